@@ -27,7 +27,8 @@ from statistics import median
 from typing import Any
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils.media import media_cache, worker_call
+from lmms_eval_tasks.utils.media import cache as media_cache
+from lmms_eval_tasks.utils.media import worker
 from lmms_eval_tasks.utils.media.segments import Segment, segment
 
 RATE, KEYS = 25, 10  # frames a second; seconds from key frame to key frame
@@ -144,11 +145,11 @@ def modes(source: Path, start: float, length: float) -> bool:
     from lmms_eval_tasks.runs import given
 
     decodings: list[object] = []
-    work = worker_call.call
+    work = worker.call
 
-    def counted(job: dict[str, Any], time_limit: float, decord: bool = False) -> dict[str, Any]:
+    def counted(*job: Any, **arguments: Any) -> dict[str, Any]:
         decodings.append(job)
-        return work(job, time_limit, decord)
+        return work(*job, **arguments)
 
     doc = {
         **{"id": "item", "video_path": str(source), "subtitle_path": ""},
@@ -159,7 +160,7 @@ def modes(source: Path, start: float, length: float) -> bool:
     with (
         tempfile.TemporaryDirectory() as cache,
         patch.dict(os.environ, {settings.CACHE: cache}),
-        patch.object(worker_call, "call", counted),
+        patch.object(worker, "call", counted),
     ):
         for mode in MODES:
             tasks.cut.cache_clear()

@@ -77,11 +77,11 @@ def write(path: Path) -> None:
 
 def one_child_each(paths: list[Path]) -> None:
     """A child process for each file, as many at once as there are processors."""
-    from lmms_eval_tasks.utils.media import worker_call
+    from lmms_eval_tasks.utils.media import worker
 
     def look(path: Path) -> None:
-        job = json.dumps({"do": "probe", "source": str(path), "decord": True, "time_limit": 60})
-        child = worker_call._Child()
+        job = json.dumps([60, "video_checks", "facts", str(path), {}])
+        child = worker._Child()
         child.ask(job, 60)
         child.end()
 
@@ -91,10 +91,10 @@ def one_child_each(paths: list[Path]) -> None:
 
 def start(paths: list[Path]) -> None:
     """The look of a start."""
-    from lmms_eval_tasks.utils.media import probes, worker_call
+    from lmms_eval_tasks.utils.media import video_checks, worker
 
-    bad = probes.problems(paths)
-    worker_call.end_waiting()
+    _, bad = video_checks.look({str(path): path for path in paths})
+    worker.end_waiting()
     if bad:
         sys.exit(f"{len(bad)} bad videos")
 

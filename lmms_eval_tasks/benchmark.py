@@ -23,7 +23,7 @@ from lmms_eval_tasks.utils.released_files import DataStatus
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges import JudgeConfig
-    from lmms_eval_tasks.utils.media.transcribers import Transcriber
+    from lmms_eval_tasks.utils.media.transcription import Whisper
     from lmms_eval_tasks.utils.metrics.stats import Interval
     from lmms_eval_tasks.utils.prompts import Prompt
 
@@ -242,7 +242,7 @@ class Benchmark:
         """
         raise DataError(f"{source}: put {self.title}'s files under {root / self.name} by hand")
 
-    def make_subtitles(self, root: Path, transcriber: Transcriber) -> int:  # noqa: ARG002
+    def make_subtitles(self, root: Path, whisper: Whisper) -> int:  # noqa: ARG002
         """Subtitles for the videos that lack them; how many failed.
 
         Raises:

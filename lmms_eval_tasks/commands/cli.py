@@ -149,23 +149,20 @@ def prepare(
     print(benchmarks.named(benchmark).prepare(source, _users_root(), link))
 
 
-_WHISPER = (
-    "faster-whisper's size, hub id or folder; hf:NAME_OR_FOLDER for a checkpoint of transformers."
-)
-
-
 @data_app.command()
 def subtitles(
     benchmark: Annotated[str, typer.Argument(help=f"One of: {', '.join(benchmarks.NAMES)}.")],
-    model: Annotated[str, typer.Option(help=_WHISPER)] = "large-v3",
+    model: Annotated[
+        str, typer.Option(help="faster-whisper's: size, hub id, folder.")
+    ] = "large-v3",
     language: Annotated[str | None, typer.Option(help="Such as en; found out if unset.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
 ) -> None:
     """Transcribe the videos that have no subtitles, with Whisper; can be resumed."""
-    from lmms_eval_tasks.utils.media import transcribers
+    from lmms_eval_tasks.utils.media import transcription
 
-    transcriber = transcribers.make(model, device=device, language=language)
-    if benchmarks.named(benchmark).make_subtitles(_users_root(), transcriber):
+    whisper = transcription.Whisper(model, device, language)
+    if benchmarks.named(benchmark).make_subtitles(_users_root(), whisper):
         raise typer.Exit(1)
 
 

@@ -56,7 +56,7 @@ from lmms_eval_tasks.utils.media.video_checks import bad_items, listed, missing_
 from lmms_eval_tasks.utils.released_files import DataStatus, Seen
 
 if TYPE_CHECKING:
-    from lmms_eval_tasks.utils.media.probes import VideoInfo
+    from lmms_eval_tasks.utils.media.video_checks import VideoInfo
 
 Row = dict[str, Any]
 

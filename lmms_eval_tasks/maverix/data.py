@@ -39,8 +39,8 @@ from lmms_eval_tasks.utils.media import segments, subtitles, transcription
 from lmms_eval_tasks.utils.media.video_checks import bad_items, missing_videos, stop
 
 if TYPE_CHECKING:
-    from lmms_eval_tasks.utils.media.probes import VideoInfo
-    from lmms_eval_tasks.utils.media.transcribers import Transcriber
+    from lmms_eval_tasks.utils.media.transcription import Whisper
+    from lmms_eval_tasks.utils.media.video_checks import VideoInfo
 
 NAMED = 20  # items of one warning
 NO_FILE = "none"  # kind of the subtitles of a video that has none
@@ -349,17 +349,17 @@ def _made_by(path: Path) -> dict[str, Any]:
     return {name: value for name, value in maker.items() if name != "date"}
 
 
-def make_subtitles(root: Path, transcriber: Transcriber) -> int:
+def make_subtitles(root: Path, whisper: Whisper) -> int:
     """Subtitles for every video under the data root that has none; returns how many failed.
 
     Raises:
         DataError: no data, or nothing can be written there.
     """
     release = files.read(root / "maverix")
-    return sum(_make_subtitles(release, length, transcriber) for length in release.lengths)
+    return sum(_make_subtitles(release, length, whisper) for length in release.lengths)
 
 
-def _make_subtitles(release: Release, length: str, transcriber: Transcriber) -> int:
+def _make_subtitles(release: Release, length: str, whisper: Whisper) -> int:
     folder = release.folder("subtitles", length)
     found, _ = look_at_videos(release, None, length)
     # Named as what is there, or a released talk.srt of "talk.mp4" would get a talk.mp4.json.
@@ -372,7 +372,7 @@ def _make_subtitles(release: Release, length: str, transcriber: Transcriber) -> 
     def sound_of(path: Path) -> Path | None:
         return None if path in silent else Path(segments.sound_file(path))
 
-    return len(transcription.make(videos, folder, transcriber, sound_of=sound_of).failed)
+    return transcription.make(videos, folder, whisper, sound_of=sound_of)
 
 
 def _subtitled(video: str, there: Path | None, folder: Path) -> str:

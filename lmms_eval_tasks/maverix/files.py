@@ -37,7 +37,7 @@ from lmms_eval_tasks.utils.released_files import DataStatus, Seen
 from lmms_eval_tasks.utils.validation import good_entries, quoted
 
 if TYPE_CHECKING:
-    from lmms_eval_tasks.utils.media.probes import VideoInfo
+    from lmms_eval_tasks.utils.media.video_checks import VideoInfo
 
 HOW_TO_GET = (
     "The questions are lmms_eval/tasks/maverix/processing/test_full.jsonl of the authors' "

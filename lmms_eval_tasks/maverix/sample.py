@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from lmms_eval_tasks.maverix.labels import LETTERS, N_OPTIONS, SPLITS
 from lmms_eval_tasks.sample import render, second_code
 from lmms_eval_tasks.sample.second_code import AAC, BAR, NAMES, PALETTE, TICKS, X264
-from lmms_eval_tasks.utils.media.subtitle_formats import clock
+from lmms_eval_tasks.utils.media.subtitles import clock
 
 if TYPE_CHECKING:
     import numpy as np

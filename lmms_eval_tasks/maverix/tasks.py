@@ -41,7 +41,7 @@ from lmms_eval_tasks.maverix.labels import (
     mode_of,
 )
 from lmms_eval_tasks.utils import prompts
-from lmms_eval_tasks.utils.media import segments, sound_files, subtitles
+from lmms_eval_tasks.utils.media import segments, subtitles
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES
 from lmms_eval_tasks.utils.prompts import Prompt
 from lmms_eval_tasks.utils.replies import answers
@@ -82,7 +82,7 @@ def _sound_alone(doc: Doc) -> list[Any]:
     path = _sounding(media_of(doc).sound, doc)
     if not running.wants_samples():
         return [path]
-    return [{"array": sound_files.samples(path), "sampling_rate": sound_files.RATE}]
+    return [{"array": segments.samples(path), "sampling_rate": segments.RATE}]
 
 
 def _sounding(path: str | None, doc: Doc) -> str:

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils.media import colours, recipes, sound_files, video_frames, video_source
+from lmms_eval_tasks.utils.media import recipes, segments, video
 
 
 class Files:
@@ -52,19 +52,13 @@ def frames(path: str, most: int) -> tuple[Any, dict[str, Any]]:
     """
     import numpy as np
 
-    def take(table: video_source.FrameTable) -> tuple[list[int], list[Any]]:
+    def take(table: video.FrameTable) -> tuple[list[int], list[Any]]:
         count = len(table.times)
         wanted = recipes.uniform_indices(count, most or count)
-        taken = [
-            colours.to_rgb(one, int(one.colorspace), video_frames.is_full_range(one))
-            for one, _ in video_frames.decode(path, table, wanted)
-        ]
-        if len(taken) != len(wanted):
-            raise LookupError(f"{len(taken)} of {len(wanted)} frames found")
-        return wanted, taken
+        return wanted, [video.rgb(one) for one in video.decode(path, table, wanted)]
 
     try:
-        table, (wanted, taken) = video_source.with_table(path, use_decord=False, take=take)
+        table, (wanted, taken) = video.with_table(path, take)
     except MediaError as error:
         raise MediaError(f"{path}: {error}") from error
     return np.stack(taken), {
@@ -84,9 +78,9 @@ def rate(metadata: Mapping[str, Any]) -> float:
 
 
 def sound(path: str) -> tuple[Any, int]:
-    """A wav's samples (sound_files.py), and how many of them are a second.
+    """A wav's samples (segments.py), and how many of them are a second.
 
     Raises:
         MediaError: it cannot be read.
     """
-    return sound_files.samples(path), sound_files.RATE
+    return segments.samples(path), segments.RATE

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.media import subtitles
-from lmms_eval_tasks.utils.media.subtitle_formats import clock
-from lmms_eval_tasks.utils.media.subtitles import Cue
+from lmms_eval_tasks.utils.media.subtitles import Cue, clock
 
 SPLIT = ("modality", "category")
 LABELS = "labels"  # a fifth table, of the user's own: `id` is a question's in results

@@ -34,7 +34,7 @@ from lmms_eval_tasks.movierecapsqa.schema import SPLITS, Segment
 from lmms_eval_tasks.sample import render
 from lmms_eval_tasks.sample.second_code import AAC, TICKS, X264
 from lmms_eval_tasks.utils.json_files import write_json, write_lines
-from lmms_eval_tasks.utils.media.subtitle_formats import clock
+from lmms_eval_tasks.utils.media.subtitles import clock
 
 # They decide the sample too: what recordings look like, how texts are cleaned, names of labels.
 ALSO = ("judge.py", "schema.py")

@@ -14,7 +14,7 @@ from lmms_eval_tasks.haven import inputs
 from lmms_eval_tasks.haven.options import TASKS
 from lmms_eval_tasks.host.names import doc_to_visual
 from lmms_eval_tasks.sample import render
-from lmms_eval_tasks.utils.media import worker_call
+from lmms_eval_tasks.utils.media import worker
 from tests.haven.docs import chat, doc
 
 SIZE = (64, 48)
@@ -40,13 +40,13 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def jobs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """What the child process was asked to do."""
     asked: list[dict[str, Any]] = []
-    work = worker_call.call
+    work = worker.call
 
-    def noted(job: dict[str, Any], *args: Any, **kwargs: Any) -> dict[str, Any]:
-        asked.append(job)
-        return work(job, *args, **kwargs)
+    def noted(*job: Any, **arguments: Any) -> dict[str, Any]:
+        asked.append(arguments)
+        return work(*job, **arguments)
 
-    monkeypatch.setattr(worker_call, "call", noted)
+    monkeypatch.setattr(worker, "call", noted)
     return asked
 
 

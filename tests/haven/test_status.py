@@ -13,7 +13,7 @@ from lmms_eval_tasks.haven import data
 from lmms_eval_tasks.haven.options import Options
 from lmms_eval_tasks.haven.records import release as released
 from tests.haven.release_files import write
-from tests.utils.media_files import write_video
+from tests.utils.media.media_files import write_video
 
 
 def test_what_is_there_and_what_is_wrong(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from lmms_eval_tasks.haven import data
 from lmms_eval_tasks.haven.options import Options
 from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.haven.records.record import Record
-from lmms_eval_tasks.utils.media.probes import VideoInfo
+from lmms_eval_tasks.utils.media.video_checks import VideoInfo
 from tests.haven.release_files import write
 
 PLACE = "videos/tvsum"

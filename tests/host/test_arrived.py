@@ -18,7 +18,7 @@ from lmms_eval_tasks.host import arrived
 from lmms_eval_tasks.host.arrived import Expected
 from lmms_eval_tasks.runs import arrivals
 from tests.checks import table
-from tests.utils.media_files import write_video
+from tests.utils.media.media_files import write_video
 
 VIDEO = Expected("a", "What happens? Say it.", 1, 0)
 OTHER = Expected("b", "Who comes?", 1, 0)

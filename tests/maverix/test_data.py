@@ -112,7 +112,7 @@ class TestUsable:
         assert self.left(monkeypatch, settings.ALLOW_BAD_ITEMS)[0] == ["item-1"]
 
     def test_a_video_ends_with_its_sound(self, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        from lmms_eval_tasks.utils.media.probes import VideoInfo
+        from lmms_eval_tasks.utils.media.video_checks import VideoInfo
 
         info = VideoInfo(200, 64, 48, duration=8, end=12, fps=25, has_audio=True)
         monkeypatch.setattr(data, "look_at_videos", lambda *_: ({"clip": info}, {}))

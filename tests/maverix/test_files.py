@@ -15,8 +15,8 @@ from lmms_eval_tasks.errors import DataError, MediaError
 from lmms_eval_tasks.maverix import files
 from lmms_eval_tasks.maverix.item import Item
 from lmms_eval_tasks.maverix.labels import SPLITS
-from lmms_eval_tasks.utils.media import probes, segments
-from lmms_eval_tasks.utils.media.sound_files import samples
+from lmms_eval_tasks.utils.media import segments, video_checks
+from lmms_eval_tasks.utils.media.segments import samples
 from tests.maverix import runs
 from tests.maverix.entries import CASES, entry, lines, write, write_lines
 from tests.maverix.runs import edit, without_sound
@@ -352,8 +352,10 @@ class TestReleasedLines:
             said = files.prepare(release, root, link=True)
         assert ("1 videos were joined of vid_only and audio_only" in said) == sound
         assert ("1 videos are vid_only alone" in said) != sound
-        placed = probes.probe(root / "maverix" / "videos" / "clip.mp4")
-        assert placed == dataclasses.replace(probes.probe(whole), has_audio=sound, end=placed.end)
+        placed = video_checks.probe(root / "maverix" / "videos" / "clip.mp4")
+        assert placed == dataclasses.replace(
+            video_checks.probe(whole), has_audio=sound, end=placed.end
+        )
         assert len(runs.docs("maverix_v")) == 2
         if sound:
             heard = [

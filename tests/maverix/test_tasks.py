@@ -21,7 +21,7 @@ from lmms_eval_tasks.maverix.tasks import BENCHMARK
 from lmms_eval_tasks.runs import after, before, estimate
 from lmms_eval_tasks.runs.given import messages_of
 from lmms_eval_tasks.utils import prompts, saved_runs
-from lmms_eval_tasks.utils.media import subtitles, transcribers
+from lmms_eval_tasks.utils.media import subtitles, transcription
 from lmms_eval_tasks.utils.media.subtitles import Cue
 from lmms_eval_tasks.utils.saved_runs import CARRIER
 from tests.checks import refused, table
@@ -295,7 +295,7 @@ def test_subtitles_are_made_where_they_are_missing(
     root: Path, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By `lmms-eval-tasks data subtitles`."""
-    monkeypatch.setattr(transcribers, "FasterWhisper", Stub)
+    monkeypatch.setattr(transcription, "Whisper", Stub)
 
     def made(code: int = 0) -> str:
         done = CliRunner().invoke(app, ["data", "subtitles", "maverix", "--model", "tiny"])

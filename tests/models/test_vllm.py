@@ -20,7 +20,7 @@ from lmms_eval_tasks.models import files, gpus
 from lmms_eval_tasks.utils.replies import answers
 from tests.checks import refused, table
 from tests.models import vllm_checkpoint
-from tests.utils.media_files import write_video
+from tests.utils.media.media_files import write_video
 
 STUB = Path(__file__).parent / "stub_vllm"
 N_FRAMES = 40

@@ -16,7 +16,7 @@ import numpy as np
 from lmms_eval_tasks.running import class_pages, host_version
 from lmms_eval_tasks.running import class_table as classes
 from lmms_eval_tasks.sample import tiny
-from tests.utils.media_files import write_video
+from tests.utils.media.media_files import write_video
 
 REGISTRY = "lmms_eval/models/__init__.py"
 WAYS: tuple[Any, ...] = ("audio", "video_and_audio")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from lmms_eval_tasks import benchmarks, running, settings
 from lmms_eval_tasks.benchmark import Benchmark, Found
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.runs import before
-from lmms_eval_tasks.utils.media import probes
+from lmms_eval_tasks.utils.media import video_checks
 
 
 @pytest.mark.parametrize(
@@ -32,13 +32,13 @@ def test_of_each_benchmark(task: str, sample_root: Path, monkeypatch: pytest.Mon
     before.check([task])
     whole = before.docs(benchmark, task)
     looked: list[Path] = []
-    look = probes.look
+    look = video_checks._looked
 
-    def noted(paths: Iterable[Path]) -> Any:
-        looked.extend(paths := list(paths))
-        return look(paths)
+    def noted(file: Path, *state: Any) -> Any:
+        looked.append(file)
+        return look(file, *state)
 
-    monkeypatch.setattr(probes, "look", noted)
+    monkeypatch.setattr(video_checks, "_looked", noted)
     with running.limited(1, 1):
         before.check([task])
         assert [one["id"] for one in before.docs(benchmark, task)] == [one["id"] for one in whole]

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils.media import probes, recipes, segments
-from lmms_eval_tasks.utils.media.colours import to_rgb
-from lmms_eval_tasks.utils.media.video_frames import FULL_RANGE
+from lmms_eval_tasks.utils.media import recipes, segments, video, video_checks
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -26,31 +23,70 @@ Doc = Mapping[str, Any]
 _PATIENCE = 1800.0
 
 
-@dataclass(frozen=True)
-class Shown:
-    """A clip that is handed over, as a file or as frames; seconds of the source, size in pixels.
+class Shown(NamedTuple):
+    """What is handed over, and what the log tells of it."""
 
-    path: a muted mp4 file, to hand over; "" where frames are.
-    frames: the clip of uniform frames that `images` takes apart, else None.
-    n_frames: in the file, or how many images there are: a shorter clip gives all it has.
+    media: segments.Segment | recipes.Media
+    log: dict[str, Any]
+
+
+@functools.lru_cache(maxsize=4096)
+def make(path: str, start: float | None, end: float | None, n_frames: int) -> Shown:
+    """The clip of a window, from the cache if it is there; None and None is the whole file.
+
+    Args:
+        path: a video file.
+        start, end: in seconds.
+        n_frames: uniform frames instead of the file, all that a shorter clip has; 0 is the file.
+
+    Raises:
+        MediaError: it cannot be read or has no such window.
     """
+    made: segments.Segment | recipes.Media
+    if n_frames and start is None and end is None:
+        # Of a whole movie no copy is needed to take frames from it.
+        source, first, last = path, 0.0, video_checks.probe(path).duration
+    else:
+        made = segments.segment(path, start, end, sound=False)
+        source, first, last = made.video, made.start, made.end
+    if n_frames:
+        uniform = recipes.Recipe("uniform", n_frames)
+        made = recipes.make(source, uniform, time_limit=_PATIENCE)
+    log = {
+        "kind": "frames" if n_frames else "video",
+        "start": first,
+        "end": last,
+        "duration": last - first if n_frames else made.duration,
+        "n_frames": made.n_frames,
+        "asked": n_frames,
+        "size": [made.width, made.height],
+    }
+    return Shown(made, log)
 
-    path: str
-    frames: recipes.Media | None
-    start: float
-    end: float
-    duration: float
-    n_frames: int
-    width: int
-    height: int
 
-
-def shown_of(doc: Doc) -> Shown:
-    """What is shown of the doc's source, made once for all questions and conditions.
+def visuals(doc: Doc) -> list[str] | list[Image]:
+    """The muted file's path alone, or the frames in order; needs a doc that shows something.
 
     Raises:
         MediaError: the video cannot be read or has no such window; the message names it.
     """
+    media = _shown_of(doc).media
+    return [media.video] if isinstance(media, segments.Segment) else images(media)
+
+
+def log(doc: Doc) -> dict[str, Any]:
+    """What was handed over, in plain types.
+
+    `kind` is video (a file: the model's class takes frames from its `n_frames`) or frames (that
+    many images, of `asked` for). Times are seconds of the source, the size is in pixels.
+
+    Raises:
+        MediaError: as `visuals`.
+    """
+    return dict(_shown_of(doc).log)
+
+
+def _shown_of(doc: Doc) -> Shown:
     try:
         return make(doc["video_path"], doc["start"], doc["end"], doc["n_frames"])
     except MediaError as error:
@@ -61,55 +97,10 @@ def shown_of(doc: Doc) -> Shown:
         ) from None
 
 
-@functools.lru_cache(maxsize=4096)
-def make(path: str, start: float | None, end: float | None, n_frames: int) -> Shown:
-    """The clip of a window, from the cache if it is there; None and None is the whole file.
-
-    Args:
-        path: a video file.
-        start, end: in seconds.
-        n_frames: uniform frames instead of the file; 0 is the file.
-
-    Raises:
-        MediaError: it cannot be read or has no such window.
-    """
-    if n_frames and start is None and end is None:
-        # Of a whole movie no copy is needed to take frames from it.
-        return _of_frames(_taken(path, n_frames), 0.0, probes.probe(path).duration)
-    cut = segments.segment(path, start, end, sound=False)
-    if n_frames:
-        return _of_frames(_taken(cut.video, n_frames), cut.start, cut.end)
-    return Shown(
-        cut.video, None, cut.start, cut.end, cut.duration, cut.n_frames, cut.width, cut.height
-    )
-
-
-def _taken(path: str, n_frames: int) -> recipes.Media:
-    return recipes.make(path, recipes.Recipe("uniform", n_frames), time_limit=_PATIENCE)
-
-
-def _of_frames(taken: recipes.Media, start: float, end: float) -> Shown:
-    return Shown("", taken, start, end, end - start, taken.n_frames, taken.width, taken.height)
-
-
-def visuals(doc: Doc) -> list[str] | list[Image]:
-    """The muted file's path alone, or the frames in order; needs a doc that shows something.
-
-    Raises:
-        MediaError: as `shown_of`.
-    """
-    shown = shown_of(doc)
-    return [shown.path] if shown.frames is None else images(shown.frames)
-
-
 def images(made: recipes.Media) -> list[Image]:
-    """All frames in order, RGB, of the medium's size, with the colours that readers of it see.
+    """All frames of a clip or an image in order, RGB, with the colours that readers of it see.
 
-    Decoded in this process: the file is one of ours, which its maker has decoded before
-    (video_clip.py), and not the user's.
-
-    Args:
-        made: a clip or an image of recipes.make.
+    Decoded in this process: the file is one of ours, not the user's.
 
     Raises:
         MediaError: the file is gone or was changed; names it and its source.
@@ -123,34 +114,8 @@ def images(made: recipes.Media) -> list[Image]:
                 return [image.convert("RGB")]
         with av.open(made.path) as clip:
             frames = list(clip.decode(video=0))
+        if len(frames) != made.n_frames:
+            raise OSError(f"has {len(frames)} frames, not {made.n_frames}")
     except (OSError, av.error.FFmpegError) as error:
         raise MediaError(f"{made.path}, made of {made.source}: cannot be read: {error}") from error
-    if len(frames) != made.n_frames:
-        raise MediaError(
-            f"{made.path}, made of {made.source}: has {len(frames)} frames, not {made.n_frames}"
-        )
-    return [
-        Image.fromarray(to_rgb(frame, int(frame.colorspace), frame.color_range == FULL_RANGE))
-        for frame in frames
-    ]
-
-
-def log(doc: Doc) -> dict[str, Any]:
-    """What was handed over, in plain types.
-
-    `kind` is video (a file: the model's class takes frames from its `n_frames`) or frames (that
-    many images, of `asked` for). Times are seconds of the source, the size is in pixels.
-
-    Raises:
-        MediaError: as `shown_of`.
-    """
-    shown = shown_of(doc)
-    return {
-        "kind": "video" if shown.frames is None else "frames",
-        "start": shown.start,
-        "end": shown.end,
-        "duration": shown.duration,
-        "n_frames": shown.n_frames,
-        "asked": doc["n_frames"],
-        "size": [shown.width, shown.height],
-    }
+    return [Image.fromarray(video.rgb(frame)) for frame in frames]

@@ -4,10 +4,9 @@
     >>> taken.images([1, 60])  # the first and the last of them
     [<PIL.Image.Image image mode=RGB size=512x288 ...>, <PIL.Image.Image ...>]
 
-All frames are taken in one pass through the file, in a child process with a time limit
-(media_worker.py), each resized once, and kept in the cache as one uncompressed zip of JPEG
-pictures. Whoever asks for the same frames of the same video shares that one decoding, and opens
-the pictures it needs alone.
+All frames are taken in one pass through the file, turned upright, resized once, and kept in the
+cache as one uncompressed zip of JPEG pictures. Whoever asks for the same frames of the same video
+shares that one decoding, and opens the pictures it needs alone.
 """
 
 from __future__ import annotations
@@ -18,18 +17,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils.media import frame_archive, media_cache, worker_call
+from lmms_eval_tasks.utils.media import cache as media_cache
+from lmms_eval_tasks.utils.media import video, worker
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 # Raise when a made file can change for the same source, indices and size.
-_VERSION = 1
+_VERSION = 2
 # Seconds: ten minutes of 1080p take about three on a busy core.
 _PATIENCE = 1800.0
+QUALITY = 95
+_FULL_CHROMA = 0  # PIL's number for 4:4:4
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class Frames:
             raise ValueError(f"picture {wrong[0]} of {len(self.indices)}")
         try:
             with zipfile.ZipFile(self.path) as archive:
-                return [_image(archive.read(frame_archive.member(number))) for number in wanted]
+                return [_image(archive.read(f"{number}.jpg")) for number in wanted]
         except (OSError, KeyError, zipfile.BadZipFile) as error:
             raise MediaError(
                 f"{self.path}, made of {self.source}: cannot be read: {error}; delete it, and it "
@@ -83,7 +85,7 @@ def frames(
     Args:
         source: a video file.
         indices: positions among all frames in the order shown, from 0; ascending and unique.
-            They count the frames that probes.probe counts.
+            They count the frames that video_checks.probe counts.
         size: longest side of a picture in pixels at most; smaller ones are not enlarged.
         cache: folder for results, created if absent; default `media` in the user's cache folder.
         time_limit: seconds for making it, and again at most for waiting until another process that
@@ -97,25 +99,17 @@ def frames(
     asked = tuple(int(index) for index in indices)
     if not asked or asked[0] < 0 or any(b <= a for a, b in pairwise(asked)) or size < 1:
         raise ValueError("expected ascending indices of frames from 0, and a size of 1 or more")
-    video = worker_call.source_file(source)
-    job = {"do": "frames", "source": str(video), "indices": asked, "size": size}
-    folder, _, entry = media_cache.kept(
-        video,
+    path = worker.source_file(source)
+    entry = media_cache.kept(
+        path,
         cache,
-        recipe=f"frames-{len(asked)}-{size}",
-        version=_VERSION,
-        asked=f" {','.join(map(str, asked))}",
-        patience=time_limit,
-        make=lambda *at: media_cache.write_one(job, at, time_limit, decord=True),
+        f"frames-{len(asked)}-{size}",
+        _VERSION,
+        work=("indexed_frames", "write"),
+        arguments={"indices": asked, "size": size},
+        time_limit=time_limit,
     )
-    return Frames(
-        path=str(folder / entry["file"]),
-        source=str(video),
-        indices=asked,
-        n_frames=entry["n_frames"],
-        width=entry["width"],
-        height=entry["height"],
-    )
+    return Frames(path=entry.paths[".zip"], source=str(path), indices=asked, **entry.facts)
 
 
 def _image(data: bytes) -> Image:
@@ -126,3 +120,50 @@ def _image(data: bytes) -> Image:
         image: Image = file.convert("RGB")
     image.info.clear()
     return image
+
+
+def fitted(width: int, height: int, longest: int) -> tuple[int, int]:
+    """The size of a picture whose longest side may have `longest` pixels; it is never enlarged."""
+    scale = min(1.0, longest / max(width, height))
+    return max(1, round(width * scale)), max(1, round(height * scale))
+
+
+# --- in the child process -----------------------------------------------------------------------
+
+
+def write(source: str, out: str, indices: Sequence[int], size: int) -> dict[str, Any]:
+    """Write the frames at `indices` to the archive `out`.zip; one at a time is in memory.
+
+    Raises:
+        MediaError: what is wrong with the file, or that it has no such frame; without its name.
+    """
+    table, (width, height) = video.with_table(
+        source, lambda table: _write(source, f"{out}.zip", table, indices, size)
+    )
+    return {"files": [".zip"], "n_frames": len(table.times), "width": width, "height": height}
+
+
+def _write(
+    source: str, out: str, table: video.FrameTable, indices: Sequence[int], size: int
+) -> tuple[int, int]:
+    import numpy as np
+    from PIL import Image
+
+    if indices[-1] >= (total := len(table.times)):
+        beyond = next(index for index in indices if index >= total)
+        raise MediaError(
+            f"has no frame {beyond}: it has {total} frames, counted from 0 to {total - 1}; "
+            "the frames asked for may belong to another copy of the video"
+        )
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
+        for number, frame in enumerate(video.decode(source, table, indices), 1):
+            upright = np.rot90(video.rgb(frame), video.quarter_turns(frame))
+            picture = Image.fromarray(np.ascontiguousarray(upright))
+            fit = fitted(*picture.size, size)
+            if picture.size != fit:
+                picture = picture.resize(fit, Image.Resampling.LANCZOS)
+            data = io.BytesIO()
+            picture.save(data, "JPEG", quality=QUALITY, subsampling=_FULL_CHROMA)
+            # An entry made from its name alone has no time of day in it: equal files, equal bytes.
+            archive.writestr(zipfile.ZipInfo(f"{number}.jpg"), data.getvalue())
+    return fit

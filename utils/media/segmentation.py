@@ -1,5 +1,7 @@
 """A video's sampled frames cut into coherent shots (KTS), and the shots worth most (knapsack).
 
+Features that need no model, for telling shots apart, are `histograms` of colours.
+
 Kernel Temporal Segmentation: Potapov et al. 2014, "Category-specific video summarization", 3: for a
 number of segments, those with the least scatter (sum of squared distances of the features to their
 segment's mean) are found by dynamic programming; the number is given, or found with a penalty. The
@@ -11,43 +13,54 @@ with 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from PIL.Image import Image
 
     Features = NDArray[np.floating[Any]]
 
 # Weight of the penalty, theirs: their code has vmax / 2 with vmax = 1 as everybody calls it.
 PENALTY = 0.5
+_BINS = 8  # for each of red, green and blue: 512 joint bins
+FEATURES = f"joint RGB histogram, {_BINS}x{_BINS}x{_BINS} bins"
 _EXACT = 1e-9  # mean scatter below which nothing is left to be told apart
 
 
-def normalised(features: Features) -> Features:
-    """Features scaled to length 1 each, as float64; a row of zeros stays.
+def histograms(images: Iterable[Image]) -> NDArray[np.float32]:
+    """Shares of each picture's pixels by colour: (n, 512), each row with the sum 1.
 
-    Args:
-        features: (n, d), n and d at least 1.
+    Bin of (r, g, b), each 0 to 255: (r // 32 * 8 + g // 32) * 8 + b // 32. Pictures are taken one
+    after the other; there must be one at least.
+    """
+    import numpy as np
+
+    rows = []
+    for image in images:
+        pixels = np.asarray(image.convert("RGB")).reshape(-1, 3)
+        red, green, blue = (pixels // (256 // _BINS)).astype(np.int64).T
+        counts = np.bincount((red * _BINS + green) * _BINS + blue, minlength=_BINS**3)
+        rows.append((counts / len(pixels)).astype(np.float32))
+    return np.stack(rows)
+
+
+def normalised(features: Features) -> Features:
+    """Features (n, d) scaled to length 1 each, as float64; a row of zeros stays.
 
     Raises:
         ValueError: another shape, or a number that is not finite.
     """
     import numpy as np
 
-    rows = np.asarray(features, dtype=np.float64)
-    if rows.ndim != 2 or 0 in rows.shape:
-        raise ValueError(f"features of shape {rows.shape}: expected (frames, dimensions)")
-    if not np.isfinite(rows).all():
-        raise ValueError("a feature is not finite")
-    # By the largest first: squares of huge or tiny numbers would leave the range of floats.
-    largest = np.abs(rows).max(axis=1, keepdims=True)
-    rows = rows / np.where(largest > 0, largest, 1)
+    rows: Features = np.asarray(features, dtype=np.float64)
+    if rows.ndim != 2 or 0 in rows.shape or not np.isfinite(rows).all():
+        raise ValueError(f"features of shape {rows.shape}: expected (frames, dimensions), finite")
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    scaled: Features = rows / np.where(lengths > 0, lengths, 1)
-    return scaled
+    return rows / np.where(lengths > 0, lengths, 1)
 
 
 def scatter(rows: Features, starts: Sequence[int]) -> float:
@@ -64,17 +77,10 @@ def scatter(rows: Features, starts: Sequence[int]) -> float:
 
 
 def segment(features: Features, n_segments: int) -> list[int]:
-    """The `n_segments` segments with the least scatter.
+    """First frames of the `n_segments` segments (1 to n) of features (n, d) with the least scatter.
 
     Where fewer segments leave no scatter at all (a still picture), further borders mean nothing:
     then the longest segment is halved until there are enough, the first one of equals.
-
-    Args:
-        features: (n, d); scaled to length 1 here.
-        n_segments: 1 to n.
-
-    Returns:
-        First frames, ascending from 0, `n_segments` of them.
 
     Raises:
         ValueError: as `normalised`, or a number of segments out of range.
@@ -82,14 +88,15 @@ def segment(features: Features, n_segments: int) -> list[int]:
     rows = normalised(features)
     if not 1 <= n_segments <= len(rows):
         raise ValueError(f"{n_segments} segments of {len(rows)} frames")
-    found = _Best(rows, n_segments)
-    if found.leaves_nothing(n_segments):
-        low, high = 1, n_segments  # the least number that leaves nothing
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if found.leaves_nothing(middle) else (middle + 1, high)
-        return halved(found.starts(low), len(rows), n_segments)
-    return found.starts(n_segments)
+    starts = _best(rows, n_segments)
+
+    def leaves_nothing(number: int) -> bool:
+        return scatter(rows, starts(number)) <= _EXACT * len(rows)
+
+    if leaves_nothing(n_segments):
+        least = 1 + bisect_left(range(1, n_segments), True, key=leaves_nothing)
+        return halved(starts(least), len(rows), n_segments)
+    return starts(n_segments)
 
 
 def automatic(features: Features, most: int) -> list[int]:
@@ -101,33 +108,26 @@ def automatic(features: Features, most: int) -> list[int]:
     terms are divided by n, and the weight, is from their code.
 
     Args:
-        features: (n, d); scaled to length 1 here.
+        features: (n, d).
         most: segments at most, at least 1; more than n counts as n.
 
     Raises:
-        ValueError: as `normalised`, or an argument out of range.
+        ValueError: as `normalised`.
     """
-    if most < 1:
-        raise ValueError(f"at most {most} segments")
     rows = normalised(features)
     n = len(rows)
-    found = _Best(rows, min(most, n))
+    most = min(most, n)
+    starts = _best(rows, most)
 
     def objective(borders: int) -> float:
         term = borders * (math.log(n / borders) + 1) if borders else 0.0
-        return (scatter(rows, found.starts(borders + 1)) + PENALTY * term) / n
+        return (scatter(rows, starts(borders + 1)) + PENALTY * term) / n
 
-    return found.starts(min(range(found.most), key=objective) + 1)
+    return starts(min(range(most), key=objective) + 1)
 
 
 def halved(starts: Sequence[int], n: int, n_segments: int) -> list[int]:
-    """Segments with the longest one halved until there are enough, the first one of equals.
-
-    Args:
-        starts: first frames.
-        n: number of frames.
-        n_segments: from their number to n.
-    """
+    """Segments of n frames with the longest one halved until there are enough."""
     made = list(starts)
     while len(made) < n_segments:
         lengths = [b - a for a, b in zip(made, [*made[1:], n], strict=True)]
@@ -137,41 +137,30 @@ def halved(starts: Sequence[int], n: int, n_segments: int) -> list[int]:
     return made
 
 
-@dataclass
-class _Best:
-    """The best segmentations of rows into 1 to `most` segments: one run finds them all."""
+def _best(rows: Features, most: int) -> Callable[[int], list[int]]:
+    """First frames of the best segmentation into any number up to `most`: one run finds all."""
+    n = len(rows)
+    most = min(most, n - 1)  # into n there is only one
+    if most > 1:
+        from ruptures import KernelCPD
 
-    rows: Features
-    most: int
-    _model: Any = None
+        model = KernelCPD(kernel="linear", min_size=1).fit(rows)
+        model.predict(n_bkps=most - 1)
 
-    def starts(self, n_segments: int) -> list[int]:
-        if n_segments == 1:
-            return [0]
-        if n_segments == len(self.rows):  # the only one
-            return list(range(n_segments))
-        if self._model is None:
-            from ruptures import KernelCPD
+    def starts(number: int) -> list[int]:
+        if number in (1, n):
+            return list(range(number))
+        return [0, *(int(end) for end in model.predict(n_bkps=number - 1)[:-1])]
 
-            self._model = KernelCPD(kernel="linear", min_size=1).fit(self.rows)
-            # All smaller numbers come with the largest one that is not the only one.
-            self._model.predict(n_bkps=min(self.most, len(self.rows) - 1) - 1)
-        ends: list[int] = self._model.predict(n_bkps=n_segments - 1)
-        return [0, *(int(end) for end in ends[:-1])]
-
-    def leaves_nothing(self, n_segments: int) -> bool:
-        return scatter(self.rows, self.starts(n_segments)) <= _EXACT * len(self.rows)
+    return starts
 
 
 def knapsack(values: Sequence[int], weights: Sequence[int], capacity: int) -> list[int]:
     """The 0/1 knapsack: places of the items worth most together within the capacity, ascending.
 
-    Exact, by dynamic programming over whole numbers: scale scores first, as with
-    `round(score * 10**6)`, so that sums do not depend on rounding and equals are equal. Ties are
-    resolved in this order: most value, least weight, the list of places that comes first (earlier
+    Exact, by dynamic programming over whole numbers: scale scores first, so that sums do not depend
+    on rounding. Of equals: most value, least weight, the list of places that comes first (earlier
     items win). Items of value 0 are therefore never taken.
-
-    Time and memory grow with items times capacity.
 
     Args:
         values: of each item, whole numbers, 0 or more.

@@ -6,19 +6,26 @@
 
 The json forms are Whisper's, `{"segments": [{"start": 63.2, "end": 65.0, "text": "..."}]}`, and the
 plain list of such objects; times in seconds, other keys are not looked at.
+
+The parsers are ours, because no wrong time or text may pass unseen. pysubs2 1.8.1 reads files
+without counters (MovieRecapsQA's; srt and webvtt-py do not) with the same result, but loses a last
+line that is a number ("They are / 7"), takes WebVTT's comments and names of cues for speech and its
+inline times for timings, appends a cue whose timing is broken to the cue before it, and has no line
+numbers for a message.
 """
 
 from __future__ import annotations
 
 import html
+import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.utils.media import subtitle_formats
 
 KINDS = ("srt", "vtt", "json")
 MIN_SHARE = 0.5
@@ -36,6 +43,10 @@ _ENTITY = re.compile(r"&(?:#[0-9]+|#[xX][0-9a-fA-F]+|[a-zA-Z][a-zA-Z0-9]*);")
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]"
 )
+_TIME = r"(?:([0-9]{1,4}):)?([0-5]?[0-9]):([0-5]?[0-9](?:[.,][0-9]{1,9})?)"
+# After the times: WebVTT's settings, or coordinates in srt.
+_TIMING = re.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}(?:\s.*)?")
+_COUNTER = re.compile(r"\s*[0-9]+\s*")
 
 
 @dataclass(frozen=True)
@@ -54,7 +65,9 @@ class Cue:
 
     def __post_init__(self) -> None:
         if not 0 <= self.start <= self.end < math.inf:
-            raise ValueError(f"no cue can be shown from {self.start} s to {self.end} s")
+            raise ValueError(
+                f"shown from {self.start:g} s to {self.end:g} s; expected 0 <= start <= end"
+            )
 
 
 def find(folder: Path, video: str) -> Path | None:
@@ -88,18 +101,16 @@ def read(path: Path) -> list[Cue]:
         raise DataError(f"{path}: subtitles are .srt, .vtt or .json files")
     try:
         content = path.read_bytes()
+        text = content.decode("utf-8-sig")
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
-    advice = "save it as UTF-8, for example: iconv -f CP1252 -t UTF-8"
-    if b"\0" in content:
-        raise DataError(
-            f"{path}: is UTF-16 or no text at all; {advice.replace('CP1252', 'UTF-16')}"
-        )
-    try:
-        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        raise DataError(f"{path}, line {line}: is not UTF-8; {advice}") from error
+        raise DataError(
+            f"{path}, line {line}: is not UTF-8; save it as such: iconv -f CP1252 -t UTF-8"
+        ) from error
+    if "\0" in text:
+        raise DataError(f"{path}: is UTF-16 or no text at all; save it: iconv -f UTF-16 -t UTF-8")
     return parse(text, kind, str(path))
 
 
@@ -121,14 +132,12 @@ def parse(text: str, kind: str, source: str = "subtitles") -> list[Cue]:
             or out of a segment.
     """
     cues = []
-    for place, start, end, raw in subtitle_formats.READERS[kind](text, source):
-        if not 0 <= start <= end < math.inf:
-            raise DataError(
-                f"{source}, {place}: shown from {start:g} s to {end:g} s; "
-                "expected 0 <= start <= end"
-            )
-        if words := _plain(raw):
-            cues.append(Cue(start, end, words))
+    for place, start, end, raw in _READERS[kind](text, source):
+        try:
+            cue = Cue(start, end, _plain(raw))
+        except ValueError as error:
+            raise DataError(f"{source}, {place}: {error}") from error
+        cues += [cue] if cue.text else []
     return sorted(cues, key=lambda cue: (cue.start, cue.end))
 
 
@@ -136,14 +145,11 @@ def cut(cues: Sequence[Cue], start: float, end: float) -> list[Cue]:
     """The cues of the window [start, end), clipped to it, in seconds from its beginning.
 
     A text cannot be split by time. A cue that straddles a boundary is kept whole if at least
-    `MIN_SHARE` of its length lies in the window, and left out otherwise. Keeping whatever touches
-    the window would hand over the neighbourhood of the answer, up to a 30 s cue of Whisper's for
-    0.1 s of overlap, which the sound and the picture of the same segment do not show; keeping only
-    what lies wholly inside would hide speech that they do show. With one half, the larger part of
-    every text that is handed over is said inside the segment, and of two segments that meet, one
-    has the cue (both, if it is cut in half exactly).
-
-    So a window inside a cue of more than twice its length has no subtitles.
+    `MIN_SHARE` of its length lies in the window, and left out otherwise: the larger part of every
+    text that is handed over is said inside the segment, and of two segments that meet, one has the
+    cue (both, if it is cut in half exactly). Keeping whatever touches the window would hand over
+    the neighbourhood of the answer, up to a 30 s cue for 0.1 s of overlap; keeping only what lies
+    wholly inside would hide speech that the sound of the segment has.
 
     Args:
         cues: of the whole video, in any order; the result keeps it.
@@ -155,14 +161,18 @@ def cut(cues: Sequence[Cue], start: float, end: float) -> list[Cue]:
     """
     if not 0 <= start < end < math.inf:
         raise ValueError(f"cannot cut subtitles to [{start}, {end})")
+
+    def belongs(cue: Cue) -> bool:
+        if cue.start == cue.end:
+            return start <= cue.start < end
+        inside = min(cue.end, end) - max(cue.start, start)
+        # A microsecond of tolerance: times are decimal fractions, one half should be one half.
+        return inside > 0 and inside >= MIN_SHARE * (cue.end - cue.start) - 1e-6
+
     return [
-        Cue(
-            round(max(cue.start, start) - start, 3),
-            round(min(cue.end, end) - start, 3),
-            cue.text,
-        )
+        Cue(round(max(cue.start, start) - start, 3), round(min(cue.end, end) - start, 3), cue.text)
         for cue in cues
-        if _belongs(cue, start, end)
+        if belongs(cue)
     ]
 
 
@@ -171,28 +181,20 @@ def render(cues: Sequence[Cue]) -> str:
 
     Minutes, seconds and tenths; with hours in every line where a cue ends after 59:59.9.
     """
-    hours = any(_tenths(cue.end) >= 36_000 for cue in cues)
-    return "\n".join(
-        f"[{_clock(cue.start, hours)} - {_clock(cue.end, hours)}] {cue.text}" for cue in cues
-    )
+    hours = any(round(cue.end * 10) >= 36_000 for cue in cues)
+
+    def shown(seconds: float) -> str:
+        minutes, tenths = divmod(round(seconds * 10), 600)
+        rest = f"{tenths // 10:02}.{tenths % 10}"
+        return f"{minutes // 60}:{minutes % 60:02}:{rest}" if hours else f"{minutes:02}:{rest}"
+
+    return "\n".join(f"[{shown(cue.start)} - {shown(cue.end)}] {cue.text}" for cue in cues)
 
 
-def _belongs(cue: Cue, start: float, end: float) -> bool:
-    if cue.start == cue.end:
-        return start <= cue.start < end
-    inside = min(cue.end, end) - max(cue.start, start)
-    # A microsecond of tolerance: times are decimal fractions, and one half should be one half.
-    return inside > 0 and inside >= MIN_SHARE * (cue.end - cue.start) - 1e-6
-
-
-def _tenths(seconds: float) -> int:
-    return round(seconds * 10)
-
-
-def _clock(seconds: float, hours: bool) -> str:
-    minutes, tenths = divmod(_tenths(seconds), 600)
-    clock = f"{tenths // 10:02}.{tenths % 10}"
-    return f"{minutes // 60}:{minutes % 60:02}:{clock}" if hours else f"{minutes:02}:{clock}"
+def clock(seconds: float, mark: str = ",") -> str:
+    """A time as SubRip writes it; WebVTT's mark is a full stop."""
+    whole, milliseconds = divmod(round(seconds * 1000), 1000)
+    return f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02}{mark}{milliseconds:03}"
 
 
 def _plain(raw: str) -> str:
@@ -202,3 +204,101 @@ def _plain(raw: str) -> str:
     # Halves of a surrogate pair (json has them as \ud83d) cannot be sent to any model.
     text = _INVISIBLE.sub("", text).encode("utf-8", "replace").decode("utf-8")
     return " ".join(text.split())
+
+
+# --- the three kinds of files: cues with their place, times (unchecked) and text as written -----
+
+_Found = Iterator[tuple[str, float, float, str]]
+
+
+def _srt(text: str, source: str) -> _Found:
+    """Cues of SubRip, found by their timings alone: no counters and no blank lines are needed."""
+    lines = _lines(text)
+    timings = [i for i, line in enumerate(lines) if "-->" in line]
+    head = [i for i in range(timings[0] if timings else len(lines)) if lines[i].strip()]
+    # A file that counts its first cue counts them all.
+    counted = bool(timings) and len(head) == 1 and bool(_COUNTER.fullmatch(lines[head[0]]))
+    if head and not counted:
+        raise DataError(
+            f"{source}, line {head[0] + 1}: expected a cue's number or timing, found "
+            f"{_quoted(lines[head[0]])}; is this an .srt file?"
+        )
+    for i, following in zip(timings, [*timings[1:], None], strict=False):
+        body = lines[i + 1 : following]
+        while following is not None and body and not body[-1].strip():
+            body.pop()
+        # The number of the next cue stands before the next timing. In a file without counters a
+        # last line such as "7" is speech, unless a blank line sets it apart.
+        apart = len(body) > 1 and not body[-2].strip()
+        if following is not None and body and _COUNTER.fullmatch(body[-1]) and (counted or apart):
+            body.pop()
+        yield f"line {i + 1}", *_times(lines[i], source, i + 1), "\n".join(body)
+
+
+def _vtt(text: str, source: str) -> _Found:
+    """Cues of WebVTT. Header, comments, styles, regions and names of cues are passed over."""
+    lines = _lines(text)
+    if not re.match(r"WEBVTT(?:\s|$)", lines[0]):
+        raise DataError(
+            f"{source}, line 1: expected WEBVTT, found {_quoted(lines[0])}; is this a .vtt file?"
+        )
+    for i, line in enumerate(lines):
+        if "-->" in line and i:
+            body = []
+            for said in lines[i + 1 :]:
+                # A line of spaces belongs to the cue: automatic captions have them.
+                if not said or "-->" in said:
+                    break
+                body.append(said)
+            yield f"line {i + 1}", *_times(line, source, i + 1), "\n".join(body)
+
+
+def _json(text: str, source: str) -> _Found:
+    """Segments of Whisper's `{"segments": [{"start", "end", "text"}]}` or of such a list alone."""
+    try:
+        # Whole numbers as floats too: of any length, they are a number or infinite.
+        data: Any = json.loads(text, parse_int=float)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{source}: is not JSON ({error})") from error
+    segments = data.get("segments") if isinstance(data, dict) else data
+    if not isinstance(segments, list):
+        raise DataError(f'{source}: expected {{"segments": [...]}} or a list of segments')
+    for number, segment in enumerate(segments, 1):
+        place = f"segment {number}"
+        if not isinstance(segment, dict):
+            raise DataError(f"{source}, {place}: expected an object, found {_quoted(segment)}")
+        for key in ("start", "end", "text"):
+            kind, wanted = (str, "a text") if key == "text" else (float, "a number of seconds")
+            if not isinstance(segment.get(key), kind):
+                found = _quoted(segment[key]) if key in segment else "missing"
+                raise DataError(f"{source}, {place}: {key} is {found}; expected {wanted}")
+        yield place, segment["start"], segment["end"], segment["text"]
+
+
+_READERS: dict[str, Callable[[str, str], _Found]] = {"srt": _srt, "vtt": _vtt, "json": _json}
+
+
+def _lines(text: str) -> list[str]:
+    """Lines as an editor counts them; str.splitlines() would also break at U+2028 and others."""
+    return re.split(r"\r\n|\r|\n", text.removeprefix("\ufeff"))
+
+
+def _times(line: str, source: str, number: int) -> tuple[float, float]:
+    """Start and end of a timing line, in seconds."""
+    if not (match := _TIMING.fullmatch(line)):
+        raise DataError(
+            f"{source}, line {number}: expected a timing like 00:00:01,000 --> 00:00:02,500, "
+            f"found {_quoted(line)}"
+        )
+    h1, m1, s1, h2, m2, s2 = match.groups()
+    return _seconds(h1, m1, s1), _seconds(h2, m2, s2)
+
+
+def _seconds(hours: str | None, minutes: str, seconds: str) -> float:
+    whole = int(hours or 0) * 3600 + int(minutes) * 60
+    return round(whole + float(seconds.replace(",", ".")), 3)
+
+
+def _quoted(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 60 else f"{shown[:57]}..."

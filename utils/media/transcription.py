@@ -1,8 +1,7 @@
 """Subtitles made beforehand with Whisper (paper, Baselines: Whisper-v3, which is large-v3).
 
-    >>> report = make(videos, folder, FasterWhisper(), sound_of=wav_of)
-    >>> report.line
-    'subtitles: 3 made, 1 without sound, 696 there before, 0 failed'
+    >>> make(videos, folder, Whisper(), sound_of=wav_of)
+    subtitles: 3 made, 1 without sound, 696 there before, 0 failed
 
 Writes one VIDEO.json per video, in Whisper's form, with what it was made by:
 
@@ -17,65 +16,102 @@ noise it repeats itself or invents speech, in the paper's own examples too.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import cached_property
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from lmms_eval_tasks import console
-from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.utils.media import media_cache, subtitles
+from lmms_eval_tasks.errors import DataError, TasksError
+from lmms_eval_tasks.utils.media import subtitles
 from lmms_eval_tasks.utils.media.subtitles import Cue
-from lmms_eval_tasks.utils.media.transcribers import (
-    Identity,
-    Transcriber,
-    TranscriberError,
-    one_line,
-)
 
 NO_SOUND = "the video has no sound"
 
 
-@dataclass
-class Report:
-    """What `make` did; the four add up to the number of videos.
+class TranscriberError(TasksError):
+    """No file can be transcribed: the package or the model is not at hand."""
 
-    made: videos transcribed in this run (with or without speech in them).
-    silent: videos without sound, whose file says so.
-    kept: videos that had subtitles before.
-    failed: reason by video.
-    others: of those kept, files that name another model, version or language than this run's.
+
+@dataclass(frozen=True)
+class Whisper:
+    """Whisper by faster-whisper (CTranslate2), with its default decoding: the extra `subtitles`.
+
+    Loaded when first used. Where the model is unsure it draws words at random: two runs on one file
+    may differ.
+
+    model: a size (`large-v3`), a hub id or a folder of a converted model. Sizes and ids are
+        downloaded once, when the first file is transcribed.
+    device: `auto`, `cpu` or `cuda`.
+    language: a code such as `en`; None lets the model tell from the first 30 s of each file.
     """
 
-    made: int = 0
-    silent: int = 0
-    kept: int = 0
-    failed: dict[str, str] = field(default_factory=dict)
-    others: int = 0
+    model: str = "large-v3"
+    device: str = "auto"
+    language: str | None = None
 
     @property
-    def line(self) -> str:
-        """The counts in one line."""
-        text = (
-            f"subtitles: {self.made} made, {self.silent} without sound, {self.kept} there before, "
-            f"{len(self.failed)} failed"
-        )
-        if self.others:
-            text += (
-                f'; {self.others} of those there before were made otherwise (see "transcriber" '
-                "in the files): delete them to have them made again"
-            )
-        return text
+    def identity(self) -> dict[str, str | None]:
+        """What the text depends on; written into every file.
+
+        Raises:
+            TranscriberError: the package is not installed.
+        """
+        try:
+            version = metadata.version("faster-whisper")
+        except metadata.PackageNotFoundError as error:
+            raise TranscriberError(
+                "faster-whisper is not installed: pip install 'lmms-eval-tasks[subtitles]'"
+            ) from error
+        named = {"name": "faster-whisper", "version": version, "model": self.model}
+        return {**named, "language": self.language, "compute_type": "default"}
+
+    def transcribe(self, sound: Path) -> list[Cue]:
+        """Cues of an audio file (16 kHz mono wav), in seconds from its beginning.
+
+        Cut to the sound: Whisper's last window is 30 s in any case, and whatever begins where there
+        is no sound any more is invented.
+
+        Raises:
+            TranscriberError: the model cannot be loaded; anything else concerns this file only.
+        """
+        segments, info = self._model.transcribe(str(sound), language=self.language)
+        cues = []
+        for one in segments:
+            words = " ".join(one.text.split())
+            if words and one.start < info.duration:
+                first = max(one.start, 0.0)
+                last = min(max(one.end, first), info.duration)
+                cues.append(Cue(round(first, 3), round(last, 3), words))
+        return sorted(cues, key=lambda cue: (cue.start, cue.end))
+
+    @cached_property
+    def _model(self) -> Any:
+        try:
+            from faster_whisper import WhisperModel
+
+            return WhisperModel(self.model, device=self.device, compute_type="default")
+        except Exception as error:  # no network, no such model, no CUDA: no file can be transcribed
+            raise TranscriberError(
+                f"the Whisper model {self.model!r} cannot be loaded ({_one_line(error)}). Sizes "
+                "and ids come from the Hugging Face hub when first used: run this once with a "
+                "network, or give the folder of a converted model"
+            ) from error
 
 
 def make(
     videos: Mapping[str, Path],
     folder: Path,
-    transcriber: Transcriber,
+    whisper: Whisper,
     *,
     sound_of: Callable[[Path], Path | None],
-) -> Report:
-    """Write FOLDER/VIDEO.json for every video that has no subtitles there.
+) -> int:
+    """Write FOLDER/VIDEO.json for every video that has no subtitles there; how many failed.
 
     Can be stopped and started again at any time: a file is there as a whole or not at all, and what
     is there, released or made, is kept. A failure on one video is said and the others go on.
@@ -83,41 +119,40 @@ def make(
     Args:
         videos: video files by id.
         folder: made if it is not there.
-        transcriber: what hears them.
+        whisper: what hears them.
         sound_of: the sound of a video as a 16 kHz mono wav file; None for a video without any.
 
     Raises:
         TranscriberError: no video can be transcribed.
         DataError: the folder cannot be written to.
     """
-    report = Report()
-    identity = dict(transcriber.identity)
-    _make_folder(folder)  # before an hour of transcribing
+    counts: Counter[str] = Counter()
+    identity = whisper.identity
     for number, (video, path) in enumerate(videos.items(), 1):
         try:
-            if there := subtitles.find(folder, video):
-                report.kept += 1
-                report.others += _made_otherwise(there, identity)
+            if subtitles.find(folder, video):
+                counts["kept"] += 1
                 continue
             sound = sound_of(path)
-            cues = [] if sound is None else transcriber.transcribe(sound)
+            cues = [] if sound is None else whisper.transcribe(sound)
         except TranscriberError:
             raise
         except Exception as error:  # a decoder or a model may raise anything
-            report.failed[video] = one_line(error)
-            console.say(
-                f"{number}/{len(videos)} {video}: no subtitles made: {report.failed[video]}"
-            )
-            continue
-        _write(folder / f"{video}.json", cues, identity, None if sound else NO_SOUND)
-        report.silent += sound is None
-        report.made += sound is not None
-        console.say(f"{number}/{len(videos)} {video}: {f'{len(cues)} cues' if sound else NO_SOUND}")
-    console.say(report.line)
-    return report
+            counts["failed"] += 1
+            said = f"no subtitles made: {_one_line(error)}"
+        else:
+            counts["made" if sound else "silent"] += 1
+            said = f"{len(cues)} cues" if sound else NO_SOUND
+            _write(folder / f"{video}.json", cues, identity, None if sound else NO_SOUND)
+        console.say(f"{number}/{len(videos)} {video}: {said}")
+    console.say(
+        f"subtitles: {counts['made']} made, {counts['silent']} without sound, {counts['kept']} "
+        f"there before, {counts['failed']} failed"
+    )
+    return counts["failed"]
 
 
-def _write(file: Path, cues: list[Cue], identity: Identity, note: str | None) -> None:
+def _write(file: Path, cues: list[Cue], identity: Mapping[str, Any], note: str | None) -> None:
     """The file of one video, as a whole or not at all."""
     date = datetime.now(timezone.utc).date().isoformat()
     content: dict[str, object] = {
@@ -125,31 +160,18 @@ def _write(file: Path, cues: list[Cue], identity: Identity, note: str | None) ->
         **({} if note is None else {"note": note}),
         "segments": [{"start": cue.start, "end": cue.end, "text": cue.text} for cue in cues],
     }
-    text = json.dumps(content, ensure_ascii=False, indent=1) + "\n"
-    part = media_cache.temporary(file.parent, file.name, ".part")
-    _make_folder(file.parent)
+    part = file.with_name(f".{file.name}.part")
     try:
-        part.write_text(text, encoding="utf-8")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
         part.replace(file)
     except OSError as error:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
         raise DataError(f"{file}: cannot be written ({error.strerror or error})") from error
-    finally:
-        part.unlink(missing_ok=True)
 
 
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DataError(f"{folder}: cannot be made ({error.strerror or error})") from error
-
-
-def _made_otherwise(file: Path, identity: Identity) -> bool:
-    """True for a file that names another identity; released files name none."""
-    if file.suffix != ".json":
-        return False
-    try:
-        made_by = json.loads(file.read_text(encoding="utf-8"))["transcriber"]
-        return {k: v for k, v in made_by.items() if k != "date"} != dict(identity)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return False  # not ours; whoever reads it says what is wrong with it
+def _one_line(error: Exception) -> str:
+    """An error's message; its class as well where the message was not written for the user."""
+    words = " ".join(str(error).split())
+    return words if isinstance(error, TasksError) else f"{type(error).__name__}: {words}"

@@ -1,27 +1,73 @@
-"""What every benchmark with windows in videos asks of the user's files before a run."""
+"""Facts about the user's videos, and what benchmarks with windows in them ask before a run.
+
+    >>> look({"1": Path("videos/1.mp4"), "2": Path("videos/2.mp4")})
+    ({'1': VideoInfo(n_frames=750, width=640, ...)},
+     {'2': 'unreadable: /data/videos/2.mp4: the file is empty'})
+
+A file is read once, by child processes that go from file to file (worker.py). What they say is kept
+in the cache folder for all later runs, by the file's path, size and time of change (cache.py).
+"""
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.utils.media import probes
-from lmms_eval_tasks.utils.media.probes import VideoInfo
+from lmms_eval_tasks.errors import DataError, MediaError
+from lmms_eval_tasks.utils.media import cache, video, worker
+
+# Raise when a probe can say something else about the same file.
+_VERSION = 3
+_TIME_LIMIT = 60.0  # seconds for one file
+_FEW = 4  # files for which another child process is not worth its start
 
 LISTED = 20  # lines of one message
 # A window may end this much after its video, in seconds: times in files are rounded.
 ROUNDED = 1.0
 # A window that begins less than this before its video's end, in seconds, has nothing to show.
 LEAST = 0.02
-
-
 LEAVE_OUT = (
     "Correct them, or leave them out (they are counted in the results) with --allow-bad-items or "
     f"{settings.ALLOW_BAD_ITEMS}=1"
 )
+
+
+@dataclass(frozen=True)
+class VideoInfo:
+    """Facts about a source video: size upright, in pixels; seconds after the first frame shown.
+
+    duration: of the picture. fps: its mean rate.
+    end: of the file: `duration`, or the end of its sound where that is later. A segment may end
+        there: its last frame stays on screen (cut.py).
+    """
+
+    n_frames: int
+    width: int
+    height: int
+    duration: float
+    end: float
+    fps: float
+    has_audio: bool
+
+
+def probe(source: str | Path, time_limit: float = _TIME_LIMIT) -> VideoInfo:
+    """Facts about a video file, read from its packets; the first frame is decoded to be sure.
+
+    Raises:
+        MediaError: it is not a readable video; the message names the file and the trouble.
+    """
+    path = worker.source_file(source)
+    found = _looked(path, *_state(path), time_limit)
+    if isinstance(found, str):
+        raise MediaError(found)
+    return found
 
 
 def look(
@@ -36,14 +82,31 @@ def look(
     Returns:
         Both by name; a reason starts with "missing" or "unreadable".
     """
+
+    def one(path: Path) -> VideoInfo | str:
+        try:
+            path.stat()
+            file = worker.source_file(path)
+            return _looked(file, *_state(file), _TIME_LIMIT)
+        except OSError:
+            return f"missing: {path}"
+        except MediaError as error:
+            return str(error)
+
     # realpath, unlike Path.resolve, leaves a link that leads to itself as it is: it is missing.
     asked = {n: p for n, p in paths.items() if only is None or os.path.realpath(p) in only}
-    known = probes.look(asked.values())
-    found = {name: known[path] for name, path in asked.items()}
-    return (
-        {name: info for name, info in found.items() if not isinstance(info, str)},
-        {name: why for name, why in found.items() if isinstance(why, str)},
-    )
+    different = list(dict.fromkeys(asked.values()))
+    pool = ThreadPoolExecutor(min(os.cpu_count() or 1, -(-len(different) // _FEW) or 1))
+    try:
+        known = dict(zip(different, pool.map(one, different), strict=True))
+    finally:
+        pool.shutdown(cancel_futures=True)  # who stops the run does not wait for all
+    found = {n: info for n, p in asked.items() if isinstance(info := known[p], VideoInfo)}
+    problems = {n: str(known[p]) for n, p in asked.items() if n not in found}
+    return found, {
+        name: why if why.startswith("missing: ") else f"unreadable: {why}"
+        for name, why in problems.items()
+    }
 
 
 def outside(start: float | None, end: float | None, seconds: float) -> str:
@@ -100,3 +163,63 @@ def listed(problems: Mapping[str, str]) -> str:
     if len(problems) > LISTED:
         lines.append(f"  and {len(problems) - LISTED} more")
     return "\n".join(lines)
+
+
+def _state(file: Path) -> tuple[int, int]:
+    """Of a file: its bytes, and nanoseconds of its last change."""
+    state = file.stat()
+    return state.st_size, state.st_mtime_ns
+
+
+@functools.lru_cache(maxsize=65536)
+def _looked(file: Path, size: int, changed: int, time_limit: float) -> VideoInfo | str:
+    """Facts about a state of a file, or why it cannot be read.
+
+    Within a process that stays so; for later ones only what is a fact about the file is kept.
+    """
+    try:
+        kept = cache.kept(
+            file,
+            settings.cache_dir() / "probes",
+            "probe",
+            _VERSION,
+            work=("video_checks", "facts"),
+            arguments={},
+            time_limit=time_limit,
+            # Not its content, which takes longer to read than its packets. Another reader may say
+            # something else.
+            identity=f"{file} {size} {changed} {metadata.version('av')}",
+        )
+    except MediaError as error:
+        return str(error)
+    problem = kept.facts.get("problem")
+    return f"{file}: {problem}" if problem else VideoInfo(**kept.facts)
+
+
+def facts(source: str, out: str) -> dict[str, Any]:  # noqa: ARG001
+    """Fields of VideoInfo, or what is wrong with the file as `problem`; in the child process.
+
+    The first frame is decoded to be sure that it can be.
+
+    Raises:
+        MediaError: the system refused it, which is no fact about the file.
+    """
+    try:
+        table, (one,) = video.with_table(source, lambda table: [*video.decode(source, table, [0])])
+    except MediaError as error:
+        if isinstance(error.__cause__, OSError):
+            raise
+        return {"files": [], "problem": str(error)}
+    size = (one.width, one.height)
+    width, height = size[::-1] if video.quarter_turns(one) % 2 else size
+    sound_end = table.origin if table.sound_end is None else table.sound_end
+    return {
+        "files": [],
+        "n_frames": len(table.times),
+        "width": width,
+        "height": height,
+        "duration": table.duration,
+        "end": max(table.duration, float(sound_end - table.origin)),
+        "fps": len(table.times) / table.duration,
+        "has_audio": table.sound_end is not None,
+    }

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.haven.options import capacity
 from lmms_eval_tasks.haven.records import given
-from lmms_eval_tasks.utils.media import colour_histograms, probes, segmentation
+from lmms_eval_tasks.utils.media import segmentation, video_checks
 
 if TYPE_CHECKING:
     import numpy as np
@@ -128,7 +128,7 @@ def sample(video: Path, choices: Choices) -> Sampled:
     Raises:
         TasksError: the video or a given file cannot be used, or has too few frames.
     """
-    info = probes.probe(video)
+    info = video_checks.probe(video)
     picks = indices(info.n_frames, info.fps, choices.fps)
     endings, read = given.IMPORTANCE[choices.importance]
     file = given.file_of(choices.importance_file, video, endings, choices.importance)
@@ -142,7 +142,7 @@ def sample(video: Path, choices: Choices) -> Sampled:
         # Pictures of another size have other histograms.
         "features": f"file {given.digest(own)}"
         if own
-        else f"{colour_histograms.NAME}, {choices.size} px",
+        else f"{segmentation.FEATURES}, {choices.size} px",
         "importance": f"{choices.importance.removeprefix('--')} {given.digest(file)}",
     }
     importance = tuple(read(file, picks, info.n_frames))
@@ -164,9 +164,7 @@ def structure(sampled: Sampled, frames: Frames, choices: Choices) -> Structure:
     rows = features_of(sampled)
     if rows is None:
         # One picture at a time: hours of them would not fit.
-        rows = colour_histograms.histograms(
-            frames.images([number])[0] for number in range(1, n + 1)
-        )
+        rows = segmentation.histograms(frames.images([number])[0] for number in range(1, n + 1))
     starts = cut(rows, choices.shots)
     chosen, ties = top(sampled.importance, max(1, capacity(n)))
     key = key_shots(sampled.importance, starts)

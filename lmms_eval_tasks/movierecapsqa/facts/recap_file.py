@@ -24,8 +24,7 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.movierecapsqa.schema import Segment
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.media import subtitles
-from lmms_eval_tasks.utils.media.subtitle_formats import clock
-from lmms_eval_tasks.utils.media.subtitles import Cue
+from lmms_eval_tasks.utils.media.subtitles import Cue, clock
 from lmms_eval_tasks.utils.validation import Text, told
 
 

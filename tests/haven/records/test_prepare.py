@@ -15,7 +15,7 @@ from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.haven.tasks import BENCHMARK
 from tests.checks import refused
 from tests.haven.release_files import content, write
-from tests.utils.media_files import write_video
+from tests.utils.media.media_files import write_video
 
 
 @pytest.fixture

@@ -14,15 +14,8 @@ import numpy as np
 import pytest
 import segment_files as coded
 
-from lmms_eval_tasks.utils.media import (
-    media_cache,
-    recipes,
-    segment_encoder,
-    segment_head,
-    segment_picture,
-    segment_read,
-    worker_call,
-)
+from lmms_eval_tasks.utils.media import cache as media_cache
+from lmms_eval_tasks.utils.media import cut, mp4, worker
 from lmms_eval_tasks.utils.media.recipes import Recipe, make
 from lmms_eval_tasks.utils.media.segments import segment
 from tests.checks import table
@@ -33,10 +26,8 @@ UNIFORM = Recipe("uniform", 32)
 @pytest.fixture
 def jobs(monkeypatch):
     """The jobs that the worker is given."""
-    given, work = [], worker_call.call
-    monkeypatch.setattr(
-        worker_call, "call", lambda *job, **how: given.append(job[0]) or work(*job, **how)
-    )
+    given, work = [], worker.call
+    monkeypatch.setattr(worker, "call", lambda *job, **how: given.append(job) or work(*job, **how))
     return given
 
 
@@ -51,21 +42,14 @@ def test_an_entry_belongs_to_a_content(tmp_path, jobs):
     assert make(source, UNIFORM, cache).n_frames == 25  # changed: made again
 
 
-@pytest.fixture
-def large(tmp_path, monkeypatch):
-    """A file that counts as large, and a hash of it; of 2 MB, 3 x 100 bytes are looked at."""
-    monkeypatch.setattr(media_cache, "_WHOLE", 10**6)
-    monkeypatch.setattr(media_cache, "_PIECES", 3)
-    monkeypatch.setattr(media_cache, "_PIECE", 100)
+def test_a_change_within_a_large_file_is_seen(tmp_path, monkeypatch):
+    """Even between the pieces that are read, and with the time of the last change put back."""
+    # A file that counts as large; of 2 MB, 3 x 100 bytes are looked at.
+    for name, value in (("_WHOLE", 10**6), ("_PIECES", 3), ("_PIECE", 100)):
+        monkeypatch.setattr(media_cache, name, value)
     path = tmp_path / "large.bin"
     path.write_bytes(os.urandom(2 * 10**6))
-    return path, media_cache.content_id(path)
-
-
-def test_a_change_within_a_large_file_is_seen(large):
-    """Even between the pieces that are read, and with the time of the last change put back."""
-    path, before = large
-    seen = {before, media_cache.content_id(path)}
+    seen = {media_cache.content_id(path) for _ in range(2)}
     assert len(seen) == 1
     for number, place in enumerate([0, 50, 500_000, 1_000_000, 1_999_999], 2):
         time.sleep(0.02)  # longer than the step of the system's clock for files
@@ -95,12 +79,12 @@ def test_a_damaged_entry_is_made_again(video, tmp_path, broken, damage):
 
 def test_no_processor_encodes_a_cut_otherwise(video, tmp_path, monkeypatch):
     """x264 takes the code that its processor runs fastest; `asm=0` is what all of them have."""
-    head, made = segment_head.head(str(video)), []
+    made = []
     for code in ("", ":asm=0"):
-        monkeypatch.setattr(segment_encoder, "PARAMS", segment_encoder.PARAMS + code)
+        monkeypatch.setitem(mp4.CUT, "x264-params", mp4.PARAMS + code)
         made.append(tmp_path / f"cut{len(made)}.mp4")
         window = (Fraction("1.3"), Fraction("1.9"))
-        segment_picture.cut(str(video), head, *window, sound_end=None, out=str(made[-1]))
+        cut.encode(str(video), cut.head(str(video)), window, None, str(made[-1]))
     assert made[0].read_bytes() == made[1].read_bytes()
 
 
@@ -122,7 +106,6 @@ def test_muted_alone_is_the_same_video_and_nothing_else(video, tmp_path, window)
     assert (muted.video_with_sound, muted.sound) == (None, None)
     assert (muted.start, muted.end, muted.duration) == (both.start, both.end, both.duration)
     assert len(files.made_files(tmp_path / "muted")) == 2  # the video and the note
-    assert segment(video, *window, tmp_path / "muted", sound=False) == muted
 
 
 def _make_in_process(video, cache, start, queue):
@@ -142,15 +125,15 @@ def test_processes_make_one_good_file(video, tmp_path):
     for process in processes:
         process.join()
     assert results[0] == results[1]
-    clip, cut = results[0]
+    clip, made = results[0]
     assert len(files.made_files(tmp_path)) == 2 + 4
     assert len(files.decord_frames(clip.path)) == 32
-    assert len(files.decord_frames(cut.video_with_sound)) == 60
+    assert len(files.decord_frames(made.video_with_sound)) == 60
 
 
 def test_a_lock_ends_with_its_process_or_with_patience(tmp_path):
     code = (
-        "import time, pathlib; from lmms_eval_tasks.utils.media.media_cache import only_one\n"
+        "import time, pathlib; from lmms_eval_tasks.utils.media.cache import only_one\n"
         f"with only_one(pathlib.Path({str(tmp_path)!r}), 'entry', 1):\n"
         " print('held', flush=True); time.sleep(60)"
     )
@@ -166,34 +149,29 @@ def test_a_lock_ends_with_its_process_or_with_patience(tmp_path):
 
 
 def test_leftovers_of_a_killed_maker_are_removed(video, tmp_path):
-    recipe = Recipe("uniform", 2)
-    name = media_cache.entry_name(media_cache.content_id(video), recipe.name, recipes._VERSION)
-    old, new = tmp_path / f".{name}.1.1.part", tmp_path / f".{name}.2.2.part"
-    old.write_bytes(b"half")
-    new.write_bytes(b"half")
+    path = Path(make(video, Recipe("uniform", 2), tmp_path).path)
+    path.unlink()
+    old, new = (tmp_path / f".{path.stem}.{age}" for age in ("old", "new"))
+    for left in (old, new):
+        left.mkdir()
+        (left / "made.mp4").write_bytes(b"half")
     os.utime(old, (0, 0))
-    make(video, recipe, tmp_path)
-    assert not old.exists()
-    assert new.exists()
-
-
-# --- a segment is made from a part of the file only --------------------------------------------
+    make(video, Recipe("uniform", 2), tmp_path)
+    assert (old.exists(), new.exists(), path.exists()) == (False, True, True)
 
 
 @pytest.fixture(scope="module")
 def minute(tmp_path_factory):
-    """60 s with a key frame every 2 s, and its clock."""
+    """60 s with a key frame every 2 s, and its head."""
     path = str(coded.write(tmp_path_factory.mktemp("coded") / "minute.mp4", 60, gop=50))
-    return path, segment_head.head(path).clock
+    return path, cut.head(path)
 
 
 @table("kind", ["video", "audio"])
 @table("late", [0, 2, 100])
 def test_reading_begins_near_the_window(minute, monkeypatch, kind, late):
     """Where a jump ends too late, or beyond the end of the file, the next one is longer."""
-    seek = segment_read._seek
-    monkeypatch.setattr(
-        segment_read, "_seek", lambda file, video, clock, at: seek(file, video, clock, at + late)
-    )
-    begin, _ = next(segment_read.frames(*minute, Fraction("55.3"), kind))
+    seek = cut._seek
+    monkeypatch.setattr(cut, "_seek", lambda *where: seek(*where[:3], where[3] + late))
+    begin, _ = next(cut.frames(*minute, Fraction("55.3"), kind))
     assert (0 if late else 52) <= begin <= Fraction("55.3")

@@ -1,0 +1,417 @@
+"""Cutting segments: exactly the window's frames and sounds, in every file that is made."""
+
+import math
+import re
+from pathlib import Path
+
+import av
+import media_files as files
+import numpy as np
+import pytest
+import segment_files as coded
+from scipy.signal import resample_poly
+from segment_files import END, START, STEADY, UNEVEN
+
+from lmms_eval_tasks.errors import MediaError
+from lmms_eval_tasks.utils.media import recipes, segments, video
+from lmms_eval_tasks.utils.media.segments import segment, sound_file
+from lmms_eval_tasks.utils.media.video_checks import probe
+from tests.checks import refused, table
+
+
+def test_a_segment_is_its_window_and_nothing_else(source, cache):
+    import decord
+
+    cut = segment(source, START, END, cache)
+    coded.check_all(cut, STEADY)
+    assert (cut.start, cut.end, cut.duration) == (START, END, pytest.approx(END - START))
+    assert (cut.n_frames, cut.width, cut.height) == (86, *coded.SIZE)
+    heard = decord.AudioReader(cut.video_with_sound, sample_rate=16_000, mono=True)
+    coded.check_sound(heard[:].asnumpy()[0][: len(coded.read_wav(cut.sound))], 16_000)
+    for start, end in [(2.0, 4.0), (0, 0.5), (None, 1.37), (6.2, None), (3.0, 3.04)]:
+        coded.check_all(segment(source, start, end, cache), STEADY, start or 0.0, end or 8.0)
+
+
+EIGHT = [gain / 4.5 for gain in range(1, 9)]  # the mean is 1
+OPEN = {"gop": 20, "options": {"x264-params": "open-gop=1", "crf": "16"}}
+MPEG4 = {"codec": "mpeg4", "b_frames": 0, "options": {"qscale": "2"}, "audio": "pcm_s16le"}
+VP9 = {"codec": "libvpx-vp9", "options": {"crf": "10", "cpu-used": "8"}, "audio": "libopus"}
+SOURCES = {
+    "matroska.mkv": {"audio": "libmp3lame", "rate": 44_100},
+    "open gop.ts": OPEN,
+    "open gop.mp4": OPEN,
+    "mpeg4.avi": MPEG4,
+    "vp9.webm": VP9,
+    "rgb.mov": {"codec": "png", "pix_fmt": "rgb24", "options": {}},
+    "uneven.mp4": {"times": UNEVEN},
+    "begins late.mp4": {"begin": 3.4},
+    "begins late.ts": {"begin": 3.4},
+    "begins late.mkv": {"begin": 3.4, "times": UNEVEN, "audio": "flac"},
+    "eight channels.mov": {"audio": "pcm_s16le", "layout": "7.1", "gains": EIGHT},
+    "eight channels.mp4": {"audio": "aac", "layout": "7.1", "gains": EIGHT},
+}
+
+
+@table("name", SOURCES)
+def test_formats(tmp_path, name):
+    options = SOURCES[name]
+    path = coded.write(tmp_path / name, **options)
+    times = options.get("times", STEADY)
+    cut = segment(path, START, END, tmp_path / "cache")
+    coded.check_all(cut, times, tolerance=1e-3 if name.endswith(("mkv", "webm")) else 1e-4)
+    if options.get("audio") == "pcm_s16le":
+        # the mean of the channels
+        assert np.abs(coded.read_wav(cut.sound)).max() == pytest.approx(0.5, abs=0.01)
+
+
+@table(
+    "name, encoded",
+    [
+        ("steady.mp4", False),
+        ("begins late.mkv", False),
+        ("begins late.ts", False),
+        ("uneven.mp4", False),
+        ("mpeg4.avi", False),
+        ("rgb.mov", True),
+    ],
+)
+def test_a_whole_file_is_copied_where_it_can_be(tmp_path, name, encoded):
+    path = coded.write(tmp_path / name, **SOURCES.get(name, {}))
+    whole = segment(path, None, None, tmp_path / "cache")
+    times = SOURCES.get(name, {}).get("times", STEADY)
+    end = times[-1] + 0.04
+    assert (whole.start, whole.n_frames) == (0, len(times))
+    same = np.array_equal(files.pyav_frames(whole.video)[0], files.pyav_frames(path)[0])
+    assert same != encoded
+    assert coded.streams(whole.video) == ["video"]
+    coded.check_picture(whole.video_with_sound, times, 0, end, tolerance=1.1e-3)
+    coded.check_sound(coded.read_wav(whole.sound)[: int(end * 16_000)], 16_000, 0, end)
+    assert segment(path, 0, None, tmp_path / "cache") == whole
+
+
+def test_a_file_without_sound(tmp_path):
+    path = coded.write(tmp_path / "silent.mp4", audio=None)
+    cut = segment(path, START, END, tmp_path / "cache")
+    assert (cut.sound, cut.video_with_sound) == (None, None)
+    coded.check_picture(cut.video, STEADY)
+    whole = segment(path, None, None, tmp_path / "cache")
+    assert (whole.n_frames, whole.end) == (200, 8)
+    refused(MediaError, r"silent\.mp4: has no audio stream", sound_file, path, tmp_path / "cache")
+
+
+def test_what_an_edit_list_hides_is_not_there(source, tmp_path):
+    """Phones trim videos by an edit list: players show this copy from 1.52 s on."""
+    path = tmp_path / "trimmed.mp4"
+    with av.open(str(source)) as file, av.open(str(path), "w") as copy:
+        streams = [copy.add_stream_from_template(stream) for stream in file.streams]
+        for packet in file.demux():
+            if packet.size:
+                packet.pts -= round(1.52 / packet.time_base)
+                packet.dts -= round(1.52 / packet.time_base)
+                packet.duration = packet.duration or 512  # of the last frame, a 25th
+                packet.stream = streams[packet.stream.index]
+                copy.mux(packet)
+    for window, shown in (((0.37, 3.29), (1.89, 4.81)), ((None, None), (1.52, 8))):
+        cut = segment(path, *window, tmp_path / "cache")
+        coded.check_sound(coded.read_wav(cut.sound), 16_000, *shown)
+        coded.check_picture(cut.video_with_sound, STEADY, *shown)
+
+
+# --- frames and their times ---------------------------------------------------------------------
+
+
+def test_one_frame_is_shown_twice(tmp_path):
+    """Qwen's reader and others refuse a video of one frame."""
+    path = coded.write(tmp_path / "one.mp4", 2, times=[0.0])
+    for window in [(None, None), (0, 1.5), (0.5, 1)]:
+        cut = segment(path, *window, tmp_path / "cache")
+        assert cut.n_frames == 2
+        assert coded.frames_and_times(cut.video) == ([(0, 0)] * 2, [0.0, cut.duration / 2])
+        assert len(files.decord_frames(cut.video_with_sound)) == 2
+    # A window in which no frame begins shows the one on screen.
+    path = coded.write(tmp_path / "slides.mp4", times=[0.0, 2.0, 4.0, 6.0])
+    cut = segment(path, 2.3, 3.7, tmp_path / "cache")
+    assert coded.frames_and_times(cut.video) == ([(2, 1)] * 2, [0.0, pytest.approx(0.7)])
+    coded.check_sound(coded.read_wav(cut.sound), 16_000, 2.3, 3.7)
+
+
+# 5 frames a second for 8 s, then 25 for 8 s: no rate is right for all of it.
+VFR = [n / 5 for n in range(40)] + [8 + n / 25 for n in range(200)]
+
+
+def test_a_repeated_time_leaves_the_others_where_they_are(tmp_path):
+    stamps = list(VFR)
+    for k in (3, 17, 18, 60, 150):
+        stamps[k + 1] = stamps[k]
+    path = tmp_path / "vfr.mkv"
+    coded.write(path, times=VFR, stamps=stamps, gop=50, b_frames=0, audio=None)
+    for window in [(3.2, 5.1), (7.0, 9.0), (12.0, 15.0), (0.0, 1.0), (None, None)]:
+        cut = segment(path, *window, tmp_path)
+        start, end = window[0] or 0, window[1] or 16
+        wanted = [n for n, stamp in enumerate(stamps) if start <= stamp < end]
+        read, shown = coded.frames_and_times(cut.video)
+        assert [number for _, number in read] == wanted
+        assert shown == pytest.approx([stamps[n] - start for n in wanted], abs=6e-3)
+        assert (cut.start, cut.end) == (start, pytest.approx(end, abs=0.01))
+    clip = recipes.make(path, recipes.Recipe("uniform", 80), tmp_path)
+    wanted = recipes.uniform_indices(len(VFR), 80)
+    assert [number for _, number in coded.frames_and_times(clip.path)[0]] == wanted
+    decoded = video.decoded_table(str(path))
+    assert len(decoded.times) == len(VFR)
+    for length in (probe(path).duration, clip.duration, decoded.duration):
+        assert length == pytest.approx(16, abs=0.01)
+
+
+def test_times_that_cannot_be_used_are_an_error(tmp_path):
+    """AVI tells the order of decoding only, raw streams nothing; two recordings in one file."""
+    one = coded.write(tmp_path / "one.ts", 4, gop=25).read_bytes()
+    (tmp_path / "two.ts").write_bytes(one + one)
+    coded.write(tmp_path / "b.avi", audio="pcm_s16le")
+    coded.write(tmp_path / "raw.h264", audio=None)
+    for name, said in (
+        ("two.ts", r"step back from 3\.960 to 0\.000 s; convert it"),
+        ("b.avi", r"step back from .* s; convert it"),
+        ("raw.h264", "has frames without times; convert it"),
+    ):
+        path = tmp_path / name
+        refused(MediaError, rf"{name}: .*{said}", segment, path, 0.5, 5, tmp_path / "c")
+        if name != "two.ts":  # whose packets, in order of time, are two frames each
+            clip = (recipes.make, path, recipes.Recipe("uniform", 9), tmp_path / "c")
+            refused(MediaError, rf"{name}: .*{said}", *clip)
+
+
+# --- the picture: quality, formats, sizes, rotation, key frames --------------------------------
+
+FORMATS = ["bt709.mp4", "full range.mp4", "10 bits.mp4", "422.mp4", "rgb.mov", "gray.mkv"]
+
+
+@table("name", ["textured.mp4", *FORMATS])
+def test_the_picture_is_visually_lossless(tmp_path, name):
+    textured = {"size": (320, 240), "options": {"crf": "18"}}
+    path = files.write_video(tmp_path / name, 30, **files.SOURCES.get(name, textured))
+    cut = segment(path, 0.2, 0.8, tmp_path / "cache")
+    read, expected = files.pyav_frames(cut.video)[0], files.pyav_frames(path)[0][5:20]
+    assert read.shape == expected.shape
+    if name == "textured.mp4":
+        assert files.psnr(read, expected) > 42
+    else:  # fine textures lose chroma in 4:2:0
+        means = [rgb.reshape(-1, 8, 8, 12, 8, 3).mean(axis=(2, 4)) for rgb in (read, expected)]
+        assert np.abs(means[0] - means[1]).mean() < 2.5
+
+
+def luma(path):
+    with av.open(str(path)) as file:
+        return np.stack([frame.to_ndarray(format="gray") for frame in file.decode(video=0)])
+
+
+@table("size", [(97, 65), (96, 65), (17, 3)])
+def test_odd_sizes_become_even_by_repeating_the_border(tmp_path, size):
+    path = files.write_video(tmp_path / "odd.mkv", 10, size, codec="ffv1", pix_fmt="yuv420p", gop=1)
+    cut = segment(path, 0.1, 0.3, tmp_path / "cache")
+    assert (cut.width, cut.height) == (size[0] + size[0] % 2, size[1] + size[1] % 2)
+    border = [(0, 0), (0, size[1] % 2), (0, size[0] % 2)]
+    expected = np.pad(luma(path)[3:8], border, mode="edge")
+    assert files.psnr(luma(cut.video)[..., None], expected[..., None]) > 40
+
+
+@table("degrees", [90, 180, 270])
+def test_a_turned_video_is_upright(tmp_path, degrees):
+    path = files.write_video(tmp_path / "phone.mp4", 25)
+    files.rotate(path, degrees)
+    for window in ((0.2, 0.8), (None, None)):
+        cut = segment(path, *window, tmp_path / "cache")
+        assert (cut.width, cut.height) == ((96, 64) if degrees == 180 else (64, 96))
+        expected = files.decord_frames(path)[slice(5, 20) if window[0] else slice(None)]
+        read = files.pyav_frames(cut.video)[0]
+        assert read.shape == expected.shape
+        assert files.psnr(read, expected) > 40
+
+
+@table("times", [STEADY, UNEVEN, [n * 0.7 for n in range(11)]])
+def test_readers_can_seek(tmp_path, times):
+    path = coded.write(tmp_path / "v.mp4", times=times, audio=None)
+    cut = segment(path, 0.3, 7.5, tmp_path / "cache")
+    with av.open(cut.video) as file:
+        assert file.streams.video[0].codec_context.pix_fmt == "yuv420p"
+        keys = [(p.pts * p.time_base, p.is_keyframe) for p in file.demux(video=0) if p.size]
+    for time, _ in keys:  # a key frame is never more than a second away
+        assert any(is_key and time - 1 <= key <= time for key, is_key in keys)
+
+
+# --- the sound: downmix, rate, gaps, and sources with little sound -----------------------------
+
+
+@table("rate", [8_000, 11_025, 16_000, 44_100, 96_000])
+def test_the_wav_is_the_mean_of_the_channels_resampled(tmp_path, rate):
+    gains = (0.2, 1.4)
+    path = coded.write(tmp_path / "pcm.mov", 3, audio="pcm_s16le", rate=rate, gains=gains)
+    cut = segment(path, 0.513, 2.2, tmp_path / "cache")
+    first, last = -(-513 * rate // 1000), -(-22 * rate // 10)
+    mean = 0.8 * coded.wave_of(rate, 3)[first:last]
+    wav = coded.read_wav(cut.sound)
+    assert len(wav) == math.ceil(len(mean) * 16_000 / rate)
+    common = math.gcd(16_000, rate)
+    reference = resample_poly(mean, 16_000 // common, rate // common)[: len(wav)]
+    inner = slice(200, min(len(wav), len(reference)) - 200)
+    error = wav[inner] - reference[inner]
+    assert 10 * math.log10((reference[inner] ** 2).mean() / (error**2).mean()) > 40
+    if rate == 16_000:
+        assert np.abs(wav - mean).max() < 2 / 2**15  # sample by sample, both ends included
+
+
+def test_sound_that_begins_late_keeps_its_time_and_may_end_early(tmp_path):
+    path = coded.write(tmp_path / "late.mov", audio="pcm_s16le", sound=(2.5, 8))
+    cut = segment(path, START, END, tmp_path / "cache")
+    wav = coded.read_wav(cut.sound)
+    quiet = round((2.5 - START) * 16_000)
+    assert np.abs(wav[: quiet - 40]).max() < 1e-3
+    coded.check_sound(wav[quiet:], 16_000, 2.5, END)
+    assert len(wav) == math.ceil(cut.duration * 16_000 - 1e-6)
+    path = coded.write(tmp_path / "short.mov", audio="pcm_s16le", sound=(0, 3.25))
+    cut = segment(path, START, END, tmp_path / "cache")
+    coded.check_sound(coded.read_wav(cut.sound), 16_000, START, 3.25)
+    assert cut.duration == pytest.approx(3.44)
+    coded.check_picture(cut.video_with_sound, STEADY)
+
+
+@table(
+    "sound, start, end, audio",
+    [((0, 3), 4.2, 6.7, "aac"), ((5, 8), 1.3, 3, "aac"), ((0, 1), 6.5, None, "pcm_s16le")],
+)
+def test_a_window_without_sound_is_silent_where_the_file_has_some(
+    tmp_path, sound, start, end, audio
+):
+    """A model hears nothing there: that is no reason to lose the item, or the run."""
+    path = coded.write(tmp_path / "v.mov", audio=audio, sound=sound)
+    cut = segment(path, start, end, tmp_path / "cache")
+    length = (end or 8) - start
+    assert cut.duration == pytest.approx(length)
+    wav = coded.read_wav(cut.sound)
+    assert (len(wav), wav.any()) == (math.ceil(length * 16_000 - 1e-6), False)
+    track, begins, rate = coded.read_track(cut.video_with_sound)
+    assert abs(begins) <= 1e-3
+    assert len(track) / rate == pytest.approx(length, abs=coded.WINDOW + 2e-3)
+    assert not track.any()
+    coded.check_picture(cut.video_with_sound, STEADY, start, end or 8, tolerance=1e-3)
+
+
+def test_the_sound_alone_is_that_of_the_whole_segment(source, tmp_path):
+    made = sound_file(source, tmp_path)
+    assert len(files.made_files(tmp_path)) == 2  # the wav and its note: no picture
+    heard = coded.read_wav(made)
+    coded.check_sound(heard, 16_000, 0, 8)
+    assert np.array_equal(segments.samples(made), heard.astype(np.float32))
+    whole = segment(source, None, None, tmp_path)
+    assert Path(made).read_bytes() == Path(whole.sound).read_bytes()
+    path = coded.write(tmp_path / "v.ts", 4, begin=3.4, sound=(1, 4))  # from the first frame on
+    wav = coded.read_wav(sound_file(path, tmp_path / "cache"))
+    assert np.abs(wav[:15_000]).max() < 1e-2
+    coded.check_sound(wav[16_000:64_000], 16_000, 1, 4)
+
+
+# --- a file ends with the later of its last frame and its sound --------------------------------
+
+ENDS = {
+    "sound goes on.mp4": ({"sound": (0, 12)}, 12),
+    "sound goes on.mkv": ({"sound": (0, 12), "audio": "flac"}, 12),
+    "sound goes on.ts": ({"sound": (0, 12), "begin": 3.4}, 12),
+    "sound alone at the end.mov": ({"sound": (10, 12), "audio": "pcm_s16le"}, 12),
+    "sound ends first.mp4": ({"sound": (0, 3)}, 8),
+    "no sound.mp4": ({"audio": None}, 8),
+}
+
+
+@table("name", ENDS)
+def test_the_end_is_that_of_segments(tmp_path, name):
+    options, end = ENDS[name]
+    path = coded.write(tmp_path / name, 8, **options)
+    facts = probe(path)
+    assert facts.duration == pytest.approx(8, abs=0.05)
+    assert facts.end == pytest.approx(end, abs=0.05)
+    assert facts.end >= facts.duration
+    # What a probe promises can be cut, and no more.
+    last = segment(path, 7.5, facts.end, tmp_path / "cache")
+    assert last.end == pytest.approx(facts.end, abs=0.011)
+    beyond, words = (7.5, facts.end + 0.1), "ends after the end of the file"
+    refused(MediaError, words, segment, path, *beyond, tmp_path / "cache")
+
+
+def track_end(path, kind):
+    with av.open(path) as file:
+        (stream,) = (stream for stream in file.streams if stream.type == kind)
+        return float((stream.start_time + stream.duration) * stream.time_base)
+
+
+@table("window, b_frames", [((4, 10), 2), ((9, 11), 2), ((7.9, None), 0), ((None, None), 2)])
+def test_after_the_picture_its_last_frame_stays(tmp_path, window, b_frames):
+    """No frame is made up (a single one is shown twice); both files last as long as the window."""
+    path = coded.write(tmp_path / "v.mp4", 8, sound=(0, 12), b_frames=b_frames)
+    cut = segment(path, *window, tmp_path / "cache")
+    start, end = window[0] or 0, window[1] or 12
+    assert cut.duration == pytest.approx(end - start, abs=0.03)
+    numbers = [number for _, number in coded.frames_and_times(cut.video)[0]]
+    first = {0: 0, 4: 100, 7.9: 198, 9: 199}[start]
+    assert numbers == (list(range(first, 200)) if start < 9 else [199, 199])
+    for made in (cut.video, cut.video_with_sound):
+        assert track_end(made, "video") == pytest.approx(cut.duration, abs=1e-3)
+        assert len(files.decord_frames(made)) == len(numbers)
+    assert track_end(cut.video_with_sound, "audio") == pytest.approx(cut.duration, abs=0.03)
+
+
+# --- windows that are none and files that are damaged: one clear line each ---------------------
+
+DAMAGES = {
+    "picture.mp4": ("video", {"gop": 25}, 8, 12, (9.2, 10.4)),
+    "from the window on.mkv": ("video", {"gop": 25}, 10, 12, (9.2, 10.4)),
+    "sound for long.mp4": ("audio", {}, 2, 15, (9.2, 10.4)),
+    "all sound.mp4": ("audio", {}, -1, 16, (0, 2)),
+    "sound within.mp4": ("audio", {}, 9.8, 10.0, (9.2, 10.4)),
+    "within a group of pictures.mp4": ("video", {}, 9.4, 9.8, (9.2, 10.4)),
+}
+
+
+@table("name", DAMAGES)
+def test_damage_in_the_window_is_one_line_with_the_place(tmp_path, name):
+    """A probe looks at the file's beginning only; whoever cuts is told what is wrong and where."""
+    kind, options, begin, until, window = DAMAGES[name]
+    path = coded.write(tmp_path / name, 16, **options)
+    coded.damage(path, kind, begin, until)
+    assert probe(path).duration == pytest.approx(16)
+    text = refused(MediaError, "is damaged", segment, path, *window, tmp_path / "cache")
+    what = "picture" if kind == "video" else "sound"
+    found = re.fullmatch(rf"(.*): is damaged: its {what} near ([\d.]+) s cannot be decoded", text)
+    assert found, text
+    assert found[1] == str(path)
+    assert max(begin, 0) - 1.1 <= float(found[2]) <= window[1]
+    assert files.made_files(tmp_path / "cache") == []
+    for good in ((0.5, 1.5), (13, 15)):  # elsewhere it does no harm
+        if until <= good[0] or begin > good[1]:
+            times = [n / 25 for n in range(400)]
+            coded.check_all(segment(path, *good, tmp_path / "cache"), times, *good, tolerance=1e-3)
+
+
+@table(
+    "window, message",
+    [
+        ((9, 10), r"starts after the end of the file \(8\.0\d\d s\)"),
+        ((1e6, 2e6), "starts after the end of the file"),
+        ((8.5, None), "starts after the end of the file"),
+        ((7, 8.5), r"ends after the end of the file \(8\.0\d\d s\)"),
+        ((3, 2), "no segment from 3 s to 2 s"),
+        ((3, 3), "no segment"),
+        ((-1, 2), "expected 0 <= start < end"),
+        ((1, float("nan")), "no segment from 1 s to nan s"),
+        ((1, float("inf")), "no segment"),
+        (("one", 2), "no segment from one s"),
+    ],
+)
+def test_a_wrong_window_is_one_clear_line(source, tmp_path, window, message):
+    text = refused(MediaError, message, segment, source, *window, tmp_path)
+    assert text.startswith(f"{source}: ")
+    assert files.made_files(tmp_path) == []
+
+
+def test_an_end_within_a_frame_of_the_files_end_is_taken_back(tmp_path):
+    path = coded.write(tmp_path / "v.mp4", audio=None)
+    exact, beyond = (segment(path, 7.5, end, tmp_path / "cache") for end in (8, 8.03))
+    assert (exact.end, exact.n_frames) == (beyond.end, beyond.n_frames) == (8, 12)

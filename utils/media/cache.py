@@ -1,0 +1,162 @@
+"""A folder of finished media files, found by what they were made from.
+
+An entry is one or more files and a JSON note beside them, which is written last, so that an entry
+is there as a whole or not at all: files are made in a hidden folder there, and then renamed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.errors import MediaError
+from lmms_eval_tasks.utils.media import worker
+
+_CHUNK = 2**20
+_WHOLE = 2**25  # bytes up to which a file is hashed in whole
+_PIECES, _PIECE = 64, 2**16  # of a larger one: how many, and bytes of each
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Files by their endings, and what their maker told of them."""
+
+    paths: dict[str, str]
+    facts: dict[str, Any]
+
+
+def kept(
+    video: Path,
+    cache: Path | None,
+    recipe: str,
+    version: int,
+    *,
+    work: tuple[str, str],
+    arguments: dict[str, Any],
+    time_limit: float,
+    identity: str = "",
+) -> Entry:
+    """What a worker makes of a video, made once for all threads and processes.
+
+    Args:
+        video: the source.
+        cache: the folder, created if absent; None is `media` in the user's cache folder.
+        recipe: what is made, for people; the name of the files begins with it.
+        version: of what makes it.
+        work: module and function for worker.call; the function writes files whose names are its
+            argument `out` and an ending, and returns facts with the endings as `files`.
+        arguments: its others, on which the result depends.
+        time_limit: seconds for making it, and again at most for waiting until another process that
+            makes the same is done.
+        identity: what tells the video from others, instead of its content.
+
+    Raises:
+        MediaError: the video cannot be read or the folder not be written to; names the video.
+    """
+    folder = Path(cache or settings.cache_dir() / "media").absolute()
+    try:
+        made_from = json.dumps([identity or content_id(video), recipe, version, arguments])
+        name = f"{recipe}-{hashlib.blake2b(made_from.encode(), digest_size=12).hexdigest()}"
+        note = _load(folder, name)
+        if note is None:
+            with only_one(folder, name, time_limit):
+                note = _load(folder, name)
+                if note is None:
+                    job = partial(worker.call, *work, video, time_limit, **arguments)
+                    note = _make(folder, name, time_limit, lambda out: job(out=out))
+    except OSError as error:
+        raise MediaError(
+            f"{video}: cannot be read, or what is made of it not be written: {error}"
+        ) from error
+    paths = {ending: str(folder / f"{name}{ending}") for ending in note["sizes"]}
+    return Entry(paths, note["facts"])
+
+
+def _load(folder: Path, name: str) -> dict[str, Any] | None:
+    """The note of a complete entry, or None.
+
+    Each file must have the size that was noted: one that somebody cut or deleted is made again.
+    """
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+        note: dict[str, Any] = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+        sizes = note["sizes"].items()
+        if all((folder / f"{name}{ending}").stat().st_size == size for ending, size in sizes):
+            return note
+    return None
+
+
+def _make(folder: Path, name: str, time_limit: float, job: Callable[[str], Any]) -> dict[str, Any]:
+    for left in folder.glob(f".{name}.*"):  # by a maker that was killed
+        if time.time() - left.stat().st_mtime > 2 * time_limit:
+            shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=f".{name}.", dir=folder) as place:
+        facts = job(f"{place}/made")
+        made = {ending: Path(f"{place}/made{ending}") for ending in facts.pop("files")}
+        note = {"facts": facts, "sizes": {e: file.stat().st_size for e, file in made.items()}}
+        made[".json"] = Path(place, "note")
+        made[".json"].write_text(json.dumps(note), encoding="utf-8")
+        for ending, file in made.items():
+            file.replace(folder / f"{name}{ending}")
+    return note
+
+
+@contextmanager
+def only_one(folder: Path, name: str, patience: float) -> Iterator[None]:
+    """Let one thread of one process at a time work on an entry; the others wait for it.
+
+    The lock ends with a process that dies. It only saves work: after `patience` seconds, or where
+    the file system has no locks, the work is done without it, and the last one to rename wins with
+    equal content.
+    """
+    from filelock import FileLock, Timeout
+
+    # 256 lock files for all entries instead of one each: they can never be deleted safely.
+    locks = folder / ".locks"
+    locks.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(locks / hashlib.blake2b(name.encode(), digest_size=1).hexdigest())
+    with suppress(Timeout, OSError, NotImplementedError):
+        lock.acquire(timeout=patience)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def content_id(path: Path) -> str:
+    """Hash that tells a file's content; taken once as long as path, size and times stay.
+
+    Up to 32 MiB of all that is in it. Of larger files, whose hours would take longer to read than a
+    minute of them to cut: of the size, the times of the last change, and 4 MiB spread evenly. The
+    second time (ctime) changes with each write, also where the first (mtime) is put back. So a
+    changed file has another hash; a large one that was copied may have one too, and is made again.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    status = path.stat()
+    return _content_id(str(path), status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+@lru_cache(maxsize=65536)
+def _content_id(path: str, size: int, modified: int, changed: int) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    with Path(path).open("rb") as file:
+        if size <= _WHOLE:
+            while chunk := file.read(_CHUNK):
+                digest.update(chunk)
+        else:
+            digest.update(f"{size} {modified} {changed}".encode())
+            for number in range(_PIECES):
+                file.seek((size - _PIECE) * number // (_PIECES - 1))
+                digest.update(file.read(_PIECE))
+    return digest.hexdigest()

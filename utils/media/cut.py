@@ -1,0 +1,459 @@
+"""Cut [start, end) out of a video: the picture, the sound, and both; in the child of worker.py.
+
+- One clock: seconds count from the first frame that the decoder shows, for picture and sound alike,
+  whatever the file's own time stamps begin with.
+- Only the window's own part of a file is read: from a key frame shortly before it.
+- The picture has exactly the frames with start <= time < end, each at its time minus `start`. It is
+  encoded again, never cut at key frames: H.264, 4:2:0, upright, of even size (an odd last row or
+  column is shown twice), a key frame at least every second, no B-frames. A whole file's picture is
+  copied packet by packet where mp4 can hold it as it is shown.
+- A file ends with the later of its last frame and its sound. Where the picture ends first, its last
+  frame stays on screen, as players have it, so that the picture lasts as long as the window.
+- The sound is a 16 kHz mono wav: the mean of all channels, as librosa mixes, with which Qwen's
+  reader and others load sound (FFmpeg's matrix leaves channels out and weighs them by layout). It
+  is cut on the source's samples, before resampling: sample k belongs to [start, end) if k / rate
+  does. Where the source has a gap before or between its sounds, players are silent and so is the
+  wav. Sound that ends early ends early here. A window without any, in a file that has some
+  elsewhere, is silent for its whole length. The mp4's track is made from the wav.
+"""
+
+from __future__ import annotations
+
+import math
+import wave
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval_tasks.errors import MediaError
+from lmms_eval_tasks.utils.media import mp4, video
+from lmms_eval_tasks.utils.media.segments import RATE
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_COPIED = ("h264", "hevc", "mpeg4", "vp9", "av1")  # what mp4 holds and readers of mp4 expect
+_ROUNDED = Fraction(1, 50)  # seconds that a window may end after its file; or a frame if longer
+# Seconds to jump before the wanted one; None reads from the beginning. The first is what sound
+# decoders need to settle and what badly interleaved files are off by; the others are for files
+# whose index leads to a place behind the wanted one.
+_JUMPS = (1, 30, None)
+_SETTLED = Fraction(1, 5)  # seconds that a sound decoder may need before it gives anything
+_JITTER = 0.01  # seconds that a sound's times may be off before a gap or an overlap is believed
+# Two key frames are less than a second apart if each half second that has frames begins with one.
+_KEYS_PER_SECOND = 2
+_MANY = 8  # channels: PyAV 15 counts the planes of such a frame wrongly and reads beyond them
+
+
+Window = tuple[Fraction, Fraction | None]  # seconds; to None, the end of the file
+
+
+@dataclass(frozen=True)
+class Head:
+    """The first `frame` shown, and when by the file's own clock (`origin`, in seconds)."""
+
+    origin: Fraction
+    frame: Any
+    codec: str
+    has_audio: bool
+
+
+def write(
+    source: str, out: str, start: str, end: str | None, *, sound: bool = True
+) -> dict[str, Any]:
+    """Write a window's files: `out`.mp4 (muted), .wav and .av.mp4 if there is sound.
+
+    Args:
+        source: a video file.
+        out: where to write, without the endings.
+        start: decimal seconds after the first frame.
+        end: the same; None for the end of the file.
+        sound: False leaves the wav and the mp4 with both away.
+
+    Returns:
+        Fields of segments.Segment, and the endings of the files.
+
+    Raises:
+        MediaError: what is wrong with the file or the window, without the file's name.
+    """
+    first = head(source)
+    window = Fraction(start), None if end is None else Fraction(end)
+    samples, sound_end = 0, None
+    if first.has_audio:  # first, since it may go on after the last frame
+        samples, sound_end = _write_wav(source, first, window, f"{out}.wav")
+    facts = None
+    if not window[0] and window[1] is None:
+        facts = _copy(source, first, sound_end, f"{out}.mp4")
+    if facts is None:
+        facts = encode(source, first, window, sound_end, f"{out}.mp4")
+    files = [".mp4"]
+    if first.has_audio and sound:
+        if not samples:
+            _write_silence(f"{out}.wav", facts["duration"])
+        mp4.add_sound(f"{out}.mp4", f"{out}.wav", f"{out}.av.mp4")
+        files += [".wav", ".av.mp4"]
+    return {"files": files, **facts}
+
+
+def sound(source: str, out: str) -> dict[str, Any]:
+    """Write the sound of a whole file as `out`.wav.
+
+    Raises:
+        MediaError: the file has no audio stream, or its sound cannot be decoded.
+    """
+    first = head(source)
+    if not first.has_audio:
+        raise MediaError("has no audio stream")
+    samples, _ = _write_wav(source, first, (Fraction(0), None), f"{out}.wav")
+    if not samples:
+        _write_silence(f"{out}.wav", video.frame_table(source).duration)
+    return {"files": [".wav"]}
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+def head(path: str) -> Head:
+    """Decode the first frame that is shown.
+
+    Raises:
+        MediaError: no video stream, no frame that can be decoded or that tells its time, or not
+            readable at all.
+    """
+    with video.open_video(path) as (container, stream):
+        # Before it may come some that lean on frames before the file's first key frame.
+        for first in container.decode(stream):
+            if first.is_corrupt:
+                continue
+            if first.pts is None:
+                raise MediaError(f"has frames without times; {video.CONVERT}")
+            return Head(
+                origin=first.pts * stream.time_base,
+                frame=first,
+                codec=stream.codec_context.name,
+                has_audio=bool(container.streams.audio),
+            )
+    raise MediaError("has a video stream but no frame that can be decoded")
+
+
+def frames(
+    path: str, first: Head, start: Fraction, kind: str = "video"
+) -> Iterator[tuple[Fraction, Any]]:
+    """Decoded frames with their times in seconds, from one that begins at or before `start` on.
+
+    If none begins so early, from the first one. Several frames may precede `start`. Times of
+    pictures ascend: one that is missing or repeats the last is a tick later than the last.
+
+    Args:
+        path: the file.
+        first: its head.
+        start: seconds on its clock.
+        kind: `video` or `audio`; sound is asked for only where there is some.
+
+    Raises:
+        MediaError: a frame cannot be decoded, or times step back; names the place.
+    """
+    read = _sound if kind == "audio" else _pictures
+    for jump in _JUMPS:
+        if jump is not None and jump >= start:
+            continue
+        with video.open_video(path) as (container, stream):
+            if jump is not None and not _seek(container, stream, first, start - jump):
+                continue
+            found = read(container, stream, first, start)
+            one = next(found, None)
+            if one is None or (one[0] > start and jump is not None):
+                continue  # behind the wanted second, or beyond the end: from further back
+            yield one
+            yield from found
+            return
+
+
+def _seek(container: Any, stream: Any, first: Head, seconds: Fraction) -> bool:
+    """Jump to a key frame of the picture at or before `seconds`; False if the file cannot."""
+    import av
+
+    try:
+        target = int((first.origin + seconds) / stream.time_base)
+        container.seek(target, stream=stream, backward=True)
+    except av.error.FFmpegError:
+        return False
+    return True
+
+
+def _pictures(
+    container: Any, stream: Any, first: Head, start: Fraction
+) -> Iterator[tuple[Fraction, Any]]:
+    import av
+
+    time: Fraction | None = None
+    try:
+        for frame in container.decode(stream):
+            if frame.is_corrupt:
+                if time is None:
+                    continue  # after a jump into an open group of pictures
+                raise _damaged("picture", start if time is None else time)
+            if frame.pts is not None:
+                own = frame.pts * frame.time_base - first.origin
+                if time is not None:
+                    video.check_order(time, own)
+                    own = max(own, time + stream.time_base)
+                time = own
+            elif time is None:
+                continue  # right after a jump: the frame's place is not known
+            else:
+                time += stream.time_base
+            yield time, frame
+    except av.error.FFmpegError as error:
+        raise _damaged("picture", start if time is None else time) from error
+
+
+def _sound(container: Any, _: Any, first: Head, start: Fraction) -> Iterator[tuple[Fraction, Any]]:
+    import av
+
+    audio = container.streams.best("audio")
+    if audio is None or audio.codec_context is None:
+        raise MediaError("has sound of a kind that this FFmpeg cannot decode")
+    time: Fraction | None = None  # when the next frame begins
+    begun: Fraction | None = None
+    try:
+        for packet in container.demux(audio):
+            at = time if packet.pts is None else packet.pts * packet.time_base - first.origin
+            begun = at if begun is None else begun
+            try:
+                decoded = packet.decode()
+            except av.error.InvalidDataError as error:
+                if at is None or at + (packet.duration or 0) * packet.time_base <= start:
+                    continue  # before the window: nobody asks for it
+                if time is None and begun is not None and at < begun + _SETTLED:
+                    continue  # a decoder may miss what it begins with
+                raise _damaged("sound", at) from error
+            for frame in decoded:
+                if frame.pts is not None:
+                    time = frame.pts * frame.time_base - first.origin
+                elif time is None:
+                    raise MediaError("has sound that carries no times")
+                yield time, frame
+                time += Fraction(frame.samples, frame.sample_rate)
+    except av.error.FFmpegError as error:
+        raise _damaged("sound", start if time is None else time) from error
+
+
+def _damaged(what: str, time: Fraction) -> MediaError:
+    return MediaError(f"is damaged: its {what} near {float(time):.3f} s cannot be decoded")
+
+
+def _outside(window: Window, file_end: Fraction, which: str) -> MediaError:
+    """The error for a window that is not inside the file; `which` is `starts` or `ends`."""
+    start, end = window
+    until = "the end" if end is None else f"{float(end):g} s"
+    return MediaError(
+        f"the segment from {float(start):g} s to {until} {which} after the end of the file "
+        f"({float(file_end):.3f} s); correct its time stamps"
+    )
+
+
+# --- the picture --------------------------------------------------------------------------------
+
+
+def encode(
+    path: str, first: Head, window: Window, sound_end: Fraction | None, out: str
+) -> dict[str, Any]:
+    """Write the frames of a window to `out`; returns fields of segments.Segment.
+
+    If no frame begins in the window, the one on screen is shown throughout. A single frame is
+    written twice, at the beginning and halfway: readers of the host refuse a video of one.
+
+    Raises:
+        MediaError: the window is not inside the file, or a frame cannot be decoded.
+    """
+    start, end = window
+    turns = video.quarter_turns(first.frame)
+    size = tuple(length + length % 2 for length in (first.frame.width, first.frame.height))
+    look = mp4.Look(*(size[::-1] if turns % 2 else size))
+    if not first.frame.format.is_rgb and len(first.frame.format.components) >= 3:
+        full = video.is_full_range(first.frame)
+        look = replace(look, full_range=full, matrix=int(first.frame.colorspace))
+    slot, n_frames = -1, 0
+    shown: tuple[Fraction, Any] = Fraction(0), None  # the last frame on screen
+    until, length = end or start, Fraction(0)
+    with mp4.Encoder(out, look, mp4.CUT) as encoder:
+
+        def add(time: Fraction, frame: Any) -> None:
+            nonlocal slot, n_frames
+            before, slot = slot, int(time * _KEYS_PER_SECOND)
+            n_frames += 1
+            encoder.add(time, _planes(frame, first.frame, turns), key=slot > before)
+
+        for time, frame in frames(path, first, start):
+            if end is not None and time >= end:
+                break
+            length = time - shown[0] if shown[1] else length
+            shown = time, frame
+            if time >= start:
+                add(time - start, frame)
+        else:
+            last = shown[1] or first.frame
+            length = (last.duration or 0) * last.time_base or length or Fraction(1, 25)
+            file_end = max(shown[0] + length, sound_end or Fraction(0))
+            if start >= file_end:
+                raise _outside(window, file_end, "starts")
+            if end is not None and end > file_end + max(length, _ROUNDED):
+                raise _outside(window, file_end, "ends")
+            until = file_end if end is None else min(file_end, end)
+        if not n_frames:
+            add(Fraction(0), shown[1])
+        if n_frames == 1:
+            add((until - start) / 2, shown[1])
+        encoder.finish(until - start)
+    return _facts(start, until, (look.width, look.height), n_frames)
+
+
+def _facts(start: Fraction, end: Fraction, size: tuple[int, int], n: int) -> dict[str, Any]:
+    times = {"start": float(start), "end": float(end), "duration": float(end - start)}
+    return {**times, "width": size[0], "height": size[1], "n_frames": n}
+
+
+def _planes(frame: Any, first: Any, turns: int) -> mp4.Planes:
+    """Upright planes in 4:2:0 with 8 bits, of even size, that of the first frame."""
+    import numpy as np
+
+    if (frame.width, frame.height) != (first.width, first.height):
+        frame = frame.reformat(width=first.width, height=first.height)
+    if frame.format.name not in video.PLAIN:
+        full = frame.format.name.startswith("yuvj")  # else swscale would change the range
+        frame = frame.reformat(format=video.PLAIN[full])
+    y, u, v = video.planes(frame)
+    y = np.pad(y, [(0, y.shape[0] % 2), (0, y.shape[1] % 2)], mode="edge")
+    return [np.ascontiguousarray(np.rot90(plane, turns)) for plane in (y, u, v)]
+
+
+def _copy(path: str, first: Head, sound_end: Fraction | None, out: str) -> dict[str, Any] | None:
+    """Copy the picture of a whole file to `out`, if mp4 can hold it just as it is shown.
+
+    None if it must be encoded instead: another codec, turned or unshown frames (an edit list, an
+    open group of pictures at the start), a single frame.
+
+    Raises:
+        MediaError: the file is cut short, or not readable.
+    """
+    import av
+
+    table = video.frame_table(path)
+    if (
+        first.codec not in _COPIED
+        or video.quarter_turns(first.frame)
+        or table.origin != first.origin
+        or len(table.times) == 1
+    ):
+        return None
+    length = (table.end - table.times[0]) * table.time_base
+    if sound_end is not None and sound_end > length:
+        length = sound_end
+        table = replace(table, end=table.times[0] + math.ceil(sound_end / table.time_base))
+    try:
+        mp4.mux(out, path, shown=table)
+        if len(video.frame_table(out).times) != len(table.times):
+            return None
+    except (av.error.FFmpegError, MediaError, ValueError):
+        return None  # mp4 cannot hold it
+    size = (first.frame.width, first.frame.height)
+    return _facts(Fraction(0), length, size, len(table.times))
+
+
+# --- the sound ----------------------------------------------------------------------------------
+
+
+def _write_wav(path: str, first: Head, window: Window, out: str) -> tuple[int, Fraction | None]:
+    """Write the sound of a window to `out`: 16 kHz, mono, 16-bit PCM.
+
+    Returns:
+        How many samples, 0 if the source has no sound in the window; and when the source's sound
+        ends, in seconds, or the window's end if it goes on.
+
+    Raises:
+        MediaError: the sound cannot be decoded, or its sample rate changes on the way.
+    """
+    import av
+    import numpy as np
+
+    resampler = av.AudioResampler("s16", "mono", RATE)
+    start, end = window
+    rate = fed = 0
+    position = after = 0  # next sample on the clock to hand on; end of the last frame
+    stop = math.inf
+    with _wav(out) as file:
+
+        def put(samples: NDArray[np.float32] | None) -> None:
+            nonlocal fed
+            frame = None  # the resampler's end
+            if samples is not None:
+                frame = av.AudioFrame.from_ndarray(samples[None], format="fltp", layout="mono")
+                frame.sample_rate, frame.pts, frame.time_base = rate, fed, Fraction(1, rate)
+                fed += len(samples)
+            for block in resampler.resample(frame):
+                file.writeframesraw(block.to_ndarray()[0].astype("<i2").tobytes())
+
+        for time, frame in frames(path, first, start, "audio"):
+            stamp = round(time * frame.sample_rate)
+            if not rate:
+                rate, after = frame.sample_rate, stamp
+                position = math.ceil(start * rate)
+                stop = math.inf if end is None else math.ceil(end * rate)
+            elif frame.sample_rate != rate:
+                raise MediaError(
+                    f"its sound changes from {rate} to {frame.sample_rate} Hz at "
+                    f"{float(time):.3f} s"
+                )
+            # Time stamps are rounded, samples are not: only a real step starts a new count.
+            begin = stamp if abs(stamp - after) > _JITTER * rate else after
+            if begin >= stop or position >= stop:
+                ended = end
+                break
+            after = begin + frame.samples
+            while begin > position:
+                length = min(begin - position, rate)
+                put(np.zeros(length, np.float32))
+                position += length
+            if after > position:
+                put(_mixed(frame)[position - begin : int(min(after, stop)) - begin])
+                position = after
+        else:
+            ended = Fraction(after, rate or 1)
+        if fed:
+            put(None)
+        return file.tell(), ended
+
+
+def _wav(out: str) -> wave.Wave_write:
+    file = wave.open(out, "wb")  # noqa: SIM115
+    file.setparams((1, 2, RATE, 0, "NONE", ""))
+    return file
+
+
+def _mixed(frame: Any) -> NDArray[np.float32]:
+    """The mean of an av.AudioFrame's channels, of shape (samples,), in [-1, 1]."""
+    import av
+    import numpy as np
+
+    if frame.format.is_planar and frame.layout.nb_channels >= _MANY:
+        packed = frame.format.name.rstrip("p")
+        (frame,) = av.AudioResampler(packed, frame.layout, frame.sample_rate).resample(frame)
+    data = frame.to_ndarray()
+    if not frame.format.is_planar:
+        data = data.reshape(-1, frame.layout.nb_channels).T
+    mean = data.mean(axis=0, dtype=np.float64)
+    if data.dtype.kind in "iu":
+        half = 2.0 ** (8 * data.dtype.itemsize - 1)
+        mean = (mean - (half if data.dtype.kind == "u" else 0)) / half
+    return np.asarray(mean, np.float32)
+
+
+def _write_silence(out: str, seconds: float) -> None:
+    """A window in which nothing is heard is silent: it is as good as others."""
+    samples = math.ceil(round(seconds * RATE, 3))
+    with _wav(out) as file:
+        for begin in range(0, samples, RATE):
+            file.writeframesraw(bytes(2 * min(RATE, samples - begin)))

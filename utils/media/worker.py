@@ -1,0 +1,190 @@
+"""Work on video files in child processes: decoders may hang or crash on broken ones.
+
+    >>> call("video_checks", "facts", "videos/5.mp4", 60)
+    {'n_frames': 750, ...}
+
+Both sides stand here: `call`, and, run as a module, the child. A job is a function of this package
+by name, with what JSON holds. A child does one job after another, as its start takes half a second;
+after a bad answer it is not used again. Children are started anew, never forked: the process may
+hold threads and a GPU. (multiprocessing's would import the host's main module, torch included.)
+"""
+
+from __future__ import annotations
+
+import atexit
+import faulthandler
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from lmms_eval_tasks.errors import MediaError
+
+WORKER = "lmms_eval_tasks.utils.media.worker"
+_GRACE = 10.0  # seconds after which a job whose parent is gone ends by itself
+_UNUSED = 20.0  # seconds without a job after which a child ends: it holds some 100 MB
+
+
+def source_file(source: str | Path) -> Path:
+    """The absolute path of a file that can be opened.
+
+    Raises:
+        MediaError: there is none; names it.
+    """
+    path = Path(source).expanduser().absolute()
+    if path.is_dir():
+        raise MediaError(f"{path}: is a folder, not a video file")
+    if not path.exists():
+        raise MediaError(f"{path}: no such file")
+    if not path.is_file():
+        raise MediaError(f"{path}: is not a regular file")  # reading a pipe would wait for ever
+    return path
+
+
+def call(
+    module: str, function: str, source: str | Path, time_limit: float, **arguments: Any
+) -> dict[str, Any]:
+    """What a function of a module beside this one returns for a file, from a child process.
+
+    Args:
+        module, function: by name; it is called as function(source, **arguments).
+        source: the file.
+        time_limit: seconds.
+        arguments: what JSON holds.
+
+    Raises:
+        MediaError: what is wrong with the file, or the child crashed or was too slow; names it.
+    """
+    job = json.dumps([time_limit, module, function, str(source), arguments])
+    while True:
+        child = _taken()
+        answer = child.ask(job, time_limit)
+        if "ok" in answer:
+            child.used = True
+            _waiting.append(child)
+            result: dict[str, Any] = answer["ok"]
+            return result
+        child.end()
+        # A used one was about to end for want of jobs, or an earlier file is the reason.
+        if not (child.used and answer.get("died")):
+            raise MediaError(f"{source}: {answer['error']}")
+
+
+class _Child:
+    """A process that takes a line with a job and answers with a line."""
+
+    def __init__(self) -> None:
+        self.used = False
+        # Not a pipe, which would fill up: decoders say much about damaged files.
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", WORKER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            encoding="utf-8",
+            cwd="/",  # so that no folder of the user's that is called `av` is imported
+        )
+
+    def ask(self, job: str, time_limit: float) -> dict[str, Any]:
+        """Its answer; if it gave none, why as `error`, and whether it `died` by itself."""
+        process, begin = self._process, time.monotonic()
+        assert process.stdin
+        assert process.stdout
+        timer = threading.Timer(time_limit, process.kill)
+        timer.start()
+        try:
+            with suppress(BrokenPipeError):
+                process.stdin.write(job + "\n")
+                process.stdin.flush()
+            line = process.stdout.readline()
+            if line.endswith("\n"):
+                answer: dict[str, Any] = json.loads(line)
+                return answer
+            code = process.wait()
+        except BaseException:  # such as a user who stops the run
+            self.end()
+            raise
+        finally:
+            timer.cancel()
+        if time.monotonic() - begin >= time_limit:
+            why = f"reading it took more than {time_limit:g} s; the file may be damaged"
+            return {"error": why}
+        return {"error": f"reading it failed ({self._last_words(code)})", "died": True}
+
+    def end(self) -> None:
+        """End it at once, whatever it does."""
+        self._process.kill()
+        with suppress(BrokenPipeError), self._process:
+            pass  # leaving it closes the pipes and waits for the process
+        self._errors.close()
+
+    def _last_words(self, code: int) -> str:
+        if code < 0:
+            return f"the decoder crashed: {signal.Signals(-code).name}"
+        self._errors.seek(0)
+        lines = self._errors.read().decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines else f"exit status {code}"
+
+
+_waiting: deque[_Child] = deque()  # children without a job
+
+
+def _taken() -> _Child:
+    """A child that waits for a job, or a new one."""
+    with suppress(IndexError):
+        return _waiting.pop()
+    return _Child()
+
+
+@atexit.register
+def end_waiting() -> None:
+    """End the children that wait for jobs; further jobs get new ones."""
+    while _waiting:
+        with suppress(IndexError):
+            _waiting.pop().end()
+
+
+# A forked process must not write into its parent's pipes.
+os.register_at_fork(after_in_child=_waiting.clear)
+
+
+# --- the child ----------------------------------------------------------------------------------
+
+
+def _answer(module: str, function: str, source: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    work = getattr(import_module(f"lmms_eval_tasks.utils.media.{module}"), function)
+    try:
+        return {"ok": work(source, **arguments)}
+    except MediaError as error:
+        return {"error": str(error)}
+    except MemoryError:
+        return {"error": "its frames do not fit into memory"}
+    except OSError as error:
+        return {"error": f"reading it or writing what is made of it failed ({error})"}
+
+
+def main() -> None:
+    """Do jobs until there are no more."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what a library prints is no answer
+    while select.select([0], [], [], _UNUSED)[0] and (line := sys.stdin.readline()):
+        time_limit, *job = json.loads(line)
+        # Runs in C, without the interpreter lock: ends the process even inside a hanging decoder.
+        faulthandler.dump_traceback_later(time_limit + _GRACE, exit=True)
+        print(json.dumps(_answer(*job)), file=answers, flush=True)
+        faulthandler.cancel_dump_traceback_later()
+
+
+if __name__ == "__main__":
+    main()
