@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from statistics import fmean
 from typing import Any
 
 from lmms_eval_tasks.errors import JudgeError
@@ -21,7 +22,6 @@ from lmms_eval_tasks.judges.verdict import (
     failure_of,
     total_usage,
 )
-from lmms_eval_tasks.utils.metrics import stats
 
 
 def combine(
@@ -101,7 +101,7 @@ def _votes(verdicts: Sequence[Verdict]) -> list[float]:
 def _decide(votes: Sequence[float], rule: str, tie: str) -> float | None:
     """The score of at least one vote, in ascending order; None: a tie that stays one."""
     if rule == "mean":
-        return stats.mean(votes)
+        return fmean(votes)
     if rule == "median":
         half = len(votes) // 2
         tied = votes[half : half + 1] if len(votes) % 2 else votes[half - 1 : half + 1]
@@ -111,7 +111,7 @@ def _decide(votes: Sequence[float], rule: str, tie: str) -> float | None:
         tied = [score for score, count in counts.items() if count == most]
     if tied[0] == tied[-1]:
         return tied[0]
-    return {"lower": tied[0], "higher": tied[-1], "mean": stats.mean(tied), "none": None}[tie]
+    return {"lower": tied[0], "higher": tied[-1], "mean": fmean(tied), "none": None}[tie]
 
 
 def _counts(votes: Sequence[float]) -> str:

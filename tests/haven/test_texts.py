@@ -19,7 +19,7 @@ from tests.checks import refused
 from tests.haven.docs import doc
 from tests.haven.release_files import write
 from tests.haven.scored import FAILED, Item, no_models, numbers, video, whole
-from tests.utils import tiny_bert
+from tests.utils.metrics import tiny_bert
 
 CANDIDATES = ["Un uomo corre nel parco", "", "Il gatto dorme.", "chitarra", "un gatto"]
 REFERENCES = ["Un uomo dipinge la barca", "un gatto", "Il gatto nero dorme.", "", "un gatto"]

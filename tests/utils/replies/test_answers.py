@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from lmms_eval_tasks.utils.replies import answers
 from tests.checks import refused, table
 
-FOLDER = Path(__file__).parents[1] / "cases"
+FOLDER = Path(__file__).parents[2] / "cases"
 CASES: list[dict[str, Any]] = json.loads(
     (FOLDER / "choice_letters.json").read_text(encoding="utf-8")
 )

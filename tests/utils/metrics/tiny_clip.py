@@ -8,7 +8,7 @@ from typing import Any
 
 from lmms_eval_tasks.utils.metrics.clip_encoder import Picture
 from lmms_eval_tasks.utils.metrics.clipscore import clip_score
-from tests.utils.tiny_bert import wordpiece
+from tests.utils.metrics.tiny_bert import wordpiece
 
 WORDS = [
     *("a", "and", "boat", "by", "cat", "dog", "green", "in", "man", "on", "paints", "plays", "red"),

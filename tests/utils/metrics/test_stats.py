@@ -5,6 +5,7 @@ import math
 import random
 import statistics
 from pathlib import Path
+from statistics import fmean
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from lmms_eval_tasks.utils.metrics import aggregate, stats
 from tests.checks import refused, table
 
-CASES = json.loads((Path(__file__).parents[1] / "cases" / "stats.json").read_text())
+CASES = json.loads((Path(__file__).parents[2] / "cases" / "stats.json").read_text())
 
 
 def sample(seed, clusters=12):
@@ -25,12 +26,6 @@ def sample(seed, clusters=12):
             values.append(centre + rng.gauss(0, 0.5))
             names.append(f"video{index}")
     return values, names
-
-
-def test_mean_is_exact_where_a_plain_sum_is_not():
-    values = [1e16, 1.0, -1e16, 1.0]
-    assert sum(values) / 4 != 0.5 == stats.mean(values)
-    assert stats.mean(value for value in values) == 0.5
 
 
 # --- clustered mean ----------------------------------------------------------------------------
@@ -82,14 +77,13 @@ def test_what_is_refused():
     call = stats.cluster_bootstrap
     for *given, message in (([], [], "no items"), ([1.0], ["a", "b"], "1 items but 2 clusters")):
         refused(ValueError, message, stats.clustered_mean, *given)
-        refused(ValueError, message, call, stats.mean, *given)
-    refused(ValueError, "resamples=0", call, stats.mean, [1], ["a"], resamples=0)
+        refused(ValueError, message, call, fmean, *given)
+    refused(ValueError, "resamples=0", call, fmean, [1], ["a"], resamples=0)
     for wrong in (math.nan, math.inf):
         refused(ValueError, "not finite", stats.clustered_mean, [1.0, wrong], ["a", "b"])
-    refused(ValueError, "mean of no values", stats.mean, [])
     for got in (  # one cluster has no interval
         stats.clustered_mean([0.0, 1.0], ["a", "a"]),
-        stats.cluster_bootstrap(stats.mean, [0.0, 1.0], ["a", "a"], resamples=10),
+        stats.cluster_bootstrap(fmean, [0.0, 1.0], ["a", "a"], resamples=10),
     ):
         assert (got.estimate, got.se, got.n, got.clusters) == (0.5, None, 2, 1)
         assert math.isnan(got.low)
@@ -101,7 +95,7 @@ def test_what_is_refused():
 
 def test_bootstrap_of_a_mean_agrees_with_the_formula():
     values, clusters = sample(5, clusters=40)
-    boot = stats.cluster_bootstrap(stats.mean, values, clusters, resamples=2000)
+    boot = stats.cluster_bootstrap(fmean, values, clusters, resamples=2000)
     formula = stats.clustered_mean(values, clusters)
     assert boot.estimate == formula.estimate
     assert boot.se == pytest.approx(formula.se, rel=0.1)
@@ -110,7 +104,7 @@ def test_bootstrap_of_a_mean_agrees_with_the_formula():
     assert boot.method == "cluster bootstrap, 95 %, B=2000, seed=0"
     random.seed(1)  # which does not matter, and is left as it was
     state = random.getstate()
-    again = stats.cluster_bootstrap(stats.mean, values, clusters, resamples=2000)
+    again = stats.cluster_bootstrap(fmean, values, clusters, resamples=2000)
     assert (again, random.getstate()) == (boot, state)
 
 
@@ -120,7 +114,7 @@ def test_bootstrap_draws_whole_clusters_and_percentiles_are_linear():
 
     def record(drawn):
         seen.append(list(drawn))
-        return stats.mean(index for _, index in drawn)
+        return fmean(index for _, index in drawn)
 
     got = stats.cluster_bootstrap(record, items, names, resamples=123)
     first, *drawn = seen
@@ -130,7 +124,7 @@ def test_bootstrap_draws_whole_clusters_and_percentiles_are_linear():
         for name in set(names):
             assert len({one.count(item) for item in items if item[0] == name}) == 1
     assert any(len({name for name, _ in one}) < 4 for one in drawn)
-    replicates = [stats.mean(index for _, index in one) for one in drawn]
+    replicates = [fmean(index for _, index in one) for one in drawn]
     low, high = np.quantile(replicates, [0.025, 0.975])
     assert (got.low, got.high) == pytest.approx((low, high), rel=1e-12)
     assert got.se == pytest.approx(statistics.stdev(replicates), rel=1e-12)

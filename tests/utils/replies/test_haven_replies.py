@@ -30,7 +30,7 @@ SECONDS = 5.0  # generous for a loaded machine; quadratic matching takes minutes
 
 
 def cases(name: str) -> list[dict[str, Any]]:
-    file = Path(__file__).parents[1] / "cases" / f"haven_{name}.json"
+    file = Path(__file__).parents[2] / "cases" / f"haven_{name}.json"
     found: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
     return found
 
