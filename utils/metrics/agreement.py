@@ -125,7 +125,8 @@ def _places(labels: Sequence[float]) -> dict[float, int]:
 
 def _spread(ratings: Sequence[Fraction]) -> Fraction:
     """Sum of the squared differences over all ordered pairs."""
-    return 2 * (len(ratings) * sum(one * one for one in ratings) - sum(ratings) ** 2)
+    squares = sum((one * one for one in ratings), Fraction(0))
+    return 2 * (len(ratings) * squares - sum(ratings) ** 2)
 
 
 def spearman(both: Both) -> float | None:

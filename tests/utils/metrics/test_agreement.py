@@ -1,4 +1,4 @@
-"""Agreement of raters: hand-computed cases, scikit-learn's and SciPy's numbers, what is left out."""
+"""Agreement of raters: cases by hand, the libraries' numbers, what is left out."""
 
 from __future__ import annotations
 
