@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
     from lmms_eval_tasks.utils.metrics.bertscore import BertScore
-    from lmms_eval_tasks.utils.metrics.clip_encoder import Picture
+    from lmms_eval_tasks.utils.metrics.clipscore import Picture
 
 # --- the judge ------------------------------------------------------------------------------------
 
@@ -334,7 +334,7 @@ class Pictures:
                 file does not fit it.
             TasksError: an option has no value of its range.
         """
-        from lmms_eval_tasks.utils.metrics.clip_encoder import Picture
+        from lmms_eval_tasks.utils.metrics.clipscore import Picture
 
         release, records = self._known
         record = records.get(video)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import tiny_bert
 
-from lmms_eval_tasks.utils.metrics import seq2seq
+from lmms_eval_tasks.utils.metrics import bartscore
 from lmms_eval_tasks.utils.metrics.bartscore import bart_score
 from lmms_eval_tasks.utils.metrics.bertscore import bert_score
 from tests.checks import table
@@ -143,7 +143,7 @@ def directly(folder: str, source: str, target: str, limit: int | None = None) ->
 @table("kind", ["bart", "t5"])
 @table("batch", [1, 3, 16])
 def test_a_direct_forward_pass_gives_the_same(models, kind, batch, monkeypatch) -> None:
-    monkeypatch.setattr(seq2seq, "_BATCH", batch)
+    monkeypatch.setattr(bartscore, "_BATCH", batch)
     found = list(bart(models[kind], CANDIDATES, REFERENCES).values)
     direct = [directly(models[kind], *pair[::-1]) for pair in PAIRS]
     assert found == pytest.approx(direct, abs=ROUNDING)

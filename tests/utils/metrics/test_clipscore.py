@@ -18,8 +18,13 @@ from tiny_clip import IMAGES, SENTENCES, given, scored
 
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils.metrics import clipscore
-from lmms_eval_tasks.utils.metrics.clip_encoder import Picture
-from lmms_eval_tasks.utils.metrics.clipscore import ClipScore, clip_score, of_means, of_pairs
+from lmms_eval_tasks.utils.metrics.clipscore import (
+    ClipScore,
+    Picture,
+    clip_score,
+    of_means,
+    of_pairs,
+)
 from tests.checks import refused, table
 
 ROUNDING = 1e-5  # of single precision, over batches of different shapes

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks.utils.metrics.clip_encoder import Picture
-from lmms_eval_tasks.utils.metrics.clipscore import clip_score
+from lmms_eval_tasks.utils.metrics.clipscore import Picture, clip_score
 from tests.utils.metrics.tiny_bert import wordpiece
 
 WORDS = [
