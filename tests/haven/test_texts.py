@@ -14,7 +14,7 @@ from lmms_eval_tasks.haven import data, inputs, metrics
 from lmms_eval_tasks.haven import judge as texts
 from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils.metrics import bertscore, clipscore
-from lmms_eval_tasks.utils.metrics import text_scores as shared
+from lmms_eval_tasks.utils.metrics import text_metrics as shared
 from tests.checks import refused
 from tests.haven.docs import doc
 from tests.haven.release_files import write
