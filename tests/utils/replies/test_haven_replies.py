@@ -12,9 +12,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval_tasks.utils.metrics.alignments import read_alignment
-from lmms_eval_tasks.utils.metrics.rankings import read_order
-from lmms_eval_tasks.utils.metrics.video_summaries import (
+from lmms_eval_tasks.utils.replies import answers
+from lmms_eval_tasks.utils.replies.numbered import read_alignment, read_order
+from lmms_eval_tasks.utils.replies.summaries import (
     Frames,
     Summary,
     read_frames,
@@ -22,7 +22,6 @@ from lmms_eval_tasks.utils.metrics.video_summaries import (
     read_leniently,
     read_summary,
 )
-from lmms_eval_tasks.utils.replies import answers
 from tests.checks import table
 
 SIZE = 100_000  # characters
