@@ -32,12 +32,12 @@ from lmms_eval_tasks.judges.geval import TOP_LOGPROBS, Rating
 from lmms_eval_tasks.judges.verdict import DEBATE, NONE, PANEL
 from lmms_eval_tasks.utils import prompts, provenance
 from lmms_eval_tasks.utils.metrics import local_models, text_metrics
+from lmms_eval_tasks.utils.metrics.bertscore import BertScore, of_pairs
 from lmms_eval_tasks.utils.metrics.text_metrics import Pair, TextScores
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-    from lmms_eval_tasks.utils.metrics.bertscore import BertScore
     from lmms_eval_tasks.utils.metrics.clipscore import Picture
 
 # --- the judge ------------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ def bert_scores(candidates: Sequence[str], references: Sequence[str]) -> TextSco
     known = _known(model)
     new = tuple(dict.fromkeys(pair for pair in pairs if pair not in known.values))
     if new:
-        score = text_metrics.bertscore(new, model, LANGUAGE)
+        score = of_pairs(new, model, LANGUAGE)
         if score.reason is not None:
             return text_metrics.none(candidates, score.describe())
         known.values.update(zip(new, score.values, strict=True))

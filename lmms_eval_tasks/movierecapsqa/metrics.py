@@ -29,6 +29,7 @@ from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS
 from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils.metrics import aggregate, rating_means, text_metrics
+from lmms_eval_tasks.utils.metrics.bertscore import of_pairs
 from lmms_eval_tasks.utils.metrics.text_metrics import Pair, TextScores
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def bertscore(candidates: Sequence[str], references: Sequence[str]) -> TextScore
     pairs = text_metrics.pairs(candidates, references)
     if not pairs:
         return text_metrics.none(candidates, f"BERTScore not computed: {text_metrics.NO_REFERENCE}")
-    score = text_metrics.bertscore(pairs, settings.bertscore_model(), LANGUAGE)
+    score = of_pairs(pairs, settings.bertscore_model(), LANGUAGE)
     known = None if score.reason else dict(zip(pairs, score.values, strict=True))
     return text_metrics.by_item(candidates, references, known, score.describe())
 
@@ -174,7 +175,7 @@ def bartscore(candidates: Sequence[str], references: Sequence[str]) -> TextScore
     return text_metrics.by_item(candidates, references, known, note)
 
 
-# As text_metrics.bertscore.
+# As bertscore.of_pairs.
 @lru_cache(maxsize=2)
 def _bartscore(pairs: tuple[Pair, ...], model: str) -> BartScore:
     from lmms_eval_tasks.utils.metrics.bartscore import bart_score

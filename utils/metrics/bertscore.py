@@ -13,12 +13,13 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from lmms_eval_tasks.utils.metrics import local_models
-from lmms_eval_tasks.utils.metrics.text_metrics import check_corpus, tokenize
+from lmms_eval_tasks.utils.metrics.text_metrics import Pair, check_corpus, tokenize
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,14 @@ def bert_score(
 
     found, why = local_models.attempt("encoder", name, score, may_be_path=model is not None)
     return found or BertScore(None, 0, name, None, None, why)
+
+
+# Nothing depends on how often it is called: an encoder is loaded once instead of per metric.
+@lru_cache(maxsize=2)
+def of_pairs(known: tuple[Pair, ...], model: str | None, lang: str) -> BertScore:
+    """`bert_score` of what `text_metrics.pairs` returned, at least one; the last ones are kept."""
+    candidates, references = zip(*known, strict=True)
+    return bert_score(candidates, [[one] for one in references], model=model, lang=lang)
 
 
 @dataclass(frozen=True)

@@ -24,10 +24,7 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from lmms_eval_tasks.utils.metrics.bertscore import BertScore
+from typing import Any, NamedTuple
 
 _WORDS = "Unicode words in NFC and lower case (\\w+)"
 IMPLEMENTATIONS: dict[str, str] = {
@@ -396,18 +393,3 @@ def by_item(
 def none(candidates: Sequence[str], note: str) -> TextScores:
     """No values, for the reason in `note`."""
     return TextScores((None,) * len(candidates), note)
-
-
-# Nothing depends on how often it is called: an encoder is loaded once instead of per metric.
-@lru_cache(maxsize=2)
-def bertscore(known: tuple[Pair, ...], model: str | None, language: str) -> BertScore:
-    """BERTScore of some pairs and what it was computed with; the last ones asked for are kept.
-
-    Args:
-        known: what `pairs` returned, at least one.
-        model, language: as `model` and `lang` of bertscore.bert_score.
-    """
-    from lmms_eval_tasks.utils.metrics.bertscore import bert_score
-
-    candidates, references = zip(*known, strict=True)
-    return bert_score(candidates, [[one] for one in references], model=model, lang=language)
