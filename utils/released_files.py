@@ -65,9 +65,9 @@ def find_file(folder: Path, names: Sequence[str], *forms: str) -> Path:
     if not folder.is_dir():
         return folder
     others = sorted(p for p in folder.glob("*.json") if p.name not in _NOT_DATA)
-    for found in (*(folder / name for name in names), *(others if len(others) == 1 else ())):
-        if found.is_file():
-            return found
+    known = [found for name in names if (found := folder / name).is_file()]
+    if known or len(others) == 1:
+        return (known or others)[0]
     if others:
         raise DataError(
             f"{folder}: more than one JSON file ({', '.join(p.name for p in others)}); "

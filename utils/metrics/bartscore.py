@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -169,7 +169,10 @@ class _Scorer:
         found: dict[tuple[str, str], tuple[float | None, int]] = {}
         read = [one for one in map(self._tokens, pairs) if one.source and one.target]
         ordered = sorted(read, key=lambda one: (len(one.target), len(one.source), one.pair))
-        for batch in _batches(ordered):
+        while ordered:
+            longest = len(ordered[:_BATCH][-1].target)  # targets come shortest first
+            size = max(1, min(_BATCH, _MAX_BATCH_TOKENS // longest))
+            batch, ordered = ordered[:size], ordered[size:]
             for one, value in zip(batch, self._log_likelihoods(batch), strict=True):
                 if not math.isfinite(value):
                     raise ValueError("the model's output is not finite")
@@ -192,7 +195,6 @@ class _Scorer:
     def _log_likelihoods(self, batch: Sequence[_Tokens]) -> list[float]:
         """Mean log-likelihood of each target's tokens; what is padded has no part in it."""
         import torch
-        from torch.nn.functional import cross_entropy
         from torch.nn.utils.rnn import pad_sequence
 
         def padded(rows: Sequence[Sequence[int]], value: int) -> Any:
@@ -206,9 +208,9 @@ class _Scorer:
                 attention_mask=padded([[1] * len(one.source) for one in batch], 0),
                 labels=labels,
             ).logits
-            losses = cross_entropy(logits.transpose(1, 2), labels, reduction="none")
-        means = -losses.double().sum(1) / (labels != -100).sum(1)
-        return [float(value) for value in means]
+            chosen = logits.gather(-1, labels.clamp(min=0).unsqueeze(-1)).squeeze(-1)
+            found = torch.where(labels < 0, 0.0, chosen - logits.logsumexp(-1))
+        return [float(value) for value in found.double().sum(1) / (labels >= 0).sum(1)]
 
 
 def _load(folder: Path) -> _Scorer:
@@ -229,16 +231,3 @@ def _load(folder: Path) -> _Scorer:
         return local_models.least(positions, tokenizer.model_max_length)
 
     return _Scorer(model, tokenizer, most("encoder"), most("decoder"))
-
-
-def _batches(ordered: Sequence[_Tokens]) -> Iterator[list[_Tokens]]:
-    """Batches of at most `_BATCH` and `_MAX_BATCH_TOKENS`; targets come shortest first."""
-    batch: list[_Tokens] = []
-    for one in ordered:
-        full = (len(batch) + 1) * len(one.target) > _MAX_BATCH_TOKENS
-        if batch and (full or len(batch) == _BATCH):
-            yield batch
-            batch = []
-        batch.append(one)
-    if batch:
-        yield batch
