@@ -141,7 +141,7 @@ NOT_ASKED = f"no model was named with --bartscore ({settings.BARTSCORE})"
 
 
 def bertscore(candidates: Sequence[str], references: Sequence[str]) -> TextScores:
-    """BERTScore F1 per item by the user's encoder (settings.bertscore_model) or the default one.
+    """BERTScore F1 per item by the user's encoder (settings.BERTSCORE) or the default one.
 
     Computed once for the same texts, in whatever order: mean and variance need it twice.
 
@@ -152,7 +152,7 @@ def bertscore(candidates: Sequence[str], references: Sequence[str]) -> TextScore
     pairs = text_metrics.pairs(candidates, references)
     if not pairs:
         return text_metrics.none(candidates, f"BERTScore not computed: {text_metrics.NO_REFERENCE}")
-    score = of_pairs(pairs, settings.bertscore_model(), LANGUAGE)
+    score = of_pairs(pairs, settings.value(settings.BERTSCORE), LANGUAGE)
     known = None if score.reason else dict(zip(pairs, score.values, strict=True))
     return text_metrics.by_item(candidates, references, known, score.describe())
 
@@ -160,9 +160,9 @@ def bertscore(candidates: Sequence[str], references: Sequence[str]) -> TextScore
 def bartscore(candidates: Sequence[str], references: Sequence[str]) -> TextScores:
     """BARTScore per item, exponentiated: the geometric mean of the answer's token probabilities.
 
-    By the user's model (settings.bartscore_model), or not computed. Texts as for `bertscore`.
+    By the user's model (settings.BARTSCORE), or not computed. Texts as for `bertscore`.
     """
-    model = settings.bartscore_model()
+    model = settings.value(settings.BARTSCORE)
     pairs = text_metrics.pairs(candidates, references)
     if model is None or not pairs:
         why = NOT_ASKED if model is None else text_metrics.NO_REFERENCE
@@ -191,7 +191,7 @@ def check_bartscore() -> None:
     """
     from lmms_eval_tasks.utils.metrics import bartscore as implementation
 
-    model = settings.bartscore_model()
+    model = settings.value(settings.BARTSCORE)
     if model and (problem := implementation.problem(model)):
         raise TasksError(
             f"{settings.BARTSCORE}={model}: {problem}; nothing is downloaded: name the folder of a "
