@@ -36,7 +36,7 @@ def test_by_hand(texts: list[Any], images: list[Any], expected: float) -> None:
     assert of_pairs(texts, images) == pytest.approx(expected, abs=1e-12)
 
 
-def test_of_means_by_hand() -> None:
+def test_of_means_and_of_nothing() -> None:
     """(1, 0) and (0, 1) have the mean direction (1, 1) / sqrt 2, however long they are."""
     for texts, images, expected in (
         ([[3, 0], [0, 9]], [[1, 1]], 2.5),
@@ -46,19 +46,12 @@ def test_of_means_by_hand() -> None:
     ):
         assert of_means(texts, images) == pytest.approx(expected)
         assert of_means(texts[::-1], images) == of_means(texts, images)
-    assert of_means([], [[1, 0]]) is of_means([[1, 0]], []) is None
-
-
-def test_nothing_and_equal_directions() -> None:
-    empty: list[Any] = [([], [[1, 0]]), ([[1, 0]], []), ([], [])]
-    assert [of_pairs(*tables) for tables in empty] == [None] * 3
+    for of in (of_means, of_pairs):
+        assert of([], [[1, 0]]) is of([[1, 0]], []) is of([], []) is None
     for vector in np.random.default_rng(5).normal(size=(200, 17)):
         found = of_pairs([vector], [vector * 3])
         assert found == pytest.approx(2.5)
         assert found <= 2.5
-
-
-def test_what_is_no_embedding() -> None:
     for wrong, said in (([math.nan, 0], "not finite"), ([0, 0], "of zeros has no direction")):
         refused(ValueError, said, of_pairs, [[1, 0]], [[1, 0], wrong])
         refused(ValueError, said, of_pairs, [wrong], [[1, 0]])
