@@ -29,28 +29,19 @@ _BATCH = 16  # pairs of one forward pass at most: one at a time took 6 times as 
 _MAX_BATCH_TOKENS = 2048
 
 
-@dataclass(frozen=True)
-class BartScore:
-    """BARTScore of some items and what it was computed with.
+class BartScore(NamedTuple):
+    """BARTScore of some items.
 
     Attributes:
         values: per item, in the order given, the mean log-likelihood of a token (natural logarithm,
             at most 0); None for an item of which one text has no word, or if not computed.
-        n_truncated: texts cut to the model's length: candidates and references, once per item.
-        model: name or path of the model, as asked for.
-        revision: its commit in the Hugging Face cache; None for a folder of the user's.
-        max_source: tokens that the encoder reads at most, special tokens included.
-        max_target: tokens that are scored at most, special tokens included.
+        with_what: model, precision, and how many texts were cut to how many tokens.
         reason: why nothing was computed, else None.
     """
 
     values: tuple[float | None, ...]
-    n_truncated: int
-    model: str
-    revision: str | None
-    max_source: int | None
-    max_target: int | None
-    reason: str | None
+    with_what: str
+    reason: str | None = None
 
     @property
     def value(self) -> float | None:
@@ -66,9 +57,6 @@ class BartScore:
         """One line for the results: the number with its model, direction, precision and cuts."""
         if self.reason is not None:
             return f"BARTScore not computed: {self.reason}"
-        import transformers
-
-        model = self.model + (f" at {self.revision[:12]}" if self.revision else "")
         shown = aggregate.mean(value for value in self.likelihoods if value is not None)
         numbers = (
             "of no item"
@@ -77,9 +65,7 @@ class BartScore:
         )
         return (
             f"BARTScore {numbers}, mean token log-likelihood P(candidate | reference) "
-            f"(precision); model {model}, transformers "
-            f"{transformers.__version__}, float32; {self.n_truncated} texts cut "
-            f"(encoder {self.max_source}, decoder {self.max_target} tokens); "
+            f"(precision); {self.with_what}; "
             f"{self.values.count(None)} of {len(self.values)} items left out for lack of words"
         )
 
@@ -105,21 +91,21 @@ def bart_score(candidates: Sequence[str], references: Sequence[str], *, model: s
     pairs = list(zip(map(_clean, references), map(_clean, candidates), strict=True))
 
     def score(folder: Path) -> BartScore:
+        import transformers
+
         scorer = _load(folder)
         known = scorer.scores(sorted({pair for pair in pairs if all(pair)}))
         found = [known.get(pair, (None, 0)) for pair in pairs]
-        return BartScore(
-            values=tuple(value for value, _ in found),
-            n_truncated=sum(cut for _, cut in found),
-            model=model,
-            revision=local_models.revision(folder),
-            max_source=scorer.max_source,
-            max_target=scorer.max_target,
-            reason=None,
+        commit = local_models.revision(folder)
+        with_what = (
+            f"model {model}{f' at {commit[:12]}' if commit else ''}, transformers "
+            f"{transformers.__version__}, float32; {sum(cut for _, cut in found)} texts cut "
+            f"(encoder {scorer.max_source}, decoder {scorer.max_target} tokens)"
         )
+        return BartScore(tuple(value for value, _ in found), with_what)
 
     made, why = local_models.attempt(KIND, model, score)
-    return made or BartScore((None,) * len(pairs), 0, model, None, None, None, why)
+    return made or BartScore((None,) * len(pairs), "", why)
 
 
 def problem(model: str) -> str | None:

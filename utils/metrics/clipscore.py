@@ -52,24 +52,19 @@ class Picture(NamedTuple):
     open: Callable[[], Image]
 
 
-@dataclass(frozen=True)
-class ClipScore:
+class ClipScore(NamedTuple):
     """The score of some sentences and pictures.
 
     Attributes:
         value: 0..2.5, of the means; None if there is no sentence with a word, or no picture, or
             `reason`.
         pairs: 0..2.5, the mean over pairs; None as `value`.
-        n_sentences: sentences scored: those that have a word.
-        n_cut: those of them that were cut to the model's length.
         reason: why nothing was computed, else None.
     """
 
     value: float | None
     pairs: float | None
-    n_sentences: int
-    n_cut: int
-    reason: str | None
+    reason: str | None = None
 
 
 def clip_score(sentences: Sequence[str], images: Sequence[Picture], model: str) -> ClipScore:
@@ -90,16 +85,15 @@ def clip_score(sentences: Sequence[str], images: Sequence[Picture], model: str) 
     said = [sentence for sentence in sentences if tokenize(sentence)]
     encoder, why = _loaded(model)
     if encoder is None or not said or not images:
-        return ClipScore(None, None, len(said), 0, why or None)
+        return ClipScore(None, None, why or None)
 
     def score(_: Path) -> ClipScore:
         texts = [encoder.text(sentence) for sentence in said]
         shown = [encoder.picture(one) for one in images]
-        vectors, n_cut = [vector for vector, _ in texts], sum(cut for _, cut in texts)
-        return ClipScore(of_means(vectors, shown), of_pairs(vectors, shown), len(said), n_cut, None)
+        return ClipScore(of_means(texts, shown), of_pairs(texts, shown))
 
     found, why = local_models.attempt(KIND, model, score)
-    return found or ClipScore(None, None, len(said), 0, why)
+    return found or ClipScore(None, None, why)
 
 
 def of_means(
@@ -178,11 +172,10 @@ def describe(model: str) -> str:
     commit = local_models.revision(encoder.folder)
     origin = f"at {commit[:12]}" if commit else f"(SHA-256 of its weights {encoder.weights})"
     doubt = "" if is_comparable(model) else f"; {local_models.NOT_COMPARABLE}"
-    n_cut = sum(cut for _, cut in encoder.texts.values())
+    cut = f"{len(encoder.cut)} of {len(encoder.texts)} sentences cut to {encoder.max_tokens} tokens"
     return (
         f"CLIPScore: {RULE}; model {model} {origin}, transformers {transformers.__version__}, "
-        f"float32; {n_cut} of {len(encoder.texts)} sentences cut to {encoder.max_tokens} "
-        f"tokens{doubt}"
+        f"float32; {cut}{doubt}"
     )
 
 
@@ -206,11 +199,12 @@ class _Encoder:
     processor: Any
     max_tokens: int  # of a text that are read at most, special tokens included (CLIP: 77)
     weights: str  # local_models.weights of a folder of the user's
-    texts: dict[str, tuple[Any, bool]] = field(default_factory=dict, repr=False)
+    texts: dict[str, Any] = field(default_factory=dict, repr=False)
+    cut: list[str] = field(default_factory=list, repr=False)  # those that were longer
     pictures: dict[str, Any] = field(default_factory=dict, repr=False)
 
-    def text(self, text: str) -> tuple[Any, bool]:
-        """A text's embedding (in NFC, without blanks around), and whether it was cut."""
+    def text(self, text: str) -> Any:
+        """A text's embedding (in NFC, without blanks around)."""
         text = unicodedata.normalize("NFC", text).strip()
         if text not in self.texts:
             length = len(self.tokenizer(text, verbose=False)["input_ids"])
@@ -219,7 +213,8 @@ class _Encoder:
                 [text], truncation=True, max_length=self.max_tokens, return_tensors="pt"
             )
             given = {name: tokens[name] for name in ("input_ids", "attention_mask")}
-            self.texts[text] = self._vector("text", given), length > self.max_tokens
+            self.texts[text] = self._vector("text", given)
+            self.cut.extend([text] * (length > self.max_tokens))
         return self.texts[text]
 
     def picture(self, picture: Picture) -> Any:
