@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 import simulation
 from simulation import Drawn, World
@@ -19,7 +20,6 @@ from lmms_eval_tasks.cvrr_es.study.panels import PANELS, Judges
 from lmms_eval_tasks.cvrr_es.study.ratings import Item
 from lmms_eval_tasks.cvrr_es.study.selection import Selection, judge_kappa
 from lmms_eval_tasks.cvrr_es.study.study import Ratings
-from lmms_eval_tasks.utils.metrics import stats
 
 SEEDS = 20
 WEIGHT = 0.5  # how far the final judge is swayed: half of the way
@@ -176,7 +176,7 @@ def _cell(values: Sequence[float | None]) -> str:
     if not defined:
         return "undefined"
     # Rounded first, and 0 added, so that -0.0004 is not -0.000, here and below.
-    mean, low, high = (round(x, 3) + 0 for x in (stats.mean(defined), min(defined), max(defined)))
+    mean, low, high = (round(x, 3) + 0 for x in (fmean(defined), min(defined), max(defined)))
     text = f"{mean:6.3f} [{low:6.3f}, {high:6.3f}]"
     missing = len(values) - len(defined)
     return f"{text} ({missing} undefined)" if missing else text

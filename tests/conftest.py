@@ -18,7 +18,7 @@ import pytest
 from lmms_eval_tasks.host import plugin
 from lmms_eval_tasks.host.imports import when_imported
 from tests import warm
-from tests.utils import tiny_nltk
+from tests.utils.metrics import tiny_nltk
 
 if TYPE_CHECKING:
     from tests.golden.run import Golden

@@ -66,55 +66,47 @@ def write(benchmark: str, clone: Path, folder: Path) -> list[str]:
             for one in known
         )
         raise PromptError(f"{clone}: another repository, or an older state of it; wanted: {where}")
-    told, made = [], {}
+    told: list[str] = []
+    made = {}
     for name, parts in [pair for one in own for pair in one["files"].items()]:
-        owner, file = _place(benchmark, name)
+        owner, file = Path(benchmark, name).parts[-2:]
         ours = resources.files(f"lmms_eval_tasks.{owner}") / "prompts" / file
         text = yaml.safe_load(ours.read_text(encoding="utf-8"))
         for part, source in parts.items():
-            there = any((clone / file).is_file() for file in source.get("in", ()))
-            if "ours" in source and not there:
+            if "ours" in source and not _there(clone, source):
                 told.append(f"{name}, {part}: ours ({source['ours']})")
             else:
                 text[part] = _part(clone, f"{name}, {part}", source)
-                if lost := set(source.get("needs", ())) - placeholders(text[part]):
-                    raise PromptError(f"{name}, {part}: the authors' text lacks {sorted(lost)}")
         own_parts = [part for part in text if part not in parts]
         told += [f"{name}, {part}: ours (the authors have none)" for part in own_parts]
-        made[name] = text
+        made[name] = folder / owner / file, text
     packaged = {file.name for file in place.iterdir() if file.name.endswith(".yml")}
     if kept := packaged - made.keys():
         told.append(f"{', '.join(sorted(kept))}: ours (no text for them is known there)")
-    written = [folder.joinpath(*_place(benchmark, name)) for name in made]
-    for target, text in zip(written, made.values(), strict=True):
+    for target, text in made.values():
         target.parent.mkdir(parents=True, exist_ok=True)
         lines = yaml.safe_dump(text, allow_unicode=True, sort_keys=False, width=10_000)
         target.write_text(lines, encoding="utf-8")
     return [
-        f"written: {', '.join(map(str, written))}",
+        f"written: {', '.join(str(target) for target, _ in made.values())}",
         *told,
         "as in ours, what a model wrote stands between tagged lines, and lists are numbered 1., 2.",
         f"use them with --prompts {folder}",
     ]
 
 
-def _place(benchmark: str, name: str) -> tuple[str, ...]:
-    """The package and the file that a name of authors.json stands for."""
-    return Path(benchmark, name).parts[-2:]
-
-
 def _files(known: Mapping[str, Any]) -> set[str]:
-    return {
-        file
-        for parts in known["files"].values()
-        for source in parts.values()
-        for file in source.get("in", ())
-    }
+    sources = (source for parts in known["files"].values() for source in parts.values())
+    return {file for source in sources for file in source.get("in", ())}
+
+
+def _there(clone: Path, source: Mapping[str, Any]) -> list[Path]:
+    return [file for name in source.get("in", ()) if (file := clone / name).is_file()]
 
 
 def _part(clone: Path, part: str, source: Mapping[str, Any]) -> str:
     """One part's text, with our placeholders."""
-    files = [file for name in source["in"] if (file := clone / name).is_file()]
+    files = _there(clone, source)
     if not files:
         raise PromptError(f"{part}: {clone} has no {' or '.join(source['in'])}")
     try:
@@ -122,13 +114,18 @@ def _part(clone: Path, part: str, source: Mapping[str, Any]) -> str:
         if "of" in source:
             tree = ast.parse(content)
             text = "".join(_piece(one, source, tree, files[0].parent) for one in source["of"])
-            return _cut(text, source, tree)
-        if "at" not in source:
-            return _cut(_jinja(content, source), source, None)
-        tree = ast.parse(content)
-        return _cut(_python(tree, source), source, tree)
+        elif "at" in source:
+            tree = ast.parse(content)
+            text = _python(tree, source)
+        else:
+            tree = ast.Module([], [])
+            text = _jinja(content, source)
+        text = _cut(text, source, tree)
     except (_CannotReadError, OSError, SyntaxError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise PromptError(f"{part}: {files[0]}: {error}; its form is not the one we know") from None
+    if lost := set(source.get("needs", ())) - placeholders(text):
+        raise PromptError(f"{part}: the authors' text lacks {sorted(lost)}")
+    return text
 
 
 def _jinja(content: str, source: Mapping[str, Any]) -> str:
@@ -147,17 +144,20 @@ def _named(name: str, source: Mapping[str, Any]) -> str:
 
 def _piece(piece: str, source: Mapping[str, Any], tree: ast.AST, folder: Path) -> str:
     """A piece of ours as it is, or the text at a place."""
-    if not piece.startswith("@"):
-        return piece
     file, colon, keys = piece[1:].partition(":")
-    if not colon:
-        return _string(_find(tree, piece[1:]), source, tree)
+    if not piece.startswith("@") or not colon:
+        return _placed(piece, source, tree)
     here: Any = yaml.load((folder / file).read_text(encoding="utf-8"), _Yaml)  # noqa: S506
     for key in keys.split("."):
         here = here.get(key) if isinstance(here, dict) else None
     if not isinstance(here, str):
         raise _CannotReadError(f"{file}: no text at {keys}")
     return here
+
+
+def _placed(text: str, source: Mapping[str, Any], tree: ast.AST) -> str:
+    """A text of ours, or with "@PLACE" what stands there."""
+    return _string(_find(tree, text[1:]), source, tree) if text.startswith("@") else text
 
 
 class _Yaml(yaml.SafeLoader):
@@ -167,13 +167,10 @@ class _Yaml(yaml.SafeLoader):
 _Yaml.add_multi_constructor("!", lambda *_: None)
 
 
-def _cut(text: str, source: Mapping[str, Any], tree: ast.AST | None) -> str:
+def _cut(text: str, source: Mapping[str, Any], tree: ast.AST) -> str:
     for kind, keep in (("starts", slice(1, 3)), ("after", slice(2, 3)), ("ends", slice(0, 1))):
         if kind in source:
-            mark = source[kind]
-            if mark.startswith("@") and tree is not None:
-                mark = _string(_find(tree, mark[1:]), source, tree)
-            parts = text.partition(mark)
+            parts = text.partition(_placed(source[kind], source, tree))
             if not parts[1]:
                 raise _CannotReadError(f"{source[kind]!r} does not stand in it")
             text = "".join(parts[keep])
@@ -184,7 +181,7 @@ def _cut(text: str, source: Mapping[str, Any], tree: ast.AST | None) -> str:
 
 
 def _python(tree: ast.AST, source: Mapping[str, Any]) -> str:
-    text = _string(_find(tree, source["at"]), source, tree)
+    text = _placed(f"@{source['at']}", source, tree)
     names = source.get("names", ())
     if isinstance(names, list):
         if text.count("{}") != len(names):
@@ -238,18 +235,13 @@ def _string(node: ast.expr, source: Mapping[str, Any], tree: ast.AST) -> str:
     """The text of constants, f-strings and what is put together of them."""
     while isinstance(node, ast.BoolOp | ast.IfExp):  # "... or USUAL", "... if special else USUAL"
         node = node.values[-1] if isinstance(node, ast.BoolOp) else node.orelse
-    if isinstance(node, ast.JoinedStr):
-        pieces = node.values
-    elif isinstance(node, ast.List):
-        pieces = node.elts
+    pieces: list[ast.expr] = []
+    if isinstance(node, ast.JoinedStr | ast.List):
+        pieces = node.values if isinstance(node, ast.JoinedStr) else node.elts
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         pieces = [node.left, node.right]
-    else:
-        return _single(node, source, tree)
-    return "".join(_string(piece, source, tree) for piece in pieces)
-
-
-def _single(node: ast.expr, source: Mapping[str, Any], tree: ast.AST) -> str:
+    if pieces:
+        return "".join(_string(piece, source, tree) for piece in pieces)
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.FormattedValue):
@@ -260,8 +252,6 @@ def _single(node: ast.expr, source: Mapping[str, Any], tree: ast.AST) -> str:
         return f"{{{source['joined']}}}"
     names = source.get("names", {})
     place = names.get(ast.unparse(node)) if isinstance(names, dict) else None
-    if place == "":
-        return ""
-    if place and place.startswith("@"):
-        return _string(_find(tree, place[1:]), source, tree)
+    if place is not None and (not place or place.startswith("@")):
+        return _placed(place, source, tree)
     raise _CannotReadError(f"line {node.lineno}: {ast.unparse(node)[:60]}")

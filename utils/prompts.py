@@ -140,9 +140,8 @@ def _parts(content: bytes, source: str) -> dict[str, str]:
     try:
         parts = yaml.safe_load(content.decode("utf-8"))
     except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise PromptError(
-            f"{source}: not YAML in UTF-8 ({' '.join(str(error).split())})"
-        ) from error
+        why = " ".join(str(error).split())
+        raise PromptError(f"{source}: not YAML in UTF-8 ({why})") from error
     if not isinstance(parts, dict) or not parts:
         raise PromptError(f"{source}: expected a mapping from a part's name to its text")
     for part, text in parts.items():
@@ -160,15 +159,12 @@ def _check(
     if absent := [part for part in required if part not in text]:
         raise PromptError(f"{source}: part {absent[0]!r} is missing")
     known_parts = {**optional, **required}
-    if stray := [part for part in text if part not in known_parts]:
-        raise PromptError(
-            f"{source}: unknown part {stray[0]!r}; known: {', '.join(sorted(known_parts))}"
-            f"{nearest(stray[0], known_parts)}"
-        )
-    for part, names in known_parts.items():
-        if part not in text:
-            continue
+    for part in text:
+        if part not in known_parts:
+            known = f"known: {', '.join(sorted(known_parts))}{nearest(part, known_parts)}"
+            raise PromptError(f"{source}: unknown part {part!r}; {known}")
         place, found = f"{source}, part {part!r}", placeholders(text[part])
+        names = known_parts[part]
         if missing := [name for name in names if not {*found, ""} & set(name.split("|"))]:
             raise PromptError(f"{place}: the placeholder {_braced(missing)} is missing")
         allowed = {one for name in names for one in name.split("|") if one}

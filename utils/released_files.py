@@ -10,13 +10,10 @@ import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError, TasksError
-
-if TYPE_CHECKING:
-    from pydantic import ValidationError
 
 _NOT_DATA = {"key.json", "manifest.json"}  # of the packaged sample
 
@@ -67,12 +64,10 @@ def find_file(folder: Path, names: Sequence[str], *forms: str) -> Path:
         raise DataError(f"{folder}: no such file or folder")
     if not folder.is_dir():
         return folder
-    for name in names:
-        if (folder / name).is_file():
-            return folder / name
     others = sorted(p for p in folder.glob("*.json") if p.name not in _NOT_DATA)
-    if len(others) == 1:
-        return others[0]
+    known = [found for name in names if (found := folder / name).is_file()]
+    if known or len(others) == 1:
+        return (known or others)[0]
     if others:
         raise DataError(
             f"{folder}: more than one JSON file ({', '.join(p.name for p in others)}); "
@@ -114,12 +109,11 @@ def required_folder(benchmark: str, title: str, how_to_get: str, files: str) -> 
     return place
 
 
-def read_text(file: Path) -> str:
-    """A file's text in UTF-8, without a byte order mark.
+# --- reading: a DataError names the file, and the place in it that cannot be read -----------------
 
-    Raises:
-        DataError: it cannot be read, or is no such text.
-    """
+
+def read_text(file: Path) -> str:
+    """A file's text in UTF-8, without a byte order mark."""
     try:
         return file.read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -129,11 +123,7 @@ def read_text(file: Path) -> str:
 
 
 def read_json(file: Path) -> Any:
-    """The content of a JSON file in UTF-8, with or without a byte order mark.
-
-    Raises:
-        DataError: it is none; names the line and the column.
-    """
+    """The content of a JSON file in UTF-8, with or without a byte order mark."""
     text = read_text(file)
     try:
         return json.loads(text)
@@ -146,13 +136,7 @@ def read_json(file: Path) -> Any:
 
 
 def read_lines(file: Path) -> Iterator[tuple[int, Any]]:
-    """The lines of a JSON lines file, as `read_json` reads files: number, from 1, and content.
-
-    Blank lines are skipped.
-
-    Raises:
-        DataError: the file, or a line that is reached, cannot be read; names it.
-    """
+    """The lines of a JSON lines file: number, from 1, and content; blank ones are skipped."""
     # Not splitlines(): that breaks at separators which JSON allows inside a text.
     for number, line in enumerate(read_text(file).split("\n"), 1):
         if line.strip():
@@ -163,11 +147,7 @@ def read_lines(file: Path) -> Iterator[tuple[int, Any]]:
 
 
 def read_yaml(file: Path, form: str) -> dict[str, Any]:
-    """The mapping in a YAML file in UTF-8.
-
-    Raises:
-        DataError: it is none; says that `form` was expected.
-    """
+    """The mapping in a YAML file in UTF-8; `form` is what was expected, for the message."""
     import yaml
 
     try:
@@ -183,25 +163,22 @@ def read_table(file: Path) -> list[Any]:
     """The rows of a table: JSON or CSV, one object a line in JSON Lines, or parquet.
 
     Rows are as the file has them: what CSV holds is text.
-
-    Raises:
-        DataError: the file cannot be read, or is no list; names it.
     """
+    rows: Any
     if file.suffix == ".jsonl":
-        return [content for _, content in read_lines(file)]
-    if file.suffix == ".csv":
+        rows = [content for _, content in read_lines(file)]
+    elif file.suffix == ".csv":
         lines = csv.DictReader(io.StringIO(read_text(file), newline=""))
         try:
-            return list(lines)
+            rows = list(lines)
         except csv.Error as error:
-            raise DataError(
-                f"{file}, line {lines.line_num}: not readable as CSV: {error}"
-            ) from None
-    if file.suffix == ".parquet":
+            where = f"{file}, line {lines.line_num}"
+            raise DataError(f"{where}: not readable as CSV: {error}") from None
+    elif file.suffix == ".parquet":
         from pyarrow import ArrowException, parquet
 
         try:
-            rows: Any = parquet.ParquetFile(file).read().to_pylist()
+            rows = parquet.ParquetFile(file).read().to_pylist()
         except (ArrowException, OSError) as error:
             raise DataError(f"{file}: not a readable parquet file: {error}") from None
     else:
@@ -211,12 +188,7 @@ def read_table(file: Path) -> list[Any]:
     return rows
 
 
-def in_words(error: ValidationError) -> str:
-    """The first problem of a validation in a user's words, on one line: where, and what."""
-    first = error.errors(include_input=False, include_url=False)[0]
-    places = [f"entry {one + 1}" if isinstance(one, int) else str(one) for one in first["loc"]]
-    what = first["msg"].removeprefix("Value error, ")
-    return f"{', '.join(places)}: {what}" if places else what
+# --- putting in place -----------------------------------------------------------------------------
 
 
 def put(source: Path, target: Path, link: bool) -> None:
@@ -247,21 +219,20 @@ def place(target: Path, files: Mapping[str, Path], link: bool, fixed: Collection
     Raises:
         DataError: another file is in a fixed place; nothing was put then.
     """
-    new = {target / name: file for name, file in files.items() if not _same(target / name, file)}
-    for there, file in new.items():
-        if there.exists() and there.relative_to(target).as_posix() in fixed:
-            raise DataError(f"{there}: is another file than {file}; remove it first")
-    for there, file in new.items():
-        there.parent.mkdir(parents=True, exist_ok=True)
-        put(file, there, link)
+
+    def same(there: Path, file: Path) -> bool:
+        """A link to it, or its bytes, since names say too little."""
+        linked = there.exists() and there.resolve() == file.resolve()
+        return linked or (there.exists() and filecmp.cmp(there, file, shallow=False))
+
+    new = {name: file for name, file in files.items() if not same(target / name, file)}
+    for name, file in new.items():
+        if name in fixed and (target / name).exists():
+            raise DataError(f"{target / name}: is another file than {file}; remove it first")
+    for name, file in new.items():
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        put(file, target / name, link)
     return f"{'linked' if link else 'copied'} {len(files)} files to {target}"
-
-
-def _same(there: Path, file: Path) -> bool:
-    """Whether a place has the file: a link to it, or its bytes, since names say too little."""
-    return there.exists() and (
-        there.resolve() == file.resolve() or filecmp.cmp(there, file, shallow=False)
-    )
 
 
 def check_placed(found: Iterable[tuple[Path | None, Path | None]]) -> None:
@@ -276,6 +247,9 @@ def check_placed(found: Iterable[tuple[Path | None, Path | None]]) -> None:
     for there, given in found:
         if there and given and given.is_file() and there.name != given.name:
             raise DataError(f"{there}: is in the way of {given}; remove it first")
+
+
+# --- looking --------------------------------------------------------------------------------------
 
 
 def state(*files: Path) -> tuple[tuple[int, int] | None, ...]:
@@ -303,24 +277,20 @@ def status(benchmark: str, root: Path, how_to_get: str, look: Callable[[Path], S
         return DataStatus(benchmark, place, found=False, problem=str(error))
     missing, unreadable = by_trouble(seen.problems)
     return DataStatus(
-        benchmark=benchmark,
-        where=seen.where,
-        found=True,
-        version=seen.digest,
-        counts=seen.counts,
-        videos=seen.videos,
-        missing=missing,
-        unreadable=unreadable,
+        benchmark,
+        seen.where,
+        True,
+        seen.digest,
+        seen.counts,
+        seen.videos,
+        missing,
+        unreadable,
         notes=tuple(seen.notes),
     )
 
 
 def by_trouble(problems: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Videos that are missing, and those that are unreadable, of those that cannot be used.
-
-    Args:
-        problems: by video; a reason starts with one of the two words.
-    """
+    """Missing videos, then unreadable ones: a reason starts with one of the two words."""
     missing, unreadable = (
         {video: why for video, why in problems.items() if why.startswith(kind)}
         for kind in ("missing", "unreadable")
@@ -333,6 +303,8 @@ def compared(counts: Mapping[str, int], paper: Mapping[str, int]) -> str:
     parts = (f"{counts[name]:,} of {total:,} {name}" for name, total in paper.items())
     return f"{', '.join(parts)} of the paper's full set"
 
+
+# --- videos ---------------------------------------------------------------------------------------
 
 # Containers of the videos that releases name without an ending.
 VIDEO_ENDINGS = (".mp4", ".mkv", ".webm", ".mov", ".avi", ".m4v", ".mpg", ".ts", ".ogv")
@@ -360,8 +332,6 @@ def video_path(folders: Sequence[Path], name: str) -> Path:
         name: of the file, with its own ending or, as ids are, without; any known one is taken.
     """
     names = [name, *(f"{stem(name)}{ending}" for ending in VIDEO_ENDINGS)]
-    for folder in folders:
-        for found in names:
-            if (folder / found).is_file():
-                return folder / found
-    return folders[0] / (names[1] if stem(name) == name else name)
+    expected = folders[0] / (names[1] if stem(name) == name else name)
+    places = (folder / one for folder in folders for one in names)
+    return next((found for found in places if found.is_file()), expected)

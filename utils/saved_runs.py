@@ -24,20 +24,20 @@ class Lines:
     file: Path
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """One sample after another.
-
-        Raises:
-            DataError: a line is not of the host's form; names it.
-        """
+        """One sample after another; a DataError names a line that is not of the host's form."""
         with self.file.open(encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):
-                try:
-                    sample = json.loads(line)
-                except json.JSONDecodeError as error:
-                    raise DataError(f"{self.file}, line {number}: not JSON ({error.msg})") from None
+                sample = _loads(line, f"{self.file}, line {number}")
                 if not isinstance(sample, dict):
                     raise DataError(f"{self.file}, line {number}: expected an object")
                 yield sample
+
+
+def _loads(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise DataError(f"{where}: not JSON ({error.msg})") from None
 
 
 @dataclass(frozen=True)
@@ -124,10 +124,7 @@ def read(file: Path) -> Run:
     results_file = file.with_name(f"{match['run']}_results.json")
     if not results_file.is_file():
         return Run(task, file, samples, model=None, saved={})
-    try:
-        results = json.loads(results_file.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
-        raise DataError(f"{results_file}: not JSON ({error.msg})") from None
+    results = _loads(results_file.read_text(encoding="utf-8"), str(results_file))
     config = results.get("config", {})
     own = _own_numbers(results)
     return Run(
@@ -155,10 +152,8 @@ def refuse_twice(runs: Sequence[Run]) -> None:
     for run in runs:
         other = seen.setdefault((run.task, run.model), run)
         if other is not run:
-            raise DataError(
-                f"{run.file}: a second {run.task} run of {run.model or 'an unknown model'}, beside "
-                f"{other.file}; name one of them"
-            )
+            second = f"a second {run.task} run of {run.model or 'an unknown model'}"
+            raise DataError(f"{run.file}: {second}, beside {other.file}; name one of them")
 
 
 def saved_items(run: Run) -> list[dict[str, Any]]:
@@ -169,20 +164,16 @@ def saved_items(run: Run) -> list[dict[str, Any]]:
     """
     seen: dict[str, dict[str, Any]] = {}
     for number, sample in enumerate(run.samples, 1):
-        item = sample.get(CARRIER)
+        where, item = f"{run.file}, line {number}", sample.get(CARRIER)
         if not isinstance(item, dict) or "reply" not in item:
-            raise DataError(
-                f"{run.file}, line {number}: no `{CARRIER}` item of this suite "
-                "(of a version before 0.2? rescore it with that one)"
-            )
+            old = "(of a version before 0.2? rescore it with that one)"
+            raise DataError(f"{where}: no `{CARRIER}` item of this suite {old}")
         for name in ("id", "reply", "status"):
             if not isinstance(item.get(name), str):
-                raise DataError(
-                    f"{run.file}, line {number}: the item has no text `{name}`; take its line out "
-                    "or run the task again"
-                )
+                mend = "take its line out or run the task again"
+                raise DataError(f"{where}: the item has no text `{name}`; {mend}")
         if item["id"] in seen:
-            raise DataError(f"{run.file}, line {number}: {item['id']} occurs twice")
+            raise DataError(f"{where}: {item['id']} occurs twice")
         seen[item["id"]] = item
     return [seen[name] for name in sorted(seen)]
 

@@ -61,6 +61,8 @@ def good_entries(
     good: list[M] = []
     problems: dict[str, str] = {}
     places: dict[str, int] = {}
+    if not entries:
+        raise DataError(f"{file}: holds no entries")
     for number, entry in enumerate(entries, 1):
         if not isinstance(entry, dict):
             raise DataError(f"{file}, entry {number}: expected an object, found {quoted(entry)}")
@@ -76,14 +78,10 @@ def good_entries(
                 f"{file}, entry {number}: id {quoted(name)} is also that of entry {places[name]}"
             )
         places[name] = number
-    if not entries:
-        raise DataError(f"{file}: holds no entries")
     if not good:
-        first = next(iter(problems))
-        raise DataError(
-            f"{file}: not one of {len(entries)} entries fits the schema; "
-            f"{quoted(first)}: {problems[first]}"
-        )
+        first, why = next(iter(problems.items()))
+        fits = f"not one of {len(entries)} entries fits the schema"
+        raise DataError(f"{file}: {fits}; {quoted(first)}: {why}")
     return tuple(good), problems
 
 

@@ -122,7 +122,7 @@ def _agree(
     from lmms_eval_tasks.runs.agreement.order import order
     from lmms_eval_tasks.runs.agreement.tables import agreement_table, order_table
     from lmms_eval_tasks.utils.json_files import write_json
-    from lmms_eval_tasks.utils.metrics.score_agreement import row, rows
+    from lmms_eval_tasks.utils.metrics.agreement import row, rows
 
     data, judge = task.data, make(config)
     name = f"{BENCHMARK}_agreement"

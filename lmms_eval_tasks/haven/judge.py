@@ -31,14 +31,14 @@ from lmms_eval_tasks.judges import Criterion, JudgeConfig, geval
 from lmms_eval_tasks.judges.geval import TOP_LOGPROBS, Rating
 from lmms_eval_tasks.judges.verdict import DEBATE, NONE, PANEL
 from lmms_eval_tasks.utils import prompts, provenance
-from lmms_eval_tasks.utils.metrics import local_models, text_metrics, text_scores
-from lmms_eval_tasks.utils.metrics.text_scores import Pair, TextScores
+from lmms_eval_tasks.utils.metrics import local_models, text_metrics
+from lmms_eval_tasks.utils.metrics.bertscore import BertScore, of_pairs
+from lmms_eval_tasks.utils.metrics.text_metrics import Pair, TextScores
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-    from lmms_eval_tasks.utils.metrics.bertscore import BertScore
-    from lmms_eval_tasks.utils.metrics.clip_encoder import Picture
+    from lmms_eval_tasks.utils.metrics.clipscore import Picture
 
 # --- the judge ------------------------------------------------------------------------------------
 
@@ -176,19 +176,19 @@ def bert_scores(candidates: Sequence[str], references: Sequence[str]) -> TextSco
         ValueError: the lengths differ.
     """
     model = settings.value(settings.BERTSCORE)
-    pairs = text_scores.pairs(candidates, references)
+    pairs = text_metrics.pairs(candidates, references)
     if not pairs:
-        return text_scores.none(candidates, f"BERTScore not computed: {text_scores.NO_REFERENCE}")
+        return text_metrics.none(candidates, f"BERTScore not computed: {text_metrics.NO_REFERENCE}")
     known = _known(model)
     new = tuple(dict.fromkeys(pair for pair in pairs if pair not in known.values))
     if new:
-        score = text_scores.bertscore(new, model, LANGUAGE)
+        score = of_pairs(new, model, LANGUAGE)
         if score.reason is not None:
-            return text_scores.none(candidates, score.describe())
+            return text_metrics.none(candidates, score.describe())
         known.values.update(zip(new, score.values, strict=True))
         known.n_truncated += score.n_truncated
         known.last = score
-    return text_scores.by_item(candidates, references, known.values, known.note())
+    return text_metrics.by_item(candidates, references, known.values, known.note())
 
 
 @dataclass
@@ -334,7 +334,7 @@ class Pictures:
                 file does not fit it.
             TasksError: an option has no value of its range.
         """
-        from lmms_eval_tasks.utils.metrics.clip_encoder import Picture
+        from lmms_eval_tasks.utils.metrics.clipscore import Picture
 
         release, records = self._known
         record = records.get(video)

@@ -25,10 +25,9 @@ from lmms_eval_tasks.haven.options import ORDERS, SOURCES, SUMMARIES, TASKS
 from lmms_eval_tasks.judges import geval
 from lmms_eval_tasks.utils.metrics import (
     aggregate,
-    alignments,
     rating_means,
+    selections,
     stats,
-    video_summaries,
 )
 
 Values = Callable[[Items], list[float | None]]
@@ -59,8 +58,8 @@ SHOWN = ("rouge", *KEYFRAMES, *ORDER)
 # Frames in place of the selected ones, of F and K.
 CLIP_BASELINES: dict[str, Callable[[int, int], Sequence[int]]] = {
     "all": lambda n_frames, _: range(1, n_frames + 1),
-    "uniform": video_summaries.uniform,
-    "first": video_summaries.first,
+    "uniform": selections.uniform,
+    "first": selections.first,
 }
 
 
@@ -149,7 +148,7 @@ def undefined(items: Items) -> int:
 def clips_predicted(items: Items) -> float | None:
     """Mean number of clips named for a sentence, per video first."""
     return aggregate.mean(
-        alignments.clips_predicted(item["clips"]) for item in items if item["clips"]
+        selections.clips_predicted(item["clips"]) for item in items if item["clips"]
     )
 
 

@@ -29,9 +29,9 @@ from lmms_eval_tasks.haven.options import (
 from lmms_eval_tasks.haven.records.prepare import prepare
 from lmms_eval_tasks.judges import Criterion, geval
 from lmms_eval_tasks.judges.verdict import Scoring
-from lmms_eval_tasks.utils.metrics import alignments, rankings, text_metrics, video_summaries
+from lmms_eval_tasks.utils.metrics import selections, text_metrics
 from lmms_eval_tasks.utils.prompts import Prompt
-from lmms_eval_tasks.utils.replies import answers
+from lmms_eval_tasks.utils.replies import answers, numbered, summaries
 
 V2T_SENTENCES = (3, 5)  # asked for by V2T's prompt with pictures (Appendix C)
 
@@ -118,9 +118,9 @@ def score_summary(doc: Item, reply: str) -> Scoring:
 def _v2t(doc: Item, reply: str) -> dict[str, Any]:
     """A free text, or numbered sentences of a text proxy."""
     if doc["text"]:
-        read = video_summaries.read_summary(reply, doc["n_sentences"])
+        read = summaries.read_summary(reply, doc["n_sentences"])
         return _summary(doc, read, read.text, read.violations)
-    read = video_summaries.read_summary(reply)
+    read = summaries.read_summary(reply)
     (least, most), found = V2T_SENTENCES, len(read.sentences)
     broken = {
         "too_few_sentences": max(0, least - found),
@@ -132,7 +132,7 @@ def _v2t(doc: Item, reply: str) -> dict[str, Any]:
 
 
 def _summary(
-    doc: Item, read: video_summaries.Summary, candidate: str, violations: Mapping[str, int]
+    doc: Item, read: summaries.Summary, candidate: str, violations: Mapping[str, int]
 ) -> dict[str, Any]:
     found = text_metrics.rouge(candidate, judging.reference(doc))
     return {
@@ -146,11 +146,11 @@ def _summary(
 
 def _v2v(doc: Item, reply: str) -> dict[str, Any]:
     n_frames, k = doc["n_frames"], doc["budget"]
-    lenient = video_summaries.read_leniently(reply, n_frames, k)
-    return _frames(doc, video_summaries.read_frames(reply, n_frames, k), lenient)
+    lenient = summaries.read_leniently(reply, n_frames, k)
+    return _frames(doc, summaries.read_frames(reply, n_frames, k), lenient)
 
 
-def _frames(doc: Item, strict: video_summaries.Frames, lenient: Collection[int]) -> dict[str, Any]:
+def _frames(doc: Item, strict: summaries.Frames, lenient: Collection[int]) -> dict[str, Any]:
     """Against the frames of the key shots as the published figures are; beside, against `is_gt`.
 
     There what was given is scored, in whatever form it is read, and frames that do not exist too.
@@ -175,29 +175,29 @@ def _met(
     n_frames, k = doc["n_frames"], doc["budget"]
     if not true:
         return {f"{name}{form}": None for name in metrics.KEYFRAMES}, {}
-    met = functools.partial(video_summaries.precision_recall_f1, true=true)
+    met = functools.partial(selections.set_scores, true=true)
     baselines = {
-        "random": video_summaries.chance(n_frames, len(true), k),
-        "uniform": met(video_summaries.uniform(n_frames, k)),
-        "first": met(video_summaries.first(n_frames, k)),
+        "random": selections.random_frames(n_frames, len(true), k),
+        "uniform": met(selections.uniform(n_frames, k)),
+        "first": met(selections.first(n_frames, k)),
         "all": met(range(1, n_frames + 1)),
-        "best": video_summaries.best(len(true), k),
+        "best": selections.best_frames(len(true), k),
     }
-    named = {name: _named(vars(found), form) for name, found in baselines.items()}
-    return _named(vars(met(chosen)), form), _flat(**named)
+    named = {name: _named(found, form) for name, found in baselines.items()}
+    return _named(met(chosen), form), _flat(**named)
 
 
-def _named(scores: Mapping[str, Any], form: str) -> dict[str, Any]:
-    return {f"{name}{form}": value for name, value in scores.items()}
+def _named(found: selections.Scores, form: str) -> dict[str, Any]:
+    return {f"{name}{form}": getattr(found, name) for name in metrics.KEYFRAMES}
 
 
 def _v2vt(doc: Item, reply: str) -> dict[str, Any]:
-    summary, selection = video_summaries.read_joint(
+    summary, selection = summaries.read_joint(
         reply, doc["n_frames"], doc["budget"], doc["n_sentences"]
     )
     text = _summary(doc, summary, summary.text, summary.violations)
     # Not cut to K, as the published figures are not: their recall is up to 2.6 times the precision.
-    frames = _frames(doc, selection, video_summaries.read_leniently(reply, doc["n_frames"], None))
+    frames = _frames(doc, selection, summaries.read_leniently(reply, doc["n_frames"], None))
     counts = {
         f"{part}_{kind}": n
         for part, made in (("summary", text), ("frames", frames))
@@ -218,23 +218,23 @@ def _temporal(doc: Item, reply: str) -> dict[str, Any]:
 
 def _saliency(doc: Item, reply: str) -> dict[str, Any]:
     importance = [doc["importance"][unit - 1] for unit in doc["units"]]
-    return _order(doc, reply, rankings.importance_ranks(importance), "Shot")
+    return _order(doc, reply, selections.importance_ranks(importance), "Shot")
 
 
 def _order(doc: Item, reply: str, truth: list[float], unit: str) -> dict[str, Any]:
     n = len(truth)
-    read, best = rankings.read_order(reply, n, unit), rankings.best_reachable(truth)
-    found = rankings.correlations(rankings.predicted_ranks(read.units, n), truth)
+    read, best = numbered.read_order(reply, n, unit), selections.best_reachable(truth)
+    found = selections.correlations(selections.predicted_ranks(read.units, n), truth)
     worth: dict[str, float | None] = {name: getattr(found, name) or 0.0 for name in ORDER}
     if best.reason:
         worth = dict.fromkeys(ORDER)
     elif len(read.units) < 2:  # an order of fewer than two units is worth 0 (metrics.md)
         worth = dict.fromkeys(ORDER, 0.0)
-    theirs = rankings.authors_order(reply, n, unit, in_time=doc["kind"] == "temporal")
-    by_theirs = rankings.correlations(rankings.predicted_ranks(theirs, n), truth)
+    theirs = numbered.authors_order(reply, n, unit, in_time=doc["kind"] == "temporal")
+    by_theirs = selections.correlations(selections.predicted_ranks(theirs, n), truth)
     baselines = {
-        "random": rankings.chance(truth),
-        "identity": rankings.identity(truth),
+        "random": selections.chance(truth),
+        "identity": selections.identity(truth),
         "best": best,
     }
     return {
@@ -254,22 +254,22 @@ def _grounding(doc: Item, reply: str) -> dict[str, Any]:
     """Sentences by place shown; clips are the shots, by number."""
     n = len(doc["units"])
     true = [doc["summary_shots"][sentence - 1] for sentence in doc["asked"]]
-    read = alignments.read_alignment(reply, len(true), n)
+    read = numbered.read_alignment(reply, len(true), n)
     return {
         "parts": {"reply": read.status},
         "clips": [sorted(clips) for clips in read.sets],
         "violations": dict(read.violations),
-        "scores": _hit1(alignments.score(read.sets, true)),
+        "scores": _aligned(selections.aligned(read.sets, true)),
         "baselines": _flat(
-            random=_hit1(alignments.baseline(alignments.one_at_random, true, n)),
-            all=_hit1(alignments.baseline(alignments.all_clips, true, n)),
-            best=_hit1(alignments.baseline(alignments.best, true, n)),
+            random=_aligned(selections.baseline(selections.one_clip, true, n)),
+            all=_aligned(selections.baseline(selections.all_clips, true, n)),
+            best=_aligned(selections.baseline(selections.true_clips, true, n)),
         ),
     }
 
 
-def _hit1(found: alignments.SetScores) -> dict[str, float]:
-    return {"f1": found.f1, "iou": found.iou, "hit1": found.hit}
+def _aligned(found: selections.Scores) -> dict[str, float]:
+    return {name: getattr(found, name) for name in metrics.ALIGNMENT}
 
 
 def _flat(**by_baseline: Mapping[str, Any]) -> dict[str, Any]:

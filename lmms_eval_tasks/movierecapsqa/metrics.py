@@ -28,8 +28,9 @@ from lmms_eval_tasks.movierecapsqa.data import task_name
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS
 from lmms_eval_tasks.utils import provenance
-from lmms_eval_tasks.utils.metrics import aggregate, rating_means, text_metrics, text_scores
-from lmms_eval_tasks.utils.metrics.text_scores import Pair, TextScores
+from lmms_eval_tasks.utils.metrics import aggregate, rating_means, text_metrics
+from lmms_eval_tasks.utils.metrics.bertscore import of_pairs
+from lmms_eval_tasks.utils.metrics.text_metrics import Pair, TextScores
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.utils.metrics.bartscore import BartScore
@@ -148,12 +149,12 @@ def bertscore(candidates: Sequence[str], references: Sequence[str]) -> TextScore
         candidates: answers without reasoning; "" for what is no answer.
         references: the dataset's answers; "" where there is none.
     """
-    pairs = text_scores.pairs(candidates, references)
+    pairs = text_metrics.pairs(candidates, references)
     if not pairs:
-        return text_scores.none(candidates, f"BERTScore not computed: {text_scores.NO_REFERENCE}")
-    score = text_scores.bertscore(pairs, settings.value(settings.BERTSCORE), LANGUAGE)
+        return text_metrics.none(candidates, f"BERTScore not computed: {text_metrics.NO_REFERENCE}")
+    score = of_pairs(pairs, settings.value(settings.BERTSCORE), LANGUAGE)
     known = None if score.reason else dict(zip(pairs, score.values, strict=True))
-    return text_scores.by_item(candidates, references, known, score.describe())
+    return text_metrics.by_item(candidates, references, known, score.describe())
 
 
 def bartscore(candidates: Sequence[str], references: Sequence[str]) -> TextScores:
@@ -162,19 +163,19 @@ def bartscore(candidates: Sequence[str], references: Sequence[str]) -> TextScore
     By the user's model (settings.BARTSCORE), or not computed. Texts as for `bertscore`.
     """
     model = settings.value(settings.BARTSCORE)
-    pairs = text_scores.pairs(candidates, references)
+    pairs = text_metrics.pairs(candidates, references)
     if model is None or not pairs:
-        why = NOT_ASKED if model is None else text_scores.NO_REFERENCE
-        return text_scores.none(candidates, f"BARTScore not computed: {why}")
+        why = NOT_ASKED if model is None else text_metrics.NO_REFERENCE
+        return text_metrics.none(candidates, f"BARTScore not computed: {why}")
     score = _bartscore(pairs, model)
     # Of an answer without a word there is no likelihood; in 0..1 its place is at the end.
     likelihoods = [0.0 if value is None else value for value in score.likelihoods]
     known = None if score.reason else dict(zip(pairs, likelihoods, strict=True))
     note = score.describe() + ("" if known is None else "; these are 0 in the exponentiated column")
-    return text_scores.by_item(candidates, references, known, note)
+    return text_metrics.by_item(candidates, references, known, note)
 
 
-# As text_scores.bertscore.
+# As bertscore.of_pairs.
 @lru_cache(maxsize=2)
 def _bartscore(pairs: tuple[Pair, ...], model: str) -> BartScore:
     from lmms_eval_tasks.utils.metrics.bartscore import bart_score

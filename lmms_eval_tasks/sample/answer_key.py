@@ -13,7 +13,8 @@ from pydantic.dataclasses import dataclass
 
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.sample import pictures
-from lmms_eval_tasks.utils.released_files import in_words, read_text
+from lmms_eval_tasks.utils.released_files import read_text
+from lmms_eval_tasks.utils.validation import told
 
 
 @dataclass(frozen=True, config={"extra": "forbid"})
@@ -44,7 +45,7 @@ class AnswerKey:
         try:
             key = TypeAdapter(cls).validate_json(read_text(Path(path).expanduser()))
         except ValidationError as error:
-            raise TasksError(f"answer key {path}: {in_words(error)}") from None
+            raise TasksError(f"answer key {path}: {told(error)}") from None
         if not set(key.pictures) <= set(pictures.PLAYERS):
             known = ", ".join(pictures.PLAYERS)
             raise TasksError(f"answer key {path}: pictures: expected benchmarks, of {known}")

@@ -23,7 +23,8 @@ from pydantic import BaseModel, ValidationError
 
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.sample.scripted import Chat, Player, Simple
-from lmms_eval_tasks.utils.released_files import in_words, read_lines
+from lmms_eval_tasks.utils.released_files import read_lines
+from lmms_eval_tasks.utils.validation import told
 
 
 class Line(BaseModel, extra="forbid"):
@@ -56,7 +57,7 @@ class Replies:
             try:
                 line = Line.model_validate(entry)
             except ValidationError as error:
-                raise TasksError(f"{path}, line {number}: {in_words(error)}") from None
+                raise TasksError(f"{path}, line {number}: {told(error)}") from None
             key = line.id, line.task
             if found.setdefault(key, line.reply) != line.reply:
                 raise TasksError(

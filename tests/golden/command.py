@@ -15,7 +15,7 @@ from unittest import mock
 import nltk.data
 
 from tests.conftest import OFFLINE
-from tests.utils import tiny_nltk
+from tests.utils.metrics import tiny_nltk
 
 
 class Said(NamedTuple):

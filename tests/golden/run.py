@@ -22,7 +22,7 @@ from lmms_eval_tasks import sample, settings
 from tests.conftest import HostRun, Launch, cvrr_study, launch_all
 from tests.golden import judge, replies
 from tests.local_endpoint import LocalEndpoint, last_user_text
-from tests.utils import tiny_bert, tiny_clip
+from tests.utils.metrics import tiny_bert, tiny_clip
 
 # No two of them share a task: the host cannot take two groups that do.
 GROUPS = (

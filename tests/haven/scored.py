@@ -14,7 +14,7 @@ from lmms_eval_tasks.haven.options import TASKS
 from lmms_eval_tasks.haven.tasks import BENCHMARK, BLANK, keep
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.runs import rescore, scoring
-from lmms_eval_tasks.utils.metrics.text_scores import TextScores
+from lmms_eval_tasks.utils.metrics.text_metrics import TextScores
 from lmms_eval_tasks.utils.saved_runs import Run
 from tests.haven.docs import doc
 

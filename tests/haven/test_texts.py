@@ -14,12 +14,11 @@ from lmms_eval_tasks.haven import data, inputs, metrics
 from lmms_eval_tasks.haven import judge as texts
 from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils.metrics import bertscore, clipscore
-from lmms_eval_tasks.utils.metrics import text_scores as shared
 from tests.checks import refused
 from tests.haven.docs import doc
 from tests.haven.release_files import write
 from tests.haven.scored import FAILED, Item, no_models, numbers, video, whole
-from tests.utils import tiny_bert
+from tests.utils.metrics import tiny_bert
 
 CANDIDATES = ["Un uomo corre nel parco", "", "Il gatto dorme.", "chitarra", "un gatto"]
 REFERENCES = ["Un uomo dipinge la barca", "un gatto", "Il gatto nero dorme.", "", "un gatto"]
@@ -39,7 +38,7 @@ def nothing_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[No
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setenv(settings.JUDGE, "none")
     monkeypatch.setattr(provenance, "_notes", {})
-    caches = (texts._known, shared.bertscore, clipscore._loaded)
+    caches = (texts._known, bertscore.of_pairs, clipscore._loaded)
     for cache in caches:
         cache.cache_clear()
     yield

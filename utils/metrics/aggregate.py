@@ -17,8 +17,7 @@ import math
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.utils.metrics import stats
@@ -79,9 +78,7 @@ def accuracy(items: Sequence[Item]) -> float | None:
 
 def accuracy_valid(items: Sequence[Item]) -> float | None:
     """Share of right items in 0..1 among those that could be read and judged; None as above."""
-    if is_unjudged(items):
-        return None
-    return mean(float(item["right"] or 0) for item in items if is_valid(item))
+    return None if is_unjudged(items) else accuracy([item for item in items if is_valid(item)])
 
 
 def accuracy_interval(items: Sequence[Item]) -> stats.Interval | None:
@@ -155,8 +152,7 @@ def mean_of_categories(
 # --- pools ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Pool:
+class Pool(NamedTuple):
     """The pairs of one question."""
 
     question: str
@@ -181,13 +177,10 @@ def pools(items: Iterable[Item], size: int) -> dict[str, Pool]:
     for question, group in groups.items():
         complete = len(group) == size
         first = next(iter(group.values()))
-        result[question] = Pool(
-            question=question,
-            video=first.get("video", ""),
-            category=first.get("category", ""),
-            right=complete and all(item["right"] == 1 for item in group.values()),
-            valid=complete and all(is_valid(item) for item in group.values()),
-        )
+        right = complete and all(item["right"] == 1 for item in group.values())
+        valid = complete and all(map(is_valid, group.values()))
+        video, category = first.get("video", ""), first.get("category", "")
+        result[question] = Pool(question, video, category, right, valid)
     return result
 
 

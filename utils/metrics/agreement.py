@@ -1,33 +1,38 @@
-"""How far raters agree: Cohen's weighted kappa, Krippendorff's alpha, and flips.
+"""How far raters agree: kappa, alpha, rank correlation, flips; ours and published scores. Pure.
 
 A rating is a number of the scale or None (missing). The scale is always given whole: with the
 labels left to the data, an unused one in the middle moves its neighbours together and kappa changes
 (metrics.md, "Agreement (judges)"). Ratings that are not on the scale are left out and counted.
 
-The formulas are ours because scikit-learn costs 1.5 s to import and 1 ms a call (a bootstrap needs
-100,000 calls) and krippendorff is under the GPL and needs Python 3.11; tests compare them with
-scikit-learn and NLTK.
-Counts are integers and sums are fractions, so results do not depend on the order of items or raters
-and a constant rater gives exactly 0.
+Kappa and alpha are ours because scikit-learn costs 1.5 s to import and 1 ms a call (bootstraps need
+100,000 calls) and krippendorff is under the GPL; tests compare them with scikit-learn and NLTK.
+Sums are of integers and fractions: nothing depends on the order of items or raters, and a constant
+rater gives exactly 0.
 """
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
-Weights = Literal["quadratic"]
+from lmms_eval_tasks.utils.metrics import stats
+from lmms_eval_tasks.utils.metrics.aggregate import mean
+from lmms_eval_tasks.utils.metrics.rating_means import variance
+from lmms_eval_tasks.utils.metrics.stats import Interval
+
+Rating = float | None
+Both = Sequence[tuple[float, float]]  # two raters' scores of the same things
+# Below it a percentile bootstrap over clusters is known to be too narrow: said beside the interval.
+FEW_CLUSTERS = 20
 
 
 @dataclass(frozen=True)
 class Coefficient:
-    """A coefficient of agreement, and what it was computed on.
-
-    Every item is in exactly one of `n`, `missing` and `off_scale`.
-    """
+    """A coefficient of agreement; every item is in exactly one of `n`, `missing`, `off_scale`."""
 
     value: float | None  # at most 1; 0 is chance; None: undefined, see `reason`
     reason: str  # why there is no value; else empty
@@ -39,6 +44,102 @@ class Coefficient:
     def coverage(self) -> float:
         """Share of all items that count, 0 to 1; 0 without items."""
         return self.n / max(1, self.n + self.missing + self.off_scale)
+
+
+def kappa(
+    a: Sequence[Rating],
+    b: Sequence[Rating],
+    labels: Sequence[float],
+    weights: Literal["quadratic"] | None = None,
+) -> Coefficient:
+    """Cohen's kappa of two raters: 1 - sum(d O) / sum(d E), O observed and E expected counts.
+
+    d is the disagreement of two labels by their places i, j on the scale: 0 or 1 without weights,
+    (i-j)^2 quadratic; the paper of CVRR's judges uses the last (3.2, with the weights as metrics.md
+    corrects them). None if both gave one and the same label only, or no item was rated by both.
+
+    Args:
+        a, b: one rating or None per item, in the same order.
+        labels: the whole scale, also what nobody used.
+
+    Raises:
+        ValueError: different lengths, repeated labels.
+    """
+    places = _places(labels)
+    rated = [(x, y) for x, y in zip(a, b, strict=True) if x is not None and y is not None]
+    pairs = [(places[x], places[y]) for x, y in rated if x in places and y in places]
+    n = len(pairs)
+    left_out = len(a) - len(rated), len(rated) - n
+    if not pairs:
+        return Coefficient(None, "no item was rated on the scale by both", 0, *left_out)
+    if weights:  # sums over all n^2 pairs of a rating of a and one of b
+        observed = sum((x - y) ** 2 for x, y in pairs)
+        sums = [sum(x for x, _ in pairs), sum(y for _, y in pairs)]
+        expected = n * sum(x * x + y * y for x, y in pairs) - 2 * sums[0] * sums[1]
+    else:
+        observed = sum(x != y for x, y in pairs)
+        mine, theirs = Counter(x for x, _ in pairs), Counter(y for _, y in pairs)
+        expected = n * n - sum(mine[place] * theirs[place] for place in mine)
+    if not expected:
+        return Coefficient(
+            None, "both raters gave one and the same label to every item", n, *left_out
+        )
+    return Coefficient(float(1 - Fraction(n * observed, expected)), "", n, *left_out)
+
+
+def krippendorff_alpha(items: Sequence[Sequence[Rating]], labels: Sequence[float]) -> Coefficient:
+    """Krippendorff's alpha (2011, "Computing Krippendorff's alpha-reliability") of interval data.
+
+    Args:
+        items: a row per item, one place per rater, None where a rating is missing. An item with
+            fewer than two ratings on the scale cannot be compared with anything and is left out:
+            as `off_scale` if it has a rating off the scale, else as `missing`.
+        labels: the whole scale, as numbers.
+
+    Raises:
+        ValueError: repeated labels.
+    """
+    places = _places(labels)
+    given = [[one for one in row if one is not None] for row in items]
+    kept = [[Fraction(one) for one in row if one in places] for row in given]
+    units = [row for row in kept if len(row) > 1]
+    off = sum(len(row) < 2 and len(row) < len(own) for row, own in zip(kept, given, strict=True))
+    left_out = len(items) - len(units) - off, off
+    if not units:
+        return Coefficient(None, "no item was rated by two raters", 0, *left_out)
+    observed = sum((_spread(row) / (len(row) - 1) for row in units), Fraction(0))
+    ratings = [one for row in units for one in row]
+    if not (expected := _spread(ratings)):
+        return Coefficient(None, "all ratings are one and the same label", len(units), *left_out)
+    alpha = 1 - (len(ratings) - 1) * observed / expected
+    return Coefficient(float(alpha), "", len(units), *left_out)
+
+
+def _places(labels: Sequence[float]) -> dict[float, int]:
+    """Each label's place on the ascending scale, from 0."""
+    places = {label: place for place, label in enumerate(sorted(labels))}
+    if len(places) < len(labels) or not labels:
+        raise ValueError(f"a scale is a list of different labels, not {list(labels)}")
+    return places
+
+
+def _spread(ratings: Sequence[Fraction]) -> Fraction:
+    """Sum of the squared differences over all ordered pairs."""
+    squares = sum((one * one for one in ratings), Fraction(0))
+    return 2 * (len(ratings) * squares - sum(ratings) ** 2)
+
+
+def spearman(both: Both) -> float | None:
+    """Spearman's rho with the mean rank for ties; None where one side is constant.
+
+    scipy.stats.spearmanr without its p-value, which takes most of its time.
+    """
+    if any(len({pair[side] for pair in both}) < 2 for side in (0, 1)):
+        return None
+    import numpy as np
+    from scipy.stats import rankdata  # slow to import
+
+    return float(np.corrcoef(rankdata(np.array(both), axis=0), rowvar=False)[1, 0])
 
 
 @dataclass(frozen=True)
@@ -62,163 +163,162 @@ class Flips:
         return self.same / self.n if self.n else None
 
 
-def kappa(
-    a: Sequence[float | None],
-    b: Sequence[float | None],
-    labels: Sequence[float],
-    weights: Weights | None = None,
-) -> Coefficient:
-    """Cohen's kappa of two raters: 1 - sum(d O) / sum(d E), O observed and E expected counts.
-
-    d is the disagreement of two labels by their places i, j on the scale: 0 or 1 without weights,
-    (i-j)^2 quadratic; the paper of CVRR's judges uses the last (3.2, with the weights
-    as metrics.md corrects them). One constant rater gives 0; None if both gave one and the same
-    label only, or no item was rated by both.
-
-    Args:
-        a, b: one rating or None per item, in the same order.
-        labels: the whole scale, also what nobody used.
-
-    Raises:
-        ValueError: different lengths, repeated labels.
-    """
-    places = _places(labels)
-    pairs: Counter[tuple[int, int]] = Counter()
-    missing = off_scale = 0
-    for pair in zip(a, b, strict=True):
-        if pair[0] is None or pair[1] is None:
-            missing += 1
-        elif pair[0] not in places or pair[1] not in places:
-            off_scale += 1
-        else:
-            pairs[places[pair[0]], places[pair[1]]] += 1
-    n = pairs.total()
-    if not n:
-        return Coefficient(None, "no item was rated on the scale by both", 0, missing, off_scale)
-    rows, columns = _margin(pairs, 0), _margin(pairs, 1)
-
-    def distance(i: int, j: int) -> int:
-        return (i - j) ** 2 if weights else int(i != j)
-
-    observed = sum(count * distance(i, j) for (i, j), count in pairs.items())
-    expected = sum(x * y * distance(i, j) for i, x in rows.items() for j, y in columns.items())
-    if not expected:
-        reason = "both raters gave one and the same label to every item"
-        return Coefficient(None, reason, n, missing, off_scale)
-    return Coefficient(float(1 - Fraction(n * observed, expected)), "", n, missing, off_scale)
-
-
-def krippendorff_alpha(
-    items: Sequence[Sequence[float | None]], labels: Sequence[float]
-) -> Coefficient:
-    """Krippendorff's alpha (2011, "Computing Krippendorff's alpha-reliability") of interval data.
-
-    Args:
-        items: a row per item, one place per rater, None where a rating is missing. An item with
-            fewer than two ratings on the scale cannot be compared with anything and is left out:
-            as `off_scale` if it has a rating off the scale, else as `missing`. In an item that
-            counts, a rating off the scale is as if it were missing.
-        labels: the whole scale, as numbers.
-
-    Raises:
-        ValueError: rows of different lengths or of fewer than two, repeated labels.
-    """
-    sizes = {len(row) for row in items}
-    if len(sizes) > 1 or (sizes and min(sizes) < 2):
-        raise ValueError(f"every item has one place for each of two or more raters, not {sizes}")
-    patterns, missing, off_scale = _patterns(items, labels)
-    n = patterns.total()
-    if not n:
-        return Coefficient(None, "no item was rated by two raters", 0, missing, off_scale)
-    totals = _totals(patterns)
-    scale = [Fraction(label) for label in sorted(labels)]
-    distances = [[(one - other) ** 2 for other in scale] for one in scale]
-    observed = sum(
-        Fraction(times * _spread(pattern, distances), sum(pattern) - 1)
-        for pattern, times in patterns.items()
-    )
-    expected = _spread(totals, distances)
-    if not expected:
-        return Coefficient(None, "all ratings are one and the same label", n, missing, off_scale)
-    return Coefficient(
-        float(1 - (sum(totals) - 1) * observed / expected), "", n, missing, off_scale
+def flips(before: Sequence[Rating], after: Sequence[Rating]) -> Flips:
+    """How the scores of the same items changed from one judge to another, compared exactly."""
+    pairs = list(zip(before, after, strict=True))
+    both = [(x, y) for x, y in pairs if x is not None and y is not None]
+    return Flips(
+        same=sum(x == y for x, y in both),
+        up=sum(y > x for x, y in both),
+        down=sum(y < x for x, y in both),
+        only_before=sum(x is not None and y is None for x, y in pairs),
+        only_after=sum(x is None and y is not None for x, y in pairs),
     )
 
 
-def flips(before: Sequence[float | None], after: Sequence[float | None]) -> Flips:
-    """How the scores of the same items changed from one judge to another, compared exactly.
+# --- our scores of the same answers and published ones --------------------------------------------
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two scores of one answer in one dimension; None: there is none."""
+
+    rater: str  # whose answer it is: a model's name, or people
+    question: str
+    cluster: str  # the video
+    ours: float | None
+    published: float | None
+
+    @property
+    def both(self) -> tuple[float, float] | None:
+        """Ours and the published one, where there are both."""
+        if self.ours is None or self.published is None:
+            return None
+        return self.ours, self.published
+
+
+@dataclass(frozen=True)
+class Row:
+    """Agreement over the answers that have both scores.
+
+    A coefficient is None where it is undefined. `intervals` are by the names of the coefficients;
+    a mean over models has none.
+    """
+
+    n: int  # answers with both scores
+    missing: int  # answers with a published score and none of ours
+    kappa: float | None  # quadratic weights, over the whole scale; None if a score is off it
+    rho: float | None  # Spearman's
+    absolute: float | None  # mean |ours - published|
+    ours: float | None  # means
+    published: float | None
+    ours_var: float | None  # the population's variances
+    published_var: float | None
+    intervals: Mapping[str, Interval]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        found = {name: interval.as_dict() for name, interval in self.intervals.items()}
+        return {**vars(self), "intervals": found}
+
+
+def row(pairs: Sequence[Pair], scale: Sequence[int], resamples: int = 1000) -> Row:
+    """Agreement over some answers, with intervals by bootstrap over clusters.
 
     Args:
-        before, after: one score or None (no verdict) per item, in the same order.
-
-    Raises:
-        ValueError: different lengths.
+        pairs: of one model, or of all; pairs without a published score do not matter.
+        scale: all scores that there are. Means over several people's scores need not be on it: then
+            there is no kappa.
+        resamples: of each interval.
     """
-    kinds: Counter[str] = Counter()
-    for first, second in zip(before, after, strict=True):
-        if first is None or second is None:
-            kinds["only_before"] += first is not None
-            kinds["only_after"] += second is not None
-        else:
-            kinds["same" if first == second else "up" if second > first else "down"] += 1
-    names = ("same", "up", "down", "only_before", "only_after")
-    return Flips(**{name: kinds[name] for name in names})
 
+    def weighted(drawn: Both) -> float | None:
+        found = kappa([one for one, _ in drawn], [other for _, other in drawn], scale, "quadratic")
+        return None if found.off_scale else found.value
 
-def _places(labels: Sequence[float]) -> dict[float, int]:
-    """Each label's place on the ascending scale, from 0."""
-    places = {label: place for place, label in enumerate(sorted(labels))}
-    if len(places) < len(labels) or not labels:
-        raise ValueError(f"a scale is a list of different labels, not {list(labels)}")
-    return places
-
-
-def _margin(pairs: Counter[tuple[int, int]], side: int) -> Counter[int]:
-    margin: Counter[int] = Counter()
-    for pair, count in pairs.items():
-        margin[pair[side]] += count
-    return margin
-
-
-def _patterns(
-    items: Iterable[Sequence[float | None]], labels: Sequence[float]
-) -> tuple[Counter[tuple[int, ...]], int, int]:
-    """Items by how many ratings each label got; then how many items were left out, and why.
-
-    Few patterns exist, so the sums that follow are short however many items there are.
-    """
-    places = _places(labels)
-    patterns: Counter[tuple[int, ...]] = Counter()
-    missing = off_scale = 0
-    for row in items:
-        given = [rating for rating in row if rating is not None]
-        counts = [0] * len(places)
-        for rating in given:
-            if rating in places:
-                counts[places[rating]] += 1
-        if sum(counts) >= 2:
-            patterns[tuple(counts)] += 1
-        elif sum(counts) < len(given):
-            off_scale += 1
-        else:
-            missing += 1
-    return patterns, missing, off_scale
-
-
-def _totals(patterns: Counter[tuple[int, ...]]) -> list[int]:
-    """How often each label was given in the items that count."""
-    weighted = [[times * count for count in pattern] for pattern, times in patterns.items()]
-    return [sum(column) for column in zip(*weighted, strict=True)]
-
-
-def _spread(counts: Sequence[int], distances: Sequence[Sequence[Fraction]]) -> Fraction:
-    """Sum of the squared differences over all ordered pairs of ratings."""
-    return sum(
-        (
-            x * y * distances[i][j]
-            for i, x in enumerate(counts)
-            for j, y in enumerate(counts)
-            if x and y
-        ),
-        Fraction(0),
+    computed: dict[str, Callable[[Both], float | None]] = {
+        "kappa": weighted,
+        "rho": spearman,
+        "absolute": lambda drawn: mean(abs(ours - published) for ours, published in drawn),
+    }
+    scored = [(scores, pair.cluster) for pair in pairs if (scores := pair.both)]
+    both, clusters = [scores for scores, _ in scored], [cluster for _, cluster in scored]
+    ours, published = [one for one, _ in both], [other for _, other in both]
+    return Row(
+        n=len(both),
+        missing=sum(pair.ours is None and pair.published is not None for pair in pairs),
+        **{name: statistic(both) for name, statistic in computed.items()},
+        ours=mean(ours),
+        published=mean(published),
+        ours_var=variance(ours),
+        published_var=variance(published),
+        intervals={
+            name: stats.cluster_bootstrap(statistic, both, clusters, resamples=resamples)
+            for name, statistic in computed.items()
+            if both
+        },
     )
+
+
+def rows(
+    pairs: Sequence[Pair],
+    models: Sequence[str],
+    people: str,
+    groups: Mapping[str, Sequence[str]],
+    *,
+    scale: Sequence[int],
+    resamples: int = 1000,
+) -> dict[str, Row]:
+    """Every model, the groups' means, all models, and people; rows of nothing are left out.
+
+    Args:
+        pairs: of one dimension.
+        models: in the order of their rows.
+        people: the rater that is no model. Where a question has several of their answers, the
+            average and the best of each question are rows as well (paper, 5.3).
+        groups: title -> models, of which some may not be there.
+        scale, resamples: as in `row`.
+    """
+
+    def of(chosen: Sequence[Pair]) -> Row:
+        return row(chosen, scale, resamples)
+
+    found = {model: of([pair for pair in pairs if pair.rater == model]) for model in models}
+    made = dict(found)
+    for title, names in groups.items():
+        if own := [found[name] for name in names if name in found]:
+            made[f"{title}, mean of {len(own)}"] = mean_row(own)
+    if len(models) > 1:
+        made["all models"] = of([pair for pair in pairs if pair.rater in found])
+    theirs = [pair for pair in pairs if pair.rater == people]
+    if theirs:
+        made[people] = of(theirs)
+    if len({pair.question for pair in theirs}) < len(theirs):
+        made[f"{people}, average of each question"] = of(by_question(theirs, statistics.fmean))
+        made[f"{people}, best of each question"] = of(by_question(theirs, max))
+    return made
+
+
+def mean_row(rows: Sequence[Row]) -> Row:
+    """Mean of each number over models, where all of them have it; `n` and `missing` are sums."""
+    columns: dict[str, list[Any]] = {
+        name: [getattr(one, name) for one in rows] for name in vars(rows[0]) if name != "intervals"
+    }
+    made = {name: None if None in own else mean(own) for name, own in columns.items()}
+    return Row(**{**made, "n": sum(columns["n"]), "missing": sum(columns["missing"])}, intervals={})
+
+
+def by_question(pairs: Iterable[Pair], pick: Callable[[Sequence[float]], float]) -> list[Pair]:
+    """One pair for each question: what `pick` makes of the scores of its answers that have both.
+
+    The paper's average and best human (5.3) are a mean and a maximum, each within a question.
+    """
+    answers: dict[str, list[Pair]] = {}
+    for pair in pairs:
+        if pair.both:
+            answers.setdefault(pair.question, []).append(pair)
+    made = []
+    for question, given in answers.items():
+        ours, published = zip(*(pair.both or () for pair in given), strict=True)
+        made.append(Pair(given[0].rater, question, given[0].cluster, pick(ours), pick(published)))
+    return made

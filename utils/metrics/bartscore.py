@@ -7,46 +7,41 @@ MovieRecapsQA's paper (Table 4: 0.03 to 0.05) names neither its model nor its di
 can only be the exponentiated score, exp(mean log-likelihood) in 0..1, which `likelihoods` holds.
 
 Any model that transformers' AutoModelForSeq2SeqLM loads will do; the authors' is
-facebook/bart-large-cnn. No model means no number: the value is None with the reason, never 0, and
-nothing is downloaded.
+facebook/bart-large-cnn.
 """
 
 from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from lmms_eval_tasks.utils.metrics import aggregate, local_models, seq2seq
+from lmms_eval_tasks.utils.metrics import aggregate, local_models
 from lmms_eval_tasks.utils.metrics.text_metrics import check_corpus, tokenize
 
 KIND = "sequence-to-sequence model"
+_BATCH = 16  # pairs of one forward pass at most: one at a time took 6 times as long (2 threads)
+# Target tokens of one batch, padding included: with a vocabulary of 50,000 their logits take 400 MB
+# in single precision, and the model's own loss as much again.
+_MAX_BATCH_TOKENS = 2048
 
 
-@dataclass(frozen=True)
-class BartScore:
-    """BARTScore of some items and what it was computed with.
+class BartScore(NamedTuple):
+    """BARTScore of some items.
 
     Attributes:
         values: per item, in the order given, the mean log-likelihood of a token (natural logarithm,
             at most 0); None for an item of which one text has no word, or if not computed.
-        n_truncated: texts cut to the model's length: candidates and references, once per item.
-        model: name or path of the model, as asked for.
-        revision: its commit in the Hugging Face cache; None for a folder of the user's.
-        max_source: tokens that the encoder reads at most, special tokens included.
-        max_target: tokens that are scored at most, special tokens included.
+        with_what: model, precision, and how many texts were cut to how many tokens.
         reason: why nothing was computed, else None.
     """
 
     values: tuple[float | None, ...]
-    n_truncated: int
-    model: str
-    revision: str | None
-    max_source: int | None
-    max_target: int | None
-    reason: str | None
+    with_what: str
+    reason: str | None = None
 
     @property
     def value(self) -> float | None:
@@ -62,9 +57,6 @@ class BartScore:
         """One line for the results: the number with its model, direction, precision and cuts."""
         if self.reason is not None:
             return f"BARTScore not computed: {self.reason}"
-        import transformers
-
-        model = self.model + (f" at {self.revision[:12]}" if self.revision else "")
         shown = aggregate.mean(value for value in self.likelihoods if value is not None)
         numbers = (
             "of no item"
@@ -73,9 +65,7 @@ class BartScore:
         )
         return (
             f"BARTScore {numbers}, mean token log-likelihood P(candidate | reference) "
-            f"(precision); model {model}, transformers "
-            f"{transformers.__version__}, float32; {self.n_truncated} texts cut "
-            f"(encoder {self.max_source}, decoder {self.max_target} tokens); "
+            f"(precision); {self.with_what}; "
             f"{self.values.count(None)} of {len(self.values)} items left out for lack of words"
         )
 
@@ -84,10 +74,9 @@ def bart_score(candidates: Sequence[str], references: Sequence[str], *, model: s
     """Mean token log-likelihood of each candidate given its reference.
 
     On the CPU, as the model under test may still fill the GPU. Texts are in NFC without blanks
-    around them. Items are scored in batches with attention masks;
-    equal ones once, and batches are put together by length and text: the order of items changes no
-    bit, and a list agrees with the same list item by item up to the rounding of single precision
-    (about 1e-6).
+    around them. Equal items are scored once, and batches are put together by length and text: the
+    order of items changes no bit, and a list agrees with the same list item by item up to the
+    rounding of single precision (about 1e-6).
 
     Args:
         candidates: one text per item.
@@ -99,32 +88,24 @@ def bart_score(candidates: Sequence[str], references: Sequence[str], *, model: s
             another kind raises nothing: there are no values, and the reason says why.
     """
     check_corpus(candidates, [[reference] for reference in references])
-    empty = BartScore((None,) * len(candidates), 0, model, None, None, None, None)
-    folder = local_models.find(model, may_be_path=True)
-    if folder is None:
-        return replace(empty, reason=local_models.absent(KIND, model))
-    pairs = [
-        (_clean(reference), _clean(candidate))
-        for candidate, reference in zip(candidates, references, strict=True)
-    ]
-    wanted = sorted({pair for pair in pairs if all(pair)})
-    try:
-        scorer = seq2seq.load(folder)
-        known = scorer.scores(wanted)
-    # As for BERTScore: loaders and models raise what they like, and an exception in an aggregation
-    # costs the host's whole run (host.md).
-    except Exception as error:
-        return replace(empty, reason=local_models.told(folder, error))
-    found = [known.get(pair) for pair in pairs]
-    return BartScore(
-        values=tuple(None if one is None else one.value for one in found),
-        n_truncated=sum(one.n_cut for one in found if one is not None),
-        model=model,
-        revision=local_models.revision(folder),
-        max_source=scorer.max_source,
-        max_target=scorer.max_target,
-        reason=None,
-    )
+    pairs = list(zip(map(_clean, references), map(_clean, candidates), strict=True))
+
+    def score(folder: Path) -> BartScore:
+        import transformers
+
+        scorer = _load(folder)
+        known = scorer.scores(sorted({pair for pair in pairs if all(pair)}))
+        found = [known.get(pair, (None, 0)) for pair in pairs]
+        commit = local_models.revision(folder)
+        with_what = (
+            f"model {model}{f' at {commit[:12]}' if commit else ''}, transformers "
+            f"{transformers.__version__}, float32; {sum(cut for _, cut in found)} texts cut "
+            f"(encoder {scorer.max_source}, decoder {scorer.max_target} tokens)"
+        )
+        return BartScore(tuple(value for value, _ in found), with_what)
+
+    made, why = local_models.attempt(KIND, model, score)
+    return made or BartScore((None,) * len(pairs), "", why)
 
 
 def problem(model: str) -> str | None:
@@ -141,3 +122,98 @@ def problem(model: str) -> str | None:
 def _clean(text: str) -> str:
     """The text in NFC; "" if it has no word, and so nothing to score."""
     return unicodedata.normalize("NFC", text).strip() if tokenize(text) else ""
+
+
+class _Tokens(NamedTuple):
+    """A pair's tokens, cut to the model's limits."""
+
+    target: list[int]
+    source: list[int]
+    pair: tuple[str, str]  # source, target
+    n_cut: int
+
+
+@dataclass(frozen=True)
+class _Scorer:
+    """A loaded model; the two limits count special tokens too."""
+
+    model: Any
+    tokenizer: Any
+    max_source: int
+    max_target: int
+
+    def scores(
+        self, pairs: Sequence[tuple[str, str]]
+    ) -> Mapping[tuple[str, str], tuple[float | None, int]]:
+        """Mean log-likelihood of each (source, target)'s target, and how many texts were cut.
+
+        A pair is missing if the tokenizer finds nothing in one of its texts.
+
+        Raises:
+            ValueError: the model's output is not finite.
+        """
+        found: dict[tuple[str, str], tuple[float | None, int]] = {}
+        read = [one for one in map(self._tokens, pairs) if one.source and one.target]
+        ordered = sorted(read, key=lambda one: (len(one.target), len(one.source), one.pair))
+        while ordered:
+            longest = len(ordered[:_BATCH][-1].target)  # targets come shortest first
+            size = max(1, min(_BATCH, _MAX_BATCH_TOKENS // longest))
+            batch, ordered = ordered[:size], ordered[size:]
+            for one, value in zip(batch, self._log_likelihoods(batch), strict=True):
+                if not math.isfinite(value):
+                    raise ValueError("the model's output is not finite")
+                found[one.pair] = value, one.n_cut
+        return found
+
+    def _tokens(self, pair: tuple[str, str]) -> _Tokens:
+        source, cut_source = self._ids(self.max_source, text=pair[0])
+        target, cut_target = self._ids(self.max_target, text_target=pair[1])
+        return _Tokens(target, source, pair, cut_source + cut_target)
+
+    def _ids(self, limit: int, **text: str) -> tuple[list[int], bool]:
+        """Tokens with the special ones, and whether the text had more than `limit` of them."""
+        ids = self.tokenizer(**text, verbose=False)["input_ids"]
+        if len(ids) <= limit:
+            return ids, False
+        # By the tokenizer, which keeps the special tokens at the end.
+        return self.tokenizer(**text, truncation=True, max_length=limit)["input_ids"], True
+
+    def _log_likelihoods(self, batch: Sequence[_Tokens]) -> list[float]:
+        """Mean log-likelihood of each target's tokens; what is padded has no part in it."""
+        import torch
+        from torch.nn.utils.rnn import pad_sequence
+
+        def padded(rows: Sequence[Sequence[int]], value: int) -> Any:
+            return pad_sequence([torch.tensor(row) for row in rows], True, value)
+
+        # The model itself shifts labels to the right, in the way it was trained; -100 is no token.
+        labels = padded([one.target for one in batch], -100)
+        with torch.inference_mode():
+            logits = self.model(
+                input_ids=padded([one.source for one in batch], self.tokenizer.pad_token_id or 0),
+                attention_mask=padded([[1] * len(one.source) for one in batch], 0),
+                labels=labels,
+            ).logits
+            chosen = logits.gather(-1, labels.clamp(min=0).unsqueeze(-1)).squeeze(-1)
+            found = torch.where(labels < 0, 0.0, chosen - logits.logsumexp(-1))
+        return [float(value) for value in found.double().sum(1) / (labels >= 0).sum(1)]
+
+
+def _load(folder: Path) -> _Scorer:
+    """The model with its limits; raises what transformers raises, as `local_models.load` does."""
+    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(
+        folder, local_files_only=True, trust_remote_code=False
+    )
+    model = local_models.load(AutoModelForSeq2SeqLM, folder)
+
+    def most(side: str) -> int:
+        """Tokens that one side can tell the positions of; T5 has no such limit."""
+        config = getattr(model.config, side, None) or model.config  # of one put together from two
+        names = (f"max_{side}_position_embeddings", "max_position_embeddings")  # LED; others
+        limits = (getattr(config, name, None) for name in names)
+        positions = next((limit for limit in limits if limit is not None), None)
+        return local_models.least(positions, tokenizer.model_max_length)
+
+    return _Scorer(model, tokenizer, most("encoder"), most("decoder"))

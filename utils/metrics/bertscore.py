@@ -1,26 +1,25 @@
 """BERTScore with an encoder that is on this machine (metrics.md, "Text"; Zhang et al., 2020).
 
-The layer table, the matching and the hash are bert-score's; loading the encoder is ours, because
-bert-score looks on the network, takes any path with "t5" in it for a T5 model, and fails on blank
-texts, on tokenizers without a length limit and on models whose layer it does not know. Texts are in
-NFC. Scores are not rescaled and have no idf weights. MAIA's paper (Table 4: 0.79 to 0.84) names
-neither its encoder nor its layer.
-
-No encoder means no number: the value is None with the reason, never 0, and nothing is downloaded.
+The layer table, the embedding, the matching and the hash are bert-score's; loading the encoder is
+ours, because bert-score looks on the network, takes any path with "t5" in it for a T5 model, and
+fails on blank texts, on tokenizers without a length limit and on models whose layer it does not
+know. Texts are in NFC. Scores are not rescaled and have no idf weights. MAIA's paper (Table 4: 0.79
+to 0.84) names neither its encoder nor its layer.
 """
 
 from __future__ import annotations
 
-import math
 import unicodedata
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from lmms_eval_tasks.utils.metrics import local_models
-from lmms_eval_tasks.utils.metrics.text_metrics import check_corpus, tokenize
+from lmms_eval_tasks.utils.metrics.text_metrics import Pair, check_corpus, tokenize
 
 
 @dataclass(frozen=True)
@@ -36,8 +35,7 @@ class BertScore:
         hash: bert-score's own line of model, layer and versions, for comparisons between papers.
         reason: why there is no value, else None.
         max_tokens: the encoder's length, special tokens included.
-        values: each item's F1 in the order of the items, from which means over parts of them and
-            variances follow; empty if not computed. Not compared, as the rest has no order.
+        values: each item's F1 in the order of the items; empty if not computed.
     """
 
     value: float | None
@@ -69,10 +67,9 @@ def bert_score(
 ) -> BertScore:
     """Mean over items of the F1 against the reference that fits best.
 
-    P, R and F1 take their maximum over the references independently, as in bert-score; F1's is
-    reported. A candidate without a word scores 0; references without a word are left out, and an
-    item that has no other scores 0. An item's score depends on that item alone, so the order and
-    the company of items change no bit. On the CPU, as the model under test may still fill the GPU.
+    A candidate without a word scores 0; references without a word are left out, and an item that
+    has no other scores 0. An item's score depends on that item alone, so the order and the company
+    of items change no bit. On the CPU, as the model under test may still fill the GPU.
 
     Args:
         candidates: one text per item.
@@ -89,30 +86,34 @@ def bert_score(
     from bert_score import utils as library
 
     name = model or library.lang2model[lang.lower()]
-    may_be_path = model is not None
-    folder = local_models.find(name, may_be_path=may_be_path)
-    if folder is None:
-        return _not_computed(name, local_models.absent("encoder", name, may_be_path=may_be_path))
-    try:
-        encoder = _load(name, folder, library.model2layers)
+
+    def score(folder: Path) -> BertScore:
+        encoder = _load(name, folder)
         scores = [
             _best_f1(encoder, _clean([text]), _clean(refs))
             for text, refs in zip(candidates, references, strict=True)
         ]
-    # Loaders and encoders raise what they like, and an exception in an aggregation costs the host's
-    # whole run (host.md): the reason says what happened, and no number is printed.
-    except Exception as error:
-        return _not_computed(name, local_models.told(folder, error))
-    return BertScore(
-        value=math.fsum(f1 for f1, _ in scores) / len(scores),
-        n_truncated=sum(cut for _, cut in scores),
-        model=name,
-        layer=encoder.layer,
-        hash=library.get_hash(name, encoder.layer, False, False, False, False),
-        reason=None,
-        max_tokens=encoder.tokenizer.model_max_length,
-        values=tuple(f1 for f1, _ in scores),
-    )
+        return BertScore(
+            value=fmean(f1 for f1, _ in scores),
+            n_truncated=sum(cut for _, cut in scores),
+            model=name,
+            layer=encoder.layer,
+            hash=library.get_hash(name, encoder.layer, False, False, False, False),
+            reason=None,
+            max_tokens=encoder.tokenizer.model_max_length,
+            values=tuple(f1 for f1, _ in scores),
+        )
+
+    found, why = local_models.attempt("encoder", name, score, may_be_path=model is not None)
+    return found or BertScore(None, 0, name, None, None, why)
+
+
+# Nothing depends on how often it is called: an encoder is loaded once instead of per metric.
+@lru_cache(maxsize=2)
+def of_pairs(known: tuple[Pair, ...], model: str | None, lang: str) -> BertScore:
+    """`bert_score` of what `text_metrics.pairs` returned, at least one; the last ones are kept."""
+    candidates, references = zip(*known, strict=True)
+    return bert_score(candidates, [[one] for one in references], model=model, lang=lang)
 
 
 @dataclass(frozen=True)
@@ -122,25 +123,15 @@ class _Encoder:
     layer: int
 
     def hidden(self, texts: list[str]) -> tuple[Any, Any, Any]:
-        """Hidden states (text, token, layer, size), mask and weights (text, token) on the CPU."""
+        """Hidden states (text, token, layer, size), mask and weights (text, token)."""
         from bert_score.utils import get_bert_embedding
 
         weights: defaultdict[int | None, float] = defaultdict(lambda: 1.0)
-        weights[self.tokenizer.sep_token_id] = 0.0
-        weights[self.tokenizer.cls_token_id] = 0.0
-        embedding = get_bert_embedding(
+        weights |= {self.tokenizer.sep_token_id: 0.0, self.tokenizer.cls_token_id: 0.0}
+        found: tuple[Any, Any, Any] = get_bert_embedding(
             texts, self.model, self.tokenizer, weights, device="cpu", all_layers=True
         )
-        hidden, mask, token_weights = embedding
-        return hidden, mask, token_weights
-
-    def n_tokens(self, text: str) -> int:
-        """Tokens of the whole text, special ones included, before anything is cut."""
-        return len(self.tokenizer.encode(text, truncation=False, verbose=False))
-
-
-def _not_computed(name: str, reason: str) -> BertScore:
-    return BertScore(None, 0, name, None, None, reason)
+        return found
 
 
 def _clean(texts: Sequence[str]) -> list[str]:
@@ -155,8 +146,9 @@ def _best_f1(encoder: _Encoder, candidate: list[str], references: list[str]) -> 
     own item's. Pairs are matched without padding, which counts as similarity 0 in bert-score and
     would win over a negative one.
     """
-    texts = candidate + references
-    cut = sum(encoder.n_tokens(text) > encoder.tokenizer.model_max_length for text in texts)
+    texts, tokenizer = candidate + references, encoder.tokenizer
+    lengths = [len(tokenizer.encode(text, truncation=False, verbose=False)) for text in texts]
+    cut = sum(length > tokenizer.model_max_length for length in lengths)
     if not candidate or not references:
         return 0.0, cut
     import torch
@@ -167,52 +159,40 @@ def _best_f1(encoder: _Encoder, candidate: list[str], references: list[str]) -> 
         raise ValueError("the encoder's output is not finite")  # bert-score would score it 0
 
     def tokens_of(row: int) -> tuple[Any, Any, Any]:
-        length = int(mask[row].sum())
-        own = (slice(row, row + 1), slice(length))
+        own = (slice(row, row + 1), slice(int(mask[row].sum())))
         # Copies: the matching normalises its arguments in place.
         return hidden[own][:, :, encoder.layer].clone(), mask[own], weights[own].clone()
 
     pairs = (tokens_of(row) + tokens_of(0) for row in range(1, len(texts)))
     best = max(float(greedy_cos_idf(*pair)[2]) for pair in pairs)
-    # A text against itself can exceed 1 by a rounding error.
-    return min(best, 1.0), cut
+    return min(best, 1.0), cut  # a text against itself can exceed 1 by a rounding error
 
 
-def _load(name: str, folder: Path, known_layers: Mapping[str, int]) -> _Encoder:
-    """The encoder, tried on two short texts.
-
-    Raises:
-        ValueError: weights are missing (they would be random) or it gives no hidden states.
-        Exception: whatever transformers raises for an unreadable folder.
-    """
+def _load(name: str, folder: Path) -> _Encoder:
+    """The encoder, tried on two short texts; raises what transformers raises, as `load` does."""
     from transformers import AutoModel, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder, use_fast=False, local_files_only=True)
     model = local_models.load(AutoModel, folder, optional=["pooler"])
     if model.config.is_encoder_decoder:
         model = model.get_encoder()
-    tokenizer.model_max_length = _max_tokens(tokenizer, model)
+    positions = getattr(model.config, "max_position_embeddings", None) or 0
+    table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
+    if (reserved := getattr(table, "padding_idx", None)) is not None:
+        positions -= reserved + 1  # RoBERTa and its kin count from the padding index on
+    tokenizer.model_max_length = local_models.least(positions, tokenizer.model_max_length)
     hidden, _, _ = _Encoder(model, tokenizer, 0).hidden(["prova", "una prova più lunga"])
-    layer = _layer(name, folder, hidden.shape[2] - 1, known_layers)
+    layer = _layer(name, folder, hidden.shape[2] - 1)
     blocks = getattr(getattr(model, "encoder", None), "layer", None)
     if blocks is not None:  # BERT and its kin: what is above the layer need not be computed
         model.encoder.layer = blocks[:layer]
     return _Encoder(model, tokenizer, layer)
 
 
-def _layer(name: str, folder: Path, n_layers: int, known_layers: Mapping[str, int]) -> int:
+def _layer(name: str, folder: Path, n_layers: int) -> int:
     """bert-score's tuned layer where it knows the model's (or its folder's) name, else the last."""
-    for known in (*local_models.aliases(name), folder.name, f"{folder.parent.name}/{folder.name}"):
-        if known_layers.get(known, n_layers + 1) <= n_layers:
-            return known_layers[known]
-    return n_layers
+    from bert_score.utils import model2layers
 
-
-def _max_tokens(tokenizer: Any, model: Any) -> int:
-    """The smaller of the tokenizer's and the encoder's limits, special tokens included."""
-    positions = getattr(model.config, "max_position_embeddings", None) or 0
-    table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
-    reserved = getattr(table, "padding_idx", None)
-    if reserved is not None:  # RoBERTa and its kin count positions from the padding index on
-        positions -= reserved + 1
-    return local_models.least(positions, tokenizer.model_max_length)
+    names = (*local_models.aliases(name), folder.name, f"{folder.parent.name}/{folder.name}")
+    tuned = [model2layers[known] for known in names if known in model2layers]
+    return next((layer for layer in tuned if layer <= n_layers), n_layers)

@@ -6,26 +6,24 @@ directions and the mean of the pictures', as the code of HAVEN's authors says of
 over all pairs of a sentence and a picture, which is lower, stands beside it. Their model, and
 whether they take vectors to length 1 before the mean, as here, is not published (HAVEN's Table 4:
 0.741 to 0.899).
-
-No model means no number: the value is None with the reason, never 0, and nothing is downloaded.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.utils.metrics import clip_encoder, local_models
-from lmms_eval_tasks.utils.metrics.clip_encoder import Encoder, Picture
+from lmms_eval_tasks.utils.metrics import local_models
 from lmms_eval_tasks.utils.metrics.text_metrics import tokenize
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+    from PIL.Image import Image
 
 KIND = "CLIP model"
 WEIGHT = 2.5  # Hessel et al., equation 1: stretches the usual cosines, about 0 to 0.4, to 0..1
@@ -44,24 +42,58 @@ RELEASED = (
 )
 
 
-@dataclass(frozen=True)
-class ClipScore:
+class Picture(NamedTuple):
+    """A picture that is opened only if its embedding is not known yet.
+
+    key: tells it from every other picture of the run: another video, frame or size, another key.
+    """
+
+    key: str
+    open: Callable[[], Image]
+
+
+class ClipScore(NamedTuple):
     """The score of some sentences and pictures.
 
     Attributes:
         value: 0..2.5, of the means; None if there is no sentence with a word, or no picture, or
             `reason`.
         pairs: 0..2.5, the mean over pairs; None as `value`.
-        n_sentences: sentences scored: those that have a word.
-        n_cut: those of them that were cut to the model's length.
         reason: why nothing was computed, else None.
     """
 
     value: float | None
     pairs: float | None
-    n_sentences: int
-    n_cut: int
-    reason: str | None
+    reason: str | None = None
+
+
+def clip_score(sentences: Sequence[str], images: Sequence[Picture], model: str) -> ClipScore:
+    """CLIPScore of the sentences of a summary and the frames selected with it.
+
+    The model is loaded once for a process, and what it has embedded is kept: another call about the
+    same texts or pictures opens and embeds nothing.
+
+    Args:
+        sentences: of one summary; those without a word are left out, a repeated one counts twice.
+        images: a repeated one counts twice.
+        model: folder of a CLIP model, or a name in the local Hugging Face cache.
+
+    Raises:
+        TasksError: a picture raised it when it was opened. A model that is absent, broken or of
+            another kind raises nothing: there is no value, and the reason says why.
+    """
+    said = [sentence for sentence in sentences if tokenize(sentence)]
+    encoder, why = _loaded(model)
+    if encoder is None or not said or not images:
+        return ClipScore(None, None, why or None)
+
+    def score(_: Path) -> ClipScore:
+        texts = [encoder.text(sentence) for sentence in said]
+        shown = [encoder.picture(one) for one in images]
+        return ClipScore(of_means(texts, shown), of_pairs(texts, shown))
+
+    found, why = local_models.attempt(KIND, model, score)
+    return found or ClipScore(None, None, why)
 
 
 def of_means(
@@ -107,42 +139,19 @@ def of_pairs(
     return WEIGHT * math.fsum(max(0.0, cosine) for cosine in cosines) / len(cosines)
 
 
-def clip_score(sentences: Sequence[str], images: Sequence[Picture], model: str) -> ClipScore:
-    """CLIPScore of the sentences of a summary and the frames selected with it.
+def _directions(vectors: Sequence[ArrayLike]) -> NDArray[Any]:
+    """Rows of length 1; raises as `of_pairs`."""
+    import numpy as np
 
-    The model is loaded once for a process, and what it has embedded is kept: another call about the
-    same texts or pictures opens and embeds nothing.
-
-    Args:
-        sentences: of one summary; those without a word are left out, a repeated one counts twice.
-        images: a repeated one counts twice.
-        model: folder of a CLIP model, or a name in the local Hugging Face cache.
-
-    Raises:
-        TasksError: a picture raised it when it was opened. A model that is absent, broken or of
-            another kind raises nothing: there is no value, and the reason says why.
-    """
-    said = [sentence for sentence in sentences if tokenize(sentence)]
-    folder = local_models.find(model, may_be_path=True)
-    if folder is None:
-        return ClipScore(None, None, len(said), 0, local_models.absent(KIND, model))
-    encoder = _loaded(folder)
-    if isinstance(encoder, str):
-        return ClipScore(None, None, len(said), 0, encoder)
-    if not said or not images:
-        return ClipScore(None, None, len(said), 0, None)
-    try:
-        texts = encoder.texts(said)
-        pictures = encoder.pictures(images)
-        vectors = [text.vector for text in texts]
-        value, pairs = of_means(vectors, pictures), of_pairs(vectors, pictures)
-    except TasksError:
-        raise  # a picture's file: the caller knows what it is of
-    # As for BERTScore: models raise what they like, and an exception in an aggregation costs the
-    # host's whole run (host.md).
-    except Exception as error:
-        return ClipScore(None, None, len(said), 0, local_models.told(folder, error))
-    return ClipScore(value, pairs, len(said), sum(text.cut for text in texts), None)
+    table = np.asarray(vectors, dtype=np.float64)
+    if not np.isfinite(table).all():
+        raise ValueError("a number of an embedding is not finite")
+    # By the largest number first, so that no square overflows or vanishes.
+    largest = np.abs(table).max(axis=1, keepdims=True, initial=0.0)
+    if not largest.all():
+        raise ValueError("an embedding of zeros has no direction")
+    scaled = table / largest
+    return np.asarray(scaled / np.sqrt((scaled**2).sum(axis=1, keepdims=True)))
 
 
 def problem(model: str) -> str | None:
@@ -155,19 +164,18 @@ def describe(model: str) -> str:
 
     The sentences are those of all scores of this process by this model, each counted once.
     """
-    folder = local_models.find(model, may_be_path=True)
-    encoder = local_models.absent(KIND, model) if folder is None else _loaded(folder)
-    if folder is None or isinstance(encoder, str):
-        return f"CLIPScore not computed: {encoder}"
+    encoder, why = _loaded(model)
+    if encoder is None:
+        return f"CLIPScore not computed: {why}"
     import transformers
 
-    commit = local_models.revision(folder)
+    commit = local_models.revision(encoder.folder)
     origin = f"at {commit[:12]}" if commit else f"(SHA-256 of its weights {encoder.weights})"
     doubt = "" if is_comparable(model) else f"; {local_models.NOT_COMPARABLE}"
+    cut = f"{len(encoder.cut)} of {len(encoder.texts)} sentences cut to {encoder.max_tokens} tokens"
     return (
         f"CLIPScore: {RULE}; model {model} {origin}, transformers {transformers.__version__}, "
-        f"float32; {encoder.n_cut} of {encoder.n_texts} sentences cut to {encoder.max_tokens} "
-        f"tokens{doubt}"
+        f"float32; {cut}{doubt}"
     )
 
 
@@ -176,29 +184,72 @@ def is_comparable(model: str) -> bool:
     return local_models.is_released(model, RELEASED)
 
 
+@dataclass(frozen=True)
+class _Encoder:
+    """A loaded model and what it has embedded so far, each text and each picture once.
+
+    On the CPU, as the model under test may still fill the GPU, and one at a time, so that no
+    neighbour changes an embedding's last digits (a pass of 16 pictures took as long as 16 passes of
+    one; ViT-B/32 with 2 threads).
+    """
+
+    folder: Path
+    model: Any
+    tokenizer: Any
+    processor: Any
+    max_tokens: int  # of a text that are read at most, special tokens included (CLIP: 77)
+    weights: str  # local_models.weights of a folder of the user's
+    texts: dict[str, Any] = field(default_factory=dict, repr=False)
+    cut: list[str] = field(default_factory=list, repr=False)  # those that were longer
+    pictures: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    def text(self, text: str) -> Any:
+        """A text's embedding (in NFC, without blanks around)."""
+        text = unicodedata.normalize("NFC", text).strip()
+        if text not in self.texts:
+            length = len(self.tokenizer(text, verbose=False)["input_ids"])
+            # Cut by the tokenizer, which keeps the end token: the text is read off its place.
+            tokens = self.tokenizer(
+                [text], truncation=True, max_length=self.max_tokens, return_tensors="pt"
+            )
+            given = {name: tokens[name] for name in ("input_ids", "attention_mask")}
+            self.texts[text] = self._vector("text", given)
+            self.cut.extend([text] * (length > self.max_tokens))
+        return self.texts[text]
+
+    def picture(self, picture: Picture) -> Any:
+        """A picture's embedding; of those with the same key one is opened."""
+        if picture.key not in self.pictures:
+            image = picture.open().convert("RGB")
+            pixels = self.processor(images=[image], return_tensors="pt")["pixel_values"]
+            self.pictures[picture.key] = self._vector("image", {"pixel_values": pixels})
+        return self.pictures[picture.key]
+
+    def _vector(self, kind: str, given: dict[str, Any]) -> Any:
+        import torch
+
+        with torch.inference_mode():
+            found = getattr(self.model, f"get_{kind}_features")(**given)
+        # transformers 4 returns the vector alone, 5 with much else.
+        return getattr(found, "pooler_output", found)[0].float().numpy()
+
+
 # Loaded once, and so is the reason why it cannot be: every item asks.
 @lru_cache(maxsize=2)
-def _loaded(folder: Path) -> Encoder | str:
-    try:
-        return clip_encoder.load(folder)
-    except Exception as error:  # loaders raise what they like
-        return local_models.told(folder, error)
+def _loaded(model: str) -> tuple[_Encoder | None, str]:
+    return local_models.attempt(KIND, model, _load)
 
 
-def _directions(vectors: Sequence[ArrayLike]) -> NDArray[Any]:
-    """Rows of length 1.
+def _load(folder: Path) -> _Encoder:
+    """The model with its tokenizer and the preparation of pictures that comes with it."""
+    from transformers import AutoTokenizer, CLIPImageProcessor, CLIPModel
 
-    Raises:
-        ValueError: a number that is not finite, or a row of zeros.
-    """
-    import numpy as np
-
-    table = np.asarray(vectors, dtype=np.float64)
-    if not np.isfinite(table).all():
-        raise ValueError("a number of an embedding is not finite")
-    # By the largest number first, so that no square overflows or vanishes.
-    largest = np.abs(table).max(axis=1, keepdims=True, initial=0.0)
-    if not largest.all():
-        raise ValueError("an embedding of zeros has no direction")
-    scaled = table / largest
-    return np.asarray(scaled / np.sqrt((scaled**2).sum(axis=1, keepdims=True)))
+    tokenizer = AutoTokenizer.from_pretrained(
+        folder, local_files_only=True, trust_remote_code=False
+    )
+    processor = CLIPImageProcessor.from_pretrained(folder, local_files_only=True)
+    model = local_models.load(CLIPModel, folder)
+    positions = model.config.text_config.max_position_embeddings
+    most = local_models.least(positions, tokenizer.model_max_length)
+    weights = "" if local_models.revision(folder) else local_models.weights(folder)
+    return _Encoder(folder, model, tokenizer, processor, most, weights)

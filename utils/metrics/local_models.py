@@ -1,7 +1,7 @@
 """Models that metrics need, from this machine only: found, loaded whole, and their limits.
 
-Nothing here asks the network: who needs a model that is absent (`bertscore`, `clipscore`) names the
-reason.
+Nothing here asks the network. No model means no number: a metric's value is None with the reason in
+one line, never 0.
 """
 
 from __future__ import annotations
@@ -9,27 +9,26 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from lmms_eval_tasks.errors import TasksError
+
+T = TypeVar("T")
 
 # The hub later gave owners to models whose names had none; older tables have the old names.
 _OWNERS = (
-    "google-bert",
-    "FacebookAI",
-    "distilbert",
-    "albert",
-    "xlnet",
-    "openai-community",
+    *("google-bert", "FacebookAI", "distilbert", "albert", "xlnet", "openai-community"),
     "google-t5",
 )
-FALLBACK_MAX_TOKENS = 512  # where neither a model nor its tokenizer has a limit
+_FALLBACK_MAX_TOKENS = 512  # where neither a model nor its tokenizer has a limit
 NOT_COMPARABLE = (
     "NOT COMPARABLE with other figures: the weights are not those of a released model's name in "
     "the Hugging Face cache, and may be any, even random ones"
 )
 
 
-def find(name: str, *, may_be_path: bool) -> Path | None:
-    """Folder of a model on this machine, or None. Never asks the network.
+def find(name: str, *, may_be_path: bool = True) -> Path | None:
+    """Folder of a model on this machine, or None.
 
     A default name is looked up in the Hugging Face cache only (`may_be_path` is False), so that a
     folder of that name in the working directory is not taken for it.
@@ -49,11 +48,28 @@ def find(name: str, *, may_be_path: bool) -> Path | None:
     return None
 
 
-def absent(kind: str, name: str, *, may_be_path: bool = True) -> str:
-    """What to say where `find` found nothing; `kind` is what the model is to a reader."""
-    return f"{kind} {name!r} is not in the local Hugging Face cache" + (
-        " and is no folder" if may_be_path else ""
-    )
+def attempt(
+    kind: str, name: str, use: Callable[[Path], T], *, may_be_path: bool = True
+) -> tuple[T | None, str]:
+    """What `use` makes of a model's folder, or None and why not, in one line.
+
+    Args:
+        kind: what the model is to a reader.
+        name: of the model, or its folder.
+        use: may raise what it likes, as loaders and models do: an exception in an aggregation would
+            cost the host's whole run (host.md).
+        may_be_path: as of `find`.
+    """
+    folder = find(name, may_be_path=may_be_path)
+    if folder is None:
+        also = " and is no folder" if may_be_path else ""
+        return None, f"{kind} {name!r} is not in the local Hugging Face cache{also}"
+    try:
+        return use(folder), ""
+    except TasksError:
+        raise  # a picture that cannot be opened: the caller knows what it is of
+    except Exception as error:
+        return None, f"{folder}: {type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def problem(kind: str, name: str, fits: Callable[[Any], bool], like: str = "") -> str | None:
@@ -62,21 +78,19 @@ def problem(kind: str, name: str, fits: Callable[[Any], bool], like: str = "") -
     Its config is read, its weights are not, so that damaged ones are found by its metric only.
 
     Args:
-        kind: what the model is to a reader.
-        name: of the model, or its folder.
+        kind, name: as of `attempt`.
         fits: whether a config is of that kind.
         like: examples of the kind.
     """
-    folder = find(name, may_be_path=True)
-    if folder is None:
-        return absent(kind, name)
-    from transformers import AutoConfig
 
-    try:
+    def look(folder: Path) -> str | None:
+        from transformers import AutoConfig
+
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    except Exception as error:  # whatever transformers raises for a folder it cannot read
-        return told(folder, error)
-    return None if fits(config) else f"{folder}: {config.model_type} is no {kind}{like}"
+        return None if fits(config) else f"{folder}: {config.model_type} is no {kind}{like}"
+
+    found, reason = attempt(kind, name, look)
+    return found or reason or None
 
 
 def aliases(name: str) -> list[str]:
@@ -97,10 +111,8 @@ def is_released(name: str, known: Collection[str]) -> bool:
 
     Only there does a name say whose weights they are: a folder can hold any.
     """
-    folder = find(name, may_be_path=True)
-    if folder is None or revision(folder) is None:
-        return False
-    return any(alias in known for alias in aliases(name))
+    folder = find(name)
+    return bool(folder and revision(folder)) and any(alias in known for alias in aliases(name))
 
 
 def weights(folder: Path) -> str:
@@ -143,9 +155,4 @@ def least(*limits: int | None) -> int:
     A tokenizer without a limit of its own says 10^30.
     """
     real = [limit for limit in limits if limit is not None and 0 < limit < 10**9]
-    return min(real, default=FALLBACK_MAX_TOKENS)
-
-
-def told(folder: Path, error: Exception) -> str:
-    """An error of a loader or a model, in one line that names the folder."""
-    return f"{folder}: {type(error).__name__}: {' '.join(str(error).split())}"
+    return min(real, default=_FALLBACK_MAX_TOKENS)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -44,18 +45,6 @@ class Interval:
         }
 
 
-def mean(values: Iterable[float]) -> float:
-    """Arithmetic mean, the same to the last bit in any order.
-
-    Raises:
-        ValueError: no values.
-    """
-    items = list(values)
-    if not items:
-        raise ValueError("the mean of no values is undefined")
-    return math.fsum(items) / len(items)
-
-
 def clustered_mean(
     values: Sequence[float], clusters: Sequence[str], *, share: bool = False
 ) -> Interval:
@@ -70,34 +59,25 @@ def clustered_mean(
         clusters: each item's cluster, in the same order.
         share: the mean is one, so that the interval ends at 0 and 1.
 
-    Returns:
-        The interval; with fewer than FEWEST clusters `low`, `high` are nan, and `method` says it.
-
     Raises:
         ValueError: no values, unequal lengths, a value that is not finite.
     """
-    _check(values, clusters)
-    if not all(math.isfinite(value) for value in values):
+    if not all(map(math.isfinite, values)):
         raise ValueError("a value is not finite; leave undefined items out and count them")
-    estimate = mean(values)
-    residuals: dict[str, list[float]] = {}
-    for value, cluster in zip(values, clusters, strict=True):
-        residuals.setdefault(cluster, []).append(value - estimate)
-    n, count = len(values), len(residuals)
-    method = f"clustered t, {100 * LEVEL:g} %"
-    if count == 1:
-        return Interval(estimate, math.nan, math.nan, None, _too_few(count), n, count)
+    groups = _grouped(values, clusters)
+    n, count, estimate = len(values), len(groups), fmean(values)
+    low = high = math.nan
+    se, method = None, f"none: {count} cluster{'s' * (count > 1)} of at least {FEWEST}"
+    if count > 1:
+        squares = math.fsum(math.fsum(v - estimate for v in own) ** 2 for own in groups.values())
+        se = math.sqrt(count / (count - 1) * squares) / n
+    if se is not None and count >= FEWEST:
+        from scipy.special import stdtrit  # quantile of Student's t; scipy.stats is slow to import
 
-    from scipy.special import stdtrit  # quantile of Student's t; scipy.stats is slow to import
-
-    squares = math.fsum(math.fsum(items) ** 2 for items in residuals.values())
-    se = math.sqrt(count / (count - 1) * squares) / n
-    if count < FEWEST:
-        return Interval(estimate, math.nan, math.nan, se, _too_few(count), n, count)
-    half = float(stdtrit(count - 1, (1 + LEVEL) / 2)) * se
-    low, high = estimate - half, estimate + half
-    if share:
-        low, high = max(low, 0.0), min(high, 1.0)
+        half = float(stdtrit(count - 1, (1 + LEVEL) / 2)) * se
+        low, high = estimate - half, estimate + half
+        low, high = (max(low, 0.0), min(high, 1.0)) if share else (low, high)
+        method = f"clustered t, {100 * LEVEL:g} %"
     return Interval(estimate, low, high, se, method, n, count)
 
 
@@ -109,23 +89,19 @@ def cluster_bootstrap(
     resamples: int = 1000,
     seed: int = 0,
 ) -> Interval:
-    """Percentile bootstrap of any statistic, drawing whole clusters with replacement.
+    """Percentile interval of any statistic, drawing whole clusters with replacement.
 
-    A cluster drawn twice puts its items into the resample twice, under the same ids. A statistic
-    that groups its items by id would merge the copies: make the items the groups themselves (for
-    pool accuracy pass pools, not pairs), or use `clustered_mean` where the statistic is a mean.
-
-    Clusters are sorted by name, and items of a cluster by their repr, before anything is drawn, so
-    that the result does not depend on the items' order, whatever the statistic does with it. (Items
-    whose repr shows an address or hides a difference keep that promise only if the statistic itself
-    ignores order.)
+    (scipy.stats.bootstrap draws items.) A cluster drawn twice puts its items into the resample
+    twice, under the same ids: a statistic that groups items by id would merge the copies, so make
+    the items the groups themselves (pools, not pairs). Clusters are sorted by name, items of a
+    cluster by their repr, before anything is drawn, so that the items' order does not matter.
 
     Args:
         statistic: gets the items of all drawn clusters; None, nan or infinity mean undefined.
         items: one per row; dicts, numbers, pairs, whatever `statistic` reads.
         clusters: each item's cluster, in the same order.
-        resamples: number of draws; metrics.md asks for 1000 or more in anything that is reported.
-        seed: of this call alone; the global random state is neither read nor changed.
+        resamples: 1000 or more in anything that is reported.
+        seed: of this call alone; Python's own random numbers are left as they are.
 
     Returns:
         The interval between the percentiles of the defined resamples, `se` their standard
@@ -136,52 +112,39 @@ def cluster_bootstrap(
     Raises:
         ValueError: no items, unequal lengths, fewer than one resample.
     """
-    _check(items, clusters)
+    groups = _grouped(items, clusters)
     if resamples < 1:
         raise ValueError(f"resamples={resamples}: at least 1 is needed")
-    groups: dict[str, list[T]] = {}
-    for cluster, item in zip(clusters, items, strict=True):
-        groups.setdefault(cluster, []).append(item)
     ordered = [sorted(groups[name], key=repr) for name in sorted(groups)]
     count = len(ordered)
-    estimate = _defined(statistic([item for group in ordered for item in group]))
-    method = f"cluster bootstrap, {100 * LEVEL:g} %, B={resamples}, seed={seed}"
-    if count == 1:
-        point = math.nan if estimate is None else estimate
-        return Interval(point, math.nan, math.nan, None, method, len(items), count)
 
+    def of(chosen: Sequence[Sequence[T]]) -> float:
+        value = statistic([item for group in chosen for item in group])
+        return math.nan if value is None or not math.isfinite(value) else value
+
+    estimate = of(ordered)
     # Only random() is promised to give the same stream in every Python version.
     draw = random.Random(seed).random
-    replicates = []
-    for _ in range(resamples):
-        drawn = (ordered[int(draw() * count)] for _ in range(count))
-        value = _defined(statistic([item for group in drawn for item in group]))
-        if value is not None:
-            replicates.append(value)
-    replicates.sort()
-    low = high = math.nan
-    if replicates and estimate is not None:
-        low = quantile(replicates, (1 - LEVEL) / 2)
-        high = quantile(replicates, (1 + LEVEL) / 2)
+    drawn = [
+        of([ordered[int(draw() * count)] for _ in range(count)])
+        for _ in range(resamples if count > 1 else 0)
+    ]
+    found = sorted(value for value in drawn if not math.isnan(value))
+    defined = [] if math.isnan(estimate) else found
     return Interval(
-        estimate=math.nan if estimate is None else estimate,
-        low=low,
-        high=high,
-        se=deviation(replicates),
-        method=method,
+        estimate=estimate,
+        low=quantile(defined, (1 - LEVEL) / 2),
+        high=quantile(defined, (1 + LEVEL) / 2),
+        se=deviation(found),
+        method=f"cluster bootstrap, {100 * LEVEL:g} %, B={resamples}, seed={seed}",
         n=len(items),
         clusters=count,
-        undefined=resamples - len(replicates),
+        undefined=len(drawn) - len(found),
     )
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
-    """Linear between order statistics, numpy's default; nan without values.
-
-    Args:
-        ordered: ascending.
-        share: 0 to 1.
-    """
+    """Linear between ascending values, numpy's default; nan without values. `share` is 0 to 1."""
     if not ordered:
         return math.nan
     position = share * (len(ordered) - 1)
@@ -194,20 +157,16 @@ def deviation(values: Sequence[float]) -> float | None:
     """Standard deviation with n - 1; None with fewer than two values."""
     if len(values) < 2:
         return None
-    centre = mean(values)
+    centre = fmean(values)
     return math.sqrt(math.fsum((v - centre) ** 2 for v in values) / (len(values) - 1))
 
 
-def _too_few(count: int) -> str:
-    return f"none: {count} cluster{'s' * (count > 1)} of at least {FEWEST}"
-
-
-def _check(items: Sequence[T], clusters: Sequence[str]) -> None:
+def _grouped(items: Sequence[T], clusters: Sequence[str]) -> dict[str, list[T]]:
     if len(items) == 0:
         raise ValueError("no items")
     if len(items) != len(clusters):
         raise ValueError(f"{len(items)} items but {len(clusters)} clusters")
-
-
-def _defined(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
+    groups: dict[str, list[T]] = {}
+    for cluster, item in zip(clusters, items, strict=True):
+        groups.setdefault(cluster, []).append(item)
+    return groups

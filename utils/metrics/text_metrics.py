@@ -18,18 +18,13 @@ What holds for these:
 
 from __future__ import annotations
 
-import functools
 import math
-import operator
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from statistics import fmean
 from typing import Any, NamedTuple
-
-BLEU_SMOOTHING = "exp"  # of n-gram orders without a match, as in mteval-v13a; sacrebleu's default
-BLEU_TOKENIZER = "none"  # for sacrebleu: it splits at the blanks that `tokenize` left
 
 _WORDS = "Unicode words in NFC and lower case (\\w+)"
 IMPLEMENTATIONS: dict[str, str] = {
@@ -52,9 +47,9 @@ IMPLEMENTATIONS: dict[str, str] = {
         "resources, other parameters)"
     ),
     "bleu": (
-        f"sacrebleu corpus BLEU-4 divided by 100, 0..1; {_WORDS}, sacrebleu tokenizer "
-        f"{BLEU_TOKENIZER}; smoothing {BLEU_SMOOTHING}, no effective order; closest reference "
-        "length; not a mean of sentence scores, not the 13a tokenizer"
+        f"sacrebleu corpus BLEU-4 divided by 100, 0..1; {_WORDS}, sacrebleu tokenizer none; "
+        "smoothing exp, no effective order; closest reference length; not a mean of sentence "
+        "scores, not the 13a tokenizer"
     ),
     "cider": (
         "pycocoevalcap CiderScorer (clipped counts and length penalty with sigma 6, as in "
@@ -88,8 +83,7 @@ ROUGE_IMPLEMENTATION = (
 def tokenize(text: str) -> list[str]:
     """Words of `text`: NFC, lower case, runs of letters, digits and underscores.
 
-    The one tokenizer of all word-based metrics here; decomposed and composed accents give the same
-    words.
+    Decomposed and composed accents give the same words.
     """
     return re.findall(r"\w+", unicodedata.normalize("NFC", text).lower())
 
@@ -125,6 +119,9 @@ def ptb_words(text: str) -> list[str]:
     return [_PTB_NAMES.get(word, word) for word in words if not _PTB_DROPPED.fullmatch(word)]
 
 
+# --- of one item ----------------------------------------------------------------------------------
+
+
 def rouge_l(candidate: str, references: Sequence[str]) -> float:
     """ROUGE-L F1 in 0..1 against the reference that fits best.
 
@@ -146,7 +143,8 @@ def rouge_1(candidate: str, references: Sequence[str]) -> float:
 
 
 def _best_f1(scorer: Any, candidate: str, references: Sequence[str]) -> float:
-    (found,) = scorer.score_multi(_distinct(references), candidate).values()
+    _check_references(references, "item")
+    (found,) = scorer.score_multi(references, candidate).values()
     return float(found.fmeasure)
 
 
@@ -160,7 +158,7 @@ class Rouge(NamedTuple):
     @property
     def rouge(self) -> float:
         """The aggregate: mean of the three F1."""
-        return math.fsum(self) / len(self)
+        return fmean(self)
 
 
 def rouge(candidate: str, reference: str) -> Rouge:
@@ -171,11 +169,25 @@ def rouge(candidate: str, reference: str) -> Rouge:
 
     A candidate without a word scores 0 in all three, and so does anything against a reference
     without one. A text of one word has no two in a row: its ROUGE-2 is 0 even against itself.
-
-    Time grows with the product of the two lengths (about 1 s for 5,000 by 1,000 words).
     """
     scores = rouge_scorer(*ROUGE_KINDS).score(reference, candidate)
     return Rouge(*(float(scores[kind].fmeasure) for kind in ROUGE_KINDS))
+
+
+@lru_cache(maxsize=8)
+def rouge_scorer(*kinds: str, plain: bool = False) -> Any:
+    """rouge-score's scorer of some kinds, by `tokenize`, or `plain` with its own tokenizer.
+
+    Shared between threads: scoring reads the object and changes nothing in it.
+    """
+    from rouge_score.rouge_scorer import RougeScorer
+    from rouge_score.tokenizers import Tokenizer
+
+    class Ours(Tokenizer):  # type: ignore[misc]
+        def tokenize(self, text: str) -> list[str]:
+            return tokenize(text)
+
+    return RougeScorer(list(kinds), use_stemmer=False, tokenizer=None if plain else Ours())
 
 
 def meteor(candidate: str, references: Sequence[str]) -> float:
@@ -184,23 +196,30 @@ def meteor(candidate: str, references: Sequence[str]) -> float:
     The fragmentation penalty never vanishes: n words against themselves score 1 - 0.5 / n^3, so one
     right word alone gets 0.5 and never more.
 
-    Args:
-        candidate: the answer that is scored.
-        references: at least one.
-
     Raises:
         ValueError: no reference is given.
     """
     from nltk.stem.snowball import SnowballStemmer
-    from nltk.translate.meteor_score import single_meteor_score
+    from nltk.translate.meteor_score import meteor_score
 
+    _check_references(references, "item")
     # One stemmer per call: those of some languages keep state, and this runs in threads.
     stemmer = SnowballStemmer("italian")
-    words = tokenize(candidate)
-    return max(
-        float(single_meteor_score(tokenize(ref), words, stemmer=stemmer, wordnet=_NoWordNet()))
-        for ref in _distinct(references)
-    )
+    given = [tokenize(ref) for ref in references]
+    return float(meteor_score(given, tokenize(candidate), stemmer=stemmer, wordnet=_NoWordNet()))
+
+
+class _NoWordNet:
+    """Stands for WordNet in NLTK's METEOR: no word has a synonym, and no corpus is looked for."""
+
+    def synsets(self, word: str) -> list[Any]:  # noqa: ARG002 (NLTK's signature)
+        return []
+
+
+# --- of all items at once -------------------------------------------------------------------------
+#
+# Args of each: candidates, one text per item; references, per item one or more texts. Raises:
+# ValueError where there is no item, the lengths differ, or an item has no reference.
 
 
 def meteor_wordnet(
@@ -211,9 +230,6 @@ def meteor_wordnet(
     Returns:
         The mean over items of the reference that fits best; or None and the reason: NLTK's data
         are not on this machine. Nothing is downloaded.
-
-    Raises:
-        ValueError: there is no item, the lengths differ, or an item has no reference.
     """
     from nltk import word_tokenize
     from nltk.corpus import wordnet
@@ -231,64 +247,45 @@ def meteor_wordnet(
         what = "are not all here" if isinstance(error, LookupError) else f"cannot be used ({error})"
         get = "python -m nltk.downloader wordnet punkt_tab"
         return None, f"not computed: NLTK's WordNet and punkt_tab {what}; to get them: {get}"
-    return math.fsum(scores) / len(scores), IMPLEMENTATIONS["meteor_wordnet"]
+    return fmean(scores), IMPLEMENTATIONS["meteor_wordnet"]
 
 
 def corpus_bleu(candidates: Sequence[str], references: Sequence[Sequence[str]]) -> float:
     """Corpus BLEU-4 in 0..1 (counts are summed over all items before anything is divided).
 
-    Args:
-        candidates: one text per item.
-        references: per item one or more texts; items may differ in their number.
-
     A corpus whose candidates have no four words in a row at all scores 0, even where each equals
     its reference: it has no 4-grams to be right about.
-
-    Raises:
-        ValueError: there is no item, the lengths differ, or an item has no reference.
     """
-    from sacrebleu.metrics import BLEU
-
-    items = _corpus(candidates, references)
-    width = max(len(refs) for _, refs in items)
-    # sacrebleu wants the k-th references of all items together, None where an item has fewer.
-    streams = [[refs[k] if k < len(refs) else None for _, refs in items] for k in range(width)]
-    metric = BLEU(tokenize=BLEU_TOKENIZER, smooth_method=BLEU_SMOOTHING, effective_order=False)
-    score = metric.corpus_score([text for text, _ in items], streams).score
+    found = _sacrebleu(*_joined(candidates, references), tokenize="none", smooth_method="exp")
     # exp(mean(log)) of four precisions of 100 is 100.00000000000004.
-    return min(float(score) / 100.0, 1.0)
+    return min(float(found.score) / 100.0, 1.0)
 
 
 def bleu_13a(candidates: Sequence[str], references: Sequence[Sequence[str]]) -> float:
     """Corpus BLEU-4 in 0..1 as Hugging Face's `evaluate` has it; sacrebleu takes other lengths.
 
     0 where some order has no match. The length of an item's shortest reference counts.
-
-    Raises:
-        ValueError: there is no item, the lengths differ, or an item has no reference.
     """
     from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
     check_corpus(candidates, references)
-    split = Tokenizer13a()
-    matched, possible, length, shortest = [0] * 4, [0] * 4, 0, 0
-    for candidate, refs in zip(candidates, references, strict=True):
-        words, others = split(candidate).split(), [split(ref).split() for ref in refs]
-        length += len(words)
-        shortest += min(map(len, others))
-        for n in range(4):
-            own = _ngrams(words, n + 1)
-            best = functools.reduce(operator.or_, (_ngrams(other, n + 1) for other in others))
-            matched[n] += (own & best).total()
-            possible[n] += own.total()
-    if not all(matched):
+    found = _sacrebleu(candidates, references, tokenize="13a", smooth_method="none")
+    if not all(found.counts):
         return 0.0
-    mean = math.fsum(math.log(m / p) for m, p in zip(matched, possible, strict=True)) / 4
-    return math.exp(mean + min(0.0, 1 - shortest / length))
+    split = Tokenizer13a()
+    shortest = sum(min(len(split(ref).split()) for ref in refs) for refs in references)
+    orders = zip(found.counts, found.totals, strict=True)
+    mean = math.fsum(math.log(matched / possible) for matched, possible in orders) / 4
+    return math.exp(mean + min(0.0, 1 - shortest / found.sys_len))
 
 
-def _ngrams(words: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
-    return Counter(tuple(words[at : at + n]) for at in range(len(words) - n + 1))
+def _sacrebleu(candidates: Sequence[str], references: Sequence[Sequence[str]], **how: str) -> Any:
+    from sacrebleu.metrics import BLEU
+
+    # sacrebleu wants the k-th references of all items together, None where an item has fewer.
+    width = max(map(len, references))
+    streams = [[refs[k] if k < len(refs) else None for refs in references] for k in range(width)]
+    return BLEU(**how, effective_order=False, force=True).corpus_score(list(candidates), streams)
 
 
 def corpus_cider(
@@ -299,28 +296,23 @@ def corpus_cider(
     """CIDEr in 0..10 of the whole corpus: pycocoevalcap's scale, where identical corpora reach 10.
 
     Words are weighed by how few items' references have them, so the items must come all at once:
-    one item alone scores 0 whatever it says, and a word that all items share weighs nothing.
+    one item alone scores 0 whatever it says, and a word that all items share weighs nothing. The
+    score of an item is the mean over its references, not the best.
 
     Args:
-        candidates: one text per item.
-        references: per item one or more texts. The score of an item is the mean over them, not the
-            best, and a repeated reference counts as often as it is given.
+        candidates, references: as of the others.
         words: of a text.
-
-    Raises:
-        ValueError: there is no item, the lengths differ, or an item has no reference.
     """
     from pycocoevalcap.cider.cider_scorer import CiderScorer
 
-    items = _corpus(candidates, references, words)
-    if not any(any(refs) for _, refs in items):
+    texts, others = _joined(candidates, references, words)
+    if not any(map(any, others)):
         return 0.0  # the scorer takes the maximum over no words
     scorer = CiderScorer()
-    for candidate, refs in items:
+    for candidate, refs in zip(texts, others, strict=True):
         scorer.cook_append(candidate, refs)
-    _, scores = scorer.compute_score()
-    # The library's own mean depends on the order of the items in its last digits; fsum does not.
-    return math.fsum(float(score) for score in scores) / len(items)
+    # The library's own mean depends on the order of the items in its last digits; fmean does not.
+    return fmean(map(float, scorer.compute_score()[1]))
 
 
 def cider_ptb(candidates: Sequence[str], references: Sequence[Sequence[str]]) -> float:
@@ -348,54 +340,56 @@ def _check_references(references: Sequence[str], where: str) -> None:
         raise ValueError(f"{where}: no references")
 
 
-def _distinct(references: Sequence[str]) -> list[str]:
-    """Each reference once: repeating one cannot change the best."""
-    _check_references(references, "item")
-    return list(dict.fromkeys(references))
-
-
-def _corpus(
+def _joined(
     candidates: Sequence[str],
     references: Sequence[Sequence[str]],
     words: Callable[[str], list[str]] = tokenize,
-) -> list[tuple[str, list[str]]]:
-    """Per item the candidate and its references as words joined by blanks; "" if none has a word.
+) -> tuple[list[str], list[list[str]]]:
+    """Both as words joined by blanks; of an item without a reference that has a word, one of "".
 
     References are sorted, because sums over them round differently in another order.
     """
     check_corpus(candidates, references)
-
-    def joined(text: str) -> str:
-        return " ".join(words(text))
-
-    return [
-        (joined(text), sorted(filter(None, map(joined, refs))) or [""])
-        for text, refs in zip(candidates, references, strict=True)
-    ]
+    others = [sorted(filter(None, (" ".join(words(ref)) for ref in refs))) for refs in references]
+    return [" ".join(words(text)) for text in candidates], [refs or [""] for refs in others]
 
 
-@lru_cache(maxsize=8)
-def rouge_scorer(*kinds: str, plain: bool = False) -> Any:
-    """rouge-score's scorer of some kinds (rouge1, rougeL), without stemmer.
+# --- values per item, for those that have a reference ---------------------------------------------
 
-    With `tokenize`, or `plain` with its own tokenizer. Shared between threads: scoring reads the
-    object and changes nothing in it.
+NO_REFERENCE = "no answer has a reference"
+Pair = tuple[str, str]  # candidate, reference
+
+
+class TextScores(NamedTuple):
+    """A metric of many items.
+
+    Attributes:
+        values: per item, in the order given, 0..1 (BERTScore can be below 0); 0 for a text without
+            a word, None for an item without a reference, or where nothing was computed.
+        note: one line for the results: the model and its settings, or why there are no values.
     """
-    from rouge_score.rouge_scorer import RougeScorer
 
-    tokenizer = None if plain else _Tokenizer()
-    return RougeScorer(list(kinds), use_stemmer=False, tokenizer=tokenizer)
-
-
-class _Tokenizer:
-    """`tokenize` in the form that RougeScorer asks for."""
-
-    def tokenize(self, text: str) -> list[str]:
-        return tokenize(text)
+    values: tuple[float | None, ...]
+    note: str
 
 
-class _NoWordNet:
-    """Stands for WordNet in NLTK's METEOR: no word has a synonym, and no corpus is looked for."""
+def pairs(candidates: Sequence[str], references: Sequence[str]) -> tuple[Pair, ...]:
+    """The pairs with a reference, sorted, so that the same items are found again in the caches."""
+    both = zip(candidates, references, strict=True)
+    return tuple(sorted(pair for pair in both if tokenize(pair[1])))
 
-    def synsets(self, word: str) -> list[Any]:  # noqa: ARG002 (NLTK's signature)
-        return []
+
+def by_item(
+    candidates: Sequence[str],
+    references: Sequence[str],
+    known: Mapping[Pair, float] | None,
+    note: str,
+) -> TextScores:
+    """Values in the items' order; None for `known` says that the metric could not be computed."""
+    both = zip(candidates, references, strict=True)
+    return TextScores(tuple((known or {}).get(pair) for pair in both), note)
+
+
+def none(candidates: Sequence[str], note: str) -> TextScores:
+    """No values, for the reason in `note`."""
+    return TextScores((None,) * len(candidates), note)

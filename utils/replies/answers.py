@@ -23,8 +23,8 @@ import re
 import string
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from lmms_eval_tasks.utils.replies import answer_patterns as patterns
 
@@ -34,8 +34,7 @@ AFTER = 400  # characters looked at after a statement, beyond twice the longest 
 BEYOND = 10**9  # stands for every number of more than 9 digits: no video has that many frames
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """A letter with the rule (2, 3 or 4) that read it, or None and None with the reason."""
 
     letter: str | None
@@ -43,8 +42,7 @@ class Choice:
     rule: int | None
 
 
-@dataclass(frozen=True)
-class _Item:
+class _Item(NamedTuple):
     """The letters an item offers, its options as `fold` leaves them, and the longest one's size."""
 
     letters: str
@@ -68,8 +66,7 @@ class _Item:
 
     def called(self, text: str) -> str | None:
         """The letter of the one option that a folded text is; None of several."""
-        same = [x for x, own in zip(self.letters, self.texts, strict=True) if own == text]
-        return same[0] if len(same) == 1 else None
+        return self.letters[self.texts.index(text)] if self.texts.count(text) == 1 else None
 
     def follows(self, letter: str, text: str) -> bool:
         """Whether `text` begins with the words of the letter's option, whatever comes then."""
@@ -89,8 +86,7 @@ class _Item:
         return any(pair in f" {option} " for option in self.texts)
 
 
-@dataclass(frozen=True)
-class _Statement:
+class _Statement(NamedTuple):
     """One place where a letter is named: the letter as written, and the text on both sides.
 
     `near` is the part of `after` in which another letter makes the statement unclear, and
@@ -130,9 +126,8 @@ def read_choice(text: str, options: Sequence[str]) -> Choice:
         tuple(fold(option) for option in texts),
         max(len(option) for option in texts),
     )
-    for _, rule in RULES:
-        choice = rule(visible, item)
-        if choice is not None:
+    for rule in (_rule_2, _judged, _rule_3, _rule_4):
+        if choice := rule(visible, item):
             return choice
     declined = reply.status == "refused" or declines(visible, texts)
     return Choice(None, "refused", None) if declined else _UNPARSED
@@ -234,12 +229,19 @@ def is_refusal(text: str) -> bool:
     the video" or "non posso rispondere a questa domanda" judges the video's content: an answer.
     """
     reply = normalise(text).lower()
-    if len(reply) > patterns.REFUSAL_LENGTH or not patterns.REFUSAL_START.match(reply):
+    return bool(patterns.REFUSAL_START.match(reply)) and _only(
+        reply, patterns.REFUSAL, (patterns.COURTESY,)
+    )
+
+
+def _only(reply: str, wanted: re.Pattern[str], others: Sequence[re.Pattern[str]]) -> bool:
+    """Whether a short reply has a sentence of one kind, and none but this and `others`."""
+    if len(reply) > patterns.REFUSAL_LENGTH:
         return False
-    sentences = [s for s in re.split(r"(?<=[.!?]) |\n", reply) if s]
-    declined = [bool(patterns.REFUSAL.match(s)) for s in sentences]
-    courtesy = [bool(patterns.COURTESY.match(s)) for s in sentences]
-    return any(declined) and all(d or c for d, c in zip(declined, courtesy, strict=True))
+    sentences = [part for part in re.split(r"(?<=[.!?]) |\n", reply) if part]
+    own = [bool(wanted.match(part)) for part in sentences]
+    other = (any(kind.match(part) for kind in others) for part in sentences)
+    return any(own) and all(a or b for a, b in zip(own, other, strict=True))
 
 
 def declines(text: str, options: Sequence[str]) -> bool:
@@ -256,17 +258,10 @@ def declines(text: str, options: Sequence[str]) -> bool:
         options: the item's, likewise; if one of them says that the answer cannot be known, no reply
             declines.
     """
-    reply = text.lower()
-    if len(reply) > patterns.REFUSAL_LENGTH or any(
-        patterns.UNKNOWABLE.search(o.lower()) for o in options
-    ):
-        return False
-    sentences = [part for part in re.split(r"(?<=[.!?]) |\n", reply) if part]
-    own = [bool(patterns.ABSTAINS.match(part)) for part in sentences]
-    other = [
-        bool(patterns.COURTESY.match(part) or patterns.DENIES.match(part)) for part in sentences
-    ]
-    return any(own) and all(a or b for a, b in zip(own, other, strict=True))
+    unknowable = any(patterns.UNKNOWABLE.search(option.lower()) for option in options)
+    return not unknowable and _only(
+        text.lower(), patterns.ABSTAINS, (patterns.COURTESY, patterns.DENIES)
+    )
 
 
 def normalise(text: str) -> str:
@@ -298,9 +293,12 @@ def fold(text: str) -> str:
 
 
 def _rule_2(text: str, item: _Item) -> Choice | None:
-    """An explicit statement; one that cannot be read ends the search, as the model did choose."""
+    """An explicit statement, the last one, as models correct themselves (rule 5).
+
+    One that cannot be read ends the search, since the model did choose.
+    """
     found = [s for s in _find_statements(text, item) if not _is_negated(s, item)]
-    return _settle(_counted(found), item, rule=2) if found else None
+    return _settle(found[-1], item, rule=2) if found else None
 
 
 def _judged(text: str, item: _Item) -> Choice | None:
@@ -321,16 +319,15 @@ def _rule_3(text: str, item: _Item) -> Choice | None:
     after = text[match.end("letter") :]
     statement = _Statement(match["letter"], "", after, near=after)
     article = match["lead"] and not match["noun"] and statement.letter.islower()  # "la a", "the a"
-    if article or not _in_range(statement.letter, item):
-        return None
-    if _is_negated(statement, item) or _is_word(
-        statement, item, patterns.END_OF_WHOLE, frozenset()
+    if (
+        article
+        or statement.letter.upper() not in item.letters
+        or _is_negated(statement, item)
+        or _is_word(statement, item, patterns.END_OF_WHOLE, frozenset())
+        or _is_name(statement, item)
+        or (has_words(after) and fold(text) in item.texts)  # "A. Rossi" is for rule 4
     ):
         return None
-    if _is_name(statement, item):
-        return None
-    if any(c.isalnum() for c in after) and fold(text) in item.texts:
-        return None  # "A. Rossi" as an option's text is for rule 4
     return _settle(statement, item, rule=3)
 
 
@@ -340,24 +337,20 @@ def _rule_4(text: str, item: _Item) -> Choice | None:
     return Choice(letter, "ok", 4) if letter else None
 
 
-Rule = Callable[[str, _Item], Choice | None]
-RULES: tuple[tuple[int, Rule], ...] = ((2, _rule_2), (2, _judged), (3, _rule_3), (4, _rule_4))
-
-
-def _counted(statements: Sequence[_Statement]) -> _Statement:
-    """Rule 5: models correct themselves, so the last statement counts."""
-    return statements[-1]
-
-
 def _settle(statement: _Statement, item: _Item, rule: int) -> Choice:
     """The statement's letter, unless it is out of range, one of two, or against its own text."""
     if _is_name(statement, item) and (named := _named(statement, item)):
         return Choice(named, "ok", rule)
-    if not _in_range(statement.letter, item) or _is_name(statement, item):
+    letter, texts = statement.letter.upper(), item.named_by(statement.after)
+    contradicts = bool(texts) and letter not in texts  # "A) text of B"
+    if (
+        letter not in item.letters
+        or _is_name(statement, item)
+        or _names_two(statement, item)
+        or contradicts
+    ):
         return _UNPARSED
-    if _names_two(statement, item) or _contradicts(statement, item):
-        return _UNPARSED
-    return Choice(statement.letter.upper(), "ok", rule)
+    return Choice(letter, "ok", rule)
 
 
 def _find_statements(text: str, item: _Item) -> list[_Statement]:
@@ -462,20 +455,9 @@ def _joined(statement: _Statement, item: _Item) -> str | None:
     if not second:
         return None
     following: str | None = second["next"]  # nothing joins it, so it may be an initial or a word
-    if following and not _in_range(following, item):
+    if following and following.upper() not in item.letters:
         return None
     return str(second["either"] or second["also"] or following).upper()
-
-
-def _contradicts(statement: _Statement, item: _Item) -> bool:
-    """Whether the text after the letter is another option's and not its own ("A) text of B")."""
-    named = item.named_by(statement.after)
-    return bool(named) and statement.letter.upper() not in named
-
-
-def _in_range(letter: str, item: _Item) -> bool:
-    """Whether the item has an option of that letter."""
-    return letter.upper() in item.letters
 
 
 def _limit_marks(text: str) -> str:
@@ -493,8 +475,7 @@ def _limit_marks(text: str) -> str:
 # --- what every reply goes through before it is read ----------------------------------------------
 
 
-@dataclass(frozen=True)
-class Reply:
+class Reply(NamedTuple):
     """A reply without its reasoning, or why there is none.
 
     status: ok, or empty, truncated, model_error with an empty text. `refused` is a first opinion

@@ -22,6 +22,7 @@ import functools
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.cvrr_es.labels import RATINGS, SCALE
@@ -161,7 +162,7 @@ def band(value: float) -> str:
 def average(kappas: Iterable[float | None]) -> float | None:
     """Mean of those that are defined, each counted alike, as in Table 5; None if none is."""
     defined = [kappa for kappa in kappas if kappa is not None]
-    return stats.mean(defined) if defined else None
+    return fmean(defined) if defined else None
 
 
 def _shown(value: float | None, interval: Part) -> Part:

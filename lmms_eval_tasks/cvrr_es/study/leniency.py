@@ -9,6 +9,7 @@ import math
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.cvrr_es.study import kappas
@@ -16,8 +17,7 @@ from lmms_eval_tasks.cvrr_es.study.comparisons import told_difference
 from lmms_eval_tasks.cvrr_es.study.ratings import Item
 from lmms_eval_tasks.cvrr_es.study.study import Part, Ratings, Study, split
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.utils.metrics import stats
-from lmms_eval_tasks.utils.metrics.score_agreement import spearman
+from lmms_eval_tasks.utils.metrics.agreement import spearman
 from lmms_eval_tasks.utils.released_files import read_json
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def leniency(study: Study, ratings: Ratings, items: Sequence[Item]) -> Part:
         reason = "" if found else "no item was rated by the judge and the reference"
     values = [difference for _, difference in found]
     interval = kappas.clustered_or_reason(values, [video for video, _ in found])
-    return told_difference(stats.mean(values) if values else None, reason, len(found), interval)
+    return told_difference(fmean(values) if values else None, reason, len(found), interval)
 
 
 def _differences(study: Study, ratings: Ratings, items: Iterable[Item]) -> list[tuple[str, float]]:

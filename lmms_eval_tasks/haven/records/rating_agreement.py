@@ -155,8 +155,7 @@ def compare(first: Path, second: Path) -> list[Row]:
 def _computed(
     level: str, dimension: str, names: Sequence[str], pairs: Sequence[tuple[int, int]]
 ) -> Row:
-    from lmms_eval_tasks.utils.metrics.agreement import kappa
-    from lmms_eval_tasks.utils.metrics.score_agreement import spearman
+    from lmms_eval_tasks.utils.metrics.agreement import kappa, spearman
 
     by_video: dict[str, list[int]] = {}
     for name, pair in zip(names, pairs, strict=True):

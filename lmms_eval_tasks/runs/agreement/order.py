@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import Any
 
 from lmms_eval_tasks.utils.metrics import stats
-from lmms_eval_tasks.utils.metrics.score_agreement import Both, Pair
+from lmms_eval_tasks.utils.metrics.agreement import Both, Pair
 from lmms_eval_tasks.utils.metrics.stats import Interval
 
 

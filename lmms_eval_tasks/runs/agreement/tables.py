@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.report.paper_tables import NONE, empty, fixed
 from lmms_eval_tasks.runs.agreement.order import Order
-from lmms_eval_tasks.utils.metrics.score_agreement import FEW_CLUSTERS, Row
+from lmms_eval_tasks.utils.metrics.agreement import FEW_CLUSTERS, Row
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -24,7 +24,7 @@ from lmms_eval_tasks.runs import scoring
 from lmms_eval_tasks.runs.estimate import asks
 from lmms_eval_tasks.runs.rescore import verdicts
 from lmms_eval_tasks.utils.metrics import aggregate, rating_means
-from lmms_eval_tasks.utils.metrics.score_agreement import Pair
+from lmms_eval_tasks.utils.metrics.agreement import Pair
 from lmms_eval_tasks.utils.replies.answers import to_judge
 
 ASSUMED = "a claim for each sentence, 20 words for each reason"

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from lmms_eval_tasks.runs.agreement.order import order
 from lmms_eval_tasks.runs.agreement.tables import agreement_table, order_table
-from lmms_eval_tasks.utils.metrics.score_agreement import Pair, Row, rows
+from lmms_eval_tasks.utils.metrics.agreement import Pair, Row, rows
 
 GIVEN = [
     Pair("a", "q1", "v1", 5, 4),

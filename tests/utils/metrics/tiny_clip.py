@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks.utils.metrics.clip_encoder import Picture
-from lmms_eval_tasks.utils.metrics.clipscore import clip_score
-from tests.utils.tiny_bert import wordpiece
+from lmms_eval_tasks.utils.metrics.clipscore import Picture, clip_score
+from tests.utils.metrics.tiny_bert import wordpiece
 
 WORDS = [
     *("a", "and", "boat", "by", "cat", "dog", "green", "in", "man", "on", "paints", "plays", "red"),

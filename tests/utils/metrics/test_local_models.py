@@ -38,39 +38,26 @@ class Metric(NamedTuple):
     files: tuple[str, ...]  # each of them is needed
 
 
-SCORES: dict[str, Callable[[str], Any]] = {
-    "bert": lambda model: bert_score(TEXTS, [[text] for text in TEXTS[::-1]], model=model),
-    "bart": lambda model: bart_score(TEXTS, TEXTS[::-1], model=model),
-    "clip": lambda model: clipscore.clip_score(SENTENCES, given(["sea"]), model),
-}
-
-
 def described(kind: str, model: str) -> str:
     """The line below a table."""
-    return str(clipscore.describe(model) if kind == "clip" else SCORES[kind](model).describe())
-
-
-def build_bart(folder: Path, **options: Any) -> Path:
-    from transformers import AutoModelForSeq2SeqLM
-
-    tiny_bert.build(folder, architecture="bart", **options)
-    AutoModelForSeq2SeqLM.from_pretrained(folder).save_pretrained(folder)  # with its head
-    return folder
+    return str(
+        clipscore.describe(model) if kind == "clip" else METRICS[kind].score(model).describe()
+    )
 
 
 FILES = ("model.safetensors", "tokenizer.json", "config.json")
 METRICS = {
     "bert": Metric(
         tiny_bert.build,
-        SCORES["bert"],
+        lambda model: bert_score(TEXTS, [[text] for text in TEXTS[::-1]], model=model),
         None,
         "encoder.layer.1.attention.self.query.weight",
         "embeddings.LayerNorm.weight",
         FILES,
     ),
     "bart": Metric(
-        build_bart,
-        SCORES["bart"],
+        lambda folder: tiny_bert.build(folder, architecture="bart", headed=True),
+        lambda model: bart_score(TEXTS, TEXTS[::-1], model=model),
         bartscore.problem,
         "model.decoder.layers.0.encoder_attn.k_proj.weight",
         "final_logits_bias",
@@ -78,7 +65,7 @@ METRICS = {
     ),
     "clip": Metric(
         tiny_clip.build,
-        SCORES["clip"],
+        lambda model: clipscore.clip_score(SENTENCES, given(["sea"]), model),
         clipscore.problem,
         "text_projection.weight",
         "visual_projection.weight",

@@ -22,7 +22,7 @@ def build(
     layers: int = 3,
     positions: int = 64,
     max_length: int | None = 64,
-    seed: int = 0,
+    headed: bool = False,
 ) -> Path:
     """Write an encoder with its tokenizer to `folder` and return the folder.
 
@@ -33,47 +33,27 @@ def build(
         layers: hidden layers.
         positions: tokens that the encoder can tell the positions of.
         max_length: the tokenizer's model_max_length; None leaves it out.
-        seed: of the random weights.
+        headed: with its head, if it has a decoder; BART's bias on the logits is not zero.
     """
     import torch
     import transformers
 
     tokenizer = _tokenizer(max_length)
-    torch.manual_seed(seed)
+    torch.manual_seed(0)
     ids = {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2}
     common = {"vocab_size": len(tokenizer), "max_position_embeddings": positions, **ids}
     if architecture == "t5":
-        config: Any = transformers.T5Config(
-            vocab_size=len(tokenizer),
-            d_model=16,
-            d_kv=8,
-            d_ff=32,
-            num_layers=layers,
-            num_heads=2,
-            decoder_start_token_id=1,
-            **ids,
-        )
+        sizes = {"d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": layers, "num_heads": 2}
+        given: Any = {**sizes, "vocab_size": len(tokenizer), "decoder_start_token_id": 1, **ids}
     elif architecture == "bart":
-        config = transformers.BartConfig(
-            d_model=16,
-            encoder_layers=layers,
-            decoder_layers=1,
-            encoder_attention_heads=2,
-            decoder_attention_heads=2,
-            encoder_ffn_dim=32,
-            decoder_ffn_dim=32,
-            decoder_start_token_id=2,
-            **common,
-        )
+        both = {"attention_heads": 2, "ffn_dim": 32}
+        sides = {f"{side}_{name}": n for side in ("encoder", "decoder") for name, n in both.items()}
+        layered = {"encoder_layers": layers, "decoder_layers": 1}
+        given = {"d_model": 16, **sides, **layered, "decoder_start_token_id": 2, **common}
     else:
-        kind = {"bert": transformers.BertConfig, "xlm-roberta": transformers.XLMRobertaConfig}
-        config = kind[architecture](
-            hidden_size=16,
-            num_hidden_layers=layers,
-            num_attention_heads=2,
-            intermediate_size=32,
-            **common,
-        )
+        sizes = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32}
+        given = {**sizes, "num_hidden_layers": layers, **common}
+    config = transformers.AutoConfig.for_model(architecture, **given)
     model = transformers.AutoModel.from_config(config)
     # By default all texts look alike: here words differ, and each layer changes them a little.
     for name, parameter in model.named_parameters():
@@ -83,6 +63,12 @@ def build(
     folder.mkdir(parents=True, exist_ok=True)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+    if headed:
+        model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder)
+        if architecture == "bart":
+            torch.manual_seed(7)
+            model.final_logits_bias.copy_(torch.randn_like(model.final_logits_bias))
+        model.save_pretrained(folder)
     return folder
 
 

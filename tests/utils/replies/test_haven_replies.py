@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval_tasks.utils.metrics.alignments import read_alignment
-from lmms_eval_tasks.utils.metrics.rankings import read_order
-from lmms_eval_tasks.utils.metrics.video_summaries import (
+from lmms_eval_tasks.utils.replies import answers
+from lmms_eval_tasks.utils.replies.numbered import read_alignment, read_order
+from lmms_eval_tasks.utils.replies.summaries import (
     Frames,
     Summary,
     read_frames,
@@ -22,15 +20,11 @@ from lmms_eval_tasks.utils.metrics.video_summaries import (
     read_leniently,
     read_summary,
 )
-from lmms_eval_tasks.utils.replies import answers
 from tests.checks import table
-
-SIZE = 100_000  # characters
-SECONDS = 5.0  # generous for a loaded machine; quadratic matching takes minutes at this size
 
 
 def cases(name: str) -> list[dict[str, Any]]:
-    file = Path(__file__).parents[1] / "cases" / f"haven_{name}.json"
+    file = Path(__file__).parents[2] / "cases" / f"haven_{name}.json"
     found: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
     return found
 
@@ -132,24 +126,18 @@ ORDERS = ["Shot 1 > ", "1 > ", "9", "(", "> \n", "\n>", "Shot 1 > Shot 2\n", "Sh
 ORDERS += ["1. Shot 2\n", "Shot 1 (", "least last to ", ":", "[", " "]
 CLIPS = ["Summary 1: ", "Summary 1: Clip 1, ", "Clip 1, ", "1-", "1, ", "clip ", "Summary 1:\n"]
 CLIPS += ["9", "Clip 1\n", "1 and ", '"', "Summary 1: Clip 1-99999999\n", "Clip 1 to ", "a "]
+STATUSES = {"ok", "unparsed", "refused", "empty"}
 
 
-@table(
-    "read, pieces, head",
-    [
-        (lambda text: read_frames(text, 100, 15), ARRAYS, ""),
-        (lambda text: read_joint(text, 100, 15, 4), PARTS, "SUMMARY:"),
-        (lambda text: read_order(text, 30, "Shot"), ORDERS, ""),
-        (lambda text: read_alignment(text, 5, 30), CLIPS, "Summary 1: "),
-    ],
-)
-def test_long_replies_are_read_in_time(
-    read: Callable[[str], Any], pieces: Iterable[str], head: str
-) -> None:
-    for piece in pieces:
-        start = time.perf_counter()
-        read(head + piece * (SIZE // len(piece)) + "x")
-        assert time.perf_counter() - start < SECONDS, piece
+@table("piece", {*ARRAYS, *PARTS, *ORDERS, *CLIPS})
+def test_long_replies(piece: str) -> None:
+    """20,000 characters, at which quadratic matching takes minutes."""
+    text = piece * (20_000 // len(piece)) + "x"
+    for head in ("", "SUMMARY:", "Summary 1: "):
+        read_joint(head + text, 100, 15, 4)
+        assert read_frames(head + text, 100, 15).status in STATUSES
+        assert read_order(head + text, 30, "Shot").status in STATUSES
+        assert read_alignment(head + text, 5, 30).status in STATUSES
 
 
 @given(st.text(max_size=200))

@@ -16,9 +16,9 @@ from lmms_eval_tasks.utils.metrics import text_metrics
 from lmms_eval_tasks.utils.metrics.text_metrics import ROUGE_KINDS as KINDS
 from lmms_eval_tasks.utils.metrics.text_metrics import rouge
 from tests.checks import in_threads, refused, table
-from tests.utils import tiny_nltk
+from tests.utils.metrics import tiny_nltk
 
-FILE = Path(__file__).resolve().parent.parent / "cases" / "text_metrics.json"
+FILE = Path(__file__).resolve().parents[2] / "cases" / "text_metrics.json"
 CASES = json.loads(FILE.read_text(encoding="utf-8"))
 CIDER_MAX = 10.0  # pycocoevalcap multiplies the published definition by ten
 

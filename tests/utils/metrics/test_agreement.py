@@ -1,0 +1,213 @@
+"""Agreement of raters: cases by hand, the libraries' numbers, what is left out."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import statistics
+from collections.abc import Sequence
+
+import pytest
+from scipy.stats import kendalltau, spearmanr
+
+from lmms_eval_tasks.runs.agreement.order import order
+from lmms_eval_tasks.utils.metrics.agreement import (
+    Coefficient,
+    Pair,
+    by_question,
+    flips,
+    kappa,
+    krippendorff_alpha,
+    mean_row,
+    row,
+    rows,
+    spearman,
+)
+
+SCALE = [1, 2, 3, 4, 5]
+TO_FIVE = range(6)
+Numbers = Sequence[float | None]
+
+
+def test_kappa_by_hand() -> None:
+    # 20 yes/yes, 5 yes/no, 10 no/yes, 15 no/no: observed 0.7, by chance 0.5.
+    a, b = [1] * 25 + [0] * 25, [1] * 20 + [0] * 5 + [1] * 10 + [0] * 15
+    assert kappa(a, b, [0, 1]) == Coefficient(0.4, "", 50)
+    # Disagreement 1 in one of 3 items; by chance 8 + (1 + 2) + 4 in 9 pairs.
+    assert kappa([1, 2, 3], [1, 3, 3], [1, 2, 3], "quadratic").value == 1 - 3 / 15
+    # metrics.md: 0.80 with the labels left to the data, 0.768 with the scale 1..5.
+    a, b = [1, 4, 5, 4, 5, 4, 1], [1, 1, 5, 5, 5, 4, 1]
+    assert kappa(a, b, [1, 4, 5], "quadratic").value == pytest.approx(0.8, abs=5e-4)
+    assert kappa(a, b, SCALE, "quadratic").value == pytest.approx(0.768, abs=5e-4)
+    # Constant raters.
+    assert kappa([4, 4, 4, 4], [1, 2, 4, 5], SCALE, "quadratic").value == 0
+    for weights in (None, "quadratic"):
+        both = kappa([4, 4, 4], [4, 4, 4], SCALE, weights)
+        assert (both.value, both.n) == (None, 3)
+        assert "one and the same label" in both.reason
+
+
+def test_kappa_and_rho_are_the_libraries_and_have_no_order() -> None:
+    from sklearn.metrics import cohen_kappa_score
+
+    for seed in range(50):
+        rng = random.Random(seed)
+        used = rng.sample(SCALE, rng.randint(2, 5))
+        a = [rng.choice(used) for _ in range(rng.choice([10, 60]))]
+        b = [value if rng.random() < 0.5 else rng.choice(used) for value in a]
+        for weights in (None, "quadratic"):
+            ours = kappa(a, b, SCALE, weights)
+            assert kappa(b[::-1], a[::-1], [3, 1, 5, 2, 4], weights) == ours
+            theirs = cohen_kappa_score(a, b, labels=SCALE, weights=weights)
+            assert ours.value == pytest.approx(theirs, abs=1e-12)
+        both = list(zip(a, b, strict=True))
+        rho = spearman(both)
+        assert rho == pytest.approx(spearmanr(a, b).statistic, abs=1e-12)
+        assert spearman(both[::-1]) == rho
+    assert spearman([(3, 1), (3, 2)]) is spearman([(1, 2)]) is spearman([]) is None
+
+
+def test_kappa_leaves_out_and_counts() -> None:
+    a = [1, 2, None, 4.5, 5, None, 0, float("nan")]
+    b = [1, 3, 3, 4, None, None, 9, 1]
+    result = kappa(a, b, SCALE)
+    assert (result.n, result.missing, result.off_scale) == (2, 3, 3)
+    assert result.coverage == 0.25
+    assert result.value == kappa([1, 2], [1, 3], SCALE).value
+    nothing = kappa([None], [3], SCALE)
+    assert (nothing.value, nothing.n, nothing.missing, nothing.coverage) == (None, 0, 1, 0)
+    assert "no item" in nothing.reason
+
+
+def test_alpha() -> None:
+    # Krippendorff (2011), "Computing Krippendorff's alpha-reliability", section C onwards.
+    observers = [
+        [1, 2, 3, 3, 2, 1, 4, 1, 2, None, None, None],
+        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, None, 3],
+        [None, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, None],
+        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, None],
+    ]
+    result = krippendorff_alpha(list(zip(*observers, strict=True)), SCALE)
+    assert result.value == pytest.approx(0.849, abs=5e-4)
+    assert (result.n, result.missing) == (11, 1)
+    rated = [[1, 2, None], [2, 2, 9], [1, 9, None], [1, None, None], [3, 3, 3]]
+    result = krippendorff_alpha(rated, SCALE)
+    assert (result.n, result.missing, result.off_scale) == (3, 1, 1)
+    kept = [[1, 2, None], [2, 2, None], [3, 3, 3]]
+    assert result.value == krippendorff_alpha(kept, SCALE).value
+    assert krippendorff_alpha([[2, 2], [2, 2]], SCALE).value is None
+    assert "two raters" in krippendorff_alpha([[2, None]], SCALE).reason
+
+
+def test_flips() -> None:
+    change = flips([0, 0, 1, 1, 0, None, 1, None], [1, 1, 0, 1, 0, 1, None, None])
+    assert (change.up, change.down, change.same) == (2, 1, 2)
+    assert (change.only_before, change.only_after) == (1, 1)
+    assert (change.n, change.agreement) == (5, 0.4)
+    assert flips([None], [1]).agreement is None
+
+
+# --- with published scores --------------------------------------------------------------------
+
+
+def pairs(
+    ours: Numbers, published: Numbers, rater: str = "m", clusters: Sequence[str] = ()
+) -> list[Pair]:
+    """One question after the other."""
+    return [
+        Pair(rater, f"q{n}", clusters[n] if clusters else f"v{n}", a, b)
+        for n, (a, b) in enumerate(zip(ours, published, strict=True))
+    ]
+
+
+def test_a_row_by_hand() -> None:
+    given = pairs([0, 5, 3, None, 4], [0, 4, 3, 2, None])
+    found = row(given, TO_FIVE, 50)
+    assert (found.n, found.missing) == (3, 1)
+    assert (found.ours, found.published) == (pytest.approx(8 / 3), pytest.approx(7 / 3))
+    assert (found.absolute, found.rho) == (pytest.approx(1 / 3), pytest.approx(1))
+    # Observed 1 in 3; by chance (16 + 9) + (25 + 1 + 4) + (9 + 1) in 9 pairs.
+    assert found.kappa == pytest.approx(1 - 3 / 65)
+    assert found.intervals["absolute"].clusters == 3
+    assert row(given[::-1], TO_FIVE, 50) == found
+    found = row(pairs([None, 3], [2, None]), TO_FIVE)
+    assert (found.n, found.missing, found.intervals) == (0, 1, {})
+    assert found.kappa is found.rho is found.absolute is found.ours is found.published is None
+    assert row(pairs([0, 4.5, 3], [0, 4, 3]), TO_FIVE, 5).kappa is None  # off the scale
+
+
+def test_intervals_are_drawn_by_video() -> None:
+    one = row(pairs([1, 2, 3], [1, 3, 3], clusters=["v"] * 3), TO_FIVE, 50).as_dict()
+    assert one["intervals"]["kappa"]["low"] is None
+    # Two videos, one of which agrees throughout: a resample is all the one, the other, or both.
+    two = row(pairs([1, 2, 3, 4], [1, 2, 5, 2], clusters=["a", "a", "b", "b"]), TO_FIVE, 200)
+    assert (two.intervals["absolute"].low, two.intervals["absolute"].high) == (0, 2)
+
+
+def test_models_groups_all_and_people() -> None:
+    given = [
+        *pairs([5, 4, 1], [5, 5, 1], "a"),
+        *pairs([2, 2, 0], [2, 3, 3], "b"),
+        *pairs([1, 5, 3], [2, 4, 4], "people"),
+    ]
+    groups = {"both": ["a", "b"], "other": ["c"]}
+    found = rows(given, ["a", "b"], "people", groups, scale=TO_FIVE, resamples=20)
+    assert list(found) == ["a", "b", "both, mean of 2", "all models", "people"]
+    mean = found["both, mean of 2"]
+    assert mean.absolute == pytest.approx((1 / 3 + 4 / 3) / 2)
+    assert mean.n == found["all models"].n == 6
+    assert found["people"].absolute == 1
+    known = found["a"]  # a mean needs all its models
+    mean = mean_row([known, dataclasses.replace(known, kappa=None)])
+    assert (mean.kappa, mean.rho) == (None, known.rho)
+
+
+def test_average_and_best_of_each_question() -> None:
+    """5.3: averaged, or the maximum, across participants; ours and theirs each by itself."""
+    given = [
+        Pair("people", "q", "v", 5, 2),
+        Pair("people", "q", "v", 2, 4),
+        Pair("people", "q", "v", None, 5),  # the judge failed
+        Pair("people", "r", "w", 1, 1),
+    ]
+    other = Pair("people", "r", "w", 1, 1)
+    assert by_question(given, max) == [Pair("people", "q", "v", 5, 4), other]
+    assert by_question(given, statistics.fmean)[0] == Pair("people", "q", "v", 3.5, 3.0)
+    found = rows(given, [], "people", {}, scale=TO_FIVE, resamples=20)
+    ways = ("average", "best")
+    assert list(found) == ["people", *(f"people, {way} of each question" for way in ways)]
+    assert [one.n for one in found.values()] == [3, 2, 2]
+
+
+def test_the_order_of_models_on_questions_that_all_have_scores_for() -> None:
+    given = [
+        *pairs([5, 4, 3, 0], [5, 5, 1, 1], "a"),
+        *pairs([4, 4, None, 5], [3, 5, 4, 5], "b"),
+        *pairs([1, 1, 5, 5], [1, 4, 2, None], "c"),
+        *pairs([5, 5, 5, 5], [5, 5, 5, 5], "people"),
+    ]
+    found = order(given, ["a", "b", "c"], ["a", "b", "c"], resamples=50)
+    # q3 has no published score of c, q2 none of ours for b.
+    assert (found.complete, found.judged) == (3, 2)
+    assert found.means == {"a": (4.5, 5.0), "b": (4.0, 4.0), "c": (1.0, 2.5)}
+    assert (found.same, found.tied, found.pairs, found.tau) == (3, 0, 3, 1.0)
+    none = order(given, ["a"], ["a"])
+    assert (none.complete, none.tau, none.interval) == (4, None, None)
+    given = [  # a pair that is tied once is in no order
+        *pairs([4, 4], [4, 4], "a"),
+        *pairs([3, 5], [3, 3], "b"),
+        *pairs([1, 1], [5, 5], "c"),
+    ]
+    found = order(given, ["a", "b", "c"], ["a", "b", "c"], resamples=50)
+    assert (found.same, found.tied, found.pairs) == (0, 1, 3)
+    for seed in range(50):
+        rng = random.Random(seed)
+        columns = {
+            f"m{n}": ([rng.randint(0, 3) for _ in range(3)], [rng.randint(0, 3) for _ in range(3)])
+            for n in range(rng.randint(2, 7))
+        }
+        given = [one for name, (a, b) in columns.items() for one in pairs(a, b, name)]
+        found = order(given, list(columns), list(columns), resamples=1)
+        sums = [(sum(a), sum(b)) for a, b in columns.values()]
+        expected = kendalltau(*zip(*sums, strict=True)).statistic
+        assert found.tau == (pytest.approx(expected) if expected == expected else None)

@@ -1,0 +1,211 @@
+"""What orders, selected frames and clips of sentences are worth, and what looking at nothing is.
+
+(metrics.md, "Ranks and orders" and "Keyframes and shots".)
+
+Everywhere a rank is 1 for the first, so that a correlation is between two lists of ranks: places
+predicted and true places (temporal order), or ranks by importance, the most important 1 (saliency).
+A selection is scored against the one set of true keyframes, by number: these are single-reference
+numbers, never TVSum's or SumMe's F1. Alignments are scored per sentence, then averaged over the
+sentences of a video.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from statistics import fmean
+from typing import NamedTuple
+
+from lmms_eval_tasks.utils.metrics.agreement import spearman
+
+# --- orders ---------------------------------------------------------------------------------------
+
+IMPORTANCE_DIGITS = 6  # significant; the release stores 32-bit floats, which have seven
+
+
+class Correlation(NamedTuple):
+    """Spearman's rho and Kendall's tau-b in -1..1, or None for both with the reason."""
+
+    spearman: float | None
+    kendall: float | None
+    reason: str = ""
+
+
+def predicted_ranks(order: Sequence[int], n: int) -> list[float]:
+    """Rank of each unit 1..n in an order; those that it leaves out share the mean of the rest.
+
+    Args:
+        order: distinct numbers of 1..n, first one first; all of them, some, or none.
+        n: number of units.
+    """
+    ranks = [(len(order) + 1 + n) / 2] * n
+    for place, unit in enumerate(order, 1):
+        ranks[unit - 1] = float(place)
+    return ranks
+
+
+def importance_ranks(importance: Sequence[float]) -> list[float]:
+    """Ranks of units by importance, the most important 1; ties share the mean of their places.
+
+    Values that agree to `IMPORTANCE_DIGITS` significant digits are ties: means of the same scores
+    over shots of different lengths differ in their last bits.
+
+    Raises:
+        ValueError: a value is not finite.
+    """
+    if not all(math.isfinite(value) for value in importance):
+        raise ValueError("an importance is not finite; such an item has no ranking")
+    from scipy.stats import rankdata  # slow to import
+
+    ranks = rankdata([-float(f"{value:.{IMPORTANCE_DIGITS}g}") for value in importance])
+    return [float(rank) for rank in ranks]
+
+
+def correlations(predicted: Sequence[float], truth: Sequence[float]) -> Correlation:
+    """Spearman's rho and Kendall's tau-b (scipy) between two lists of ranks.
+
+    Args:
+        predicted: rank of each unit, as `predicted_ranks` gives it.
+        truth: true rank of each unit, 1 first, as `importance_ranks` gives it; ties allowed.
+
+    Returns:
+        None with the reason for fewer than two units, or if all units of a side have one rank.
+    """
+    if len(truth) < 2:
+        return Correlation(None, None, "fewer than two units to order")
+    for side, ranks in (("true", truth), ("predicted", predicted)):
+        if len(set(ranks)) == 1:
+            return Correlation(None, None, f"all {side} ranks are equal")
+    from scipy.stats import kendalltau
+
+    rho = spearman(list(zip(predicted, truth, strict=True)))
+    return Correlation(rho, float(kendalltau(predicted, truth, variant="b").statistic))
+
+
+def best_reachable(truth: Sequence[float]) -> Correlation:
+    """Correlations of the best strict order; below 1 for tau-b and rho if the truth has ties.
+
+    A reply cannot say that two shots are equal. Every order that agrees with the truth reaches the
+    same: units of equal rank may stand in any order.
+    """
+    order = sorted(range(1, len(truth) + 1), key=lambda unit: truth[unit - 1])
+    return correlations(predicted_ranks(order, len(truth)), truth)
+
+
+def identity(truth: Sequence[float]) -> Correlation:
+    """Correlations of the order as shown, 1, 2, ..., n."""
+    return correlations([float(unit) for unit in range(1, len(truth) + 1)], truth)
+
+
+def chance(truth: Sequence[float]) -> Correlation:
+    """Expected correlations of a strict order drawn at random: 0 for both, if defined.
+
+    An order and its reverse are equally likely, and their correlations cancel, with ties too.
+    """
+    found = identity(truth)
+    return found if found.reason else Correlation(0.0, 0.0)
+
+
+# --- sets: keyframes of a video, clips of a sentence ----------------------------------------------
+
+
+class Scores(NamedTuple):
+    """Of one set against another, all in 0..1; `hit1` (Hit@1): any one given is a true one."""
+
+    precision: float
+    recall: float
+    f1: float
+    iou: float
+    hit1: float
+
+
+def set_scores(given: Collection[int], true: Collection[int]) -> Scores:
+    """How well a selection meets the true one, one to one by number; nothing given is worth 0.
+
+    Args:
+        given: numbers; one that does not exist is wrong like any other.
+        true: numbers. Of none at all IoU is 1 where nothing is given either, as in the benchmark's
+            own code, and all else 0.
+    """
+    chosen, wanted = set(given), set(true)
+    return _scores(len(chosen & wanted), len(chosen), len(wanted))
+
+
+def _scores(hits: float, given: int, true: int) -> Scores:
+    if not given and not true:
+        return Scores(0.0, 0.0, 0.0, 1.0, 0.0)
+    return Scores(
+        precision=hits / given if given else 0.0,
+        recall=hits / true if true else 0.0,
+        f1=2 * hits / (given + true),
+        iou=hits / (given + true - hits),
+        hit1=float(hits > 0),
+    )
+
+
+def uniform(n_frames: int, k: int) -> list[int]:
+    """The middle frames of k equal parts of a video, ascending: floor((2i + 1) F / 2k) + 1.
+
+    Not the ends of the range, as when frames are sampled for a model: the first and last frame are
+    often titles, and with k = 1 this would be the first frame again. As in all of these,
+    1 <= k <= F.
+    """
+    return [(2 * part + 1) * n_frames // (2 * k) + 1 for part in range(k)]
+
+
+def first(n_frames: int, k: int) -> list[int]:  # noqa: ARG001 - as `uniform` is called
+    """The first k frames."""
+    return list(range(1, k + 1))
+
+
+def random_frames(n_frames: int, n_true: int, k: int) -> Scores:
+    """Expected precision, recall and F1 of k frames drawn without replacement, G true ones among F.
+
+    The number of hits is hypergeometric with mean KG/F, and all three are linear in it:
+    P = G/F, R = K/F, F1 = 2KG / (F (K + G)).
+    """
+    return _scores(k * n_true / n_frames, k, n_true)
+
+
+def best_frames(n_true: int, k: int) -> Scores:
+    """The most that exactly k frames can reach with G true ones: min(K, G) hits."""
+    return _scores(min(n_true, k), k, n_true)
+
+
+def mean_scores(of_sentences: Sequence[Scores]) -> Scores:
+    """The mean over the sentences of a video, each weighing the same."""
+    return Scores(*map(fmean, zip(*of_sentences, strict=True)))
+
+
+def aligned(predicted: Sequence[Collection[int]], true: Sequence[Collection[int]]) -> Scores:
+    """`set_scores` of each sentence of a video, averaged."""
+    return mean_scores([set_scores(one, other) for one, other in zip(predicted, true, strict=True)])
+
+
+def clips_predicted(predicted: Sequence[Collection[int]]) -> float:
+    """Mean number of clips given for a sentence: Hit@1 rises with it, whatever they are."""
+    return sum(map(len, predicted)) / len(predicted)
+
+
+def baseline(
+    of_sentence: Callable[[int, int], Scores], true: Sequence[Collection[int]], n_clips: int
+) -> Scores:
+    """A baseline of a video: `all_clips`, `one_clip` or `true_clips`, averaged."""
+    return mean_scores([of_sentence(n_clips, len(set(clips))) for clips in true])
+
+
+def all_clips(n: int, g: int) -> Scores:
+    """Every one of n clips for a sentence with g true ones: F1 = 2g/(n + g), IoU = g/n, Hit = 1."""
+    return _scores(g, n, g)
+
+
+def one_clip(n: int, g: int) -> Scores:
+    """Expected scores of one clip drawn at random: F1 = 2g/(n(1 + g)), IoU = 1/n, Hit = g/n."""
+    share = g / n
+    one = 1 / n if g else 0.0
+    return Scores(precision=share, recall=one, f1=2 * g / (n * (1 + g)), iou=one, hit1=share)
+
+
+def true_clips(n: int, g: int) -> Scores:  # noqa: ARG001 - as the other two are called
+    """The true clips themselves, or nothing where there is none."""
+    return _scores(g, g, g)

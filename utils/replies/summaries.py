@@ -1,0 +1,316 @@
+"""A video's summary in a reply, as keyframes and as text (HAVEN; paper, C).
+
+Readings have a `status` and `violations` as in numbered.py.
+
+Frames ("[4, 17, 30]") are numbered 1..F as they were sampled. One array counts if all it holds are
+whole numbers, with or without "Frame" in front, in quotes or not. Of several the last: models
+correct themselves. One that is announced as an example or as what was not chosen, or that stands
+among other arrays in an array, does not. Without an array the whole reply may be a list of such
+numbers. Nothing is ever evaluated, and ranges ("1-5") are not read: an exact number is asked for.
+
+A text summary ("SUMMARY:" and numbered sentences): the last header that is followed by sentences
+counts; what "IMPORTANT FRAMES:" or "TASK 2" begins is no part of it, nor are the format's own
+placeholders ("1. [sentence 1]"). Sentences are kept as written, without numbers and emphasis.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from lmms_eval_tasks.utils.replies import answers
+from lmms_eval_tasks.utils.replies.answers import Reply
+from lmms_eval_tasks.utils.replies.numbered import Given, Violations, nothing
+
+
+class Frames(NamedTuple):
+    """What a reply selects: `frames` are those there are, in the order given, `selected` all given.
+
+    Precision and recall are over the last: a frame that does not exist is a wrong one.
+    """
+
+    frames: tuple[int, ...]
+    selected: frozenset[int]
+    status: str
+    violations: Violations  # also `too_many` or `too_few`, `repeated`, `out_of_range`
+
+
+class Summary(NamedTuple):
+    """What a reply says of the video: `sentences` in order, as written."""
+
+    sentences: tuple[str, ...]
+    status: str
+    # Also `too_many_sentences` or `too_few_sentences`, `placeholder` (lines of the format itself).
+    violations: Violations
+
+    @property
+    def text(self) -> str:
+        """The summary in one line, for metrics of a whole text."""
+        return " ".join(self.sentences)
+
+
+# --- frames ---------------------------------------------------------------------------------------
+
+_ARRAY = re.compile(r"\[([^\[\]]*)\]")
+_EMPTY_ARRAY = re.compile(r"\[\s{0,20}\]")
+_NUMBER = re.compile(
+    r"""["']?(?:frames?[ #_-]{0,2})?(?P<minus>-?)(?P<digits>\d+)(?:\.0{1,3})?["']?""",
+    re.IGNORECASE,
+)
+_NOT_CHOSEN = re.compile(
+    r"(?:\b(?:examples?|e\.g\.|such as|for instance|excluded|excluding|rejected|discarded|skipped"
+    r"|unimportant|less important|except|not(?: \w+)?)\b[^\[\]\n]{0,40}|\b(?:not|no)\b ?)\Z",
+    re.IGNORECASE,
+)
+_DENIED_AFTER = re.compile(r" ?(?:are|is|were|was)(?: not|n't)\b", re.IGNORECASE)
+_LABEL = re.compile(r"[^\d\n:]{1,60}:")
+_FRAMES_HEADER = re.compile(
+    r"\bimportant[ _]frames\b[*_\"' ]{0,6}(?::|$|(?=\[))", re.IGNORECASE | re.MULTILINE
+)
+_INTEGERS = re.compile(r"\[[0-9,\s]+\]")
+_IMPORTANT = re.compile(r"important frames\s*:\s*\[?([^\]\n]+)", re.IGNORECASE)
+
+
+def read_frames(text: str, n_frames: int, k: int) -> Frames:
+    """The frames that a reply selects (V2V).
+
+    Args:
+        text: the model's reply, as the host hands it over. No text raises.
+        n_frames: F, number of sampled frames, which are numbered 1..F.
+        k: K, how many were asked for.
+    """
+    reply = answers.shape(text)
+    if not reply.there:
+        return Frames((), frozenset(), reply.status, {})
+    visible = answers.normalise(reply.text)
+    if found := _array(visible):
+        return _selected(reply, found[0], n_frames, k, other_form=not _is_json(found[1]))
+    return _selected(reply, _bare(visible), n_frames, k, other_form=True)
+
+
+def read_joint(
+    text: str, n_frames: int, k: int, n_sentences: int | None = None
+) -> tuple[Summary, Frames]:
+    """Summary and frames of a reply to the joint task (V2VT), with pictures or descriptions.
+
+    Each has its own status and violations. Without the header "SUMMARY:" only numbered sentences
+    are a summary; without "IMPORTANT FRAMES:" the last array counts, as other form.
+
+    Args:
+        text, n_frames, k: as for `read_frames`.
+        n_sentences: as for `read_summary`.
+    """
+    reply = answers.shape(text)
+    if not reply.there:
+        return Summary((), reply.status, {}), Frames((), frozenset(), reply.status, {})
+    return _summary(reply, n_sentences, prose=False), _headed_frames(reply, n_frames, k)
+
+
+def _headed_frames(reply: Reply, n_frames: int, k: int) -> Frames:
+    """The frames behind the last "IMPORTANT FRAMES:"; without it those of the last array."""
+    visible = answers.normalise(reply.text)
+    for header in reversed(list(_FRAMES_HEADER.finditer(visible))[-8:]):
+        rest = visible[header.end() :].strip()
+        # What stands before the header is the summary; only what follows is too much.
+        if array := _array(rest):
+            return _selected(reply, array[0], n_frames, k, other_form=False)
+        if found := _bare(rest) or _bare(rest.partition("\n")[0]):
+            return _selected(reply, found, n_frames, k, other_form=True)
+    array = _array(visible)
+    found = Given(array[0].numbers, False) if array else None
+    return _selected(reply, found, n_frames, k, other_form=True)
+
+
+def read_leniently(text: str, n_frames: int, k: int | None) -> tuple[int, ...]:
+    """The frames of a reply as the benchmark's own scoring takes them (README): in the order given.
+
+    Frames that there are, each once. Alone (V2V) the first JSON array of integers counts, or all
+    integers of the reply, of which the first k; in a joint reply those behind the first
+    "IMPORTANT FRAMES:", all of them. Reasoning is no part of a reply here either.
+
+    Args:
+        text, n_frames: as for `read_frames`.
+        k: how many count; None for a joint reply.
+    """
+    reply = answers.shape(text)
+    found = (_INTEGERS if k is not None else _IMPORTANT).search(reply.text)
+    if k is None:
+        digits = re.findall(r"[0-9]+", found[1]) if found else []
+    else:
+        listed = found[0] if found and _is_json(found[0]) else reply.text
+        digits = re.findall(r"\b[0-9]+\b", listed)
+    numbers = map(answers.number, digits)
+    return tuple(dict.fromkeys(one for one in numbers if 1 <= one <= n_frames))[:k]
+
+
+def _selected(
+    reply: Reply, given: Given | None, n_frames: int, k: int, *, other_form: bool
+) -> Frames:
+    if given is None:
+        # An empty array selects nothing, which must not pay: it is no reply that cannot be read.
+        if _EMPTY_ARRAY.search(reply.text):
+            return Frames((), frozenset(), "empty", {})
+        return Frames((), frozenset(), *nothing(reply))
+    known = [number for number in given.numbers if 1 <= number <= n_frames]
+    violations = {
+        "too_many": max(0, len(given.numbers) - k),
+        "too_few": max(0, k - len(given.numbers)),
+        "repeated": answers.repeats(given.numbers),
+        "out_of_range": len(given.numbers) - len(known),
+        "other_form": other_form,
+        "extra_text": given.extra,
+    }
+    frames = tuple(dict.fromkeys(known))
+    return Frames(frames, frozenset(given.numbers), "ok", answers.nonzero(violations))
+
+
+def _array(text: str) -> tuple[Given, str] | None:
+    """The last array of numbers that states a selection, and how it is written; or None."""
+    for match in reversed(list(_ARRAY.finditer(text))):
+        before = text[max(0, match.start() - answers.BEFORE) : match.start()]
+        after = text[match.end() : match.end() + answers.BEFORE]
+        numbers = _numbers(match[1].split(","))
+        among = re.search(r"\] ?\n?, ?\n?\Z", before) or re.match(r"\n? ?, ?\n?\[", after)
+        if not numbers or among or _NOT_CHOSEN.search(before) or _DENIED_AFTER.match(after):
+            continue
+        if not answers.is_denied(before, after):
+            outside = text[: match.start()] + text[match.end() :]
+            return Given(numbers, answers.has_words(outside)), match[0]
+    return None
+
+
+def _bare(text: str) -> Given | None:
+    """A text that is a list of numbers and nothing else, after a label or not."""
+    label = _LABEL.match(text)
+    body = text[label.end() :] if label else text
+    parts = re.split(r",? and |[,;\n]", body.strip().rstrip("."))
+    numbers = _numbers([part.strip().removeprefix("- ").removeprefix("• ") for part in parts])
+    return Given(numbers, label is not None) if numbers else None
+
+
+def _numbers(parts: list[str]) -> list[int]:
+    """Values of all parts but an empty last one; empty if one is no whole number."""
+    parts = [part.strip() for part in parts]
+    if parts and not parts[-1]:
+        parts.pop()
+    found = [one for part in parts if (one := _NUMBER.fullmatch(part))]
+    if len(found) < len(parts):
+        return []
+    return [answers.number(one["digits"]) * (-1 if one["minus"] else 1) for one in found]
+
+
+def _is_json(array: str) -> bool:
+    """Whether an array is JSON of whole numbers, as it was asked for."""
+    try:
+        values = json.loads(array)
+    except ValueError:  # also for numbers of more digits than Python converts
+        return False
+    return all(type(value) is int for value in values)
+
+
+# --- summaries ------------------------------------------------------------------------------------
+
+# A line of its own or the head of one, in any case; inside a line only in capitals.
+_HEADER = re.compile(
+    r"^[^a-zA-Z0-9\n]{0,12}(?i:(?:task ?\d{1,2}[ :.–—-]{0,6})?(?:(?:video|text) )?summary)"
+    r"[*_\"']{0,3} ?(?::[*_]{0,3}|$)|\b(?:VIDEO )?SUMMARY[*_]{0,3}:[*_]{0,3}",
+    re.MULTILINE,
+)
+_NEXT_PART = re.compile(
+    r"(?i:\bimportant[ _]frames\b[*_\"' ]{0,6}(?::|$|(?=\[)))|\bTASK ?2\b"
+    r"|^[^a-zA-Z0-9\n]{0,12}(?i:task ?2)\b"
+    r"|^[^\w\n\[]{0,6}\[(?i:[\d ,\"'#]|frames?){1,9999}\][^\w\n]{0,6}$",  # an array by itself
+    re.MULTILINE,
+)
+_MARK = r"[*_]{0,3}\(?(?:[Ss]entence )?(\d{1,3})[*_]{0,3}[.):]\)?[*_]{0,3}"
+_NUMBERED = re.compile(rf"^[ \t]{{0,8}}(?:[-•#>] ?)?{_MARK}(?:[ \t]+|$)", re.MULTILINE)
+_INLINE = re.compile(rf"(?:^|(?<=[\s.!?;:\]])){_MARK}\s")
+_BULLET = re.compile(r"^[ \t]{0,8}[-•*][ \t]+", re.MULTILINE)
+_PLACEHOLDER = re.compile(
+    r"\[[^\[\]]{0,80}\][\s.…]{0,8}|[\s.…]{1,8}|sentence \d{1,3}", re.IGNORECASE
+)
+_END = re.compile(r"(?<=[.!?])[\"')\]]{0,2}\s+|(?<=[。！？])\s*")
+
+
+class _Block(NamedTuple):
+    """Sentences as found in a block of text."""
+
+    sentences: list[str]
+    placeholders: int
+    numbered: bool
+    extra: bool
+
+
+def read_summary(text: str, n_sentences: int | None = None) -> Summary:
+    """The summary of a reply in the form "SUMMARY:" and numbered sentences (V2T text proxy).
+
+    Without the header the numbered sentences count, and without numbers the whole text does.
+
+    Args:
+        text: the model's reply, as the host hands it over. No text raises.
+        n_sentences: how many were asked for; None to count no violation of it.
+    """
+    reply = answers.shape(text)
+    if reply.status != "ok":  # a refusal would otherwise be taken for a summary
+        return Summary((), reply.status, {})
+    return _summary(reply, n_sentences, prose=True)
+
+
+def _summary(reply: Reply, n_sentences: int | None, prose: bool) -> Summary:
+    text = answers.plain_lines(reply.text)
+    headers = list(_HEADER.finditer(text))[-8:]
+    ends = [*(header.start() for header in headers), len(text)][1:]
+    parts = [text[header.end() : end] for header, end in zip(headers, ends, strict=True)]
+    blocks = [_block(part, prose=True) for part in parts] or [_block(text, prose)]
+    block = next((one for one in reversed(blocks) if one.sentences), None)
+    if block is None:
+        placeholders = sum(one.placeholders for one in blocks)
+        return Summary((), *nothing(reply, placeholder=placeholders))
+    found, asked = len(block.sentences), n_sentences or len(block.sentences)
+    violations: Mapping[str, int] = {
+        "too_many_sentences": max(0, found - asked),
+        "too_few_sentences": max(0, asked - found),
+        "other_form": not (headers and block.numbered),
+        "placeholder": block.placeholders,
+        "extra_text": block.extra,
+    }
+    return Summary(tuple(block.sentences), "ok", answers.nonzero(violations))
+
+
+def _block(text: str, prose: bool) -> _Block:
+    """Sentences of a block: numbered ones, else items of a list, else those of prose."""
+    if end := _NEXT_PART.search(text):  # the frames' part begins
+        text = text[: end.start()]
+    text = text.strip().rstrip(" \n*_#-–—")
+    marks = list(_NUMBERED.finditer(text))
+    if len(marks) < 2:
+        row = _in_a_row(text)
+        # One "1." inside prose ends a sentence ("... in game 1. Then ...") and begins none.
+        marks = row if len(row) > 1 or (row and not text[: row[0].start()].strip()) else marks
+    extra = False
+    parts: Sequence[str] = []
+    if marks:
+        ends = [*(mark.start() for mark in marks[1:]), len(text)]
+        parts = [text[mark.end() : end] for mark, end in zip(marks, ends, strict=True)]
+        last, _, after = parts[-1].strip().partition("\n\n")
+        parts = [*parts[:-1], last]
+        extra = answers.has_words(text[: marks[0].start()] + after)
+    elif prose and len(bullets := _BULLET.split(text)) > 1:
+        parts, extra = bullets[1:], answers.has_words(bullets[0])
+    elif prose:
+        parts = _END.split(text)
+    texts = [" ".join(re.sub(r"\*\*|__|`", "", part).split()).strip("*_ ") for part in parts]
+    found = [part for part in texts if answers.has_words(part)]
+    sentences = [part for part in found if not _PLACEHOLDER.fullmatch(part)]
+    return _Block(sentences, len(found) - len(sentences), bool(marks), extra)
+
+
+def _in_a_row(text: str) -> list[re.Match[str]]:
+    """Marks 1, 2, 3, ... that follow each other inside lines; other numbers are the sentences'."""
+    marks: list[re.Match[str]] = []
+    for mark in _INLINE.finditer(text):
+        if answers.number(mark[1]) == len(marks) + 1:
+            marks.append(mark)
+    return marks
