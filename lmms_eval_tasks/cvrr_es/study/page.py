@@ -6,6 +6,7 @@ loads nothing, needs no script, and follows the reader's light or dark setting.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import sys
@@ -19,7 +20,7 @@ from lmms_eval_tasks.cvrr_es.study import panel_sheets, sheets
 from lmms_eval_tasks.cvrr_es.study.kappas import BANDS
 from lmms_eval_tasks.cvrr_es.study.panel_sheets import PANEL_TITLES
 from lmms_eval_tasks.cvrr_es.study.sheets import Report
-from lmms_eval_tasks.report.pages import filled
+from lmms_eval_tasks.report.pages import SERIES, WIDE, filled, picture
 from lmms_eval_tasks.report.paper_tables import number
 
 _GROUPS = (  # of bars; their places are the bars' colours
@@ -35,50 +36,62 @@ _NUMBER = re.compile(r"[<>]?(-?\d+(?:\.\d+)?)")
 def html(report: Report) -> str:
     """The page."""
     about = (sheets.basis, sheets.compared, sheets.intervals, sheets.folds)
-    bars = _bars(report) if report["reference"] is not None else []
-    lowest = min([0.0, *(end for bar in bars for end in (bar["value"], bar["low"]) if end)])
     return filled(
         Path(__file__).with_name("page.html"),
         about="; ".join(line(report) for line in about),
         notes=report["notes"],
-        groups=[
-            (name, [bar for bar in bars if bar["kind"] == n]) for n, name in enumerate(_GROUPS)
-        ],
-        bands=[(below, end, name) for (below, _), (end, name) in pairwise(BANDS)],
-        at=lambda value: round(100 * (value - lowest) / (1 - lowest), 2),
+        kappas=_kappas(report) if report["reference"] is not None else "",
         sheets=panel_sheets.all_sheets(report),
         two_lines=panel_sheets.two_lines,
         colour=colour,
     )
 
 
-def _bars(report: Report) -> list[dict[str, Any]]:
-    """Kappas of single judges, of final judges and of panels."""
+def _kappas(report: Report) -> str:
+    """Kappas of single judges, of final judges and of panels, as a picture."""
+    import altair as alt
 
-    def bar(label: str, kappa: Report | None, kind: int) -> dict[str, Any]:
+    dots: list[dict[str, Any]] = []
+
+    def add(name: str, kappa: Report | None, kind: str) -> None:
         mean = kappa["mean"] if kappa else {"kappa": None, "interval": None}
-        low, high = (number((mean["interval"] or {}).get(end)) for end in ("low", "high"))
-        span = sheets.span(mean["interval"]) if mean["interval"] else ""
-        told = f"{sheets.plain(mean['kappa'])} {span}".strip()
-        value = number(mean["kappa"])
-        return {
-            "label": label,
-            "value": value,
-            "low": low,
-            "high": high,
-            "told": told,
-            "kind": kind,
-        }
+        ends = mean["interval"] or {}
+        numbers = (number(one) for one in (mean["kappa"], ends.get("low"), ends.get("high")))
+        drawn = dict(zip(("kappa", "low", "high"), numbers, strict=True))
+        dots.append({"place": len(dots), "name": name, "kind": kind, **drawn})
 
-    finals = ("collective", "mixture")
-    found = [
-        bar(part["name"], part["kappa"], _FINAL if part["round"] in finals else _ALONE)
-        for part in report["raters"]
-    ]
+    for part in report["raters"]:
+        final = part["round"] in ("collective", "mixture")
+        add(part["name"], part["kappa"], _GROUPS[_FINAL if final else _ALONE])
     for one in (report["panels"] or {"panels": []})["panels"]:
         kind = _FREE if one["fitted_to"] == "nothing" else _FITTED
-        found.append(bar(PANEL_TITLES[one["name"]], one["kappa"], kind))
-    return found
+        add(PANEL_TITLES[one["name"]], one["kappa"], _GROUPS[kind])
+    lowest = min(
+        [0.0, *(dot[end] for dot in dots for end in ("kappa", "low") if dot[end] is not None)]
+    )
+    names = json.dumps([dot["name"] for dot in dots])
+    kinds = [kind for kind in _GROUPS if any(dot["kind"] == kind for dot in dots)]
+
+    striped = [{"from": low, "to": high} for (low, _), (high, _) in list(pairwise(BANDS))[::2]]
+    axis = alt.Axis(labelExpr=f"{names}[datum.value]")
+
+    def draw(width: int) -> alt.LayerChart:
+        scale = alt.Scale(domain=[lowest, 1], nice=False)
+        legend = alt.Legend(orient="top", columns=1 if width < WIDE else 4)
+        of_kind = alt.Scale(domain=kinds, range=list(SERIES[: len(kinds)]))
+        base = alt.Chart(alt.Data(values=dots)).encode(y=alt.Y("place:O", title=None, axis=axis))
+        bands = alt.Chart(alt.Data(values=striped)).mark_rect(color="var(--band)")
+        return alt.layer(
+            bands.encode(x=alt.X("from:Q", scale=scale), x2="to:Q"),
+            base.mark_rule(strokeWidth=2).encode(x="low:Q", x2="high:Q"),
+            base.mark_point(filled=True, size=90, opacity=1).encode(
+                x=alt.X("kappa:Q", title=None, axis=alt.Axis(grid=False)),
+                color=alt.Color("kind:N", legend=legend, scale=of_kind),
+                shape=alt.Shape("kind:N", scale=alt.Scale(domain=kinds)),
+            ),
+        ).properties(width=width, height=alt.Step(22))
+
+    return picture(draw, "Kappas with their 95 % intervals; the numbers are in the tables below")
 
 
 # --- colours of numbers: their levels, -10 to 10 --------------------------------------------------
