@@ -19,8 +19,7 @@ from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS, dimension_of
 from lmms_eval_tasks.cvrr_es.metrics import OF, slug
 from lmms_eval_tasks.cvrr_es.release import Question, Release
 from lmms_eval_tasks.cvrr_es.study import ratings, selection
-from lmms_eval_tasks.cvrr_es.study.leniency import folded
-from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
+from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow, folded
 from lmms_eval_tasks.cvrr_es.study.selection import Material, Rated
 from lmms_eval_tasks.cvrr_es.study.study import Place
 from lmms_eval_tasks.errors import DataError
@@ -256,7 +255,7 @@ def describe(
 def _fell_back(found: Checked) -> Iterator[str]:
     """Where the mixture's rule left nobody, and what was shown instead."""
     for task, one in found.rated.items():
-        chosen = one.chosen.values()
+        chosen = one.choices.values()
         if one.rule and (often := sum(choice.fell_back for choice in chosen)):
             yield (
                 f"{task}: no judge passed in {often} of {len(chosen)} choices (one for each fold "
@@ -299,7 +298,7 @@ def _of_data(found: Checked) -> dict[str, Any]:
         told["first_ratings"] = shown
     if rules := [str(one.rule) for one in found.rated.values() if one.rule]:
         told["selection"] = rules[0]
-    chosen = {task: one.chosen for task, one in found.rated.items() if one.rule}
+    chosen = {task: one.choices for task, one in found.rated.items() if one.rule}
     if chosen:
         told["selected"] = {
             task: {

@@ -39,7 +39,7 @@ from typing import Any
 from lmms_eval_tasks.benchmark import Item, Items, Metric, refusals, value_is
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, RATINGS
 from lmms_eval_tasks.cvrr_es.study import kappas
-from lmms_eval_tasks.cvrr_es.study.leniency import leniencies, leniency
+from lmms_eval_tasks.cvrr_es.study.comparisons import leniencies, leniency
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.cvrr_es.study.study import Ratings, Study, summaries
 from lmms_eval_tasks.utils.metrics import aggregate, stats

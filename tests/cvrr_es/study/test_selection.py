@@ -44,9 +44,12 @@ JUDGES = {"right": dict(TRUTH), "wrong in 0": wrong_in(0), "wrong in 1": wrong_i
 JUDGES |= {"constant": CONSTANT, "silent": {}}
 
 
-def choices(rule: str, **changes: Any) -> Any:
-    given = {"ratings": JUDGES, "reference": TRUTH, "strata": STRATA}
-    return selection.choices(**{**given, **changes}, selection=parse(rule))
+def choices(rule: str, **changes: Any) -> dict[Any, selection.Choice]:
+    """By stratum."""
+    given = {"ratings": JUDGES, "reference": TRUTH, "strata": STRATA, **changes}
+    found = selection.choices(**given, selection=parse(rule))
+    assert set(found) == set(given["strata"])
+    return {one.stratum: one for one in found.values()}
 
 
 def chosen(rule: str, **changes: Any) -> dict[Any, tuple[str, ...]]:
@@ -64,10 +67,6 @@ class TestChoices:
         other = {item: 6 - r if FOLDS[item] == 0 else r for item, r in TRUTH.items()}
         after = chosen("theta=0.9", reference=other)
         assert after == {FIRST: ("right", "wrong in 0"), SECOND: ("wrong in 0",)}
-        for rule in ("theta=0.9", "theta=0.9,cross_fit=no"):
-            found = choices(rule)
-            both = [selection.choice_for(found, stratum) for stratum in (FIRST, SECOND)]
-            assert {id(one) for one in both} == {id(one) for one in found.values()}
 
     def test_kappa_is_that_of_each_candidate_and_then_the_mean(self) -> None:
         """Within a candidate this judge is constant (0); pooled it agrees, since y is better."""
@@ -125,8 +124,7 @@ def test_the_options_text() -> None:
         assert parse(text) == parse(str(expected)) == expected
     for text, line in {
         **dict.fromkeys(("tetha=0.2", "=3"), "no such name"),
-        "theta=0.2,theta=0.3": "given twice",
-        "theta=0.2,top=2": "two rules",
+        **dict.fromkeys(("theta=0.2,theta=0.3", "theta=0.2,top=2"), "twice, or theta and top"),
         **dict.fromkeys(("theta", "theta=20", "theta=nan", "theta="), "theta: "),
         **dict.fromkeys(("top=0", "top=-1", "top=²"), "top: "),
         "fallback=some": "'all', 'best' or 'none'",
@@ -233,7 +231,7 @@ class TestDocs:
             with pytest.raises(DataError, match=r"a judge other than gpt4o_Mini: name them with"):
                 make("cvrr_judge_collective", material(first))
         many = [row(1, 3, f"judge {n}") for n in range(27)]
-        with pytest.raises(DataError, match="27 judges rated ada's answer to partial_actions/001"):
+        with pytest.raises(DataError, match="27 judges rated one answer; at most 26"):
             make("cvrr_judge_mixture", material(many))
         failed = row(1, None, "judge 26")  # is not shown, and needs no name
         rated = make("cvrr_judge_collective", material([*many[:26], failed]))
@@ -243,7 +241,7 @@ class TestDocs:
         rated = make("cvrr_judge_mixture", material([*GOOD, *OWN, *BAD]))
         assert judges(rated) == {("Zoe", "GPT-4o mini"), ()}  # its own among them
         assert rated.own == 0
-        assert list(rated.chosen) == [(None, PART)]
+        assert list(rated.choices) == [(None, PART)]
         assert {(one["round"], one["fell_back"]) for one in docs(rated).values()} == {
             ("mixture", False)
         }
@@ -262,8 +260,8 @@ class TestDocs:
         """
         lea = rows("Lea", [5, *RIGHT[1:]])
         rated = make("cvrr_judge_mixture", material([*lea, *BAD], "theta=0.95"))
-        strata = rated.strata
-        assert len(set(strata.values())) == 5
+        strata = {item: choice.stratum for item, choice in rated.chosen.items()}
+        assert len(rated.choices) == 5
         found = docs(rated)
         assert [o["judge"] for o in found[f"{PART}/001/ada"]["others"]] == ["Lea"]
         own = strata[Item(f"{PART}/001", "ada")]
