@@ -148,9 +148,7 @@ class TestRead:
         refused(DataError, "no answers of a candidate", read, [tmp_path])
         for folder in ("a", "b"):
             file = predict(tmp_path / folder / "model", PART, [("A?", "x")])
-        with pytest.raises(
-            DataError, match=rf"two files with answers in {PART} by model:"
-        ):
+        with pytest.raises(DataError, match=rf"two files with answers in {PART} by model:"):
             read([tmp_path / "a", tmp_path / "b"])
         refused(DataError, r"json: name its folder, whose name is the candidate", read, [file])
         for content, told in (('{"a": 1}', "expected a list"), ("[]", "holds no answers")):
