@@ -20,8 +20,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.cvrr_es import judge
 from lmms_eval_tasks.cvrr_es.candidates import Aligned
+from lmms_eval_tasks.cvrr_es.judge import MOST
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS, SCALE
 from lmms_eval_tasks.cvrr_es.study import study
 from lmms_eval_tasks.cvrr_es.study.kappas import average
@@ -268,88 +268,69 @@ class Rated:
         }
 
 
-class Material(NamedTuple):
-    """All that judge tasks are made of.
+def make(
+    task: str,
+    *,
+    candidates: Sequence[Aligned],
+    place_of: Mapping[str, Place],
+    first: Iterable[RatingRow],
+    reference: Sequence[RatingRow],
+    rule: Selection,
+    judge: str,
+) -> Rated:
+    """What one judge task rates.
 
-    Attributes:
+    Args:
+        task: one of labels.JUDGE_TASKS.
         candidates: aligned with the release.
         place_of: dimension and video of every question.
         first: first-round ratings, of any judge.
         reference: reference ratings.
         rule: the mixture's.
-        judge: name of the model under test, whose own ratings only the mixture shows to it.
-    """
-
-    candidates: Sequence[Aligned]
-    place_of: Mapping[str, Place]
-    first: Sequence[RatingRow]
-    reference: Sequence[RatingRow]
-    rule: Selection
-    judge: str
-
-    @property
-    def asked(self) -> set[Item]:
-        """All answers that are rated."""
-        return {
-            Item(question, one.candidate) for one in self.candidates for question in one.answers
-        }
-
-
-def make(task: str, given: Material) -> Rated:
-    """What one judge task rates.
+        judge: name of the model under test, whose own ratings only the mixture may show to it.
 
     Raises:
         DataError: ratings of others, or a reference, are needed and not there; the reference is
-            of other answers; there are more judges than names for them.
+            of other answers; there are more judges of one answer than names for them.
     """
-    asked = given.asked
-    known = {row.item: row.rating for row in given.reference if row.rating is not None}
-    if given.reference and not known.keys() & asked:
+    asked = {Item(question, one.candidate) for one in candidates for question in one.answers}
+    known = {row.item: row.rating for row in reference if row.rating is not None}
+    if reference and not known.keys() & asked:
         raise DataError(
             f"{task}: no reference rating is of these answers: compare the ids of the questions "
             f"and the names of the candidates in {settings.CVRR_REFERENCE}"
         )
-    rated = Rated(JUDGE_TASKS[task], given.candidates, known)
-    if rated.round != "first":
-        rated = _with_others(task, rated, given)
-    if rated.round != "mixture":
+    rated = Rated(JUDGE_TASKS[task], candidates, known)
+    if rated.round == "first":
         return rated
-    ratings: dict[str, dict[Item, float]] = {}
-    for row in itertools.chain(*rated.first.values()):
-        if row.rating is not None:
-            ratings.setdefault(row.judge, {})[row.item] = row.rating
-    folds = study.folds(asked, given.place_of) if given.rule.cross_fit else None
-    strata = study.strata(asked, given.place_of, folds)
-    # Kappa knows whole ratings alone: the others are chosen by nowhere.
-    whole = {item: int(rating) for item, rating in known.items() if rating == int(rating)}
-    return replace(rated, chosen=choices(ratings, whole, strata, given.rule), rule=given.rule)
-
-
-def _with_others(task: str, rated: Rated, given: Material) -> Rated:
-    """With the judges' first ratings of the answers; its own where the mixture may show it.
-
-    Raises:
-        DataError: there is none, or there are more judges of one answer than names for them.
-    """
-    asked, own, elsewhere = given.asked, 0, 0
-    shows_own = rated.round == "mixture" and given.rule.own
-    found: dict[Item, list[RatingRow]] = {}
-    for row in (row for row in given.first if row.round == "first"):
-        if row.item not in asked:
-            elsewhere += 1
-        elif folded(row.judge) == folded(given.judge) and not shows_own:
-            own += 1
-        else:
-            found.setdefault(row.item, []).append(row)
-    if not found:
+    alone = [row for row in first if row.round == "first"]
+    ours = [row for row in alone if row.item in asked]
+    hidden = folded(judge) if rated.round == "collective" or not rule.own else ""
+    shown: dict[Item, list[RatingRow]] = {}
+    for row in ours:
+        if folded(row.judge) != hidden:
+            shown.setdefault(row.item, []).append(row)
+    if not shown:
         raise DataError(
-            f"{task}: no first-round rating of these answers by a judge other than {given.judge}: "
+            f"{task}: no first-round rating of these answers by a judge other than {judge}: "
             f"name them with {settings.CVRR_RATINGS} or --cvrr-ratings, and compare the ids of the "
             "questions and the names of the candidates"
         )
-    most = max(sum(row.rating is not None for row in rows) for rows in found.values())
-    if most > judge.MOST:
+    most = max(sum(row.rating is not None for row in rows) for rows in shown.values())
+    if most > MOST:
         raise DataError(
-            f"{task}: {most} judges rated one answer; at most {judge.MOST} can be shown: name fewer"
+            f"{task}: {most} judges rated one answer; at most {MOST} can be shown: name fewer"
         )
-    return replace(rated, first=found, own=own, elsewhere=elsewhere)
+    own, elsewhere = len(ours) - sum(map(len, shown.values())), len(alone) - len(ours)
+    rated = replace(rated, first=shown, own=own, elsewhere=elsewhere)
+    if rated.round != "mixture":
+        return rated
+    ratings: dict[str, dict[Item, float]] = {}
+    for row in itertools.chain(*shown.values()):
+        if row.rating is not None:
+            ratings.setdefault(row.judge, {})[row.item] = row.rating
+    folds = study.folds(asked, place_of) if rule.cross_fit else None
+    strata = study.strata(asked, place_of, folds)
+    # Kappa knows whole ratings alone: the others are chosen by nowhere.
+    whole = {item: int(rating) for item, rating in known.items() if rating == int(rating)}
+    return replace(rated, chosen=choices(ratings, whole, strata, rule), rule=rule)

@@ -12,7 +12,6 @@ from lmms_eval_tasks.cvrr_es.candidates import Aligned
 from lmms_eval_tasks.cvrr_es.study import selection
 from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
 from lmms_eval_tasks.cvrr_es.study.selection import (
-    Material,
     Rated,
     Selection,
     judge_kappa,
@@ -159,7 +158,7 @@ BAD = rows("Yan", [6 - one for one in RIGHT])  # kappa below 0
 OWN = rows("GPT-4o mini", RIGHT)
 
 
-def material(first: Sequence[RatingRow], rule: str = "cross_fit=no", **more: Any) -> Material:
+def material(first: Sequence[RatingRow], rule: str = "cross_fit=no", **more: Any) -> dict[str, Any]:
     numbers = [f"{PART}/{n:03d}" for n in range(1, QUESTIONS + 1)]
     made: dict[str, Any] = {
         "candidates": [ADA, BOB],
@@ -167,7 +166,7 @@ def material(first: Sequence[RatingRow], rule: str = "cross_fit=no", **more: Any
         "reference": REFERENCE,
         "judge": "gpt4o_Mini",
     }
-    return Material(first=first, rule=parse(rule), **{**made, **more})
+    return {"first": first, "rule": parse(rule), **made, **more}
 
 
 def docs(rated: Rated) -> dict[str, dict[str, Any]]:
@@ -183,7 +182,7 @@ def judges(rated: Rated) -> set[tuple[str, ...]]:
 
 class TestDocs:
     def test_fields_without_the_truth(self) -> None:
-        rated = make("cvrr_judge", material([]))
+        rated = make("cvrr_judge", **material([]))
         found = docs(rated)
         first = [f"{PART}/00{n}/{name}" for n in (1, 2) for name in ("ada", "bob")]
         assert list(found) == [*first, *(f"{PART}/{n:03d}/ada" for n in (3, 4, 5, 6))]
@@ -211,7 +210,7 @@ class TestDocs:
         """All others and never its own, whatever case and punctuation its name has."""
         first = [*GOOD, *OWN, *BAD, *rows("Zoe", [1, 2], candidate="carl")]
         first += [*rows("Xu", RIGHT, round="collective"), *REFERENCE]  # rounds that are not shown
-        rated = make("cvrr_judge_collective", material(first))
+        rated = make("cvrr_judge_collective", **material(first))
         assert judges(rated) == {("Zoe", "Yan"), ()}  # nobody rated bob
         assert (rated.elsewhere, rated.own) == (2, QUESTIONS)
         # Names of judges do not reach the model; their reasons do, as they wrote them.
@@ -222,23 +221,23 @@ class TestDocs:
         for name in ("Judge C", "Zoe", "GPT-4o", "ada", "debate", "A dog runs away."):
             assert name not in text
         first = [*rows("Zoe", [None, 3]), *BAD[:3]]
-        found = docs(make("cvrr_judge_collective", material(first)))  # failed ones are not shown
+        found = docs(make("cvrr_judge_collective", **material(first)))  # failed ones are not shown
         shown = [[o["judge"] for o in found[f"{PART}/{n:03d}/ada"]["others"]] for n in range(1, 5)]
         assert shown == [["Yan"], ["Zoe", "Yan"], ["Yan"], []]
 
     def test_nobody_else_or_too_many(self) -> None:
         for first in (OWN, rows("Zoe", RIGHT, candidate="carl"), REFERENCE):
             with pytest.raises(DataError, match=r"a judge other than gpt4o_Mini: name them with"):
-                make("cvrr_judge_collective", material(first))
+                make("cvrr_judge_collective", **material(first))
         many = [row(1, 3, f"judge {n}") for n in range(27)]
         with pytest.raises(DataError, match="27 judges rated one answer; at most 26"):
-            make("cvrr_judge_mixture", material(many))
+            make("cvrr_judge_mixture", **material(many))
         failed = row(1, None, "judge 26")  # is not shown, and needs no name
-        rated = make("cvrr_judge_collective", material([*many[:26], failed]))
+        rated = make("cvrr_judge_collective", **material([*many[:26], failed]))
         assert "Judge Z rated" in names.doc_to_text(docs(rated)[f"{PART}/001/ada"])
 
     def test_mixture(self) -> None:
-        rated = make("cvrr_judge_mixture", material([*GOOD, *OWN, *BAD]))
+        rated = make("cvrr_judge_mixture", **material([*GOOD, *OWN, *BAD]))
         assert judges(rated) == {("Zoe", "GPT-4o mini"), ()}  # its own among them
         assert rated.own == 0
         assert list(rated.choices) == [(None, PART)]
@@ -246,12 +245,13 @@ class TestDocs:
             ("mixture", False)
         }
         # Or not, where the rule says so: top 1 is then the bad judge.
-        rated = make("cvrr_judge_mixture", material([*OWN, *BAD], "top=1,cross_fit=no,own=no"))
+        rated = make("cvrr_judge_mixture", **material([*OWN, *BAD], "top=1,cross_fit=no,own=no"))
         assert (judges(rated), rated.own) == ({("Yan",), ()}, QUESTIONS)
         # Where nobody passes, nobody is shown.
-        rated = make("cvrr_judge_mixture", material(BAD))
+        rated = make("cvrr_judge_mixture", **material(BAD))
         assert (judges(rated), next(iter(rated.chosen.values())).fell_back) == ({()}, True)
-        refused(DataError, "reference", make, "cvrr_judge_mixture", material(GOOD, reference=[]))
+        given = material(GOOD, reference=[])
+        refused(DataError, "reference", make, "cvrr_judge_mixture", **given)
 
     def test_cross_fitted_by_video(self) -> None:
         """Chosen on the other videos: who is right on one video alone is not chosen there.
@@ -259,7 +259,7 @@ class TestDocs:
         Lea is perfect on five videos and off by four on the first; there, others choose her.
         """
         lea = rows("Lea", [5, *RIGHT[1:]])
-        rated = make("cvrr_judge_mixture", material([*lea, *BAD], "theta=0.95"))
+        rated = make("cvrr_judge_mixture", **material([*lea, *BAD], "theta=0.95"))
         strata = {item: choice.stratum for item, choice in rated.chosen.items()}
         assert len(rated.choices) == 5
         found = docs(rated)
