@@ -103,7 +103,7 @@ def fitting(paths: Sequence[Path], release: Release) -> list[Aligned]:
         if not one.answers:
             raise DataError(f"{one.candidate}: not one answer fits the release: {one.problems[0]}")
     problems = [problem for one in found for problem in one.problems]
-    if problems and not settings.allow_bad_items():
+    if problems and not settings.value(settings.ALLOW_BAD_ITEMS):
         lines = "\n".join(f"  {problem}" for problem in problems)
         raise DataError(f"answers do not fit the release:\n{lines}\n{LEAVE_OUT}")
     return found
