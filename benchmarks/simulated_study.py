@@ -115,9 +115,7 @@ def final_ratings(
 def shown_to_final(drawn: Drawn, rule: Selection) -> dict[Item, tuple[str, ...]]:
     """The judges that the mixture shows for each answer."""
     chosen = selection.choices(drawn.ratings, drawn.reference, drawn.strata, rule)
-    return {
-        item: selection.choice_for(chosen, stratum).judges for item, stratum in drawn.strata.items()
-    }
+    return {item: choice.judges for item, choice in chosen.items()}
 
 
 def _one(

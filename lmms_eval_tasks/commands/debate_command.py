@@ -16,6 +16,7 @@ from lmms_eval_tasks.console import say
 from lmms_eval_tasks.cvrr_es import candidates as candidate_files
 from lmms_eval_tasks.cvrr_es import release
 from lmms_eval_tasks.cvrr_es.candidates import Aligned
+from lmms_eval_tasks.cvrr_es.judge import prompt
 from lmms_eval_tasks.cvrr_es.study import ratings, reference
 from lmms_eval_tasks.cvrr_es.study.reference import Asked, Rated
 from lmms_eval_tasks.errors import DataError
@@ -90,7 +91,7 @@ def debate_command(
             print("\n".join(planned))
             return
         judges.preflight(config, [reference.criterion()])
-        say(judges.announcement(config, reference.prompt_name()))
+        say(judges.announcement(config, prompt(reference.ROUND).name))
         for line in planned:
             say(line)
         rated = reference.rate(judges.make(config), asked)

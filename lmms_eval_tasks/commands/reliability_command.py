@@ -7,19 +7,22 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pydantic import TypeAdapter, ValidationError
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.console import table_console
-from lmms_eval_tasks.cvrr_es.study import leniency, page, panel_sheets
+from lmms_eval_tasks.cvrr_es.study import page, tables
 from lmms_eval_tasks.cvrr_es.study import ratings as rating_files
 from lmms_eval_tasks.cvrr_es.study import selection as mixture
 from lmms_eval_tasks.cvrr_es.study.kappas import RESAMPLES
 from lmms_eval_tasks.cvrr_es.study.report import Options, report
-from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.report.fold import show
 from lmms_eval_tasks.runs.invalid import stop
 from lmms_eval_tasks.utils.json_files import check_output, write_json
 from lmms_eval_tasks.utils.media.video_checks import listed
+from lmms_eval_tasks.utils.released_files import read_json
+from lmms_eval_tasks.utils.validation import told
 
 
 def reliability_command(
@@ -64,7 +67,7 @@ def reliability_command(
     if allow_bad_items:
         settings.say({settings.ALLOW_BAD_ITEMS: 1})
     options = Options(
-        accuracies=leniency.read_accuracies(accuracies) if accuracies else {},
+        accuracies=_accuracies(accuracies) if accuracies else {},
         final_judge=final_judge,
         selection=mixture.parse(selection or ""),
         resamples=resamples,
@@ -75,8 +78,7 @@ def reliability_command(
     found = report(loaded.rows, compared.rows if compared else [], options)
     found["notes"] = [*notes, *more, *found["notes"]]
     console = table_console()
-    for table in panel_sheets.tables(found):
-        show(console, [table])
+    show(console, tables.printed(found))
     for note in found["notes"]:
         print(note)
     if output is not None:
@@ -86,6 +88,14 @@ def reliability_command(
         html.write_text(page.html(found), encoding="utf-8")
         print(f"{html}: the report as a page")
     stop({f"{run.model}, {run.task}": run.invalid for run in loaded.runs if run.invalid})
+
+
+def _accuracies(path: Path) -> dict[str, float]:
+    """Judge -> accuracy from a JSON file."""
+    try:
+        return TypeAdapter(dict[str, float]).validate_python(read_json(path), strict=True)
+    except ValidationError as error:
+        raise DataError(f'{path}: {told(error)}; expected a form like {{"GPT-4o": 70.8}}') from None
 
 
 def _read(paths: Sequence[Path]) -> tuple[rating_files.Loaded, list[str]]:
@@ -100,7 +110,7 @@ def _read(paths: Sequence[Path]) -> tuple[rating_files.Loaded, list[str]]:
         # Of ratings off the scale the rows stay, as failures: the report counts them.
         notes += [f"left out: {line.strip()}" for line in listed(found.problems).split("\n")]
     for run in found.runs:
-        told = run.conditions("cvrr_es", judged_anew=True)  # of answers, not of its ratings
-        told += [f"INVALID: {run.invalid}"] if run.invalid else []
-        notes += [f"{run.model}: {line}" for line in told]
+        lines = run.conditions("cvrr_es", judged_anew=True)  # of answers, not of its ratings
+        lines += [f"INVALID: {run.invalid}"] if run.invalid else []
+        notes += [f"{run.model}: {line}" for line in lines]
     return found, list(dict.fromkeys(notes))

@@ -4,27 +4,24 @@
     RUN_samples_cvrr_es_DIMENSION.jsonl           written by the host with --log_samples
 
 Some released questions begin with image tokens ("<image> <image>\\n..."), some answers end in
-"</s>": both are taken off and counted. What does not fit is told in one line each, with the file
-and its first place. Nothing is guessed and nothing is lost quietly: an answer that cannot be joined
-is a problem, which stops unless the user leaves such items out (`--allow-bad-items`). Empty answers
-are kept and counted.
+"</s>": both are taken off and counted. Nothing is guessed and nothing is lost quietly: an answer
+that cannot be joined is told, with its file, and stops unless the user leaves such items out
+(`--allow-bad-items`). Empty answers are kept and counted.
 """
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.cvrr_es import joining
-from lmms_eval_tasks.cvrr_es.joining import Answer, Answers
+from lmms_eval_tasks.cvrr_es.joining import fold, join
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, dimension_of
-from lmms_eval_tasks.cvrr_es.release import Release
+from lmms_eval_tasks.cvrr_es.release import Asked, Release
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import released_files, saved_runs
 from lmms_eval_tasks.utils.media.video_checks import LEAVE_OUT
@@ -36,17 +33,37 @@ _TOKENS = re.compile(rf"^(?:\s*{_TOKEN})+\s*", re.IGNORECASE)
 _END = re.compile(r"(?:\s*</s>)+\s*$")
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A model and what it said.
+class Answer(NamedTuple):
+    """One entry of a file.
 
     Attributes:
-        name: of the predictions' folder, or of the saved run's model.
-        answers: by dimension.
+        id: of the question, as our saved samples have it; "" in predictions.
+        question: without image tokens; "" if the file does not say.
+        text: what the candidate said, without "</s>"; None if the entry holds no text.
     """
 
-    name: str
-    answers: Mapping[str, Answers]
+    id: str
+    question: str
+    text: str | None
+
+
+class Answers(NamedTuple):
+    """A candidate's answers in one dimension.
+
+    Attributes:
+        file: where they are from.
+        entries: in the file's order.
+        tokens: questions that began with image tokens.
+        ends: answers that ended in "</s>".
+    """
+
+    file: Path
+    entries: Sequence[Answer]
+    tokens: int = 0
+    ends: int = 0
+
+
+Candidates = dict[str, dict[str, Answers]]  # name -> dimension -> what it said
 
 
 @dataclass(frozen=True)
@@ -81,11 +98,10 @@ def fitting(paths: Sequence[Path], release: Release) -> list[Aligned]:
         DataError: as `read`; a candidate has no answer that fits; or answers do not fit and the
             user did not allow to leave them out, with every problem in a line.
     """
-    found = [align(one, release) for one in read(paths)]
+    found = [align(name, own, release) for name, own in read(paths).items()]
     for one in found:
         if not one.answers:
-            first = one.problems[0] if one.problems else "no dimension in common"
-            raise DataError(f"{one.candidate}: not one answer fits the release: {first}")
+            raise DataError(f"{one.candidate}: not one answer fits the release: {one.problems[0]}")
     problems = [problem for one in found for problem in one.problems]
     if problems and not settings.value(settings.ALLOW_BAD_ITEMS):
         lines = "\n".join(f"  {problem}" for problem in problems)
@@ -93,7 +109,7 @@ def fitting(paths: Sequence[Path], release: Release) -> list[Aligned]:
     return found
 
 
-def align(candidate: Candidate, release: Release) -> Aligned:
+def align(name: str, given: Mapping[str, Answers], release: Release) -> Aligned:
     """Put a candidate's answers to the release's questions; raises nothing.
 
     Answers to questions that cannot be used themselves (`release.problems`) are left out, as the
@@ -102,34 +118,74 @@ def align(candidate: Candidate, release: Release) -> Aligned:
     found: dict[str, str] = {}
     ways: Counter[str] = Counter()
     problems: list[str] = []
-    notes: list[str] = []
     for dimension, places in release.places.items():
-        given = candidate.answers.get(dimension)
-        if given is None:
-            problems.append(
-                f"{candidate.name}: no answers in {dimension} ({len(places):,} questions)"
-            )
+        if (own := given.get(dimension)) is None:
+            problems.append(f"{name}: no answers in {dimension} ({len(places):,} questions)")
             continue
-        joined, how, wrong = joining.joined(given, places)
+        has_ids = any(one.id for one in own.entries)
+        joined, how, wrong = (_by_id if has_ids else _by_text)(own.entries, places)
         ways.update(how)
-        problems += wrong
-        found |= {name: one.text or "" for name, one in joined.items()}
-    if unasked := [name for name in candidate.answers if name not in release.places]:
-        notes.append(f"{candidate.name}: answers in {', '.join(unasked)}: not in the release")
+        if bad := [one for one in joined.values() if one.text is None]:
+            wrong.append(f"whose `A` is no text: {len(bad):,}, such as {bad[0].question!r}")
+        problems += [f"{own.file}: answers {problem}" for problem in wrong]
+        if missing := [place for place in places if place.id not in joined]:
+            told = f"questions without an answer: {len(missing):,}, first {missing[0].id}"
+            problems.append(f"{own.file}: {told} ({missing[0].question})")
+        found |= {place: one.text for place, one in joined.items() if one.text is not None}
+    unasked = [dimension for dimension in given if dimension not in release.places]
     ordered = {one.id: found[one.id] for one in release.questions if one.id in found}
     return Aligned(
-        candidate=candidate.name,
+        candidate=name,
         answers=ordered,
         empty=tuple(n for n, text in ordered.items() if replies.reply_status(text) == "empty"),
-        tokens=sum(given.tokens for given in candidate.answers.values()),
-        ends=sum(given.ends for given in candidate.answers.values()),
+        tokens=sum(own.tokens for own in given.values()),
+        ends=sum(own.ends for own in given.values()),
         ways=dict(ways),
         problems=tuple(problems),
-        notes=tuple(notes),
+        notes=(f"{name}: answers in {', '.join(unasked)}: not in the release",) if unasked else (),
     )
 
 
-def read(paths: Sequence[Path]) -> tuple[Candidate, ...]:
+# Answers by the ids of their questions, how many were joined in each way, and what is wrong.
+_Joined = tuple[dict[str, Answer], Mapping[str, int], list[str]]
+
+
+def _by_text(entries: Sequence[Answer], places: Sequence[Asked]) -> _Joined:
+    """Entries of a predictions file, by what they say that they answer."""
+    joined, ways, left = join(
+        [(fold(one.question), fold(one.text or "")) for one in entries],
+        [fold(place.question) for place in places],
+    )
+    problems = [
+        f"{told}: {len(left[kind]):,}, first {entries[left[kind][0]].question!r}"
+        for kind, told in (
+            ("unknown", "to a question that is not in the release"),
+            ("several", "to a question that is answered more than once"),
+            ("open", "to a repeated question in another order than the release's"),
+        )
+        if left[kind]
+    ]
+    return {places[place].id: entries[number] for number, place in joined.items()}, ways, problems
+
+
+def _by_id(entries: Sequence[Answer], places: Sequence[Asked]) -> _Joined:
+    """The same of saved samples, whose ids are the release's."""
+    asked = {place.id: fold(place.question) for place in places}
+    good = {
+        one.id: one
+        for one in entries
+        if one.id in asked and fold(one.question) in ("", asked[one.id])
+    }
+    bad = [one.id for one in entries if one.id not in good]
+    what = "to other questions than the release has under their ids: another version?"
+    problems = [f"{what} {len(bad):,}, first {bad[0]}"] if bad else []
+    return good, {"id": len(good)} if good else {}, problems
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def read(paths: Sequence[Path]) -> Candidates:
     """The candidates in files and folders, in the order of the paths, then by name.
 
     Args:
@@ -137,55 +193,42 @@ def read(paths: Sequence[Path]) -> tuple[Candidate, ...]:
             folders with saved samples.
 
     Raises:
-        DataError: a path is not there or holds no answers; a file is of another form; two
-            candidates have one name; a candidate has two saved runs of a dimension.
+        DataError: a path is not there or holds no answers; a file is of another form; a candidate
+            has two files of a dimension.
     """
-    places = dict.fromkeys(path.expanduser().resolve() for path in paths)
-    own: list[Candidate] = []
-    files: dict[Path, None] = {}
-    for path in places:
+    found: Candidates = {}
+    for path in dict.fromkeys(path.expanduser().resolve() for path in paths):
         if not path.exists():
             raise DataError(f"{path}: no such file or folder")
         if path.is_file() and path.suffix == ".json":
             raise DataError(f"{path}: name its folder, whose name is the candidate's")
-        predicted, saved = list(_predictions(path)), _sample_files(path)
-        if not predicted and not saved:
+        given = [*_predictions(path), *_saved(path)]
+        if not given:
             raise DataError(
                 f"{path}: no answers of a candidate (expected MODEL/DIMENSION.json with {{Q, A}}, "
                 f"or *_samples_{ANSWERS}DIMENSION.jsonl)"
             )
-        own += predicted
-        files |= dict.fromkeys(saved)
-    found: dict[str, Candidate] = {}
-    for candidate in [*own, *_saved(list(files))]:
-        other = found.setdefault(candidate.name, candidate)
-        if other is not candidate:
-            raise DataError(
-                f"two candidates are called {candidate.name}: {_folder(other)} and "
-                f"{_folder(candidate)}; name one of them, or rename a folder"
-            )
-    return tuple(found.values())
+        for name, dimension, answers in given:
+            other = found.setdefault(name, {}).setdefault(dimension, answers)
+            if other.file != answers.file:
+                raise DataError(
+                    f"two files with answers in {dimension} by {name}: {other.file} and "
+                    f"{answers.file}; name one of them, or rename a folder"
+                )
+    return {
+        name: {slug: own[slug] for slug in DIMENSIONS if slug in own} for name, own in found.items()
+    }
 
 
-def _folder(candidate: Candidate) -> Path:
-    return next(iter(candidate.answers.values())).file.parent
-
-
-def _predictions(path: Path) -> Iterator[Candidate]:
+def _predictions(path: Path) -> Iterator[tuple[str, str, Answers]]:
+    """Name, dimension and answers of predictions as released."""
     if not path.is_dir():
         return
-    folders = [path] if _is_predictions(path) else sorted(path.iterdir())
-    for folder in filter(_is_predictions, folders):
-        found = {
-            dimension: _predicted(file)
-            for dimension in DIMENSIONS
-            if (file := folder / f"{dimension}.json").is_file()
-        }
-        yield Candidate(folder.name, found)
-
-
-def _is_predictions(folder: Path) -> bool:
-    return any((folder / f"{dimension}.json").is_file() for dimension in DIMENSIONS)
+    own = any((path / f"{dimension}.json").is_file() for dimension in DIMENSIONS)
+    for folder in [path] if own else sorted(path.iterdir()):
+        for dimension in DIMENSIONS:
+            if (file := folder / f"{dimension}.json").is_file():
+                yield folder.name, dimension, _predicted(file)
 
 
 def _predicted(file: Path) -> Answers:
@@ -194,14 +237,14 @@ def _predicted(file: Path) -> Answers:
         raise DataError(f"{file}: expected a list of {{Q, A}}")
     if not content:
         raise DataError(f"{file}: holds no answers")
-    entries: list[Answer] = []
-    tokens = ends = 0
-    for number, row in enumerate(content, 1):
-        question, n_tokens = _without(_TOKENS, row.get("Q"))
-        text, n_ends = _without(_END, row.get("A"))
-        tokens, ends = tokens + n_tokens, ends + n_ends
-        entries.append(Answer(number, "", question or "", text))
-    return Answers(file, tuple(entries), tokens, ends)
+    questions = [_without(_TOKENS, row.get("Q")) for row in content]
+    texts = [_without(_END, row.get("A")) for row in content]
+    return Answers(
+        file,
+        [Answer("", q or "", text) for (q, _), (text, _) in zip(questions, texts, strict=True)],
+        tokens=sum(found for _, found in questions),
+        ends=sum(found for _, found in texts),
+    )
 
 
 def _without(pattern: re.Pattern[str], text: object) -> tuple[str | None, bool]:
@@ -212,58 +255,32 @@ def _without(pattern: re.Pattern[str], text: object) -> tuple[str | None, bool]:
     return cleaned.strip(), bool(found)
 
 
-# --- saved samples ------------------------------------------------------------------------------
-
-
-def _sample_files(path: Path) -> list[Path]:
-    """A file as it is; of a folder the samples of our tasks, whatever else a run saved there."""
-    if path.is_file():
-        return [path]
-    return sorted(path.rglob(f"*_samples_{ANSWERS}*.jsonl"))
-
-
-def _saved(files: Sequence[Path]) -> Iterator[Candidate]:
-    """Saved runs, one for each dimension, joined to candidates by their model."""
-    by_model: dict[str, dict[str, Answers]] = {}
+def _saved(path: Path) -> Iterator[tuple[str, str, Answers]]:
+    """The same of saved runs; of a folder those of our tasks, whatever else was saved there."""
+    files = [path] if path.is_file() else sorted(path.rglob(f"*_samples_{ANSWERS}*.jsonl"))
     for run in map(saved_runs.read, files):
         dimension = dimension_of(run.task)
         if not dimension:
             raise DataError(f"{run.file}: {run.task} is no task with answers of CVRR-ES")
         items = saved_runs.saved_items(run)
-        name = _named(run, items)
-        own = by_model.setdefault(name, {})
-        if dimension in own:
+        names = list(dict.fromkeys(item.get("candidate") or "" for item in items))
+        if len(names) > 1:
             raise DataError(
-                f"{run.file}: a second run of {dimension} by {name}, beside {own[dimension].file}; "
-                "name one of them"
+                f"{run.file}: answers of {names[0]} and of {names[1]}; one file, one model"
             )
-        own[dimension] = Answers(run.file, tuple(map(_answer, itertools.count(1), items)))
-    for name, found in by_model.items():
-        yield Candidate(name, {slug: found[slug] for slug in DIMENSIONS if slug in found})
+        # Without the run's results file it is the folder, which the host calls after the model.
+        name = "".join(names) or run.model or run.file.parent.name
+        entries = [
+            Answer(item["id"], item.get("question") or "", _reply(item["reply"])) for item in items
+        ]
+        yield name, dimension, Answers(run.file, entries)
 
 
-def _named(run: saved_runs.Run, items: Sequence[Mapping[str, Any]]) -> str:
-    """The candidate: who the run's items say; else its model.
-
-    Without the run's results file it is the folder, which the host calls after the model.
-
-    Raises:
-        DataError: the items name different candidates.
-    """
-    named = [item.get("candidate") for item in items]
-    names = list(dict.fromkeys(name for name in named if isinstance(name, str) and name))
-    if len(names) > 1:
-        raise DataError(f"{run.file}: answers of {names[0]} and of {names[1]}; one file, one model")
-    return names[0] if names else run.model or run.file.parent.name
-
-
-def _answer(number: int, item: Mapping[str, Any]) -> Answer:
+def _reply(given: str) -> str:
     """A saved reply as an answer.
 
     Reasoning is left out. The host's own error text and a reply that was cut off in its reasoning
     are nothing that the candidate said: empty, as a reply without any content is.
     """
-    given, question = item["reply"], item.get("question")
     lost = replies.reply_status(given) in ("model_error", "truncated")
-    reply = "" if lost else replies.strip_reasoning(given)[0].strip()
-    return Answer(number, item["id"], question.strip() if isinstance(question, str) else "", reply)
+    return "" if lost else replies.strip_reasoning(given)[0].strip()

@@ -18,9 +18,8 @@ from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS, dimension_of
 from lmms_eval_tasks.cvrr_es.metrics import OF, slug
 from lmms_eval_tasks.cvrr_es.release import Question, Release
 from lmms_eval_tasks.cvrr_es.study import ratings, selection
-from lmms_eval_tasks.cvrr_es.study.leniency import folded
-from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
-from lmms_eval_tasks.cvrr_es.study.selection import Material, Rated
+from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow, folded
+from lmms_eval_tasks.cvrr_es.study.selection import Rated
 from lmms_eval_tasks.cvrr_es.study.study import Place
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import released_files
@@ -104,11 +103,28 @@ def look(
     judging = [task for task in names if task in JUDGE_TASKS]
     if not judging:
         return Checked(found, found.digest, troubles)
-    given = _material(found, judging)
-    if not any(item.question not in troubles for item in given.asked):
+    first: list[RatingRow] = []
+    if any(JUDGE_TASKS[task] != "first" for task in judging):
+        paths = settings.value(settings.CVRR_RATINGS)
+        if not paths:
+            raise DataError(
+                "no ratings of other judges: name files of ratings, or saved samples of cvrr_judge "
+                f"runs, with --cvrr-ratings or {settings.CVRR_RATINGS}=PATH,PATH"
+            )
+        first = ratings.read(paths)
+    answered = aligned(found)
+    if not any(name not in troubles for one in answered for name in one.answers):
         raise DataError("no candidate answered a question that can be asked")
-    rated = {task: selection.make(task, given) for task in judging}
-    return Checked(found, found.digest, troubles, given.candidates, rated)
+    given: dict[str, Any] = {
+        "candidates": answered,
+        "place_of": {one.id: Place(one.dimension, one.video_id) for one in found.questions},
+        "first": first,
+        "reference": reference(),
+        "rule": selection.parse(settings.text(settings.CVRR_SELECTION)),
+        "judge": running_model(),
+    }
+    rated = {task: selection.make(task, **given) for task in judging}
+    return Checked(found, found.digest, troubles, answered, rated)
 
 
 def _asks(task: str, one: Question) -> bool:
@@ -120,26 +136,6 @@ def _troubles(found: Release, only: Collection[str] | None) -> dict[str, str]:
     paths = {one.id: found.video_path(one) for one in found.questions}
     _, bad = video_checks.look({str(path): path for path in sorted(set(paths.values()))}, only)
     return {name: bad[str(path)] for name, path in paths.items() if str(path) in bad}
-
-
-def _material(found: Release, tasks: Sequence[str]) -> Material:
-    first: list[RatingRow] = []
-    if any(JUDGE_TASKS[task] != "first" for task in tasks):
-        paths = settings.value(settings.CVRR_RATINGS)
-        if not paths:
-            raise DataError(
-                "no ratings of other judges: name files of ratings, or saved samples of cvrr_judge "
-                f"runs, with --cvrr-ratings or {settings.CVRR_RATINGS}=PATH,PATH"
-            )
-        first = ratings.read(paths)
-    return Material(
-        candidates=aligned(found),
-        place_of={one.id: Place(one.dimension, one.video_id) for one in found.questions},
-        first=first,
-        reference=reference(),
-        rule=selection.parse(settings.text(settings.CVRR_SELECTION)),
-        judge=running_model(),
-    )
 
 
 def aligned(found: Release) -> list[Aligned]:
@@ -242,92 +238,71 @@ def describe(
     if found is not None:
         known = cast(Checked, found)
         lost = {name: why for own in left_out.values() for name, why in own.items()}
-        section |= {**_of_data(known), "left_out": lost}
+        data = {"folder": str(known.release.folder), "hash": known.digest, **known.release.counts}
+        section |= {"data": data, **_of_judges(known), "left_out": lost}
         if lost:
             first = ", ".join(sorted(lost)[:NAMED])
             warnings.append(f"{len(lost)} questions left out: {first}")
         if known.rated and not any(one.reference for one in known.rated.values()):
             warnings.append(NO_REFERENCE)
-        warnings += [*_fell_back(known), *_without_own(known)]
-    return {**section, "frames": _frames()}, [*warnings, *settings.told(settings.FRAMES)]
+        for task, one in known.rated.items():
+            warnings += [f"{task}: {told}" for told in _of_mixture(one)]
+    rule = "the video is handed over as a file: the model's own maximum of frames applies"
+    frames: dict[str, Any] = {"rule": rule}
+    if asked := settings.frames_for("", default=0):
+        frames = {"rule": "uniform frames in order, as images", "asked": asked}
+    return {**section, "frames": frames}, [*warnings, *settings.told(settings.FRAMES)]
 
 
-def _fell_back(found: Checked) -> Iterator[str]:
-    """Where the mixture's rule left nobody, and what was shown instead."""
-    for task, one in found.rated.items():
-        chosen = one.chosen.values()
-        if one.rule and (often := sum(choice.fell_back for choice in chosen)):
-            yield (
-                f"{task}: no judge passed in {often} of {len(chosen)} choices (one for each fold "
-                f"and dimension; {one.rule}), and there it was shown "
-                f"{selection.FALLBACKS[one.rule.fallback]}"
-            )
-
-
-def _without_own(found: Checked) -> Iterator[str]:
-    """Where the mixture may show the judge its own first ratings, and there are none."""
+def _of_mixture(one: Rated) -> Iterator[str]:
+    """Where its rule left nobody, and where it may show the judge's own ratings and has none."""
+    choices = one.choices.values()
+    if one.rule and (often := sum(choice.fell_back for choice in choices)):
+        yield (
+            f"no judge passed in {often} of {len(choices)} choices (one for each fold and "
+            f"dimension; {one.rule}), and there it was shown "
+            f"{selection.FALLBACKS[one.rule.fallback]}"
+        )
     mine = folded(running_model())
-    for task, one in found.rated.items():
-        rows = (row for own in one.first.values() for row in own)
-        if one.rule and one.rule.own and all(folded(row.judge) != mine for row in rows):
-            yield (
-                f"{task}: no first rating by {running_model()} itself, which the published mixture "
-                "may be shown too: name its cvrr_judge run with --cvrr-ratings (own=no: never)"
-            )
+    rows = (row for own in one.first.values() for row in own)
+    if one.rule and one.rule.own and all(folded(row.judge) != mine for row in rows):
+        yield (
+            f"no first rating by {running_model()} itself, which the published mixture may be "
+            "shown too: name its cvrr_judge run with --cvrr-ratings (own=no: never)"
+        )
 
 
-def _of_data(found: Checked) -> dict[str, Any]:
-    given = found.release
-    told: dict[str, Any] = {
-        "data": {"folder": str(given.folder), "hash": given.digest, **given.counts}
-    }
-    if found.candidates:
-        told["candidates"] = {
-            one.candidate: {
-                "answers": len(one.answers),
-                "empty": len(one.empty),
-                "image_tokens_taken_off": one.tokens,
-                "ends_taken_off": one.ends,
-                "joined": dict(one.ways),
-                "problems": list(one.problems),
-                "notes": list(one.notes),
-            }
-            for one in found.candidates
+def _of_judges(found: Checked) -> dict[str, Any]:
+    """Candidates, the ratings that may be shown, and whose the mixture shows."""
+    told: dict[str, dict[str, Any]] = {"candidates": {}, "first_ratings": {}, "selected": {}}
+    for one in found.candidates:
+        told["candidates"][one.candidate] = {
+            "answers": len(one.answers),
+            "empty": len(one.empty),
+            "image_tokens_taken_off": one.tokens,
+            "ends_taken_off": one.ends,
+            "joined": dict(one.ways),
+            "problems": list(one.problems),
+            "notes": list(one.notes),
         }
-    if shown := {task: _shown(one) for task, one in found.rated.items() if one.first}:
-        told["first_ratings"] = shown
-    if rules := [str(one.rule) for one in found.rated.values() if one.rule]:
-        told["selection"] = rules[0]
-    chosen = {task: one.chosen for task, one in found.rated.items() if one.rule}
-    if chosen:
-        told["selected"] = {
-            task: {
+    rule = ""
+    asked = {Item(q, one.candidate) for one in found.candidates for q in one.answers}
+    for task, rated in found.rated.items():
+        if rows := [row for own in rated.first.values() for row in own]:
+            told["first_ratings"][task] = {
+                "judges": dict(sorted(Counter(row.judge for row in rows).items())),
+                "own_not_shown": rated.own,
+                "of_other_answers": rated.elsewhere,
+                "notes": ratings.notes(rows, asked),
+            }
+        if rated.rule:
+            rule = str(rated.rule)
+            told["selected"][task] = {
                 f"{'all' if fold is None else f'fold {fold}'}, {dimension}": {
                     "judges": list(choice.judges),
                     "fell_back": choice.fell_back,
                     "kappa": dict(choice.kappas),
                 }
-                for (fold, dimension), choice in by_part.items()
+                for (fold, dimension), choice in rated.choices.items()
             }
-            for task, by_part in chosen.items()
-        }
-    return told
-
-
-def _shown(rated: Rated) -> dict[str, Any]:
-    """Whose first ratings there are to show, and what to know of them."""
-    rows = [row for own in rated.first.values() for row in own]
-    asked = {Item(question, one.candidate) for one in rated.candidates for question in one.answers}
-    return {
-        "judges": dict(sorted(Counter(row.judge for row in rows).items())),
-        "own_not_shown": rated.own,
-        "of_other_answers": rated.elsewhere,
-        "notes": ratings.notes(rows, asked),
-    }
-
-
-def _frames() -> dict[str, Any]:
-    asked = settings.frames_for("", default=0)
-    if asked:
-        return {"rule": "uniform frames in order, as images", "asked": asked}
-    return {"rule": "the video is handed over as a file: the model's own maximum of frames applies"}
+    return {name: own for name, own in {**told, "selection": rule}.items() if own}

@@ -39,7 +39,7 @@ from typing import Any
 from lmms_eval_tasks.benchmark import Item, Items, Metric, refusals, value_is
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, RATINGS
 from lmms_eval_tasks.cvrr_es.study import kappas
-from lmms_eval_tasks.cvrr_es.study.leniency import leniencies, leniency
+from lmms_eval_tasks.cvrr_es.study.comparisons import leniencies, leniency
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.cvrr_es.study.study import Ratings, Study, summaries
 from lmms_eval_tasks.utils.metrics import aggregate, stats
@@ -65,16 +65,8 @@ def points(items: Items) -> list[tuple[float, str]]:
     return [(float(value), item.get("video", "")) for value, item in given if value is not None]
 
 
-def _score(items: Items) -> float | None:
-    return aggregate.mean(value for value, _ in points(items))
-
-
-def _score_failed(items: Items) -> int:
-    return len(items) - len(points(items))
-
-
-def _score_coverage(items: Items) -> float | None:
-    return len(points(items)) / len(items) if items else None
+def _score(items: Items, of: Callable[[float], float] = float) -> float | None:
+    return aggregate.mean(of(value) for value, _ in points(items))
 
 
 def _score_interval(items: Items) -> stats.Interval | None:
@@ -84,18 +76,9 @@ def _score_interval(items: Items) -> stats.Interval | None:
     return stats.clustered_mean([value for value, _ in rated], [video for _, video in rated])
 
 
-def _score_authors(items: Items) -> float | None:
-    """Of scores cut to whole numbers, as the published scripts read them."""
-    return aggregate.mean(int(value) for value, _ in points(items))
-
-
-def _without_empty(statistic: Statistic, items: Items) -> Any:
+def _without_empty(statistic: Statistic) -> Statistic:
     """As the published scripts count: empty answers are not judged and do not count."""
-    return statistic([item for item in items if item["status"] != "empty"])
-
-
-def _empty(items: Items) -> int:
-    return sum(item["status"] == "empty" for item in items)
+    return lambda items: statistic([item for item in items if item["status"] != "empty"])
 
 
 def _valid_interval(items: Items) -> stats.Interval | None:
@@ -108,33 +91,37 @@ def _valid_interval(items: Items) -> stats.Interval | None:
 _MEANS: dict[str, Statistic] = {
     "acc": aggregate.accuracy,
     "acc_valid": aggregate.accuracy_valid,
-    "acc_skip_empty": functools.partial(_without_empty, aggregate.accuracy_valid),
+    "acc_skip_empty": _without_empty(aggregate.accuracy_valid),
     "score_valid": _score,
-    "score_skip_empty": functools.partial(_without_empty, _score),
-    "score_authors": functools.partial(_without_empty, _score_authors),
+    "score_skip_empty": _without_empty(_score),
+    # Of scores cut to whole numbers, as the published scripts read them.
+    "score_authors": _without_empty(functools.partial(_score, of=int)),
+}
+_INTERVALS: dict[str, Statistic] = {
+    "acc_skip_empty": _without_empty(_valid_interval),
+    "acc": aggregate.accuracy_interval,
+    "acc_valid": _valid_interval,
+    "score_skip_empty": _without_empty(_score_interval),
+    "score_valid": _score_interval,
 }
 _RIGHT = ("status", "right")
-_POINTS = ("status", "points")
+
+
+def _mean_of(name: str, **more: Any) -> Metric:
+    shown = _RIGHT if name.startswith("acc") else ("status", "points")
+    return Metric(name, _MEANS[name], shown=shown, interval=_INTERVALS[name], **more)
+
+
 ANSWERS = [
-    Metric(
-        "acc_skip_empty",
-        _MEANS["acc_skip_empty"],
-        shown=_RIGHT,
-        interval=functools.partial(_without_empty, _valid_interval),
-    ),
-    Metric("acc", _MEANS["acc"], shown=_RIGHT, mean="right", interval=aggregate.accuracy_interval),
-    Metric("acc_valid", _MEANS["acc_valid"], shown=_RIGHT, interval=_valid_interval),
+    _mean_of("acc_skip_empty"),
+    _mean_of("acc", mean="right"),
+    _mean_of("acc_valid"),
     Metric("acc_failed", aggregate.count_failed, better=False),
-    Metric("empty", _empty, better=False),
-    Metric(
-        "score_skip_empty",
-        _MEANS["score_skip_empty"],
-        shown=_POINTS,
-        interval=functools.partial(_without_empty, _score_interval),
-    ),
-    Metric("score_valid", _score, shown=_POINTS, interval=_score_interval),
-    Metric("score_failed", _score_failed, better=False),
-    Metric("score_coverage", _score_coverage),
+    Metric("empty", lambda items: sum(i["status"] == "empty" for i in items), better=False),
+    _mean_of("score_skip_empty"),
+    _mean_of("score_valid"),
+    Metric("score_failed", lambda items: len(items) - len(points(items)), better=False),
+    Metric("score_coverage", lambda items: len(points(items)) / len(items) if items else None),
     Metric("score_authors", _MEANS["score_authors"]),
     *refusals("refusals", {name: _MEANS[name] for name in ("acc", "acc_skip_empty")}),
 ]
@@ -202,19 +189,18 @@ def _row(item: Item, **changes: Any) -> RatingRow:
     return RatingRow(**{**fields, **changes})
 
 
-def _kappa(items: Items, kind: str = "mean", key: str = "kappa") -> float | None:
-    found: float | None = kappas.reliability(*study(items), resamples=0)[kind][key]
-    return found
+def _kappa(kind: str = "mean", key: str = "kappa", times: float = 1) -> Statistic:
+    def of(items: Items) -> float | None:
+        found = kappas.reliability(*study(items), resamples=0)[kind][key]
+        return None if found is None else times * found
 
-
-def _percent(items: Items) -> float | None:
-    value = _kappa(items)
-    return None if value is None else 100 * value
+    return of
 
 
 def _skip_empty(items: Items) -> float | None:
     kept = [item for item in items if not item["empty"]]
-    return _kappa(kept) if kept else None
+    found: float | None = _kappa()(kept) if kept else None
+    return found
 
 
 def _leniency(items: Items) -> float | None:
@@ -227,25 +213,9 @@ def _given(items: Items) -> list[int]:
     return [item["rating"] for item in items if item["rating"] is not None]
 
 
-def _mean(items: Items) -> float | None:
-    return aggregate.mean(_given(items))
-
-
-def _coverage(items: Items) -> float | None:
-    return len(_given(items)) / len(items) if items else None
-
-
 def _share(rating: int, items: Items) -> float | None:
     given = _given(items)
     return given.count(rating) / len(given) if given else None
-
-
-def _failed(items: Items) -> int:
-    return len(items) - len(_given(items))
-
-
-def _no_reason(items: Items) -> int:
-    return sum(item["rating"] is not None and not item["reason"].strip() for item in items)
 
 
 def _count_empty(items: Items, *, rated: bool) -> int:
@@ -254,23 +224,26 @@ def _count_empty(items: Items, *, rated: bool) -> int:
 
 # Name -> the number, and whether higher is better.
 _OF_PART: dict[str, tuple[Statistic, bool | None]] = {
-    "kappa": (_kappa, True),
+    "kappa": (_kappa(), True),
     "leniency": (_leniency, None),
-    "rating_valid": (_mean, None),
-    "rating_coverage": (_coverage, True),
+    "rating_valid": (lambda items: aggregate.mean(_given(items)), None),
+    "rating_coverage": (lambda items: len(_given(items)) / len(items) if items else None, True),
     **{f"rating_share_{one}": (functools.partial(_share, one), None) for one in RATINGS},
 }
 _OF_DIMENSION: dict[str, tuple[Statistic, bool | None]] = {
     **_OF_PART,
-    "kappa_authors": (functools.partial(_kappa, key="kappa_authors"), True),
-    "kappa_pooled": (functools.partial(_kappa, kind="pooled"), True),
+    "kappa_authors": (_kappa(key="kappa_authors"), True),
+    "kappa_pooled": (_kappa("pooled"), True),
 }
 _OF_ALL: dict[str, tuple[Statistic, bool | None]] = {
     **_OF_DIMENSION,
-    "kappa_percent": (_percent, True),
+    "kappa_percent": (_kappa(times=100), True),
     "kappa_skip_empty": (_skip_empty, True),
-    "rating_failed": (_failed, False),
-    "no_reason": (_no_reason, False),
+    "rating_failed": (lambda items: len(items) - len(_given(items)), False),
+    "no_reason": (
+        lambda items: sum(i["rating"] is not None and not i["reason"].strip() for i in items),
+        False,
+    ),
     "empty_rated": (functools.partial(_count_empty, rated=True), None),
     "empty_failed": (functools.partial(_count_empty, rated=False), False),
 }

@@ -25,11 +25,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pydantic import BaseModel, ValidationError
+
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, PAPER_COUNTS
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.media import video_checks
 from lmms_eval_tasks.utils.released_files import DataStatus, Seen
+from lmms_eval_tasks.utils.validation import FileName, Text, told
 
 HOW_TO_GET = (
     "Annotations and videos: https://github.com/mbzuai-oryx/CVRR-Evaluation-Suite, or "
@@ -109,12 +112,16 @@ class Release:
         )
 
 
-def question_id(dimension: str, place: int) -> str:
-    """The id of the question at a place, from 1 on, of a dimension's annotations."""
-    return f"{dimension}/{place:03d}"
-
-
 # --- reading it ---------------------------------------------------------------------------------
+
+
+class _Row(BaseModel):
+    """A row of the annotations; the copies write a dimension's title or its slug, or neither."""
+
+    Q: Text
+    A: Text
+    VideoID: FileName
+    DimensionName: str | None = None
 
 
 def load() -> Release:
@@ -139,21 +146,10 @@ def read(folder: Path) -> Release:
         DataError: there is none, a file cannot be read, or none of its rows can be used; names the
             place.
     """
-    base = find_base(folder)
-    found = [(name, find(base, name)) for name in DIMENSIONS]
-    files = tuple((name, file) for name, file in found if file is not None)
-    return _read(base, files, released_files.state(*(file for _, file in files)))
-
-
-def find_base(folder: Path) -> Path:
-    """The folder that holds the dimensions: `folder`, or CVRR-ES in it.
-
-    Raises:
-        DataError: neither has an annotation file, or a dimension has several.
-    """
     for base in (folder, folder / UNPACKED):
-        if any(find(base, dimension) for dimension in DIMENSIONS):
-            return base
+        found = [(name, find(base, name)) for name in DIMENSIONS]
+        if files := tuple((name, file) for name, file in found if file is not None):
+            return _read(base, files, released_files.state(*(file for _, file in files)))
     raise DataError(
         f"{folder}: no annotations of CVRR-ES (expected DIMENSION/annotations_DIMENSION.json, "
         f"DIMENSION as in {next(iter(DIMENSIONS))})"
@@ -185,65 +181,40 @@ def _read(base: Path, files: tuple[tuple[str, Path], ...], _state: object) -> Re
     places: dict[str, tuple[Asked, ...]] = {}
     content: dict[str, list[Any]] = {}
     for dimension, file in files:
-        rows = _rows(file)
-        good, asked = len(questions), list[Asked]()
+        rows = released_files.read_table(file)
+        good, asked, first = len(questions), list[Asked](), ""
         for place, row in enumerate(rows, 1):
-            name = question_id(dimension, place)
-            if problem := next(_problems(row, dimension), ""):
+            name, canonical = f"{dimension}/{place:03d}", row
+            found, problem = _checked(row, dimension)
+            if found:
+                canonical = [found.Q, found.A, found.VideoID]
+                questions.append(Question(name, dimension, found.VideoID, found.Q, found.A))
+                asked.append(Asked(name, found.Q))
+            else:
                 problems[name] = f"{file}, entry {place}: {problem}"
+                first = first or f"; {problems[name]}"
                 # It keeps its text: answers are put to places, and then left out with it.
                 text = row.get("Q") if isinstance(row, Mapping) else None
                 asked.append(Asked(name, text.strip() if isinstance(text, str) else ""))
-                canonical: Any = row
-            else:
-                canonical = [row[key].strip() for key in ("Q", "A", "VideoID")]
-                question, right, video = canonical
-                questions.append(Question(name, dimension, video, question, right))
-                asked.append(Asked(name, question))
             content.setdefault(dimension, []).append(canonical)
         places[dimension] = tuple(asked)
         if len(questions) == good:
-            first = next(why for name, why in problems.items() if name.startswith(f"{dimension}/"))
-            raise DataError(f"{file}: not one of {len(rows)} rows can be used; {first}")
+            raise DataError(f"{file}: not one of {len(rows)} rows can be used{first}")
     text = json.dumps(content, sort_keys=True, default=str)
     digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
     return Release(base, digest, tuple(questions), problems, places, dict(files))
 
 
-def _rows(file: Path) -> list[Any]:
-    """The rows of an annotation file, unchecked, in its order.
-
-    Raises:
-        DataError: it cannot be read, or is no list of rows; names the place.
-    """
-    found = released_files.read_table(file)
-    if not found:
-        raise DataError(f"{file}: holds no questions")
-    return found
-
-
-def _problems(row: Any, dimension: str) -> Iterator[str]:
-    """What is wrong with a row, the field first; what comes later relies on what was right."""
-    if not isinstance(row, Mapping):
-        yield "expected an object with Q, A and VideoID"
-        return
-    yield from filter(None, (_no_text(row, name) for name in ("Q", "A", "VideoID")))
-    video = row["VideoID"].strip()
-    if "/" in video or "\\" in video or video in (".", ".."):
-        yield f"VideoID: expected the name of a file, without folders, found {video!r}"
-    given, title = row.get("DimensionName", dimension), DIMENSIONS[dimension].title
-    # The copies write its title or its slug.
-    if not isinstance(given, str) or _plain(given) not in (_plain(dimension), _plain(title)):
-        yield f"DimensionName: expected {title!r}, found {given!r}"
-
-
-def _no_text(row: Mapping[str, Any], name: str) -> str:
-    if name not in row:
-        return f"{name}: the field is missing"
-    value = row[name]
-    if not isinstance(value, str):
-        return f"{name}: expected a text, found {type(value).__name__}"
-    return "" if value.strip() else f"{name}: expected a text, found an empty one"
+def _checked(row: Any, dimension: str) -> tuple[_Row | None, str]:
+    """A row, or what is wrong with it."""
+    try:
+        found = _Row.model_validate(row)
+    except ValidationError as error:
+        return None, told(error)
+    titles = (dimension, DIMENSIONS[dimension].title)
+    if found.DimensionName is None or _plain(found.DimensionName) in map(_plain, titles):
+        return found, ""
+    return None, f"DimensionName: expected {titles[1]!r}, found {found.DimensionName!r}"
 
 
 def _plain(name: str) -> str:
@@ -278,9 +249,9 @@ def _notes(release: Release) -> Iterator[str]:
             continue
         asked = Counter(" ".join(one.question.split()) for one in own)
         repeated = sum(often for often in asked.values() if often > 1)
-        told = f"; {repeated:,} repeat another's text" if repeated else ""
+        same = f"; {repeated:,} repeat another's text" if repeated else ""
         n_videos = len({one.video for one in own})
-        yield f"{dimension}: {len(own):,} questions on {n_videos:,} videos{told}"
+        yield f"{dimension}: {len(own):,} questions on {n_videos:,} videos{same}"
     yield from release.problems.values()
 
 
@@ -310,12 +281,7 @@ def prepare(source: Path, root: Path, link: bool) -> str:
             places[f"{question.dimension}/{path.name}"] = path
     # Videos are fixed as well: 2.mp4 of another copy may show something else.
     done = released_files.place(target, places, link, fixed=places)
-    # Read again from its place: nothing that lies there may change what it says.
     placed = read(target)
-    known = {question.id: question for question in placed.questions}
-    for question in release.questions:
-        if known.get(question.id) != question:
-            raise DataError(f"{target}: {question.id} is read otherwise than in {release.folder}")
     released_files.check_placed(
         (placed.video_path(one), release.video_path(one)) for one in release.questions
     )

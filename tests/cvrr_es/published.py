@@ -46,8 +46,8 @@ def write(
     place = folder / "root" / "cvrr_es"
     release_from_judgements(results, place, clip, model=model, dimensions=dimensions)
     read_again = release.read(place)
-    (candidate,) = read([real_data() / kind / "predictions" / model])
-    found = align(candidate, read_again)
+    ((name, own),) = read([real_data() / kind / "predictions" / model]).items()
+    found = align(name, own, read_again)
     assert not found.problems
     judged = {dimension: _rows(results, model, dimension) for dimension in dimensions}
     replies, recordings = [], []

@@ -2,25 +2,20 @@
 
 The paper writes kappa = 1 - sum(w O) / sum(w E), which needs weights of *disagreement*, and defines
 w = 1 - ((a - b) / (k - 1))^2, which is a weight of *agreement*: taken together they would give a
-perfect judge a negative number. Right is one of the two pairs, which are equal (metrics.md):
-1 - sum(d O) / sum(d E) with d = ((a - b) / (k - 1))^2, or (Po - Pe) / (1 - Pe) with w. O and E are
-counts observed and expected from the margins, k = 5, and the labels are always the whole scale.
-The authors' code names no labels, so that its distances count the levels that occur: between 1 and
-5 it is 1 where nobody gave 2, 3 or 4. That number stands beside as `kappa_authors`.
-Table 5's numbers are kappa times 100: `percent`.
+perfect judge a negative number. Here d = ((a - b) / (k - 1))^2 takes the place of w; k = 5, and the
+labels are always the whole scale. The authors' code names no labels, so that its distances count
+the levels that occur: that number stands beside as `kappa_authors`. Table 5's are times 100.
 
-Intervals are the bootstrap over videos of `utils.stats`, much faster for statistics that only need
-sums. `stats.cluster_bootstrap` hands every resample's items to a Python function. A report has
-thousands of kappas, and a kappa needs five sums only: a resample is then how often each video was
-drawn, and all resamples are one product of matrices. Draws, percentiles and deviation are those of
-`cluster_bootstrap`, bit for bit (a test compares them).
+Intervals are the bootstrap over videos of `utils.stats`, draw by draw (a test compares them). That
+one hands every resample's items to a Python function. A report has thousands of kappas, and a kappa
+needs five sums only: so a resample is how often each video was drawn, and all are one product of
+matrices.
 """
 
 from __future__ import annotations
 
 import functools
 import random
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -30,7 +25,7 @@ from lmms_eval_tasks.cvrr_es.study.ratings import Item
 from lmms_eval_tasks.cvrr_es.study.study import Cell, Part, Ratings, Study, nested
 from lmms_eval_tasks.utils.metrics import stats
 from lmms_eval_tasks.utils.metrics.agreement import kappa
-from lmms_eval_tasks.utils.metrics.stats import Interval
+from lmms_eval_tasks.utils.metrics.stats import LEVEL, Interval
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,8 +34,6 @@ if TYPE_CHECKING:
     Matrix = NDArray[np.float64]
 
 RESAMPLES = 1000  # metrics.md: 1000 or more in anything that is reported
-LEVEL = 0.95
-NO_VALUE = "there is no value"  # and so no interval
 # Percentile intervals are too narrow, and low, the more so the fewer the videos; below so many the
 # report warns, a limit of ours. In one made-up setting (20 answers a video, a kappa of 0.89, 200
 # draws each) 95 % intervals held it in 68 % with 4 videos, 87 % with 10, 89 to 93 % with 20 to 50.
@@ -73,19 +66,16 @@ def interval_or_reason(
     """
     import numpy as np
 
-    if estimate is None:
-        return no_interval(NO_VALUE)
-    if not resamples:
-        return no_interval("no interval was asked for")
-    if reason := _why_not(len(sums), unknown, n, "items"):
-        return no_interval(reason)
+    reason = "" if resamples else "no interval was asked for"
+    if reason := _why_not(estimate, len(sums), unknown, n) or reason:
+        return {"interval": None, "no_interval": reason}
     matrix = np.array([sums[video] for video in sorted(sums)], dtype=np.float64)
     values = statistic(_times_drawn(len(sums), resamples, seed) @ matrix)
     defined: list[float] = np.sort(values[np.isfinite(values)]).tolist()
     if not defined:
-        return no_interval(f"undefined in all {resamples} resamples")
+        return {"interval": None, "no_interval": f"undefined in all {resamples} resamples"}
     found = Interval(
-        estimate=estimate,
+        estimate=float(estimate or 0),
         low=stats.quantile(defined, (1 - LEVEL) / 2),
         high=stats.quantile(defined, (1 + LEVEL) / 2),
         se=stats.deviation(defined),
@@ -97,32 +87,25 @@ def interval_or_reason(
     return {"interval": found.as_dict(), "no_interval": ""}
 
 
-def no_interval(reason: str) -> Part:
-    """What stands in the place of an interval."""
-    return {"interval": None, "no_interval": reason}
-
-
-def clustered_or_reason(
-    values: Sequence[float], videos: Sequence[str], what: str = "items"
-) -> Part:
+def clustered_or_reason(values: Sequence[float], videos: Sequence[str]) -> Part:
     """As `interval_or_reason`, of a plain mean, by `stats.clustered_mean`.
 
     Args:
         values: one for each item.
         videos: of the same items; "" where it is not known.
-        what: the items are.
     """
-    if not values:
-        return no_interval(NO_VALUE)
-    if reason := _why_not(len(set(videos)), videos.count(""), len(videos), what):
-        return no_interval(reason)
-    return {"interval": stats.clustered_mean(values, videos).as_dict(), "no_interval": ""}
+    estimate = stats.mean(values) if values else None
+    reason = _why_not(estimate, len(set(videos)), videos.count(""), len(videos))
+    found = None if reason else stats.clustered_mean(values, videos).as_dict()
+    return {"interval": found, "no_interval": reason}
 
 
-def _why_not(videos: int, unknown: int, n: int, what: str) -> str:
+def _why_not(estimate: float | None, videos: int, unknown: int, n: int) -> str:
+    if estimate is None:
+        return "there is no value"
     if unknown:
-        return f"the video of {unknown} of {n} {what} is not known"
-    return f"all {what} are on one video" if videos == 1 else ""
+        return f"the video of {unknown} of {n} items is not known"
+    return "all items are on one video" if videos == 1 else ""
 
 
 @functools.lru_cache(maxsize=16)  # 2 MB each for all 217 videos
@@ -134,9 +117,7 @@ def _times_drawn(count: int, resamples: int, seed: int) -> Matrix:
     drawn = np.array([int(draw() * count) for _ in range(resamples * count)])
     rows = np.repeat(np.arange(resamples), count)
     times = np.bincount(rows * count + drawn, minlength=resamples * count)
-    found = times.reshape(resamples, count).astype(np.float64)
-    found.setflags(write=False)  # it is shared by all later calls
-    return found
+    return times.reshape(resamples, count).astype(np.float64)
 
 
 # --- kappas ------------------------------------------------------------------------------------
@@ -154,11 +135,6 @@ BANDS: tuple[tuple[float, str], ...] = (
 )
 
 
-def band(value: float) -> str:
-    """The band of agreement of a kappa."""
-    return next(name for limit, name in BANDS if value <= limit)
-
-
 def average(kappas: Iterable[float | None]) -> float | None:
     """Mean of those that are defined, each counted alike, as in Table 5; None if none is."""
     defined = [kappa for kappa in kappas if kappa is not None]
@@ -166,13 +142,11 @@ def average(kappas: Iterable[float | None]) -> float | None:
 
 
 def _shown(value: float | None, interval: Part) -> Part:
-    """A kappa, -1 to 1, as the paper prints it too (x100)."""
-    return {
-        "kappa": value,
-        "percent": None if value is None else 100 * value,
-        "band": None if value is None else band(value),
-        **interval,
-    }
+    """A kappa, -1 to 1, as the paper prints it too (x100), with its band."""
+    if value is None:
+        return {"kappa": None, "percent": None, "band": None, **interval}
+    band = next(name for limit, name in BANDS if value <= limit)
+    return {"kappa": value, "percent": 100 * value, "band": band, **interval}
 
 
 # Of the pairs of one video, or of more: number, sum of a, sum of b, sum of (a - b)^2, of a^2 + b^2.
@@ -202,11 +176,15 @@ def reliability(
     found, sums = {}, {}
     by_dimension: dict[str, list[Cell]] = {}
     by_candidate: dict[str, list[float | None]] = {}
+    pooled = {}
     for cell, items in study.cells.items():
         found[cell] = between(study, ratings, reference, items, **options)
         sums[cell] = sums_by_video(study, whole_pairs(ratings, reference, items))
         by_dimension.setdefault(cell.dimension, []).append(cell)
         by_candidate.setdefault(cell.candidate, []).append(found[cell]["kappa"])
+    for dimension, own in by_dimension.items():
+        items = tuple(item for cell in own for item in study.cells[cell])
+        pooled[dimension] = between(study, ratings, reference, items, **options)
     return {
         "mean": _mean(list(by_dimension.values()), found, sums, **options),
         "pooled": between(study, ratings, reference, study.items, **options),
@@ -214,16 +192,7 @@ def reliability(
             dimension: _mean([own], found, sums, **options)
             for dimension, own in by_dimension.items()
         },
-        "pooled_by_dimension": {
-            dimension: between(
-                study,
-                ratings,
-                reference,
-                [item for cell in own for item in study.cells[cell]],
-                **options,
-            )
-            for dimension, own in by_dimension.items()
-        },
+        "pooled_by_dimension": pooled,
         "by_candidate": {name: average(own) for name, own in by_candidate.items()},
         "cells": nested(found),
     }
@@ -256,6 +225,13 @@ def between(
     )
     no_reference = other is study.reference and not other
     pairs = whole_pairs(one, other, items)
+    sides = first, second = [a for _, a, _ in pairs], [b for _, _, b in pairs]
+    levels = sorted({*first, *second}) or SCALE
+    notes = [
+        f"{name} is always {own[0]}"
+        for name, own in zip(("the rating", "the other side"), sides, strict=True)
+        if len(own) > 1 and len(set(own)) == 1
+    ]
     sums = sums_by_video(study, pairs)
     interval = interval_or_reason(
         found.value,
@@ -273,15 +249,9 @@ def between(
         "missing": found.missing,
         "not_whole": found.off_scale,
         "coverage": found.coverage,
-        "kappa_authors": _of_levels(pairs),
-        "note": _note(pairs),
+        "kappa_authors": kappa(first, second, levels, "quadratic").value,
+        "note": " and ".join(notes),
     }
-
-
-def _of_levels(pairs: Sequence[tuple[Item, int, int]]) -> float | None:
-    """Kappa over the levels that occur in these pairs."""
-    first, second = [a for _, a, _ in pairs], [b for _, _, b in pairs]
-    return kappa(first, second, sorted({*first, *second}) or SCALE, "quadratic").value
 
 
 def _mean(
@@ -297,26 +267,15 @@ def _mean(
     Cells without a kappa are left out; every resample's mean is over those defined in it.
     """
     cells = [cell for group in groups for cell in group]
-    value = average(average(found[cell]["kappa"] for cell in group) for group in groups)
-    authors = average(average(found[cell]["kappa_authors"] for cell in group) for group in groups)
+    value, authors = (
+        average(average(found[cell][key] for cell in group) for group in groups)
+        for key in ("kappa", "kappa_authors")
+    )
     reasons = sorted({found[cell]["reason"] for cell in cells} - {""})
-    columns = {
-        video: [number for cell in cells for number in sums[cell].get(video, NONE)]
-        for video in {video for cell in cells for video in sums[cell]}
-    }
-    places = {cell: place for place, cell in enumerate(cells)}
-
-    def statistic(drawn: Matrix) -> Matrix:
-        import numpy as np
-
-        kappas = kappas_of(drawn)
-        means = [defined_mean(kappas[:, [places[c] for c in group]]) for group in groups]
-        return defined_mean(np.stack(means, axis=1))
-
     interval = interval_or_reason(
         value,
-        columns,
-        statistic,
+        side_by_side([sums[cell] for cell in cells]),
+        lambda drawn: mean_of_means(kappas_of(drawn), [len(group) for group in groups]),
         sum(found[cell]["n"] for cell in cells),
         unknown=sum(sums[cell].get("", NONE)[0] for cell in cells),
         resamples=resamples,
@@ -347,14 +306,15 @@ def sums_by_video(study: Study, pairs: Iterable[tuple[Item, int, int]]) -> dict[
     for item, a, b in pairs:
         video = study.video(item)
         n, total_a, total_b, apart, squares = found.get(video, NONE)
-        found[video] = (
-            n + 1,
-            total_a + a,
-            total_b + b,
-            apart + (a - b) ** 2,
-            squares + a * a + b * b,
-        )
+        squares += a * a + b * b
+        found[video] = (n + 1, total_a + a, total_b + b, apart + (a - b) ** 2, squares)
     return found
+
+
+def side_by_side(sums: Sequence[Mapping[str, Sums]]) -> dict[str, list[int]]:
+    """Video -> the sums of every cell, one after another."""
+    videos = sorted({video for own in sums for video in own})
+    return {video: [n for own in sums for n in own.get(video, NONE)] for video in videos}
 
 
 def kappas_of(drawn: Matrix) -> Matrix:
@@ -372,7 +332,16 @@ def kappas_of(drawn: Matrix) -> Matrix:
     return np.where(undefined, np.nan, made)
 
 
-def defined_mean(values: Matrix) -> Matrix:
+def mean_of_means(values: Matrix, sizes: Sequence[int]) -> Matrix:
+    """Mean over groups of columns of the mean of each row's defined values: (r, c) to (r,)."""
+    import numpy as np
+
+    ends = np.cumsum(sizes)[:-1]
+    means = [_defined_mean(own) for own in np.split(values, ends, axis=1)]
+    return _defined_mean(np.stack(means, axis=1))
+
+
+def _defined_mean(values: Matrix) -> Matrix:
     """Mean of each row's defined values, nan where there are none: (r, c) to (r,)."""
     import numpy as np
 
@@ -380,14 +349,3 @@ def defined_mean(values: Matrix) -> Matrix:
     number = defined.sum(axis=1)
     total = np.where(defined, values, 0.0).sum(axis=1)
     return np.where(number == 0, np.nan, total / np.maximum(number, 1))
-
-
-def _note(pairs: Sequence[tuple[Item, int, int]]) -> str:
-    """Which side gave one rating only."""
-    first, second = Counter(a for _, a, _ in pairs), Counter(b for _, _, b in pairs)
-    sides = [
-        f"{side} is always {next(iter(given))}"
-        for side, given in (("the rating", first), ("the other side", second))
-        if len(given) == 1 and len(pairs) > 1
-    ]
-    return " and ".join(sides)

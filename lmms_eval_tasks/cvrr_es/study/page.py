@@ -1,115 +1,89 @@
-"""The report as one HTML page: kappas as bars with their intervals, then every table.
-
-Kappas, ratings and shares are coloured by their size, as in the paper's Figures 3 to 5. The page
-loads nothing, needs no script, and follows the reader's light or dark setting.
-"""
+"""The report as one HTML page: a picture of the kappas with their intervals, then every table."""
 
 from __future__ import annotations
 
-import math
-import re
-import sys
-from collections.abc import Callable
+import json
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks.cvrr_es.labels import RATINGS
-from lmms_eval_tasks.cvrr_es.study import panel_sheets, sheets
 from lmms_eval_tasks.cvrr_es.study.kappas import BANDS
-from lmms_eval_tasks.cvrr_es.study.panel_sheets import PANEL_TITLES
-from lmms_eval_tasks.cvrr_es.study.sheets import Report
-from lmms_eval_tasks.report.pages import filled
+from lmms_eval_tasks.cvrr_es.study.tables import PANEL_TITLES, about, sheets, two_lines
+from lmms_eval_tasks.report.pages import SERIES, WIDE, filled, level, picture
 from lmms_eval_tasks.report.paper_tables import number
 
-_GROUPS = (  # of bars; their places are the bars' colours
+if TYPE_CHECKING:
+    import altair
+
+_ALONE, _FINAL, _FREE, _FITTED = _KINDS = (  # of judges; their places are the colours
     "Judges alone",
     "Final judge with others' ratings",
     "Panels without the reference",
     "Panels fitted to the reference",
 )
-_ALONE, _FINAL, _FREE, _FITTED = range(4)
-_NUMBER = re.compile(r"[<>]?(-?\d+(?:\.\d+)?)")
 
 
-def html(report: Report) -> str:
+def html(report: Mapping[str, Any]) -> str:
     """The page."""
-    about = (sheets.basis, sheets.compared, sheets.intervals, sheets.folds)
-    bars = _bars(report) if report["reference"] is not None else []
-    lowest = min([0.0, *(end for bar in bars for end in (bar["value"], bar["low"]) if end)])
     return filled(
         Path(__file__).with_name("page.html"),
-        about="; ".join(line(report) for line in about),
+        about="; ".join(about(report)),
         notes=report["notes"],
-        groups=[
-            (name, [bar for bar in bars if bar["kind"] == n]) for n, name in enumerate(_GROUPS)
-        ],
-        bands=[(below, end, name) for (below, _), (end, name) in pairwise(BANDS)],
-        at=lambda value: round(100 * (value - lowest) / (1 - lowest), 2),
-        sheets=panel_sheets.all_sheets(report),
-        two_lines=panel_sheets.two_lines,
-        colour=colour,
+        kappas=_kappas(report) if report["reference"] is not None else "",
+        sheets=sheets(report),
+        two_lines=two_lines,
+        colour=_colour,
     )
 
 
-def _bars(report: Report) -> list[dict[str, Any]]:
-    """Kappas of single judges, of final judges and of panels."""
+def _colour(cell: str, largest: float) -> str:
+    """The class of a coloured table's cell."""
+    return level(float(cell), largest) if largest and cell != "-" else ""
 
-    def bar(label: str, kappa: Report | None, kind: int) -> dict[str, Any]:
-        mean = kappa["mean"] if kappa else {"kappa": None, "interval": None}
-        low, high = (number((mean["interval"] or {}).get(end)) for end in ("low", "high"))
-        span = sheets.span(mean["interval"]) if mean["interval"] else ""
-        told = f"{sheets.plain(mean['kappa'])} {span}".strip()
-        value = number(mean["kappa"])
-        return {
-            "label": label,
-            "value": value,
-            "low": low,
-            "high": high,
-            "told": told,
-            "kind": kind,
-        }
 
-    finals = ("collective", "mixture")
-    found = [
-        bar(part["name"], part["kappa"], _FINAL if part["round"] in finals else _ALONE)
-        for part in report["raters"]
+def _kappas(report: Mapping[str, Any]) -> str:
+    """Kappas of single judges, of final judges and of panels, as a picture."""
+    rows = [
+        (one["name"], _FINAL if one["round"] in ("collective", "mixture") else _ALONE, one["kappa"])
+        for one in report["raters"]
     ]
     for one in (report["panels"] or {"panels": []})["panels"]:
         kind = _FREE if one["fitted_to"] == "nothing" else _FITTED
-        found.append(bar(PANEL_TITLES[one["name"]], one["kappa"], kind))
-    return found
+        rows.append((PANEL_TITLES[one["name"]], kind, one["kappa"]))
+    dots: list[dict[str, Any]] = []
+    for place, (_, kind, kappa) in enumerate(rows):
+        mean = kappa["mean"] if kappa else {"kappa": None, "interval": None}
+        ends = mean["interval"] or {"low": None, "high": None}
+        dot = {"kappa": mean["kappa"], "low": ends["low"], "high": ends["high"]}
+        dots.append({"place": place, "kind": kind, **{k: number(v) for k, v in dot.items()}})
+    lowest = min(0.0, *(dot[end] for dot in dots for end in ("kappa", "low") if dot[end]))
+    names = json.dumps([name for name, _, _ in rows])
+
+    def draw(width: int) -> altair.LayerChart:
+        return _chart(dots, names, lowest, width)
+
+    return picture(draw, "Kappas with their 95 % intervals; the numbers are in the tables below")
 
 
-# --- colours of numbers: their levels, -10 to 10 --------------------------------------------------
+def _chart(dots: list[dict[str, Any]], names: str, lowest: float, width: int) -> altair.LayerChart:
+    """A dot with its interval for each, over the bands."""
+    import altair as alt
 
-
-def _of_kappa(percent: float) -> int:
-    """Away from 0, so that every kappa above or below it shows."""
-    return int(math.copysign(math.ceil(abs(percent) / 10), percent))
-
-
-def _of_rating(mean: float) -> int:
-    return round((mean - 1) / 4 * 10)
-
-
-def _of_share(percent: float) -> int:
-    return round(percent / 10)
-
-
-# Key of a sheet -> the level of its numbers, and in how many of its columns.
-_LEVELS: dict[str, tuple[Callable[[float], int], int]] = {
-    **dict.fromkeys(("agreement", "rounds", "between"), (_of_kappa, sys.maxsize)),
-    "ratings": (_of_rating, sys.maxsize),
-    "distribution": (_of_share, len(RATINGS)),
-}
-
-
-def colour(key: str, column: int, cell: str) -> str:
-    """The class of a table's cell: p0 to p10, n1 to n10 below 0; "" where it has no colour."""
-    level, columns = _LEVELS.get(key, (_of_share, 0))
-    found = _NUMBER.fullmatch(cell)
-    if found is None or column >= columns:
-        return ""
-    size = level(float(found[1]))
-    return f"{'n' if size < 0 else 'p'}{min(abs(size), 10)}"
+    kinds = [kind for kind in _KINDS if any(dot["kind"] == kind for dot in dots)]
+    striped = [{"from": low, "to": high} for (low, _), (high, _) in list(pairwise(BANDS))[::2]]
+    scale = alt.Scale(domain=[lowest, 1], nice=False)
+    legend = alt.Legend(orient="top", columns=1 if width < WIDE else 4)
+    of_kind = alt.Scale(domain=kinds, range=list(SERIES[: len(kinds)]))
+    axis = alt.Axis(labelExpr=f"{names}[datum.value]")
+    base = alt.Chart(alt.Data(values=dots)).encode(y=alt.Y("place:O", title=None, axis=axis))
+    bands = alt.Chart(alt.Data(values=striped)).mark_rect(color="var(--band)")
+    return alt.layer(
+        bands.encode(x=alt.X("from:Q", scale=scale), x2="to:Q"),
+        base.mark_rule(strokeWidth=2).encode(x="low:Q", x2="high:Q"),
+        base.mark_point(filled=True, size=90, opacity=1).encode(
+            x=alt.X("kappa:Q", title=None, axis=alt.Axis(grid=False)),
+            color=alt.Color("kind:N", legend=legend, scale=of_kind),
+            shape=alt.Shape("kind:N", scale=alt.Scale(domain=kinds)),
+        ),
+    ).properties(width=width, height=alt.Step(22))

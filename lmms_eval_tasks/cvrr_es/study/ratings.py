@@ -14,13 +14,16 @@ rated only part, are no errors: `notes` tells of them.
 
 from __future__ import annotations
 
-import json
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from pydantic import ConfigDict, StrictBool, StrictFloat, TypeAdapter, ValidationError
 
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, JUDGE_TASKS, RATINGS, ROUNDS
 from lmms_eval_tasks.errors import DataError
@@ -28,6 +31,10 @@ from lmms_eval_tasks.judges.verdict import Status
 from lmms_eval_tasks.utils import saved_runs
 from lmms_eval_tasks.utils.media.video_checks import bad_items, stop
 from lmms_eval_tasks.utils.released_files import read_lines
+from lmms_eval_tasks.utils.validation import told as told_of
+
+OFF_SCALE = "off_scale"  # status of a row whose rating was left out
+OK = Status.OK.value
 
 
 class Item(NamedTuple):
@@ -55,16 +62,18 @@ class RatingRow:
         empty: whether the candidate's answer was empty (the published scripts skip such answers).
     """
 
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
     dimension: str
     question: str
     video: str
     candidate: str
     judge: str
     round: str
-    rating: float | None
+    rating: StrictFloat | None
     reason: str = ""
-    status: str = "ok"
-    empty: bool = False
+    status: str = OK
+    empty: StrictBool = False
 
     @property
     def item(self) -> Item:
@@ -76,13 +85,13 @@ class RatingRow:
         return asdict(self)
 
 
-OFF_SCALE = "off_scale"  # status of a row whose rating was left out
-OK = Status.OK.value
+def folded(name: str) -> str:
+    """A name's letters and digits, in one case: "GPT-4o mini" and "gpt4o_Mini" are one model."""
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", name).casefold()))
+
 
 _LOW, _HIGH = min(RATINGS), max(RATINGS)
-_FIELDS = {field.name: field for field in fields(RatingRow)}
-_REQUIRED = tuple(name for name, field in _FIELDS.items() if field.default is MISSING)
-_OPTIONAL_HERE = ("video",)  # of rows in files: "" if they do not say
+_FIELDS = {field.name for field in fields(RatingRow)}
 _SAMPLES = re.compile(r"_samples_(?P<task>.+)\.jsonl$")
 
 
@@ -123,10 +132,12 @@ def load(paths: Sequence[Path]) -> Loaded:
     problems: dict[str, str] = {}
     blank, runs = [], []
     for file in _files(paths):
-        place = ""
-        saved = _saved(file)
+        if not _is_ours(file):
+            raise DataError(f"{file}: no task of judges ({', '.join(JUDGE_TASKS)})")
+        saved = saved_runs.read(file) if _SAMPLES.search(file.name) else None
         runs += [saved] if saved else []
-        for place, entry in _of_run(saved) if saved else _entries(file):
+        place = ""
+        for place, entry in _rows(file, saved):
             row, problem = _row(entry)
             if problem:
                 problems[place] = problem
@@ -194,70 +205,48 @@ def _is_ours(file: Path) -> bool:
     return samples is None or samples["task"] in JUDGE_TASKS
 
 
-def _saved(file: Path) -> saved_runs.Run | None:
-    samples = _SAMPLES.search(file.name)
-    if samples is None:
-        return None
-    if samples["task"] not in JUDGE_TASKS:
-        raise DataError(f"{file}: {samples['task']} is no task of judges")
-    return saved_runs.read(file)
-
-
-def _of_run(run: saved_runs.Run) -> Iterator[tuple[str, Any]]:
-    """Place of every saved item, and of it what a row needs."""
+def _rows(file: Path, run: saved_runs.Run | None) -> Iterator[tuple[str, Any]]:
+    """Place and content of every line of a file, or of every item of a saved run."""
+    if run is None:
+        yield from ((f"{file}, line {number}", entry) for number, entry in read_lines(file))
+        return
     for item in saved_runs.saved_items(run):
-        row = {name: value for name, value in item.items() if name in _FIELDS}
-        yield f"{run.file}, {item['id']}", row
+        yield f"{file}, {item['id']}", {n: value for n, value in item.items() if n in _FIELDS}
 
 
-def _entries(file: Path) -> Iterator[tuple[str, Any]]:
-    """Place and content of every line of a file."""
-    for number, entry in read_lines(file):
-        yield f"{file}, line {number}", entry
+@cache
+def _adapter() -> TypeAdapter[RatingRow]:
+    return TypeAdapter(RatingRow)
 
 
 def _row(entry: Any) -> tuple[RatingRow | None, str]:
     """A row and "", or what is wrong; both if only its rating had to be left out."""
-    if not isinstance(entry, dict):
-        return None, f"expected an object with {', '.join(_REQUIRED)}"
-    if problem := next(_problems(entry), ""):
-        return None, problem
-    row = RatingRow(**{"video": "", **entry})
+    try:
+        given = {"video": "", **entry} if isinstance(entry, Mapping) else entry
+        row = _adapter().validate_python(given)
+    except ValidationError as error:
+        return None, told_of(error)
+    for wrong, why in (
+        (row.dimension not in DIMENSIONS, f"dimension: none of CVRR-ES is {row.dimension!r}"),
+        (
+            not row.question.startswith(f"{row.dimension}/"),
+            f"question: {row.question!r} is no id of {row.dimension}",
+        ),
+        (row.round not in ROUNDS, f"round: expected {', '.join(ROUNDS)}, found {row.round!r}"),
+        (not row.candidate.strip() or not row.judge.strip(), "candidate or judge: no name"),
+        (
+            (row.rating is None) == (row.status == OK),
+            f"rating: {row.rating} does not go with the status {row.status!r}",
+        ),
+    ):
+        if wrong:
+            return None, why
     if row.video and "/" not in row.video:  # written by hand, with the file's name alone
         row = replace(row, video=f"{row.dimension}/{row.video}")
-    if row.rating is None:
+    if row.rating is None or _LOW <= row.rating <= _HIGH:  # never true of NaN
         return row, ""
-    if not _LOW <= row.rating <= _HIGH:  # never true of NaN
-        told = f"rating: {str(row.rating)[:20]} is off the scale of {_LOW} to {_HIGH}"
-        return replace(row, rating=None, status=OFF_SCALE), told
-    return replace(row, rating=float(row.rating)), ""
-
-
-def _problems(entry: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong with a row's fields; what comes later relies on what was right before."""
-    if unknown := sorted(entry.keys() - _FIELDS.keys()):
-        yield f"unknown field {unknown[0]}; known: {', '.join(_FIELDS)}"
-    for name in _FIELDS:
-        if name not in entry:
-            if name in _REQUIRED and name not in _OPTIONAL_HERE:
-                yield f"{name}: the field is missing"
-        elif name == "rating":
-            if isinstance(entry[name], bool) or not isinstance(entry[name], int | float | None):
-                yield f"rating: expected a number or null, found {entry[name]!r}"
-        elif not isinstance(entry[name], bool if name == "empty" else str):
-            kind = "true or false" if name == "empty" else "a text"
-            yield f"{name}: expected {kind}, found {entry[name]!r}"
-    if entry["dimension"] not in DIMENSIONS:
-        yield f"dimension: no dimension of CVRR-ES is called {entry['dimension']!r}"
-    if not entry["question"].startswith(f"{entry['dimension']}/"):
-        yield f"question: {entry['question']!r} is no id of {entry['dimension']}"
-    if entry["round"] not in ROUNDS:
-        yield f"round: expected {', '.join(ROUNDS)}, found {entry['round']!r}"
-    if empty := next((name for name in ("candidate", "judge") if not entry[name].strip()), ""):
-        yield f"{empty}: expected a name, found an empty text"
-    rating, status = entry["rating"], entry.get("status", OK)
-    if (rating is None) == (status == OK):
-        yield f"rating: {json.dumps(rating)} does not go with the status {status!r}"
+    told = f"rating: {row.rating:g} is off the scale of {_LOW} to {_HIGH}"
+    return replace(row, rating=None, status=OFF_SCALE), told
 
 
 def _once(rows: Sequence[tuple[str, RatingRow]], problems: dict[str, str]) -> list[RatingRow]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
@@ -33,7 +33,6 @@ from lmms_eval_tasks.judges.verdict import DEBATE, NONE, PANEL
 if TYPE_CHECKING:
     from lmms_eval_tasks.cvrr_es.candidates import Aligned
     from lmms_eval_tasks.cvrr_es.release import Question, Release
-    from lmms_eval_tasks.judges.debate import DebateJudge
 
 NAME = "cvrr_es_reference"  # of the criterion, and under which the ledger books
 ROUND = "reference"  # one of labels.ROUNDS, and the file of prompts
@@ -96,15 +95,16 @@ class Rated(NamedTuple):
         `turns` are those of the debate in order (judges/debate.py: the consolidator's has no
         round), each with the reply as it came; of one judge alone there is one turn.
         """
+        from lmms_eval_tasks.judges.debate import transcript
+
         one, whole = self.asked, self.verdict
+        said = transcript(whole) if whole.parts else []
+        turns = [{**t, "raw": part.raw} for t, part in zip(said, whole.parts, strict=True)]
+        alone = {name: getattr(whole, name) for name in ("judge", "score", "reason", "status")}
+        row = self.row(label).as_dict()
+        kept = ("dimension", "question", "video", "candidate", "judge", "rating", "status")
         return {
-            "dimension": one.of.dimension,
-            "question": one.of.id,
-            "video": one.of.video_id,
-            "candidate": one.candidate,
-            "judge": label,
-            "rating": None if whole.score is None else int(whole.score),
-            "status": whole.status,
+            **{name: row[name] for name in kept},
             "reason": whole.reason,
             "setup": whole.setup,
             "asked": {
@@ -112,7 +112,7 @@ class Rated(NamedTuple):
                 "reference": one.of.reference,
                 "answer": one.answer,
             },
-            "turns": list(_turns(whole)),
+            "turns": turns or [{"round": None, "agent": "Judge", **alone, "raw": whole.raw}],
         }
 
 
@@ -129,26 +129,32 @@ def config(spec: str | None, env: Mapping[str, str], *, single: bool = False) ->
         JudgeError: it cannot be used as configured, or is of the other kind.
     """
     if spec is None or not spec.strip():
+        names = [PAPER_SINGLE] if single else PAPER_AGENTS
         if not env.get(KEY, "").strip():
-            who = PAPER_SINGLE if single else " and ".join(PAPER_AGENTS)
             raise JudgeError(
-                f"{who} at OpenAI (the paper's) needs a key: set {KEY}, or name others with "
-                "--judge: MODEL@BASE_URL, hf:NAME_OR_FOLDER, or the file of a debate"
+                f"{' and '.join(names)} at OpenAI (the paper's) needs a key: set {KEY}, or name "
+                "others with --judge: MODEL@BASE_URL, hf:NAME_OR_FOLDER, or the file of a debate"
             )
-        if single:
-            return _resolved(PAPER_SINGLE, env)
-        return _debate([_resolved(name, env) for name in PAPER_AGENTS])
-    found = _resolved(spec, env)
-    if found.provider in (NONE, PANEL):
+        agents, rounds = [_resolved(name, env) for name in names], 0
+    else:
+        agents, rounds = [_resolved(spec, env)] * 2, ROUNDS
+    found = agents[0]
+    if found.provider in (NONE, PANEL) or (single and found.provider == DEBATE):
         raise JudgeError(
-            f"--judge {found.label}: reference ratings come from a debate (a file with `debate:`) "
-            "or from language models that debate; name one"
+            f"--judge {found.label}: reference ratings come from a debate (a file with `debate:`), "
+            "from language models that debate, or with --single from one model"
         )
-    if single and found.provider == DEBATE:
-        raise JudgeError(
-            f"--judge {found.label} is a debate: name one model, or leave out --single"
-        )
-    return found if single or found.provider == DEBATE else _debate([found] * 2, ROUNDS)
+    if single or found.provider == DEBATE:
+        return found
+    return JudgeConfig(DEBATE, members=(*agents, agents[-1]), rounds=rounds)
+
+
+def _resolved(spec: str, env: Mapping[str, str]) -> JudgeConfig:
+    try:
+        # No model's name equals this one, since no judge is the paper's for reference ratings.
+        return judges.resolve(spec, env, default_model="")
+    except JudgeError as error:
+        raise JudgeError(str(error).replace(settings.JUDGE, "--judge")) from None
 
 
 def criterion() -> Criterion:
@@ -163,7 +169,7 @@ def criterion() -> Criterion:
         system=own.text["system"],
         template=own.text["user"],
         schema=ReferenceRating,
-        score=_rating,
+        score=lambda reply: float(reply.rating),
         prompt_hash=own.hash,
         bare="rating",
     )
@@ -198,45 +204,6 @@ def rate(judge: Judge, asked: Sequence[Asked]) -> list[Rated]:
     return ordered_map(lambda one: Rated(one, judge.verdict(wanted, fields(one))), asked, NAME)
 
 
-def prompt_name() -> str:
-    """The prompt in use: its file and its hash."""
-    return prompt(ROUND).name
-
-
-def _turns(verdict: Verdict) -> Iterator[dict[str, Any]]:
-    from lmms_eval_tasks.judges.debate import transcript
-
-    if not verdict.parts:
-        yield {
-            "round": None,
-            "agent": "Judge",
-            "judge": verdict.judge,
-            "score": verdict.score,
-            "reason": verdict.reason,
-            "status": verdict.status,
-            "raw": verdict.raw,
-        }
-        return
-    for turn, part in zip(transcript(verdict), verdict.parts, strict=True):
-        yield {**turn, "raw": part.raw}
-
-
-def _resolved(spec: str, env: Mapping[str, str]) -> JudgeConfig:
-    try:
-        # No model's name equals this one, since no judge is the paper's for reference ratings.
-        return judges.resolve(spec, env, default_model="")
-    except JudgeError as error:
-        raise JudgeError(str(error).replace(settings.JUDGE, "--judge")) from None
-
-
-def _debate(agents: Sequence[JudgeConfig], rounds: int = 0) -> JudgeConfig:
-    return JudgeConfig(DEBATE, members=(*agents, agents[-1]), rounds=rounds)
-
-
-def _rating(reply: ReferenceRating) -> float:
-    return float(reply.rating)
-
-
 # --- what it would cost, asking nobody ------------------------------------------------------------
 
 PART = 300  # answers that are looked at, of however many
@@ -245,7 +212,7 @@ _REPLY = json.dumps({"reason": _REASON, "rating": 3})
 
 
 class _StandIn(Judge):
-    """Notes what it is asked and gives a reply of the usual length."""
+    """Notes what it is asked and gives a reply of the usual length, always the same rating."""
 
     def __init__(self, config: JudgeConfig, asked: list[Request], rating: int = 3) -> None:
         self.config, self._asked, self._rating = config, asked, rating
@@ -253,11 +220,9 @@ class _StandIn(Judge):
     def verdicts(
         self, criterion: Criterion, fields: Mapping[str, Any], samples: int
     ) -> list[Verdict]:
-        """The same rating always."""
         self._asked += [(criterion, dict(fields), _REPLY)] * samples
-        return [
-            Verdict(float(self._rating), "ok", _REASON, _REPLY, judge=self.config.label)
-        ] * samples
+        said = Verdict(float(self._rating), "ok", _REASON, _REPLY, judge=self.config.label)
+        return [said] * samples
 
 
 def estimate(config: JudgeConfig, asked: Sequence[Asked]) -> list[str]:
@@ -266,19 +231,19 @@ def estimate(config: JudgeConfig, asked: Sequence[Asked]) -> list[str]:
     Without repairs and without what is in the cache already.
     """
     from lmms_eval_tasks.judges import run
+    from lmms_eval_tasks.judges.debate import DebateJudge
     from lmms_eval_tasks.judges.report import dollars
 
     # Two candidates may give the same answer, which is asked about once.
-    first: dict[tuple[str, str, str], Asked] = {}
-    for one in asked:
-        first.setdefault((one.of.question, one.of.reference, one.answer), one)
-    different = list(first.values())
+    different = list(
+        {(one.of.question, one.of.reference, one.answer): one for one in asked}.values()
+    )
     step = max(1, math.ceil(len(different) / PART))
     part = different[::step]
-    requests: dict[JudgeConfig, list[Request]] = {}
-    for model in config.members or (config,):
-        requests.setdefault(model, [])
-    judge = _judge(config, requests)
+    requests: dict[JudgeConfig, list[Request]] = {one: [] for one in config.members or (config,)}
+    # The agents differ, so that the debate is as long as it can be.
+    played = [_StandIn(own, requests[own], n) for n, own in enumerate(config.members or (config,))]
+    judge: Judge = DebateJudge(config, played[:-1], played[-1]) if config.members else played[0]
     for one in part:
         judge.verdict(criterion(), fields(one))
     plans = [(model.label, plan(model, own)) for model, own in requests.items()]
@@ -301,15 +266,3 @@ def estimate(config: JudgeConfig, asked: Sequence[Asked]) -> list[str]:
     calls = sum(one.calls for _, one in plans)
     lines = [f"{label}: {summary(one)}" for label, one in plans]
     return [*lines, f"all: {calls:,} calls, {cost}", *notes]
-
-
-def _judge(
-    config: JudgeConfig, requests: Mapping[JudgeConfig, list[Request]]
-) -> DebateJudge | _StandIn:
-    from lmms_eval_tasks.judges.debate import DebateJudge
-
-    if config.provider != DEBATE:
-        return _StandIn(config, requests[config])
-    # They differ, so that the debate is as long as it can be.
-    *agents, last = (_StandIn(one, requests[one], n) for n, one in enumerate(config.members))
-    return DebateJudge(config, agents, last)

@@ -8,10 +8,6 @@ are Table 6's. Before that was known ours was `theta=0.08,fallback=all,own=no`, 
 
 Choosing judges and scoring them on the same items flatters, so by default the judges of an item are
 chosen on the other folds; the authors' way is `cross_fit=no`.
-
-A judge task rates candidates' answers. The collective's judge sees all other judges' ratings of an
-answer, the mixture's those of selected ones, its own first rating among them. No reference answer
-is in a doc.
 """
 
 from __future__ import annotations
@@ -19,18 +15,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.cvrr_es import judge
 from lmms_eval_tasks.cvrr_es.candidates import Aligned
+from lmms_eval_tasks.cvrr_es.judge import MOST
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS, SCALE
 from lmms_eval_tasks.cvrr_es.study import study
 from lmms_eval_tasks.cvrr_es.study.kappas import average
-from lmms_eval_tasks.cvrr_es.study.leniency import folded
-from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
+from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow, folded
 from lmms_eval_tasks.cvrr_es.study.study import Place, Ratings, Stratum
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.utils.metrics import agreement
@@ -48,11 +43,8 @@ def judge_kappa(ratings: Ratings, reference: Reference, items: Iterable[Item]) -
 
     The mean weighs candidates the same however many of their answers were rated. It is also what
     the study selects by, since a judge that only tells strong candidates from weak ones has a high
-    pooled kappa and none within a candidate.
-
-    Returns:
-        At most 1; None if no candidate has a kappa. Candidates without one (nothing rated by both,
-        or both constant on one rating) are left out.
+    pooled kappa and none within a candidate. Candidates without a kappa are left out; None if all
+    are.
     """
     by_candidate: dict[str, list[Item]] = {}
     for item in items:
@@ -102,7 +94,6 @@ FALLBACKS = {
     "best": "the one judge with the highest kappa",
     "none": "nobody: the final judge rates alone",
 }
-THETA = 0.1  # on kappa's own scale; 10 as the paper prints it (see above)
 _FORM = "expected a form like theta=0.08, top=2 or theta=0.2,fallback=none,cross_fit=no"
 
 
@@ -120,7 +111,7 @@ class Selection:
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
-    theta: Annotated[float, Field(ge=-1, le=1)] = THETA
+    theta: Annotated[float, Field(ge=-1, le=1)] = 0.1
     top: Annotated[int, Field(ge=1)] | None = None
     fallback: Literal["all", "best", "none"] = "none"
     cross_fit: bool = True
@@ -137,10 +128,10 @@ class Selection:
         return f"{limit},fallback={self.fallback},own={'yes' if self.own else 'no'}"
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """What was chosen for one stratum, and on what grounds."""
 
+    stratum: Stratum  # without a fold where it was chosen on the same items
     judges: tuple[str, ...]  # by name; the order says nothing about their kappa
     fell_back: bool  # whether the rule left nobody
     kappas: Mapping[str, float | None]  # of every judge, on the items chosen by
@@ -155,10 +146,8 @@ def parse(text: str) -> Selection:
     pairs = [part.partition("=")[::2] for part in text.split(",") if part.strip()]
     given = {name.strip(): value.strip() for name, value in pairs}
     why = ""
-    if len(given) < len(pairs):
-        why = "a setting is given twice"
-    elif given.keys() >= {"theta", "top"}:
-        why = "theta and top are two rules, of which one holds"
+    if len(given) < len(pairs) or given.keys() >= {"theta", "top"}:
+        why = "a setting is given twice, or theta and top at once"
     try:
         if not why:
             return TypeAdapter(Selection).validate_python(given)
@@ -169,11 +158,10 @@ def parse(text: str) -> Selection:
 
 def choices(
     ratings: ByJudge, reference: Reference, strata: Strata, selection: Selection
-) -> dict[Stratum, Choice]:
-    """The judges of every stratum, with the kappas that they were chosen by; see `choice_for`.
+) -> dict[Item, Choice]:
+    """The judges of every item, with the kappas that they were chosen by: one choice a stratum.
 
-    Kappa is quadratic, of each candidate and then the mean over candidates, as in Table 5. A judge
-    without a kappa never passes. In the top k equal kappas are taken by name.
+    A judge without a kappa never passes. In the top k equal kappas are taken by name.
 
     Args:
         ratings: of the judges to choose from, the final judge's own where it may be shown.
@@ -202,30 +190,15 @@ def choices(
         )
     found = {}
     for stratum, items in fitting_items(strata, reference, strata).items():
-        kappas = {
-            judge: judge_kappa(own, reference, items) for judge, own in sorted(ratings.items())
-        }
-        found[stratum] = _choice(kappas, selection)
-    return found
-
-
-def choice_for(chosen: Mapping[Stratum, Choice], stratum: Stratum) -> Choice:
-    """What was chosen for an item of this stratum, whichever way it was chosen."""
-    whole = stratum._replace(fold=None)
-    return chosen[whole] if whole in chosen else chosen[stratum]
-
-
-def _choice(kappas: Mapping[str, float | None], selection: Selection) -> Choice:
-    ranked = best_first(kappas)
-    if selection.top is not None:
-        passed = ranked[: selection.top]
-    else:
-        passed = [judge for judge in ranked if (kappas[judge] or 0) > selection.theta]
-    if passed:
-        return Choice(tuple(sorted(passed)), False, kappas)
-    # With no kappa at all there is no best one either.
-    instead = {"all": list(kappas), "best": ranked[:1], "none": []}[selection.fallback]
-    return Choice(tuple(sorted(instead)), True, kappas)
+        kappas = {one: judge_kappa(own, reference, items) for one, own in sorted(ratings.items())}
+        ranked = best_first(kappas)
+        passed = [one for one in ranked if (kappas[one] or 0) > selection.theta]
+        if selection.top is not None:
+            passed = ranked[: selection.top]
+        # With no kappa at all there is no best one either.
+        instead = {"all": list(kappas), "best": ranked[:1], "none": []}[selection.fallback]
+        found[stratum] = Choice(stratum, tuple(sorted(passed or instead)), not passed, kappas)
+    return {item: found[stratum] for item, stratum in strata.items()}
 
 
 # --- what a judge task rates ----------------------------------------------------------------------
@@ -247,7 +220,8 @@ class Rated:
         first: first ratings that may be shown, by item; empty in the first round.
         own: number of first ratings by the judge itself, which it is not shown.
         elsewhere: number of first ratings of answers that are not rated here.
-        rule, chosen, strata: the mixture's rule, its judges by stratum, and each item's stratum.
+        rule: the mixture's.
+        chosen: the judges that it shows of each item.
     """
 
     round: str
@@ -257,127 +231,106 @@ class Rated:
     own: int = 0
     elsewhere: int = 0
     rule: Selection | None = None
-    chosen: Mapping[Stratum, Choice] = field(default_factory=dict)
-    strata: Strata = field(default_factory=dict)
+    chosen: Mapping[Item, Choice] = field(default_factory=dict)
+
+    @property
+    def choices(self) -> dict[Stratum, Choice]:
+        """What was chosen, by stratum."""
+        return {one.stratum: one for one in self.chosen.values()}
 
     def docs(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
         """Docs of all answers to these questions, by question, then by candidate."""
-        made = []
-        for row in rows:
-            asked = {name: value for name, value in row.items() if name not in _TRUTH}
-            for candidate in self.candidates:
-                if row["id"] not in candidate.answers:
-                    continue
-                item = Item(row["id"], candidate.candidate)
-                choice = choice_for(self.chosen, self.strata[item]) if self.rule else None
-                shown = [
-                    one.as_dict()
-                    for one in self.first.get(item, ())
-                    if one.rating is not None and (choice is None or one.judge in choice.judges)
-                ]
-                made.append(
-                    {
-                        **asked,
-                        "id": f"{row['id']}/{candidate.candidate}",
-                        "question_id": row["id"],
-                        "candidate": candidate.candidate,
-                        "answer": candidate.answers[row["id"]],
-                        "empty": row["id"] in candidate.empty,
-                        "others": shown,
-                        "fell_back": choice is not None and choice.fell_back,
-                        "round": self.round,
-                        "reference_rating": self.reference.get(item),
-                    }
-                )
-        return made
+        return [
+            self._doc(row, candidate)
+            for row in rows
+            for candidate in self.candidates
+            if row["id"] in candidate.answers
+        ]
+
+    def _doc(self, row: Row, candidate: Aligned) -> dict[str, Any]:
+        item = Item(row["id"], candidate.candidate)
+        choice = self.chosen.get(item)
+        return {
+            **{name: value for name, value in row.items() if name not in _TRUTH},
+            "id": f"{row['id']}/{candidate.candidate}",
+            "question_id": row["id"],
+            "candidate": candidate.candidate,
+            "answer": candidate.answers[row["id"]],
+            "empty": row["id"] in candidate.empty,
+            "others": [
+                one.as_dict()
+                for one in self.first.get(item, ())
+                if one.rating is not None and (choice is None or one.judge in choice.judges)
+            ],
+            "fell_back": choice is not None and choice.fell_back,
+            "round": self.round,
+            "reference_rating": self.reference.get(item),
+        }
 
 
-@dataclass(frozen=True)
-class Material:
-    """All that judge tasks are made of.
+def make(
+    task: str,
+    *,
+    candidates: Sequence[Aligned],
+    place_of: Mapping[str, Place],
+    first: Iterable[RatingRow],
+    reference: Sequence[RatingRow],
+    rule: Selection,
+    judge: str,
+) -> Rated:
+    """What one judge task rates.
 
-    Attributes:
+    Args:
+        task: one of labels.JUDGE_TASKS.
         candidates: aligned with the release.
         place_of: dimension and video of every question.
         first: first-round ratings, of any judge.
         reference: reference ratings.
         rule: the mixture's.
-        judge: name of the model under test, whose own ratings only the mixture shows to it.
-    """
-
-    candidates: Sequence[Aligned]
-    place_of: Mapping[str, Place]
-    first: Sequence[RatingRow]
-    reference: Sequence[RatingRow]
-    rule: Selection
-    judge: str
-
-    @property
-    def asked(self) -> set[Item]:
-        """All answers that are rated."""
-        return {
-            Item(question, one.candidate) for one in self.candidates for question in one.answers
-        }
-
-
-def make(task: str, given: Material) -> Rated:
-    """What one judge task rates.
+        judge: name of the model under test, whose own ratings only the mixture may show to it.
 
     Raises:
         DataError: ratings of others, or a reference, are needed and not there; the reference is
-            of other answers; there are more judges than names for them.
+            of other answers; there are more judges of one answer than names for them.
     """
-    asked = given.asked
-    known = {row.item: row.rating for row in given.reference if row.rating is not None}
-    if given.reference and not known.keys() & asked:
+    asked = {Item(question, one.candidate) for one in candidates for question in one.answers}
+    known = {row.item: row.rating for row in reference if row.rating is not None}
+    if reference and not known.keys() & asked:
         raise DataError(
             f"{task}: no reference rating is of these answers: compare the ids of the questions "
             f"and the names of the candidates in {settings.CVRR_REFERENCE}"
         )
-    rated = Rated(JUDGE_TASKS[task], given.candidates, known)
-    if rated.round != "first":
-        rated = _with_others(task, rated, given)
-    if rated.round != "mixture":
+    rated = Rated(JUDGE_TASKS[task], candidates, known)
+    if rated.round == "first":
         return rated
-    ratings: dict[str, dict[Item, float]] = {}
-    for row in itertools.chain(*rated.first.values()):
-        if row.rating is not None:
-            ratings.setdefault(row.judge, {})[row.item] = row.rating
-    folds = study.folds(asked, given.place_of) if given.rule.cross_fit else None
-    strata = study.strata(asked, given.place_of, folds)
-    # Kappa knows whole ratings alone: the others are chosen by nowhere.
-    whole = {item: int(rating) for item, rating in known.items() if rating == int(rating)}
-    chosen = choices(ratings, whole, strata, given.rule)
-    return replace(rated, chosen=chosen, strata=strata, rule=given.rule)
-
-
-def _with_others(task: str, rated: Rated, given: Material) -> Rated:
-    """With the judges' first ratings of the answers; its own where the mixture may show it.
-
-    Raises:
-        DataError: there is none, or there are more judges of one answer than names for them.
-    """
-    asked, own, elsewhere = given.asked, 0, 0
-    shows_own = rated.round == "mixture" and given.rule.own
-    found: dict[Item, list[RatingRow]] = {}
-    for row in (row for row in given.first if row.round == "first"):
-        if row.item not in asked:
-            elsewhere += 1
-        elif folded(row.judge) == folded(given.judge) and not shows_own:
-            own += 1
-        else:
-            found.setdefault(row.item, []).append(row)
-    if not found:
+    alone = [row for row in first if row.round == "first"]
+    ours = [row for row in alone if row.item in asked]
+    hidden = folded(judge) if rated.round == "collective" or not rule.own else ""
+    shown: dict[Item, list[RatingRow]] = {}
+    for row in ours:
+        if folded(row.judge) != hidden:
+            shown.setdefault(row.item, []).append(row)
+    if not shown:
         raise DataError(
-            f"{task}: no first-round rating of these answers by a judge other than {given.judge}: "
+            f"{task}: no first-round rating of these answers by a judge other than {judge}: "
             f"name them with {settings.CVRR_RATINGS} or --cvrr-ratings, and compare the ids of the "
             "questions and the names of the candidates"
         )
-    shown = {item: sum(row.rating is not None for row in rows) for item, rows in found.items()}
-    item = max(shown, key=lambda item: shown[item])
-    if shown[item] > judge.MOST:
+    most = max(sum(row.rating is not None for row in rows) for rows in shown.values())
+    if most > MOST:
         raise DataError(
-            f"{task}: {shown[item]} judges rated {item.candidate}'s answer to "
-            f"{item.question}; at most {judge.MOST} can be shown: name fewer"
+            f"{task}: {most} judges rated one answer; at most {MOST} can be shown: name fewer"
         )
-    return replace(rated, first=found, own=own, elsewhere=elsewhere)
+    own, elsewhere = len(ours) - sum(map(len, shown.values())), len(alone) - len(ours)
+    rated = replace(rated, first=shown, own=own, elsewhere=elsewhere)
+    if rated.round != "mixture":
+        return rated
+    ratings: dict[str, dict[Item, float]] = {}
+    for row in itertools.chain(*shown.values()):
+        if row.rating is not None:
+            ratings.setdefault(row.judge, {})[row.item] = row.rating
+    folds = study.folds(asked, place_of) if rule.cross_fit else None
+    strata = study.strata(asked, place_of, folds)
+    # Kappa knows whole ratings alone: the others are chosen by nowhere.
+    whole = {item: int(rating) for item, rating in known.items() if rating == int(rating)}
+    return replace(rated, chosen=choices(ratings, whole, strata, rule), rule=rule)

@@ -1,8 +1,8 @@
 """What the judge study is computed from: the ratings of all judges, and one reference.
 
-Rows come from files, which `ratings.load` checks, or from our own items. Numbers on the scale that
-are not whole (4.5) come in: means, leniency and preferences take them as they are, agreement leaves
-them out and counts them, since kappa knows five labels and rounding would invent one.
+Numbers on the scale that are not whole (4.5) come in: means, leniency and preferences take them as
+they are, agreement leaves them out and counts them, since kappa knows five labels and rounding
+would invent one.
 """
 
 from __future__ import annotations
@@ -66,7 +66,6 @@ class Study:
     Attributes:
         questions: id -> where it stands.
         items: everything that anyone has a row for, by dimension, question and candidate.
-        empty: items whose candidate answer is empty; one row that says so is enough.
         raters: each one's ratings.
         reference: the ratings that all others are compared with; empty if there are none yet.
         referees: who made the reference. A rater among them would be compared with itself.
@@ -74,7 +73,6 @@ class Study:
 
     questions: Mapping[str, Place]
     items: tuple[Item, ...]
-    empty: frozenset[Item]
     raters: Mapping[Rater, Ratings]
     reference: Ratings
     referees: frozenset[Rater] = field(default_factory=frozenset)
@@ -108,39 +106,30 @@ class Study:
                 "compare the ids of the questions and the names of the candidates"
             )
         questions = _questions([*given, *referred])
+
+        def place(item: Item) -> tuple[int, Item]:
+            return _ORDER[questions[item.question].dimension], item
+
         return cls(
             questions=questions,
-            items=tuple(
-                sorted(
-                    rated | compared.keys(),
-                    key=lambda item: (_ORDER[questions[item.question].dimension], item),
-                )
-            ),
-            empty=frozenset(row.item for row in (*given, *referred) if row.empty),
+            items=tuple(sorted(rated | compared.keys(), key=place)),
             raters={rater: raters[rater] for rater in sorted(raters)},
             reference=compared,
             referees=frozenset(Rater(row.judge, row.round) for row in referred),
         )
 
-    @functools.cached_property
-    def without_empty(self) -> Study:
-        """Items whose answer is not empty, as in the published scripts."""
-        return self.keep(lambda item: item not in self.empty)
-
     def keep(self, wanted: Callable[[Item], bool]) -> Study:
         """The same study of some items only. Raters without any of them stay."""
+        items = tuple(item for item in self.items if wanted(item))
+        kept, asked = set(items), {item.question for item in items}
 
         def of(ratings: Ratings) -> Ratings:
             return {item: rating for item, rating in ratings.items() if item in kept}
 
-        items = tuple(item for item in self.items if wanted(item))
-        kept = set(items)
-        asked = {item.question for item in items}
         return replace(
             self,
             questions={name: place for name, place in self.questions.items() if name in asked},
             items=items,
-            empty=self.empty & kept,
             raters={rater: of(ratings) for rater, ratings in self.raters.items()},
             reference=of(self.reference),
         )
@@ -172,23 +161,6 @@ class Study:
         """The item's video, "" if it is not known."""
         return self.questions[item.question].video
 
-    def counts(self, ratings: Ratings) -> dict[str, int]:
-        """What a rater of this study (or the reference) did with its items.
-
-        `items` are rated, failed (a row without a rating) or missing (no row); `not_whole` of the
-        rated are left out of agreement. `empty` answers, which the published scripts skip, are
-        among all of these: `empty_rated`, `empty_failed`.
-        """
-        told = summary(ratings, self.items)
-        empty = [ratings[item] for item in self.items if item in ratings and item in self.empty]
-        return {
-            "items": len(self.items),
-            **{name: told[name] for name in ("rated", "failed", "missing", "not_whole")},
-            "empty": len(self.empty),
-            "empty_rated": len(empty) - empty.count(None),
-            "empty_failed": empty.count(None),
-        }
-
 
 def _whole(rating: float | None) -> float | None:
     """The rating, whole ones as int."""
@@ -200,18 +172,16 @@ def _questions(rows: Iterable[RatingRow]) -> dict[str, Place]:
     found: dict[str, Place] = {}
     for row in rows:
         place = found.setdefault(row.question, Place(row.dimension, row.video))
-        if place.dimension != row.dimension:
-            raise DataError(
-                f"question {row.question}: is in the dimension {place.dimension} in one row and in "
-                f"{row.dimension} in another: an id names one question"
-            )
+        known, given = (place, (row.dimension, row.video or place.video))
         if not place.video:
-            found[row.question] = Place(row.dimension, row.video)
-        elif row.video and row.video != place.video:
+            known = Place(place.dimension, given[1])
+        if known != given:
             raise DataError(
-                f"question {row.question}: is on the video {place.video!r} in one row and on "
-                f"{row.video!r} in another: an id names one question on one video"
+                f"question {row.question}: is in the dimension {place.dimension} on the video "
+                f"{place.video!r} in one row and in {row.dimension} on {row.video!r} in another: "
+                "an id names one question on one video"
             )
+        found[row.question] = known
     return found
 
 
@@ -243,6 +213,11 @@ def summary(ratings: Ratings, items: Sequence[Item]) -> Part:
     }
 
 
+def summaries(study: Study, ratings: Ratings) -> Part:
+    """`summary` of one rater, or of the reference, in every part."""
+    return split(study, lambda items: summary(ratings, items))
+
+
 def split(study: Study, of: Callable[[Sequence[Item]], Part]) -> Part:
     """A function of items, of all of them and of every part, in the order of the tables."""
     dimensions: dict[str, list[Item]] = {name: [] for name in study.dimensions}
@@ -266,11 +241,6 @@ def nested(cells: Mapping[Cell, T]) -> dict[str, dict[str, T]]:
     return found
 
 
-def summaries(study: Study, ratings: Ratings) -> Part:
-    """Means, distributions and failures of one rater, or of the reference."""
-    return split(study, lambda items: summary(ratings, items))
-
-
 # --- folds, for what is fitted to the reference on other videos than those it is scored on --------
 
 FOLDS = 5  # if there are as many videos
@@ -279,9 +249,6 @@ FOLDS = 5  # if there are as many videos
 @dataclass(frozen=True)
 class Folds:
     """Which fold each question is in; a video's questions, by all candidates, lie in one.
-
-    Choosing judges by their agreement and reporting that agreement on the same items flatters them
-    (metrics.md).
 
     Attributes:
         of: question -> fold, from 0.
@@ -293,28 +260,23 @@ class Folds:
     count: int
     note: str = ""
 
-    def fold(self, item: Item) -> int:
-        """The item's fold."""
-        return self.of[item.question]
-
 
 def strata(
     items: Iterable[Item], places: Mapping[str, Place], folds: Folds | None
 ) -> dict[Item, Stratum]:
     """Each item's stratum; without folds its dimension."""
     return {
-        item: Stratum(folds.fold(item) if folds else None, places[item.question].dimension)
+        item: Stratum(folds.of[item.question] if folds else None, places[item.question].dimension)
         for item in items
     }
 
 
 def folds(items: Iterable[Item], places: Mapping[str, Place], seed: int = 0) -> Folds:
-    """Folds of about equal size, by videos; by questions where no video is known.
+    """Folds of about equal size, by videos; a question without a video is a unit of its own.
 
     Videos go one after another, in the order of their hashes, into the fold that so far has the
     fewest items of the video's dimension (its main one, if it has several), then the fewest items.
-    So every dimension is spread over the folds, and within a dimension whose videos have no other
-    the sizes differ by at most its largest video. The same items always give the same folds, in
+    So every dimension is spread over the folds. The same items always give the same folds, in
     whatever order they come; more items may give others.
     """
     units: dict[tuple[str, str], Counter[str]] = {}  # (kind, name) -> items by dimension
@@ -327,26 +289,17 @@ def folds(items: Iterable[Item], places: Mapping[str, Place], seed: int = 0) -> 
     count = max(1, min(FOLDS, len(units)))
     loads = [Counter[str]() for _ in range(count)]
     chosen: dict[tuple[str, str], int] = {}
-    for unit in sorted(units, key=lambda unit: _hash(seed, *unit)):
+
+    def drawn(unit: tuple[str, str]) -> bytes:
+        return hashlib.sha256("\0".join((str(seed), *unit)).encode()).digest()
+
+    for unit in sorted(units, key=drawn):
         own = units[unit]
         main = min(own, key=lambda dimension: (-own[dimension], dimension))
         fold = min(range(count), key=lambda i: (loads[i][main], loads[i].total(), i))
         loads[fold].update(own)
         chosen[unit] = fold
-    return Folds({name: chosen[unit] for name, unit in of_unit.items()}, count, _note(places))
-
-
-def _hash(seed: int, kind: str, name: str) -> bytes:
-    return hashlib.sha256(f"{seed}\0{kind}\0{name}".encode()).digest()
-
-
-def _note(places: Mapping[str, Place]) -> str:
     unknown = sum(not place.video for place in places.values())
-    if not unknown:
-        return ""
-    if unknown == len(places):
-        return (
-            "no video is known: folds are by question, so that questions on one video may be "
-            "fitted on and scored"
-        )
-    return f"{unknown} of {len(places)} questions have no video: each is its own unit"
+    note = f"{unknown} of {len(places)} questions have no video: each is its own unit"
+    found = {name: chosen[unit] for name, unit in of_unit.items()}
+    return Folds(found, count, note if unknown else "")

@@ -12,7 +12,7 @@ import pytest
 
 from lmms_eval_tasks.cvrr_es.labels import SCALE
 from lmms_eval_tasks.cvrr_es.study import kappas
-from lmms_eval_tasks.cvrr_es.study.kappas import band, interval_or_reason
+from lmms_eval_tasks.cvrr_es.study.kappas import interval_or_reason
 from lmms_eval_tasks.cvrr_es.study.study import Cell, Study
 from lmms_eval_tasks.utils.metrics import stats
 from lmms_eval_tasks.utils.metrics.agreement import kappa
@@ -76,14 +76,14 @@ def test_what_is_undefined() -> None:
         for one in (found["mean"], found["pooled"]):
             assert (one["kappa"], one["reason"]) == (None, reason)
             assert one["no_interval"] == "there is no value"
-    made = Study.of(rows([1, 2], empty=True), rows([1, 2], judge="d")).without_empty
-    found = kappas.reliability(made, of(made))  # every answer was empty
+    made = Study.of(rows([1, 2]), rows([1, 2], judge="d")).keep(lambda _: False)
+    found = kappas.reliability(made, of(made))
     assert (found["mean"]["reason"], found["cells"]) == ("there are no items", {})
 
 
 def test_bands() -> None:
     for value, name in CASES["bands"]:
-        assert band(value) == name
+        assert kappas._shown(value, {})["band"] == name
 
 
 # --- intervals ------------------------------------------------------------------------------------

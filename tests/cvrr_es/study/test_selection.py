@@ -12,7 +12,6 @@ from lmms_eval_tasks.cvrr_es.candidates import Aligned
 from lmms_eval_tasks.cvrr_es.study import selection
 from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
 from lmms_eval_tasks.cvrr_es.study.selection import (
-    Material,
     Rated,
     Selection,
     judge_kappa,
@@ -44,9 +43,12 @@ JUDGES = {"right": dict(TRUTH), "wrong in 0": wrong_in(0), "wrong in 1": wrong_i
 JUDGES |= {"constant": CONSTANT, "silent": {}}
 
 
-def choices(rule: str, **changes: Any) -> Any:
-    given = {"ratings": JUDGES, "reference": TRUTH, "strata": STRATA}
-    return selection.choices(**{**given, **changes}, selection=parse(rule))
+def choices(rule: str, **changes: Any) -> dict[Any, selection.Choice]:
+    """By stratum."""
+    given = {"ratings": JUDGES, "reference": TRUTH, "strata": STRATA, **changes}
+    found = selection.choices(**given, selection=parse(rule))
+    assert set(found) == set(given["strata"])
+    return {one.stratum: one for one in found.values()}
 
 
 def chosen(rule: str, **changes: Any) -> dict[Any, tuple[str, ...]]:
@@ -64,10 +66,6 @@ class TestChoices:
         other = {item: 6 - r if FOLDS[item] == 0 else r for item, r in TRUTH.items()}
         after = chosen("theta=0.9", reference=other)
         assert after == {FIRST: ("right", "wrong in 0"), SECOND: ("wrong in 0",)}
-        for rule in ("theta=0.9", "theta=0.9,cross_fit=no"):
-            found = choices(rule)
-            both = [selection.choice_for(found, stratum) for stratum in (FIRST, SECOND)]
-            assert {id(one) for one in both} == {id(one) for one in found.values()}
 
     def test_kappa_is_that_of_each_candidate_and_then_the_mean(self) -> None:
         """Within a candidate this judge is constant (0); pooled it agrees, since y is better."""
@@ -125,8 +123,7 @@ def test_the_options_text() -> None:
         assert parse(text) == parse(str(expected)) == expected
     for text, line in {
         **dict.fromkeys(("tetha=0.2", "=3"), "no such name"),
-        "theta=0.2,theta=0.3": "given twice",
-        "theta=0.2,top=2": "two rules",
+        **dict.fromkeys(("theta=0.2,theta=0.3", "theta=0.2,top=2"), "twice, or theta and top"),
         **dict.fromkeys(("theta", "theta=20", "theta=nan", "theta="), "theta: "),
         **dict.fromkeys(("top=0", "top=-1", "top=²"), "top: "),
         "fallback=some": "'all', 'best' or 'none'",
@@ -161,7 +158,7 @@ BAD = rows("Yan", [6 - one for one in RIGHT])  # kappa below 0
 OWN = rows("GPT-4o mini", RIGHT)
 
 
-def material(first: Sequence[RatingRow], rule: str = "cross_fit=no", **more: Any) -> Material:
+def material(first: Sequence[RatingRow], rule: str = "cross_fit=no", **more: Any) -> dict[str, Any]:
     numbers = [f"{PART}/{n:03d}" for n in range(1, QUESTIONS + 1)]
     made: dict[str, Any] = {
         "candidates": [ADA, BOB],
@@ -169,7 +166,7 @@ def material(first: Sequence[RatingRow], rule: str = "cross_fit=no", **more: Any
         "reference": REFERENCE,
         "judge": "gpt4o_Mini",
     }
-    return Material(first=first, rule=parse(rule), **{**made, **more})
+    return {"first": first, "rule": parse(rule), **made, **more}
 
 
 def docs(rated: Rated) -> dict[str, dict[str, Any]]:
@@ -185,7 +182,7 @@ def judges(rated: Rated) -> set[tuple[str, ...]]:
 
 class TestDocs:
     def test_fields_without_the_truth(self) -> None:
-        rated = make("cvrr_judge", material([]))
+        rated = make("cvrr_judge", **material([]))
         found = docs(rated)
         first = [f"{PART}/00{n}/{name}" for n in (1, 2) for name in ("ada", "bob")]
         assert list(found) == [*first, *(f"{PART}/{n:03d}/ada" for n in (3, 4, 5, 6))]
@@ -213,7 +210,7 @@ class TestDocs:
         """All others and never its own, whatever case and punctuation its name has."""
         first = [*GOOD, *OWN, *BAD, *rows("Zoe", [1, 2], candidate="carl")]
         first += [*rows("Xu", RIGHT, round="collective"), *REFERENCE]  # rounds that are not shown
-        rated = make("cvrr_judge_collective", material(first))
+        rated = make("cvrr_judge_collective", **material(first))
         assert judges(rated) == {("Zoe", "Yan"), ()}  # nobody rated bob
         assert (rated.elsewhere, rated.own) == (2, QUESTIONS)
         # Names of judges do not reach the model; their reasons do, as they wrote them.
@@ -224,36 +221,37 @@ class TestDocs:
         for name in ("Judge C", "Zoe", "GPT-4o", "ada", "debate", "A dog runs away."):
             assert name not in text
         first = [*rows("Zoe", [None, 3]), *BAD[:3]]
-        found = docs(make("cvrr_judge_collective", material(first)))  # failed ones are not shown
+        found = docs(make("cvrr_judge_collective", **material(first)))  # failed ones are not shown
         shown = [[o["judge"] for o in found[f"{PART}/{n:03d}/ada"]["others"]] for n in range(1, 5)]
         assert shown == [["Yan"], ["Zoe", "Yan"], ["Yan"], []]
 
     def test_nobody_else_or_too_many(self) -> None:
         for first in (OWN, rows("Zoe", RIGHT, candidate="carl"), REFERENCE):
             with pytest.raises(DataError, match=r"a judge other than gpt4o_Mini: name them with"):
-                make("cvrr_judge_collective", material(first))
+                make("cvrr_judge_collective", **material(first))
         many = [row(1, 3, f"judge {n}") for n in range(27)]
-        with pytest.raises(DataError, match="27 judges rated ada's answer to partial_actions/001"):
-            make("cvrr_judge_mixture", material(many))
+        with pytest.raises(DataError, match="27 judges rated one answer; at most 26"):
+            make("cvrr_judge_mixture", **material(many))
         failed = row(1, None, "judge 26")  # is not shown, and needs no name
-        rated = make("cvrr_judge_collective", material([*many[:26], failed]))
+        rated = make("cvrr_judge_collective", **material([*many[:26], failed]))
         assert "Judge Z rated" in names.doc_to_text(docs(rated)[f"{PART}/001/ada"])
 
     def test_mixture(self) -> None:
-        rated = make("cvrr_judge_mixture", material([*GOOD, *OWN, *BAD]))
+        rated = make("cvrr_judge_mixture", **material([*GOOD, *OWN, *BAD]))
         assert judges(rated) == {("Zoe", "GPT-4o mini"), ()}  # its own among them
         assert rated.own == 0
-        assert list(rated.chosen) == [(None, PART)]
+        assert list(rated.choices) == [(None, PART)]
         assert {(one["round"], one["fell_back"]) for one in docs(rated).values()} == {
             ("mixture", False)
         }
         # Or not, where the rule says so: top 1 is then the bad judge.
-        rated = make("cvrr_judge_mixture", material([*OWN, *BAD], "top=1,cross_fit=no,own=no"))
+        rated = make("cvrr_judge_mixture", **material([*OWN, *BAD], "top=1,cross_fit=no,own=no"))
         assert (judges(rated), rated.own) == ({("Yan",), ()}, QUESTIONS)
         # Where nobody passes, nobody is shown.
-        rated = make("cvrr_judge_mixture", material(BAD))
+        rated = make("cvrr_judge_mixture", **material(BAD))
         assert (judges(rated), next(iter(rated.chosen.values())).fell_back) == ({()}, True)
-        refused(DataError, "reference", make, "cvrr_judge_mixture", material(GOOD, reference=[]))
+        given = material(GOOD, reference=[])
+        refused(DataError, "reference", make, "cvrr_judge_mixture", **given)
 
     def test_cross_fitted_by_video(self) -> None:
         """Chosen on the other videos: who is right on one video alone is not chosen there.
@@ -261,9 +259,9 @@ class TestDocs:
         Lea is perfect on five videos and off by four on the first; there, others choose her.
         """
         lea = rows("Lea", [5, *RIGHT[1:]])
-        rated = make("cvrr_judge_mixture", material([*lea, *BAD], "theta=0.95"))
-        strata = rated.strata
-        assert len(set(strata.values())) == 5
+        rated = make("cvrr_judge_mixture", **material([*lea, *BAD], "theta=0.95"))
+        strata = {item: choice.stratum for item, choice in rated.chosen.items()}
+        assert len(rated.choices) == 5
         found = docs(rated)
         assert [o["judge"] for o in found[f"{PART}/001/ada"]["others"]] == ["Lea"]
         own = strata[Item(f"{PART}/001", "ada")]

@@ -18,7 +18,6 @@ COLUMNS = {
     "Dawid-Skene": ("panel", "dawid_skene"),
     "kappa-weighted mean": ("panel", "kappa_weighted"),
     "best judge elsewhere": ("panel", "best_judge"),
-    "naive Bayes": ("panel", "naive_bayes"),
     "final judge alone": ("final", "alone"),
     "collective": ("final", "collective"),
     "mixture": ("final", "mixture"),
