@@ -10,13 +10,13 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.cvrr_es.labels import RATINGS, SCALE
 from lmms_eval_tasks.cvrr_es.study import kappas
 from lmms_eval_tasks.cvrr_es.study.ratings import Item
 from lmms_eval_tasks.cvrr_es.study.study import Part, Ratings, Study, split
-from lmms_eval_tasks.utils.metrics import stats
 from lmms_eval_tasks.utils.metrics.agreement import Coefficient, krippendorff_alpha
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def leniency(study: Study, ratings: Ratings, items: Sequence[Item]) -> Part:
     values = [difference for difference, _ in found]
     reason = "" if found else "no item was rated by the judge and the reference"
     return {
-        "value": stats.mean(values) if values else None,
+        "value": fmean(values) if values else None,
         "reason": reason if study.reference else "there is no reference yet",
         "n": len(found),
         **kappas.clustered_or_reason(values, [video for _, video in found]),

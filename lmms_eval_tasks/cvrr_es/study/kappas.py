@@ -94,7 +94,7 @@ def clustered_or_reason(values: Sequence[float], videos: Sequence[str]) -> Part:
         values: one for each item.
         videos: of the same items; "" where it is not known.
     """
-    estimate = stats.mean(values) if values else None
+    estimate = fmean(values) if values else None
     reason = _why_not(estimate, len(set(videos)), videos.count(""), len(videos))
     found = None if reason else stats.clustered_mean(values, videos).as_dict()
     return {"interval": found, "no_interval": reason}

@@ -27,7 +27,7 @@ from lmms_eval_tasks.cvrr_es.study.study import (
     summaries,
 )
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.utils.metrics.score_agreement import spearman
+from lmms_eval_tasks.utils.metrics.agreement import spearman
 
 Report = dict[str, Any]
 NO_REFERENCE = (
