@@ -16,8 +16,6 @@ from collections.abc import Callable, Collection, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-from lmms_eval_tasks.utils.metrics.agreement import spearman
-
 # --- orders ---------------------------------------------------------------------------------------
 
 IMPORTANCE_DIGITS = 6  # significant; the release stores 32-bit floats, which have seven
@@ -55,7 +53,7 @@ def importance_ranks(importance: Sequence[float]) -> list[float]:
     """
     if not all(math.isfinite(value) for value in importance):
         raise ValueError("an importance is not finite; such an item has no ranking")
-    from scipy.stats import rankdata  # slow to import
+    from scipy.stats import rankdata
 
     ranks = rankdata([-float(f"{value:.{IMPORTANCE_DIGITS}g}") for value in importance])
     return [float(rank) for rank in ranks]
@@ -76,9 +74,9 @@ def correlations(predicted: Sequence[float], truth: Sequence[float]) -> Correlat
     for side, ranks in (("true", truth), ("predicted", predicted)):
         if len(set(ranks)) == 1:
             return Correlation(None, None, f"all {side} ranks are equal")
-    from scipy.stats import kendalltau
+    from scipy.stats import kendalltau, spearmanr  # slow to import
 
-    rho = spearman(list(zip(predicted, truth, strict=True)))
+    rho = float(spearmanr(predicted, truth).statistic)
     return Correlation(rho, float(kendalltau(predicted, truth, variant="b").statistic))
 
 
