@@ -75,7 +75,7 @@ def _chart(dots: list[dict[str, Any]], names: str, lowest: float, width: int) ->
     scale = alt.Scale(domain=[lowest, 1], nice=False)
     legend = alt.Legend(orient="top", columns=1 if width < WIDE else 4)
     of_kind = alt.Scale(domain=kinds, range=list(SERIES[: len(kinds)]))
-    axis = alt.Axis(labelExpr=f"{names}[datum.value]")
+    axis = alt.Axis(labelExpr=f"{names}[datum.value]", labelPadding=9)
     base = alt.Chart(alt.Data(values=dots)).encode(y=alt.Y("place:O", title=None, axis=axis))
     bands = alt.Chart(alt.Data(values=striped)).mark_rect(color="var(--band)")
     return alt.layer(

@@ -16,6 +16,7 @@ from typing import Any
 from click.testing import Result
 from typer.testing import CliRunner
 
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.commands.cli import app
 from tests.local_endpoint import Fault, LocalEndpoint, last_user_text
 
@@ -103,7 +104,8 @@ class Study:
         return ["debate", *candidates, *where, *judge, *more]
 
     def __call__(self, *more: str) -> Result:
-        return CliRunner().invoke(app, self.arguments(*more), env=self.env)
+        with settings.said({}):  # options hold for one call
+            return CliRunner().invoke(app, self.arguments(*more), env=self.env)
 
     def transcripts(self) -> list[dict[str, Any]]:
         lines = self.said.read_text(encoding="utf-8").splitlines()

@@ -6,7 +6,6 @@ The command runs on a small study, against an endpoint that plays all agents.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -39,9 +38,7 @@ AGAIN = "when what stopped them is mended (see above), run the same command agai
 
 
 @pytest.fixture
-def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Study]:
-    # The command writes options into the environment, as all commands do.
-    monkeypatch.setattr(os, "environ", os.environ.copy())
+def study(tmp_path: Path) -> Iterator[Study]:
     made = Study(tmp_path)
     with made.endpoint:
         yield made
@@ -190,14 +187,12 @@ def test_a_failed_debate_is_a_row_without_rating(study: Study) -> None:
 
 def test_a_budget_ends_the_run_and_the_rest_follows(study: Study) -> None:
     refused(study("--max-cost", "1"), JudgeError, "price", "unknown")
-    os.environ.pop("LMMS_EVAL_TASKS_MAX_COST")
     first = study("--max-calls", "23", "--judge-concurrency", "1")
     assert (first.exit_code, len(study.endpoint.chats)) == (3, 23)
     assert "INVALID" in first.output
     rows = ratings.read([study.out])
     assert len(rows) == ANSWERS
     assert {row.status for row in rows} == {"ok", "skipped"}
-    os.environ.pop("LMMS_EVAL_TASKS_MAX_CALLS")
     assert f"{missing(rows)} without a rating: {AGAIN} what" in first.output
     assert study().exit_code == 0
     assert len(study.endpoint.chats) == TURNS

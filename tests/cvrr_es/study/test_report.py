@@ -16,6 +16,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.cvrr_es.study.page import html
 from lmms_eval_tasks.cvrr_es.study.ratings import OFF_SCALE
@@ -236,7 +237,8 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["reliability", *map(str, arguments)])
+    with settings.said({}):  # options hold for one call
+        return CliRunner().invoke(app, ["reliability", *map(str, arguments)])
 
 
 def test_from_files_to_page(files: Path) -> None:
