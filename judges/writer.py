@@ -28,7 +28,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, create_model, model_
 from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import JudgeError
-from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict, engine, reader
+from lmms_eval_tasks.judges import Criterion, JudgeConfig, Status, Verdict, engine, reader
 from lmms_eval_tasks.judges.verdict import HUGGINGFACE, MAX_TOKENS, OPENAI
 from lmms_eval_tasks.utils import prompts
 from lmms_eval_tasks.utils.prompts import Prompt
@@ -36,7 +36,7 @@ from lmms_eval_tasks.utils.prompts import Prompt
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from lmms_eval_tasks.judges.costs import Asked, Plan
+    from lmms_eval_tasks.judges.costs import Asked
 
 R = TypeVar("R", bound=BaseModel)
 T = TypeVar("T")
@@ -391,71 +391,3 @@ def estimated(
         f"assumed: {assumed}; no repairs",
         f"cost: {current().prices.origin}; replies in the cache are free",
     ]
-
-
-# --- as long as `haven build` is not a writer of units --------------------------------------------
-
-
-class FailedError(Exception):
-    """A request without a usable reply."""
-
-
-def reply(judge: Judge, asked: Criterion, fields: Mapping[str, Any], schema: type[R]) -> R:
-    """What the model replies.
-
-    Raises:
-        FailedError: there is no reply that can be used.
-    """
-    verdict = judge.verdict(asked, fields)
-    if verdict.status != Status.OK.value:
-        raise FailedError(f"{verdict.status}: {verdict.reason}")
-    read = reader.read(verdict.raw, schema, reader.quotable(asked, fields))
-    if not isinstance(read, schema):
-        raise TypeError(f"{asked.name}: {type(read).__name__}")
-    return read
-
-
-def estimate(
-    config: JudgeConfig,
-    asked: Mapping[str, Sequence[Asked]],
-    picture_tokens: Mapping[str, int] | None = None,
-) -> dict[str, Plan]:
-    """The work of each step, and of `all` of them.
-
-    Args:
-        asked: each step's requests, with stand-ins for what is not known before.
-        picture_tokens: of a step's pictures, which its requests leave out.
-    """
-    from lmms_eval_tasks.judges.costs import plan
-
-    pictures = dict(picture_tokens or {})
-    every = {**asked, "all": [one for own in asked.values() for one in own]}
-    pictures["all"] = sum(pictures.values())
-    return {name: plan(config, own, pictures.get(name, 0)) for name, own in every.items()}
-
-
-def tokens(work: Plan) -> str:
-    """Of prompts and of replies."""
-    return f"{work.judge_tokens:,} + {work.reply_tokens:,}"
-
-
-def cost(work: Plan) -> str:
-    """In dollars."""
-    from lmms_eval_tasks.judges.report import dollars
-
-    return "price unknown" if work.cost is None else dollars(work.cost)
-
-
-def table(work: Mapping[str, Plan], pictures: Mapping[str, int] | None = None) -> Table:
-    """The steps and their sum; with numbers of pictures where these are shown."""
-    from rich import box
-    from rich.table import Table
-
-    made = Table(title="Estimate", title_justify="left", box=box.SIMPLE_HEAD)
-    made.add_column("step")
-    for title in ("calls", *(["pictures"] if pictures else []), "tokens in + out", "cost"):
-        made.add_column(title, justify="right")
-    for name, step in work.items():
-        shown = [f"{pictures[name]:,}"] if pictures else []
-        made.add_row(name, f"{step.calls:,}", *shown, tokens(step), cost(step))
-    return made

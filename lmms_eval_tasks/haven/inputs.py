@@ -35,7 +35,6 @@ _LAYOUTS: dict[str, tuple[str, ...]] = {
     "v2vt": ("v2vt_open", _SHOWN, "v2vt_ask"),
     "v2vt_frames": (_SHOWN, "v2vt_ask"),
     "temporal": ("temporal_open", _SHOWN, "temporal_document", "temporal_ask"),
-    "temporal_before": ("temporal_open", "temporal_document", _SHOWN, "temporal_ask"),
     "grounding": ("grounding_open", _SHOWN, "grounding_sentences", "grounding_ask"),
     "saliency": ("saliency_document", "saliency_open", _SHOWN, "saliency_ask"),
     "v2t_text": ("v2t_text_open", _SHOWN, "v2t_text_ask"),

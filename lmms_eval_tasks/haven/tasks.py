@@ -26,7 +26,7 @@ from lmms_eval_tasks.haven.options import (
     TASKS,
     Variant,
 )
-from lmms_eval_tasks.haven.records.prepare import prepare
+from lmms_eval_tasks.haven.records.release import prepare
 from lmms_eval_tasks.judges import Criterion, geval
 from lmms_eval_tasks.judges.verdict import Scoring
 from lmms_eval_tasks.utils.metrics import alignments, rankings, text_metrics, video_summaries

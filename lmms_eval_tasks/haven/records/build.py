@@ -1,99 +1,80 @@
 """`lmms-eval-tasks haven build` from videos to files: one video after the other (3.2, A).
 
 A video that is in the files already, made the same way, keeps its texts (hand corrections too):
-only those that it lacks are asked for. Replies go through the judges' layer: its providers, cache,
-limits, budget and ledger. So a run that was ended goes on where it stopped.
+only those that it lacks are asked for, by the writer (judges/writer.py), so that a run that was
+ended goes on where it stopped.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks import judges
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.records import files, steps, structure
-from lmms_eval_tasks.haven.records.steps import Texts
+from lmms_eval_tasks.haven.records.steps import WORDS, Texts
 from lmms_eval_tasks.haven.records.structure import Choices, Sampled, Structure
-from lmms_eval_tasks.judges import JudgeConfig
-from lmms_eval_tasks.judges.writer import writer
+from lmms_eval_tasks.judges import JudgeConfig, writer
+from lmms_eval_tasks.judges.writer import Written
 from lmms_eval_tasks.utils.media import indexed_frames
 from lmms_eval_tasks.utils.media.indexed_frames import Frames
 
-
-def model(spec: str, env: Mapping[str, str]) -> JudgeConfig:
-    """The model that writes the texts (judges/writer.py); the paper names none, so no default."""
-    return writer(spec, env, "--judge", "one model that sees writes the texts")
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 @dataclass(frozen=True)
 class Job:
     """One video: what is known before anything is decoded.
 
+    name: that of its file without the ending, by which the files know it.
+    key: in the files; None: it is new.
     have: texts that are there already; None: it is new, or made again.
-    complete: nothing is to be done for it: no text is missing, or nobody writes.
-    missing: of the stored texts, in words.
+    missing: of these, in words.
     """
 
     sampled: Sampled
+    name: str
     key: str | None
-    have: Texts | None
-    texts_by: tuple[Mapping[str, str], ...]
-    complete: bool
+    have: Texts | None = None
+    texts_by: tuple[Mapping[str, str], ...] = ()
     missing: tuple[str, ...] = ()
 
-    @property
-    def name(self) -> str:
-        """By which the files know it."""
-        return name_of(self.sampled.video)
-
-
-def name_of(video: Path) -> str:
-    """A video's name: that of its file without the ending, as UTF-8 can hold it."""
-    return video.stem.encode("utf-8", "replace").decode("utf-8")
+    def is_done(self, writes: bool) -> bool:
+        """Whether nothing is to be done for it: no text is missing, or nobody writes."""
+        return self.have is not None and not (writes and self.missing)
 
 
 def plan(
-    videos: Sequence[Path],
-    choices: Choices,
-    out: Path,
-    source: str,
-    *,
-    replace_old: bool = False,
-    writes: bool = False,
+    videos: Sequence[Path], choices: Choices, out: Path, source: str, *, replace_old: bool = False
 ) -> list[Job]:
     """Look at the videos, at what is given with them, and at the files; nothing is decoded.
 
     Args:
         replace_old: whether a video that was made otherwise is made again.
-        writes: whether a model is there that writes missing texts.
 
     Raises:
         TasksError: a video or a file cannot be used, or holds what must not be touched.
     """
-    names = [name_of(video) for video in videos]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise DataError(f"two videos are called {twice[0]}: records are found by name; rename one")
-    held = files.read(out, source)
-    jobs = []
+    held, jobs = files.read(out, source), dict[str, Job]()
     for video in videos:
-        sampled = structure.sample(video, choices)
-        if sampled.features is not None:
-            structure.features_of(sampled)
-        jobs.append(_job(sampled, held, files.json_file(out, source), replace_old, writes))
-    return jobs
+        name = video.stem.encode("utf-8", "replace").decode("utf-8")
+        if name in jobs:
+            raise DataError(f"two videos are called {name}: records are found by name; rename one")
+        sampled, key = structure.sample(video, choices), files.find(held, name)
+        if key is None or replace_old:
+            jobs[name] = Job(sampled, name, key)
+        else:
+            place = f"{files.json_file(out, source)}, {key} ({name})"
+            jobs[name] = _there(sampled, name, key, held[key], place)
+    return list(jobs.values())
 
 
-def _job(
-    sampled: Sampled, held: Mapping[str, Any], file: Path, replace_old: bool, writes: bool
-) -> Job:
-    name = name_of(sampled.video)
-    key = files.find(held, name)
-    if key is None or replace_old:
-        return Job(sampled, key, None, (), complete=False)
-    video, place = held[key], f"{file}, {key} ({name})"
+def _there(sampled: Sampled, name: str, key: str, video: Mapping[str, Any], place: str) -> Job:
+    """A video that is in the files, made the same way."""
     build = video.get(files.BUILD)
     if not isinstance(build, dict) or not isinstance(build.get("made_from"), dict):
         raise DataError(f"{place}: not made by this command; name another folder, or --replace it")
@@ -105,9 +86,8 @@ def _job(
             )
     have = files.texts_of(video, place)
     key_shots = [n for n, clip in enumerate(video["clips"]) if clip.get("gt")]
-    missing = tuple(have.missing(key_shots))
     by = tuple(build.get("texts_by", ()))
-    return Job(sampled, key, have, by, complete=not writes or not missing, missing=missing)
+    return Job(sampled, name, key, have, by, tuple(have.missing(key_shots)))
 
 
 def structured(job: Job, choices: Choices) -> tuple[Structure, Frames, Texts]:
@@ -117,8 +97,8 @@ def structured(job: Job, choices: Choices) -> tuple[Structure, Frames, Texts]:
         TasksError: the video cannot be decoded, or the stored texts are of other shots.
     """
     frames = indexed_frames.frames(job.sampled.video, job.sampled.picks, choices.size)
-    made = structure.structure(job.sampled, frames, choices)
-    have = steps.nothing(made) if job.have is None else job.have
+    made = structure.structure(job.sampled, frames, choices.shots)
+    have = job.have or Texts(("",) * len(job.sampled.picks), ("",) * len(made.starts))
     if (len(have.frames), len(have.shots)) != (len(made.sampled.picks), len(made.starts)):
         raise DataError(
             f"{job.name}: the stored record has {len(have.frames)} frames and {len(have.shots)} "
@@ -126,21 +106,6 @@ def structured(job: Job, choices: Choices) -> tuple[Structure, Frames, Texts]:
             "--replace makes it again"
         )
     return made, frames, have
-
-
-@dataclass(frozen=True)
-class Done:
-    """What became of a video.
-
-    key: in the file; "" if it was not written.
-    made: None if it was kept as it was.
-    """
-
-    job: Job
-    key: str
-    made: Structure | None = None
-    texts: Texts | None = None
-    failures: Mapping[str, str] = field(default_factory=dict)
 
 
 def build(
@@ -151,42 +116,113 @@ def build(
     *,
     config: JudgeConfig | None = None,
     keep_gaps: bool = False,
-) -> Iterator[Done]:
-    """Make the videos one after the other, each written as soon as it is complete.
+) -> tuple[list[str], list[Written[Texts]]]:
+    """Make the videos, each written as soon as it is complete.
 
     Args:
         config: the model that writes; None leaves all new texts out.
         keep_gaps: write a record also where texts failed.
 
+    Returns:
+        What is to be said of the videos, and what became of those that were asked about.
+
     Raises:
         TasksError: the model cannot be used, a video cannot be decoded, or nothing be written.
     """
-    judge = None
+    given = writer.load("build", steps.STEPS)
     if config is not None:
-        judges.preflight(config, [steps.criterion(step) for step in steps.STEPS])
-        judge = judges.make(config)
+        writer.start(config, [step.criterion(given) for step in steps.STEPS], given.name)
+    works = {
+        job.name: (job, *structured(job, choices))
+        for job in jobs
+        if not job.is_done(config is not None)
+    }
+    told: dict[str, list[str]] = {}
     for job in jobs:
-        if job.complete and job.key is not None:
-            yield Done(job, job.key)
-            continue
-        made, frames, have = structured(job, choices)
-        texts, failures = have, dict[str, str]()
-        texts_by = [dict(one) for one in job.texts_by]
-        if config is not None and judge is not None:
-            texts, failures = steps.write(judge, made, frames.images, have)
-            by = {"model": config.label, "prompt": steps.prompt().hash}
-            texts_by += [] if by in texts_by else [by]
-            if failures and not keep_gaps:
-                yield Done(job, "", made, texts, failures)
-                continue
-        about = {
-            "made_from": job.sampled.made_from,
-            "texts_by": texts_by,
-            "missing": texts.missing(made.key_shots),
+        lacks = f"; missing: {', '.join(job.missing)}" if job.missing else ""
+        told[job.name] = [f"{source}/{job.key} ({job.name}): kept as it was{lacks}"]
+
+    def each(written: Written[Texts]) -> None:
+        job, made, _, _ = works[written.unit]
+        by = [dict(one) for one in job.texts_by]
+        if config is not None:
+            mine = {"model": config.label, "prompt": given.hash}
+            by += [] if mine in by else [mine]
+        texts = written.made
+        if texts is None or (written.failures and not keep_gaps):
+            told[job.name] = [f"{source}/- ({job.name}): not written"]
+            return
+        missing = texts.missing(made.key_shots)
+        about = {"made_from": job.sampled.made_from, "texts_by": by, "missing": missing}
+        key = files.put(out, source, files.record(made, texts, job.name, about), made)
+        told[job.name] = [f"{source}/{key} ({job.name}): {line}" for line in _told(made, texts)]
+
+    if config is None:
+        done = [Written(name, have, {}) for name, (_, _, _, have) in works.items()]
+        for one in done:
+            each(one)
+    else:
+        units = {
+            name: steps.unit(given, made, have, frames.images)
+            for name, (_, made, frames, have) in works.items()
         }
-        video = files.record(made, texts, job.name, about)
-        with files.writing(out, source):
-            held = files.read(out, source)  # again: another process may have added to it
-            key = files.find(held, job.name) or files.new_key(held)
-            files.put(out, source, key, video, made)
-        yield Done(job, key, made, texts, failures)
+        done = writer.write(units, config, "haven build", each)
+    return [line for lines in told.values() for line in lines], done
+
+
+def estimate(jobs: Sequence[Job], choices: Choices, config: JudgeConfig) -> tuple[Table, list[str]]:
+    """What the texts of the videos need of a model, and how the numbers came about.
+
+    Raises:
+        TasksError: a video cannot be decoded.
+    """
+    from lmms_eval_tasks.judges.tokens import image_tokens
+
+    given = writer.load("build", steps.STEPS)
+    works = [structured(job, choices) for job in jobs if not job.is_done(True)]
+    size = max((image_tokens(frames.width, frames.height) for _, frames, _ in works), default=0)
+    units = [steps.unit(given, made, have, frames.images) for made, frames, have in works]
+    table, notes = writer.estimated(units, config, steps.ASSUMED, size)
+    left = f"{len(works)} videos to ask about, {len(jobs) - len(works)} are complete already"
+    return table, [left, *notes]
+
+
+# --- what is said of a video ----------------------------------------------------------------------
+
+
+def _told(made: Structure, texts: Texts) -> Iterator[str]:
+    """What was made, what is missing, and what a person should look at: never changed."""
+    shots, key = made.shots, made.key_shots
+    inside = sum(len(shots[n]) for n in key)
+    ties = f" ({made.ties} later ones are as important)" if made.ties else ""
+    yield (
+        f"{len(made.sampled.picks)} frames, {len(shots)} shots, {len(made.keyframes)} keyframes"
+        f"{ties}, {len(key)} key shots of {inside} frames together"
+    )
+    if not key:
+        yield (
+            "no shot fits the budget of 15 % of the frames: no key shots and no summary; "
+            "--shots N with more and shorter shots helps"
+        )
+    if missing := texts.missing(key):
+        yield f"missing: {', '.join(missing)}"
+    long = [n for n, text in enumerate(texts.shots, 1) if len(text.split()) > WORDS]
+    if long:
+        yield f"to look at: shots described in more than {WORDS} words: {_listed(long)}"
+    for name, sentences, of in (
+        ("document", texts.document, range(len(shots))),
+        ("summary", texts.summary, key),
+    ):
+        told = {shot for one in sentences for shot in one.shots}
+        if told and (untold := [shot + 1 for shot in of if shot not in told]):
+            yield f"to look at: no sentence of the {name} tells of shots {_listed(untold)}"
+        firsts = [min(one.shots, default=0) for one in sentences]
+        if late := [n for n, (a, b) in enumerate(pairwise(firsts), 2) if b < a]:
+            yield (
+                f"to look at: sentences of the {name} that begin before the one before: "
+                f"{_listed(late)}"
+            )
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers))

@@ -11,22 +11,19 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.haven.records.json_file import Block
-from lmms_eval_tasks.haven.records.json_file import read as read_video
+from lmms_eval_tasks.haven.records.schema import Block, read_json
 from lmms_eval_tasks.haven.records.steps import Said, Texts
 from lmms_eval_tasks.haven.records.structure import Structure
 from lmms_eval_tasks.utils import released_files
+from lmms_eval_tasks.utils.json_files import write_json
 
 BUILD = "build"  # our field of a video: how it was made
-_KEY = re.compile(r"video_(\d+)")
 _PATIENCE = 60.0  # seconds to wait for another process that writes
-OK, MISSING = "ok", "missing"  # status of a frame or clip
 
 
 def json_file(out: Path, source: str) -> Path:
@@ -46,9 +43,7 @@ def read(out: Path, source: str) -> dict[str, Any]:
         DataError: the file holds something else.
     """
     file = json_file(out, source)
-    if not file.exists():
-        return {}
-    content = released_files.read_json(file)
+    content = released_files.read_json(file) if file.exists() else {}
     if not isinstance(content, dict) or not all(isinstance(v, dict) for v in content.values()):
         raise DataError(f"{file}: expected an object with one object for each video")
     return content
@@ -59,25 +54,19 @@ def find(videos: Mapping[str, Any], name: str) -> str | None:
     return next((key for key, video in videos.items() if video.get("video_name") == name), None)
 
 
-def new_key(videos: Mapping[str, Any]) -> str:
-    """`video_N`, N one above the largest there is, from 1."""
-    numbers = [int(match[1]) for key in videos if (match := _KEY.fullmatch(key))]
-    return f"video_{max(numbers, default=0) + 1}"
-
-
 def texts_of(video: Mapping[str, Any], place: str) -> Texts:
     """The texts that a video of the file has.
 
     Raises:
         DataError: it is damaged.
     """
-
-    held = read_video(video)
-    if isinstance(held, str):
-        raise DataError(f"{place}: {held}; mend it, or make it again with --replace")
+    try:
+        held = read_json(video)
+    except DataError as error:
+        raise DataError(f"{place}: {error}; mend it, or make it again with --replace") from None
 
     def block(told: Block) -> tuple[Said, ...]:
-        return tuple(map(Said, told.sentences, told.shots()))
+        return tuple(Said(text, tuple(shots)) for text, shots in told.told())
 
     return Texts(
         tuple(frame.description for frame in held.frames),
@@ -89,15 +78,24 @@ def texts_of(video: Mapping[str, Any], place: str) -> Texts:
 
 def record(made: Structure, texts: Texts, name: str, build: Mapping[str, Any]) -> dict[str, Any]:
     """A video as the JSON file has it."""
-    picks, keyframes, key = made.sampled.picks, set(made.keyframes), set(made.key_shots)
+    picks = made.sampled.picks
+
+    def status(text: str) -> str:
+        return "ok" if text else "missing"
+
+    def block(sentences: tuple[Said, ...]) -> dict[str, Any]:
+        shots = [{"sentence_id": n, "shot_ids": list(s.shots)} for n, s in enumerate(sentences)]
+        told = [one.text for one in sentences]
+        return {"sentences": told, "alignments": shots, "raw_text": " ".join(told)}
+
     return {
         "video_name": name,
         "frames": [
             {
                 "frame_id": pick,
                 "description": text,
-                "is_gt": place in keyframes,
-                "status": OK if text else MISSING,
+                "is_gt": place in made.keyframes,
+                "status": status(text),
             }
             for place, (pick, text) in enumerate(zip(picks, texts.frames, strict=True))
         ],
@@ -105,26 +103,16 @@ def record(made: Structure, texts: Texts, name: str, build: Mapping[str, Any]) -
             {
                 "clip_id": place,
                 "summary": text,
-                "gt": place in key,
+                "gt": place in made.key_shots,
                 "frames": [picks[n] for n in shot],
                 "frame_count": len(shot),
-                "status": OK if text else MISSING,
+                "status": status(text),
             }
             for place, (shot, text) in enumerate(zip(made.shots, texts.shots, strict=True))
         ],
-        "aligned_full_document": _block(texts.document),
-        "aligned_text_summary": _block(texts.summary),
+        "aligned_full_document": block(texts.document),
+        "aligned_text_summary": block(texts.summary),
         BUILD: dict(build),
-    }
-
-
-def _block(sentences: tuple[Said, ...]) -> dict[str, Any]:
-    return {
-        "sentences": [one.text for one in sentences],
-        "alignments": [
-            {"sentence_id": n, "shot_ids": list(one.shots)} for n, one in enumerate(sentences)
-        ],
-        "raw_text": " ".join(one.text for one in sentences),
     }
 
 
@@ -139,7 +127,6 @@ def arrays(made: Structure) -> dict[str, Any]:
     picks, n_frames = made.sampled.picks, made.sampled.n_frames
     firsts = [0, *(picks[start] for start in made.starts[1:])]
     lasts = [*(first - 1 for first in firsts[1:]), n_frames - 1]
-    steps = np.arange(len(picks))
     return {
         "change_points": np.array(list(zip(firsts, lasts, strict=True)), dtype=np.int64),
         "n_frame_per_seg": np.array(lasts, dtype=np.int64) - np.array(firsts) + 1,
@@ -147,41 +134,39 @@ def arrays(made: Structure) -> dict[str, Any]:
         "n_steps": np.int64(len(picks)),
         "picks": np.array(picks, dtype=np.int64),
         "gtscore": np.array(made.sampled.importance, dtype=np.float64),
-        "gtframe": np.isin(steps, made.keyframes).astype(np.int64),
+        "gtframe": np.isin(np.arange(len(picks)), made.keyframes).astype(np.int64),
         "shot_level_gt": np.isin(np.arange(len(firsts)), made.key_shots).astype(np.int64),
     }
 
 
-@contextmanager
-def writing(out: Path, source: str) -> Iterator[None]:
-    """While this process alone may write a source's files.
+def put(out: Path, source: str, video: Mapping[str, Any], made: Structure) -> str:
+    """Write a video into both files, new or in place of the one of its name, and link its file.
+
+    Returns:
+        Its key: `video_N`, of a new one N is one above the largest there is, from 1.
 
     Raises:
-        DataError: another one has been writing for long, or the folder cannot be made.
+        DataError: another process has been writing for long, or nothing can be written there.
     """
     from filelock import FileLock, Timeout
 
     try:
-        for folder in (json_file(out, source).parent, h5_file(out, source).parent):
-            folder.mkdir(parents=True, exist_ok=True)
+        for file in (json_file(out, source), h5_file(out, source)):
+            file.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(out / f".{source}.lock", timeout=_PATIENCE):
-            yield
+            held = read(out, source)
+            numbers = [int(key[6:]) for key in held if re.fullmatch(r"video_\d+", key)]
+            name = str(video["video_name"])
+            key = find(held, name) or f"video_{max(numbers, default=0) + 1}"
+            _put_arrays(h5_file(out, source), key, {**arrays(made), "video_name": name})
+            _link(out / "videos" / source, key, made.sampled.video)
+            write_json(json_file(out, source), {**held, key: dict(video)})
+            return key
     except Timeout:
         raise DataError(f"{out}: another process writes {source} there; try again later") from None
     except OSError as error:
-        raise DataError(f"{out}: cannot be written ({error})") from None
-
-
-def put(out: Path, source: str, key: str, video: Mapping[str, Any], made: Structure) -> None:
-    """Write a video into both files, new or in place of the one under its key, and link its file.
-
-    Call it inside `writing`.
-    """
-    from lmms_eval_tasks.utils.json_files import write_json
-
-    _put_arrays(h5_file(out, source), key, arrays(made), str(video["video_name"]))
-    _link(out / "videos" / source, key, made.sampled.video)
-    write_json(json_file(out, source), {**read(out, source), key: dict(video)})
+        told = " ".join(str(error).split())
+        raise DataError(f"{out}: cannot be written or added to ({told})") from None
 
 
 def _link(folder: Path, key: str, video: Path) -> None:
@@ -197,7 +182,7 @@ def _link(folder: Path, key: str, video: Path) -> None:
     released_files.put(video.resolve(), folder / name, link=True)
 
 
-def _put_arrays(file: Path, key: str, values: Mapping[str, Any], name: str) -> None:
+def _put_arrays(file: Path, key: str, values: Mapping[str, Any]) -> None:
     import h5py
 
     partial = file.with_name(f".{file.name}.part")
@@ -208,11 +193,8 @@ def _put_arrays(file: Path, key: str, values: Mapping[str, Any], name: str) -> N
             if key in content:
                 del content[key]
             group = content.create_group(key)
-            for dataset, value in values.items():
-                group.create_dataset(dataset, data=value)
-            group.create_dataset("video_name", data=name)
+            for name, value in values.items():
+                group.create_dataset(name, data=value)
         partial.replace(file)
-    except OSError as error:
-        raise DataError(f"{file}: cannot be added to ({' '.join(str(error).split())})") from None
     finally:
         partial.unlink(missing_ok=True)

@@ -159,45 +159,28 @@ def test_a_document_that_cannot_be_aligned_fails(tmp_path: Path, holiday: Path) 
             desk.writer.change = only("document", told)
             done = desk.run(*desk.judge)
             assert done.exit_code == 1
-            assert "failed: document: parse_failure: " in done.output
+            assert "failed: holiday: document: parse_failure: " in done.output
             assert why in done.output
             assert desk.writer.asked["document"] == 2  # one repair
 
 
-# --- a record that was kept back: what is advised helps -------------------------------------------
-
-AGAIN = "run the same command again to go on, or add --keep-gaps"
-
-
-def advice(output: str) -> str:
-    """What is advised, without the line's beginning."""
-    (line,) = [line for line in output.splitlines() if ": not written: " in line]
-    return line.partition(": not written: ")[2]
-
-
-def test_a_reply_that_cannot_be_used_is_read_again(desk: Desk) -> None:
-    """So the same command is not advised; what is advised asks for the missing text alone."""
+def test_a_record_is_kept_back_until_it_is_whole(desk: Desk) -> None:
+    """What is advised asks for the missing text alone."""
     desk.writer.change = only("document", refused())
     first = desk.run(*desk.judge)
-    assert "failed: document: refused: " in first.output
-    told = advice(first.output)
-    for option in ("another --judge", f"{settings.JUDGE_CACHE}=off", "--keep-gaps"):
-        assert option in told
-    assert AGAIN not in told
+    assert "own/- (holiday): not written" in first.output
+    assert "failed: holiday: document: refused: " in first.output
+    for option in ("another model", f"{settings.JUDGE_CACHE}=off", "--keep-gaps"):
+        assert option in first.output
     desk.writer.change = None
     calls = desk.writer.asked.copy()
-    assert desk.run(*desk.judge).exit_code == 1  # as was told
     assert desk.run(*desk.judge, "--keep-gaps").exit_code == 1
     assert desk.writer.asked == calls
+    assert desk.written()["video_1"]["build"]["missing"] == ["the document"]
     uncached = desk.run(*desk.judge, **{settings.JUDGE_CACHE: "off"})
     assert uncached.exit_code == 0, uncached.output
     assert desk.writer.asked - calls == {"document": 1}
     assert desk.written()["video_1"]["build"]["missing"] == []
-
-
-def test_without_a_cache_a_second_run_asks_again(desk: Desk) -> None:
-    desk.writer.change = only("document", {"sentences": []})
-    assert advice(desk.run(*desk.judge, **{settings.JUDGE_CACHE: "off"}).output) == AGAIN
 
 
 # --- what is told ---------------------------------------------------------------------------------
@@ -237,12 +220,10 @@ def test_a_kill_between_the_two_files_leaves_no_trace(desk: Desk) -> None:
 
 def test_bad_options_are_one_line(desk: Desk) -> None:
     for options, why in (
-        (["--fps", "3"], "--fps 3: expected 1 to 2"),
-        (["--source", "mine"], "--source mine: expected one of own, summe"),
+        (["--source", "mine"], "sources=mine: expected some of summe+"),
         (["--dry-run"], "name who writes them with --judge"),
         (["--judge", "none"], "one model that sees writes the texts"),
         (["--features", "nowhere.npy"], "--features nowhere.npy: no such file"),
-        (["--picks", "p.json"], "either --scores FILE"),
         (["nowhere.mp4"], "nowhere.mp4"),
         ([*desk.judge, "--max-cost", "1"], "price"),
     ):
@@ -251,7 +232,9 @@ def test_bad_options_are_one_line(desk: Desk) -> None:
         assert why in str(done.exception)
         assert "\n" not in str(done.exception)
         assert not desk.out.exists()
-    assert "either --scores FILE" in str(desk.run(scores=False).exception)
+    for options in (["--fps", "3"], ["--shots", "0"], ["--size", "8"]):
+        assert desk.run(*options).exit_code == 2
+    assert desk.run(scores=False).exit_code == 2
     twin = desk.folder / "holiday.mov"
     shutil.copyfile(desk.video, twin)
     assert "two videos are called holiday" in str(desk.run(str(twin)).exception)
@@ -262,7 +245,7 @@ def test_damaged_files_are_named(desk: Desk) -> None:
     file, arrays = files.json_file(desk.out, "own"), files.h5_file(desk.out, "own")
     arrays.parent.mkdir(parents=True)
     arrays.write_text("no HDF5", encoding="utf-8")
-    assert f"{arrays}: cannot be added to" in str(desk.run().exception)
+    assert f"{desk.out}: cannot be written or added to" in str(desk.run().exception)
     assert arrays.read_text(encoding="utf-8") == "no HDF5"
     arrays.unlink()
     desk.run()

@@ -33,15 +33,21 @@ IMAGES = {number: f"data:image/jpeg;base64,A{number}" for number in range(1, 7)}
 
 
 def test_what_is_marked_and_aligned() -> None:
+    """A box for each shot, whose pictures wrap inside it; a strip of shots for each sentence."""
     page = picture.html(RECORD, IMAGES)
-    cells = page.split('<tr class="frames">')[1].split("</tr>")[0].split("<td>")[1:]
-    found = [re.findall(r"base64,A(\d)", cell) for cell in cells]
-    assert found == [["1", "2", "3"], ["4"], ["5", "6"]]
+    boxes = page.split('<section class="shot')[1:]
+    assert [re.findall(r"base64,A(\d)", box) for box in boxes] == [
+        ["1", "2", "3"],
+        ["4"],
+        ["5", "6"],
+    ]
     assert re.findall(r'<figure class="keyframe" title="frame (\d)', page) == ["2", "5"]
-    assert re.findall(r'<th class="key" title="[^"]*">(\d)', page) == ["2"]
-    rows = page.split('<tr class="sentence"')[1:]
-    told = [re.findall(r'<td class="told" title="shot (\d)">', row) for row in rows]
-    assert told == [["2"], [], ["1", "2"], ["3"]]
+    assert [box.startswith(" key") for box in boxes] == [False, True, False]
+    named = [re.findall(r">([SD]\d)</b>", box) for box in boxes]
+    assert named == [["D1"], ["S1", "D1"], ["D2"]]
+    strips = re.findall(r'<div class="strip" aria-hidden="true">(.*?)</div>', page)
+    told = [[bool(on) for on in re.findall(r'<i( class="on")?></i>', strip)] for strip in strips]
+    assert told == [[n in s.shots for n in (1, 2, 3)] for s in (*RECORD.summary, *RECORD.document)]
 
 
 def test_texts_are_escaped_and_gaps_told() -> None:
@@ -53,7 +59,7 @@ def test_texts_are_escaped_and_gaps_told() -> None:
     assert "no description" in page
     assert "there are no pictures" in picture.html(RECORD, {})
     assert "importance of a frame" not in picture.html(
-        replace(RECORD, frames=tuple(replace(f, importance=None) for f in RECORD.frames)), IMAGES
+        replace(RECORD, frames=tuple(f._replace(importance=None) for f in RECORD.frames)), IMAGES
     )
 
 
