@@ -65,7 +65,7 @@ def build_command(
 ) -> None:
     """Make HAVEN's record of your own videos: frames, shots, keyframes, texts; can be resumed."""
     from lmms_eval_tasks.haven.options import parse
-    from lmms_eval_tasks.haven.records import build, files, release
+    from lmms_eval_tasks.haven.records import build, release
     from lmms_eval_tasks.haven.records.structure import Choices
     from lmms_eval_tasks.judges import run, writer
     from lmms_eval_tasks.judges.config import KEY
@@ -86,14 +86,14 @@ def build_command(
     with run.use(run.from_settings(progress=False)):
         jobs = build.plan(videos, choices, out, source, replace_old=replace)
         if dry_run and config is not None:
-            table, notes = build.estimate(jobs, choices, config)
+            table, notes = build.estimate(jobs, config)
             show(table_console(), [table])
             print(*notes, sep="\n")
             return
-        lines, written = build.build(jobs, choices, out, source, config=config, keep_gaps=keep_gaps)
+        lines, written = build.build(jobs, out, source, config=config, keep_gaps=keep_gaps)
         for line in (*lines, *writer.lines(written, also=", or add --keep-gaps")):
             print(line)
-    if files.json_file(out, source).exists():
+    if build.json_file(out, source).exists():
         made = release.read(out, every)
         fit = len(made.records)
         print(f"{out}: of the source {source}, videos that fit HAVEN's form: {fit}")
@@ -167,9 +167,9 @@ def picture_command(
         some = ", ".join(record.id for record in records[:5])
         raise DataError(f"{folder}: has no video {video} that can be used; it has {some}")
     there = found.path is not None and found.path.is_file()
-    images = picture.taken(found, range(1, len(found.frames) + 1)) if there else {}
+    images = picture.taken(found, range(1, len(found.picks) + 1)) if there else {}
     out.write_text(picture.html(found, images), encoding="utf-8")
-    print(f"{out}: {found.id}, {len(found.frames)} frames, {len(found.shots)} shots")
+    print(f"{out}: {found.id}, {len(found.picks)} frames, {len(found.shots)} shots")
 
 
 def _records(folder: Path, source: str | None) -> Sequence[Record]:

@@ -250,24 +250,15 @@ def docs(found: Found, task: str) -> list[Row]:
     return [{**make_doc(known.rows[0], variant, known.options), **told}]
 
 
+_CONTENT = (
+    *("id", "source", "video", "picks", "descriptions", "keyframes", "key_shots", "shots"),
+    *("shot_texts", "importance", "document", "document_shots", "summary", "summary_shots"),
+)
+
+
 def row(record: Record, digest: str) -> Row:
     """A video of the release of that digest in plain types; but for `picks` all count from 1."""
-    content = {
-        "id": record.id,
-        "source": record.source,
-        "video": record.video,
-        "picks": record.picks,
-        "descriptions": [frame.description for frame in record.frames],
-        "keyframes": record.keyframes,
-        "key_shots": record.key_shots,
-        "shots": [list(shot.frames) for shot in record.shots],
-        "shot_texts": [shot.description for shot in record.shots],
-        "importance": record.importance or [],
-        "document": [sentence.text for sentence in record.document],
-        "document_shots": [list(sentence.shots) for sentence in record.document],
-        "summary": [sentence.text for sentence in record.summary],
-        "summary_shots": [list(sentence.shots) for sentence in record.summary],
-    }
+    content = {name: getattr(record, name) for name in _CONTENT}
     # Tells a record from others, wherever its files lie.
     fingerprint = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
     return {

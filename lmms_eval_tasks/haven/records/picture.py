@@ -34,10 +34,10 @@ def html(record: Record, images: Mapping[int, str]) -> str:
         record=record,
         images=images,
         title=f"{record.id}{f' · {record.name}' if record.name else ''}",
-        facts=f"{SOURCES.get(record.source, record.source)}: {len(record.frames)} sampled frames"
+        facts=f"{SOURCES.get(record.source, record.source)}: {len(record.picks)} sampled frames"
         f"{original}, {len(record.keyframes)} keyframes, {len(record.shots)} shots, "
         f"{len(record.key_shots)} key shots",
-        largest=max((frame.importance or 0.0 for frame in record.frames), default=0.0),
+        largest=max(record.scores, default=0.0),
         hue=lambda place: f"{(20 + place * _GOLDEN) % 360:.0f}",
     )
 

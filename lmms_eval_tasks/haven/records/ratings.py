@@ -97,15 +97,12 @@ class Drawn(NamedTuple):
     def texts(self) -> list[tuple[str, str, str]]:
         """Id, level and text of each of its texts, in the sheet's order."""
         record, name = self.record, self.record.id
-        shot = record.shots[self.shot - 1]
         blocks = (("document", record.document), ("summary", record.summary))
+        frames = {n: record.descriptions[n - 1] for n in self.frames}
         return [
-            *(
-                (f"{name} frame {n}", "frame", record.frames[n - 1].description)
-                for n in self.frames
-            ),
-            (f"{name} shot {self.shot}", "shot", shot.description),
-            *((f"{name} {level}", level, " ".join(s.text for s in own)) for level, own in blocks),
+            *((f"{name} frame {n}", "frame", text) for n, text in frames.items()),
+            (f"{name} shot {self.shot}", "shot", record.shot_texts[self.shot - 1]),
+            *((f"{name} {level}", level, " ".join(own)) for level, own in blocks),
         ]
 
 
@@ -130,8 +127,8 @@ def draw(records: Sequence[Record], number: int, seed: int) -> tuple[list[Drawn]
 
     able = []
     for one in records:
-        frames = [n for n, frame in enumerate(one.frames, 1) if frame.description]
-        shots = [n for n, shot in enumerate(one.shots, 1) if shot.description]
+        frames = [n for n, text in enumerate(one.descriptions, 1) if text]
+        shots = [n for n, text in enumerate(one.shot_texts, 1) if text]
         if len(frames) >= FRAMES and shots and one.document and one.summary:
             frames.sort(key=lambda n: digest(f"{one.id} frame {n}"))
             shot = min(shots, key=lambda n: digest(f"{one.id} shot {n}"))
@@ -202,8 +199,8 @@ def _shown(video: Drawn, numbers: Iterator[int]) -> dict[str, Any]:
     there or is broken.
     """
     record, why = video.record, ""
-    shot = data.shown(record.shots[video.shot - 1].frames, OF_SHOT)
-    whole = data.shown(range(1, len(record.frames) + 1), OF_VIDEO)
+    shot = data.shown(record.shots[video.shot - 1], OF_SHOT)
+    whole = data.shown(range(1, len(record.picks) + 1), OF_VIDEO)
     large: dict[int, str] = {}
     small: dict[int, str] = {}
     try:

@@ -1,10 +1,11 @@
 """One video of HAVEN as the tasks need it, from its JSON and its HDF5 (paper, 3.1).
 
-Frames are numbered as the tasks number them: sampled frame 1 is the first pick. Shots likewise.
-
 Shots are the ranges of `change_points`; without HDF5 they are the frames that each clip lists. A
 shot without a sampled frame is dropped with its clip, and those after it count one less, in the
 alignments too. A sentence may so lose all its shots: it stays, with no shot.
+
+With HDF5, its `picks` are where the frames lie, and a clip's `frames` have to lie inside its shot,
+but need not be all of them. A user may allow some frames of difference (`slack`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,69 +21,50 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.options import KINDS
 from lmms_eval_tasks.haven.records.schema import Arrays, Block, JsonVideo
 
-
-class Frame(NamedTuple):
-    """A sampled frame.
-
-    pick: its index among the frames of the original video, counted from 0.
-    description: what it shows; "" where the release has none.
-    keyframe: whether `is_gt` calls it a keyframe.
-    importance: `gtscore` of HDF5; None without HDF5.
-    """
-
-    pick: int
-    description: str
-    keyframe: bool
-    importance: float | None
-
-
-class Shot(NamedTuple):
-    """A shot (the release says clip) and the sampled frames inside it.
-
-    frames: numbers of sampled frames, ascending from 1; at least one.
-    description: what happens in it; "" where the release has none.
-    key: whether it is a key shot, whose frames are the true keyframes (not used for ranking).
-    """
-
-    frames: tuple[int, ...]
-    description: str
-    key: bool
-
-
-class Sentence(NamedTuple):
-    """A sentence of the document or of the summary, and the numbers of its shots, from 1."""
-
-    text: str
-    shots: tuple[int, ...]
+Numbers = list[int]
 
 
 @dataclass(frozen=True)
 class Record:
-    """One video.
+    """One video. Frames, shots and sentences are numbered from 1; `picks` alone count from 0.
 
     Attributes:
         source: a slug of options.SOURCES.
         video: its key in the release, as `video_7`.
         name: the original video's name, "" if the release does not tell it.
-        frames, shots, document, summary: in order.
-        n_frames: number of frames of the original video (HDF5); None without HDF5.
+        picks: indices of the sampled frames among the original video's, ascending.
+        descriptions: of each sampled frame, "" where the release has none.
+        keyframes: the frames that `is_gt` calls keyframes.
+        shots: each shot's sampled frames, at least one.
+        shot_texts: what happens in each shot, "" where the release has none.
+        key_shots: shots whose frames are the true keyframes (not used for ranking).
+        document, summary: sentences; document_shots, summary_shots: the shots of each.
+        scores: `gtscore` of each sampled frame; empty without.
+        n_frames: of the original video (HDF5); None without HDF5.
         gaps: task without `haven_` -> what it needs and the record lacks: such items are left out
             of that task and counted.
-        path: where the video file is, or would be.
         tagged: the summary as one text with tags of its shots, "" if the release has none.
+        path: where the video file is, or would be.
     """
 
     source: str
     video: str
     name: str
-    frames: tuple[Frame, ...]
-    shots: tuple[Shot, ...]
-    document: tuple[Sentence, ...]
-    summary: tuple[Sentence, ...]
-    n_frames: int | None
-    gaps: dict[str, str]
-    path: Path | None = None
+    picks: Numbers
+    descriptions: list[str]
+    keyframes: Numbers
+    shots: list[Numbers]
+    shot_texts: list[str]
+    key_shots: Numbers
+    document: list[str]
+    document_shots: list[Numbers]
+    summary: list[str]
+    summary_shots: list[Numbers]
+    scores: list[float] = field(default_factory=list)
+    n_frames: int | None = None
+    gaps: dict[str, str] = field(default_factory=dict)
     tagged: str = ""
+    path: Path | None = None
 
     @property
     def id(self) -> str:
@@ -90,32 +72,11 @@ class Record:
         return f"{self.source}/{self.video}"
 
     @property
-    def picks(self) -> list[int]:
-        """Indices of the sampled frames among the original video's, from 0."""
-        return [frame.pick for frame in self.frames]
-
-    @property
-    def keyframes(self) -> list[int]:
-        """Numbers of the frames that `is_gt` calls keyframes, from 1."""
-        return [number for number, frame in enumerate(self.frames, 1) if frame.keyframe]
-
-    @property
-    def key_shots(self) -> list[int]:
-        """Numbers of the key shots, from 1."""
-        return [number for number, shot in enumerate(self.shots, 1) if shot.key]
-
-    @property
-    def importance(self) -> list[float] | None:
-        """Each shot's importance: the mean of `gtscore` over its sampled frames; None without."""
-        scores = [frame.importance for frame in self.frames]
-        if None in scores:
-            return None
-        own = [[scores[number - 1] or 0.0 for number in shot.frames] for shot in self.shots]
+    def importance(self) -> list[float]:
+        """Each shot's: the mean of `gtscore` over its sampled frames; empty without."""
+        own = [[self.scores[n - 1] for n in shot] for shot in self.shots if self.scores]
         # Exact sums: the same scores in another order are the same importance.
         return [math.fsum(one) / len(one) for one in own]
-
-
-# --- both together --------------------------------------------------------------------------------
 
 
 class Origin(NamedTuple):
@@ -146,46 +107,45 @@ def join(
         DataError: where JSON and HDF5 first disagree.
     """
     picks = [frame.frame_id for frame in given.frames]
-    if arrays is not None:
+    if arrays is None:
+        shots = [[1 + bisect_left(picks, one) for one in clip.frames] for clip in given.clips]
+        scores, unscored = list[float](), origin.without
+    else:
         if why := _disagree(given, arrays, slack):
             raise DataError(f"{origin.json} and {origin.hdf5}, {why}")
         picks = list(arrays.picks[: len(picks)])
-    if arrays is None:
-        numbers = [[1 + bisect_left(picks, one) for one in clip.frames] for clip in given.clips]
-    else:
-        edges = arrays.change_points
-        numbers = [
-            [*range(1 + bisect_left(picks, a), 1 + bisect_right(picks, b))] for a, b in edges
+        shots = [
+            list(range(1 + bisect_left(picks, first), 1 + bisect_right(picks, last)))
+            for first, last in arrays.change_points
         ]
-    kept = [place for place, own in enumerate(numbers) if own]
+        scores, unscored = _importance(arrays, origin)
+    kept = [place for place, own in enumerate(shots) if own]
     if not kept:
         raise DataError(f"{origin.json}, clips: no shot has a sampled frame")
     renumbered = {place: number for number, place in enumerate(kept, 1)}
-    scores, unscored = (None, origin.without) if arrays is None else _importance(arrays, origin)
+    frames = given.frames[: len(picks)]
 
-    def sentences(block: Block) -> tuple[Sentence, ...]:
-        return tuple(
-            Sentence(text, tuple(renumbered[shot] for shot in shots if shot in renumbered))
-            for text, shots in block.told()
-        )
+    def aligned(block: Block) -> list[Numbers]:
+        return [[renumbered[n] for n in own if n in renumbered] for _, own in block.told()]
 
+    document, summary = given.aligned_full_document, given.aligned_text_summary
     record = Record(
         source=source,
         video=video,
         name=(given.video_name or "").strip() or (arrays.video_name if arrays else ""),
-        frames=tuple(
-            Frame(pick, frame.description, frame.is_gt, scores[place] if scores else None)
-            for place, (pick, frame) in enumerate(zip(picks, given.frames, strict=False))
-        ),
-        shots=tuple(
-            Shot(tuple(numbers[place]), given.clips[place].summary, bool(given.clips[place].gt))
-            for place in kept
-        ),
-        document=sentences(given.aligned_full_document),
-        summary=sentences(given.aligned_text_summary),
+        picks=picks,
+        descriptions=[frame.description for frame in frames],
+        keyframes=[number for number, frame in enumerate(frames, 1) if frame.is_gt],
+        shots=[shots[place] for place in kept],
+        shot_texts=[given.clips[place].summary for place in kept],
+        key_shots=[renumbered[place] for place in kept if given.clips[place].gt],
+        document=[text for text, _ in document.told()],
+        document_shots=aligned(document),
+        summary=[text for text, _ in summary.told()],
+        summary_shots=aligned(summary),
+        scores=scores[: len(picks)],
         n_frames=arrays.n_frames if arrays else None,
-        gaps={},
-        tagged=given.aligned_text_summary.raw_text or "",
+        tagged=summary.raw_text or "",
     )
     record.gaps.update(_gaps(record, origin.json, unscored))
     return record
@@ -196,13 +156,13 @@ def _disagree(given: JsonVideo, arrays: Arrays, slack: int) -> str:
     for n, (frame, pick) in enumerate(zip(given.frames, arrays.picks, strict=False), 1):
         if abs(frame.frame_id - pick) > slack:
             return f"entry {n}: frame_id {frame.frame_id}, but picks {pick}"
-    if abs(len(given.frames) - len(arrays.picks)) > slack:
-        return f"{len(given.frames)} frames, but {len(arrays.picks)} picks"
+    for what, other, most in (("frames", "picks", slack), ("clips", "change_points", 0)):
+        n, there = len(getattr(given, what)), len(getattr(arrays, other))
+        if abs(n - there) > most:
+            return f"{n} {what}, but {there} {other}"
     for n, (frame, flag) in enumerate(zip(given.frames, arrays.gtframe or (), strict=False), 1):
         if frame.is_gt != flag:
             return f"entry {n}: is_gt {int(frame.is_gt)}, but gtframe {int(flag)}"
-    if len(given.clips) != len(arrays.change_points):
-        return f"{len(given.clips)} clips, but {len(arrays.change_points)} change_points"
     for n, (clip, shot) in enumerate(zip(given.clips, arrays.change_points, strict=True), 1):
         for one in clip.frames:
             if not shot[0] - slack <= one <= shot[1] + slack:
@@ -210,14 +170,14 @@ def _disagree(given: JsonVideo, arrays: Arrays, slack: int) -> str:
     return ""
 
 
-def _importance(arrays: Arrays, origin: Origin) -> tuple[tuple[float, ...] | None, str]:
+def _importance(arrays: Arrays, origin: Origin) -> tuple[list[float], str]:
     """`gtscore`, or why it cannot be used."""
     if arrays.gtscore is None:
-        return None, f"{origin.hdf5}, gtscore: the dataset is missing"
+        return [], f"{origin.hdf5}, gtscore: the dataset is missing"
     for number, score in enumerate(arrays.gtscore, 1):
         if not math.isfinite(score):
-            return None, f"{origin.hdf5}, gtscore, entry {number}: {score}, no finite number"
-    return arrays.gtscore, ""
+            return [], f"{origin.hdf5}, gtscore, entry {number}: {score}, no finite number"
+    return list(arrays.gtscore), ""
 
 
 _SALIENCY = ("saliency", "saliency_doc", "saliency_text")
@@ -245,15 +205,15 @@ def _gaps(record: Record, name: str, unscored: str) -> dict[str, str]:
     if not record.summary:
         of_summary = ("v2t", "v2vt", "v2t_text", "v2vt_text", *_GROUNDING)
         lacks(f"{name}, aligned_text_summary: there is none", of_summary)
-    elif not any(sentence.shots for sentence in record.summary):
+    elif not any(record.summary_shots):
         lacks(f"{name}, aligned_text_summary, alignments: no sentence has a shot", _GROUNDING)
     if not record.key_shots:
         of_keyframes = ("v2v", "v2vt", "v2v_text", "v2vt_text")
         lacks(f"{name}, clips: none is a key shot (gt)", of_keyframes)
     if not record.document:
         lacks(f"{name}, aligned_full_document: there is none", ("temporal_doc", "saliency_doc"))
-    if not any(frame.description for frame in record.frames):
+    if not any(record.descriptions):
         lacks(f"{name}, frames: none has a description", _PROXIES[:3])
-    if not any(shot.description for shot in record.shots):
+    if not any(record.shot_texts):
         lacks(f"{name}, clips: none has a summary", _PROXIES[3:])
     return found

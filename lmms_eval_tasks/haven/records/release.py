@@ -59,7 +59,7 @@ class Release:
         return {
             "videos": len(self.records),
             **{one: of.count(one) for one in SOURCES if one != OWN or OWN in of},
-            "frames": sum(len(record.frames) for record in self.records),
+            "frames": sum(len(record.picks) for record in self.records),
             "shots": sum(len(record.shots) for record in self.records),
             "videos_without_hdf5": sum(record.n_frames is None for record in self.records),
             "bad_videos": len(self.problems),

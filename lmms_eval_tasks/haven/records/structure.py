@@ -10,7 +10,6 @@ mean importance of its frames, as in TVSum's protocol.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.options import capacity
 from lmms_eval_tasks.utils import released_files
-from lmms_eval_tasks.utils.media import colour_histograms, probes, segmentation
+from lmms_eval_tasks.utils.media import colour_histograms, indexed_frames, probes, segmentation
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 
 MIN_FPS, MAX_FPS = 1.0, 2.0  # paper, 3.2
 FRAMES_PER_SHOT = 10  # the target is round(F / 10) shots: Table 1
-TARGET = "target"  # value of --shots beside a number
 _WHOLE = 1_000_000  # values of shots as whole numbers, relative to the largest score
 _ROUNDING = 1e-6  # frames: 14.999999999 of them are 15
 _LARGEST = 1e100  # of a score: sums of much larger ones leave the range of floats
@@ -58,47 +56,39 @@ class Choices:
 
 
 @dataclass(frozen=True)
-class Sampled:
-    """A video's sampled frames with their importance; nothing was decoded for it.
-
-    made_from: what decides the structure, in words and digests, for the written record.
-    """
-
-    video: Path
-    n_frames: int
-    picks: tuple[int, ...]
-    importance: tuple[float, ...]
-    features: NDArray[np.floating[Any]] | None
-    made_from: dict[str, Any]
-
-
-@dataclass(frozen=True)
 class Structure:
     """A record without its texts. Frames and shots count from 0.
 
     Attributes:
+        video: its file.
+        n_frames: of the video.
+        picks: indices of the sampled frames among these.
+        importance: of each sampled frame.
         starts: first sampled frame of each shot.
         keyframes, key_shots: ascending.
         ties: frames as important as the last keyframe that are none, being later.
     """
 
-    sampled: Sampled
-    starts: tuple[int, ...]
-    keyframes: tuple[int, ...]
-    key_shots: tuple[int, ...]
+    video: Path
+    n_frames: int
+    picks: list[int]
+    importance: list[float]
+    starts: list[int]
+    keyframes: list[int]
+    key_shots: list[int]
     ties: int
 
     @property
     def shots(self) -> list[range]:
         """Sampled frames of each shot."""
-        return [range(a, b) for a, b in pairwise([*self.starts, len(self.sampled.picks)])]
+        return [range(a, b) for a, b in pairwise([*self.starts, len(self.picks)])]
 
 
 # --- what a user gives beside a video -------------------------------------------------------------
 
 
-def _array(given: Path, video: Path, option: str) -> tuple[NDArray[np.floating[Any]], str]:
-    """The numbers of a file for one video, and a digest of the file.
+def _array(given: Path, video: Path, option: str) -> NDArray[np.floating[Any]]:
+    """The numbers of a file for one video.
 
     Args:
         given: the option's value: the file, or a folder where `holiday.npy` goes with
@@ -120,18 +110,15 @@ def _array(given: Path, video: Path, option: str) -> tuple[NDArray[np.floating[A
         array = np.asarray(held)
         if array.dtype.kind not in "fiu":  # "3" and true are no numbers of a frame
             raise ValueError("expected numbers")
-        array = array.astype(np.float64)
     except (OSError, ValueError, EOFError) as error:
         raise DataError(f"{file}: no array of numbers ({' '.join(str(error).split())})") from None
     if not np.isfinite(array).all():
         raise DataError(f"{file}: holds a number that is not finite")
-    return array, hashlib.sha256(file.read_bytes()).hexdigest()[:12]
+    return array.astype(np.float64)
 
 
-def scores(
-    given: Path, video: Path, picks: Sequence[int], n_frames: int
-) -> tuple[list[float], str]:
-    """Importance of each sampled frame, and a digest of the file.
+def scores(given: Path, video: Path, picks: Sequence[int], n_frames: int) -> list[float]:
+    """Importance of each sampled frame.
 
     Args:
         given: as of `Choices`; numbers of 0 or more.
@@ -141,8 +128,8 @@ def scores(
     Raises:
         DataError: anything else.
     """
-    array, digest = _array(given, video, "--scores")
-    if array.shape == (n_frames,) and len(picks) != n_frames:
+    array = _array(given, video, "--scores")
+    if array.shape == (n_frames,):
         array = array[list(picks)]
     if array.shape != (len(picks),):
         raise DataError(
@@ -151,22 +138,22 @@ def scores(
         )
     if array.min() < 0 or array.max() > _LARGEST:
         raise DataError(f"{given}: expected numbers from 0 to {_LARGEST:g}")
-    return array.tolist(), digest
+    return [float(value) for value in array]
 
 
-def features(given: Path, video: Path, n: int) -> tuple[NDArray[np.floating[Any]], str]:
-    """A user's features (n, d), a row for each sampled frame, and a digest of the file.
+def features(given: Path, video: Path, n: int) -> NDArray[np.floating[Any]]:
+    """A user's features (n, d), a row for each sampled frame.
 
     Raises:
         DataError: they do not fit.
     """
-    array, digest = _array(given, video, "--features")
+    array = _array(given, video, "--features")
     if array.ndim != 2 or len(array) != n or not array.shape[1]:
         raise DataError(
             f"{given}: an array of shape {array.shape}: expected ({n}, d), one row for each "
             "sampled frame"
         )
-    return array, digest
+    return array
 
 
 # --- from a video to its structure ----------------------------------------------------------------
@@ -186,52 +173,29 @@ def indices(n_frames: int, rate: float, fps: float) -> list[int]:
     return [frame for frame in found if frame < n_frames]
 
 
-def sample(video: Path, choices: Choices) -> Sampled:
-    """The sampled frames of a video and how important they are.
+def structure(video: Path, choices: Choices) -> tuple[Structure, Frames]:
+    """Shots, keyframes and key shots of a video, and the pictures of its sampled frames.
 
     Raises:
         TasksError: the video or a given file cannot be used, or has too few frames.
     """
     info = probes.probe(video)
     picks = indices(info.n_frames, info.fps, choices.fps)
-    if (choices.shots or 1) > len(picks):
-        raise DataError(f"--shots {choices.shots}: {video} has {len(picks)} sampled frames only")
-    importance, digest = scores(choices.scores, video, picks, info.n_frames)
-    own, of_own = None, ""
-    if choices.features is not None:
-        own, of_own = features(choices.features, video, len(picks))
-    made_from = {
-        "video": f"{video.stat().st_size} bytes, {info.n_frames} frames",
-        "fps": choices.fps,
-        "shots": str(choices.shots or TARGET),
-        # Pictures of another size have other histograms.
-        "features": f"file {of_own}" if of_own else f"{colour_histograms.NAME}, {choices.size} px",
-        "importance": f"scores {digest}",
-    }
-    return Sampled(video, info.n_frames, tuple(picks), tuple(importance), own, made_from)
-
-
-def structure(sampled: Sampled, frames: Frames, shots: int | None) -> Structure:
-    """Shots, keyframes and key shots.
-
-    Args:
-        sampled: of the video.
-        frames: their pictures.
-        shots: as of `Choices`.
-
-    Raises:
-        TasksError: a picture cannot be decoded.
-    """
-    n, rows = len(sampled.picks), sampled.features
+    n = len(picks)
+    if (choices.shots or 1) > n:
+        raise DataError(f"--shots {choices.shots}: {video} has {n} sampled frames only")
+    importance = scores(choices.scores, video, picks, info.n_frames)
+    rows = features(choices.features, video, n) if choices.features is not None else None
+    frames = indexed_frames.frames(video, picks, choices.size)
     if rows is None:
         # One picture at a time: hours of them would not fit.
-        rows = colour_histograms.histograms(
-            frames.images([number])[0] for number in range(1, n + 1)
-        )
-    starts = segmentation.segment(rows, shots or target(n))
-    chosen, ties = top(sampled.importance, max(1, capacity(n)))
-    key = key_shots(sampled.importance, starts)
-    return Structure(sampled, tuple(starts), tuple(chosen), tuple(key), ties)
+        pictures = (frames.images([number])[0] for number in range(1, n + 1))
+        rows = colour_histograms.histograms(pictures)
+    starts = segmentation.segment(rows, choices.shots or target(n))
+    keyframes, ties = top(importance, max(1, capacity(n)))
+    key = key_shots(importance, starts)
+    made = Structure(video, info.n_frames, picks, importance, starts, keyframes, key, ties)
+    return made, frames
 
 
 def target(n_frames: int) -> int:

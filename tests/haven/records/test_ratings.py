@@ -16,7 +16,7 @@ import pytest
 from lmms_eval_tasks.errors import DataError, MediaError
 from lmms_eval_tasks.haven.records import ratings
 from lmms_eval_tasks.haven.records.ratings import COLUMNS, DIMENSIONS, Agreement, Rated
-from lmms_eval_tasks.haven.records.record import Frame, Record, Sentence, Shot
+from lmms_eval_tasks.haven.records.record import Record
 from tests.checks import refused
 
 
@@ -25,12 +25,16 @@ def record(number: int, **changes: Any) -> Record:
         source="tvsum",
         video=f"video_{number}",
         name="",
-        frames=tuple(Frame(5 * n, f"Frame {n}.", n == 2, n / 10) for n in range(6)),
-        shots=(Shot((1, 2, 3, 4), "A </script> & b.", key=False), Shot((5, 6), "Two.", key=True)),
-        document=(Sentence("First.", (1,)), Sentence("Then.", (2,))),
-        summary=(Sentence("=Then", (2,)),),
-        n_frames=30,
-        gaps={},
+        picks=[5 * n for n in range(6)],
+        descriptions=[f"Frame {n}." for n in range(6)],
+        keyframes=[3],
+        shots=[[1, 2, 3, 4], [5, 6]],
+        shot_texts=["A </script> & b.", "Two."],
+        key_shots=[2],
+        document=["First.", "Then."],
+        document_shots=[[1], [2]],
+        summary=["=Then"],
+        summary_shots=[[2]],
     )
     return replace(made, **changes)
 
@@ -51,12 +55,9 @@ def test_the_draw_depends_on_seed_and_id_alone() -> None:
 
 
 def test_videos_that_lack_a_text_are_counted() -> None:
-    blank = tuple(Frame(n, "x" * (n == 0), False, None) for n in range(6))
-    undescribed = tuple(shot._replace(description="") for shot in record(1).shots)
     able = [record(1), record(2)]
-    lacking: list[dict[str, Any]] = [
-        *({"summary": ()}, {"document": ()}, {"frames": blank}, {"shots": undescribed})
-    ]
+    lacking: list[dict[str, Any]] = [{"summary": []}, {"document": []}, {"shot_texts": ["", ""]}]
+    lacking.append({"descriptions": ["x", "", "", "", "", ""]})
     others = [record(number, **one) for number, one in enumerate(lacking, 3)]
     drawn, notes = ratings.draw([*able, *others], 15, 0)
     assert sorted(video.record.id for video in drawn) == ["tvsum/video_1", "tvsum/video_2"]
@@ -81,7 +82,7 @@ def test_the_page_holds_everything_and_loads_nothing(monkeypatch: pytest.MonkeyP
     assert unseen == ["no video"]
     assert page.count("<fieldset") == len(rows) == 26
     assert page.count('type="radio"') == 26 * 5
-    shot = len(drawn[0].record.shots[drawn[0].shot - 1].frames)
+    shot = len(drawn[0].record.shots[drawn[0].shot - 1])
     # Two frames, the shot's, and the whole video for the document and the summary.
     assert page.count("<img ") == 2 + shot + 6 + 6
     assert [f"480x{n}" in page for n in range(1, 7)] == [n in drawn[0].frames for n in range(1, 7)]

@@ -12,7 +12,7 @@ import pytest
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.options import TASKS
 from lmms_eval_tasks.haven.records import schema
-from lmms_eval_tasks.haven.records.record import Origin, Record, Sentence, join
+from lmms_eval_tasks.haven.records.record import Origin, Record, join
 from lmms_eval_tasks.haven.records.schema import Arrays
 from tests.checks import refused, table
 from tests.haven.records.test_schema import put
@@ -50,15 +50,15 @@ def test_a_record() -> None:
     assert (found.id, found.name, found.n_frames) == ("tvsum/video_1", "tvsum clip 1", 120)
     assert found.picks == [0, 15, 30, 45, 60, 75, 90, 105]
     described = [frame["description"] for frame in data["video_1"]["frames"]]
-    assert [frame.description for frame in found.frames] == described
+    assert found.descriptions == described
     assert found.keyframes == [1 + int(np.argmax(arrays["video_1"]["gtframe"]))]
-    assert [shot.frames for shot in found.shots] == [(1, 2), (3, 4, 5), (6, 7, 8)]
-    assert [shot.key for shot in found.shots] == [True, False, False]
+    assert found.shots == [[1, 2], [3, 4, 5], [6, 7, 8]]
+    assert found.key_shots == [1]
     scores = arrays["video_1"]["gtscore"]
     means = [scores[:2].mean(), scores[2:5].mean(), scores[5:].mean()]
     assert found.importance == pytest.approx(means)
-    assert [sentence.shots for sentence in found.document] == [(1, 2), (3,)]
-    assert [sentence.shots for sentence in found.summary] == [(1, 2, 3)]
+    assert found.document_shots == [[1, 2], [3]]
+    assert found.summary_shots == [[1, 2, 3]]
     assert (found.gaps, found.path) == ({}, None)
 
 
@@ -66,7 +66,7 @@ def test_what_may_be_missing() -> None:
     """HDF5: importance and the number of frames; the name; key frames, key shots, differences."""
     found, whole = record(hdf5=False), record()
     assert found.gaps == dict.fromkeys(SALIENCY, ORIGIN.without)
-    assert (found.importance, found.n_frames) == (None, None)
+    assert (found.importance, found.n_frames) == ([], None)
     assert (found.shots, found.document) == (whole.shots, whole.document)
     assert record(lambda g, a: g.pop("video_name")).name == "Their Name"
     assert record(lambda g, a: g.pop("video_name"), hdf5=False).name == ""
@@ -77,7 +77,7 @@ def test_what_may_be_missing() -> None:
 
     assert record(change).keyframes[0] == 1
     found = record(lambda g, a: [clip.pop("gt") for clip in g["clips"]])
-    assert [shot.key for shot in found.shots] == [False] * 3
+    assert found.key_shots == []
     told = "tvsum_data.json, clips: none is a key shot (gt)"
     assert found.gaps == dict.fromkeys(("v2v", "v2vt", "v2v_text", "v2vt_text"), told)
     found = record(scores(slice(None), 0.5))
@@ -105,11 +105,10 @@ def test_a_shot_without_a_sampled_frame_is_dropped_and_the_others_renumbered() -
     clips = content("tvsum", 1, 8, 3)[0]["video_1"]["clips"]
     for hdf5 in (True, False):
         found = record(empty_second_shot, hdf5)
-        assert [shot.frames for shot in found.shots] == [(1, 2, 3, 4, 5), (6, 7, 8)]
-        described = [shot.description for shot in found.shots]
-        assert described == [clips[0]["summary"], clips[2]["summary"]]
-        told = (Sentence("One.", ()), Sentence("Two.", (1, 2)), Sentence("Three.", (2,)))
-        assert found.summary == told
+        assert found.shots == [[1, 2, 3, 4, 5], [6, 7, 8]]
+        assert found.shot_texts == [clips[0]["summary"], clips[2]["summary"]]
+        assert found.summary == ["One.", "Two.", "Three."]
+        assert found.summary_shots == [[], [1, 2], [2]]
         assert found.gaps == ({} if hdf5 else dict.fromkeys(SALIENCY, ORIGIN.without))
     nothing: Change = lambda g, a: [clip.update(frames=[]) for clip in g["clips"]]  # noqa: E731
     refused(DataError, "^tvsum_data.json, clips: no shot has", record, nothing, hdf5=False)
@@ -122,8 +121,8 @@ def test_frames_at_the_end_of_a_range_and_between_shots() -> None:
         given["clips"][1].update(frames=[45])
 
     found = record(change)
-    assert [shot.frames for shot in found.shots] == [(1, 2, 3), (4,), (6, 7, 8)]
-    assert len(found.frames) == 8
+    assert found.shots == [[1, 2, 3], [4], [6, 7, 8]]
+    assert len(found.picks) == 8
 
 
 def arrays_of(**changes: Any) -> Change:
@@ -170,10 +169,10 @@ def test_frames_of_difference_that_a_user_allows() -> None:
     refused(DataError, "frame_id 30, but picks 32", record, by_two, slack=1)
     found = record(lambda given, arrays: (FEWER(given, arrays), no_frame(given)), slack=1)
     assert (found.picks, found.keyframes) == (PICKS[:-1], [5])
-    assert [shot.frames for shot in found.shots] == [(1, 2), (3, 4, 5), (6, 7)]
+    assert found.shots == [[1, 2], [3, 4, 5], [6, 7]]
     ends = arrays_of(change_points=[(0, 30), (31, 74), (75, 119)])
     refused(DataError, "change_points", record, ends)
-    assert [shot.frames for shot in record(ends, slack=1).shots][:2] == [(1, 2, 3), (4, 5)]
+    assert record(ends, slack=1).shots[:2] == [[1, 2, 3], [4, 5]]
 
 
 # --- what only some tasks need --------------------------------------------------------------------
@@ -240,8 +239,7 @@ def test_what_a_record_lacks_is_told_of_every_task_it_hits(
     assert found.gaps == dict.fromkeys(tasks, f"{file}, {told}")
     assert {f"haven_{task}" for task in tasks} <= set(TASKS)
     if tasks == SALIENCY:
-        assert found.importance is None
-        assert {frame.importance for frame in found.frames} == {None}
+        assert (found.importance, found.scores) == ([], [])
 
 
 def test_of_several_reasons_the_first_is_told() -> None:

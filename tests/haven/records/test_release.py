@@ -237,7 +237,7 @@ def test_the_copy_on_the_hub(tmp_path: Path) -> None:
     release = released.read(tmp_path, Options())
     other = released.read(write(tmp_path / "other", hdf5=False), Options())
     for ours, theirs in zip(release.records, other.records, strict=True):
-        assert (ours.id, ours.frames, ours.shots) == (theirs.id, theirs.frames, theirs.shots)
+        assert (ours.id, ours.picks, ours.shots) == (theirs.id, theirs.picks, theirs.shots)
         assert (ours.document, ours.summary) == (theirs.document, theirs.summary)
     write(tmp_path, videos=3)
     assert released.read(tmp_path, Options()).counts["tvsum"] == 3

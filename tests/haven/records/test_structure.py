@@ -41,7 +41,7 @@ def test_scores_of_sampled_or_of_original_frames(tmp_path: Path) -> None:
         for name, content in (("holiday.json", values), ("holiday.npy", np.array(values))):
             file = write(tmp_path, name, content)
             for given in (file, tmp_path):
-                assert structure.scores(given, VIDEO, PICKS, 20)[0] == found
+                assert structure.scores(given, VIDEO, PICKS, 20) == found
             file.unlink()
 
 
@@ -126,29 +126,23 @@ def test_key_shots_are_the_best_within_the_budget() -> None:
 
 
 def test_the_structure_of_a_video(tmp_path: Path, holiday: Path) -> None:
-    from lmms_eval_tasks.utils.media import indexed_frames
-
-    chosen = choices(tmp_path)
-    sampled = structure.sample(holiday, chosen)
-    assert sampled.n_frames == 150
-    assert sampled.picks == tuple(range(0, 150, 5))
-    frames = indexed_frames.frames(holiday, sampled.picks, chosen.size, tmp_path / "cache")
-    made = structure.structure(sampled, frames, 4)
-    assert list(made.starts) == STARTS
+    made, frames = structure.structure(holiday, choices(tmp_path, shots=4))
+    assert (made.n_frames, made.picks, frames.n_frames) == (150, list(range(0, 150, 5)), 150)
+    assert made.starts == STARTS
     # 5, 4, 5 and the first of the fourth scene's 3s; its other four are as important.
-    assert (made.keyframes, made.ties) == ((12, 13, 14, 25), 4)
-    assert made.key_shots == (1,)
+    assert (made.keyframes, made.ties) == ([12, 13, 14, 25], 4)
+    assert made.key_shots == [1]
     assert [len(shot) for shot in made.shots] == [12, 3, 10, 5]
-    assert len(structure.structure(sampled, frames, None).starts) == 3
+    assert len(structure.structure(holiday, choices(tmp_path))[0].starts) == 3
     own = write(tmp_path, "own.npy", np.repeat([[0.0], [9.0]], [20, 10], axis=0))
-    by_own = structure.sample(holiday, choices(tmp_path, features=own))
-    assert structure.structure(by_own, frames, 2).starts == (0, 20)
+    by_own, _ = structure.structure(holiday, choices(tmp_path, features=own, shots=2))
+    assert by_own.starts == [0, 20]
 
 
 def test_what_cannot_be_sampled(tmp_path: Path, holiday: Path) -> None:
     told = f"has {F} sampled frames only"
-    refused(TasksError, told, structure.sample, holiday, choices(tmp_path, shots=31))
+    refused(TasksError, told, structure.structure, holiday, choices(tmp_path, shots=31))
     broken = tmp_path / "holiday.mp4"
     broken.write_text("no video", encoding="utf-8")
-    refused(MediaError, r"holiday\.mp4", structure.sample, broken, choices(tmp_path))
-    refused(TasksError, "gone", structure.sample, tmp_path / "gone.mp4", choices(tmp_path))
+    refused(MediaError, r"holiday\.mp4", structure.structure, broken, choices(tmp_path))
+    refused(TasksError, "gone", structure.structure, tmp_path / "gone.mp4", choices(tmp_path))
