@@ -124,25 +124,25 @@ def look(
             `--allow-missing-videos` was not given; says all of it.
     """
     release, chosen = load(), options.current()
-    total = len(release.records) + len(release.problems)
-    shown = [name for name in names if videos and not TASKS[name].text]
-    found = troubles(release.records, only) if shown else {}
+    pictured = [name for name in names if videos and not TASKS[name].text]
+    found = troubles(release.records, only) if pictured else {}
     missing = {name: why for name, why in found.items() if why.startswith(MISSING)}
     unfit = {name: why for name, why in found.items() if name not in missing}
-    needed = f"(tasks that end in _text need none; {', '.join(shown)} do)"
-    of_good = f"of {len(release.records)} HAVEN videos"
+    needed = f"(tasks that end in _text need none; {', '.join(pictured)} do)"
+    good = len(release.records)
+    every, of_good = good + len(release.problems), f"of {good} HAVEN videos"
     stop(
         release.folder,
         [
-            *bad_items(release.problems, f"of {total} HAVEN videos cannot be used"),
+            *bad_items(release.problems, f"of {every} HAVEN videos cannot be used"),
             *missing_videos(missing, f"{of_good} are not there {needed}"),
             *bad_items(unfit, f"{of_good} do not fit their record {needed}"),
         ],
     )
     checked = Checked(release, release.digest, chosen, {})
     for name in names:
-        own = _reasons(checked, name, found if name in shown else {})
-        checked.reasons[name] = {**release.problems, **own}
+        own = found if name in pictured else {}
+        checked.reasons[name] = {**release.problems, **own, **dict(_reasons(checked, name, own))}
     return checked
 
 
@@ -203,22 +203,19 @@ def misfit(record: Record, info: VideoInfo) -> str:
     return ""
 
 
-def _reasons(every: Checked, task: str, found: Mapping[str, str]) -> dict[str, str]:
-    """Why the items of good records are left out of one task."""
+def _reasons(every: Checked, task: str, without: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Why items of good records are left out of one task, but for those that are out already."""
     variant, most = TASKS[task], every.options.max_images
-    reasons = dict(found)
     for record, given in zip(every.release.records, every.rows, strict=True):
-        if record.id in reasons:
-            continue
-        if why := record.gaps.get(task.removeprefix("haven_")):
-            reasons[record.id] = why
-        elif layout(variant, every.options) == OF_SENTENCES and len(record.document) < 2:
-            reasons[record.id] = "aligned_full_document: fewer than two sentences"
-        elif most and (needed := make_doc(given, variant, every.options)["n_images"]) > most:
-            reasons[record.id] = (
-                f"not run: needs {needed} images, the model's limit is {most} (max_images)"
-            )
-    return reasons
+        why = record.gaps.get(task.removeprefix("haven_"), "")
+        if not why and layout(variant, every.options) == OF_SENTENCES and len(record.document) < 2:
+            why = "aligned_full_document: fewer than two sentences"
+        if not why and most:
+            needed = make_doc(given, variant, every.options)["n_images"]
+            if needed > most:
+                why = f"not run: needs {needed} images, the model's limit is {most} (max_images)"
+        if why and record.id not in without:
+            yield record.id, why
 
 
 def not_run(left_out: Mapping[str, str]) -> str:
@@ -238,16 +235,10 @@ def docs(found: Found, task: str) -> list[Row]:
     """
     known = cast(Checked, found)
     variant, left_out = TASKS[task], known.left_out(task)
-    made = [
-        make_doc(given, variant, known.options)
-        for given in known.rows
-        if given["id"] not in left_out
-    ]
-    if made:
-        return made
+    kept = [given for given in known.rows if given["id"] not in left_out]
+    made = [make_doc(given, variant, known.options) for given in kept or known.rows[:1]]
     nothing = {"units": [], "unit_frames": [], "sentences": [], "n_images": 0}
-    told = {**nothing, NOT_RUN: not_run(left_out)}
-    return [{**make_doc(known.rows[0], variant, known.options), **told}]
+    return made if kept else [{**made[0], **nothing, NOT_RUN: not_run(left_out)}]
 
 
 _CONTENT = (
@@ -375,26 +366,21 @@ def describe(
 ) -> tuple[dict[str, Any], list[str]]:
     """Data, options and what was left out, for the results, and what warns of it."""
     release = found.release
-    ids = {record.id for record in release.records}
+    by_source: dict[str, list[str]] = {}
+    for record in release.records:
+        by_source.setdefault(record.source, []).append(record.video)
     warnings = []
     for task, videos in left_out.items():
-        if not ids - videos.keys():
+        if not {record.id for record in release.records} - videos.keys():
             warnings.append(f"{task}: not run: {not_run(videos)}")
         elif videos:
-            first = min(videos)
-            names = ", ".join(sorted(videos)[:NAMED])
-            warnings.append(
-                f"{task}: {len(videos)} videos left out ({names}), such as {first}: {videos[first]}"
-            )
-    sources = list(dict.fromkeys(record.source for record in release.records))
+            first, names = min(videos), ", ".join(sorted(videos)[:NAMED])
+            told = f"{len(videos)} videos left out ({names}), such as {first}: {videos[first]}"
+            warnings.append(f"{task}: {told}")
     section = {
         "data": {"folder": str(release.folder), "hash": release.digest, **release.counts},
-        "options": {**found.options.asdict(), "sources": sources},
-        "subsets": {
-            source: [record.video for record in release.records if record.source == source]
-            for source in LARGE_SOURCES
-            if source in sources
-        },
+        "options": {**found.options.asdict(), "sources": list(by_source)},
+        "subsets": {source: by_source[source] for source in LARGE_SOURCES if source in by_source},
         "left_out": {task: dict(videos) for task, videos in left_out.items()},
     }
     return section, warnings
