@@ -31,6 +31,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -39,7 +40,7 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.haven import data, options
 from lmms_eval_tasks.haven.options import TASKS
-from lmms_eval_tasks.haven.records.record import Frame, Record, Sentence, Shot
+from lmms_eval_tasks.haven.records.record import Record
 from lmms_eval_tasks.host.names import doc_to_messages
 from lmms_eval_tasks.utils.media import indexed_frames, worker
 
@@ -91,14 +92,25 @@ def write(path: Path, n_frames: int, size: tuple[int, int], seed: int) -> None:
 
 def docs(path: Path, picks: int) -> list[data.Row]:
     """The docs of the eight tasks on a video, made as the suite makes them."""
-    frames = tuple(Frame(STEP * place, "", place % 7 == 0, 0.5) for place in range(picks))
     edges = [place * picks // SHOTS for place in range(SHOTS + 1)]
-    shots = tuple(
-        Shot(tuple(range(edges[place] + 1, edges[place + 1] + 1)), "", False)
-        for place in range(SHOTS)
+    told = [f"Event {letter} happens." for letter in "abcd"]
+    record = Record(
+        source="tvsum",
+        video=path.stem,
+        name="",
+        picks=[STEP * place for place in range(picks)],
+        descriptions=[""] * picks,
+        keyframes=list(range(1, picks + 1, 7)),
+        shots=[list(range(a + 1, b + 1)) for a, b in pairwise(edges)],
+        shot_texts=[""] * SHOTS,
+        key_shots=[],
+        document=told,
+        document_shots=[[1], [2], [3], [4]],
+        summary=told,
+        summary_shots=[[1], [2], [3], [4]],
+        scores=[0.5] * picks,
+        path=path,
     )
-    told = tuple(Sentence(f"Event {letter} happens.", (1 + i,)) for i, letter in enumerate("abcd"))
-    record = Record("tvsum", path.stem, "", frames, shots, told, told, None, {}, path)
     row = data.row(record, "benchmark")
     chosen = options.current()
     return [{**data.make_doc(row, task, chosen), "task": task.name} for task in SHOWN]

@@ -1,28 +1,47 @@
-"""A model that writes data in place of verdicts: who may, one reply, and what all of them cost.
+"""A model that writes data in place of verdicts: one resumable writer for every command that does.
 
-It is asked through the layer of the judges, with its providers, cache, limits, budget and ledger.
-So a run that was ended goes on where it stopped, and nothing is paid for twice.
+A unit (a segment, a video, an answer) is a generator, as scoring is (asking.py). It yields lists of
+`Want`s, which are asked side by side, gets a `Verdict` for each, and returns what was made of them.
+Driven with a model (`write`) it is the run; with stand-ins (`estimate`) it is the estimate.
+
+    FACTS = Step("movierecapsqa", "facts", Facts, ("narration",))
+    PAIRS = Step("movierecapsqa", "pairs", Pairs, ("facts",))
+
+    def unit(given: Prompt, narration: str) -> Unit[Pairs]:
+        said = yield from needed(FACTS.want(given, {"narration": narration}, A_FACT))
+        return (yield from needed(PAIRS.want(given, {"facts": said.facts}, A_PAIR)))
+
+The model is asked through the layer of the judges, with its providers, cache, limits, budget and
+ledger: a reply is checked by its schema, asked for once more if it does not fit, and kept the
+moment it arrives. So a run that was ended goes on where it stopped, and nothing is paid for twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+import json
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, create_model, model_validator
 
 from lmms_eval_tasks import judges, settings
+from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import JudgeError
-from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, reader
-from lmms_eval_tasks.judges.verdict import HUGGINGFACE, MAX_TOKENS, OPENAI, Status
+from lmms_eval_tasks.judges import Criterion, JudgeConfig, Status, Verdict, engine, reader
+from lmms_eval_tasks.judges.verdict import HUGGINGFACE, MAX_TOKENS, OPENAI
+from lmms_eval_tasks.utils import prompts
+from lmms_eval_tasks.utils.prompts import Prompt
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from lmms_eval_tasks.judges.costs import Asked, Plan
+    from lmms_eval_tasks.judges.costs import Asked
 
 R = TypeVar("R", bound=BaseModel)
+T = TypeVar("T")
+
+# --- replies --------------------------------------------------------------------------------------
 
 
 def _line(value: str) -> str:
@@ -48,19 +67,107 @@ class Form(BaseModel):
 
 
 def checked(schema: type[R], check: Callable[[R], R]) -> type[R]:
-    """A schema with a check in Python: what is sent is the same, so that it is compiled once."""
+    """A schema with a check in Python, which raises ValueError; what is sent is the same."""
     validators: dict[str, Any] = {"check": model_validator(mode="after")(check)}
     return create_model(
         schema.__name__, __base__=schema, __doc__=schema.__doc__, __validators__=validators
     )
 
 
+# --- what is asked --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Want(Generic[R]):
+    """One request of a unit.
+
+    Attributes:
+        name: in messages, such as `shot 3`; its first word is its row in the estimate.
+        criterion: what is asked, with the schema of the reply.
+        fields: what is shown, but for pictures.
+        stand_in: a reply of the usual length in plain types, for the estimate.
+        images: makes the pictures by field, when their turn comes; not for an estimate.
+        pictures: how many they are.
+    """
+
+    name: str
+    criterion: Criterion
+    fields: Mapping[str, Any]
+    stand_in: Any
+    images: Callable[[], Mapping[str, Any]] = dict
+    pictures: int = 0
+
+    def said(self, verdict: Verdict) -> R | None:
+        """The reply in its schema; None if there is none that can be used."""
+        if verdict.status != Status.OK.value:
+            return None
+        asked = self.criterion
+        sources = reader.quotable(asked, self.fields)
+        return cast(R, reader.read(verdict.raw, asked.schema, sources))
+
+
+Unit = Generator[Sequence[Want[Any]], Sequence[Verdict], T]
+
+
+@dataclass(frozen=True)
+class Step(Generic[R]):
+    """One kind of request: the parts `NAME` (instructions) and `NAME_user` of a prompt file.
+
+    Attributes:
+        benchmark: whose file it is.
+        name: of both parts.
+        schema: of the reply.
+        shows: placeholders of `NAME_user`.
+        images: those of them that are lists of pictures.
+        words: placeholders of the instructions.
+    """
+
+    benchmark: str
+    name: str
+    schema: type[R]
+    shows: tuple[str, ...]
+    images: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+
+    def criterion(self, given: Prompt, schema: type[R] | None = None) -> Criterion:
+        """As the judges' layer asks it; its score says only that there is a reply."""
+        return Criterion(
+            name=f"{self.benchmark}_{self.name}",
+            system=given.text[self.name],
+            template=given.text[f"{self.name}_user"],
+            schema=schema or self.schema,
+            score=lambda _: 1.0,
+            prompt_hash=given.hash,
+            untrusted=tuple(one for one in self.shows if one not in self.images),
+            images=self.images,
+        )
+
+    def want(
+        self,
+        given: Prompt,
+        fields: Mapping[str, Any],
+        stand_in: Any,
+        schema: type[R] | None = None,
+    ) -> Want[R]:
+        """The request of a unit; `schema` may check more (`checked`)."""
+        return Want(self.name, self.criterion(given, schema), fields, stand_in)
+
+
+def load(name: str, steps: Sequence[Step[Any]]) -> Prompt:
+    """The prompt file of a benchmark's steps: ours, or the user's.
+
+    Raises:
+        PromptError: the user's file does not fit.
+    """
+    required = {one.name: one.words for one in steps}
+    required |= {f"{one.name}_user": one.shows for one in steps}
+    return prompts.load(steps[0].benchmark, name, required)
+
+
+# --- who writes -----------------------------------------------------------------------------------
+
 REPLY_TOKENS = 4096  # a document is longer than a verdict
 SECONDS = 300.0  # that one reply may take: several times as long as a verdict
-
-
-class FailedError(Exception):
-    """A request without a usable reply."""
 
 
 def writer(
@@ -93,19 +200,141 @@ def writer(
     return replace(config, sampling=sampling, timeout=max(config.timeout, SECONDS))
 
 
-def reply(judge: Judge, asked: Criterion, fields: Mapping[str, Any], schema: type[R]) -> R:
-    """What the model replies.
+# --- the run --------------------------------------------------------------------------------------
+
+
+class EndedError(Exception):
+    """A unit lacks a reply that it needs; the failure is told already."""
+
+
+@dataclass(frozen=True)
+class Written(Generic[T]):
+    """What became of a unit.
+
+    Attributes:
+        unit: its name.
+        made: what it returned; None if it ended early.
+        failures: requests without a usable reply: name -> status and reason.
+    """
+
+    unit: str
+    made: T | None
+    failures: Mapping[str, str]
+
+    def told(self) -> Iterator[str]:
+        """What failed: a line for each reason, with the first requests that it stopped."""
+        for why in dict.fromkeys(self.failures.values()):
+            names = [name for name, own in self.failures.items() if own == why]
+            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            yield f"failed: {self.unit}: {', '.join(names[:_NAMED])}{more}: {why}"
+
+
+_NAMED = 5
+
+
+def needed(want: Want[R]) -> Unit[R]:
+    """The reply to one request, for `yield from`; a unit without it ends.
 
     Raises:
-        FailedError: there is no reply that can be used.
+        EndedError: there is none.
     """
-    verdict = judge.verdict(asked, fields)
-    if verdict.status != Status.OK.value:
-        raise FailedError(f"{verdict.status}: {verdict.reason}")
-    read = reader.read(verdict.raw, schema, reader.quotable(asked, fields))
-    if not isinstance(read, schema):
-        raise TypeError(f"{asked.name}: {type(read).__name__}")
-    return read
+    (verdict,) = yield [want]
+    if (found := want.said(verdict)) is None:
+        raise EndedError
+    return found
+
+
+def start(config: JudgeConfig, criteria: Iterable[Criterion], prompt: str) -> None:
+    """Check all that can be checked without asking anyone, and say who writes.
+
+    Args:
+        prompt: file and hash of the instructions.
+
+    Raises:
+        TasksError: what is wrong, and what to do.
+    """
+    judges.preflight(config, criteria)
+    say(f"model: {judges.announcement(config, prompt).removeprefix('judge: ')}")
+
+
+def write(
+    units: Mapping[str, Unit[T]],
+    config: JudgeConfig,
+    task: str,
+    each: Callable[[Written[T]], object] = lambda written: None,  # noqa: ARG005
+) -> list[Written[T]]:
+    """Ask for all units, side by side as far as the limits allow; trouble becomes a failure.
+
+    Args:
+        units: by name.
+        task: under which the ledger books.
+        each: called with a unit as soon as it is through, from several threads.
+
+    Returns:
+        What became of each unit, in their order.
+    """
+    from lmms_eval_tasks.judges.run import ordered_map
+
+    judge = judges.make(config)
+
+    def ask(want: Want[Any]) -> Verdict:
+        return judge.verdict(want.criterion, {**want.fields, **want.images()})
+
+    def answer(wants: Sequence[Want[Any]]) -> list[Verdict]:
+        # One alone needs no thread of its own, and the progress bar has counted it.
+        return [ask(wants[0])] if len(wants) == 1 else ordered_map(ask, wants, task)
+
+    def through(name: str) -> Written[T]:
+        written = _drive(name, units[name], answer)
+        each(written)
+        return written
+
+    return ordered_map(through, list(units), task)
+
+
+def _drive(
+    name: str, unit: Unit[T], answer: Callable[[Sequence[Want[Any]]], Sequence[Verdict]]
+) -> Written[T]:
+    failures: dict[str, str] = {}
+    try:
+        wants = next(unit)
+        while True:
+            verdicts = answer(wants)
+            for want, one in zip(wants, verdicts, strict=True):
+                if one.status != Status.OK.value:
+                    failures[want.name] = f"{one.status}: {one.reason}"
+            wants = unit.send(verdicts)
+    except StopIteration as done:
+        return Written(name, done.value, failures)
+    except EndedError:
+        return Written(name, None, failures)
+
+
+def lines(written: Iterable[Written[Any]], also: str = "") -> Iterator[str]:
+    """What to tell after a run: failures by unit, what helps, and what it took.
+
+    Args:
+        also: what else helps, for the end of the advice.
+    """
+    from lmms_eval_tasks.judges.run import current
+
+    failed = [one for one in written if one.failures]
+    for one in failed:
+        yield from one.told()
+    kept = [
+        one.unit
+        for one in failed
+        if current().cache is not None and any(map(engine.fails_again, one.failures.values()))
+    ]
+    if kept:
+        yield (
+            f"replies are kept, so the same command would fail the same way at {', '.join(kept)}: "
+            f"switch the cache off for one run ({settings.JUDGE_CACHE}=off), or name another model"
+            f"{also}"
+        )
+    elif failed:
+        yield f"run the same command again to go on: nothing is paid for twice{also}"
+    yield from (line.removeprefix("judge ") for line in current().told())
 
 
 # --- what it will cost ----------------------------------------------------------------------------
@@ -116,47 +345,49 @@ def words(tokens: float) -> str:
     return " ".join(["word"] * round(tokens))
 
 
-def estimate(
-    config: JudgeConfig,
-    asked: Mapping[str, Sequence[Asked]],
-    picture_tokens: Mapping[str, int] | None = None,
-) -> dict[str, Plan]:
-    """The work of each step, and of `all` of them.
+def estimated(
+    units: Iterable[Unit[Any]], config: JudgeConfig, assumed: str, picture_tokens: int = 0
+) -> tuple[Table, list[str]]:
+    """The work of each step and of all, and how the numbers came about.
+
+    Without repairs and without what is in the cache already.
 
     Args:
-        asked: each step's requests, with stand-ins for what is not known before.
-        picture_tokens: of a step's pictures, which its requests leave out.
+        assumed: of the stand-ins, in words.
+        picture_tokens: of one picture.
     """
-    from lmms_eval_tasks.judges.costs import plan
-
-    pictures = dict(picture_tokens or {})
-    every = {**asked, "all": [one for own in asked.values() for one in own]}
-    pictures["all"] = sum(pictures.values())
-    return {name: plan(config, own, pictures.get(name, 0)) for name, own in every.items()}
-
-
-def tokens(work: Plan) -> str:
-    """Of prompts and of replies."""
-    return f"{work.judge_tokens:,} + {work.reply_tokens:,}"
-
-
-def cost(work: Plan) -> str:
-    """In dollars."""
-    from lmms_eval_tasks.judges.report import dollars
-
-    return "price unknown" if work.cost is None else dollars(work.cost)
-
-
-def table(work: Mapping[str, Plan], pictures: Mapping[str, int] | None = None) -> Table:
-    """The steps and their sum; with numbers of pictures where these are shown."""
     from rich import box
     from rich.table import Table
 
+    from lmms_eval_tasks.judges.costs import plan
+    from lmms_eval_tasks.judges.report import dollars
+    from lmms_eval_tasks.judges.run import current
+
+    asked: dict[str, list[Asked]] = {"all": []}
+    pictures = {"all": 0}
+
+    def answer(wants: Sequence[Want[Any]]) -> list[Verdict]:
+        given = [json.dumps(want.stand_in) for want in wants]
+        for want, reply in zip(wants, given, strict=True):
+            fields = {**dict.fromkeys(want.criterion.images, ()), **want.fields}
+            for step in (want.name.split()[0], "all"):
+                asked.setdefault(step, []).append((want.criterion, fields, reply))
+                pictures[step] = pictures.get(step, 0) + want.pictures
+        return [Verdict(1.0, Status.OK.value, raw=reply) for reply in given]
+
+    for unit in units:
+        _drive("", unit, answer)
     made = Table(title="Estimate", title_justify="left", box=box.SIMPLE_HEAD)
     made.add_column("step")
-    for title in ("calls", *(["pictures"] if pictures else []), "tokens in + out", "cost"):
+    for title in ("calls", "tokens in + out", "cost"):
         made.add_column(title, justify="right")
-    for name, step in work.items():
-        shown = [f"{pictures[name]:,}"] if pictures else []
-        made.add_row(name, f"{step.calls:,}", *shown, tokens(step), cost(step))
-    return made
+    for step in (*(name for name in asked if name != "all"), "all"):
+        work = plan(config, asked[step], picture_tokens * pictures[step])
+        cost = "price unknown" if work.cost is None else dollars(work.cost)
+        amount = f"{work.judge_tokens:,} + {work.reply_tokens:,}"
+        made.add_row(step, f"{work.calls:,}", amount, cost)
+    return made, [
+        *work.notes,
+        f"assumed: {assumed}; no repairs",
+        f"cost: {current().prices.origin}; replies in the cache are free",
+    ]

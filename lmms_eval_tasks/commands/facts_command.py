@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lmms_eval_tasks.commands.saved_runs import Concurrency, MaxCalls, MaxCost, set_limits
-from lmms_eval_tasks.console import say, table_console
+from lmms_eval_tasks.console import table_console
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.report.fold import show
 
@@ -59,7 +59,7 @@ def facts_command(
     """Write MovieRecapsQA's facts, questions and labels for your own recap; can be resumed."""
     from lmms_eval_tasks.judges import run, writer
     from lmms_eval_tasks.judges.config import KEY
-    from lmms_eval_tasks.movierecapsqa.facts import build, estimate, recap_file, review
+    from lmms_eval_tasks.movierecapsqa.facts import build, recap_file, steps
     from lmms_eval_tasks.utils.json_files import check_output, write_json
 
     if draft is not None and dry_run:
@@ -71,28 +71,28 @@ def facts_command(
     if draft is not None:
         if draft.exists():
             raise TasksError(f"{draft}: is there already; name another file")
-        write_json(draft, recap_file.draft(given))
+        write_json(draft, given.model_dump(mode="json", by_alias=True))
         print(f"{draft}: {len(segments)} segments")
         return
     # An estimate needs no key.
     config = build.model(model, {KEY: "none", **os.environ} if dry_run else os.environ)
-    with run.use(run.from_settings(progress=False)) as current:
+    with run.use(run.from_settings(progress=False)):
         planned = build.plan(segments, config, out, append=append)
-        steps, notes = estimate.estimate(planned.todo, planned.prompt, config)
         if dry_run:
-            show(table_console(), [writer.table(steps)])
-            kept = len(segments) - len(planned.todo)
-            print(f"{len(planned.todo)} segments to ask about, {kept} are in {out} already")
+            todo = planned.todo
+            units = [steps.unit(planned.prompt, one) for one in todo]
+            made, notes = writer.estimated(units, config, steps.ASSUMED)
+            show(table_console(), [made])
+            print(f"{len(todo)} of {len(segments)} segments to ask about, the others are in {out}")
             print("\n".join(notes))
             return
-        say(build.announce(planned))
-        say(f"{len(planned.todo)} of {len(segments)} segments: {estimate.summary(steps)}")
-        result = build.build(planned)
-        for line in review.lines(planned, result, cached=current.cache is not None):
+        entries, written = build.build(planned)
+        failed = [one for one in written if one.failures]
+        for line in build.lines(planned, entries, len(written) - len(failed)):
             print(line)
-        for line in current.told():
-            print(line.removeprefix("judge "))
-    if result.failures:
+        for line in writer.lines(written):
+            print(line)
+    if failed:
         raise typer.Exit(1)
 
 

@@ -4,9 +4,9 @@ A text proxy needs no video. What a record lacks for one task only (`Record.gaps
 not fit the model's limit of images, is left out of that task without asking, and counted; a video
 that is missing or bad is left out where the user allows it.
 
-Every draw and shuffle follows a digest of the seed and the video's id (`drawn`): the same on every
-machine, in every process and under `--limit`. A task with the document and the one without it share
-their draws, so that their difference is the document's.
+Draws are the authors' code's: they follow a digest of the seed and the video's key, the same on
+every machine, in every process and under `--limit`. A task with the document and the one without it
+share their draws, so that their difference is the document's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import NOT_RUN, Found
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven import options
@@ -33,7 +32,6 @@ from lmms_eval_tasks.haven.options import (
     LARGE_SOURCES,
     OF_SENTENCES,
     ORDERS,
-    OWN,
     PAPER_COUNTS,
     REFERENCE,
     SELECTIONS,
@@ -87,7 +85,7 @@ class Checked(Found):
 
     release: Release
     options: Options
-    reasons: Mapping[str, Mapping[str, str]]
+    reasons: dict[str, Mapping[str, str]]
 
     def left_out(self, task: str) -> Mapping[str, str]:
         """Videos that a task leaves out, with the reason."""
@@ -126,27 +124,26 @@ def look(
             `--allow-missing-videos` was not given; says all of it.
     """
     release, chosen = load(), options.current()
-    total = len(release.records) + len(release.problems)
-    shown = [name for name in names if videos and not TASKS[name].text]
-    found = troubles(release.records, only) if shown else {}
+    pictured = [name for name in names if videos and not TASKS[name].text]
+    found = troubles(release.records, only) if pictured else {}
     missing = {name: why for name, why in found.items() if why.startswith(MISSING)}
     unfit = {name: why for name, why in found.items() if name not in missing}
-    needed = f"(tasks that end in _text need none; {', '.join(shown)} do)"
-    of_good = f"of {len(release.records)} HAVEN videos"
+    needed = f"(tasks that end in _text need none; {', '.join(pictured)} do)"
+    good = len(release.records)
+    every, of_good = good + len(release.problems), f"of {good} HAVEN videos"
     stop(
         release.folder,
         [
-            *bad_items(release.problems, f"of {total} HAVEN videos cannot be used"),
+            *bad_items(release.problems, f"of {every} HAVEN videos cannot be used"),
             *missing_videos(missing, f"{of_good} are not there {needed}"),
             *bad_items(unfit, f"{of_good} do not fit their record {needed}"),
         ],
     )
-    every = Checked(release, release.digest, chosen, {})
-    reasons = {
-        name: {**release.problems, **_reasons(every, name, found if name in shown else {})}
-        for name in names
-    }
-    return Checked(release, release.digest, chosen, reasons)
+    checked = Checked(release, release.digest, chosen, {})
+    for name in names:
+        own = found if name in pictured else {}
+        checked.reasons[name] = {**release.problems, **own, **dict(_reasons(checked, name, own))}
+    return checked
 
 
 def check_left(found: Checked) -> None:
@@ -169,7 +166,7 @@ def troubles(records: Iterable[Record], only: Collection[str] | None = None) -> 
     """Why videos cannot be used, by the record's id: only if one fits do `picks` name its frames.
 
     Args:
-        records: with paths (release.placed).
+        records: with paths.
         only: as of `look`.
 
     Returns:
@@ -201,31 +198,24 @@ def misfit(record: Record, info: VideoInfo) -> str:
             f"re-encoded with another frame count: it has {info.n_frames} frames, the original "
             f"{n_frames} (n_frames)"
         )
-    for number, frame in enumerate(record.frames, 1):
-        if frame.pick >= info.n_frames:
-            return (
-                f"picks, entry {number}: frame {frame.pick} is beyond the video's end; it has "
-                f"{info.n_frames} frames, counted from 0"
-            )
+    if (last := record.picks[-1]) >= info.n_frames:
+        return f"its last pick is frame {last}, but it has {info.n_frames} frames, counted from 0"
     return ""
 
 
-def _reasons(every: Checked, task: str, found: Mapping[str, str]) -> dict[str, str]:
-    """Why the items of good records are left out of one task."""
+def _reasons(every: Checked, task: str, without: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Why items of good records are left out of one task, but for those that are out already."""
     variant, most = TASKS[task], every.options.max_images
-    reasons = dict(found)
     for record, given in zip(every.release.records, every.rows, strict=True):
-        if record.id in reasons:
-            continue
-        if why := record.gaps.get(task.removeprefix("haven_")):
-            reasons[record.id] = why
-        elif layout(variant, every.options) == OF_SENTENCES and len(record.document) < 2:
-            reasons[record.id] = "aligned_full_document: fewer than two sentences"
-        elif most and (needed := make_doc(given, variant, every.options)["n_images"]) > most:
-            reasons[record.id] = (
-                f"not run: needs {needed} images, the model's limit is {most} (max_images)"
-            )
-    return reasons
+        why = record.gaps.get(task.removeprefix("haven_"), "")
+        if not why and layout(variant, every.options) == OF_SENTENCES and len(record.document) < 2:
+            why = "aligned_full_document: fewer than two sentences"
+        if not why and most:
+            needed = make_doc(given, variant, every.options)["n_images"]
+            if needed > most:
+                why = f"not run: needs {needed} images, the model's limit is {most} (max_images)"
+        if why and record.id not in without:
+            yield record.id, why
 
 
 def not_run(left_out: Mapping[str, str]) -> str:
@@ -245,41 +235,21 @@ def docs(found: Found, task: str) -> list[Row]:
     """
     known = cast(Checked, found)
     variant, left_out = TASKS[task], known.left_out(task)
-    made = [
-        make_doc(given, variant, known.options)
-        for given in known.rows
-        if given["id"] not in left_out
-    ]
-    if made:
-        return made
+    kept = [given for given in known.rows if given["id"] not in left_out]
+    made = [make_doc(given, variant, known.options) for given in kept or known.rows[:1]]
     nothing = {"units": [], "unit_frames": [], "sentences": [], "n_images": 0}
-    told = {**nothing, NOT_RUN: not_run(left_out)}
-    return [{**make_doc(known.rows[0], variant, known.options), **told}]
+    return made if kept else [{**made[0], **nothing, NOT_RUN: not_run(left_out)}]
+
+
+_CONTENT = (
+    *("id", "source", "video", "picks", "descriptions", "keyframes", "key_shots", "shots"),
+    *("shot_texts", "importance", "document", "document_shots", "summary", "summary_shots"),
+)
 
 
 def row(record: Record, digest: str) -> Row:
-    """A video in plain types; all numbers count from 1 but `picks`.
-
-    Args:
-        record: the video.
-        digest: of the release.
-    """
-    content = {
-        "id": record.id,
-        "source": record.source,
-        "video": record.video,
-        "picks": record.picks,
-        "descriptions": [frame.description for frame in record.frames],
-        "keyframes": record.keyframes,
-        "key_shots": record.key_shots,
-        "shots": [list(shot.frames) for shot in record.shots],
-        "shot_texts": [shot.description for shot in record.shots],
-        "importance": record.importance or [],
-        "document": [sentence.text for sentence in record.document],
-        "document_shots": [list(sentence.shots) for sentence in record.document],
-        "summary": [sentence.text for sentence in record.summary],
-        "summary_shots": [list(sentence.shots) for sentence in record.summary],
-    }
+    """A video of the release of that digest in plain types; but for `picks` all count from 1."""
+    content = {name: getattr(record, name) for name in _CONTENT}
     # Tells a record from others, wherever its files lie.
     fingerprint = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
     return {
@@ -298,13 +268,13 @@ def make_doc(given: Mapping[str, Any], task: Variant, chosen: Options) -> Row:
     `units`: the shots or document sentences shown, by number, in the order shown; `unit_frames`:
     the frames whose pictures are shown of each unit; `n_images`: how many pictures are shown;
     `sentences`: the summary sentences shown; `tagged`: the reference if it is the text with tags of
-    shots, else ""; `layout` of the request (inputs.py); `not_run`, which
-    is empty here.
+    shots, else ""; `layout` of the request (inputs.py); `not_run`, which is empty here.
     """
     units, shots = _units(given, task, chosen), given["shots"]
     of_shots = task.kind not in SUMMARIES + SELECTIONS and not task.text
     pictures = [shown(shots[n - 1], chosen.frames_per_shot, task.kind) for n in units if of_shots]
     in_shots = [number for own in shots for number in own]
+    summary = range(1, 1 + len(given["summary"]))  # shotless sentences may be asked about too
     tagged = chosen.reference == "tagged" and (task.kind == "v2vt" or task.text)
     asked = len(given["summary"]) if chosen.sentences == REFERENCE else int(chosen.sentences)
     return {
@@ -314,95 +284,62 @@ def make_doc(given: Mapping[str, Any], task: Variant, chosen: Options) -> Row:
         "kind": task.kind,
         "text": task.text,
         "with_document": task.document,
-        "budget": budget(len(given["picks"]), chosen.budget),
+        "budget": budget(len(given["picks"])),
         "n_sentences": asked if task.kind in SUMMARIES else 0,
         "units": units,
         "unit_frames": pictures,
         "n_images": 0 if task.text else sum(map(len, pictures)) or len(given["picks"]),
-        "sentences": _sentences(given, chosen) if task.kind == "grounding" else [],
+        "sentences": drawn("grounding", summary, chosen.max_sentences, given, chosen.seed)
+        if task.kind == "grounding"
+        else [],
         "layout": layout(task, chosen, by_shot=in_shots == [*range(1, len(given["picks"]) + 1)]),
     }
-
-
-def _sentences(given: Mapping[str, Any], chosen: Options) -> list[int]:
-    """Numbers of the summary sentences to ground, in the order shown."""
-    of_shots = enumerate(given["summary_shots"], 1)
-    known = [number for number, own in of_shots if own or chosen.shotless == "ask"]
-    return drawn(known, chosen.max_sentences, given, chosen, kind="grounding", what="summary")
 
 
 def _units(given: Mapping[str, Any], task: Variant, chosen: Options) -> list[int]:
     """Numbers of what is shown, in order: shots, or the document's sentences (temporal proxy)."""
     if task.kind not in (*ORDERS, "grounding"):
         return []
-    sentences = layout(task, chosen) == OF_SENTENCES
-    units = list(range(1, 1 + len(given["document" if sentences else "shots"])))
+    what = "document" if layout(task, chosen) == OF_SENTENCES else "shots"
+    units = range(1, 1 + len(given[what]))
     if task.kind == "grounding":
-        return units  # its clips stay in order, and all of them are needed
-    what = "sentence" if sentences else "shot"
+        return list(units)  # its clips stay in order, and all of them are needed
     most = SHOTS[task.kind] if chosen.max_shots == AUTHORS else int(chosen.max_shots)
-    return drawn(units, most, given, chosen, kind=task.kind, what=what)
-
-
-def drawn(
-    numbers: Sequence[int],
-    most: int,
-    given: Mapping[str, Any],
-    chosen: Options,
-    *,
-    kind: str,
-    what: str,
-) -> list[int]:
-    """Some of the numbers in the order shown: ascending for saliency, else shuffled.
-
-    Args:
-        numbers: ascending.
-        most: how many at most; 0 is all.
-        given: the video's row.
-        chosen: `draws` and `seed`.
-        kind: of task, which decides the authors' seed.
-        what: is drawn, in the text that is hashed where `draws=hash`.
-    """
-    n = min(most or len(numbers), len(numbers))
-    if chosen.draws == AUTHORS:
-        draw = authors_random(kind, given["source"], given["video"], chosen.seed)
-        some = sorted(draw.sample(list(numbers), n))
-        if kind != "saliency":
-            draw.shuffle(some)
-        return some
-    some = sorted(by_hash(numbers, chosen.seed, given["id"], f"drawn {what}")[:n])
-    if kind == "saliency":
-        return some
-    return by_hash(some, chosen.seed, given["id"], f"shuffled {what}")
+    return drawn(task.kind, units, most, given, chosen.seed)
 
 
 AUTHORS_SEED = 42
 
 
-def authors_random(kind: str, source: str, video: str, seed: int = 0) -> random.Random:
-    """The generator of the authors' code, one for each video: with `seed` 0 their very draws.
+def drawn(
+    kind: str, numbers: Sequence[int], most: int, given: Mapping[str, Any], seed: int = 0
+) -> list[int]:
+    """Some of the numbers, as the authors' code draws and shows them: with `seed` 0 the very same.
 
-    For orders seeded with 42 and the first 32 bits of the MD5 of the video's key, which several
-    sources share, so that these have the same draw; else with the last 32 bits of that of
-    42:SOURCE:VIDEO.
+    Python's generator is seeded for each video: for orders with 42 and the first 32 bits of the MD5
+    of the video's key, which several sources share, so that these have the same draw; else with the
+    last 32 bits of that of 42:SOURCE:VIDEO.
+
+    Args:
+        kind: of task; for saliency the numbers stay in order, else they are shuffled.
+        numbers: ascending.
+        most: how many at most; 0 is all.
+        given: the video's row.
+        seed: is added to 42.
     """
 
     def digest(text: str) -> str:
         return hashlib.md5(text.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
 
-    first = AUTHORS_SEED + seed
+    first, video = AUTHORS_SEED + seed, given["video"]
     if kind == "temporal":
-        return random.Random((first + int(digest(video)[:8], 16)) % 2**32)
-    return random.Random(int(digest(f"{first}:{source}:{video}")[-8:], 16))
-
-
-def by_hash(numbers: Iterable[int], seed: int, name: str, use: str) -> list[int]:
-    """`numbers` in the order of the SHA-256 of `SEED:USE:NAME:NUMBER`: a shuffle without state."""
-
-    def key(number: int) -> bytes:
-        return hashlib.sha256(f"{seed}:{use}:{name}:{number}".encode()).digest()
-
-    return sorted(numbers, key=key)
+        draw = random.Random((first + int(digest(video)[:8], 16)) % 2**32)
+    else:
+        draw = random.Random(int(digest(f"{first}:{given['source']}:{video}")[-8:], 16))
+    some = sorted(draw.sample(list(numbers), min(most or len(numbers), len(numbers))))
+    if kind != "saliency":
+        draw.shuffle(some)
+    return some
 
 
 def shown(frames: Sequence[int], limit: int | str, kind: str = "") -> list[int]:
@@ -429,26 +366,21 @@ def describe(
 ) -> tuple[dict[str, Any], list[str]]:
     """Data, options and what was left out, for the results, and what warns of it."""
     release = found.release
-    ids = {record.id for record in release.records}
+    by_source: dict[str, list[str]] = {}
+    for record in release.records:
+        by_source.setdefault(record.source, []).append(record.video)
     warnings = []
     for task, videos in left_out.items():
-        if not ids - videos.keys():
+        if not {record.id for record in release.records} - videos.keys():
             warnings.append(f"{task}: not run: {not_run(videos)}")
         elif videos:
-            first = min(videos)
-            names = ", ".join(sorted(videos)[:NAMED])
-            warnings.append(
-                f"{task}: {len(videos)} videos left out ({names}), such as {first}: {videos[first]}"
-            )
-    sources = list(dict.fromkeys(record.source for record in release.records))
+            first, names = min(videos), ", ".join(sorted(videos)[:NAMED])
+            told = f"{len(videos)} videos left out ({names}), such as {first}: {videos[first]}"
+            warnings.append(f"{task}: {told}")
     section = {
         "data": {"folder": str(release.folder), "hash": release.digest, **release.counts},
-        "options": {**found.options.asdict(), "sources": sources},
-        "subsets": {
-            source: [record.video for record in release.records if record.source == source]
-            for source in LARGE_SOURCES
-            if source in sources
-        },
+        "options": {**found.options.asdict(), "sources": list(by_source)},
+        "subsets": {source: by_source[source] for source in LARGE_SOURCES if source in by_source},
         "left_out": {task: dict(videos) for task, videos in left_out.items()},
     }
     return section, warnings
@@ -469,60 +401,32 @@ def _seen(place: Path) -> Seen:
 def _notes(release: Release, chosen: Options, found: Mapping[str, str]) -> Iterator[str]:
     """Lines about sources, subsets, gaps, and videos that are bad, not merely not there."""
     yield released_files.compared(release.counts, PAPER_COUNTS)
-    for source, title in SOURCES.items():
-        own = [record for record in release.records if record.source == source]
-        if own:
-            there = sum(record.id not in found for record in own)
-            without = sum(record.n_frames is None for record in own)
-            yield (
-                f"{source} ({title}): {len(own):,} videos, {there:,} with a file that fits, "
-                f"{len(own) - without:,} with HDF5"
-            )
-        elif not any(name.startswith(f"{source}/") for name in release.problems):
-            yield from _absent(release, source, chosen)
+    by_source: dict[str, list[Record]] = {}
+    for record in release.records:
+        by_source.setdefault(record.source, []).append(record)
+    for source, own in by_source.items():
+        there = sum(record.id not in found for record in own)
+        hdf5 = sum(record.n_frames is not None for record in own)
+        yield (
+            f"{source} ({SOURCES[source]}): {len(own):,} videos, {there:,} with a file that fits, "
+            f"{hdf5:,} with HDF5"
+        )
+    ids = [*(record.id for record in release.records), *release.problems]  # bad ones belong to it
     for source in LARGE_SOURCES:
-        yield from _subset(release, source, chosen)
+        own_ids = (name.partition("/")[2] for name in ids if name.startswith(f"{source}/"))
+        keys = sorted(own_ids, key=released.natural)
+        if keys and chosen.subset:
+            files = [f"ids={'+'.join(chosen.ids)}"] if chosen.ids else []
+            by = ", ".join([*files, f"subset={chosen.subset}", f"seed={chosen.seed}"])
+            told = f"({by}; any others are not validated)"
+            yield f"{source}: {len(keys):,} videos are evaluated {told}:"
+            for line in textwrap.wrap(" ".join(keys), _WIDTH, break_long_words=False):
+                yield f"  {line}"
     unfit = {name: why for name, why in found.items() if why.startswith("unfit")}
-    for name, why in [*release.problems.items(), *unfit.items()]:
-        yield f"{name}: {why}"
-    yield from _gaps(release.records)
-
-
-def _absent(release: Release, source: str, chosen: Options) -> Iterator[str]:
-    """A line about a source that is not evaluated."""
-    title = SOURCES[source]
-    if source != OWN:
-        asked = not chosen.sources or source in chosen.sources
-        yield f"{source} ({title}): {'not there' if asked else f'not in {settings.HAVEN}'}"
-    elif released.find(release.folder, OWN).texts:
-        yield f"{source} ({title}): there; evaluated with --haven sources={OWN}"
-
-
-def _subset(release: Release, source: str, chosen: Options) -> Iterator[str]:
-    """The videos of a large source that are evaluated, bad ones too, in lines of some length."""
-    ids = [*(record.id for record in release.records), *release.problems]
-    own = (name.partition("/")[2] for name in ids if name.startswith(f"{source}/"))
-    keys = sorted(own, key=released.natural)
-    if not keys or not chosen.subset:
-        return
-    yield (
-        f"{source}: {len(keys):,} videos are evaluated ({_chosen_by(chosen)}; any others are not "
-        "validated):"
-    )
-    for line in textwrap.wrap(" ".join(keys), _WIDTH, break_long_words=False):
-        yield f"  {line}"
-
-
-def _chosen_by(chosen: Options) -> str:
-    files = [f"ids={'+'.join(chosen.ids)}"] if chosen.ids else []
-    return ", ".join([*files, f"subset={chosen.subset}", f"seed={chosen.seed}"])
-
-
-def _gaps(records: Iterable[Record]) -> Iterator[str]:
-    """What tasks leave out: a line for each reason of a task."""
-    hits: dict[tuple[str, str], list[str]] = {}
-    for record in records:
+    yield from (f"{name}: {why}" for name, why in [*release.problems.items(), *unfit.items()])
+    gaps: dict[tuple[str, str], list[str]] = {}
+    for record in release.records:
         for task, why in record.gaps.items():
-            hits.setdefault((task, why), []).append(record.id)
-    for (task, why), names in sorted(hits.items()):
+            gaps.setdefault((task, why), []).append(record.id)
+    for (task, why), names in sorted(gaps.items()):
         yield f"haven_{task}: leaves out {len(names):,} videos, such as {names[0]}: {why}"

@@ -8,10 +8,9 @@ and alignments are in the doc for scoring alone.
 from __future__ import annotations
 
 import functools
-import itertools
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.benchmark import Doc, Part
 from lmms_eval_tasks.errors import MediaError
@@ -35,7 +34,6 @@ _LAYOUTS: dict[str, tuple[str, ...]] = {
     "v2vt": ("v2vt_open", _SHOWN, "v2vt_ask"),
     "v2vt_frames": (_SHOWN, "v2vt_ask"),
     "temporal": ("temporal_open", _SHOWN, "temporal_document", "temporal_ask"),
-    "temporal_before": ("temporal_open", "temporal_document", _SHOWN, "temporal_ask"),
     "grounding": ("grounding_open", _SHOWN, "grounding_sentences", "grounding_ask"),
     "saliency": ("saliency_document", "saliency_open", _SHOWN, "saliency_ask"),
     "v2t_text": ("v2t_text_open", _SHOWN, "v2t_text_ask"),
@@ -47,32 +45,25 @@ _LAYOUTS: dict[str, tuple[str, ...]] = {
     "saliency_text": ("saliency_text_open", _SHOWN, "saliency_text_ask"),
 }
 # What ours says of formats, from how many there are, is fixed in the authors' texts.
-_JOINT = {"n_sentences", "k", "n_frames|", "names|", "numbered|", "picked|"}
-_PICKING = {"k", "n_frames|", "example|", "n_example|"}
-_ORDERING = {"n", "names", "form|"}
-_PLACEHOLDERS: dict[str, set[str]] = {
-    **{"v2t_open": {"n_frames|"}, "v2t_ask": set()},
-    **{"v2v_open": {"n_frames"}, "v2v_ask": _PICKING},
-    **{"v2vt_open": {"n_frames"}, "v2vt_ask": _JOINT},
-    **{"temporal_open": {"n"}, "temporal_document": {"document"}, "temporal_ask": _ORDERING},
-    **{"grounding_open": {"n"}, "grounding_sentences": {"n_sentences", "lines"}},
-    "grounding_ask": set(),
-    **{"saliency_document": {"document"}, "saliency_open": {"n"}, "saliency_ask": _ORDERING},
-    **{"v2t_text_open": set(), "v2t_text_ask": {"n_sentences", "numbered|"}},
-    **{"v2v_text_open": set(), "v2v_text_ask": _PICKING},
-    **{"v2vt_text_open": {"n_frames"}, "v2vt_text_ask": _JOINT},
-    **{"temporal_text_open": {"n"}, "temporal_text_ask": _ORDERING},
-    "grounding_text_open": {"n"},
-    **{"saliency_text_open": {"n"}, "saliency_text_ask": _ORDERING},
-    **{"frame_images": {"n_frames"}, "one_image": {"first"}, "more_images": {"first", "last"}},
+_JOINT = ("n_sentences", "k", "n_frames|", "names|", "numbered|", "picked|")
+_PICKING = ("k", "n_frames|", "example|", "n_example|")
+_ORDERING = ("n", "names", "form|")
+_PLACEHOLDERS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("v2t_ask", "grounding_ask", "v2t_text_open", "v2v_text_open"), ()),
+    **dict.fromkeys(("v2v_open", "v2vt_open", "v2vt_text_open", "frame_images"), ("n_frames",)),
+    **dict.fromkeys(("temporal_open", "grounding_open", "saliency_open"), ("n",)),
+    **dict.fromkeys(("temporal_text_open", "grounding_text_open", "saliency_text_open"), ("n",)),
+    **dict.fromkeys(("temporal_document", "saliency_document"), ("document",)),
+    **dict.fromkeys(("v2v_ask", "v2v_text_ask"), _PICKING),
+    **dict.fromkeys(("v2vt_ask", "v2vt_text_ask"), _JOINT),
+    **dict.fromkeys(("temporal_ask", "temporal_text_ask"), _ORDERING),
+    **dict.fromkeys(("saliency_ask", "saliency_text_ask"), _ORDERING),
+    "v2t_open": ("n_frames|",),
+    "v2t_text_ask": ("n_sentences", "numbered|"),
+    "grounding_sentences": ("n_sentences", "lines"),
+    "one_image": ("first",),
+    "more_images": ("first", "last"),
 }
-
-
-class _Pictures(NamedTuple):
-    """Frames behind a label; the frames of v2t have none."""
-
-    label: str
-    frames: list[int]
 
 
 def prompt(doc: Doc) -> list[Part]:
@@ -86,20 +77,15 @@ def prompt(doc: Doc) -> list[Part]:
     """
     chat, simple = _joined(doc, simple=False), _joined(doc, simple=True)
     numbers = [piece for piece in chat if isinstance(piece, int)]
-    loaded = functools.cache(
-        lambda: pictures(doc, numbers)
-    )  # once, and when the first is asked for
-    places = itertools.count()
-    return [
-        Part("text", piece, simple=other)
-        if isinstance(piece, str)
-        else Part("image", functools.partial(_nth, loaded, next(places)))
-        for piece, other in zip(chat, simple, strict=True)
-    ]
-
-
-def _nth(loaded: Callable[[], Sequence[Image]], place: int) -> Image:
-    return loaded()[place]
+    loaded = functools.cache(lambda: pictures(doc, numbers))  # when the first is asked for
+    found, place = [], 0
+    for piece, other in zip(chat, simple, strict=True):
+        if isinstance(piece, str):
+            found.append(Part("text", piece, simple=other))
+        else:
+            found.append(Part("image", lambda nth=place: loaded()[nth]))
+            place += 1
+    return found
 
 
 def pictures(doc: Doc, numbers: Sequence[int]) -> list[Image]:
@@ -144,74 +130,58 @@ def task_prompts() -> prompts.Prompt:
 def _joined(doc: Doc, *, simple: bool) -> list[Piece]:
     """Texts, an empty line between them, and frame numbers; neighbouring texts are one."""
     said = task_prompts().text
-    made: list[Piece] = [""]
-    n = 0
-    for piece in _pieces(doc, said, simple=simple):
-        made.append("\n\n" if any(isinstance(one, str) and one for one in made) else "")
-        if isinstance(piece, str):
-            made.append(piece)
-            continue
-        if piece.label:
-            located = simple and not _by_frame(doc)
-            where = _where(said, n, len(piece.frames)) if located else ""
-            made.append(f"{piece.label}{where}:\n")
-        made += piece.frames
-        n += len(piece.frames)
-    return _merged(made)
-
-
-def _merged(found: Iterable[Piece]) -> list[Piece]:
     made: list[Piece] = []
-    for part in found:
-        if isinstance(part, str) and made and isinstance(made[-1], str):
-            made[-1] += part
-        elif part != "":
-            made.append(part)
+    before = 0
+    for text, frames in _pieces(doc, said, simple=simple):
+        told = "\n\n" if any(isinstance(one, str) for one in made) else ""
+        told += text
+        if frames and text:
+            where = ""
+            if simple and not _by_frame(doc):  # the places of its pictures among all of the request
+                first, last = before + 1, before + len(frames)
+                name = "one_image" if first == last else "more_images"
+                where = " " + prompts.fill(said[name], {"first": str(first), "last": str(last)})
+            told += f"{where}:\n"
+        if told and made and isinstance(made[-1], str):
+            made[-1] += told
+        elif told:
+            made.append(told)
+        made += frames
+        before += len(frames)
     return made
 
 
-def _where(said: Mapping[str, str], before: int, count: int) -> str:
-    """` (images 5 to 8)`: the places of a shot's pictures among all of the request."""
-    values = {"first": str(before + 1), "last": str(before + count)}
-    return " " + prompts.fill(said["one_image" if count == 1 else "more_images"], values)
-
-
-def _pieces(doc: Doc, said: Mapping[str, str], *, simple: bool) -> list[str | _Pictures]:
-    """Paragraphs and groups of pictures in their order."""
+def _pieces(
+    doc: Doc, said: Mapping[str, str], *, simple: bool
+) -> Iterator[tuple[str, Sequence[int]]]:
+    """Paragraphs, and labels with their frames, in their order; v2t's frames have no label."""
     values = _values(doc)
-    made: list[str | _Pictures] = []
     for part in _LAYOUTS[doc["layout"]]:
         if part != _SHOWN:
             if doc["with_document"] or not part.endswith("_document"):
-                made.append(prompts.fill(said[part], values))
+                yield prompts.fill(said[part], values), ()
         elif doc["text"]:
-            made.append(_lines(_unit(doc), _descriptions(doc)))
+            yield _lines(_unit(doc), _descriptions(doc)), ()
         else:
-            shown = _shown(doc)
-            if simple and _by_frame(doc) and shown[0].label:
-                made.append(prompts.fill(said["frame_images"], values))
-            made += shown
-    return made
+            if simple and _by_frame(doc) and doc["kind"] != "v2t":
+                yield prompts.fill(said["frame_images"], values), ()
+            yield from _shown(doc)
 
 
-def _shown(doc: Doc) -> list[_Pictures]:
+def _shown(doc: Doc) -> Iterator[tuple[str, Sequence[int]]]:
     """The pictures as they are labelled: by shot or clip, by frame, or not at all (v2t)."""
+    numbers = range(1, len(doc["picks"]) + 1)
     if not _by_frame(doc):
-        return [
-            _Pictures(f"{_unit(doc)} {place}", list(frames))
-            for place, frames in enumerate(doc["unit_frames"], 1)
-        ]
-    numbers = list(range(1, len(doc["picks"]) + 1))
-    if doc["kind"] == "v2t":
-        return [_Pictures("", numbers)]
-    if doc["layout"] == "v2vt":
-        return [_Pictures(f"Shot {n} ({_span(own)})", own) for n, own in enumerate(doc["shots"], 1)]
-    return [_Pictures(f"{_unit(doc)} {number}", [number]) for number in numbers]
-
-
-def _span(frames: Sequence[int]) -> str:
-    first, last = frames[0], frames[-1]
-    return f"Frame {first}" if first == last else f"Frames {first}-{last}"
+        for place, own in enumerate(doc["unit_frames"], 1):
+            yield f"{_unit(doc)} {place}", own
+    elif doc["kind"] == "v2t":
+        yield "", numbers
+    elif doc["layout"] == "v2vt":
+        for place, own in enumerate(doc["shots"], 1):
+            span = f"Frame {own[0]}" if len(own) == 1 else f"Frames {own[0]}-{own[-1]}"
+            yield f"Shot {place} ({span})", own
+    else:
+        yield from ((f"{_unit(doc)} {number}", [number]) for number in numbers)
 
 
 def _descriptions(doc: Doc) -> list[str]:
@@ -268,25 +238,23 @@ def _line(text: str) -> str:
 
 # What the appendix shows with three and more stays true of one or two: no example asks for more
 # than there is.
-_LETTERS = ("X", "Y", "Z")
 _EXAMPLE = (1, 5, 12)  # the appendix's
 
 
 def names(word: str, n: int) -> str:
     """`Shot 1, Shot 2, ..., Shot 5`; up to three are listed in full."""
-    if n <= 3:
-        return ", ".join(f"{word} {number}" for number in range(1, n + 1))
-    return f"{word} 1, {word} 2, ..., {word} {n}"
+    every = [f"{word} {number}" for number in range(1, n + 1)]
+    return ", ".join(every if n <= 3 else [*every[:2], "...", every[-1]])
 
 
 def order(word: str, n: int) -> str:
     """`Shot X > Shot Y > Shot Z > ...`; the dots only where there are more than three."""
-    return _form(word, n, 3, " > ")
+    return " > ".join([*(f"{word} {letter}" for letter in "XYZ"[:n]), *["..."] * (n > 3)])
 
 
 def picked(word: str, k: int) -> str:
     """`Frame X, Frame Y, ...`; the dots only where there are more than two."""
-    return _form(word, k, 2, ", ")
+    return ", ".join([*(f"{word} {letter}".strip() for letter in "XY"[:k]), *["..."] * (k > 2)])
 
 
 def numbered(n: int) -> str:
@@ -301,9 +269,3 @@ def example(k: int, n_frames: int) -> list[int]:
     With K of 15 % of the frames it is never cut for want of frames, and from K = 3 on it is whole.
     """
     return [number for number in _EXAMPLE[:k] if number <= n_frames]
-
-
-def _form(word: str, n: int, shown: int, separator: str) -> str:
-    before = f"{word} " if word else ""
-    dots = ["..."] if n > shown else []
-    return separator.join([*(f"{before}{letter}" for letter in _LETTERS[: min(n, shown)]), *dots])

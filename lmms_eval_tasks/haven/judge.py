@@ -154,23 +154,23 @@ def reference(item: Item) -> str:
 
 
 def bertscore(items: Items) -> list[float | None]:
-    """BERTScore F1 of each item's summary against the release's; 0 where there is none."""
-    pairs = [(item["candidate"], reference(item)) for item in items]
-    asked = sorted(set(pairs))
-    if not asked:
+    """BERTScore F1 of each item's summary against the release's, not rescaled.
+
+    0 of a candidate without a word; None without a reference, or an encoder.
+    """
+    if not items:
         return []  # nothing is told of it either
-    scores = bert_scores([one for one, _ in asked], [other for _, other in asked])
+    both = [(item["candidate"], reference(item)) for item in items]
+    scores = bert_scores([one for one, _ in both], [other for _, other in both])
     note("bertscore", scores.note)
-    known = dict(zip(asked, scores.values, strict=True))
-    return [known[pair] for pair in pairs]
+    return list(scores.values)
 
 
 def bert_scores(candidates: Sequence[str], references: Sequence[str]) -> TextScores:
-    """BERTScore F1 per pair, not rescaled; a pair of texts is scored once for the process.
+    """BERTScore F1 per pair; a pair of texts is scored once for the process.
 
-    A candidate without a word is worth 0, a pair without a reference has no value. The note is
-    about all pairs scored so far: the encoder, how many texts were cut, and whether its figures
-    compare with others.
+    The note is about all pairs scored so far: the encoder, how many texts were cut, and whether its
+    figures compare with others.
 
     Raises:
         ValueError: the lengths differ.
@@ -180,15 +180,21 @@ def bert_scores(candidates: Sequence[str], references: Sequence[str]) -> TextSco
     if not pairs:
         return text_metrics.none(candidates, f"BERTScore not computed: {text_metrics.NO_REFERENCE}")
     known = _known(model)
-    new = tuple(dict.fromkeys(pair for pair in pairs if pair not in known.values))
-    if new:
+    if new := tuple(dict.fromkeys(pair for pair in pairs if pair not in known.values)):
         score = of_pairs(new, model, LANGUAGE)
         if score.reason is not None:
             return text_metrics.none(candidates, score.describe())
+        from bert_score.utils import model2layers
+
         known.values.update(zip(new, score.values, strict=True))
         known.n_truncated += score.n_truncated
-        known.last = score
-    return text_metrics.by_item(candidates, references, known.values, known.note())
+        comparable = local_models.is_released(score.model, model2layers)
+        known.note = (
+            f"BERTScore F1, not rescaled, model {score.model}, layer {score.layer}, hash "
+            f"{score.hash}; {known.n_truncated} texts of {len(known.values)} different pairs cut "
+            f"to {score.max_tokens} tokens"
+        ) + ("" if comparable else f"; {local_models.NOT_COMPARABLE}")
+    return text_metrics.by_item(candidates, references, known.values, known.note)
 
 
 @dataclass
@@ -197,20 +203,7 @@ class _Known:
 
     values: dict[Pair, float] = field(default_factory=dict)
     n_truncated: int = 0
-    last: BertScore | None = None
-
-    def note(self) -> str:
-        last = self.last
-        if last is None:
-            return ""
-        from bert_score.utils import model2layers
-
-        comparable = local_models.is_released(last.model, model2layers)
-        return (
-            f"BERTScore F1, not rescaled, model {last.model}, layer {last.layer}, hash "
-            f"{last.hash}; {self.n_truncated} texts of {len(self.values)} different pairs cut to "
-            f"{last.max_tokens} tokens"
-        ) + ("" if comparable else f"; {local_models.NOT_COMPARABLE}")
+    note: str = ""
 
 
 @functools.lru_cache(maxsize=2)
@@ -219,6 +212,8 @@ def _known(model: str | None) -> _Known:  # noqa: ARG001 - by it they are kept a
 
 
 # --- CLIPScore ----------------------------------------------------------------------------------
+
+OtherFrames = Callable[[int, int], Sequence[int]]  # of F and K
 
 
 class Asked(NamedTuple):
@@ -233,7 +228,9 @@ class Asked(NamedTuple):
     frames: Sequence[int]
 
 
-def clipscore(items: Items, *, pairs: bool = False) -> list[float | None]:
+def clipscore(
+    items: Items, *, pairs: bool = False, frames: OtherFrames | None = None
+) -> list[float | None]:
     """CLIPScore between each item's summary and its frames; 0 where one of them is missing.
 
     None for all if the pictures of any cannot be had: failed replies, which need none, would weigh
@@ -242,32 +239,23 @@ def clipscore(items: Items, *, pairs: bool = False) -> list[float | None]:
     Args:
         items: of any sources.
         pairs: as of `clip_values`.
+        frames: in place of the selected ones: what the selection is worth.
     """
-    return _clip(items, lambda item: item["frames"], pairs=pairs)
-
-
-def clip_baseline(frames: Callable[[int, int], Sequence[int]], items: Items) -> list[float | None]:
-    """The same with other frames in place of the selected ones: what the selection is worth.
-
-    Args:
-        frames: of F and K.
-        items: as for `clipscore`.
-    """
-    return _clip(items, lambda item: frames(item["n_frames"], item["budget"]))
-
-
-def _clip(
-    items: Items, frames: Callable[[Item], Sequence[int]], *, pairs: bool = False
-) -> list[float | None]:
     whole = [item for item in items if item["sentences"] and item["frames"]]
-    values = clip_values(
-        [Asked(item["id"], item["record"], item["sentences"], frames(item)) for item in whole],
-        pairs=pairs,
-    )
+    asked = [
+        Asked(
+            item["id"],
+            item["record"],
+            item["sentences"],
+            frames(item["n_frames"], item["budget"]) if frames else item["frames"],
+        )
+        for item in whole
+    ]
+    values = clip_values(asked, pairs=pairs)
     # Where nothing is computed, 0 for those that failed would be no mean of anything.
     if None in values or clip_problem():
         return [None] * len(items)
-    known = {item["id"]: value for item, value in zip(whole, values, strict=True)}
+    known = {one.video: value for one, value in zip(asked, values, strict=True)}
     return [known.get(item["id"], 0.0) for item in items]
 
 
@@ -287,9 +275,9 @@ def clip_values(asked: Sequence[Asked], *, pairs: bool = False) -> list[float | 
     """
     from lmms_eval_tasks.utils.metrics import clipscore as implementation
 
-    model = settings.value(settings.CLIPSCORE)
-    if model is None or (problem := clip_problem()):
-        note("clipscore", f"CLIPScore not computed: {NOT_ASKED if model is None else problem}")
+    model, problem = settings.value(settings.CLIPSCORE), clip_problem()
+    if model is None or problem:
+        note("clipscore", f"CLIPScore not computed: {problem}")
         return [None] * len(asked)
     values: list[float | None] = []
     lost: list[str] = []
@@ -337,25 +325,24 @@ class Pictures:
         from lmms_eval_tasks.utils.metrics.clipscore import Picture
 
         release, records = self._known
-        record = records.get(video)
-        if record is None:
+        if video not in records:
             raise DataError(f"{release.folder}: has no video {video}")
-        row = data.row(record, "")
+        row = data.row(records[video], "")
         if row["record"] != fingerprint:
             raise DataError(
                 f"{release.folder}: its {video} is not the one that the replies are about"
             )
-        if trouble := data.troubles([record]):
+        if trouble := data.troubles([records[video]]):
             raise DataError(f"{video}: {trouble[video]}")
         size = options.current().size
+
+        def opened(number: int) -> Image:
+            return inputs.pictures(row, [number])[0]
+
         return [
             Picture(
                 f"{release.digest} {video} frame {number} {size} px",
-                functools.partial(_open, row, number),
+                functools.partial(opened, number),
             )
             for number in frames
         ]
-
-
-def _open(row: Mapping[str, Any], number: int) -> Image:
-    return inputs.pictures(row, [number])[0]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks.benchmark import Item, Items, Metric, refusals, value_is
@@ -32,6 +32,7 @@ from lmms_eval_tasks.utils.metrics import (
 
 Values = Callable[[Items], list[float | None]]
 Statistic = Callable[[Items], Any]
+Interval = Callable[[Items], "stats.Interval | None"]
 
 ROUGE = ("rouge", "rouge1", "rouge2", "rougeL")
 KEYFRAMES = ("f1", "precision", "recall")
@@ -56,7 +57,7 @@ MEASURED: dict[str, dict[str, tuple[str, ...]]] = {
 # What stands in the host's table: that of the paper's Tables 3 and 4 which needs no texts of items.
 SHOWN = ("rouge", *KEYFRAMES, *ORDER)
 # Frames in place of the selected ones, of F and K.
-CLIP_BASELINES: dict[str, Callable[[int, int], Sequence[int]]] = {
+CLIP_BASELINES: dict[str, judge.OtherFrames] = {
     "all": lambda n_frames, _: range(1, n_frames + 1),
     "uniform": selections.uniform,
     "first": selections.first,
@@ -66,36 +67,14 @@ CLIP_BASELINES: dict[str, Callable[[int, int], Sequence[int]]] = {
 # --- statistics of items ------------------------------------------------------------------------
 
 
-def part_of(metric: str) -> str:
-    """The part of a reply that a metric of MEASURED is about: `summary`, `frames` or `reply`."""
-    if metric in ROUGE:
-        return "summary"
-    return "frames" if metric.removesuffix(IS_GT) in KEYFRAMES else "reply"
-
-
 def part_status(item: Item, part: str) -> str:
     """The status of one part of a reply; its whole status where it has no such part."""
     return str(item["parts"].get(part, item["status"]))
 
 
-def valid(part: str, items: Items) -> Items:
-    """The items without those whose part of the reply could not be read."""
-    return [one for one in items if aggregate.is_valid({"status": part_status(one, part)})]
-
-
-def own_values(metric: str, items: Items) -> list[float | None]:
-    """Each item's own value; 0 of a reply whose scoring broke, which has no scores."""
-    return [item.get("scores", {}).get(metric, 0.0) for item in items]
-
-
-def baseline_values(name: str, items: Items) -> list[float | None]:
-    """Each item's own value of a baseline; none of a reply whose scoring broke."""
-    return [item["baselines"].get(name) for item in items]
-
-
-def mean(values: Values, items: Items) -> float | None:
-    """Mean over videos of what is defined."""
-    return aggregate.mean(value for value in values(items) if value is not None)
+def _defined(values: Iterable[float | None]) -> float | None:
+    """Mean of what is defined."""
+    return aggregate.mean(value for value in values if value is not None)
 
 
 def mean_of_sources(statistic: Statistic, items: Items) -> float | None:
@@ -108,75 +87,20 @@ def mean_of_sources(statistic: Statistic, items: Items) -> float | None:
     groups: dict[str, list[Item]] = {}
     for item in items:
         groups.setdefault(item["source"], []).append(item)
-    values = (statistic(group) for group in groups.values())
-    return aggregate.mean(value for value in values if value is not None)
-
-
-def _interval(values: Values, items: Items) -> stats.Interval | None:
-    """95 % bootstrap interval over videos; one whose metric is undefined is in no resample."""
-    pairs = zip(values(items), items, strict=True)
-    defined = [(value, item["video"]) for value, item in pairs if value is not None]
-    if not defined:
-        return None
-    own, videos = zip(*defined, strict=True)
-    return stats.cluster_bootstrap(aggregate.mean, own, videos)
-
-
-def _ratings(metric: str, items: Items) -> list[dict[str, Any]]:
-    """Items as utils/metrics/rating_means.py wants them, of G-Eval's mode of this metric.
-
-    Empty where no rating has that mode: then there is no such number, and nothing failed.
-    """
-    broken = {"score": None, "status": "error"}
-    column = geval.column(metric, [{"mode": None, **(item["geval"] or broken)} for item in items])
-    return [
-        {"status": one["status"], "source": item["source"], "dimensions": {metric: one}}
-        for item, one in zip(items, column, strict=False)
-    ]
-
-
-def violations(items: Items) -> int:
-    """Number of replies that break the prompt's rules in some way (the details have the kinds)."""
-    return sum(bool(item["violations"]) for item in items)
-
-
-def undefined(items: Items) -> int:
-    """Number of items whose correlation is undefined, whatever is replied."""
-    return sum(bool(item["undefined"]) for item in items)
-
-
-def clips_predicted(items: Items) -> float | None:
-    """Mean number of clips named for a sentence, per video first."""
-    return aggregate.mean(
-        selections.clips_predicted(item["clips"]) for item in items if item["clips"]
-    )
-
-
-def authors_mean(metric: str, items: Items) -> float | None:
-    """Mean over the replies in which the authors' code reads an order; the others are left out."""
-    found = (item.get("authors", {}).get(metric) for item in items)
-    return aggregate.mean(value for value in found if value is not None)
-
-
-def _failed_parts(part: str, items: Items) -> int:
-    return sum(part_status(item, part) != "ok" for item in items)
+    return _defined(map(statistic, groups.values()))
 
 
 def details(items: Items) -> dict[str, Any]:
     """Number of replies by kind of violation, undefined items, and statuses of a reply's parts."""
-    kinds: Counter[str] = Counter()
-    for item in items:
-        kinds.update({name: 1 for name, n in item["violations"].items() if n})
+    kinds = Counter(kind for item in items for kind, n in item["violations"].items() if n)
     found: dict[str, Any] = {
         "violations": dict(sorted(kinds.items())),
         "undefined": {item["id"]: item["undefined"] for item in items if item["undefined"]},
     }
-    parts = {part for item in items for part in item["parts"]}
+    parts = sorted({part for item in items for part in item["parts"]})
     if len(parts) > 1:
-        found["parts"] = {
-            part: aggregate.by_status([{"status": part_status(item, part)} for item in items])
-            for part in sorted(parts)
-        }
+        by_part = {part: [{"status": part_status(item, part)} for item in items] for part in parts}
+        found["parts"] = {part: aggregate.by_status(own) for part, own in by_part.items()}
     return found
 
 
@@ -184,92 +108,140 @@ def details(items: Items) -> dict[str, Any]:
 
 
 def _family(
-    name: str, values: Values, part: str, baselines: Mapping[str, Values], *, measured: bool
+    name: str,
+    values: Values,
+    part: str,
+    shown: tuple[str, ...] | None = None,
+    interval: Interval | None = None,
 ) -> list[Metric]:
-    """A metric in all its forms; `measured`: of single items, with intervals."""
-    plain = functools.partial(mean, values)
+    """A metric in all its forms; `part` is of a reply, and has to be read for `_valid`."""
 
-    def over_valid(statistic: Statistic) -> Statistic:
-        return lambda items: statistic(valid(part, items))
+    def plain(items: Items) -> float | None:
+        return _defined(values(items))
 
-    spread = functools.partial(_interval, values) if measured else None
+    def over_valid(statistic: Callable[[Items], Any]) -> Callable[[Items], Any]:
+        def of(items: Items) -> Any:
+            read = ({"status": part_status(item, part)} for item in items)
+            both = zip(items, map(aggregate.is_valid, read), strict=True)
+            return statistic([item for item, valid in both if valid])
+
+        return of
+
     return [
-        Metric(
-            name,
-            plain,
-            shown=(f"scores.{name}",) if measured and name in SHOWN else None,
-            interval=spread,
-        ),
-        Metric(f"{name}_valid", over_valid(plain), interval=spread and over_valid(spread)),
+        Metric(name, plain, shown=shown, interval=interval),
+        Metric(f"{name}_valid", over_valid(plain), interval=interval and over_valid(interval)),
         Metric(f"{name}_sources", functools.partial(mean_of_sources, plain)),
-        *(Metric(f"{name}_{source}", plain, value_is("source", source)) for source in SOURCES),
-        *(
-            Metric(f"{name}_{baseline}", functools.partial(mean, own), better=None)
-            for baseline, own in baselines.items()
-        ),
+        *(Metric(f"{name}_{one}", plain, value_is("source", one)) for one in SOURCES),
     ]
 
 
-def _rating(metric: str) -> Statistic:
-    return lambda items: rating_means.mean_valid(metric, _ratings(metric, items))
+def _measured(name: str, baselines: Sequence[str]) -> list[Metric]:
+    """A metric of single items, with intervals (bootstrap over videos), and its baselines."""
+
+    def values(items: Items) -> list[float | None]:
+        # 0 of a reply whose scoring broke, which has no scores.
+        return [item.get("scores", {}).get(name, 0.0) for item in items]
+
+    def interval(items: Items) -> stats.Interval | None:
+        pairs = zip(values(items), items, strict=True)
+        defined = [(value, item["video"]) for value, item in pairs if value is not None]
+        if not defined:
+            return None
+        own, videos = zip(*defined, strict=True)
+        return stats.cluster_bootstrap(aggregate.mean, own, videos)
+
+    def baseline(one: str) -> Statistic:
+        return lambda items: _defined(item["baselines"].get(f"{name}_{one}") for item in items)
+
+    part = "frames" if name.removesuffix(IS_GT) in KEYFRAMES else "reply"
+    shown = (f"scores.{name}",) if name in SHOWN else None
+    return [
+        *_family(name, values, "summary" if name in ROUGE else part, shown, interval),
+        *(Metric(f"{name}_{one}", baseline(one), better=None) for one in baselines),
+    ]
+
+
+def _rating(metric: str, statistic: Callable[[str, Items], Any]) -> Statistic:
+    """A number of G-Eval's ratings of one mode (rating_means.py); none if no rating has it."""
+
+    def of(items: Items) -> Any:
+        broken = {"score": None, "status": "error"}
+        given = [{"mode": None, **(item["geval"] or broken)} for item in items]
+        column = zip(items, geval.column(metric, given), strict=False)
+        ratings = [
+            {"status": one["status"], "source": item["source"], "dimensions": {metric: one}}
+            for item, one in column
+        ]
+        return statistic(metric, ratings)
+
+    return of
 
 
 def _rated(metric: str) -> list[Metric]:
-    def over(statistic: Callable[[str, Sequence[Item]], Any]) -> Statistic:
-        return lambda items: statistic(metric, _ratings(metric, items))
+    def of_sources(_: str, ratings: Items) -> float | None:
+        return mean_of_sources(functools.partial(rating_means.mean_valid, metric), ratings)
 
-    def of_sources(items: Items) -> float | None:
-        mean_valid = functools.partial(rating_means.mean_valid, metric)
-        return mean_of_sources(mean_valid, _ratings(metric, items))
-
-    plain = _rating(metric)
+    name, plain = f"{metric}_valid", _rating(metric, rating_means.mean_valid)
     return [
-        Metric(f"{metric}_valid", plain, shown=("geval", "source", "status")),
-        Metric(f"{metric}_var", over(rating_means.variance_valid), better=None),
-        Metric(f"{metric}_failed", over(rating_means.count_failed), better=False),
-        Metric(f"{metric}_coverage", over(rating_means.coverage)),
-        Metric(f"{metric}_valid_sources", of_sources),
-        *(
-            Metric(f"{metric}_valid_{source}", plain, value_is("source", source))
-            for source in SOURCES
-        ),
+        Metric(name, plain, shown=("geval", "source", "status")),
+        Metric(f"{metric}_var", _rating(metric, rating_means.variance_valid), better=None),
+        Metric(f"{metric}_failed", _rating(metric, rating_means.count_failed), better=False),
+        Metric(f"{metric}_coverage", _rating(metric, rating_means.coverage)),
+        Metric(f"{name}_sources", _rating(metric, of_sources)),
+        *(Metric(f"{name}_{source}", plain, value_is("source", source)) for source in SOURCES),
     ]
 
 
 def of_kind(kind: str) -> list[Metric]:
     """The metrics of a kind of task."""
+
+    def count(field: str) -> Statistic:
+        return lambda items: sum(bool(item[field]) for item in items)
+
+    def failed(part: str) -> Statistic:
+        return lambda items: sum(part_status(item, part) != "ok" for item in items)
+
+    def authors(name: str) -> Statistic:
+        # Over the replies in which the authors' code reads an order; the others are left out.
+        return lambda items: _defined(item.get("authors", {}).get(name) for item in items)
+
+    def clip_baseline(frames: judge.OtherFrames) -> Statistic:
+        return lambda items: _defined(judge.clipscore(items, frames=frames))
+
     found = [
         Metric("videos", len, better=None),
-        Metric("violations", violations, better=False),
+        Metric("violations", count("violations"), better=False),
     ]
     for name, baselines in MEASURED[kind].items():
-        beside = {one: functools.partial(baseline_values, f"{name}_{one}") for one in baselines}
-        values = functools.partial(own_values, name)
-        found += _family(name, values, part_of(name), beside, measured=True)
+        found += _measured(name, baselines)
     if kind in SUMMARIES:
-        found += _family("bertscore", judge.bertscore, "summary", {}, measured=False)
+        found += _family("bertscore", judge.bertscore, "summary")
     if kind == "v2vt":
-        beside = {
-            name: functools.partial(judge.clip_baseline, frames)
-            for name, frames in CLIP_BASELINES.items()
-        }
         # Both parts are needed: the status of the whole reply.
-        found += _family("clipscore", judge.clipscore, "", beside, measured=False)
-        pairs = functools.partial(judge.clipscore, pairs=True)
-        found += _family("clipscore_pairs", pairs, "", {}, measured=False)
-        for part in ("summary", "frames"):
-            failed = functools.partial(_failed_parts, part)
-            found.append(Metric(f"{part}_failed", failed, better=False))
+        found += _family("clipscore", judge.clipscore, "")
+        found += [
+            Metric(f"clipscore_{name}", clip_baseline(frames), better=None)
+            for name, frames in CLIP_BASELINES.items()
+        ]
+        found += _family("clipscore_pairs", functools.partial(judge.clipscore, pairs=True), "")
+        found += [Metric(f"{p}_failed", failed(p), better=False) for p in ("summary", "frames")]
     if kind in SUMMARIES:
         found += [metric for name in GEVAL for metric in _rated(name)]
-        found += refusals("refusals", {f"{name}_valid": _rating(name) for name in GEVAL})
+        headline = {f"{name}_valid": _rating(name, rating_means.mean_valid) for name in GEVAL}
+        found += refusals("refusals", headline)
     if kind in ORDERS:
-        found.append(Metric("undefined", undefined, better=None))
-        for name in ORDER:
-            found.append(Metric(f"{name}_authors", functools.partial(authors_mean, name)))
+        found.append(Metric("undefined", count("undefined"), better=None))
+        found += [Metric(f"{name}_authors", authors(name)) for name in ORDER]
     if kind == "grounding":
         found.append(Metric("clips_predicted", clips_predicted, better=None))
     return found
+
+
+def clips_predicted(items: Items) -> float | None:
+    """Mean number of clips named for a sentence, per video first."""
+    return aggregate.mean(
+        selections.clips_predicted(item["clips"]) for item in items if item["clips"]
+    )
 
 
 # --- what tasks say together about a video ------------------------------------------------------
@@ -312,6 +284,13 @@ def _common(first: Known, *others: Known) -> list[str]:
     ]
 
 
+def _part(item: Item, part: str) -> Sequence[Any]:
+    """What a reply says of one part: sentences of its `summary`, or its `frames`."""
+    name = "sentences" if part == "summary" else part
+    found: Sequence[Any] = item[name] if item["parts"].get(part) == "ok" else []
+    return found
+
+
 def apart(sides: Mapping[str, Items]) -> list[str]:
     """What the user should know: the videos of which a model's runs are of different data."""
     records: dict[str, set[str]] = {}
@@ -327,25 +306,18 @@ def apart(sides: Mapping[str, Items]) -> list[str]:
 
 
 def _clip(v2t: Known, v2v: Known, v2vt: Known) -> dict[str, Any]:
+    needed = ((v2t, "summary"), (v2v, "frames"), (v2vt, "summary"), (v2vt, "frames"))
     videos = [
         video
         for video in _common(v2t, v2v, v2vt)
-        if _summary(v2t[video])
-        and _frames(v2v[video])
-        and _summary(v2vt[video])
-        and _frames(v2vt[video])
+        if all(_part(known[video], part) for known, part in needed)
     ]
 
     def scores(texts_of: Known, frames_of: Known) -> list[float | None]:
         return judge.clip_values(
             [
-                Asked(
-                    video,
-                    frames_of[video]["record"],
-                    texts_of[video]["sentences"],
-                    frames_of[video]["frames"],
-                )
-                for video in videos
+                Asked(v, frames_of[v]["record"], texts_of[v]["sentences"], frames_of[v]["frames"])
+                for v in videos
             ]
         )
 
@@ -359,26 +331,18 @@ def _clip(v2t: Known, v2v: Known, v2vt: Known) -> dict[str, Any]:
     }
 
 
-def _summary(item: Item) -> Sequence[str]:
-    return item["sentences"] if item["parts"].get("summary") == "ok" else []
-
-
-def _frames(item: Item) -> Sequence[int]:
-    return item["frames"] if item["parts"].get("frames") == "ok" else []
-
-
 def _consistency(kind: str, v2v: Known, other: Known) -> dict[str, Any]:
     found = []
     for video in _common(v2v, other):
         mine, theirs = v2v[video], other[video]
         if theirs["status"] != "ok":
             continue
+        frames, shots = _part(mine, "frames"), mine["shots"]
         if kind == "saliency":
-            both = with_saliency(_frames(mine), mine["shots"], theirs["ranked"])
+            both = with_saliency(frames, shots, theirs["ranked"])
         else:
-            there = range(1, len(theirs["shots"]) + 1)
-            clips = {clip for clips in theirs["clips"] for clip in clips if clip in there}
-            both = with_grounding(_frames(mine), mine["shots"], clips)
+            clips = {clip for clips in theirs["clips"] for clip in clips}
+            both = with_grounding(frames, shots, clips & {*range(1, len(shots) + 1)})
         if both is not None:
             found.append(both)
     return {
@@ -388,8 +352,11 @@ def _consistency(kind: str, v2v: Known, other: Known) -> dict[str, Any]:
     }
 
 
+Shots = Sequence[Collection[int]]  # of each shot, the numbers of its frames
+
+
 def with_saliency(
-    frames: Collection[int], shots: Sequence[Collection[int]], ranked: Sequence[int]
+    frames: Collection[int], shots: Shots, ranked: Sequence[int]
 ) -> tuple[float, float] | None:
     """Share of the keyframes in the upper half of the shots that the model ranks, and by chance.
 
@@ -398,34 +365,27 @@ def with_saliency(
 
     Args:
         frames: numbers of the selected frames; repeated ones count once.
-        shots: of each shot, the numbers of its frames.
         ranked: numbers of all shots that were shown, from 1, most salient first.
 
     Returns:
         None with fewer than two ranked shots, or if no selected frame lies in any of them.
     """
-    if len(ranked) < 2:
-        return None
     upper = ranked[: (len(ranked) + 1) // 2]
-    return _overlap(frames, _inside(shots, upper), _inside(shots, ranked))
+    return _overlap(frames, shots, upper, ranked) if len(ranked) > 1 else None
 
 
 def with_grounding(
-    frames: Collection[int], shots: Sequence[Collection[int]], grounded: Collection[int]
+    frames: Collection[int], shots: Shots, grounded: Collection[int]
 ) -> tuple[float, float] | None:
     """The same for the clips that any of the model's sentences is grounded to; None without one."""
-    every = _inside(shots, range(1, len(shots) + 1))
-    return _overlap(frames, _inside(shots, grounded), every) if grounded else None
+    every = range(1, len(shots) + 1)
+    return _overlap(frames, shots, grounded, every) if grounded else None
 
 
 def _overlap(
-    frames: Collection[int], inside: set[int], shown: set[int]
+    frames: Collection[int], shots: Shots, inside: Collection[int], shown: Collection[int]
 ) -> tuple[float, float] | None:
-    counted = set(frames) & shown
-    if not counted:
-        return None
-    return len(counted & inside) / len(counted), len(inside) / len(shown)
-
-
-def _inside(shots: Sequence[Collection[int]], numbers: Collection[int]) -> set[int]:
-    return {frame for number in numbers for frame in shots[number - 1]}
+    """Share of the frames that lie in some of the shots shown, and of all frames shown."""
+    within, there = ({f for n in some for f in shots[n - 1]} for some in (inside, shown))
+    counted = there.intersection(frames)
+    return (len(counted & within) / len(counted), len(within) / len(there)) if counted else None

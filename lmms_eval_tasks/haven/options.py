@@ -8,9 +8,10 @@ The paper gives none of the numbers that can be chosen; the defaults are those o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import TasksError, nearest
@@ -79,82 +80,67 @@ def capacity(n_frames: int) -> int:
     return n_frames * 15 // 100
 
 
-def budget(n_frames: int, rounding: str = "ceil") -> int:
-    """K, the number of keyframes asked for: 15 % of the sampled frames, at least 1.
+def budget(n_frames: int) -> int:
+    """K, the number of keyframes asked for: 15 % of the sampled frames, rounded up.
 
     From the number of frames alone, never from the number of true keyframes.
-
-    Args:
-        n_frames: F, at least 1.
-        rounding: `ceil` or `floor`.
     """
-    return -(-n_frames * 15 // 100) if rounding == "ceil" else max(1, capacity(n_frames))
+    return -(-n_frames * 15 // 100)
 
 
-REFERENCE = "reference"
-AUTHORS = "authors"
+REFERENCE: Final = "reference"
+AUTHORS: Final = "authors"
 # Shots to order or to rank, and frames of a clip to ground in: a share of them, within bounds.
 SHOTS = {"temporal": 5, "saliency": 8}
 CLIP_SHARE, CLIP_LEAST, CLIP_MOST = 0.3, 4, 8
+Count = Annotated[int, Field(ge=0)]
 
 
-@dataclass(frozen=True)
-class Options:
-    """How items are made.
+class Options(BaseModel):
+    """How items are made: what a user can choose (docs/haven.md)."""
 
-    Attributes:
-        frames_per_shot: `authors` is all sampled frames of a shot to order or to rank, and the
-            first ones of a clip to ground in; a number is how many at most, uniform over the
-            sampled frames; 0 is all. Summaries and keyframes always show every sampled frame.
-        size: longest side of a picture in pixels; smaller ones are not enlarged.
-        max_images: the model's limit of pictures in one request; 0 is none. An item that needs more
-            is left out and named, never cut.
-        max_shots: shots (or event sentences) to order or to rank at most; of more, so many are
-            drawn, seeded by the item's id. `authors` is 5 and 8. Grounding always shows all.
-        sentences: number of sentences asked for where the prompt names one (v2vt and the text
-            proxies); `reference` is as many as the reference summary has.
-        sources: which to run; empty is the paper's six, or a user's own where none of them is.
-        seed: of the shuffles and of the subsets of the two large sources; 0 are the authors' draws.
-        subset: videos of each large source; 0 is all of them.
-        max_sentences: summary sentences to ground at most; 0 is all.
-        shotless: whether a summary sentence that belongs to no shot may be among them, `ask` or
-            `drop`; whatever is said of it, its F1 and Hit@1 are 0.
-        document: whether it stands `after` the shots to order, or `before`.
-        temporal_text: what the proxy of temporal order shows, descriptions of the same `shots`, or
-            the document's `sentences` (Appendix C).
-        reference: of v2vt and of text proxies: the summary's sentences, `plain`, or `tagged`, its
-            text with tags of shots, which the authors' code takes there.
-        joint: what v2vt labels: `shots`, with the numbers of their frames, or the `frames`, as it
-            does anyway where a frame is of no shot. What is asked for are frames all the same.
-        draws: `authors` are their code's, `hash` follow a SHA-256.
-        budget: how K is rounded, `ceil` or `floor`.
-        ids: files that name the videos of a source, in place of all or of its subset.
-        slack: frames by which JSON, HDF5 and video may differ.
-    """
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
-    frames_per_shot: int | str = AUTHORS
-    size: int = 512
-    max_images: int = 0
-    max_shots: int | str = AUTHORS
-    sentences: int | str = REFERENCE
-    sources: tuple[str, ...] = ()
-    seed: int = 0
-    subset: int = 100
-    max_sentences: int = 3
-    shotless: str = "ask"
-    document: str = "after"
-    temporal_text: str = "shots"
-    reference: str = "plain"
-    joint: str = "shots"
-    draws: str = AUTHORS
-    budget: str = "ceil"
-    ids: tuple[str, ...] = ()
-    slack: int = 0
+    # Sampled frames of a shot whose pictures are shown: `authors` is all, and of a clip to ground
+    # in the first ones; a number is how many at most, uniform; 0 is all. Summaries and keyframes
+    # always show every sampled frame.
+    frames_per_shot: Literal["authors"] | Count = AUTHORS
+    size: Annotated[int, Field(ge=16)] = 512  # longest side in pixels; never enlarged
+    # The model's limit of pictures in one request, 0 is none: an item that needs more is left out.
+    max_images: Count = 0
+    # Shots (or sentences) to order or to rank at most: so many are drawn. `authors` is 5 and 8.
+    max_shots: Literal["authors"] | Annotated[int, Field(ge=2)] = AUTHORS
+    # Asked for where the prompt names a number; `reference` is as many as the reference has.
+    sentences: Literal["reference"] | Annotated[int, Field(ge=1)] = REFERENCE
+    sources: tuple[str, ...] = ()  # empty: the paper's six, or a user's own where none is there
+    seed: Count = 0  # of draws and subsets; 0 are the authors' own draws
+    subset: Count = 100  # videos of each large source; 0 is all
+    max_sentences: Count = 3  # of the summary, to ground; 0 is all
+    # What the proxy of temporal order shows: shots' descriptions, or the document's (Appendix C).
+    temporal_text: Literal["shots", "sentences"] = "shots"
+    # Of v2vt and text proxies: the summary's sentences, or its text with tags of shots (authors).
+    reference: Literal["plain", "tagged"] = "plain"
+    ids: tuple[str, ...] = ()  # files that name the videos of a source, in place of all
+    slack: Count = 0  # frames by which JSON, HDF5 and video may differ
+
+    @field_validator("sources", "ids", mode="before")
+    @classmethod
+    def _several(cls, value: Any) -> Any:
+        return tuple(filter(None, value.split("+"))) if isinstance(value, str) else value
+
+    @field_validator("sources")
+    @classmethod
+    def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if set(value) - set(SOURCES):
+            raise ValueError(f"some of {'+'.join(SOURCES)}")
+        return tuple(slug for slug in SOURCES if slug in value)
 
     def asdict(self) -> dict[str, Any]:
         """Plain types, for result logs."""
-        lists = {"sources": list(self.sources) or list(SOURCES), "ids": list(self.ids)}
-        return {**asdict(self), **lists}
+        return {
+            **self.model_dump(mode="json"),
+            "sources": list(self.sources) or list(SOURCES),
+        }
 
 
 OF_SENTENCES = "temporal_sentences"  # the layout of the one proxy that shows no shots
@@ -168,37 +154,9 @@ def layout(task: Variant, chosen: Options, *, by_shot: bool = True) -> str:
     """
     if task.name == "haven_temporal_text" and chosen.temporal_text == "sentences":
         return OF_SENTENCES
-    if task.kind == "temporal" and not task.text and chosen.document == "before":
-        return "temporal_before"
-    if task.name == "haven_v2vt" and (chosen.joint == "frames" or not by_shot):
+    if task.name == "haven_v2vt" and not by_shot:
         return "v2vt_frames"
     return task.kind + ("_text" if task.text else "")
-
-
-# Options that are words, and words that an option that is a number takes too.
-_WORDS = {
-    "shotless": ("ask", "drop"),
-    "document": ("after", "before"),
-    "temporal_text": ("shots", "sentences"),
-    "reference": ("plain", "tagged"),
-    "joint": ("shots", "frames"),
-    "draws": (AUTHORS, "hash"),
-    "budget": ("ceil", "floor"),
-    "sentences": (REFERENCE,),
-    "frames_per_shot": (AUTHORS,),
-    "max_shots": (AUTHORS,),
-}
-_LEAST = {
-    "frames_per_shot": 0,
-    "size": 16,
-    "max_images": 0,
-    "max_shots": 2,
-    "sentences": 1,
-    "seed": 0,
-    "subset": 0,
-    "max_sentences": 0,
-    "slack": 0,
-}
 
 
 def current() -> Options:
@@ -216,46 +174,23 @@ def parse(text: str) -> Options:
     Raises:
         TasksError: as `current`.
     """
-    given: dict[str, Any] = {}
-    names = [field.name for field in fields(Options)]
+    given: dict[str, str] = {}
+    names = Options.model_fields
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, _, value = (piece.strip() for piece in part.partition("="))
         if name not in names:
             told = f"{name!r} is none of {', '.join(names)}{nearest(name, names)}"
-            raise _wrong(text, told)
-        if name in given:
-            raise _wrong(text, f"{name} is given twice")
-        given[name] = _READERS.get(name, _value)(text, name, value)
-    return Options(**given)
-
-
-def _sources(text: str, _: str, value: str) -> tuple[str, ...]:
-    asked = [slug for slug in value.lower().split("+") if slug]
-    if not asked or set(asked) - set(SOURCES):
-        raise _wrong(text, f"sources={value}: expected some of {'+'.join(SOURCES)}")
-    return tuple(slug for slug in SOURCES if slug in asked)
-
-
-def _files(text: str, name: str, value: str) -> tuple[str, ...]:
-    files = tuple(filter(None, value.split("+")))
-    if not files:
-        raise _wrong(text, f"{name}={value}: expected a file, or several joined by +")
-    return files
-
-
-def _value(text: str, name: str, value: str) -> int | str:
-    words = _WORDS.get(name, ())
-    if value in words:
-        return value
-    least = _LEAST.get(name)
-    if least is not None and value.isdecimal() and int(value) >= least:
-        return int(value)
-    number = [] if least is None else [f"a whole number of {least} or more"]
-    raise _wrong(text, f"{name}={value}: expected {' or '.join([*number, *words])}")
-
-
-_READERS: Mapping[str, Callable[[str, str, str], Any]] = {"sources": _sources, "ids": _files}
-
-
-def _wrong(text: str, why: str) -> TasksError:
-    return TasksError(f"{settings.HAVEN}={text!r}: {why}")
+            raise TasksError(f"{settings.HAVEN}={text!r}: {told}")
+        if name in given or not value:
+            raise TasksError(f"{settings.HAVEN}={text!r}: {part}: expected NAME=VALUE, each once")
+        given[name] = value
+    try:
+        return Options.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]["loc"][0]
+        wrong = [one["msg"] for one in error.errors() if one["loc"][0] == first]
+        kinds = (
+            one.removeprefix("Input should be ").removeprefix("Value error, ") for one in wrong
+        )
+        told = f"{first}={given[str(first)]}: expected {' or '.join(kinds)}"
+        raise TasksError(f"{settings.HAVEN}={text!r}: {told}") from None

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmms_eval_tasks.benchmark import Numbers
 from lmms_eval_tasks.haven.metrics import IS_GT, ORDER
@@ -34,33 +33,30 @@ _NAME = re.compile(
 _OVER = {"": "videos", "_sources": "sources"}  # form of a metric -> what its mean is over
 
 
-@dataclass
-class Model:
-    """The numbers of one model, either of its tasks with pictures or of its text proxies."""
+class Model(NamedTuple):
+    """The numbers of one model, either of its tasks with pictures or of its text proxies.
 
-    label: str
-    text: bool
-    numbers: dict[str, Mapping[str, Any]] = field(default_factory=dict)  # by kind with `_doc`
-    joined: Mapping[str, Any] = field(default_factory=dict)
-    invalid: set[str] = field(default_factory=set)  # of `numbers`; "" is `joined`
+    numbers: by kind with `_doc`; those of the group are under "". invalid: kinds of them.
+    """
 
-    @property
-    def title(self) -> str:
-        """The label as the first column shows it."""
-        name = self.label or "this run"
-        return f"{name} (text proxy)" if self.text else name
+    title: str
+    numbers: dict[str, Mapping[str, Any]]
+    invalid: set[str]
 
     def title_of(self, task: str) -> str:
-        """The same in a row of one task alone."""
+        """The title in a row of one task alone."""
         return f"{self.title} {INVALID}" if task in self.invalid else self.title
-
-    def cell(self, task: str, metric: str) -> str:
-        """A metric in a row of several tasks."""
-        return doubted(fixed(self.value(task, metric), 3), task in self.invalid)
 
     def value(self, task: str, metric: str) -> float | None:
         """A metric of a task, or None."""
         return number(self.numbers.get(task, {}).get(metric))
+
+    def cell(self, task: str, metric: str) -> str:
+        """A metric in a row of several tasks."""
+        found = self.value(task, metric)
+        is_difference = found is not None and metric == _GAIN
+        shown = signed(found or 0.0, 3) if is_difference else fixed(found, 3)
+        return doubted(shown, task in self.invalid)
 
 
 def tables(rows: Sequence[tuple[str, Numbers]]) -> list[Table]:
@@ -70,9 +66,17 @@ def tables(rows: Sequence[tuple[str, Numbers]]) -> list[Table]:
         rows: label of a model (empty for a single run) and its numbers by task and group.
     """
     models = _models(rows)
+    rated = {
+        metric
+        for model in models
+        for _, task, metric in _TABLE_4
+        if model.value(task, metric) is not None
+    }
+    # A way of rating that no model has is no column.
+    of_table4 = [one for one in _TABLE_4 if not one[2].startswith("geval") or one[2] in rated]
     return [
-        *_table3(models),
-        *_table4(models),
+        *_paper(models, "every task (the paper's Table 3)", _TABLE_3, _NOTES_3),
+        *_paper(models, "summaries (the paper's Table 4)", of_table4, _NOTES_4),
         *_worth(models),
         *_by_source(models),
         *_consistency(models),
@@ -83,19 +87,16 @@ def _models(rows: Sequence[tuple[str, Numbers]]) -> list[Model]:
     found: dict[tuple[str, bool], Model] = {}
     for label, numbers in rows:
         for name, values in numbers.items():
-            match = _NAME.fullmatch(name)
-            if match is None:
+            if (match := _NAME.fullmatch(name)) is None:
                 continue
-            rest = match["rest"] or ""
+            rest, text = match["rest"] or "", match["name"].endswith("_text")
             full = f"{label}{rest.removesuffix(INVALID)}".strip()
-            text = match["name"].endswith("_text")
-            model = found.setdefault((full, text), Model(full, text))
-            if match["name"] in _GROUPS:
-                short, model.joined = "", values
-            else:
-                short = match["name"].removeprefix("haven_").removesuffix("_text")
-                model.numbers[short] = values
-            model.invalid |= {short} if rest.endswith(INVALID) else set()
+            title = (full or "this run") + (" (text proxy)" if text else "")
+            model = found.setdefault((full, text), Model(title, {}, set()))
+            task = match["name"].removeprefix("haven").removesuffix("_text").removeprefix("_")
+            model.numbers[task] = values
+            if rest.endswith(INVALID):
+                model.invalid.add(task)
     return list(found.values())
 
 
@@ -127,53 +128,31 @@ _TABLE_4 = (
     ("V2VT\nP", "v2vt", "precision"),
     ("V2VT\nR", "v2vt", "recall"),
     ("V2VT\nCLIPScore", "v2vt", "clipscore"),
+    ("(diff.)", "", "joined_clip_gain"),
 )
 
 
-def _table3(models: Sequence[Model]) -> list[Table]:
+_GAIN = "joined_clip_gain"
+_NOTES_3 = (
+    "temp.: temporal order; sal.: saliency; +doc: with the document\n"
+    "rho: Spearman's; tau: Kendall's tau-b; the paper prints one and does not say which"
+)
+_NOTES_4 = (
+    "ROUGE: mean of the F1 of ROUGE-1, 2 and L. G-Eval: 1 to 5, of what could be rated\n"
+    "(diff.): joint replies minus V2T's text with V2V's frames, over the videos with all three"
+)
+
+
+def _paper(
+    models: Sequence[Model], title: str, columns: Sequence[tuple[str, str, str]], notes: str
+) -> list[Table]:
     rows = [
-        ((model.title, over), [model.cell(t, m + form) for _, t, m in _TABLE_3])
+        ((model.title, over), [model.cell(task, name + form) for _, task, name in columns])
         for model in models
         for form, over in _OVER.items()
     ]
-    return by_row(
-        "HAVEN: every task (the paper's Table 3)",
-        ("model", "mean over"),
-        [heading for heading, _, _ in _TABLE_3],
-        rows,
-        "temp.: temporal order; sal.: saliency; +doc: with the document\n"
-        "rho: Spearman's; tau: Kendall's tau-b; the paper prints one and does not say which",
-    )
-
-
-def _table4(models: Sequence[Model]) -> list[Table]:
-    rated = {
-        metric
-        for model in models
-        for _, task, metric in _TABLE_4
-        if metric.startswith("geval") and model.value(task, metric) is not None
-    }
-    # A way of rating that no model has is no column.
-    used = [one for one in _TABLE_4 if not one[2].startswith("geval") or one[2] in rated]
-    rows = []
-    for model in models:
-        for form, over in _OVER.items():
-            cells = [model.cell(task, metric + form) for _, task, metric in used]
-            gain = NONE if form else _signed(model.joined.get("joined_clip_gain"))
-            rows.append(((model.title, over), [*cells, doubted(gain, "" in model.invalid)]))
-    return by_row(
-        "HAVEN: summaries (the paper's Table 4)",
-        ("model", "mean over"),
-        [*(heading for heading, _, _ in used), "(diff.)"],
-        rows,
-        "ROUGE: mean of the F1 of ROUGE-1, 2 and L. G-Eval: 1 to 5, of what could be rated\n"
-        "(diff.): joint replies minus V2T's text with V2V's frames, over the videos with all three",
-    )
-
-
-def _signed(value: Any) -> str:
-    found = number(value)
-    return NONE if found is None else signed(found, 3)
+    heads = [heading for heading, _, _ in columns]
+    return by_row(f"HAVEN: {title}", ("model", "mean over"), heads, rows, notes)
 
 
 # Task kind -> its main metric, whose baselines stand in the table of what a number is worth.
@@ -219,11 +198,8 @@ def _measured(models: Sequence[Model]) -> Iterator[tuple[Model, str, str]]:
 def _worth_cells(model: Model, task: str, metric: str) -> list[str]:
     forms = ["", "_valid", *(f"_{name}" for name in _BASELINES)]
     # A joint reply has two parts, and CLIPScore needs both.
-    part = (
-        {"rouge": "summary_", "f1": "frames_"}.get(metric.removesuffix(IS_GT), "")
-        if task == "v2vt"
-        else ""
-    )
+    parts = {"rouge": "summary_", "f1": "frames_"} if task == "v2vt" else {}
+    part = parts.get(metric.removesuffix(IS_GT), "")
     counts = (f"{part}failed", "violations", "undefined")
     return [
         fixed(model.value(task, "videos"), 0),
@@ -255,13 +231,12 @@ def _consistency(models: Sequence[Model]) -> list[Table]:
     rows = []
     for model in models:
         cells = []
-        for name in ("saliency", "grounding"):
-            share = number(model.joined.get(f"joined_{name}"))
-            chance = number(model.joined.get(f"joined_{name}_chance"))
+        for name in ("joined_saliency", "joined_grounding"):
+            share, chance = model.value("", name), model.value("", f"{name}_chance")
             if share is None or chance is None:
                 cells += [NONE] * 4
                 continue
-            videos = fixed(number(model.joined.get(f"joined_{name}_videos")), 0)
+            videos = fixed(model.value("", f"{name}_videos"), 0)
             cells += [fixed(share, 3), fixed(chance, 3), signed(share - chance, 3), videos]
         rows.append(((model.title_of(""),), cells))
     heads = ["inside", "by chance", "diff.", "videos"]

@@ -7,12 +7,12 @@ and annotations are Multimodal Video Summarization's).
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Cut, Doc, Found, Item, Items, Join, Task
+from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found, Item, Items, Join, Task
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven import data, inputs, metrics
 from lmms_eval_tasks.haven import judge as judging
@@ -24,9 +24,8 @@ from lmms_eval_tasks.haven.options import (
     SELECTIONS,
     SUMMARIES,
     TASKS,
-    Variant,
 )
-from lmms_eval_tasks.haven.records.prepare import prepare
+from lmms_eval_tasks.haven.records.release import prepare
 from lmms_eval_tasks.judges import Criterion, geval
 from lmms_eval_tasks.judges.verdict import Scoring
 from lmms_eval_tasks.utils.metrics import selections, text_metrics
@@ -38,18 +37,13 @@ V2T_SENTENCES = (3, 5)  # asked for by V2T's prompt with pictures (Appendix C)
 
 # --- what the log keeps ---------------------------------------------------------------------------
 
-_LISTS = ("keyframes", "shots", "importance", "document", "summary", "summary_shots", "units")
-_IDENTITY = (
-    *("id", "source", "kind", "text", "with_document", "record", "key_shots", *_LISTS),
-    *("budget", "n_sentences", "layout"),
+_KEPT = (
+    *("id", "source", "kind", "text", "with_document", "record", "keyframes", "key_shots", "shots"),
+    *("importance", "document", "summary", "summary_shots", "units", "budget", "n_sentences"),
+    "layout",
 )
-# What `score` reads of an item: in a saved one nothing may be another kind of thing.
-_KEPT: Mapping[str, type] = {
-    **dict.fromkeys(("id", "source", "video", "kind", "record", "status", "reply"), str),
-    **dict.fromkeys((*_LISTS, "asked"), list),
-    **dict.fromkeys(("budget", "n_sentences", "n_frames"), int),
-    **dict.fromkeys(("text", "with_document"), bool),
-}
+# What `score` reads of a saved item; before 2.0 there were no key shots and no layout.
+_READ = {*_KEPT, "asked", "video", "n_frames", "status", "reply"} - {"key_shots", "layout"}
 # An item without scores; what only some kinds have is empty.
 BLANK: Mapping[str, Any] = {
     "parts": {},  # part of the reply -> its status
@@ -74,7 +68,7 @@ def keep(doc: Doc) -> dict[str, Any]:
     whose record is the same.
     """
     return {
-        **{name: doc[name] for name in _IDENTITY},
+        **{name: doc[name] for name in _KEPT},
         **({"tagged": doc["tagged"]} if doc["tagged"] else {}),
         "release": doc["data"],
         "asked": doc["sentences"],  # an item's `sentences` are the reply's
@@ -176,19 +170,24 @@ def _met(
     if not true:
         return {f"{name}{form}": None for name in metrics.KEYFRAMES}, {}
     met = functools.partial(selections.set_scores, true=true)
-    baselines = {
-        "random": selections.random_frames(n_frames, len(true), k),
-        "uniform": met(selections.uniform(n_frames, k)),
-        "first": met(selections.first(n_frames, k)),
-        "all": met(range(1, n_frames + 1)),
-        "best": selections.best_frames(len(true), k),
+    found = {
+        "": met(chosen),
+        "_random": selections.random_frames(n_frames, len(true), k),
+        "_uniform": met(selections.uniform(n_frames, k)),
+        "_first": met(selections.first(n_frames, k)),
+        "_all": met(range(1, n_frames + 1)),
+        "_best": selections.best_frames(len(true), k),
     }
-    named = {name: _named(found, form) for name, found in baselines.items()}
-    return _named(met(chosen), form), _flat(**named)
+    named = {
+        beside: {f"{name}{form}{beside}": getattr(own, name) for name in metrics.KEYFRAMES}
+        for beside, own in found.items()
+    }
+    scores = named.pop("")
+    return scores, _together(named.values())
 
 
-def _named(found: selections.Scores, form: str) -> dict[str, Any]:
-    return {f"{name}{form}": getattr(found, name) for name in metrics.KEYFRAMES}
+def _together(found: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    return {name: value for one in found for name, value in one.items()}
 
 
 def _v2vt(doc: Item, reply: str) -> dict[str, Any]:
@@ -232,11 +231,7 @@ def _order(doc: Item, reply: str, truth: list[float], unit: str) -> dict[str, An
         worth = dict.fromkeys(ORDER, 0.0)
     theirs = numbered.authors_order(reply, n, unit, in_time=doc["kind"] == "temporal")
     by_theirs = selections.correlations(selections.predicted_ranks(theirs, n), truth)
-    baselines = {
-        "random": selections.chance(truth),
-        "identity": selections.identity(truth),
-        "best": best,
-    }
+    beside = {"random": selections.chance(truth), "identity": selections.identity(truth), "best": best}
     return {
         "parts": {"reply": read.status},
         "ranked": [doc["units"][place - 1] for place in read.units],
@@ -244,9 +239,9 @@ def _order(doc: Item, reply: str, truth: list[float], unit: str) -> dict[str, An
         "undefined": best.reason,
         "scores": worth,
         "authors": {name: getattr(by_theirs, name) for name in ORDER} if theirs else {},
-        "baselines": _flat(
-            **{name: {one: getattr(own, one) for one in ORDER} for name, own in baselines.items()}
-        ),
+        "baselines": {
+            f"{one}_{name}": getattr(own, one) for name, own in beside.items() for one in ORDER
+        },
     }
 
 
@@ -255,29 +250,23 @@ def _grounding(doc: Item, reply: str) -> dict[str, Any]:
     n = len(doc["units"])
     true = [doc["summary_shots"][sentence - 1] for sentence in doc["asked"]]
     read = numbered.read_alignment(reply, len(true), n)
+    beside = {
+        "_random": selections.one_clip,
+        "_all": selections.all_clips,
+        "_best": selections.true_clips,
+    }
+
+    def named(found: selections.Scores, end: str = "") -> dict[str, float]:
+        return {f"f1{end}": found.f1, f"iou{end}": found.iou, f"hit1{end}": found.hit1}
+
     return {
         "parts": {"reply": read.status},
         "clips": [sorted(clips) for clips in read.sets],
         "violations": dict(read.violations),
-        "scores": _aligned(selections.aligned(read.sets, true)),
-        "baselines": _flat(
-            random=_aligned(selections.baseline(selections.one_clip, true, n)),
-            all=_aligned(selections.baseline(selections.all_clips, true, n)),
-            best=_aligned(selections.baseline(selections.true_clips, true, n)),
+        "scores": named(selections.aligned(read.sets, true)),
+        "baselines": _together(
+            named(selections.baseline(of, true, n), end) for end, of in beside.items()
         ),
-    }
-
-
-def _aligned(found: selections.Scores) -> dict[str, float]:
-    return {name: getattr(found, name) for name in metrics.ALIGNMENT}
-
-
-def _flat(**by_baseline: Mapping[str, Any]) -> dict[str, Any]:
-    """`random={"f1": x}` as `{"f1_random": x}`."""
-    return {
-        f"{metric}_{name}": value
-        for name, values in by_baseline.items()
-        for metric, value in values.items()
     }
 
 
@@ -415,16 +404,11 @@ class Haven(Benchmark):
 
 def _problem(item: Item, first: Item) -> str:
     """What is wrong with a saved item of the task that `first` is of; "" if nothing is."""
-    kept = {**_KEPT, "not_run": str} if item.get("status") == NOT_RUN else _KEPT
-    if item.get("kind") in SELECTIONS:  # runs before 2.0 have none
-        kept = {**kept, "key_shots": list}
-    if lacking := [name for name, kind in kept.items() if not isinstance(item.get(name), kind)]:
+    needed = {*_READ, "key_shots"} if item.get("kind") in SELECTIONS else _READ
+    if lacking := sorted(name for name in needed if item.get(name) is None):
         return f"has no `{lacking[0]}`"
-    own, task = (
-        Variant(one["kind"], document=one["with_document"], text=one["text"]).name
-        for one in (item, first)
-    )
-    return "" if own == task else f"is an item of {own}"
+    same = all(item[name] == first[name] for name in ("kind", "text", "with_document"))
+    return "" if same else f"is of another task: {item['kind']}"
 
 
 BENCHMARK = Haven()

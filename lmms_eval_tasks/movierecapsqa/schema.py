@@ -32,6 +32,7 @@ from typing import Annotated, Any
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     ValidationInfo,
@@ -84,6 +85,16 @@ _LABELS = {
     "modality": (_MODALITIES, "dialogue, vision or multimodal"),
     "category": (_CATEGORIES, "NPA, CRD, TH, STA or TEMP"),
 }
+
+
+def without_numbers(value: Any) -> Any:
+    """Facts come with numbers ("1. ...") and without; all or none of a segment's have them."""
+    if not isinstance(value, list) or not all(isinstance(fact, str) for fact in value):
+        return value
+    facts = [fact.strip() for fact in value]
+    if all(_NUMBERED.match(fact) for fact in facts):
+        return [_NUMBERED.sub("", fact, count=1) for fact in facts]
+    return facts
 
 
 class _Entry(BaseModel):
@@ -185,7 +196,7 @@ class Segment(_Entry):
     movie_id: Annotated[str, AfterValidator(without_folder)] = Field(default="", alias="movieId")
     movie_start: float | None = Field(default=None, alias="movieStartTime")
     movie_end: float | None = Field(default=None, alias="movieEndTime")
-    facts: tuple[Text, ...] = Field(min_length=1)
+    facts: Annotated[tuple[Text, ...], BeforeValidator(without_numbers)] = Field(min_length=1)
     dialogue: str = Field(default="", alias="srt")
     questions: tuple[Question, ...]
 
@@ -195,17 +206,6 @@ class Segment(_Entry):
         if value is not None and not 0 <= value < math.inf:
             raise ValueError("expected seconds from 0 on")
         return value
-
-    @field_validator("facts", mode="before")
-    @classmethod
-    def _without_numbers(cls, value: Any) -> Any:
-        """Facts come with numbers ("1. ...") and without; all or none of a segment's have them."""
-        if not isinstance(value, list) or not all(isinstance(fact, str) for fact in value):
-            return value
-        facts = [fact.strip() for fact in value]
-        if all(_NUMBERED.match(fact) for fact in facts):
-            return [_NUMBERED.sub("", fact, count=1) for fact in facts]
-        return facts
 
     @field_validator("dialogue", mode="before")
     @classmethod

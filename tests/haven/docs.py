@@ -56,7 +56,7 @@ def doc(
         "record": "fedcba987654",
         "tagged": "",
     }
-    chosen = Options(frames_per_shot=2, max_shots=shots, sentences=4, max_sentences=0, draws="hash")
+    chosen = Options(frames_per_shot=2, max_shots=max(2, shots), sentences=4)
     made = data.make_doc(row, task, chosen)
     if units is None and task.kind == "temporal":
         units = _shuffled(shots)

@@ -66,7 +66,7 @@ def test_the_oracle_reaches_the_best_value_of_every_item(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     others = ("frames_per_shot=1", "frames_per_shot=0,size=96", "max_shots=3,seed=5")
-    before = "draws=hash,max_sentences=0,max_shots=30,budget=floor,document=before,sentences=4"
+    before = "max_sentences=0,max_shots=30,sentences=4"
     for given in ("", *others, before):
         monkeypatch.setenv(settings.HAVEN, given)
         for task in TASKS:

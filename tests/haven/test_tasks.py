@@ -270,11 +270,10 @@ def test_damaged_samples_are_refused() -> None:
         assert str(error.value).startswith(str(run.file))
         return str(error.value)
 
-    for name in ("source", "keyframes", "budget", "text", "status"):  # one of each kind of field
-        for value in (None, {}):
-            (run,) = runs("haven_v2t")
-            run.samples[1]["failed"] |= {name: value}
-            assert f"`{name}`; take its line out or run the task again" in refused(run)
+    for name in ("source", "keyframes", "budget", "status"):
+        (run,) = runs("haven_v2t")
+        run.samples[1]["failed"] |= {name: None}
+        assert f"`{name}`; take its line out or run the task again" in refused(run)
     for task in ("haven_v2v", "haven_v2t"):  # as saved before 2.0
         (run,) = runs(task)
         for sample in run.samples:
@@ -285,7 +284,7 @@ def test_damaged_samples_are_refused() -> None:
             assert rescored([run]).numbers[task]["videos"] == 3
     (run,) = runs("haven_v2t")
     run.samples[1]["failed"] = whole("haven_v2v", "[1]", **video(1))
-    assert "tvsum/video_1 is an item of haven_v2v; take its line out" in refused(run)
+    assert "tvsum/video_1 is of another task: v2v; take its line out" in refused(run)
     for item in (None, {"id": "a"}, "x"):
         (run,) = runs("haven_v2t")
         run.samples[2]["failed"] = item

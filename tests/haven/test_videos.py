@@ -1,27 +1,24 @@
-"""Where a record's video is, and whether the file there fits the record."""
+"""Where a record's video is, whether the file there fits it, and what `data status` says of all."""
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.haven import data
 from lmms_eval_tasks.haven.options import Options
 from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.haven.records.record import Record
 from lmms_eval_tasks.utils.media.video_checks import VideoInfo
 from tests.haven.release_files import write
+from tests.utils.media_files import write_video
 
 PLACE = "videos/tvsum"
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """One video of TVSum, 12 picks (0, 15, ... 165) of 180 frames, called "tvsum clip 1"."""
-    (tmp_path / PLACE).mkdir(parents=True)
-    return write(tmp_path, videos=1, frames=12)
 
 
 def record(folder: Path) -> Record:
@@ -29,34 +26,91 @@ def record(folder: Path) -> Record:
     return found
 
 
-def test_where_a_video_is(folder: Path) -> None:
+def test_where_a_video_is(tmp_path: Path) -> None:
     """By its key in either folder, else by its own name; each beats the one before it here."""
+    folder = write(tmp_path / "haven", videos=1, frames=12)
+    (folder / PLACE).mkdir(parents=True)
     assert record(folder).path == folder / PLACE / "video_1.mp4"  # where it would be
     (folder / "tvsum" / "videos").mkdir(parents=True)
     for name in (f"{PLACE}/tvsum clip 1.webm", "tvsum/videos/video_1.mp4", f"{PLACE}/video_1.avi"):
         (folder / name).touch()
         assert record(folder).path == folder / name
+    name = {"video_name": "../../outside"}  # a name with a folder is no file
+    outside = write(tmp_path / "o", videos=1, change=lambda given, _: given["video_1"].update(name))
+    (outside / "outside.mp4").touch()
+    assert record(outside).path == outside / PLACE / "video_1.mp4"
 
 
-def test_a_name_with_a_folder_is_no_file(folder: Path) -> None:
-    (folder / "outside.mp4").touch()
-    (placed,) = released.placed(folder, [replace(record(folder), name="../../outside")])
-    assert placed.path == folder / PLACE / "video_1.mp4"
-
-
-def test_a_file_with_another_number_of_frames(folder: Path) -> None:
-    """Readers may count one frame more or less."""
-    whole = record(folder)
+def test_a_file_with_another_number_of_frames(tmp_path: Path) -> None:
+    """Readers may count one frame more or less. 12 picks (0, 15, ... 165) of 180 frames."""
+    whole = record(write(tmp_path, videos=1, frames=12))
     alone = replace(whole, n_frames=None)  # without HDF5
-    last = "picks, entry 12: frame 165 is beyond the video's end"
+    last = "its last pick is frame 165, but it has 165 frames, counted from 0"
     for own, n_frames, told in (
         *((whole, n, "") for n in (179, 180, 181)),
         *((whole, n, "re-encoded with another frame count: it has ") for n in (90, 178, 182, 360)),
         (alone, 166, ""),
-        (alone, 165, f"{last}; it has 165 frames, counted from 0"),
-        (alone, 20, "picks, entry 3: frame 30 is beyond"),
-        (replace(whole, n_frames=166), 165, last),  # its last pick is its last frame
+        (alone, 165, last),
+        (replace(whole, n_frames=166), 165, last),
     ):
         said = data.misfit(own, VideoInfo(n_frames, 96, 64, 1.0, 1.0, 25.0, False))
         assert said.startswith(told)
         assert bool(said) is bool(told)
+
+
+# --- `data status` --------------------------------------------------------------------------------
+
+
+def test_what_is_there_and_what_is_wrong(tmp_path: Path) -> None:
+    """What stands in `data status` of sources that are there is in tests/golden."""
+
+    def change(data: dict[str, Any], arrays: dict[str, Any]) -> None:
+        for frame in data["video_1"]["frames"]:
+            frame["description"] = None
+        data["video_2"]["clips"] = []
+        arrays["video_3"]["n_frames"] = 300
+
+    folder = write(tmp_path / "haven", videos=5, frames=12, change=change)
+    place = folder / PLACE
+    place.mkdir(parents=True)
+    write_video(place / "video_1.mp4", 180, codec="mpeg4")
+    shutil.copyfile(place / "video_1.mp4", place / "video_3.mp4")
+    (place / "video_4.mp4").write_bytes(b"none")
+    status = data.status(tmp_path)
+    assert (status.found, status.videos, status.counts["shots"]) == (True, 1, 16)
+    assert status.version == released.read(folder, Options()).digest
+    assert status.missing == {"tvsum/video_5": f"missing: {place.resolve() / 'video_5.mp4'}"}
+    assert list(status.unreadable) == ["tvsum/video_4"]
+    unfit = "re-encoded with another frame count: it has 180 frames, the original 300 (n_frames)"
+    undescribed = "tvsum/video_1: tvsum_data.json, frames: none has a description"
+    assert status.notes[1:] == (
+        "tvsum (TVSum): 4 videos, 1 with a file that fits, 4 with HDF5",
+        "tvsum/video_2: tvsum_data.json, clips: expected at least 1, found 0",
+        f"tvsum/video_3: unfit: {place / 'video_3.mp4'}: {unfit}",
+        *(
+            f"haven_{task}: leaves out 1 videos, such as {undescribed}"
+            for task in ("v2t_text", "v2v_text", "v2vt_text")
+        ),
+    )
+
+
+def test_the_whole_subset_is_printed(tmp_path: Path) -> None:
+    chosen = released.chosen("mrhisum", [f"video_{n}" for n in range(1, 121)], Options())
+    bad = chosen[3]  # a bad one is one of the 100
+    write(tmp_path / "haven", "mrhisum", 120, 6, 2, lambda data, _: data[bad].update(frames=[]))
+    notes = data.status(tmp_path).notes
+    start = notes.index(
+        "mrhisum: 100 videos are evaluated (subset=100, seed=0; any others are not validated):"
+    )
+    lines = [note for note in notes[start + 1 :] if note.startswith("  ")]
+    assert " ".join(lines).split() == chosen
+
+
+def test_it_does_not_raise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert data.status(tmp_path).problem == data.HOW_TO_GET
+    file = write(tmp_path / "haven") / "processed" / "tvsum_data.json"
+    with monkeypatch.context() as patched:
+        patched.setenv(settings.HAVEN, "nonsense=1")
+        assert "nonsense" in data.status(tmp_path).problem
+    file.write_text("[]", encoding="utf-8")
+    assert data.status(tmp_path).problem == f'{file}: expected {{"video_1": {{...}}, ...}}'

@@ -1,8 +1,8 @@
-"""HAVEN's files, and reading those of its videos that are evaluated.
+"""HAVEN's files: where they lie, reading the videos that are evaluated, putting them in place.
 
-    ROOT/haven/processed/SOURCE_data.json   as released (json_file.py); or without processed/
-    ROOT/haven/SOURCE/h5/SOURCE.h5          as released (hdf5_file.py); or ROOT/haven/SOURCE.h5, as
-                                            downloads of a folder come; without it no saliency
+    ROOT/haven/processed/SOURCE_data.json   as released; or without processed/
+    ROOT/haven/SOURCE/h5/SOURCE.h5          as released; or ROOT/haven/SOURCE.h5, as downloads of a
+                                            folder come; without it no saliency
     ROOT/haven/SOURCE/*.jsonl               the hub copy, where the JSON file is not there
     ROOT/haven/videos/SOURCE/NAME.mp4       the user's own copies; or ROOT/haven/SOURCE/videos/
 
@@ -22,18 +22,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.haven import options as choices
 from lmms_eval_tasks.haven.options import LARGE_SOURCES, OWN, SOURCES, Options
-from lmms_eval_tasks.haven.records import hdf5_file, json_file
-from lmms_eval_tasks.haven.records.hdf5_file import Arrays
 from lmms_eval_tasks.haven.records.record import Origin, Record, join
+from lmms_eval_tasks.haven.records.schema import Arrays, JsonVideo, read_arrays, read_json
 from lmms_eval_tasks.utils import released_files
 
 _KEYS = ("video_id", "video", "id")  # of a line of the hub copy, in this order
-# What is read of a line of the hub copy; other fields are its task's own.
-FIELDS = ("frames", "clips", "aligned_full_document", "aligned_text_summary", "video_name")
 
 
 @dataclass(frozen=True)
@@ -57,29 +55,22 @@ class Release:
     @property
     def counts(self) -> dict[str, int]:
         """Good videos, all and of each source (as options.PAPER_COUNTS), and what they hold."""
-        by_source = [record.source for record in self.records]
+        of = [record.source for record in self.records]
         return {
             "videos": len(self.records),
-            **{
-                source: by_source.count(source)
-                for source in SOURCES
-                if source != OWN or OWN in by_source
-            },
-            "frames": sum(len(record.frames) for record in self.records),
+            **{one: of.count(one) for one in SOURCES if one != OWN or OWN in of},
+            "frames": sum(len(record.picks) for record in self.records),
             "shots": sum(len(record.shots) for record in self.records),
             "videos_without_hdf5": sum(record.n_frames is None for record in self.records),
             "bad_videos": len(self.problems),
         }
 
 
-@dataclass(frozen=True)
-class Files:
+class Files(NamedTuple):
     """The files of one source.
 
-    Attributes:
-        source: a slug of options.SOURCES.
-        texts: the JSON file, or the JSON Lines files of the hub copy; empty if there is none.
-        hdf5: where the HDF5 file is, or would be.
+    source: a slug of options.SOURCES. texts: the JSON file, or the JSON Lines files of the hub
+    copy; empty if there is none. hdf5: where the HDF5 file is, or would be.
     """
 
     source: str
@@ -92,45 +83,25 @@ class Files:
 
 def find(folder: Path, source: str) -> Files:
     """The files of `source` below `folder`."""
-    places = (folder / "processed", folder)
-    texts = _first(*(place / f"{source}_data.json" for place in places))
-    texts = texts or tuple(sorted((folder / source).glob("*.jsonl")))  # the hub copy
-    return Files(source, texts, hdf5_path(folder, source))
+    name = f"{source}_data.json"
+    texts = [one for one in (folder / "processed" / name, folder / name) if one.is_file()][:1]
+    texts = texts or sorted((folder / source).glob("*.jsonl"))
+    released, other = folder / source / "h5" / f"{source}.h5", folder / f"{source}.h5"
+    hdf5 = other if other.is_file() and not released.is_file() else released
+    return Files(source, tuple(texts), hdf5)
 
 
-def hdf5_path(folder: Path, source: str) -> Path:
-    """Where the HDF5 file of `source` is, or would be."""
-    released = folder / source / "h5" / f"{source}.h5"
-    return next(iter(_first(released, folder / released.name)), released)
-
-
-def _first(*files: Path) -> tuple[Path, ...]:
-    """The first file that is there, alone; empty if none is."""
-    return next(((file,) for file in files if file.is_file()), ())
-
-
-def video_folders(folder: Path, source: str) -> list[Path]:
-    """Where the videos of `source` are looked for, in order."""
-    return [folder / "videos" / source, folder / source / "videos"]
-
-
-def placed(folder: Path, records: Iterable[Record]) -> tuple[Record, ...]:
-    """The records with the path of their video: where it is, or where it would be."""
-    return tuple(
-        replace(record, path=_path(video_folders(folder, record.source), record))
-        for record in records
-    )
-
-
-def _path(folders: list[Path], record: Record) -> Path:
+def _path(folder: Path, record: Record) -> Path:
+    """Where a record's video is, or where it would be."""
+    folders = [folder / "videos" / record.source, folder / record.source / "videos"]
     there = released_files.video_path(folders, record.video)
-    if not there.is_file() and is_file_name(record.name):
+    if not there.is_file() and _is_file_name(record.name):
         named = released_files.video_path(folders, record.name)
         return named if named.is_file() else there
     return there
 
 
-def is_file_name(name: str) -> bool:
+def _is_file_name(name: str) -> bool:
     """Whether a name can be that of a file in a folder: nothing else, no folder, one line."""
     return name not in ("", ".", "..") and not {"/", "\\"} & set(name) and name.isprintable()
 
@@ -146,9 +117,6 @@ def chosen(source: str, videos: Iterable[str], options: Options) -> list[str]:
     videos of the source's JSON file, good or bad, whatever their order in it. Of a source that is
     in a file of `ids` the videos named there are evaluated, and no others.
 
-    Args:
-        source: a slug of options.SOURCES; only the two large ones have a subset.
-
     Raises:
         DataError: a file of `ids` cannot be read, or names a video that is not there.
     """
@@ -161,8 +129,8 @@ def chosen(source: str, videos: Iterable[str], options: Options) -> list[str]:
     if named := read_ids(options.ids, [source]).get(source):
         if unknown := sorted(named - set(found), key=natural):
             raise DataError(f"ids: no video {unknown[0]} of {source} ({len(unknown)} unknown)")
-        return sorted(named, key=natural)
-    if source in LARGE_SOURCES and options.subset:
+        found = list(named)
+    elif source in LARGE_SOURCES and options.subset:
         found = sorted(found, key=digest)[: options.subset]
     return sorted(found, key=natural)
 
@@ -182,11 +150,10 @@ def read_ids(files: Sequence[str], sources: Sequence[str]) -> dict[str, set[str]
         alone = first if first in SOURCES else (sources[0] if len(sources) == 1 else "")
         for number, line in enumerate(released_files.read_text(file).splitlines(), 1):
             before, _, video = line.strip().rpartition("/")
-            if not video:
-                continue
-            if (before or alone) not in SOURCES:
+            if video and (before or alone) not in SOURCES:
                 raise DataError(f"{file}, line {number}: expected SOURCE/VIDEO, found {line!r}")
-            found.setdefault(before or alone, set()).add(video)
+            if video:
+                found.setdefault(before or alone, set()).add(video)
     return found
 
 
@@ -204,107 +171,72 @@ def read(folder: Path, options: Options) -> Release:
 
     Args:
         options: `sources`; none named are those of the paper's six that are there, or a user's own
-            videos where none of these is. `seed` and `subset`.
+            videos where none of these is. Also what chooses videos of a source, and `slack`.
 
     Raises:
         DataError: there is no file of a source that was named, or of any; a file is no JSON or no
             HDF5; not one video can be used; names the file.
     """
     files = [find(folder, source) for source in options.sources or SOURCES]
-    if options.sources:
-        for one in files:
-            if not one.texts:
-                raise DataError(
-                    f"{folder}: no file of {one.source} (expected processed/{one.source}_data.json)"
-                )
     there = [one for one in files if one.texts]
-    if not options.sources:
-        # A user's own videos are not mixed into the benchmark's numbers.
+    if options.sources and (absent := [one.source for one in files if not one.texts]):
+        wanted = f"processed/{absent[0]}_data.json"
+        raise DataError(f"{folder}: no file of {absent[0]} (expected {wanted})")
+    if not options.sources:  # a user's own videos are not mixed into the benchmark's numbers
         there = [one for one in there if one.source != OWN] or there
-    return read_files(folder, there, options)
-
-
-def read_files(folder: Path, files: list[Files], options: Options) -> Release:
-    """As `read`, of given files; videos are looked for below `folder`."""
-    if not files:
+    if not there:
         raise DataError(f"{folder}: no data file (expected processed/SOURCE_data.json)")
-    paths = [path for one in files for path in (*one.texts, one.hdf5)]
-    paths += [Path(file) for file in options.ids]
-    # Only what chooses videos: other options make other items of the same records.
-    chosen_by = Options(
-        seed=options.seed, subset=options.subset, ids=options.ids, slack=options.slack
-    )
-    release = _read(folder, tuple(files), released_files.state(*paths), chosen_by)
-    return replace(release, records=placed(folder, release.records))
+    paths = [path for one in there for path in (*one.texts, one.hdf5)]
+    # Other options make other items of the same records.
+    decisive = {name: getattr(options, name) for name in ("seed", "subset", "ids", "slack")}
+    state = released_files.state(*paths, *map(Path, options.ids))
+    release = _read(folder, tuple(there), state, Options(**decisive))
+    placed = (replace(record, path=_path(folder, record)) for record in release.records)
+    return replace(release, records=tuple(placed))
 
 
 @lru_cache(maxsize=8)
 def _read(folder: Path, files: tuple[Files, ...], _state: object, options: Options) -> Release:
     records: list[Record] = []
     problems: dict[str, str] = {}
-    content = hashlib.sha256()
+    content = hashlib.sha256()  # of what is read, in one form however files are formatted
     read_ids(options.ids, [one.source for one in files])  # a line of another source stops
     for one in files:
-        for name, found in _source(one, options, content):
-            if isinstance(found, Record):
-                records.append(found)
-            else:
-                problems[name] = found
+        entries = read_texts(one.texts)
+        ours = chosen(one.source, entries, options)
+        there = one.hdf5.is_file()
+        arrays = read_arrays(one.hdf5, ours) if there else {}
+        text = one.texts[0].name if len(one.texts) == 1 else f"{one.source}/*.jsonl"
+        for video in ours:
+            name, entry, own = f"{one.source}/{video}", entries[video], arrays.get(video)
+            plain = vars(own) if isinstance(own, Arrays) else own
+            held = json.dumps([name, entry, plain], sort_keys=True)
+            content.update(f"{held}\n".encode("utf-8", "replace"))
+            why = f"no group {video}" if there else "no such file"
+            origin = Origin(text, one.hdf5.name, f"{one.hdf5.name}: {why}, so no importance")
+            try:
+                given = _given(video, entry, own, origin)
+                array = own if isinstance(own, Arrays) else None
+                records.append(join(one.source, video, given, array, origin, slack=options.slack))
+            except DataError as error:
+                problems[name] = str(error)
     if not records:
-        first = next(iter(problems))
-        raise DataError(
-            f"{folder}: not one of {len(problems)} videos fits the schema; {first}: "
-            f"{problems[first]}"
-        )
+        told = next(f"{name}: {why}" for name, why in problems.items())
+        raise DataError(f"{folder}: not one of {len(problems)} videos fits the schema; {told}")
     return Release(folder, content.hexdigest()[:12], tuple(records), problems)
 
 
-def _source(files: Files, options: Options, content: Any) -> list[tuple[str, Record | str]]:
-    """Every chosen video of a source by its id: its record, or what is wrong with it.
-
-    Args:
-        content: a hash; what is read is added to it, in one form however files are formatted.
-    """
-    entries = read_texts(files.texts)
-    named = files.texts[0].name if len(files.texts) == 1 else f"{files.source}/*.jsonl"
-    ours = chosen(files.source, entries, options)
-    there = files.hdf5.is_file()
-    arrays = hdf5_file.read(files.hdf5, ours) if there else {}
-    result: list[tuple[str, Record | str]] = []
-    for video in ours:
-        entry, own = entries[video], arrays.get(video)
-        name = f"{files.source}/{video}"
-        held = json.dumps(
-            [name, entry, vars(own) if isinstance(own, Arrays) else own], sort_keys=True
-        )
-        content.update(f"{held}\n".encode("utf-8", "replace"))
-        why = f"no group {video}" if there else "no such file"
-        origin = Origin(named, files.hdf5.name, f"{files.hdf5.name}: {why}, so no importance")
-        result.append((name, _one(files.source, video, entry, own, origin, slack=options.slack)))
-    return result
-
-
-def _one(
-    source: str,
-    video: str,
-    entry: Any,
-    own: Arrays | str | None,
-    origin: Origin,
-    *,
-    slack: int,
-) -> Record | str:
-    """One video's record, or what is wrong with it."""
-    if not is_file_name(video):
-        return f"{origin.json}: the video's key is no name on one line, without a folder"
-    given = json_file.read(entry)
-    if isinstance(given, str):
-        return f"{origin.json}, {given}"
+def _given(video: str, entry: Any, own: Arrays | str | None, origin: Origin) -> JsonVideo:
+    """A video's JSON, where neither it nor the arrays are bad."""
+    if not _is_file_name(video):
+        raise DataError(f"{origin.json}: the key {video!r} is no name on one line without a folder")
+    try:
+        given = read_json(entry)
+    except DataError as error:
+        raise DataError(f"{origin.json}, {error}") from None
     if isinstance(own, str):
-        return f"{origin.hdf5}, {own}"
-    return join(source, video, given, own, origin, slack=slack)
-
-
-# --- the text files of one source ---------------------------------------------------------------
+        raise DataError(f"{origin.hdf5}, {own}")
+    return given
 
 
 def read_texts(files: Sequence[Path]) -> Mapping[str, Any]:
@@ -314,37 +246,64 @@ def read_texts(files: Sequence[Path]) -> Mapping[str, Any]:
         DataError: a file cannot be read, is not JSON, is no mapping of videos, or has no video;
             names the line.
     """
-    if files[0].suffix == ".jsonl":
-        entries = _lines(files)
-    else:
+    if files[0].suffix != ".jsonl":
         entries = released_files.read_json(files[0])
-        if not isinstance(entries, dict):
+        if not isinstance(entries, dict) or not entries:
             raise DataError(f'{files[0]}: expected {{"video_1": {{...}}, ...}}')
-    if not entries:
-        raise DataError(f"{files[0]}: holds no videos")
-    return entries
-
-
-def _lines(files: Sequence[Path]) -> dict[str, Any]:
-    """JSON Lines: each line has the key of a video and some of its fields."""
-    entries: dict[str, dict[str, Any]] = {}
+        return entries
+    found: dict[str, dict[str, Any]] = {}
     for file in files:
-        for number, content in released_files.read_lines(file):
-            place = f"{file}, line {number}"
-            video, fields = _line(place, content)
-            entry = entries.setdefault(video, {})
-            for name, value in fields.items():
-                if entry.setdefault(name, value) != value:
-                    raise DataError(f"{place}: another {name} of {video} than a line before")
-    return entries
+        for number, line in released_files.read_lines(file):
+            fields = line if isinstance(line, dict) else {}
+            key = next((fields[name] for name in _KEYS if isinstance(fields.get(name), str)), None)
+            if key is None:
+                raise DataError(f"{file}, line {number}: no video ({' or '.join(_KEYS)})")
+            kept = {name: fields[name] for name in JsonVideo.model_fields if name in fields}
+            found.setdefault(key, {}).update(kept)
+    return found
 
 
-def _line(place: str, value: Any) -> tuple[str, dict[str, Any]]:
-    """The key of a line's video, and those of its fields that are read."""
-    if not isinstance(value, dict):
-        raise DataError(f"{place}: expected an object")
-    named = (value.get(name) for name in _KEYS)
-    key = next((one for one in named if isinstance(one, str) and one), None)
-    if key is None:
-        raise DataError(f"{place}: no video (a text in {', '.join(_KEYS[:-1])} or {_KEYS[-1]})")
-    return key, {name: value[name] for name in FIELDS if name in value}
+# --- putting in place ---------------------------------------------------------------------------
+
+
+def prepare(source: Path, root: Path, link: bool) -> str:
+    """Put files of the release, and the videos of theirs, under the data root, and read them there.
+
+    What is there already of a source stays, so JSON and HDF5 may come one after the other. Of the
+    large sources only the videos of the subset are taken along.
+
+    Args:
+        source: the release's `data` folder, the folder that holds it, or a clone of the hub copy.
+
+    Raises:
+        DataError: there is no such file, it does not fit the schema or other data is in the way.
+        TasksError: an option has no value of its range.
+    """
+    source, target = source.expanduser().resolve(), root / "haven"
+    places: dict[str, Path] = {}
+    for base in (source, source / "data", source / "HAVEN"):
+        for files in (find(base, slug) for slug in SOURCES):
+            for path in files.texts:
+                folder = "processed" if path.suffix == ".json" else files.source
+                places[f"{folder}/{path.name}"] = path
+            if files.hdf5.is_file():
+                places[f"{files.source}/h5/{files.source}.h5"] = files.hdf5
+        if places:
+            break
+    else:
+        raise DataError(
+            f"{source}: no file of HAVEN (expected processed/SOURCE_data.json and "
+            "SOURCE/h5/SOURCE.h5 in it, or in its folder `data`)"
+        )
+    fixed = list(places)
+    if any(not name.endswith(".h5") for name in places):
+        for record in read(base, choices.current()).records:
+            if record.path is not None and record.path.is_file():
+                places[f"videos/{record.source}/{record.path.name}"] = record.path
+    done = released_files.place(target, places, link, fixed)
+    release = read(target, choices.current())
+    sources = ", ".join(dict.fromkeys(record.source for record in release.records))
+    return (
+        f"{done}: {len(release.records):,} videos of {sources}; "
+        f"{len(release.problems):,} videos with problems"
+    )

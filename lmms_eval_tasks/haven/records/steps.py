@@ -4,22 +4,20 @@
     descriptions of all shots -> document;  of the key shots -> summary; sentences name their shots
 
 A text that is there already (hand-written, or of an earlier run) is kept and not asked for. The
-check of shots' numbers is in Python: the JSON schema that is sent is the same for any number.
+document and the summary wait for all descriptions that they are made of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any
-
-from pydantic import BaseModel
+from typing import Annotated, Any, NamedTuple
 
 from lmms_eval_tasks.haven.records.structure import Structure
-from lmms_eval_tasks.judges import Criterion, Judge, writer
-from lmms_eval_tasks.judges.writer import SOME, Form, Line
-from lmms_eval_tasks.utils import prompts
+from lmms_eval_tasks.judges import writer
+from lmms_eval_tasks.judges.writer import SOME, Form, Line, Step, Unit, Want, words
+from lmms_eval_tasks.utils.prompts import Prompt
 
 
 class Description(Form):
@@ -56,29 +54,26 @@ def sentences_on(shots: int) -> type[Sentences]:
     return writer.checked(Sentences, known)
 
 
+FRAME = Step("haven", "frame", Description, ("image",), images=("image",))
+SHOT = Step("haven", "shot", Description, ("images",), images=("images",), words=("words",))
+DOCUMENT = Step("haven", "document", Sentences, ("shots",))
+SUMMARY = Step("haven", "summary", Sentences, ("shots",))
+STEPS: tuple[Step[Any], ...] = (FRAME, SHOT, DOCUMENT, SUMMARY)
+
 WORDS = 50  # of a shot's description at most; the paper gives no number
-TASK = "haven build"  # under which the ledger books
-# Steps -> what their user's message shows; `words` stands in the instructions.
-_SHOWN: Mapping[str, str] = {
-    "frame": "image",
-    "shot": "images",
-    "document": "shots",
-    "summary": "shots",
-}
-_SCHEMAS: Mapping[str, type[BaseModel]] = {
-    "frame": Description,
-    "shot": Description,
-    "document": Sentences,
-    "summary": Sentences,
-}
-STEPS = tuple(_SHOWN)
+# Tokens of a reply for the estimate, as nothing of the kind has been measured.
+OF_STEP = {"frame": 40, "shot": 60}
+OF_SENTENCE, SHOTS_PER_SENTENCE = 30, 2
+ASSUMED = (
+    f"pictures by OpenAI's rule for gpt-4o; {OF_STEP['frame']} tokens for a frame's description, "
+    f"{OF_STEP['shot']} for a shot's, a sentence of {OF_SENTENCE} for {SHOTS_PER_SENTENCE} shots"
+)
 
 # Pictures of sampled frames, by number from 1.
 Images = Callable[[Sequence[int]], Sequence[Any]]
 
 
-@dataclass(frozen=True)
-class Said:
+class Said(NamedTuple):
     """A sentence and its shots, from 0, ascending."""
 
     text: str
@@ -97,114 +92,64 @@ class Texts:
     def missing(self, key_shots: Sequence[int]) -> list[str]:
         """What is missing, in words. Without key shots there is nothing to summarise."""
         counts = [
-            (sum(not text for text in self.frames), len(self.frames), "frame descriptions"),
-            (sum(not text for text in self.shots), len(self.shots), "shot descriptions"),
+            (sum(not text for text in own), len(own), f"{what} descriptions")
+            for what, own in (("frame", self.frames), ("shot", self.shots))
         ]
         found = [f"{count} of {total} {what}" for count, total, what in counts if count]
         found += ["the document"] if not self.document else []
         return found + (["the summary"] if key_shots and not self.summary else [])
 
 
-def nothing(made: Structure) -> Texts:
-    """No text at all."""
-    return Texts(("",) * len(made.sampled.picks), ("",) * len(made.starts))
-
-
-@prompts.once
-def prompt() -> prompts.Prompt:
-    """The instructions: ours, or `haven/build.yml` of the user's folder of prompts.
-
-    Raises:
-        PromptError: the user's file does not fit.
-    """
-    required: dict[str, tuple[str, ...]] = dict.fromkeys(STEPS, ())
-    required["shot"] = ("words",)
-    required |= {f"{step}_user": (shown,) for step, shown in _SHOWN.items()}
-    return prompts.load("haven", "build", required)
-
-
-def criterion(step: str, schema: type[BaseModel] | None = None) -> Criterion:
-    """One step as the judges' layer asks it; its score says only that there is a reply."""
-    given, shown = prompt(), _SHOWN[step]
-    pictures = shown != "shots"
-    return Criterion(
-        name=f"haven_{step}",
-        system=given.text[step],
-        template=given.text[f"{step}_user"],
-        schema=schema or _SCHEMAS[step],
-        score=lambda _: 1.0,
-        prompt_hash=given.hash,
-        untrusted=() if pictures else (shown,),  # a model or a hand wrote it
-        images=(shown,) if pictures else (),
-    )
-
-
-def fields(step: str, shown: Sequence[Any]) -> dict[str, Any]:
-    """What a step is asked about."""
-    return {_SHOWN[step]: list(shown), "words": WORDS}
-
-
-def write(
-    judge: Judge, made: Structure, images: Images, have: Texts
-) -> tuple[Texts, dict[str, str]]:
-    """Ask for the texts that are missing; trouble becomes a failure, never an exception.
-
-    The document and the summary wait for all descriptions that they are made of.
+def unit(given: Prompt, made: Structure, have: Texts, images: Images) -> Unit[Texts]:
+    """The texts of one video, of which those that are missing are asked for (writer.py).
 
     Args:
+        given: the instructions.
+        made: the video's structure.
+        have: texts that are there.
         images: called from several threads.
-
-    Returns:
-        The texts, and what failed: place -> why.
     """
-    from lmms_eval_tasks.judges.run import ordered_map
 
-    ranges = made.shots
-    jobs = [("frame", n) for n, text in enumerate(have.frames) if not text]
-    jobs += [("shot", n) for n, text in enumerate(have.shots) if not text]
-    failures: dict[str, str] = {}
-
-    def describe(job: tuple[str, int]) -> str:
-        step, place = job
-        numbers = [n + 1 for n in ([place] if step == "frame" else ranges[place])]
-        try:
-            asked = criterion(step)
-            reply = writer.reply(judge, asked, fields(step, images(numbers)), Description)
-        except writer.FailedError as error:
-            failures[f"{step} {place + 1}"] = str(error)
-            return ""
-        return reply.description
-
-    texts = dict(zip(jobs, ordered_map(describe, jobs, TASK), strict=True))
-    frames = tuple(texts.get(("frame", n), text) for n, text in enumerate(have.frames))
-    shots = tuple(texts.get(("shot", n), text) for n, text in enumerate(have.shots))
-
-    def join(step: str) -> tuple[Said, ...]:
-        chosen = range(len(shots)) if step == "document" else made.key_shots
-        schema = sentences_on(len(chosen))
-        try:
-            if lacking := [n + 1 for n in chosen if not shots[n]]:
-                raise writer.FailedError(f"waits for the description of shot {lacking[0]}")
-            asked = fields(step, [shots[n] for n in chosen])
-            reply = writer.reply(judge, criterion(step, schema), asked, schema)
-        except writer.FailedError as error:
-            failures[step] = str(error)
-            return ()
-        return tuple(
-            Said(one.sentence, tuple(sorted(chosen[n - 1] for n in one.shots)))
-            for one in reply.sentences
+    def described(step: Step[Description], place: int, shown: Sequence[int]) -> Want[Description]:
+        (field,), numbers = step.shows, [n + 1 for n in shown]
+        return Want(
+            f"{step.name} {place + 1}",
+            step.criterion(given),
+            {"words": WORDS},
+            {"description": words(OF_STEP[step.name])},
+            images=lambda: {field: images(numbers)},
+            pictures=len(numbers),
         )
 
-    steps = [] if have.document else ["document"]
-    steps += ["summary"] if made.key_shots and not have.summary else []
-    joined = dict(zip(steps, ordered_map(join, steps, TASK), strict=True))
-    done = replace(
-        have,
-        frames=frames,
-        shots=shots,
-        document=joined.get("document", have.document),
-        summary=joined.get("summary", have.summary),
-    )
-    # In the record's order, not in that of the threads.
-    order = [*(f"{step} {place + 1}" for step, place in jobs), *steps]
-    return done, {name: failures[name] for name in order if name in failures}
+    frames, shots = list(have.frames), list(have.shots)
+    lacking = [(frames, n, described(FRAME, n, [n])) for n, text in enumerate(frames) if not text]
+    lacking += [
+        (shots, n, described(SHOT, n, made.shots[n])) for n, text in enumerate(shots) if not text
+    ]
+    verdicts = yield [want for *_, want in lacking]
+    for (texts, n, want), verdict in zip(lacking, verdicts, strict=True):
+        if said := want.said(verdict):
+            texts[n] = said.description
+
+    told = {DOCUMENT.name: have.document, SUMMARY.name: have.summary}
+    joined: list[tuple[Sequence[int], str, Want[Sentences]]] = []
+    parts: tuple[tuple[Step[Sentences], Sequence[int]], ...]
+    parts = (DOCUMENT, range(len(shots))), (SUMMARY, made.key_shots)
+    for step, of in parts:
+        if of and not told[step.name] and all(shots[n] for n in of):
+            stand_in = {"sentence": words(OF_SENTENCE), "shots": [1, 2][: len(of)]}
+            asked = step.want(
+                given,
+                {"shots": [shots[n] for n in of], "words": WORDS},
+                {"sentences": [stand_in] * -(-len(of) // SHOTS_PER_SENTENCE)},
+                sentences_on(len(of)),
+            )
+            joined.append((of, step.name, asked))
+    verdicts = yield [asked for *_, asked in joined]
+    for (chosen, name, asked), verdict in zip(joined, verdicts, strict=True):
+        if reply := asked.said(verdict):
+            told[name] = tuple(
+                Said(one.sentence, tuple(sorted(chosen[n - 1] for n in one.shots)))
+                for one in reply.sentences
+            )
+    return Texts(tuple(frames), tuple(shots), told[DOCUMENT.name], told[SUMMARY.name])

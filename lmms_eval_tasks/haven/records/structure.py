@@ -17,10 +17,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.options import capacity
-from lmms_eval_tasks.haven.records import given
-from lmms_eval_tasks.utils.media import segmentation, video_checks
+from lmms_eval_tasks.utils import released_files
+from lmms_eval_tasks.utils.media import indexed_frames, segmentation, video_checks
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,11 +30,9 @@ if TYPE_CHECKING:
 
 MIN_FPS, MAX_FPS = 1.0, 2.0  # paper, 3.2
 FRAMES_PER_SHOT = 10  # the target is round(F / 10) shots: Table 1
-AUTO, TARGET = "auto", "target"  # values of --shots beside a number
-# `auto` looks at up to F / 5 shots: shorter ones than 2.5 s at 2 fps on average are no shots.
-LEAST_FRAMES_PER_SHOT = 5
 _WHOLE = 1_000_000  # values of shots as whole numbers, relative to the largest score
 _ROUNDING = 1e-6  # frames: 14.999999999 of them are 15
+_LARGEST = 1e100  # of a score: sums of much larger ones leave the range of floats
 
 
 @dataclass(frozen=True)
@@ -42,47 +40,19 @@ class Choices:
     """How a record is made: the options of the command.
 
     Attributes:
+        scores: importance, a number for each sampled or each original frame, .npy or .json; or a
+            folder of such files, named like the videos.
         fps: sampled frames a second.
-        shots: `target` (round(F / 10)), `auto` (the penalty of KTS) or a number.
+        shots: number of shots; None is round(F / 10).
         size: longest side in pixels of the pictures that features and texts are made from.
-        importance: the option of given.IMPORTANCE that was given.
-        importance_file: its value.
-        features: a file or folder of the user's; None is colour histograms.
+        features: .npy (F, d), or a folder of them; None is colour histograms.
     """
 
-    importance: str
-    importance_file: Path
+    scores: Path
     fps: float = MAX_FPS
-    shots: str = TARGET
+    shots: int | None = None
     size: int = 512
     features: Path | None = None
-
-    def __post_init__(self) -> None:
-        if not MIN_FPS <= self.fps <= MAX_FPS:
-            raise TasksError(f"--fps {self.fps:g}: expected {MIN_FPS:g} to {MAX_FPS:g} (paper)")
-        if self.shots not in (AUTO, TARGET) and not (
-            self.shots.isdecimal() and int(self.shots) >= 1
-        ):
-            raise TasksError(
-                f"--shots {self.shots}: expected {TARGET}, {AUTO} or a whole number of 1 or more"
-            )
-        if self.size < 16:
-            raise TasksError(f"--size {self.size}: expected 16 pixels or more")
-
-
-@dataclass(frozen=True)
-class Sampled:
-    """A video's sampled frames with their importance; nothing was decoded for it.
-
-    made_from: what decides the structure, in words and digests, for the written record.
-    """
-
-    video: Path
-    n_frames: int
-    picks: tuple[int, ...]
-    importance: tuple[float, ...]
-    features: Path | None
-    made_from: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -90,22 +60,103 @@ class Structure:
     """A record without its texts. Frames and shots count from 0.
 
     Attributes:
+        video: its file.
+        n_frames: of the video.
+        picks: indices of the sampled frames among these.
+        importance: of each sampled frame.
         starts: first sampled frame of each shot.
         keyframes, key_shots: ascending.
         ties: frames as important as the last keyframe that are none, being later.
     """
 
-    sampled: Sampled
-    starts: tuple[int, ...]
-    keyframes: tuple[int, ...]
-    key_shots: tuple[int, ...]
+    video: Path
+    n_frames: int
+    picks: list[int]
+    importance: list[float]
+    starts: list[int]
+    keyframes: list[int]
+    key_shots: list[int]
     ties: int
 
     @property
     def shots(self) -> list[range]:
         """Sampled frames of each shot."""
-        ends = [*self.starts[1:], len(self.sampled.picks)]
-        return [range(a, b) for a, b in zip(self.starts, ends, strict=True)]
+        return [range(a, b) for a, b in pairwise([*self.starts, len(self.picks)])]
+
+
+# --- what a user gives beside a video -------------------------------------------------------------
+
+
+def _array(given: Path, video: Path, option: str) -> NDArray[np.floating[Any]]:
+    """The numbers of a file for one video.
+
+    Args:
+        given: the option's value: the file, or a folder where `holiday.npy` goes with
+            `holiday.mp4`.
+
+    Raises:
+        DataError: there is none, or it holds no finite numbers.
+    """
+    import numpy as np
+
+    file = given
+    if given.is_dir():
+        names = (given / f"{video.stem}{ending}" for ending in (".npy", ".json"))
+        file = next((one for one in names if one.is_file()), given / f"{video.stem}.npy")
+    if not file.is_file():
+        raise DataError(f"{option} {file}: no such file")
+    try:
+        held = np.load(file) if file.suffix == ".npy" else released_files.read_json(file)
+        array = np.asarray(held)
+        if array.dtype.kind not in "fiu":  # "3" and true are no numbers of a frame
+            raise ValueError("expected numbers")
+    except (OSError, ValueError, EOFError) as error:
+        raise DataError(f"{file}: no array of numbers ({' '.join(str(error).split())})") from None
+    if not np.isfinite(array).all():
+        raise DataError(f"{file}: holds a number that is not finite")
+    return array.astype(np.float64)
+
+
+def scores(given: Path, video: Path, picks: Sequence[int], n_frames: int) -> list[float]:
+    """Importance of each sampled frame.
+
+    Args:
+        given: as of `Choices`; numbers of 0 or more.
+        picks: the sampled frames' indices among the original ones.
+        n_frames: number of original frames.
+
+    Raises:
+        DataError: anything else.
+    """
+    array = _array(given, video, "--scores")
+    if array.shape == (n_frames,):
+        array = array[list(picks)]
+    if array.shape != (len(picks),):
+        raise DataError(
+            f"{given}: an array of shape {array.shape}, but {video} has {len(picks)} sampled and "
+            f"{n_frames} original frames: expected one number for each of either"
+        )
+    if array.min() < 0 or array.max() > _LARGEST:
+        raise DataError(f"{given}: expected numbers from 0 to {_LARGEST:g}")
+    return [float(value) for value in array]
+
+
+def features(given: Path, video: Path, n: int) -> NDArray[np.floating[Any]]:
+    """A user's features (n, d), a row for each sampled frame.
+
+    Raises:
+        DataError: they do not fit.
+    """
+    array = _array(given, video, "--features")
+    if array.ndim != 2 or len(array) != n or not array.shape[1]:
+        raise DataError(
+            f"{given}: an array of shape {array.shape}: expected ({n}, d), one row for each "
+            "sampled frame"
+        )
+    return array
+
+
+# --- from a video to its structure ----------------------------------------------------------------
 
 
 def indices(n_frames: int, rate: float, fps: float) -> list[int]:
@@ -122,78 +173,29 @@ def indices(n_frames: int, rate: float, fps: float) -> list[int]:
     return [frame for frame in found if frame < n_frames]
 
 
-def sample(video: Path, choices: Choices) -> Sampled:
-    """The sampled frames of a video and how important they are.
+def structure(video: Path, choices: Choices) -> tuple[Structure, Frames]:
+    """Shots, keyframes and key shots of a video, and the pictures of its sampled frames.
 
     Raises:
         TasksError: the video or a given file cannot be used, or has too few frames.
     """
     info = video_checks.probe(video)
     picks = indices(info.n_frames, info.fps, choices.fps)
-    endings, read = given.IMPORTANCE[choices.importance]
-    file = given.file_of(choices.importance_file, video, endings, choices.importance)
-    own = choices.features and given.file_of(choices.features, video, given.FEATURES, "--features")
-    if choices.shots not in (AUTO, TARGET) and int(choices.shots) > len(picks):
-        raise TasksError(f"--shots {choices.shots}: {video} has {len(picks)} sampled frames only")
-    made_from = {
-        "video": f"{video.stat().st_size} bytes, {info.n_frames} frames",
-        "fps": choices.fps,
-        "shots": choices.shots,
-        # Pictures of another size have other histograms.
-        "features": f"file {given.digest(own)}"
-        if own
-        else f"{segmentation.FEATURES}, {choices.size} px",
-        "importance": f"{choices.importance.removeprefix('--')} {given.digest(file)}",
-    }
-    importance = tuple(read(file, picks, info.n_frames))
-    return Sampled(video, info.n_frames, tuple(picks), importance, own, made_from)
-
-
-def structure(sampled: Sampled, frames: Frames, choices: Choices) -> Structure:
-    """Shots, keyframes and key shots.
-
-    Args:
-        sampled: of the video.
-        frames: their pictures.
-        choices: how many shots.
-
-    Raises:
-        TasksError: a picture cannot be decoded, or the features do not fit.
-    """
-    n = len(sampled.picks)
-    rows = features_of(sampled)
+    n = len(picks)
+    if (choices.shots or 1) > n:
+        raise DataError(f"--shots {choices.shots}: {video} has {n} sampled frames only")
+    importance = scores(choices.scores, video, picks, info.n_frames)
+    rows = features(choices.features, video, n) if choices.features is not None else None
+    frames = indexed_frames.frames(video, picks, choices.size)
     if rows is None:
         # One picture at a time: hours of them would not fit.
-        rows = segmentation.histograms(frames.images([number])[0] for number in range(1, n + 1))
-    starts = cut(rows, choices.shots)
-    chosen, ties = top(sampled.importance, max(1, capacity(n)))
-    key = key_shots(sampled.importance, starts)
-    return Structure(sampled, tuple(starts), tuple(chosen), tuple(key), ties)
-
-
-def features_of(sampled: Sampled) -> NDArray[np.floating[Any]] | None:
-    """The user's features (F, d), checked; None if there are none.
-
-    Raises:
-        DataError: they do not fit.
-    """
-    if sampled.features is None:
-        return None
-    return given.features(sampled.features, len(sampled.picks))
-
-
-def cut(features: NDArray[np.floating[Any]], shots: str) -> list[int]:
-    """First frames of the shots.
-
-    Args:
-        features: (F, d).
-        shots: as in `Choices`.
-    """
-    n = len(features)
-    if shots == AUTO:
-        return segmentation.automatic(features, max(1, n // LEAST_FRAMES_PER_SHOT))
-    number = target(n) if shots == TARGET else int(shots)
-    return segmentation.segment(features, number)
+        pictures = (frames.images([number])[0] for number in range(1, n + 1))
+        rows = segmentation.histograms(pictures)
+    starts = segmentation.segment(rows, choices.shots or target(n))
+    keyframes, ties = top(importance, max(1, capacity(n)))
+    key = key_shots(importance, starts)
+    made = Structure(video, info.n_frames, picks, importance, starts, keyframes, key, ties)
+    return made, frames
 
 
 def target(n_frames: int) -> int:

@@ -117,11 +117,6 @@ def narrated(recap: Recap, source: Path, subtitles_of_movie: Path | None = None)
     return found
 
 
-def draft(recap: Recap) -> dict[str, Any]:
-    """The recap as the content of a file that `read` takes, with all fields to be filled in."""
-    return recap.model_dump(mode="json", by_alias=True)
-
-
 def _released(recap: Recap, part: Part, name: str) -> dict[str, Any]:
     """What is known of the released form of a segment."""
     released: dict[str, Any] = {

@@ -2,67 +2,175 @@
 
     narration -> facts -> question-answer pairs -> simplified pairs -> modality, category
 
-Paper, 3.2: the answer of the first pair is kept, and the question of the simplified one. What a
-reply must be is its schema and, since that depends on what was asked, a check of numbers: a pair
-names facts that exist, and simplified pairs and labels are one for one with the pairs. A reply that
-fails gets one repair like every reply of a judge (judges/engine.py).
+Paper, 3.2: the answer of the first pair is kept, and the question of the simplified one. A pair
+names facts that exist, and simplified pairs and labels are one for one with the pairs: these checks
+are in Python, so that the JSON schema that is sent is the same for any number of facts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, BeforeValidator
 
-from lmms_eval_tasks.judges import Criterion, Judge, writer
-from lmms_eval_tasks.movierecapsqa.facts import replies
+from lmms_eval_tasks.judges.writer import SOME, Form, Line, Step, Unit, checked, needed, words
 from lmms_eval_tasks.movierecapsqa.facts.recap_file import Narrated
-from lmms_eval_tasks.movierecapsqa.facts.review import NOT_RELEASED, folded
-from lmms_eval_tasks.movierecapsqa.schema import Segment
-from lmms_eval_tasks.utils import prompts
-from lmms_eval_tasks.utils.validation import told
-
-_SHOWN: Mapping[str, tuple[str, ...]] = {
-    "facts": ("narration",),
-    "pairs": ("facts",),
-    "simplify": ("pairs",),
-    "modality": ("dialogue", "facts", "pairs"),
-    "category": ("pairs",),
-}
-
+from lmms_eval_tasks.movierecapsqa.schema import without_numbers
+from lmms_eval_tasks.utils.prompts import Prompt
 
 R = TypeVar("R", bound=BaseModel)
 T = TypeVar("T")
 
 
-def prompt() -> prompts.Prompt:
-    """The instructions: ours, or `movierecapsqa/facts.yml` of the user's folder of prompts.
+def _folded(change: Callable[[str], str]) -> BeforeValidator:
+    return BeforeValidator(lambda one: change(one.strip()) if isinstance(one, str) else one)
 
-    Raises:
-        PromptError: the user's file does not fit.
+
+class Facts(Form):
+    """Atomic facts."""
+
+    facts: Annotated[list[Line], SOME, BeforeValidator(without_numbers)]
+
+
+class Pair(Form):
+    """A question, its answer and the numbers of the facts they rest on, from 1."""
+
+    question: Line
+    answer: Line
+    facts: Annotated[list[int], SOME]
+
+
+class Pairs(Form):
+    """Question-answer pairs."""
+
+    pairs: Annotated[list[Pair], SOME]
+
+
+class SimplePair(Form):
+    """The simpler version of the pair with this number."""
+
+    id: int
+    question: Line
+    answer: Line
+
+
+class SimplePairs(Form):
+    """Simplified pairs."""
+
+    pairs: list[SimplePair]
+
+
+class ModalityLabel(Form):
+    """What the question with this number needs."""
+
+    id: int
+    label: Annotated[Literal["dialogue", "vision", "multimodal"], _folded(str.lower)]
+
+
+class Modalities(Form):
+    """Modality labels."""
+
+    labels: list[ModalityLabel]
+
+
+class CategoryLabel(Form):
+    """What the question with this number is about."""
+
+    id: int
+    label: Annotated[Literal["NPA", "CRD", "TH", "STA", "TEMP"], _folded(str.upper)]
+
+
+class Categories(Form):
+    """Category labels."""
+
+    labels: list[CategoryLabel]
+
+
+FACTS = Step("movierecapsqa", "facts", Facts, ("narration",))
+PAIRS = Step("movierecapsqa", "pairs", Pairs, ("facts",))
+SIMPLIFY = Step("movierecapsqa", "simplify", SimplePairs, ("pairs",))
+MODALITY = Step("movierecapsqa", "modality", Modalities, ("dialogue", "facts", "pairs"))
+CATEGORY = Step("movierecapsqa", "category", Categories, ("pairs",))
+STEPS: tuple[Step[Any], ...] = (FACTS, PAIRS, SIMPLIFY, MODALITY, CATEGORY)
+
+# For estimates. Means of the released sample (8 segments, 113 facts, 52 questions), in tokens; a
+# narrator says about as much in the 5 s of a fact as the fact does.
+FACT, QUESTION, ANSWER = 16, 13, 23
+FACTS_PER_PAIR = 2
+ASSUMED = (
+    f"a fact for {FACT} tokens of narration, a pair for {FACTS_PER_PAIR} facts, as in the released "
+    "sample"
+)
+_TOKENS_PER_WORD = 4 / 3
+
+
+def unit(given: Prompt, segment: Narrated) -> Unit[dict[str, Any]]:
+    """A segment in the released form, by the writer (judges/writer.py).
+
+    A modality is asked for where the segment has dialogue, since nobody can tell from facts alone
+    what is said. `factsUsed` counts from 0, `qid` too. Facts and questions that repeat others of
+    their segment are left out.
     """
-    required: dict[str, tuple[str, ...]] = dict.fromkeys(_SHOWN, ())
-    required |= {f"{step}_user": shown for step, shown in _SHOWN.items()}
-    return prompts.load("movierecapsqa", "facts", required)
+    narration = segment.narration
+    number = max(1, round(len(narration.split()) * _TOKENS_PER_WORD / FACT))
+    # Stand-ins differ by a number at their end, or they would be repetitions.
+    likely: Any = [f"{words(FACT - 1)} {n}" for n in range(number)]
+    said = yield from needed(FACTS.want(given, {"narration": narration}, {"facts": likely}))
+    facts = distinct(said.facts, folded)
 
+    count = max(1, round(number / FACTS_PER_PAIR))
+    text = {"answer": words(ANSWER)}
+    likely = [
+        {"question": f"{words(1.5 * QUESTION)} {n}", **text, "facts": [1]} for n in range(count)
+    ]
+    schema = _pairs_on(len(facts))
+    drawn = yield from needed(PAIRS.want(given, {"facts": facts}, {"pairs": likely}, schema))
+    pairs = distinct(drawn.pairs, lambda pair: folded(pair.question))
 
-def criterion(step: str, given: prompts.Prompt, schema: type[BaseModel] | None = None) -> Criterion:
-    """One step as the judges' layer asks it; its score is the number of items in the reply."""
-    return Criterion(
-        name=f"movierecapsqa_{step}",
-        system=given.text[step],
-        template=given.text[f"{step}_user"],
-        schema=schema or replies.SCHEMAS[step],
-        score=_items,
-        prompt_hash=given.hash,
-        untrusted=_SHOWN[step],  # a narrator wrote it, or a model that read what he says
+    shown = listed([(pair.question, pair.answer) for pair in pairs])
+    ids = range(1, len(pairs) + 1)
+    likely = [{"id": n, "question": words(QUESTION), **text} for n in ids]
+    simple = yield from needed(
+        SIMPLIFY.want(
+            given, {"pairs": shown}, {"pairs": likely}, _numbered(SimplePairs, len(pairs))
+        )
     )
+    questions = {one.id: one.question for one in simple.pairs}
+    final = [(questions[n], pair.answer) for n, pair in zip(ids, pairs, strict=True)]
+    used = [list(dict.fromkeys(pair.facts)) for pair in pairs]
 
-
-def _items(reply: Any) -> float:
-    return float(sum(len(value) for _, value in reply))
+    modality: dict[int, str] = {}
+    if segment.dialogue:
+        fields = {"dialogue": segment.dialogue, "facts": facts, "pairs": listed(final, used)}
+        likely = {"labels": [{"id": n, "label": "multimodal"} for n in ids]}
+        read = yield from needed(
+            MODALITY.want(given, fields, likely, _numbered(Modalities, len(pairs)))
+        )
+        modality = {one.id: one.label for one in read.labels}
+    likely = {"labels": [{"id": n, "label": "NPA"} for n in ids]}
+    found = yield from needed(
+        CATEGORY.want(given, {"pairs": listed(final)}, likely, _numbered(Categories, len(pairs)))
+    )
+    category = {one.id: one.label for one in found.labels}
+    return {
+        **segment.released,
+        "facts": facts,
+        "questions": [
+            {
+                "qid": n - 1,
+                "factsUsed": [fact - 1 for fact in used[n - 1]],
+                "question": question,
+                "datasetAnswer": answer,
+                **({"modality": modality[n]} if modality else {}),
+                "category": category[n],
+            }
+            for n, (question, answer) in zip(ids, final, strict=True)
+        ],
+    }
 
 
 def listed(pairs: Sequence[tuple[str, str]], facts: Sequence[Sequence[int]] = ()) -> list[str]:
@@ -74,79 +182,9 @@ def listed(pairs: Sequence[tuple[str, str]], facts: Sequence[Sequence[int]] = ()
     ]
 
 
-@dataclass(frozen=True)
-class Written:
-    """A segment with all that was asked for, or at which step and why it has none."""
-
-    id: str
-    entry: dict[str, Any] | None = None  # in the released form
-    failure: str = ""
-    repeated_facts: int = 0  # left out
-    repeated_pairs: int = 0  # left out
-
-
-def write(judge: Judge, given: prompts.Prompt, segment: Narrated) -> Written:
-    """Ask the steps of one segment; trouble becomes its `failure`, never an exception.
-
-    Labels: a modality is judged where the segment has dialogue, since nobody can tell from facts
-    alone what is said. `factsUsed` counts from 0, `qid` too.
-    """
-    try:
-        return _write(judge, given, segment)
-    except writer.FailedError as error:
-        return Written(segment.id, failure=str(error))
-
-
-def _write(judge: Judge, given: prompts.Prompt, segment: Narrated) -> Written:
-    def ask(step: str, schema: type[R], fields: Mapping[str, Any]) -> R:
-        try:
-            return writer.reply(judge, criterion(step, given, schema), fields, schema)
-        except writer.FailedError as error:
-            raise writer.FailedError(f"{step}: {error}") from None
-
-    said = ask("facts", replies.Facts, {"narration": segment.narration}).facts
-    read = _checked({**segment.released, "facts": said, "questions": []}, "facts")
-    facts = distinct(read.facts, folded)
-    drawn = ask("pairs", replies.pairs_on(len(facts)), {"facts": facts}).pairs
-    pairs = distinct(drawn, lambda pair: folded(pair.question))
-    shown = listed([(pair.question, pair.answer) for pair in pairs])
-    simple = ask(
-        "simplify", replies.numbered(replies.SimplePairs, len(pairs)), {"pairs": shown}
-    ).pairs
-    questions = [one.question for one in sorted(simple, key=lambda one: one.id)]
-    final = [(question, pair.answer) for question, pair in zip(questions, pairs, strict=True)]
-    used = [list(dict.fromkeys(pair.facts)) for pair in pairs]
-    modality: dict[int, str] = {}
-    if segment.dialogue:
-        fields = {"dialogue": segment.dialogue, "facts": facts, "pairs": listed(final, used)}
-        labels = ask("modality", replies.numbered(replies.Modalities, len(final)), fields).labels
-        modality = {one.id: one.label for one in labels}
-    found = ask(
-        "category", replies.numbered(replies.Categories, len(final)), {"pairs": listed(final)}
-    ).labels
-    category = {one.id: one.label for one in found}
-    entry: dict[str, Any] = {**segment.released, "facts": facts}
-    entry["questions"] = [
-        {
-            "qid": number - 1,
-            "factsUsed": [fact - 1 for fact in used[number - 1]],
-            "question": question,
-            "datasetAnswer": answer,
-            **({"modality": modality[number]} if modality else {}),
-            "category": category[number],
-        }
-        for number, (question, answer) in enumerate(final, 1)
-    ]
-    _checked(entry, "questions")
-    return Written(segment.id, entry, "", len(said) - len(facts), len(drawn) - len(pairs))
-
-
-def _checked(entry: Mapping[str, Any], what: str) -> Segment:
-    """An entry as whoever reads the file will see it: facts without numbers, labels as slugs."""
-    try:
-        return Segment.model_validate(entry)
-    except ValidationError as error:
-        raise writer.FailedError(f"{what}: {NOT_RELEASED}: {told(error)}") from None
+def folded(text: str) -> str:
+    """A text without what does not change it: case, signs, spaces, compatibility forms."""
+    return " ".join(re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold()))
 
 
 def distinct(items: Sequence[T], key: Callable[[T], str]) -> list[T]:
@@ -155,3 +193,30 @@ def distinct(items: Sequence[T], key: Callable[[T], str]) -> list[T]:
     for item in items:
         first.setdefault(key(item), item)
     return list(first.values())
+
+
+@lru_cache(maxsize=256)
+def _pairs_on(facts: int) -> type[Pairs]:
+    """Pairs that name only facts 1 to `facts`."""
+
+    def known(reply: Pairs) -> Pairs:
+        for number, pair in enumerate(reply.pairs, 1):
+            if wrong := [fact for fact in pair.facts if not 1 <= fact <= facts]:
+                raise ValueError(f"pair {number} names fact {wrong[0]} of {facts}")
+        return reply
+
+    return checked(Pairs, known)
+
+
+@lru_cache(maxsize=256)
+def _numbered(schema: type[R], number: int) -> type[R]:
+    """A schema of simplified pairs or labels, with the numbers 1 to `number`, each once."""
+
+    def complete(reply: R) -> R:
+        (items,) = (value for _, value in reply)
+        ids = sorted(item.id for item in items)
+        if ids != list(range(1, number + 1)):
+            raise ValueError(f"expected the numbers 1 to {number}, each once, found {ids[:50]}")
+        return reply
+
+    return checked(schema, complete)

@@ -15,7 +15,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from lmms_eval_tasks.commands.cli import app
-from lmms_eval_tasks.haven.records import files
+from lmms_eval_tasks.haven.records import build
 from lmms_eval_tasks.sample import render
 from tests.local_endpoint import Json, LocalEndpoint, last_user_text
 from tests.writing import Folder, Writer
@@ -92,7 +92,7 @@ class Desk(Folder):
         return CliRunner().invoke(app, [*command, *options], env=self.env | env)
 
     def written(self, source: str = "own") -> dict[str, Any]:
-        return json.loads(files.json_file(self.out, source).read_text(encoding="utf-8"))
+        return json.loads(build.json_file(self.out, source).read_text(encoding="utf-8"))
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import pytest
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.haven.options import Options
-from lmms_eval_tasks.haven.records import files
+from lmms_eval_tasks.haven.records import build
 from lmms_eval_tasks.haven.records import release as released
 from tests.haven.records.desk import SCORES, Desk, F, open_desk
 from tests.local_endpoint import last_user_text, refused
@@ -29,7 +29,7 @@ def test_a_video_becomes_a_record_of_the_released_form(desk: Desk) -> None:
     video = desk.written()["video_1"]
     # The only key shot is shown as number 1 and is the second one of the video.
     assert video["aligned_text_summary"]["alignments"] == [{"sentence_id": 0, "shot_ids": [1]}]
-    with h5py.File(files.h5_file(desk.out, "own")) as content:
+    with h5py.File(build.h5_file(desk.out, "own")) as content:
         group = content["video_1"]
         assert group["change_points"][()].tolist() == [[0, 59], [60, 74], [75, 124], [125, 149]]
         assert group["n_frame_per_seg"][()].tolist() == [60, 15, 50, 25]
@@ -51,7 +51,7 @@ def test_a_video_becomes_a_record_of_the_released_form(desk: Desk) -> None:
 
 def test_a_second_run_asks_nothing_and_changes_nothing(desk: Desk) -> None:
     desk.run(*desk.judge)
-    written = [files.json_file(desk.out, "own"), files.h5_file(desk.out, "own")]
+    written = [build.json_file(desk.out, "own"), build.h5_file(desk.out, "own")]
     before, calls = [file.read_bytes() for file in written], len(desk.endpoint.chats)
     done = desk.run(*desk.judge)
     assert done.exit_code == 0
@@ -76,7 +76,7 @@ def test_without_a_model_everything_but_the_texts_is_there(desk: Desk) -> None:
 
 def test_texts_that_are_there_are_kept_and_the_others_asked_for(desk: Desk) -> None:
     desk.run()
-    file = files.json_file(desk.out, "own")
+    file = build.json_file(desk.out, "own")
     content = desk.written()
     video = content["video_1"]
     video["frames"][0]["description"] = "Written by hand."
@@ -99,20 +99,22 @@ def test_texts_that_are_there_are_kept_and_the_others_asked_for(desk: Desk) -> N
 
 def test_made_otherwise_is_refused_and_replaced_when_told(desk: Desk) -> None:
     desk.run(*desk.judge)
-    before = files.json_file(desk.out, "own").read_bytes()
+    before = build.json_file(desk.out, "own").read_bytes()
+    other = ("--scores", str(desk.write("other.json", [1] * 30)))
     fifteen = ("--fps", "1", "--scores", str(desk.write("fifteen.json", [1] * 15)))
-    done = desk.run(*fifteen, scores=False)
-    assert isinstance(done.exception, TasksError)
-    assert "video_1 (holiday): is there already, made with fps 2.0, not 1.0: --repl" in str(
-        done.exception
-    )
-    assert files.json_file(desk.out, "own").read_bytes() == before
+    for options, what in (
+        (fifteen, "frames"),
+        (("--shots", "3", "--scores", str(desk.scores)), "shots"),
+        (other, "keyframes"),
+    ):
+        done = desk.run(*options, scores=False)
+        assert isinstance(done.exception, TasksError)
+        told = f"video_1 (holiday): is there already, with other {what} than are found now: --repl"
+        assert told in str(done.exception)
+    assert build.json_file(desk.out, "own").read_bytes() == before
     done = desk.run(*fifteen, "--replace", scores=False)
     assert done.exit_code == 0, done.exception
     assert len(desk.written()["video_1"]["frames"]) == 15
-    content = {"video_4": {"video_name": "holiday"}}
-    files.json_file(desk.out, "own").write_text(json.dumps(content), encoding="utf-8")
-    assert "not made by this command" in str(desk.run().exception)
 
 
 def test_videos_are_added_beside_each_other(desk: Desk) -> None:
@@ -129,7 +131,7 @@ def test_videos_are_added_beside_each_other(desk: Desk) -> None:
     assert [record.path.resolve() for record in release.records if record.path] == [
         desk.video.resolve(), other.resolve()
     ]  # fmt: skip
-    with h5py.File(files.h5_file(desk.out, "own")) as content:
+    with h5py.File(build.h5_file(desk.out, "own")) as content:
         assert list(content) == ["video_1", "video_2"]
     # Making one again leaves the other.
     kept = desk.written()["video_2"]
@@ -159,45 +161,28 @@ def test_a_document_that_cannot_be_aligned_fails(tmp_path: Path, holiday: Path) 
             desk.writer.change = only("document", told)
             done = desk.run(*desk.judge)
             assert done.exit_code == 1
-            assert "failed: document: parse_failure: " in done.output
+            assert "failed: holiday: document: parse_failure: " in done.output
             assert why in done.output
             assert desk.writer.asked["document"] == 2  # one repair
 
 
-# --- a record that was kept back: what is advised helps -------------------------------------------
-
-AGAIN = "run the same command again to go on, or add --keep-gaps"
-
-
-def advice(output: str) -> str:
-    """What is advised, without the line's beginning."""
-    (line,) = [line for line in output.splitlines() if ": not written: " in line]
-    return line.partition(": not written: ")[2]
-
-
-def test_a_reply_that_cannot_be_used_is_read_again(desk: Desk) -> None:
-    """So the same command is not advised; what is advised asks for the missing text alone."""
+def test_a_record_is_kept_back_until_it_is_whole(desk: Desk) -> None:
+    """What is advised asks for the missing text alone."""
     desk.writer.change = only("document", refused())
     first = desk.run(*desk.judge)
-    assert "failed: document: refused: " in first.output
-    told = advice(first.output)
-    for option in ("another --judge", f"{settings.JUDGE_CACHE}=off", "--keep-gaps"):
-        assert option in told
-    assert AGAIN not in told
+    assert "own/- (holiday): not written" in first.output
+    assert "failed: holiday: document: refused: " in first.output
+    for option in ("another model", f"{settings.JUDGE_CACHE}=off", "--keep-gaps"):
+        assert option in first.output
     desk.writer.change = None
     calls = desk.writer.asked.copy()
-    assert desk.run(*desk.judge).exit_code == 1  # as was told
     assert desk.run(*desk.judge, "--keep-gaps").exit_code == 1
     assert desk.writer.asked == calls
+    assert desk.written()["video_1"]["build"]["missing"] == ["the document"]
     uncached = desk.run(*desk.judge, **{settings.JUDGE_CACHE: "off"})
     assert uncached.exit_code == 0, uncached.output
     assert desk.writer.asked - calls == {"document": 1}
     assert desk.written()["video_1"]["build"]["missing"] == []
-
-
-def test_without_a_cache_a_second_run_asks_again(desk: Desk) -> None:
-    desk.writer.change = only("document", {"sentences": []})
-    assert advice(desk.run(*desk.judge, **{settings.JUDGE_CACHE: "off"}).output) == AGAIN
 
 
 # --- what is told ---------------------------------------------------------------------------------
@@ -224,10 +209,10 @@ def test_a_kill_between_the_two_files_leaves_no_trace(desk: Desk) -> None:
     """HDF5 is written first: without the JSON entry the video is made again under the same key."""
     desk.run(*desk.judge)
     before = desk.written()
-    files.json_file(desk.out, "own").unlink()
+    build.json_file(desk.out, "own").unlink()
     assert desk.run(*desk.judge).exit_code == 0
     assert desk.written() == before
-    with h5py.File(files.h5_file(desk.out, "own")) as content:
+    with h5py.File(build.h5_file(desk.out, "own")) as content:
         assert list(content) == ["video_1"]
     assert not list(desk.out.rglob("*.part"))
 
@@ -237,12 +222,10 @@ def test_a_kill_between_the_two_files_leaves_no_trace(desk: Desk) -> None:
 
 def test_bad_options_are_one_line(desk: Desk) -> None:
     for options, why in (
-        (["--fps", "3"], "--fps 3: expected 1 to 2"),
-        (["--source", "mine"], "--source mine: expected one of own, summe"),
+        (["--source", "mine"], "sources=mine: expected some of summe+"),
         (["--dry-run"], "name who writes them with --judge"),
         (["--judge", "none"], "one model that sees writes the texts"),
         (["--features", "nowhere.npy"], "--features nowhere.npy: no such file"),
-        (["--picks", "p.json"], "either --scores FILE"),
         (["nowhere.mp4"], "nowhere.mp4"),
         ([*desk.judge, "--max-cost", "1"], "price"),
     ):
@@ -251,7 +234,9 @@ def test_bad_options_are_one_line(desk: Desk) -> None:
         assert why in str(done.exception)
         assert "\n" not in str(done.exception)
         assert not desk.out.exists()
-    assert "either --scores FILE" in str(desk.run(scores=False).exception)
+    for options in (["--fps", "3"], ["--shots", "0"], ["--size", "8"]):
+        assert desk.run(*options).exit_code == 2
+    assert desk.run(scores=False).exit_code == 2
     twin = desk.folder / "holiday.mov"
     shutil.copyfile(desk.video, twin)
     assert "two videos are called holiday" in str(desk.run(str(twin)).exception)
@@ -259,10 +244,10 @@ def test_bad_options_are_one_line(desk: Desk) -> None:
 
 
 def test_damaged_files_are_named(desk: Desk) -> None:
-    file, arrays = files.json_file(desk.out, "own"), files.h5_file(desk.out, "own")
+    file, arrays = build.json_file(desk.out, "own"), build.h5_file(desk.out, "own")
     arrays.parent.mkdir(parents=True)
     arrays.write_text("no HDF5", encoding="utf-8")
-    assert f"{arrays}: cannot be added to" in str(desk.run().exception)
+    assert f"{arrays}: cannot be written or added to" in str(desk.run().exception)
     assert arrays.read_text(encoding="utf-8") == "no HDF5"
     arrays.unlink()
     desk.run()
@@ -274,6 +259,6 @@ def test_damaged_files_are_named(desk: Desk) -> None:
     content["video_1"]["clips"].pop(0)
     file.write_text(json.dumps(content), encoding="utf-8")
     done = desk.run(*desk.judge)
-    assert "30 frames and 3 shots, but 30 and 4 are found now" in str(done.exception)
+    assert "with other shots than are found now" in str(done.exception)
     file.write_text("[]", encoding="utf-8")
     assert "expected an object" in str(desk.run().exception)

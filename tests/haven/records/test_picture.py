@@ -11,21 +11,24 @@ from typer.testing import CliRunner
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.records import picture
-from lmms_eval_tasks.haven.records.record import Frame, Record, Sentence, Shot
+from lmms_eval_tasks.haven.records.record import Record
 from tests.haven.records.desk import Desk, app
 
 RECORD = Record(
     source="tvsum",
     video="video_7",
     name="Boats & <friends>",
-    frames=tuple(Frame(15 * n, f'"Frame" {n + 1}', n in (1, 4), n / 5) for n in range(6)),
-    shots=(
-        Shot((1, 2, 3), "One <b>.", key=False),
-        Shot((4,), "", key=True),
-        Shot((5, 6), "Three.", key=False),
-    ),
-    document=(Sentence("Doc one.", (1, 2)), Sentence("Doc two.", (3,))),
-    summary=(Sentence("Sum & one.", (2,)), Sentence("Nothing aligned.", ())),
+    picks=[15 * n for n in range(6)],
+    descriptions=[f'"Frame" {n}' for n in range(1, 7)],
+    keyframes=[2, 5],
+    shots=[[1, 2, 3], [4], [5, 6]],
+    shot_texts=["One <b>.", "", "Three."],
+    key_shots=[2],
+    document=["Doc one.", "Doc two."],
+    document_shots=[[1, 2], [3]],
+    summary=["Sum & one.", "Nothing aligned."],
+    summary_shots=[[2], []],
+    scores=[n / 5 for n in range(6)],
     n_frames=90,
     gaps={"saliency_text": "clips: none has a summary"},
 )
@@ -33,15 +36,21 @@ IMAGES = {number: f"data:image/jpeg;base64,A{number}" for number in range(1, 7)}
 
 
 def test_what_is_marked_and_aligned() -> None:
+    """A box for each shot, whose pictures wrap inside it; a strip of shots for each sentence."""
     page = picture.html(RECORD, IMAGES)
-    cells = page.split('<tr class="frames">')[1].split("</tr>")[0].split("<td>")[1:]
-    found = [re.findall(r"base64,A(\d)", cell) for cell in cells]
-    assert found == [["1", "2", "3"], ["4"], ["5", "6"]]
+    boxes = page.split('<section class="shot')[1:]
+    assert [re.findall(r"base64,A(\d)", box) for box in boxes] == [
+        ["1", "2", "3"],
+        ["4"],
+        ["5", "6"],
+    ]
     assert re.findall(r'<figure class="keyframe" title="frame (\d)', page) == ["2", "5"]
-    assert re.findall(r'<th class="key" title="[^"]*">(\d)', page) == ["2"]
-    rows = page.split('<tr class="sentence"')[1:]
-    told = [re.findall(r'<td class="told" title="shot (\d)">', row) for row in rows]
-    assert told == [["2"], [], ["1", "2"], ["3"]]
+    assert [box.startswith(" key") for box in boxes] == [False, True, False]
+    named = [re.findall(r">([SD]\d)</b>", box) for box in boxes]
+    assert named == [["D1"], ["S1", "D1"], ["D2"]]
+    strips = re.findall(r'<div class="strip" aria-hidden="true">(.*?)</div>', page)
+    told = [[bool(on) for on in re.findall(r'<i( class="on")?></i>', strip)] for strip in strips]
+    assert told == [[n in own for n in (1, 2, 3)] for own in ([2], [], [1, 2], [3])]
 
 
 def test_texts_are_escaped_and_gaps_told() -> None:
@@ -52,9 +61,7 @@ def test_texts_are_escaped_and_gaps_told() -> None:
     assert "saliency_text: clips: none has a summary" in page
     assert "no description" in page
     assert "there are no pictures" in picture.html(RECORD, {})
-    assert "importance of a frame" not in picture.html(
-        replace(RECORD, frames=tuple(replace(f, importance=None) for f in RECORD.frames)), IMAGES
-    )
+    assert "importance of a frame" not in picture.html(replace(RECORD, scores=[]), IMAGES)
 
 
 def test_the_commands_draw_and_rate_what_was_built(desk: Desk, tmp_path: Path) -> None:

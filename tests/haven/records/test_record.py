@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.options import TASKS
-from lmms_eval_tasks.haven.records import json_file
-from lmms_eval_tasks.haven.records.hdf5_file import Arrays
-from lmms_eval_tasks.haven.records.json_file import JsonVideo
-from lmms_eval_tasks.haven.records.record import Origin, Record, Sentence, join
-from tests.checks import table
-from tests.haven.records.test_json_file import put
+from lmms_eval_tasks.haven.records import schema
+from lmms_eval_tasks.haven.records.record import Origin, Record, join
+from lmms_eval_tasks.haven.records.schema import Arrays
+from tests.checks import refused, table
+from tests.haven.records.test_schema import put
 from tests.haven.release_files import content
 
 FRAME_TEXTS = {"v2t_text", "v2v_text", "v2vt_text"}
@@ -29,32 +29,19 @@ Change = Callable[[Video, Video], object]
 ORIGIN = Origin("tvsum_data.json", "tvsum.h5", "tvsum.h5: no such file, so no importance")
 
 
-def joined(
+def record(
     change: Change = lambda given, arrays: None, hdf5: bool = True, slack: int = 0
-) -> Record | str:
+) -> Record:
     """Eight frames in three shots of 2, 3 and 3 (picks 0, 15, ... 105), changed."""
     data, arrays = content("tvsum", 1, 8, 3)
     given, own = data["video_1"], arrays["video_1"]
     change(given, own)
-    video = json_file.read(given)
-    assert isinstance(video, JsonVideo), video
-    read = Arrays(
-        picks=tuple(own["picks"].tolist()),
-        change_points=tuple(map(tuple, own["change_points"].tolist())),
-        n_frames=int(own["n_frames"]),
-        gtscore=tuple(own["gtscore"].tolist()) if "gtscore" in own else None,
-        gtframe=tuple(own["gtframe"].astype(bool).tolist()) if "gtframe" in own else None,
-        video_name="Their Name",
-    )
-    return join("tvsum", "video_1", video, read if hdf5 else None, ORIGIN, slack=slack)
-
-
-def record(
-    change: Change = lambda given, arrays: None, hdf5: bool = True, slack: int = 0
-) -> Record:
-    found = joined(change, hdf5, slack)
-    assert isinstance(found, Record), found
-    return found
+    plain = {
+        name: own[name].tolist() for name in Arrays.model_fields if hasattr(own.get(name), "tolist")
+    }
+    read = Arrays.model_validate({**plain, "video_name": "Their Name"}) if hdf5 else None
+    video = schema.read_json(given)
+    return join("tvsum", "video_1", video, read, ORIGIN, slack=slack)
 
 
 def test_a_record() -> None:
@@ -63,15 +50,15 @@ def test_a_record() -> None:
     assert (found.id, found.name, found.n_frames) == ("tvsum/video_1", "tvsum clip 1", 120)
     assert found.picks == [0, 15, 30, 45, 60, 75, 90, 105]
     described = [frame["description"] for frame in data["video_1"]["frames"]]
-    assert [frame.description for frame in found.frames] == described
+    assert found.descriptions == described
     assert found.keyframes == [1 + int(np.argmax(arrays["video_1"]["gtframe"]))]
-    assert [shot.frames for shot in found.shots] == [(1, 2), (3, 4, 5), (6, 7, 8)]
-    assert [shot.key for shot in found.shots] == [True, False, False]
+    assert found.shots == [[1, 2], [3, 4, 5], [6, 7, 8]]
+    assert found.key_shots == [1]
     scores = arrays["video_1"]["gtscore"]
     means = [scores[:2].mean(), scores[2:5].mean(), scores[5:].mean()]
     assert found.importance == pytest.approx(means)
-    assert [sentence.shots for sentence in found.document] == [(1, 2), (3,)]
-    assert [sentence.shots for sentence in found.summary] == [(1, 2, 3)]
+    assert found.document_shots == [[1, 2], [3]]
+    assert found.summary_shots == [[1, 2, 3]]
     assert (found.gaps, found.path) == ({}, None)
 
 
@@ -79,7 +66,7 @@ def test_what_may_be_missing() -> None:
     """HDF5: importance and the number of frames; the name; key frames, key shots, differences."""
     found, whole = record(hdf5=False), record()
     assert found.gaps == dict.fromkeys(SALIENCY, ORIGIN.without)
-    assert (found.importance, found.n_frames) == (None, None)
+    assert (found.importance, found.n_frames) == ([], None)
     assert (found.shots, found.document) == (whole.shots, whole.document)
     assert record(lambda g, a: g.pop("video_name")).name == "Their Name"
     assert record(lambda g, a: g.pop("video_name"), hdf5=False).name == ""
@@ -90,7 +77,7 @@ def test_what_may_be_missing() -> None:
 
     assert record(change).keyframes[0] == 1
     found = record(lambda g, a: [clip.pop("gt") for clip in g["clips"]])
-    assert [shot.key for shot in found.shots] == [False] * 3
+    assert found.key_shots == []
     told = "tvsum_data.json, clips: none is a key shot (gt)"
     assert found.gaps == dict.fromkeys(("v2v", "v2vt", "v2v_text", "v2vt_text"), told)
     found = record(scores(slice(None), 0.5))
@@ -118,14 +105,13 @@ def test_a_shot_without_a_sampled_frame_is_dropped_and_the_others_renumbered() -
     clips = content("tvsum", 1, 8, 3)[0]["video_1"]["clips"]
     for hdf5 in (True, False):
         found = record(empty_second_shot, hdf5)
-        assert [shot.frames for shot in found.shots] == [(1, 2, 3, 4, 5), (6, 7, 8)]
-        described = [shot.description for shot in found.shots]
-        assert described == [clips[0]["summary"], clips[2]["summary"]]
-        told = (Sentence("One.", ()), Sentence("Two.", (1, 2)), Sentence("Three.", (2,)))
-        assert found.summary == told
+        assert found.shots == [[1, 2, 3, 4, 5], [6, 7, 8]]
+        assert found.shot_texts == [clips[0]["summary"], clips[2]["summary"]]
+        assert found.summary == ["One.", "Two.", "Three."]
+        assert found.summary_shots == [[], [1, 2], [2]]
         assert found.gaps == ({} if hdf5 else dict.fromkeys(SALIENCY, ORIGIN.without))
-    nothing = joined(lambda g, a: [clip.update(frames=[]) for clip in g["clips"]], hdf5=False)
-    assert nothing == "tvsum_data.json, clips: no shot has a sampled frame"
+    nothing: Change = lambda g, a: [clip.update(frames=[]) for clip in g["clips"]]  # noqa: E731
+    refused(DataError, "^tvsum_data.json, clips: no shot has", record, nothing, hdf5=False)
 
 
 def test_frames_at_the_end_of_a_range_and_between_shots() -> None:
@@ -135,8 +121,8 @@ def test_frames_at_the_end_of_a_range_and_between_shots() -> None:
         given["clips"][1].update(frames=[45])
 
     found = record(change)
-    assert [shot.frames for shot in found.shots] == [(1, 2, 3), (4,), (6, 7, 8)]
-    assert len(found.frames) == 8
+    assert found.shots == [[1, 2, 3], [4], [6, 7, 8]]
+    assert len(found.picks) == 8
 
 
 def arrays_of(**changes: Any) -> Change:
@@ -150,31 +136,22 @@ FEWER = arrays_of(picks=PICKS[:-1], gtscore=[0.5] * 7, gtframe=[0] * 4 + [1] + [
 @table(
     "change, told",
     [
-        (
-            arrays_of(picks=[*PICKS[:2], 31, *PICKS[3:]]),
-            "frames, entry 3, frame_id: 30, but tvsum.h5, picks, entry 3: 31",
-        ),
-        (FEWER, "frames: 8, but tvsum.h5, picks: 7"),
-        (
-            arrays_of(gtframe=[1, 0, 0, 0, 0, 0, 0, 1]),
-            "frames, entry 1, is_gt: 0, but tvsum.h5, gtframe, entry 1: 1",
-        ),
-        (
-            arrays_of(change_points=[(0, 29), (30, 74)]),
-            "clips: 3, but tvsum.h5, change_points: 2",
-        ),
+        (arrays_of(picks=[*PICKS[:2], 31, *PICKS[3:]]), "entry 3: frame_id 30, but picks 31"),
+        (FEWER, "8 frames, but 7 picks"),
+        (arrays_of(gtframe=[1, 0, 0, 0, 0, 0, 0, 1]), "entry 1: is_gt 0, but gtframe 1"),
+        (arrays_of(change_points=[(0, 29), (30, 74)]), "3 clips, but 2 change_points"),
         (
             arrays_of(change_points=[(0, 44), (45, 74), (75, 119)]),
-            "clips, entry 2, frames, entry 1: 30, but tvsum.h5, change_points, entry 2: 45 to 74",
+            "clip 2: frame 30, but change_points 45 to 74",
         ),
         (
             arrays_of(change_points=[(0, 29), (30, 59), (60, 119)]),
-            "clips, entry 2, frames, entry 3: 60, but tvsum.h5, change_points, entry 2: 30 to 59",
+            "clip 2: frame 60, but change_points 30 to 59",
         ),
     ],
 )
 def test_where_json_and_hdf5_disagree(change: Change, told: str) -> None:
-    assert joined(change) == f"tvsum_data.json, {told}"
+    refused(DataError, f"^tvsum_data.json and tvsum.h5, {told}$", record, change)
 
 
 def no_frame(given: Video) -> None:
@@ -188,13 +165,14 @@ def test_frames_of_difference_that_a_user_allows() -> None:
     off_by_one = arrays_of(picks=[*PICKS[:2], 31, *PICKS[3:]])
     found = record(off_by_one, slack=1)
     assert found.picks == [*PICKS[:2], 31, *PICKS[3:]]
-    assert isinstance(joined(arrays_of(picks=[*PICKS[:2], 32, *PICKS[3:]]), slack=1), str)
+    by_two = arrays_of(picks=[*PICKS[:2], 32, *PICKS[3:]])
+    refused(DataError, "frame_id 30, but picks 32", record, by_two, slack=1)
     found = record(lambda given, arrays: (FEWER(given, arrays), no_frame(given)), slack=1)
     assert (found.picks, found.keyframes) == (PICKS[:-1], [5])
-    assert [shot.frames for shot in found.shots] == [(1, 2), (3, 4, 5), (6, 7)]
+    assert found.shots == [[1, 2], [3, 4, 5], [6, 7]]
     ends = arrays_of(change_points=[(0, 30), (31, 74), (75, 119)])
-    assert isinstance(joined(ends), str)
-    assert [shot.frames for shot in record(ends, slack=1).shots][:2] == [(1, 2, 3), (4, 5)]
+    refused(DataError, "change_points", record, ends)
+    assert record(ends, slack=1).shots[:2] == [[1, 2, 3], [4, 5]]
 
 
 # --- what only some tasks need --------------------------------------------------------------------
@@ -261,8 +239,7 @@ def test_what_a_record_lacks_is_told_of_every_task_it_hits(
     assert found.gaps == dict.fromkeys(tasks, f"{file}, {told}")
     assert {f"haven_{task}" for task in tasks} <= set(TASKS)
     if tasks == SALIENCY:
-        assert found.importance is None
-        assert {frame.importance for frame in found.frames} == {None}
+        assert (found.importance, found.scores) == ([], [])
 
 
 def test_of_several_reasons_the_first_is_told() -> None:

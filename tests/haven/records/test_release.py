@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,12 @@ import numpy as np
 import pytest
 
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.haven import data
 from lmms_eval_tasks.haven.options import PAPER_COUNTS, Options
 from lmms_eval_tasks.haven.records import release as released
+from lmms_eval_tasks.haven.tasks import BENCHMARK
 from tests.haven.release_files import content, write, write_hdf5
+from tests.utils.media_files import write_video
 
 Change = Callable[[dict[str, Any], dict[str, Any]], object]
 
@@ -166,6 +170,10 @@ def test_a_bad_video_is_one_line_and_the_others_are_read(tmp_path: Path) -> None
             "tvsum_data.json, expected an object, found None",
         ),
         (
+            lambda data, arrays: arrays["video_2"]["picks"].__setitem__(2, 31),
+            "tvsum_data.json and tvsum.h5, entry 3: frame_id 30, but picks 31",
+        ),
+        (
             lambda data, arrays: arrays["video_2"]["picks"].__setitem__(2, 9),
             "tvsum.h5, picks: entry 3: 9 comes after 15; expected ascending",
         ),
@@ -183,8 +191,8 @@ def test_a_bad_video_is_one_line_and_the_others_are_read(tmp_path: Path) -> None
     assert release.records[1].gaps["saliency"] == "tvsum.h5: no group video_2, so no importance"
     name = write(tmp_path / "n", change=lambda d, _: d.update({"../video_3": d["video_1"]}))
     assert released.read(name, Options()).problems == {
-        "tvsum/../video_3": "tvsum_data.json: the video's key is no name on one line, without a "
-        "folder"
+        "tvsum/../video_3": "tvsum_data.json: the key '../video_3' is no name on one line without "
+        "a folder"
     }
 
 
@@ -204,7 +212,7 @@ def test_whole_files_that_are_none(tmp_path: Path) -> None:
     for text, told in (
         ("", "not valid JSON at line 1, column 1: Expecting value"),
         ("[1]", 'expected {"video_1": {...}, ...}'),
-        ("{}", "holds no videos"),
+        ("{}", 'expected {"video_1": {...}, ...}'),
         ('{"a": 1,\n "b": [1,', "not valid JSON at line 2, column 10: Expecting value"),
     ):
         file.write_text(text, encoding="utf-8")
@@ -229,10 +237,71 @@ def test_the_copy_on_the_hub(tmp_path: Path) -> None:
     release = released.read(tmp_path, Options())
     other = released.read(write(tmp_path / "other", hdf5=False), Options())
     for ours, theirs in zip(release.records, other.records, strict=True):
-        assert (ours.id, ours.frames, ours.shots) == (theirs.id, theirs.frames, theirs.shots)
+        assert (ours.id, ours.picks, ours.shots) == (theirs.id, theirs.picks, theirs.shots)
         assert (ours.document, ours.summary) == (theirs.document, theirs.summary)
     write(tmp_path, videos=3)
     assert released.read(tmp_path, Options()).counts["tvsum"] == 3
     (tmp_path / "processed" / "tvsum_data.json").unlink()
-    (folder / "v2v.jsonl").write_text('{"video": "video_1", "frames": []}', encoding="utf-8")
-    assert "v2v.jsonl, line 1: another frames of video_1 than a line before" in refused(tmp_path)
+    (folder / "v2v.jsonl").write_text('{"task": "v2v", "frames": []}', encoding="utf-8")
+    assert "v2v.jsonl, line 1: no video (video_id or video or id)" in refused(tmp_path)
+
+
+# --- `data prepare` -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "root"
+
+
+@pytest.fixture
+def download(tmp_path: Path) -> Path:
+    """align_vsum/ with data of two sources, one video of theirs and a stranger."""
+    folder = tmp_path / "align_vsum" / "data"
+    write(write(folder, "tvsum", frames=12), "ovp", frames=12)
+    place = folder / "videos" / "tvsum"
+    place.mkdir(parents=True)
+    write_video(place / "stranger.mp4", 180, codec="mpeg4")
+    shutil.copyfile(place / "stranger.mp4", place / "video_1.mkv")
+    return folder.parent
+
+
+def tree(folder: Path) -> set[str]:
+    return {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()}
+
+
+OVP = {"processed/ovp_data.json", "ovp/h5/ovp.h5"}
+ALL = {*OVP, "processed/tvsum_data.json", "tvsum/h5/tvsum.h5", "videos/tvsum/video_1.mkv"}
+
+
+def test_a_download_in_its_place(download: Path, root: Path) -> None:
+    """Twice, linked or copied; another file of the same name is not replaced."""
+    for given, link in ((".", True), ("data", False)):
+        place = root / given
+        told = BENCHMARK.prepare(download / given, place, link).splitlines()
+        assert tree(place / "haven") == ALL
+        done = f"{'linked' if link else 'copied'} 5 files to {place / 'haven'}"
+        assert told[0] == f"{done}: 4 videos of tvsum, ovp; 0 videos with problems"
+        assert tuple(told[1:]) == data.status(place).notes
+        assert (place / "haven" / "tvsum" / "h5" / "tvsum.h5").is_symlink() is link
+        assert BENCHMARK.prepare(download / given, place, link).splitlines()[0] == told[0]
+    given = write(download / "other", "ovp", videos=3)
+    place = root / "data" / "haven" / "processed" / "ovp_data.json"
+    told = f"^{place}: is another file than {given}/processed/ovp_data.json; remove it first$"
+    with pytest.raises(DataError, match=told):
+        BENCHMARK.prepare(given, root / "data", False)
+
+
+def test_json_and_hdf5_one_after_the_other(download: Path, root: Path) -> None:
+    """The project's page links two folders."""
+    for name in ("tvsum", "ovp"):
+        shutil.move(download / "data" / name / "h5" / f"{name}.h5", download / f"{name}.h5")
+    for given, without in ((download / "data" / "processed", 4), (download, 0)):
+        if without == 0:
+            (download / "data").rename(download / "other")
+        BENCHMARK.prepare(given, root, False)
+        counts = released.read(root / "haven", Options()).counts
+        assert counts["videos_without_hdf5"] == without
+    for nothing in ("gone", "other/videos"):
+        with pytest.raises(DataError, match=r"no file of HAVEN \(expected processed/SOURCE_data"):
+            BENCHMARK.prepare(download / nothing, root, False)
