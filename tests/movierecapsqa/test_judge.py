@@ -129,11 +129,11 @@ BOTH = ((1, "supported"), (2, "supported"))
 
 def test_anything_else_is_no_verdict() -> None:
     bad: list[tuple[Any, str]] = [
-        (pairs(), "0 labels for 2 claims"),
-        (pairs(*BOTH, (3, "supported")), "3 labels for 2"),
-        (pairs((1, "supported"), (1, "unsupported")), "two labels for one claim"),
-        (pairs((1, "supported"), (3, "supported")), "a claim that there is not"),
-        (pairs((0, "supported"), (1, "supported")), "a claim that there is not"),
+        (pairs(), "one label for each of 2 claims"),
+        (pairs(*BOTH, (3, "supported")), "one label for each"),
+        (pairs((1, "supported"), (1, "unsupported")), "one label for each"),
+        (pairs((1, "supported"), (3, "supported")), "one label for each"),
+        (pairs((0, "supported"), (1, "supported")), "one label for each"),
         (pairs((1, "supported"), (2.5, "supported")), "integer"),
         (pairs((1, "supported"), (True, "supported")), "integer"),
         (pairs((1, "supported"), ("9" * 5000, "supported")), "labels"),

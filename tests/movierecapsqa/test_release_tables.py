@@ -125,7 +125,7 @@ def test_tables_that_do_not_fit_stop(tmp_path: Path) -> None:
     rows = TABLES["questions"]
     for number, (changes, said) in enumerate(
         (
-            ({"facts": TABLES["facts"][:2]}, "row 3: no fact f1"),
+            ({"facts": TABLES["facts"][:2]}, "row 2: no fact f1"),
             ({"recaps": TABLES["recaps"][:1]}, "'xyz' is in no row"),
             (
                 {"questions": [{**rows[0], "segment_id": 9, "aligned_fact_ids": []}]},
@@ -170,7 +170,7 @@ def test_what_is_to_be_fetched_and_what_is_left_out(
     seen = data.status(root)
     assert "to fetch: subtitles/xyz.srt, the subtitles of 'Other': http://x/2.srt" in seen.notes
     assert seen.videos == 1
-    assert "it needs the movie in movies/, named by movieId" in "\n".join(seen.notes)
+    assert "it needs movieId, and the movie in movies/, named by movieId" in "\n".join(seen.notes)
     assert any("/xyz.mp4" in why or "xyz" in name for name, why in seen.missing.items())
     name = "movierecapsqa_segment_dialogue"
     with pytest.raises(DataError, match="1 segments have no dialogue at hand") as caught:
