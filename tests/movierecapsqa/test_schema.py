@@ -74,7 +74,7 @@ def test_facts_with_numbers_and_without(facts: list[str], read: list[str], tmp_p
         ({"facts": ...}, "facts: the field is missing"),
         ({"facts": ["A sits.", "\ud83d"]}, "facts, entry 2: "),
         ({"startTime": 7.4}, "startTime 7.4 is not before endTime 7.4"),
-        ({"startTime": -1}, "startTime: expected 0 or more"),
+        ({"startTime": -1}, "startTime: expected 0.0 or more"),
         ({"endTime": float("nan")}, "endTime: Input should be a finite number"),
         ({"endTime": "00:01:00"}, "endTime: "),
         ({"movieStartTime": 20}, "movieStartTime 20 is not before movieEndTime 16"),
