@@ -335,8 +335,8 @@ def _lure(answers: Sequence[tuple[str, str]], place: int) -> str:
     return ""
 
 
-def cut(doc: Doc) -> Cut | None:
-    """The clip of a doc, or its frames; None with dialogue alone."""
+def cut(found: Found, task: str, doc: Doc) -> Cut | None:  # noqa: ARG001
+    """The clip of a doc, or its frames; None with dialogue alone (Benchmark.cut)."""
     if not doc["video_path"]:
         return None
     window = (doc["video_path"], doc["start"], doc["end"], doc["n_frames"])

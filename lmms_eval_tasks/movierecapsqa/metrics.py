@@ -50,17 +50,17 @@ def count_empty(items: Items) -> int:
 # --- the judge without a reference --------------------------------------------------------------
 
 
-def inconsistent(dimension: str, items: Items) -> int:
-    """Number of scores outside the bounds that their own labels set."""
-    return sum(rating_means.rating(dimension, item).get("consistent") is False for item in items)
-
-
 def mean_answered(dimension: str, items: Items) -> float | None:
     """Mean of the ratings that count, without empty answers."""
     return rating_means.mean_valid(dimension, answered(items))
 
 
-def bound(side: str, dimension: str, items: Items) -> float | None:
+def _inconsistent(dimension: str, items: Items) -> int:
+    """Number of scores outside the bounds that their own labels set."""
+    return sum(rating_means.rating(dimension, item).get("consistent") is False for item in items)
+
+
+def _bound(side: str, dimension: str, items: Items) -> float | None:
     """Mean of the lowest (`low`) or highest (`high`) score that each answer's labels allow.
 
     Over the same answers as the mean; those cut off or without claims at 0.
@@ -70,16 +70,6 @@ def bound(side: str, dimension: str, items: Items) -> float | None:
     counted = [item for item in items if rating_means.value(dimension, item) is not None]
     found = (rating_means.rating(dimension, item).get(side) for item in counted)
     return aggregate.mean(float(value or 0) for value in found)
-
-
-def claims_mean(items: Items) -> float | None:
-    """Mean number of claims of the answers that have some, also where a dimension failed."""
-    return aggregate.mean(float(item["n_claims"]) for item in items if item["n_claims"])
-
-
-def no_claims(items: Items) -> int:
-    """Number of answers in which the judge found no claim at all."""
-    return sum(item["status"] == aggregate.NO_CLAIMS for item in items)
 
 
 def _of_dimension(name: str) -> list[Metric]:
@@ -100,9 +90,9 @@ def _of_dimension(name: str) -> list[Metric]:
         Metric(f"{name}_var", of(rating_means.variance_valid), better=None),
         Metric(f"{name}_failed", failed, better=False),
         Metric(f"{name}_coverage", coverage),
-        Metric(f"{name}_inconsistent", of(inconsistent), better=False),
-        Metric(f"{name}_low", of(functools.partial(bound, "low")), better=None),
-        Metric(f"{name}_high", of(functools.partial(bound, "high")), better=None),
+        Metric(f"{name}_inconsistent", of(_inconsistent), better=False),
+        Metric(f"{name}_low", of(functools.partial(_bound, "low")), better=None),
+        Metric(f"{name}_high", of(functools.partial(_bound, "high")), better=None),
         *(
             Metric(f"{name}_valid_{split}_{slug}", mean, value_is(split, slug))
             for split, slugs in SPLITS.items()
@@ -259,8 +249,17 @@ def _of_baseline(name: str) -> list[Metric]:
 
 METRICS = [
     *(metric for name in DIMENSIONS for metric in _of_dimension(name)),
-    Metric("claims_mean", claims_mean, better=None),
-    Metric("no_claims", no_claims, better=False),
+    # Of the answers that have some, also where a dimension failed.
+    Metric(
+        "claims_mean",
+        lambda items: aggregate.mean(float(i["n_claims"]) for i in items if i["n_claims"]),
+        better=None,
+    ),
+    Metric(
+        "no_claims",
+        lambda items: sum(item["status"] == aggregate.NO_CLAIMS for item in items),
+        better=False,
+    ),
     Metric("empty", count_empty, better=False),
     *refusals(
         "refusals",

@@ -18,7 +18,6 @@ the others can be run where the user allows it.
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import json
 import re
@@ -119,16 +118,9 @@ class Scores(_Entry):
 class Answer(_Entry):
     """An answer to a question, possibly empty, with what the release says it is worth."""
 
-    model: str = ""  # "" for a human's
-    answer: str = ""
-    scores: Scores = Scores()
-
-    @model_validator(mode="before")
-    @classmethod
-    def _none_is_nothing(cls, value: Any) -> Any:
-        if not isinstance(value, dict):
-            return value
-        return {name: one for name, one in value.items() if one is not None}
+    model: Annotated[str, BeforeValidator(lambda one: one or "")] = ""  # "" for a human's
+    answer: Annotated[str, BeforeValidator(lambda one: one or "")] = ""
+    scores: Annotated[Scores, BeforeValidator(lambda one: one or {})] = Scores()
 
 
 class Question(_Entry):
@@ -289,13 +281,8 @@ class Release:
         }
 
     def recap_path(self, segment: Segment) -> Path:
-        """Where the recap video of a segment is, or would be; the tables' may be MOVIE_VIDEOID."""
-        place = released_files.video_path([self.folder / "recaps", self.folder], segment.video)
-        if place.is_file() or not self.tables:
-            return place
-        named = sorted((self.folder / "recaps").glob(f"*_{glob.escape(segment.video)}.*"))
-        videos = (one for one in named if one.suffix.lower() in released_files.VIDEO_ENDINGS)
-        return next(videos, place)
+        """Where the recap video of a segment is, or would be."""
+        return released_files.video_path([self.folder / "recaps", self.folder], segment.video)
 
     def movie_path(self, segment: Segment) -> Path | None:
         """Where the movie of a segment is, or would be; None if the segment names no movie."""

@@ -9,13 +9,11 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Generator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, cast
 
 from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.benchmark import (
     Benchmark,
-    Cut,
     Doc,
     Found,
     Item,
@@ -183,24 +181,13 @@ class MovieRecapsQA(Benchmark):
 
     look = staticmethod(data.look)
     docs = staticmethod(data.docs)
+    cut = staticmethod(data.cut)
     status = staticmethod(data.status)
     prepare = staticmethod(data.prepare)
     tables = staticmethod(layouts.tables)
     suited = staticmethod(judging.suited)
     judge_prompt = staticmethod(judging.prompt)
     notes = staticmethod(layouts.unlike)  # conditions that were asked other questions
-
-    def cut(self, found: Found, task: str, doc: Doc) -> Cut | None:  # noqa: ARG002
-        """The clip of a segment."""
-        return data.cut(doc)
-
-    def make_subtitles(self, root: Path, transcriber: Any) -> int:  # noqa: ARG002
-        """Dialogue is in the data file, and a recap's sound is its narration.
-
-        Raises:
-            DataError: always.
-        """
-        raise DataError("MovieRecapsQA's dialogue is part of its data file: none is to be made")
 
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:  # noqa: ARG002
         """One file for all tasks."""

@@ -142,9 +142,6 @@ def test_tables_that_do_not_fit_stop(tmp_path: Path) -> None:
         "abC-1.0/q-0",
         "abC-1.0/q-1",
     ]
-    (tmp_path / "named" / "recaps").mkdir()
-    (tmp_path / "named" / "recaps" / "Talk_abC-1.info.json").write_text("{}")
-    assert made.recap_path(made.segments[0]).name == "abC-1.mp4"  # where it would be
     twice = write(write(tmp_path / "twice", "json"), "csv")
     with pytest.raises(DataError, match="one file of each"):
         schema.read(twice)
@@ -160,12 +157,12 @@ def test_what_is_to_be_fetched_and_what_is_left_out(
     source = write(tmp_path / "clone" / "data", "json").parent
     subtitle(source, "abC-1.srt")
     (source / "recaps").mkdir()
-    render(source / "recaps" / "Talk_abC-1.mp4", RECAP)
+    render(source / "recaps" / "abC-1.mp4", RECAP)
     data.prepare(source, root, link=False)
     place = root / "movierecapsqa"
     assert {path.name for path in place.rglob("*.*")} == {
         *(f"{name}.json" for name in TABLES),
-        *("abC-1.srt", "Talk_abC-1.mp4"),
+        *("abC-1.srt", "abC-1.mp4"),
     }
     seen = data.status(root)
     assert "to fetch: subtitles/xyz.srt, the subtitles of 'Other': http://x/2.srt" in seen.notes
