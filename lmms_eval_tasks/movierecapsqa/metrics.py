@@ -122,10 +122,10 @@ Scored = tuple[Mapping[Pair, float] | None, str]  # values by candidate and refe
 
 
 def bertscore(pairs: tuple[Pair, ...]) -> Scored:
-    """BERTScore F1 by the user's encoder (settings.bertscore_model) or the default one."""
+    """BERTScore F1 by the user's encoder (settings.BERTSCORE) or the default one."""
     if not pairs:
         return None, f"BERTScore not computed: {text_scores.NO_REFERENCE}"
-    score = text_scores.bertscore(pairs, settings.bertscore_model(), LANGUAGE)
+    score = text_scores.bertscore(pairs, settings.value(settings.BERTSCORE), LANGUAGE)
     known = None if score.reason else dict(zip(pairs, score.values, strict=True))
     return known, score.describe()
 
@@ -140,9 +140,9 @@ def _bartscore(pairs: tuple[Pair, ...], model: str) -> BartScore:
 def bartscore(pairs: tuple[Pair, ...]) -> Scored:
     """BARTScore, exponentiated: the geometric mean of the answer's token probabilities.
 
-    By the user's model (settings.bartscore_model), or not computed.
+    By the user's model (settings.BARTSCORE), or not computed.
     """
-    if (model := settings.bartscore_model()) is None:
+    if (model := settings.value(settings.BARTSCORE)) is None:
         return None, f"BARTScore not computed: {NOT_ASKED}"
     if not pairs:
         return None, f"BARTScore not computed: {text_scores.NO_REFERENCE}"
@@ -163,7 +163,7 @@ def check_bartscore() -> None:
     """
     from lmms_eval_tasks.utils.metrics import bartscore as implementation
 
-    model = settings.bartscore_model()
+    model = settings.value(settings.BARTSCORE)
     if model and (problem := implementation.problem(model)):
         raise TasksError(
             f"{settings.BARTSCORE}={model}: {problem}; nothing is downloaded: name the folder of a "

@@ -7,7 +7,6 @@ the judge alone: nothing here hands them to a model.
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any, cast
 
@@ -196,7 +195,7 @@ class MovieRecapsQA(Benchmark):
     def criteria(self) -> list[Criterion]:
         """Claims, their labels, and the baselines that the user asked for."""
         labels = [judging.dimension_criterion(name, 1) for name in judging.DIMENSIONS]
-        more = baselines.criteria(settings.judged_baselines()).values()
+        more = baselines.criteria(settings.value(settings.BASELINES)).values()
         return [judging.claims_criterion(), *labels, *more]
 
     def check(self, names: Sequence[str], found: Found) -> None:  # noqa: ARG002
@@ -234,7 +233,7 @@ class MovieRecapsQA(Benchmark):
 
         def look() -> dict[str, Any]:
             config = judging.suited(judges.configured(self.paper_judge))
-            return baselines.describe(settings.judged_baselines(), config)
+            return baselines.describe(settings.value(settings.BASELINES), config)
 
         if (made := provenance.known("baselines", look, warnings)) is not None:
             texts = {"rouge_l": metrics.ROUGE_L, **metrics.notes_of(names)}
@@ -254,10 +253,10 @@ class MovieRecapsQA(Benchmark):
             if lacking:
                 told = f"{item['id']} has no `{lacking[0]}`"
                 raise DataError(f"{told}; take its line out or run the task again")
-        if judged and os.environ.get(settings.MOVIERECAPSQA):
+        if judged and settings.text(settings.MOVIERECAPSQA):
             items = [_shown_anew(item, data.options()) for item in items]
         wanted = {name for item in items for name in item["judged_baselines"]}
-        wanted |= set(settings.judged_baselines() if judged else ())
+        wanted |= set(settings.value(settings.BASELINES) if judged else ())
         which = [name for name in settings.JUDGED_BASELINES if name in wanted]
         return [{**item, "judged_baselines": which} for item in items]
 
