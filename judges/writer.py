@@ -333,7 +333,7 @@ def lines(written: Iterable[Written[Any]], also: str = "") -> Iterator[str]:
             f"{also}"
         )
     elif failed:
-        yield f"run the same command again to go on: nothing is paid for twice{also}"
+        yield f"run the same command again to go on{also}"
     yield from (line.removeprefix("judge ") for line in current().told())
 
 
