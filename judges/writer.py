@@ -221,16 +221,6 @@ class Written(Generic[T]):
     made: T | None
     failures: Mapping[str, str]
 
-    def told(self) -> Iterator[str]:
-        """What failed: a line for each reason, with the first requests that it stopped."""
-        for why in dict.fromkeys(self.failures.values()):
-            names = [name for name, own in self.failures.items() if own == why]
-            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-            yield f"failed: {self.unit}: {', '.join(names[:_NAMED])}{more}: {why}"
-
-
-_NAMED = 5
-
 
 def needed(want: Want[R]) -> Unit[R]:
     """The reply to one request, for `yield from`; a unit without it ends.
@@ -310,6 +300,9 @@ def _drive(
         return Written(name, None, failures)
 
 
+_NAMED = 5  # requests that failed for one reason
+
+
 def lines(written: Iterable[Written[Any]], also: str = "") -> Iterator[str]:
     """What to tell after a run: failures by unit, what helps, and what it took.
 
@@ -319,13 +312,14 @@ def lines(written: Iterable[Written[Any]], also: str = "") -> Iterator[str]:
     from lmms_eval_tasks.judges.run import current
 
     failed = [one for one in written if one.failures]
+    kept = []
     for one in failed:
-        yield from one.told()
-    kept = [
-        one.unit
-        for one in failed
-        if current().cache is not None and any(map(engine.fails_again, one.failures.values()))
-    ]
+        for why in dict.fromkeys(one.failures.values()):
+            names = [name for name, own in one.failures.items() if own == why]
+            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            yield f"failed: {one.unit}: {', '.join(names[:_NAMED])}{more}: {why}"
+        if current().cache is not None and any(map(engine.fails_again, one.failures.values())):
+            kept.append(one.unit)
     if kept:
         yield (
             f"replies are kept, so the same command would fail the same way at {', '.join(kept)}: "
@@ -333,7 +327,7 @@ def lines(written: Iterable[Written[Any]], also: str = "") -> Iterator[str]:
             f"{also}"
         )
     elif failed:
-        yield f"run the same command again to go on: nothing is paid for twice{also}"
+        yield f"run the same command again to go on{also}"
     yield from (line.removeprefix("judge ") for line in current().told())
 
 

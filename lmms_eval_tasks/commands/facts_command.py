@@ -37,10 +37,6 @@ def facts_command(
         str | None, typer.Option(help="Of a transcript: the recap video's id.")
     ] = None,
     movie: Annotated[str | None, typer.Option(help="Of a transcript: the movie's title.")] = None,
-    seconds: Annotated[
-        float | None,
-        typer.Option(help="Of a transcript: about how long a segment is; 73 as in the paper."),
-    ] = None,
     dialogue: Annotated[
         Path | None,
         typer.Option(help="The movie's subtitles, cut to segments with a window in movie time."),
@@ -66,7 +62,7 @@ def facts_command(
         raise TasksError("either --draft writes a file or --dry-run an estimate, not both")
     check_output(draft or out)
     set_limits(max_calls, max_cost, concurrency)
-    given = _recap(recap, video_id, movie, seconds)
+    given = _recap(recap, video_id, movie)
     segments = recap_file.narrated(given, recap, None if draft else dialogue)
     if draft is not None:
         if draft.exists():
@@ -96,7 +92,7 @@ def facts_command(
         raise typer.Exit(1)
 
 
-def _recap(file: Path, video_id: str | None, movie: str | None, seconds: float | None) -> Recap:
+def _recap(file: Path, video_id: str | None, movie: str | None) -> Recap:
     """The recap of a file, or of a transcript with what it does not say itself.
 
     Raises:
@@ -107,14 +103,9 @@ def _recap(file: Path, video_id: str | None, movie: str | None, seconds: float |
     if file.suffix.lower() in recap_file.ENDINGS:
         if not (video_id or "").strip():
             raise TasksError(f"{file}: a transcript needs --video-id, the recap video's id")
-        if seconds is not None and not 0 < seconds < float("inf"):
-            raise TasksError(f"--seconds {seconds:g}: expected a number above 0")
-        length = seconds or recap_file.SECONDS
-        return recap_file.read_transcript(file, video_id or "", movie or "", length)
-    options = {"--video-id": video_id, "--movie": movie, "--seconds": seconds}
-    if given := [name for name, value in options.items() if value is not None]:
+        return recap_file.read_transcript(file, video_id or "", movie or "")
+    if video_id or movie:
         raise TasksError(
-            f"{given[0]} is for transcripts (.srt, .vtt): {file} says it itself, in the fields "
-            "videoId, movie and segments"
+            f"--video-id and --movie are for transcripts (.srt, .vtt): {file} says both itself"
         )
     return recap_file.read(file)

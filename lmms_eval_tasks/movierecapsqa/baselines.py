@@ -13,7 +13,7 @@ ours, unverified.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -30,14 +30,6 @@ GEVAL_NAMES = ("geval_coherence", "geval_consistency")  # of criteria and asks
 HELMET_NAMES = ("helmet_fluency", "helmet_correctness")
 NO_REFERENCE = "no_reference"  # status: the dataset has no answer to compare with
 
-_PLACEHOLDERS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys((*GEVAL_NAMES, *HELMET_NAMES), ()),
-    "compare": ("question", "reference", "candidate"),
-    "read": ("question", "candidate"),
-    "score": (),
-    "reason_score": (),
-}
-
 
 @prompts.once
 def prompt() -> prompts.Prompt:
@@ -46,24 +38,28 @@ def prompt() -> prompts.Prompt:
     Raises:
         PromptError: the user's file does not fit.
     """
-    return prompts.load("movierecapsqa", "baselines", _PLACEHOLDERS)
+    required: dict[str, tuple[str, ...]] = dict.fromkeys((*GEVAL_NAMES, *HELMET_NAMES), ())
+    required["compare"] = ("question", "reference", "candidate")
+    required["read"] = ("question", "candidate")
+    return prompts.load("movierecapsqa", "baselines", required | {"score": (), "reason_score": ()})
 
 
 class _Reply(BaseModel):
+    """A judge that gives a bare grade is read as well."""
+
     model_config = ConfigDict(extra="forbid")
+    reason: str = ""
 
 
 class Fluency(_Reply):
-    """HELMET; a judge that gives a bare grade is read as well."""
+    """HELMET."""
 
-    reason: str = ""
     score: int = Field(ge=0, le=1)
 
 
 class Correctness(_Reply):
     """HELMET."""
 
-    reason: str = ""
     score: int = Field(ge=0, le=3)
 
 
@@ -73,6 +69,24 @@ _FORMS: dict[str, tuple[type[BaseModel], str, str]] = {
     "helmet_fluency": (Fluency, "read", "reason_score"),
     "helmet_correctness": (Correctness, "compare", "reason_score"),
 }
+
+
+@prompts.once
+def _criteria() -> dict[str, Criterion]:
+    given = prompt()
+    return {
+        name: Criterion(
+            name=f"movierecapsqa_{name}",
+            system=given.text[name],
+            template="\n".join([given.text[shown], given.text[asked]]),
+            schema=schema,
+            score=lambda reply: float(reply.score),
+            prompt_hash=given.hash,
+            bare="score",
+            top_logprobs=geval.TOP_LOGPROBS if schema is Rating else 0,
+        )
+        for name, (schema, shown, asked) in _FORMS.items()
+    }
 
 
 def criteria(which: Collection[str] = settings.JUDGED_BASELINES) -> dict[str, Criterion]:
@@ -88,19 +102,10 @@ def criteria(which: Collection[str] = settings.JUDGED_BASELINES) -> dict[str, Cr
 
 
 def describe(which: Collection[str], config: JudgeConfig) -> dict[str, Any]:
-    """Which baselines there are and how they are made, for a run's results, as plain types.
-
-    Args:
-        which: members of `settings.JUDGED_BASELINES`.
-        config: their judge, which is described elsewhere.
-    """
-    notes: dict[str, Any] = {
-        "which": [name for name in settings.JUDGED_BASELINES if name in which],
-        "prompt": prompt().note(),
-    }
-    if GEVAL in which:
-        notes[GEVAL] = geval.describe(config)
-    return notes
+    """Which baselines there are and how they are made, for a run's results, as plain types."""
+    known = [name for name in settings.JUDGED_BASELINES if name in which]
+    made = {GEVAL: geval.describe(config)} if GEVAL in which else {}
+    return {"which": known, "prompt": prompt().note(), **made}
 
 
 def rated(
@@ -123,54 +128,23 @@ def rated(
         probability that lies on the scale); `helmet_fluency` (score 0, 1) and `helmet_correctness`
         (0..3), each with score and status.
     """
+    asked, fields = criteria(which), {"question": question, "reference": reference}
+    nothing: dict[str, Any] = {"score": None, "status": NO_REFERENCE}
     made: dict[str, dict[str, Any]] = {}
-    asked = criteria(which)
-    nothing = {"score": None, "status": NO_REFERENCE}
-    fields = {"question": question, "reference": reference}
     if GEVAL in which:
         made[GEVAL] = {**nothing, "mode": None, "dimensions": {}}
-        if reference.strip():
-            pair = {name: asked[name] for name in GEVAL_NAMES}
-            found = yield from geval.rated(pair, fields, reply)
-            made[GEVAL] = _on_one_scale(found)
+    made |= {name: nothing for name in HELMET_NAMES if name in asked}
+    if not reference.strip():
+        return made
+    if GEVAL in which:
+        found = yield from geval.rated({name: asked[name] for name in GEVAL_NAMES}, fields, reply)
+        score, own = found["score"], found["dimensions"].items()
+        if found["status"] == "ok" and score is not None:  # 0 is what is no answer, on any scale
+            score = geval.scaled(score, geval.LOWEST, geval.HIGHEST)
+        dimensions = {name.removeprefix(f"{GEVAL}_"): one for name, one in own}
+        made[GEVAL] = {**found, "score": score, "dimensions": dimensions}
     for name in HELMET_NAMES if HELMET in which else ():
-        made[name] = nothing
-        if reference.strip():
-            done = yield from judged(name, asked[name], fields, reply)
-            score = None if done.score is None else int(done.score)
-            made[name] = {"score": score, "status": done.status}
+        done = yield from judged(name, asked[name], fields, reply)
+        score = None if done.score is None else int(done.score)
+        made[name] = {"score": score, "status": done.status}
     return made
-
-
-def _on_one_scale(found: Mapping[str, Any]) -> dict[str, Any]:
-    """G-Eval's ratings with a score of 0 to 1; that of what is no answer is 0 on either scale."""
-    dimensions = {name.removeprefix(f"{GEVAL}_"): one for name, one in found["dimensions"].items()}
-    score = found["score"]
-    if found["status"] == "ok" and score is not None:
-        score = geval.scaled(score, geval.LOWEST, geval.HIGHEST)
-    return {**found, "score": score, "dimensions": dimensions}
-
-
-# --- prompts ----------------------------------------------------------------------------------
-
-
-@prompts.once
-def _criteria() -> dict[str, Criterion]:
-    texts = prompt()
-    return {
-        name: Criterion(
-            name=f"movierecapsqa_{name}",
-            system=texts.text[name],
-            template="\n".join([texts.text[shown], texts.text[asked]]),
-            schema=schema,
-            score=_score,
-            prompt_hash=texts.hash,
-            bare="score",
-            top_logprobs=geval.TOP_LOGPROBS if schema is Rating else 0,
-        )
-        for name, (schema, shown, asked) in _FORMS.items()
-    }
-
-
-def _score(reply: Any) -> float:
-    return float(reply.score)

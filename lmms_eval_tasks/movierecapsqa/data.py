@@ -17,14 +17,7 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Cut, Doc, Found
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.movierecapsqa import schema
-from lmms_eval_tasks.movierecapsqa.schema import (
-    PAPER_COUNTS,
-    RELEASED_COUNTS,
-    SPLITS,
-    UNLABELLED,
-    Release,
-    Segment,
-)
+from lmms_eval_tasks.movierecapsqa.schema import SPLITS, UNLABELLED, Release, Segment
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.media import clips, video_checks
 from lmms_eval_tasks.utils.media.video_checks import bad_items, listed, missing_videos, stop
@@ -44,10 +37,13 @@ SOURCES = {
     "scenes": "aligned movie scenes",
     "movie": "full movie",
 }
-# What of the movie a segment has to name; the site's file does not.
-_FIELDS = {
-    "scenes": "movieId, movieStartTime and movieEndTime (seconds in the movie)",
-    "movie": "movieId",
+_RECAP = "recap videos in recaps/, or beside the data file, named by videoId"
+_MOVIE = "the movie in movies/, named by movieId"
+_NEEDS = {
+    "segment": _RECAP,
+    "recap": _RECAP,
+    "scenes": f"movieId, movieStartTime and movieEndTime (seconds in the movie), and {_MOVIE}",
+    "movie": f"movieId, and {_MOVIE}",
 }
 
 
@@ -84,7 +80,6 @@ def shows(task: str) -> bool:
 
 ALL, ALIGNED = "all", "aligned"
 GIVEN, NONE = "given", "none"
-_VALUES = {"facts": (ALL, ALIGNED), "dialogue": (GIVEN, NONE)}
 BOTH_READINGS = "both readings of their indexes (from 0, from 1)"
 
 
@@ -109,7 +104,8 @@ def options() -> Options:
     Raises:
         TasksError: an option is unknown, given twice, or has another value.
     """
-    return Options(**settings.chosen(settings.MOVIERECAPSQA, _VALUES))
+    values = {"facts": (ALL, ALIGNED), "dialogue": (GIVEN, NONE)}
+    return Options(**settings.chosen(settings.MOVIERECAPSQA, values))
 
 
 # --- what of a source is there ------------------------------------------------------------------
@@ -142,24 +138,24 @@ def held(release: Release, source: str, only: Collection[str] | None = None) -> 
     A window that ends a rounded second after its video ends with it.
     """
     wanted = {segment.id: _wanted(release, segment, source) for segment in asked(release)}
-    paths = {one[0] for one in wanted.values() if not isinstance(one, str)}
+    paths = sorted({one[0] for one in wanted.values() if not isinstance(one, str)})
     # As they are handed over (resolved), so that a whole movie is listed once in a process.
-    resolved = {str(path): released_files.real(path) for path in sorted(paths)}
+    resolved = {str(path): released_files.real(path) for path in paths}
     infos, troubles = video_checks.look(resolved, only)
-    ends = {path: infos[path].end if path in infos else math.inf for path in resolved}
     result = Held({}, {}, {})
     for name, one in wanted.items():
         if isinstance(one, str):
             result.absent[name] = one
             continue
-        path, start, end = one
-        if why := troubles.get(str(path)):
+        path, start, end = str(one[0]), *one[1:]
+        last = infos[path].end if path in infos else math.inf
+        if why := troubles.get(path):
             result.absent[name] = why
-        elif why := video_checks.outside(start, end, ends[str(path)]):
+        elif why := video_checks.outside(start, end, last):
             result.bad[name] = why
         else:
-            last = None if end is None else min(end, ends[str(path)])
-            result.windows[name] = (str(released_files.real(path)), start, last)
+            end = None if end is None else min(end, last)
+            result.windows[name] = (str(resolved[path]), start, end)
     return result
 
 
@@ -178,16 +174,6 @@ def _wanted(
     if segment.movie_start is None:
         return "has no window in the movie (movieStartTime, movieEndTime)"
     return movie, segment.movie_start, segment.movie_end
-
-
-def _needs(release: Release, source: str) -> str:
-    """What a source is read from, for messages: fields only if a segment lacks them."""
-    if source not in _FIELDS:
-        return "recap videos in recaps/, or beside the data file, named by videoId"
-    wanted = (_wanted(release, segment, source) for segment in asked(release))
-    lacking = any(isinstance(one, str) for one in wanted)
-    fields = f"{_FIELDS[source]} in the data, and " if lacking else ""
-    return f"{fields}the movie in movies/, named by movieId"
 
 
 # --- the check before a run ---------------------------------------------------------------------
@@ -237,10 +223,6 @@ def look(
         "ROOT/movierecapsqa/movies/MOVIEID.mp4",
     )
     release, chosen = schema.read(place), options()
-    shown: dict[str, list[str]] = {}
-    for name in names if videos else ():
-        if shows(name):
-            shown.setdefault(TASKS[name][0], []).append(name)
     total = len(release.segments) + len(release.problems)
     told = bad_items(release.problems, f"of {total} MovieRecapsQA segments cannot be used")
     if not asked(release):
@@ -252,10 +234,11 @@ def look(
     told += missing_videos(silent, "segments have no dialogue at hand", cure)
     if len(silent) == len(release.segments):
         told.append("no segment is left: fetch subtitles (data status lists them)")
-    found = {source: held(release, source, only) for source in shown}
-    for source, tasks in shown.items():
-        needed = f"This source needs {_needs(release, source)}"
-        told += _complaints(f"{SOURCES[source]} ({', '.join(tasks)})", needed, found[source])
+    shown = [name for name in names if videos and shows(name)]
+    found = {source: held(release, source, only) for source in {TASKS[n][0]: 0 for n in shown}}
+    for source, own in found.items():
+        tasks = ", ".join(name for name in shown if TASKS[name][0] == source)
+        told += _complaints(f"{SOURCES[source]} ({tasks})", source, own)
     stop(release.file, told)
     return Checked(release, release.digest, found, chosen)
 
@@ -271,21 +254,18 @@ def without_own(release: Release) -> str:
     )
 
 
-def _complaints(what: str, needed: str, found: Held) -> list[str]:
+def _complaints(what: str, source: str, found: Held) -> list[str]:
     """What the user has to mend, or to allow, before the tasks of a source can run."""
     windows, absent, bad = found
-    total = len(windows) + len(absent) + len(bad)
+    total, needed = len(windows) + len(absent) + len(bad), f"This source needs {_NEEDS[source]}"
     if total and not windows:
         return [
             f"none of {total} segments can be shown as the {what}:\n{listed({**absent, **bad})}\n"
             f"{needed}. Tasks that end in _dialogue need no video"
         ]
+    left_out = f"of {total} segments cannot be shown as the {what}"
     return [
-        *missing_videos(
-            absent,
-            f"of {total} segments cannot be shown as the {what}",
-            f"{needed}. Put it there",
-        ),
+        *missing_videos(absent, left_out, f"{needed}. Put it there"),
         *bad_items(bad, f"of {total} segments are not inside the {what}"),
     ]
 
@@ -342,21 +322,21 @@ def docs(found: Found, task: str) -> list[dict[str, Any]]:
 
 
 def _lure(answers: Sequence[tuple[str, str]], place: int) -> str:
-    """The next reference in the file, around its end, that is of another segment; "" without any.
+    """The next reference of another segment, around the end of the file; "" without any.
 
     Args:
         answers: segment and reference ("" if it has none) of each question.
         place: of the question.
     """
-    (own, right), size = answers[place], len(answers)
-    others = (answers[(place + step) % size] for step in range(1, size))
-    return next(
-        (text for segment, text in others if segment != own and text not in ("", right)), ""
-    )
+    segment, right = answers[place]
+    for other, text in (*answers[place + 1 :], *answers[:place]):
+        if other != segment and text not in ("", right):
+            return text
+    return ""
 
 
-def cut(doc: Doc) -> Cut | None:
-    """The clip of a doc, or its frames; None with dialogue alone."""
+def cut(found: Found, task: str, doc: Doc) -> Cut | None:  # noqa: ARG001
+    """The clip of a doc, or its frames; None with dialogue alone (Benchmark.cut)."""
     if not doc["video_path"]:
         return None
     window = (doc["video_path"], doc["start"], doc["end"], doc["n_frames"])
@@ -389,11 +369,12 @@ def _videos(release: Release) -> dict[str, Path]:
 
 def _notes(release: Release) -> Iterator[str]:
     if release.tables:
-        parts = [f"{release.counts[name]:,} of {n:,} {name}" for name, n in RELEASED_COUNTS.items()]
+        counts = schema.RELEASED_COUNTS
+        parts = [f"{release.counts[name]:,} of {n:,} {name}" for name, n in counts.items()]
         yield f"{', '.join(parts)} of the released tables"
         yield "recap videos: https://www.youtube.com/watch?v=VIDEOID, to recaps/VIDEOID.mp4"
     else:
-        yield released_files.compared(release.counts, PAPER_COUNTS)
+        yield released_files.compared(release.counts, schema.PAPER_COUNTS)
     for one in release.subtitles.values():
         if one.path is None:
             yield f"to fetch: {one.name}, the subtitles of {one.movie!r}: {one.url}"
@@ -403,7 +384,7 @@ def _notes(release: Release) -> Iterator[str]:
         own = held(release, source)
         shown = total.format(sum(questions[name] for name in own.windows))
         line = f"movierecapsqa_{source} ({title}): can be run for {len(own.windows):,} {shown}"
-        yield line if own.windows else f"{line}; not held, it needs {_needs(release, source)}"
+        yield line if own.windows else f"{line}; not held, it needs {_NEEDS[source]}"
         for name, why in own.bad.items():
             yield f"{name}: {title}: {why}"
     yield "tasks that end in _dialogue need no video"
@@ -411,11 +392,9 @@ def _notes(release: Release) -> Iterator[str]:
     if silent := sum(not one.dialogue and one.id not in unknown for one in release.segments):
         yield f"segments without dialogue: {silent:,} (the prompt says so)"
     for split in SPLITS:
-        unlabelled = sum(not getattr(question, split) for _, question in release.questions())
-        if unlabelled:
+        if unlabelled := sum(not getattr(one, split) for _, one in release.questions()):
             yield f"questions without a {split}: {unlabelled:,} (a row of their own)"
-    for name, why in release.problems.items():
-        yield f"{name}: {why}"
+    yield from (f"{name}: {why}" for name, why in release.problems.items())
 
 
 def prepare(source: Path, root: Path, link: bool) -> str:
@@ -430,37 +409,20 @@ def prepare(source: Path, root: Path, link: bool) -> str:
     Raises:
         DataError: the source is not there, does not fit the schema, or other data is in the way.
     """
-    release = schema.read(source.expanduser().resolve())
-    target = root / "movierecapsqa"
+    release, target = schema.read(source.expanduser().resolve()), root / "movierecapsqa"
     places = {f"{name}{path.suffix}": path for name, path in release.tables.items()}
     places = places or {schema.FILE_NAMES[0]: release.file}
     if release.labels is not None:
         places[release.labels.name] = release.labels
     fixed = list(places)
-    for one in release.subtitles.values():
-        if one.path is not None:
-            places[f"subtitles/{one.path.name}"] = one.path
+    spoken = (one.path for one in release.subtitles.values() if one.path is not None)
+    places |= {f"subtitles/{path.name}": path for path in spoken}
     for path in _videos(release).values():
         if path.is_file():
             folder = "movies" if path.parent == release.folder / "movies" else "recaps"
             places[f"{folder}/{path.name}"] = path
     done = released_files.place(target, places, link, fixed=fixed)
-    placed = _check_placed(release, target)
-    return "\n".join(
-        [
-            f"{done}: {len(release.segments)} segments, {release.counts['questions']} questions; "
-            f"{len(release.problems)} segments with problems",
-            *_notes(placed),
-        ]
-    )
-
-
-def _check_placed(release: Release, target: Path) -> Release:
-    """The data read again from their place: nothing that lies there may change what they say.
-
-    Raises:
-        DataError: something does.
-    """
+    # Nothing that lies there may change what they say.
     placed = schema.read(target)
     if placed.digest != release.digest:
         raise DataError(
@@ -468,4 +430,6 @@ def _check_placed(release: Release, target: Path) -> Release:
         )
     there = _videos(placed)
     released_files.check_placed((there[name], path) for name, path in _videos(release).items())
-    return placed
+    counted = f"{len(release.segments)} segments, {release.counts['questions']} questions"
+    told = f"{done}: {counted}; {len(release.problems)} segments with problems"
+    return "\n".join([told, *_notes(placed)])

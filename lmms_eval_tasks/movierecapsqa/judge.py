@@ -12,22 +12,23 @@ claims too; what differs is checked when a reply is read.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import (
+    AfterValidator,
     AliasChoices,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
     field_validator,
-    model_validator,
 )
 
 from lmms_eval_tasks.errors import JudgeError, PromptError
@@ -36,7 +37,6 @@ from lmms_eval_tasks.judges.asking import ahead, said
 from lmms_eval_tasks.judges.verdict import (
     DEBATE,
     MAX_TOKENS,
-    NONE,
     OF_THE_JUDGE,
     PANEL,
     Ask,
@@ -79,36 +79,26 @@ def suited(judge: JudgeConfig) -> JudgeConfig:
 
 LOWEST, HIGHEST = 0, 5  # of a score
 
-# Dimension (4.2; coherence is in the paper's appendix) -> the labels of a claim in it, best first.
-WORDS: dict[str, tuple[str, ...]] = {
-    "factuality": (
-        "supported",
-        "partially_supported",
-        "unsupported",
-        "contradictory",
-        "not_checkable",
-    ),
-    "relevance": ("relevant", "partially_relevant", "irrelevant"),
-    "coherence": ("consistent", "redundant", "contradictory"),
-}
-DIMENSIONS = tuple(WORDS)
-WITH_CONTEXT = ("factuality", "relevance")  # shown facts and dialogue
-# Other words for them; letters are those that the authors' texts have behind the words.
-_ALIASES = {
+# Dimension (4.2; coherence is in the paper's appendix) -> the labels of a claim in it, best first,
+# each with other forms: the letters are those that the authors' texts have behind the words.
+_FORMS: dict[str, dict[str, tuple[str, ...]]] = {
     "factuality": {
-        **{"s": "supported", "ps": "partially_supported", "u": "unsupported"},
-        **{"c": "contradictory", "nc": "not_checkable"},
+        "supported": ("s",),
+        "partially_supported": ("ps",),
+        "unsupported": ("u",),
+        "contradictory": ("c",),
+        "not_checkable": ("nc",),
     },
     "relevance": {
-        "partially": "partially_relevant",
-        "not": "irrelevant",
-        "not_relevant": "irrelevant",
-        **{"r": "relevant", "pr": "partially_relevant", "nr": "irrelevant"},
+        "relevant": ("r",),
+        "partially_relevant": ("pr", "partially"),
+        "irrelevant": ("nr", "not", "not_relevant"),
     },
-    "coherence": {"co": "consistent", "r": "redundant", "c": "contradictory"},
+    "coherence": {"consistent": ("co",), "redundant": ("r",), "contradictory": ("c",)},
 }
-_GAP = re.compile(r"[\s_\u2010\u2011-]+")
-_LETTERS = re.compile(r"\s*\([A-Z]{1,2}\)$")
+WORDS = {dimension: tuple(own) for dimension, own in _FORMS.items()}
+DIMENSIONS = tuple(WORDS)
+WITH_CONTEXT = ("factuality", "relevance")  # shown facts and dialogue
 
 
 def label(dimension: str, written: str) -> str:
@@ -119,11 +109,12 @@ def label(dimension: str, written: str) -> str:
     Raises:
         ValueError: it is none; the message does not repeat it.
     """
-    found = _GAP.sub("_", _LETTERS.sub("", written.strip()).strip("*").casefold())
-    found = _ALIASES.get(dimension, {}).get(found, found)
-    if found not in WORDS[dimension]:
-        raise ValueError(f"a label that is none of {', '.join(WORDS[dimension])}")
-    return found
+    plain = re.sub(r"\s*\([A-Z]{1,2}\)$", "", written.strip()).strip("*").casefold()
+    found = re.sub(r"[\s_\u2010\u2011-]+", "_", plain)
+    for word, others in _FORMS[dimension].items():
+        if found in (word, *others):
+            return word
+    raise ValueError(f"a label that is none of {', '.join(WORDS[dimension])}")
 
 
 def bounds(dimension: str, labels: Sequence[str]) -> tuple[int, int]:
@@ -190,20 +181,10 @@ _ANCHORED = {"factuality": _factuality, "relevance": _relevance, "coherence": _c
 # --- what is asked ------------------------------------------------------------------------------
 
 
-class Claims(BaseModel):
-    """The claims of an answer, one statement each."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    claims: list[str] = Field(validation_alias=AliasChoices("claims", "atomic_claims"))
-
-    @field_validator("claims")
-    @classmethod
-    def _on_one_line(cls, claims: list[str]) -> list[str]:
-        # They are numbered by line: a line break inside one could pass for the next. Those without
-        # a letter or a digit are blank.
-        lines = (" ".join(claim.split()) for claim in claims)
-        return [line for line in lines if any(map(str.isalnum, line))]
+def _on_one_line(claims: list[str]) -> list[str]:
+    """Claims are numbered by line; those without a letter or a digit are blank."""
+    lines = (" ".join(claim.split()) for claim in claims)
+    return [line for line in lines if any(map(str.isalnum, line))]
 
 
 def _number(value: Any) -> Any:
@@ -213,7 +194,17 @@ def _number(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-_ANY_LABEL = list(dict.fromkeys(word for words in WORDS.values() for word in words))
+def _plain(schema: dict[str, Any]) -> None:
+    """Strict mode knows no defaults."""
+    del schema["default"]
+
+
+class Claims(BaseModel):
+    """The claims of an answer, one statement each."""
+
+    claims: Annotated[list[str], AfterValidator(_on_one_line)] = Field(
+        validation_alias=AliasChoices("claims", "atomic_claims")
+    )
 
 
 class Label(BaseModel):
@@ -223,37 +214,25 @@ class Label(BaseModel):
     what else is there is let be.
     """
 
-    model_config = ConfigDict(extra="forbid")
-
-    id: Annotated[int, BeforeValidator(_number)]
-    label: Annotated[str, Field(json_schema_extra={"enum": _ANY_LABEL})]
-
-    @model_validator(mode="before")
-    @classmethod
-    def _nothing_else(cls, value: Any) -> Any:
-        if not isinstance(value, dict):
-            return value
-        number = {"id": value["claim_number"]} if "claim_number" in value else {}
-        return number | {name: value[name] for name in ("id", "label") if name in value}
-
-
-# By the authors' names a judge's reply is read as well: see `labels_schema` for the score's.
-_LABELS = AliasChoices("labels", "claim_evaluations")
-_REASON = AliasChoices("reason", "score_justification", "explanation")
-
-
-def _plain(schema: dict[str, Any]) -> None:
-    """Strict mode knows no defaults."""
-    del schema["default"]
+    id: Annotated[int, BeforeValidator(_number)] = Field(
+        validation_alias=AliasChoices("id", "claim_number")
+    )
+    label: str = Field(
+        json_schema_extra={
+            "enum": list(dict.fromkeys(word for own in WORDS.values() for word in own))
+        }
+    )
 
 
 class Labels(BaseModel):
     """A dimension's reply; the labels come first, so that they are written before the score."""
 
-    model_config = ConfigDict(extra="forbid", title="Labels")
-
-    labels: list[Label] = Field(validation_alias=_LABELS)
-    reason: str = Field(default="", validation_alias=_REASON, json_schema_extra=_plain)
+    labels: list[Label] = Field(validation_alias=AliasChoices("labels", "claim_evaluations"))
+    reason: str = Field(
+        default="",
+        validation_alias=AliasChoices("reason", "score_justification", "explanation"),
+        json_schema_extra=_plain,
+    )
     score: int = Field(ge=LOWEST, le=HIGHEST)
 
 
@@ -265,29 +244,21 @@ def labels_schema(dimension: str, n_claims: int) -> type[Labels]:
     """
 
     class Checked(Labels):
+        model_config = ConfigDict(title="Labels")
+
         score: int = Field(
-            ge=LOWEST,
-            le=HIGHEST,
-            validation_alias=AliasChoices("score", f"{dimension}_score"),
+            ge=LOWEST, le=HIGHEST, validation_alias=AliasChoices("score", f"{dimension}_score")
         )
 
         @field_validator("labels")
         @classmethod
         def _one_for_each(cls, labels: list[Label]) -> list[Label]:
-            return _by_claim(dimension, n_claims, labels)
+            found = {one.id: label(dimension, one.label) for one in labels}
+            if len(labels) != n_claims or found.keys() != set(range(1, n_claims + 1)):
+                raise ValueError(f"expected one label for each of {n_claims} claims, by its number")
+            return [Label(id=number, label=found[number]) for number in sorted(found)]
 
     return Checked
-
-
-def _by_claim(dimension: str, n_claims: int, given: Sequence[Label]) -> list[Label]:
-    if len(given) != n_claims:
-        raise ValueError(f"{len(given)} labels for {n_claims} claims")
-    found = {one.id: label(dimension, one.label) for one in given}
-    if len(found) < n_claims:
-        raise ValueError("two labels for one claim")
-    if found.keys() != set(range(1, n_claims + 1)):
-        raise ValueError("a label for a claim that there is not")
-    return [Label(id=number, label=found[number]) for number in sorted(found)]
 
 
 _PLACEHOLDERS = {
@@ -301,9 +272,8 @@ _PLACEHOLDERS = {
 # As the authors' texts: a user's file may say all in the dimensions' parts. Then these are whole
 # requests, and `system`, `context` and `reply` play no part.
 _WHOLE = {
-    "factuality": ("question", "claims", "facts", "dialogue"),
-    "relevance": ("question", "claims", "facts", "dialogue"),
-    "coherence": ("question", "claims"),
+    name: ("question", "claims", *(("facts", "dialogue") if name in WITH_CONTEXT else ()))
+    for name in DIMENSIONS
 }
 
 
@@ -317,10 +287,8 @@ def prompt() -> prompts.Prompt:
     try:
         return prompts.load("movierecapsqa", "judge", _PLACEHOLDERS)
     except PromptError:
-        try:
+        with contextlib.suppress(PromptError):
             return prompts.load("movierecapsqa", "judge", _PLACEHOLDERS | _WHOLE)
-        except PromptError:
-            pass
         raise
 
 
@@ -346,19 +314,19 @@ def dimension_criterion(dimension: str, n_claims: int) -> Criterion:
     are told apart by the field `dimension`.
     """
     given = prompt()
-    system, parts = given.text["system"], [given.text[dimension]]
-    if "claims" in prompts.placeholders(given.text[dimension]):
+    system, template = given.text["system"], given.text[dimension]
+    if "claims" in prompts.placeholders(template):
         system = ""
     else:
         kept = {name: f"{{{name}}}" for name in ("question", "claims")}
-        words = ", ".join(WORDS[dimension])
+        reply = prompts.fill(given.text["reply"], {**kept, "words": ", ".join(WORDS[dimension])})
         context = [given.text["context"]] if dimension in WITH_CONTEXT else []
         # By its order no file of ours can put what differs before facts and dialogue.
-        parts = [*context, *parts, prompts.fill(given.text["reply"], {**kept, "words": words})]
+        template = "\n".join([*context, template, reply])
     return Criterion(
         name=LABELS,
         system=system,
-        template="\n".join(parts),
+        template=template,
         schema=labels_schema(dimension, n_claims),
         score=lambda reply: float(reply.score),
         prompt_hash=given.hash,
@@ -393,9 +361,9 @@ def judged(
 ) -> Generator[Asks, Sequence[Verdict], dict[str, Any]]:
     """A model's reply to a question about a segment (asking.py); trouble becomes a status.
 
-    An answer that is empty, cut off or without claims is the candidate's failure, worth
-    0. Where the claims are not known (the judge failed, or they stand in a batch file) the
-    dimensions are not asked: `judge_skipped`, or `unjudged` for the judge `none`.
+    An answer that is empty, cut off or without claims is the candidate's failure, worth 0. Where
+    the claims are not known (the judge failed, or they stand in a batch file) the dimensions are
+    not asked: `judge_skipped`, or `unjudged` for the judge `none`.
 
     Args:
         context: the segment; it reaches the judge in the dimensions' requests alone.
@@ -410,48 +378,45 @@ def judged(
         allow) and consistent (whether the score is one of them; None without labels).
     """
     status, candidate = answers.to_judge(reply)
-    if status != "ok":
-        return _item("", status)
-    fields = {"question": question, "candidate": candidate}
-    # An estimate reckons with a claim for each sentence: those of an answer are not known before.
-    sentences = [part.strip() for part in candidate.split(". ") if part.strip()]
-    stand_in = json.dumps({"claims": sentences})
-    first = Ask("claims", claims_criterion(), fields, reads=True, stand_in=stand_in)
-    (verdict,) = yield [first]
-    status = graded(candidate, verdict).status
-    if status == NOT_JUDGED:
-        return _item(candidate, status)
-    found = said(first, verdict) if status == "ok" else None
-    if status == "ok" and found is None:
-        status = OF_THE_JUDGE + Status.PARSE_FAILURE.value  # of a judge that is no language model
-    claims = list(found.claims) if found else []
-    if status == "ok" and not claims:
-        return _item(candidate, NO_CLAIMS)
-    asks = [_about_claims(context, name, question, claims, verdict) for name in DIMENSIONS]
-    verdicts = yield asks
-    dimensions = {ask.name: _rated(ask, one) for ask, one in zip(asks, verdicts, strict=True)}
-    statuses = [status, *(one["status"] for one in dimensions.values())]
-    first_failure = next((one for one in statuses if one != "ok"), "ok")
-    return _item(candidate, first_failure, claims, dimensions)
-
-
-def _item(
-    candidate: str,
-    status: str,
-    claims: Sequence[str] = (),
-    dimensions: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    """Without dimensions: those of an answer that is not put to the judge, or not yet."""
-    if dimensions is None:
-        score = 0 if status in CANDIDATE_FAILURES else None
-        dimensions = {name: _rating(name, score, status) for name in DIMENSIONS}
+    claims: list[str] = []
+    dimensions: dict[str, Any] = {}
+    if status == "ok":
+        # An estimate reckons with a claim for each sentence: those are not known before.
+        sentences = [part.strip() for part in candidate.split(". ") if part.strip()]
+        fields = {"question": question, "candidate": candidate}
+        stand_in = json.dumps({"claims": sentences})
+        ask = Ask("claims", claims_criterion(), fields, reads=True, stand_in=stand_in)
+        (verdict,) = yield [ask]
+        status, found = _read(ask, verdict)
+        claims = list(found.claims) if found else []
+        if status == "ok" and not claims:
+            status = NO_CLAIMS
+        elif status != NOT_JUDGED:
+            asks = [_about_claims(context, one, question, claims, verdict) for one in DIMENSIONS]
+            verdicts = yield asks
+            for own, one in zip(asks, verdicts, strict=True):
+                state, rated = _read(own, one)
+                labels = [given.label for given in rated.labels] if rated else []
+                dimensions[own.name] = _rating(own.name, rated and rated.score, state, labels)
+            statuses = [status, *(one["status"] for one in dimensions.values())]
+            status = next((one for one in statuses if one != "ok"), "ok")
+    score = 0 if status in CANDIDATE_FAILURES else None
     return {
         "candidate": candidate,
         "status": status,
-        "claims": list(claims),
+        "claims": claims,
         "n_claims": len(claims),
-        "dimensions": dict(dimensions),
+        "dimensions": dimensions or {name: _rating(name, score, status) for name in DIMENSIONS},
     }
+
+
+def _read(ask: Ask, verdict: Verdict) -> tuple[str, Any]:
+    """A verdict's status as an item has it, and what its reply says, if that is ok."""
+    status = graded("", verdict).status
+    found = said(ask, verdict) if status == "ok" else None
+    if status == "ok" and found is None:  # of a judge that is no language model
+        status = OF_THE_JUDGE + Status.PARSE_FAILURE.value
+    return status, found
 
 
 def _about_claims(
@@ -460,15 +425,17 @@ def _about_claims(
     """A dimension's request; where the claims are not known its place is taken."""
     criterion = dimension_criterion(dimension, len(claims))
     # The config and the prompt decide on every byte before the segment's own.
-    shown = (context.segment, tuple(context.facts))
-    turn = ahead((criterion.prompt_hash, *shown)) if dimension in WITH_CONTEXT else None
-    if not claims:
-        turn = _unknown(found)
-    fields = asked(context, dimension, question, claims)
+    prefix = (criterion.prompt_hash, context.segment, tuple(context.facts))
+    turn = ahead(prefix) if dimension in WITH_CONTEXT else None
     likely = [{"id": number, "label": WORDS[dimension][0]} for number, _ in enumerate(claims, 1)]
-    stand_in = json.dumps({"labels": likely, "reason": "word " * 20, "score": HIGHEST})
     return Ask(
-        dimension, criterion, fields, reads=True, rests_on="claims", before=turn, stand_in=stand_in
+        dimension,
+        criterion,
+        asked(context, dimension, question, claims),
+        reads=True,
+        rests_on="claims",
+        before=turn if claims else _unknown(found),
+        stand_in=json.dumps({"labels": likely, "reason": "word " * 20, "score": HIGHEST}),
     )
 
 
@@ -483,17 +450,6 @@ def _unknown(claims: Verdict) -> Callable[[Judge, Callable[[], Verdict]], Verdic
         return verdict
 
     return skip
-
-
-def _rated(ask: Ask, verdict: Verdict) -> dict[str, Any]:
-    if verdict.judge == NONE:
-        return _rating(ask.name, None, NOT_JUDGED)
-    if verdict.score is None:
-        return _rating(ask.name, None, OF_THE_JUDGE + verdict.status)
-    found = said(ask, verdict)
-    if found is None:  # of a judge that is no language model
-        return _rating(ask.name, None, OF_THE_JUDGE + Status.PARSE_FAILURE.value)
-    return _rating(ask.name, int(verdict.score), "ok", [one.label for one in found.labels])
 
 
 def _rating(

@@ -15,7 +15,7 @@ The paper's "+-" is a variance (Table 4's caption), so `_var` is one: the popula
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,7 @@ from lmms_eval_tasks.movierecapsqa.schema import SPLITS
 from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils.metrics import aggregate, rating_means, text_metrics
 from lmms_eval_tasks.utils.metrics.bertscore import of_pairs
-from lmms_eval_tasks.utils.metrics.text_metrics import Pair, TextScores
+from lmms_eval_tasks.utils.metrics.text_metrics import Pair
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.utils.metrics.bartscore import BartScore
@@ -51,17 +51,17 @@ def count_empty(items: Items) -> int:
 # --- the judge without a reference --------------------------------------------------------------
 
 
-def inconsistent(dimension: str, items: Items) -> int:
-    """Number of scores outside the bounds that their own labels set."""
-    return sum(rating_means.rating(dimension, item).get("consistent") is False for item in items)
-
-
 def mean_answered(dimension: str, items: Items) -> float | None:
     """Mean of the ratings that count, without empty answers."""
     return rating_means.mean_valid(dimension, answered(items))
 
 
-def bound(dimension: str, side: str, items: Items) -> float | None:
+def _inconsistent(dimension: str, items: Items) -> int:
+    """Number of scores outside the bounds that their own labels set."""
+    return sum(rating_means.rating(dimension, item).get("consistent") is False for item in items)
+
+
+def _bound(side: str, dimension: str, items: Items) -> float | None:
     """Mean of the lowest (`low`) or highest (`high`) score that each answer's labels allow.
 
     Over the same answers as the mean; those cut off or without claims at 0.
@@ -73,19 +73,9 @@ def bound(dimension: str, side: str, items: Items) -> float | None:
     return aggregate.mean(float(value or 0) for value in found)
 
 
-def claims_mean(items: Items) -> float | None:
-    """Mean number of claims of the answers that have some, also where a dimension failed."""
-    return aggregate.mean(float(item["n_claims"]) for item in items if item["n_claims"])
-
-
-def no_claims(items: Items) -> int:
-    """Number of answers in which the judge found no claim at all."""
-    return sum(item["status"] == aggregate.NO_CLAIMS for item in items)
-
-
 def _of_dimension(name: str) -> list[Metric]:
-    def of(statistic: Callable[..., Any], *more: str) -> Callable[[Items], Any]:
-        return lambda items: statistic(name, *more, answered(items))
+    def of(statistic: Callable[[str, Items], Any]) -> Callable[[Items], Any]:
+        return lambda items: statistic(name, answered(items))
 
     def failed(items: Items) -> int:
         return count_empty(items) + rating_means.count_failed(name, answered(items))
@@ -93,22 +83,17 @@ def _of_dimension(name: str) -> list[Metric]:
     def coverage(items: Items) -> float | None:
         return (len(items) - failed(items)) / len(items) if items else None
 
-    mean = functools.partial(mean_answered, name)
-    shown = (
-        "status",
-        "refused",
-        f"dimensions.{name}.score",
-        f"dimensions.{name}.status",
-    )
+    mean = of(rating_means.mean_valid)
+    shown = ("status", "refused", f"dimensions.{name}.score", f"dimensions.{name}.status")
     return [
         Metric(f"{name}_valid", mean, shown=shown, interval=of(rating_means.interval)),
         Metric(f"{name}_valid_empty_wrong", functools.partial(rating_means.mean_valid, name)),
         Metric(f"{name}_var", of(rating_means.variance_valid), better=None),
         Metric(f"{name}_failed", failed, better=False),
         Metric(f"{name}_coverage", coverage),
-        Metric(f"{name}_inconsistent", of(inconsistent), better=False),
-        Metric(f"{name}_low", of(bound, "low"), better=None),
-        Metric(f"{name}_high", of(bound, "high"), better=None),
+        Metric(f"{name}_inconsistent", of(_inconsistent), better=False),
+        Metric(f"{name}_low", of(functools.partial(_bound, "low")), better=None),
+        Metric(f"{name}_high", of(functools.partial(_bound, "high")), better=None),
         *(
             Metric(f"{name}_valid_{split}_{slug}", mean, value_is(split, slug))
             for split, slugs in SPLITS.items()
@@ -119,12 +104,8 @@ def _of_dimension(name: str) -> list[Metric]:
 
 def count_ratings(items: Items) -> dict[str, Any]:
     """Ratings by status, of each dimension."""
-    return {
-        "ratings": {
-            name: aggregate.by_status([rating_means.rating(name, item) for item in items])
-            for name in DIMENSIONS
-        }
-    }
+    found = {name: [rating_means.rating(name, item) for item in items] for name in DIMENSIONS}
+    return {"ratings": {name: aggregate.by_status(own) for name, own in found.items()}}
 
 
 # --- text metrics against the dataset's answer (4.1 and Table 4, "Semantic Metrics") --------------
@@ -138,49 +119,41 @@ def count_ratings(items: Items) -> dict[str, Any]:
 ROUGE_L = text_metrics.IMPLEMENTATIONS["rouge_l"]  # for results: no stemmer, Unicode words
 LANGUAGE = "en"  # of the release; decides bert-score's default encoder (roberta-large)
 NOT_ASKED = f"no model was named with --bartscore ({settings.BARTSCORE})"
+Scored = tuple[Mapping[Pair, float] | None, str]  # values by candidate and reference; a note
 
 
-def bertscore(candidates: Sequence[str], references: Sequence[str]) -> TextScores:
-    """BERTScore F1 per item by the user's encoder (settings.BERTSCORE) or the default one.
-
-    Computed once for the same texts, in whatever order: mean and variance need it twice.
-
-    Args:
-        candidates: answers without reasoning; "" for what is no answer.
-        references: the dataset's answers; "" where there is none.
-    """
-    pairs = text_metrics.pairs(candidates, references)
+def bertscore(pairs: tuple[Pair, ...]) -> Scored:
+    """BERTScore F1 by the user's encoder (settings.BERTSCORE) or the default one."""
     if not pairs:
-        return text_metrics.none(candidates, f"BERTScore not computed: {text_metrics.NO_REFERENCE}")
+        return None, f"BERTScore not computed: {text_metrics.NO_REFERENCE}"
     score = of_pairs(pairs, settings.value(settings.BERTSCORE), LANGUAGE)
     known = None if score.reason else dict(zip(pairs, score.values, strict=True))
-    return text_metrics.by_item(candidates, references, known, score.describe())
+    return known, score.describe()
 
 
-def bartscore(candidates: Sequence[str], references: Sequence[str]) -> TextScores:
-    """BARTScore per item, exponentiated: the geometric mean of the answer's token probabilities.
-
-    By the user's model (settings.BARTSCORE), or not computed. Texts as for `bertscore`.
-    """
-    model = settings.value(settings.BARTSCORE)
-    pairs = text_metrics.pairs(candidates, references)
-    if model is None or not pairs:
-        why = NOT_ASKED if model is None else text_metrics.NO_REFERENCE
-        return text_metrics.none(candidates, f"BARTScore not computed: {why}")
-    score = _bartscore(pairs, model)
-    # Of an answer without a word there is no likelihood; in 0..1 its place is at the end.
-    likelihoods = [0.0 if value is None else value for value in score.likelihoods]
-    known = None if score.reason else dict(zip(pairs, likelihoods, strict=True))
-    note = score.describe() + ("" if known is None else "; these are 0 in the exponentiated column")
-    return text_metrics.by_item(candidates, references, known, note)
-
-
-# As bertscore.of_pairs.
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=2)  # mean and variance need it twice, as bertscore.of_pairs
 def _bartscore(pairs: tuple[Pair, ...], model: str) -> BartScore:
     from lmms_eval_tasks.utils.metrics.bartscore import bart_score
 
     return bart_score([one for one, _ in pairs], [one for _, one in pairs], model=model)
+
+
+def bartscore(pairs: tuple[Pair, ...]) -> Scored:
+    """BARTScore, exponentiated: the geometric mean of the answer's token probabilities.
+
+    By the user's model (settings.BARTSCORE), or not computed.
+    """
+    if (model := settings.value(settings.BARTSCORE)) is None:
+        return None, f"BARTScore not computed: {NOT_ASKED}"
+    if not pairs:
+        return None, f"BARTScore not computed: {text_metrics.NO_REFERENCE}"
+    score = _bartscore(pairs, model)
+    if score.reason:
+        return None, score.describe()
+    # Of an answer without a word there is no likelihood; in 0..1 its place is at the end.
+    likelihoods = [0.0 if value is None else value for value in score.likelihoods]
+    note = f"{score.describe()}; these are 0 in the exponentiated column"
+    return dict(zip(pairs, likelihoods, strict=True)), note
 
 
 def check_bartscore() -> None:
@@ -212,48 +185,33 @@ _NOTES = "movierecapsqa"  # in provenance.py: metric -> task -> what it was comp
 
 
 def _by_model(
-    name: str,
-    score: Callable[[Sequence[str], Sequence[str]], TextScores],
-    statistic: Statistic,
-    items: Items,
+    name: str, score: Callable[[tuple[Pair, ...]], Scored], statistic: Statistic, items: Items
 ) -> float | None:
     """A statistic over the items with a reference; None where the metric has no model."""
-    ordered = sorted(_replied(items), key=lambda item: str(item["id"]))
-    scores = score(*([item[text] for item in ordered] for text in ("candidate", "reference")))
-    for task in {task_name(item["source"], item["condition"]) for item in items}:
-        known = provenance.notes().get(_NOTES, {})
-        notes = {**known.get(name, {}), task: scores.note}
-        provenance.note(_NOTES, {**known, name: notes})
-    return statistic([value for value in scores.values if value is not None])
+    texts = [(item["candidate"], item["reference"]) for item in _replied(items)]
+    own = tuple(sorted(pair for pair in texts if text_metrics.has_words(pair[1])))
+    known, note = score(own)
+    notes = provenance.notes().get(_NOTES, {})
+    told = {task_name(item["source"], item["condition"]): note for item in items}
+    provenance.note(_NOTES, {**notes, name: {**notes.get(name, {}), **told}})
+    return statistic([known[pair] for pair in own]) if known is not None else None
 
 
 def notes_of(tasks: Sequence[str]) -> dict[str, dict[str, str]]:
     """What the text metrics of some tasks were computed with: metric -> task -> note."""
-    known: dict[str, dict[str, str]] = provenance.notes().get(_NOTES, {})
-    found = {
-        name: {task: notes[task] for task in tasks if task in notes}
-        for name, notes in known.items()
-    }
+    known = provenance.notes().get(_NOTES, {}).items()
+    found = {name: {task: own[task] for task in tasks if task in own} for name, own in known}
     return {name: notes for name, notes in found.items() if notes}
 
 
-def _texts() -> list[Metric]:
-    def forms(name: str, of: Callable[..., Any], shown: tuple[str, ...] | None) -> list[Metric]:
-        mean = functools.partial(of, aggregate.mean)
-        return [
-            Metric(name, lambda items: mean(answered(items)), shown=shown),
-            Metric(f"{name}_empty_wrong", mean),
-            Metric(
-                f"{name}_var",
-                lambda items: of(rating_means.variance, answered(items)),
-                better=None,
-            ),
-        ]
+def _text(name: str, of: Callable[..., Any], shown: tuple[str, ...] | None = None) -> list[Metric]:
+    def on_answered(statistic: Statistic) -> Callable[[Items], Any]:
+        return lambda items: of(statistic, answered(items))
 
     return [
-        *forms("rouge_l", _rouge_l, ("status", "rouge_l")),
-        *forms("bertscore", functools.partial(_by_model, "bertscore", bertscore), None),
-        *forms("bartscore", functools.partial(_by_model, "bartscore", bartscore), None),
+        Metric(name, on_answered(aggregate.mean), shown=shown),
+        Metric(f"{name}_empty_wrong", functools.partial(of, aggregate.mean)),
+        Metric(f"{name}_var", on_answered(rating_means.variance), better=None),
     ]
 
 
@@ -266,18 +224,13 @@ def baseline(metric: str, items: Items) -> list[dict[str, Any]]:
     Empty where it was not asked for: then there is no number, and nothing failed. Where it was, an
     item whose scoring broke lacks it, and counts as failed. Empty answers are not among them.
     """
-    items = answered(items)
     key = GEVAL if metric in geval.MODES else metric
-    given = [(item.get("baselines") or {}).get(key) for item in items]
-    if all(one is None for one in given):
+    given = [(item["status"], (item.get("baselines") or {}).get(key)) for item in answered(items)]
+    if all(one is None for _, one in given):
         return []
     broken = {"score": None, "status": "error", "mode": None}
-    found = [
-        broken if one is None else one
-        for item, one in zip(items, given, strict=True)
-        if one is not None or item["status"] == "error"
-    ]
-    found = [one for one in found if one["status"] != NO_REFERENCE]
+    made = [one or broken for status, one in given if one is not None or status == "error"]
+    found = [one for one in made if one["status"] != NO_REFERENCE]
     if key == GEVAL:
         found = geval.column(metric, found)
     return [{"status": one["status"], "dimensions": {metric: one}} for one in found]
@@ -297,13 +250,24 @@ def _of_baseline(name: str) -> list[Metric]:
 
 METRICS = [
     *(metric for name in DIMENSIONS for metric in _of_dimension(name)),
-    Metric("claims_mean", claims_mean, better=None),
-    Metric("no_claims", no_claims, better=False),
+    # Of the answers that have some, also where a dimension failed.
+    Metric(
+        "claims_mean",
+        lambda items: aggregate.mean(float(i["n_claims"]) for i in items if i["n_claims"]),
+        better=None,
+    ),
+    Metric(
+        "no_claims",
+        lambda items: sum(item["status"] == aggregate.NO_CLAIMS for item in items),
+        better=False,
+    ),
     Metric("empty", count_empty, better=False),
     *refusals(
         "refusals",
         {f"{name}_valid": functools.partial(mean_answered, name) for name in DIMENSIONS},
     ),
-    *_texts(),
+    *_text("rouge_l", _rouge_l, ("status", "rouge_l")),
+    *_text("bertscore", functools.partial(_by_model, "bertscore", bertscore)),
+    *_text("bartscore", functools.partial(_by_model, "bartscore", bartscore)),
     *(metric for name in (*geval.MODES, *HELMET_NAMES) for metric in _of_baseline(name)),
 ]

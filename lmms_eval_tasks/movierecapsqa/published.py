@@ -6,7 +6,6 @@ empty answers and a few more have no scores.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,8 +28,6 @@ WAYS = {
     "own facts + dialogue": Options(ALIGNED, GIVEN),
     "own facts": Options(ALIGNED, NONE),
 }
-
-_SUFFIX = ".response"  # of models' names in the release
 
 
 @dataclass(frozen=True)
@@ -88,22 +85,19 @@ def read(source: Path) -> Data:
     which = list(settings.value(settings.BASELINES) if named else settings.JUDGED_BASELINES)
     names = leaderboards.leaderboard("movierecapsqa").models
     known = data.Checked(release, release.digest, {}, Options())
-    found = []
     docs = {doc["id"]: {**doc, "judged_baselines": which} for doc in data.docs(known, TASK)}
+    answers: dict[tuple[str, str, int], Released] = {}
     for segment, question in release.questions():
-        given = [
-            (names.get(one.model) or one.model.removesuffix(_SUFFIX), 0, one)
-            for one in question.model_answers
-        ]
-        given += [(PEOPLE, number, one) for number, one in enumerate(question.human_answers)]
-        for by, number, one in given:
+        place = segment.question_id(question)
+        models = ((names.get(one.model), 0, one) for one in question.model_answers)
+        people = ((PEOPLE, number, one) for number, one in enumerate(question.human_answers))
+        for name, number, one in (*models, *people):
+            by = name or one.model.removesuffix(".response")
+            if (place, by, number) in answers:
+                raise DataError(f"{release.file}: {place} has two answers of {by}")
             scores = {dimension: getattr(one.scores, dimension) for dimension in DIMENSIONS}
-            doc = docs[segment.question_id(question)]
-            found.append(Released(doc, by, number, one.answer, scores))
-    repeated = Counter((one.doc["id"], one.by, one.number) for one in found)
-    if twice := [place for place, often in repeated.items() if often > 1]:
-        raise DataError(f"{release.file}: {twice[0][0]} has two answers of {twice[0][1]}")
-    if not any(one.is_scored for one in found):
+            answers[place, by, number] = Released(docs[place], by, number, one.answer, scores)
+    if not any(one.is_scored for one in answers.values()):
         raise DataError(
             f"{release.file}: no answer has published scores to agree with (modelAnswers and "
             "humanAnswer with scores, as on the project's site)"
@@ -116,4 +110,5 @@ def read(source: Path) -> Data:
         if not ways:
             raise DataError(f"{release.file}: {lacking}")
     unsure = sum(question.unsure for _, question in release.questions())
-    return Data(release.file, release.digest, tuple(found), release.problems, unsure, ways)
+    told = tuple(answers.values())
+    return Data(release.file, release.digest, told, release.problems, unsure, ways)

@@ -11,7 +11,7 @@ whole movie's, and a segment's part is cut out by its times in the movie.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,24 +20,20 @@ from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.media import subtitles
 from lmms_eval_tasks.utils.media.subtitles import Cue, clock
 
-SPLIT = ("modality", "category")
-LABELS = "labels"  # a fifth table, of the user's own: `id` is a question's in results
-NEEDED = {
+_IDS = ("video_id", "segment_id", "question_id", "fact_id")
+_LISTS = ("fact_ids", "aligned_fact_ids")
+_NUMBERS = ("movie_start_time", "movie_end_time", "recap_start_time", "recap_end_time")
+# What is needed of each table; ids of facts and questions are looked up within a segment.
+TABLES = {
     "recaps": ("video_id", "movie_name", "subtitle_url"),
-    "segments": (
-        *("video_id", "segment_id", "movie_start_time", "movie_end_time"),
-        *("recap_start_time", "recap_end_time", "fact_ids"),
-    ),
+    "segments": ("video_id", "segment_id", *_NUMBERS, "fact_ids"),
     "questions": (
         *("video_id", "segment_id", "question_id", "question", "answer", "aligned_fact_ids"),
     ),
     "facts": ("video_id", "segment_id", "fact_id", "fact"),
-    LABELS: ("id", *SPLIT),
 }
+SPLIT = ("modality", "category")
 _ENDINGS = ("json", "jsonl", "csv", "parquet")
-_LISTS = ("fact_ids", "aligned_fact_ids")
-_NUMBERS = (*("movie_start_time", "movie_end_time", "recap_start_time", "recap_end_time"),)
-_IDS = ("video_id", "segment_id", "question_id", "fact_id")
 Row = dict[str, Any]
 
 
@@ -50,21 +46,14 @@ class Subtitle(NamedTuple):
     name: str
 
 
-class Tables(NamedTuple):
-    """Segments as schema.py reads them, and the subtitles by recap video."""
-
-    entries: list[Row]
-    subtitles: Mapping[str, Subtitle]
-
-
-def find(folder: Path) -> dict[str, Path] | None:
-    """The four tables in a folder or its `data/`; None where questions and facts have none.
+def find(folder: Path) -> dict[str, Path]:
+    """The four tables in a folder or its `data/`; empty where questions and facts have none.
 
     Raises:
         DataError: a table is there twice, or not all of them are there.
     """
     for base in (folder, folder / "data"):
-        there = {name: list(_of(base, name)) for name in NEEDED if name != LABELS}
+        there = {name: list(_files(base, name)) for name in TABLES}
         if not there["questions"] or not there["facts"]:
             continue
         for name, files in there.items():
@@ -72,33 +61,16 @@ def find(folder: Path) -> dict[str, Path] | None:
                 what = ", ".join(file.name for file in files) or f"no table {name}"
                 raise DataError(f"{base}: expected one file of each of {', '.join(there)}: {what}")
         return {name: files[0] for name, files in there.items()}
-    return None
+    return {}
 
 
 def labels_file(folder: Path) -> Path | None:
     """The user's labels, beside the data."""
-    return next(_of(folder, LABELS), None)
+    return next(_files(folder, "labels"), None)
 
 
-def add_labels(entries: list[Any], file: Path) -> None:
-    """Put the user's labels into the questions of segments.
-
-    Raises:
-        DataError: the file cannot be read, or labels what is no question.
-    """
-    labels = {row["id"]: {name: row[name] for name in SPLIT} for row in _rows(LABELS, file)}
-    for entry in entries:
-        for asked in (entry.get("questions") or []) if isinstance(entry, dict) else []:
-            if isinstance(asked, dict):
-                asked.update(labels.pop(f"{entry.get('id')}/{asked.get('qid')}", {}))
-    if labels:
-        raise DataError(f"{file}: there is no question {next(iter(labels))!r}")
-
-
-def _of(base: Path, name: str) -> Iterator[Path]:
-    for ending in _ENDINGS:
-        if (base / f"{name}.{ending}").is_file():
-            yield base / f"{name}.{ending}"
+def _files(base: Path, name: str) -> Iterator[Path]:
+    yield from (file for end in _ENDINGS if (file := base / f"{name}.{end}").is_file())
     for form in (f"{name}-*.parquet", f"{name}/*.parquet"):  # the hub's own
         yield from sorted(base.glob(form))
 
@@ -108,117 +80,129 @@ def subtitle_files(folder: Path) -> list[Path]:
     return sorted((folder / "subtitles").glob("*.*"))
 
 
-def read(files: Mapping[str, Path], folder: Path) -> Tables:
+def add_labels(entries: Sequence[Any], file: Path) -> None:
+    """Put the user's labels into the questions of segments.
+
+    Raises:
+        DataError: the file cannot be read, or labels what is no question.
+    """
+    labels = {row["id"]: {name: row[name] for name in SPLIT} for row in _rows(file, ("id", *SPLIT))}
+    for entry in entries:
+        for asked in (entry.get("questions") or []) if isinstance(entry, dict) else []:
+            if isinstance(asked, dict):
+                asked.update(labels.pop(f"{entry.get('id')}/{asked.get('qid')}", {}))
+    if labels:
+        raise DataError(f"{file}: there is no question {next(iter(labels))!r}")
+
+
+def read(files: Mapping[str, Path], folder: Path) -> tuple[list[Row], dict[str, Subtitle]]:
     """Put the tables together.
 
     Args:
         files: by table.
         folder: where `subtitles/` is.
 
+    Returns:
+        Segments as schema.py reads them, and the subtitles by recap video.
+
     Raises:
         DataError: a table or the subtitles cannot be read, or a row names what is not there; names
             the place.
     """
-    rows = {name: list(_rows(name, file)) for name, file in files.items()}
-    known: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in rows["facts"]:
-        known.setdefault(_segment(row), {})[row["fact_id"]] = row["fact"]
-    recaps = {row["video_id"]: row for row in rows["recaps"]}
-    spoken = {video: _subtitle(row, folder) for video, row in recaps.items()}
-    cues = {
-        video: subtitles.read(one.path) for video, one in spoken.items() if one.path is not None
-    }
-    asked: dict[tuple[str, str], list[Row]] = {}
-    for number, row in enumerate(rows["questions"], 1):
-        place = f"{files['questions']}, row {number}"
-        question = {
-            "qid": row["question_id"],
-            "question": row["question"],
-            "datasetAnswer": row["answer"] or "",
-            "alignedFacts": _facts(row["aligned_fact_ids"], known.get(_segment(row), {}), place),
-        }
-        asked.setdefault(_segment(row), []).append(question)
+    recaps, segments, questions, facts = (
+        list(_rows(files[name], needed)) for name, needed in TABLES.items()
+    )
+    known: dict[str, dict[str, Any]] = {}
+    for row in facts:
+        known.setdefault(_id(row), {})[row["fact_id"]] = row["fact"]
+    spoken = {row["video_id"]: _subtitle(row, folder) for row in recaps}
+    cues = {video: subtitles.read(one.path) for video, one in spoken.items() if one.path}
     entries = []
-    for number, row in enumerate(rows["segments"], 1):
-        place = f"{files['segments']}, row {number}"
-        if row["video_id"] not in recaps:
-            raise DataError(f"{place}: {row['video_id']!r} is in no row of {files['recaps']}")
+    for row in segments:
+        video = row["video_id"]
+        if video not in spoken:
+            raise DataError(f"{row['place']}: {video!r} is in no row of {files['recaps']}")
+        movie = spoken[video].movie
         entries.append(
             {
-                "id": f"{row['video_id']}.{row['segment_id']}",
-                "movie": spoken[row["video_id"]].movie,
-                "videoId": row["video_id"],
+                "id": _id(row),
+                "movie": movie,
+                "videoId": video,
                 "startTime": row["recap_start_time"],
                 "endTime": row["recap_end_time"],
-                "movieId": _file_name(spoken[row["video_id"]].movie),
+                # As the name of a file.
+                "movieId": " ".join(movie.replace("/", "_").replace("\\", "_").split()),
                 "movieStartTime": row["movie_start_time"],
                 "movieEndTime": row["movie_end_time"],
-                "facts": _facts(row["fact_ids"], known.get(_segment(row), {}), place),
-                "srt": _said(cues.get(row["video_id"], []), row),
-                "questions": asked.pop(_segment(row), []),
+                "facts": _facts(row, "fact_ids", known),
+                "srt": _said(cues.get(video, []), row),
+                "questions": [],
             }
         )
-    if asked:
-        video, segment = next(iter(asked))
-        raise DataError(f"{files['questions']}: {video}.{segment} is no segment")
-    return Tables(entries, spoken)
+    by_id = {entry["id"]: entry for entry in entries}
+    for row in questions:
+        if _id(row) not in by_id:
+            raise DataError(f"{row['place']}: {_id(row)} is no segment")
+        by_id[_id(row)]["questions"].append(
+            {
+                "qid": row["question_id"],
+                "question": row["question"],
+                "datasetAnswer": row["answer"] or "",
+                "alignedFacts": _facts(row, "aligned_fact_ids", known),
+            }
+        )
+    return entries, spoken
 
 
-def _segment(row: Row) -> tuple[str, str]:
-    """Whose row it is; ids of facts and questions are looked up within a segment."""
-    return row["video_id"], row["segment_id"]
+def _id(row: Row) -> str:
+    """Of the segment whose row it is."""
+    return f"{row['video_id']}.{row['segment_id']}"
 
 
-def _said(cues: list[Cue], row: Row) -> str:
+def _said(cues: Sequence[Cue], row: Row) -> str:
     """What is said in a segment, by its times in the movie, as the site's srt has it."""
     start, end = row["movie_start_time"], row["movie_end_time"]
     if not isinstance(start, int | float) or not isinstance(end, int | float) or not start < end:
         return ""  # the schema complains
     own = subtitles.cut(cues, max(start, 0), end)
-    times = [(clock(cue.start), clock(cue.end)) for cue in own]
-    return "\n\n".join(f"{a} --> {b}\n{cue.text}" for (a, b), cue in zip(times, own, strict=True))
+    return "\n\n".join(f"{clock(cue.start)} --> {clock(cue.end)}\n{cue.text}" for cue in own)
 
 
-def _facts(ids: Any, known: Mapping[str, Any], place: str) -> list[Any]:
+def _facts(row: Row, column: str, known: Mapping[str, Mapping[str, Any]]) -> list[Any]:
+    ids, own = row[column], known.get(_id(row), {})
     if not isinstance(ids, list):
-        raise DataError(f"{place}: expected a list of facts' ids, found {ids!r}")
-    if lost := [one for one in map(str, ids) if one not in known]:
-        raise DataError(f"{place}: no fact {lost[0]}")
-    return [known[one] for one in map(str, ids)]
-
-
-def _file_name(movie: str) -> str:
-    """A movie's name as that of a file."""
-    return " ".join(movie.replace("/", "_").replace("\\", "_").split())
+        raise DataError(f"{row['place']}: expected a list of facts' ids, found {ids!r}")
+    if lost := [one for one in map(str, ids) if one not in own]:
+        raise DataError(f"{row['place']}: no fact {lost[0]}")
+    return [own[one] for one in map(str, ids)]
 
 
 def _subtitle(recap: Row, folder: Path) -> Subtitle:
     video = recap["video_id"]
     names = (path for path in subtitle_files(folder) if path.suffix.lower() in (".srt", ".vtt"))
-    found = [path for path in names if path.stem == video or path.stem.endswith(f"_{video}")]
+    found = (path for path in names if path.stem == video or path.stem.endswith(f"_{video}"))
     movie, url = (str(recap[name] or "").strip() for name in ("movie_name", "subtitle_url"))
-    return Subtitle(movie, url, found[0] if found else None, f"subtitles/{video}.srt")
+    return Subtitle(movie, url, next(found, None), f"subtitles/{video}.srt")
 
 
-def _rows(table: str, file: Path) -> Iterator[Row]:
-    """The rows of a table, with ids as text; only what is needed of them."""
+def _rows(file: Path, needed: Sequence[str]) -> Iterator[Row]:
+    """The rows of a table, with ids as text; only what is needed of them, and their `place`."""
     found = released_files.read_table(file)
     if not found:
         raise DataError(f"{file}: holds no rows")
     for number, row in enumerate(found, 1):
         place = f"{file}, row {number}"
-        if not isinstance(row, dict):
-            raise DataError(f"{place}: expected an object")
-        if lost := [name for name in NEEDED[table] if name not in row]:
+        lost = [name for name in needed if not isinstance(row, dict) or name not in row]
+        if lost:
             raise DataError(f"{place}: no {lost[0]}")
-        yield {name: _value(name, row[name], place) for name in NEEDED[table]}
+        yield {**{name: _value(name, row[name], place) for name in needed}, "place": place}
 
 
 def _value(name: str, value: Any, place: str) -> Any:
     """A value as JSON has it: CSV has numbers and lists as text."""
     if name in _IDS:
         return str(value).strip()
-    if isinstance(value, str) and (name in _LISTS or name in _NUMBERS):
+    if isinstance(value, str) and name in (*_LISTS, *_NUMBERS):
         try:
             return json.loads(value.replace("'", '"'))
         except ValueError:

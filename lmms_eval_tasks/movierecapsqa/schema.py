@@ -18,10 +18,8 @@ the others can be run where the user allows it.
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -65,36 +63,45 @@ SPLITS: dict[str, dict[str, str]] = {
         UNLABELLED: "Unlabelled",
     },
 }
+# By field each written form -> slug: slugs, titles, and other words of the paper's tables.
+_FORMS = {
+    split: {form.lower(): slug for slug in own if slug != UNLABELLED for form in (slug, own[slug])}
+    for split, own in SPLITS.items()
+}
+_FORMS["modality"] |= {"visual": "vision", "scene": "vision", "both": "multimodal"}
+_EXPECTED = {"modality": "dialogue, vision or multimodal", "category": "NPA, CRD, TH, STA or TEMP"}
 
 # No year ("2001: A Space Odyssey" may be the only fact); a number alone is an empty fact.
 _NUMBERED = re.compile(r"\d{1,3}[.):](?:\s+|$)")
-# The paper's names beside the slugs: Table 3 says vision-centric, Table 5 "Scene".
-_MODALITIES = {
-    **dict.fromkeys(("dialogue", "dialogue-centric"), "dialogue"),
-    **dict.fromkeys(("vision", "visual", "vision-centric", "scene"), "vision"),
-    **dict.fromkeys(("multimodal", "both"), "multimodal"),
-}
-_CATEGORIES = {
-    form.lower(): slug
-    for slug, title in SPLITS["category"].items()
-    if slug != UNLABELLED
-    for form in (slug, title)
-}
-# Field -> the slug of each written form, and what is expected.
-_LABELS = {
-    "modality": (_MODALITIES, "dialogue, vision or multimodal"),
-    "category": (_CATEGORIES, "NPA, CRD, TH, STA or TEMP"),
-}
 
 
-def without_numbers(value: Any) -> Any:
+def without_numbers(facts: Any) -> Any:
     """Facts come with numbers ("1. ...") and without; all or none of a segment's have them."""
-    if not isinstance(value, list) or not all(isinstance(fact, str) for fact in value):
-        return value
-    facts = [fact.strip() for fact in value]
-    if all(_NUMBERED.match(fact) for fact in facts):
-        return [_NUMBERED.sub("", fact, count=1) for fact in facts]
-    return facts
+    if not isinstance(facts, list) or not all(isinstance(fact, str) for fact in facts):
+        return facts
+    plain = [fact.strip() for fact in facts]
+    if all(_NUMBERED.match(fact) for fact in plain):
+        return [_NUMBERED.sub("", fact, count=1) for fact in plain]
+    return plain
+
+
+def _spoken(value: Any) -> Any:
+    """What is said in an srt, a cue a line; the release's has no counters."""
+    if not isinstance(value, str):
+        return "" if value is None else value
+    try:
+        cues = subtitles.parse(value.removeprefix("\ufeff"), "srt", "srt")
+    except DataError as error:
+        raise ValueError(str(error).removeprefix("srt, ")) from None
+    return "\n".join(cue.text for cue in cues)
+
+
+def _places(value: Any) -> list[int]:
+    whole = isinstance(value, list) and all(type(place) is int for place in value)
+    return value if whole else []
+
+
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class _Entry(BaseModel):
@@ -111,16 +118,9 @@ class Scores(_Entry):
 class Answer(_Entry):
     """An answer to a question, possibly empty, with what the release says it is worth."""
 
-    model: str = ""  # "" for a human's
-    answer: str = ""
-    scores: Scores = Scores()
-
-    @model_validator(mode="before")
-    @classmethod
-    def _none_is_nothing(cls, value: Any) -> Any:
-        if not isinstance(value, dict):
-            return value
-        return {name: one for name, one in value.items() if one is not None}
+    model: Annotated[str, BeforeValidator(lambda one: one or "")] = ""  # "" for a human's
+    answer: Annotated[str, BeforeValidator(lambda one: one or "")] = ""
+    scores: Annotated[Scores, BeforeValidator(lambda one: one or {})] = Scores()
 
 
 class Question(_Entry):
@@ -139,7 +139,7 @@ class Question(_Entry):
     modality: str = ""
     category: str = ""
     aligned: tuple[Text, ...] | None = Field(default=None, alias="alignedFacts")
-    used: tuple[int, ...] = Field(default=(), alias="factsUsed")
+    used: Annotated[tuple[int, ...], BeforeValidator(_places)] = Field((), alias="factsUsed")
     unsure: bool = False
 
     @model_validator(mode="before")
@@ -150,6 +150,17 @@ class Question(_Entry):
             return value
         several, one = value.get("humanAnswers") or [], value.get("humanAnswer")
         return {**value, "human_answers": [*([one] if one else []), *several]}
+
+    @field_validator("modality", "category", mode="before")
+    @classmethod
+    def _label(cls, value: Any, info: ValidationInfo) -> str:
+        name = str(info.field_name)
+        form = value.strip().lower() if isinstance(value, str) else value
+        if form in (None, ""):
+            return ""
+        if not isinstance(form, str) or form not in _FORMS[name]:
+            raise ValueError(f"expected {_EXPECTED[name]}")
+        return _FORMS[name][form]
 
     def with_own(self, facts: tuple[str, ...]) -> Question:
         """With the facts of its segment that it was made from."""
@@ -163,22 +174,6 @@ class Question(_Entry):
         own = tuple(facts[place] for place in sorted(set().union(*fits)))
         return self.model_copy(update={"aligned": own, "unsure": len(fits) > 1})
 
-    @field_validator("used", mode="before")
-    @classmethod
-    def _whole(cls, value: Any) -> list[int]:
-        whole = isinstance(value, list) and all(type(place) is int for place in value)
-        return value if whole else []
-
-    @field_validator("modality", "category", mode="before")
-    @classmethod
-    def _label(cls, value: Any, info: ValidationInfo) -> str:
-        if value in (None, ""):
-            return ""
-        forms, expected = _LABELS[str(info.field_name)]
-        if not isinstance(value, str) or value.strip().lower() not in forms:
-            raise ValueError(f"expected {expected}")
-        return forms[value.strip().lower()]
-
 
 class Segment(_Entry):
     """A stretch of a recap video, its atomic facts, its dialogue and its questions.
@@ -191,35 +186,14 @@ class Segment(_Entry):
     id: FileName
     movie: str = ""
     video: FileName = Field(alias="videoId")
-    start: float = Field(alias="startTime")
-    end: float = Field(alias="endTime")
+    start: Seconds = Field(alias="startTime")
+    end: Seconds = Field(alias="endTime")
     movie_id: Annotated[str, AfterValidator(without_folder)] = Field(default="", alias="movieId")
-    movie_start: float | None = Field(default=None, alias="movieStartTime")
-    movie_end: float | None = Field(default=None, alias="movieEndTime")
+    movie_start: Seconds | None = Field(default=None, alias="movieStartTime")
+    movie_end: Seconds | None = Field(default=None, alias="movieEndTime")
     facts: Annotated[tuple[Text, ...], BeforeValidator(without_numbers)] = Field(min_length=1)
-    dialogue: str = Field(default="", alias="srt")
+    dialogue: Annotated[str, BeforeValidator(_spoken)] = Field(default="", alias="srt")
     questions: tuple[Question, ...]
-
-    @field_validator("start", "end", "movie_start", "movie_end")
-    @classmethod
-    def _seconds(cls, value: float | None) -> float | None:
-        if value is not None and not 0 <= value < math.inf:
-            raise ValueError("expected seconds from 0 on")
-        return value
-
-    @field_validator("dialogue", mode="before")
-    @classmethod
-    def _spoken(cls, value: Any) -> Any:
-        """The text of the srt, whole; the release's has no counters."""
-        if value is None:
-            return ""
-        if not isinstance(value, str):
-            return value
-        try:
-            cues = subtitles.parse(value.removeprefix("\ufeff"), "srt", "srt")
-        except DataError as error:
-            raise ValueError(str(error).removeprefix("srt, ")) from None
-        return "\n".join(cue.text for cue in cues)
 
     @field_validator("questions")
     @classmethod
@@ -230,18 +204,15 @@ class Segment(_Entry):
 
     @model_validator(mode="after")
     def _consistent(self) -> Segment:
-        if self.start >= self.end:
-            raise ValueError(f"startTime {self.start:g} is not before endTime {self.end:g}")
         if (self.movie_start is None) != (self.movie_end is None):
             raise ValueError("movieStartTime and movieEndTime are given together or not at all")
-        if self.movie_start is not None and self.movie_end is not None:
-            if self.movie_start >= self.movie_end:
-                raise ValueError(
-                    f"movieStartTime {self.movie_start:g} is not before "
-                    f"movieEndTime {self.movie_end:g}"
-                )
-            if not self.movie_id:
-                raise ValueError("movieStartTime needs movieId, the movie's file in movies/")
+        if self.movie_start is not None and not self.movie_id:
+            raise ValueError("movieStartTime needs movieId, the movie's file in movies/")
+        for first, last in (("start", "end"), ("movie_start", "movie_end")):
+            start, end = getattr(self, first), getattr(self, last)
+            if start is not None and start >= end:
+                a, b = (type(self).model_fields[name].alias for name in (first, last))
+                raise ValueError(f"{a} {start:g} is not before {b} {end:g}")
         numbers = [question.qid for question in self.questions]
         if twice := [number for number in numbers if numbers.count(number) > 1]:
             raise ValueError(f"qid {twice[0]} occurs twice")
@@ -269,6 +240,7 @@ class Release:
         digest: first 12 hex digits of the SHA-256 of the content, independent of formatting.
         segments: the good ones, in the file's order.
         problems: id of a bad segment -> what is wrong with it, in one line.
+        folder: of videos and subtitles.
         tables: the files of the four tables, by name; of the site's form none.
         labels: the user's file of modalities and categories, or None.
         subtitles: of the tables, by recap video.
@@ -278,7 +250,7 @@ class Release:
     digest: str
     segments: tuple[Segment, ...]
     problems: Mapping[str, str]
-    folder: Path  # of videos and subtitles
+    folder: Path
     tables: Mapping[str, Path] = field(default_factory=dict)
     labels: Path | None = None
     subtitles: Mapping[str, release_tables.Subtitle] = field(default_factory=dict)
@@ -295,9 +267,7 @@ class Release:
 
     def questions(self) -> Iterator[tuple[Segment, Question]]:
         """Every question with its segment, in the file's order."""
-        for segment in self.segments:
-            for question in segment.questions:
-                yield segment, question
+        return ((segment, one) for segment in self.segments for one in segment.questions)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -311,13 +281,8 @@ class Release:
         }
 
     def recap_path(self, segment: Segment) -> Path:
-        """Where the recap video of a segment is, or would be; the tables' may be MOVIE_VIDEOID."""
-        place = released_files.video_path([self.folder / "recaps", self.folder], segment.video)
-        if place.is_file() or not self.tables:
-            return place
-        named = sorted((self.folder / "recaps").glob(f"*_{glob.escape(segment.video)}.*"))
-        videos = (one for one in named if one.suffix.lower() in released_files.VIDEO_ENDINGS)
-        return next(videos, place)
+        """Where the recap video of a segment is, or would be."""
+        return released_files.video_path([self.folder / "recaps", self.folder], segment.video)
 
     def movie_path(self, segment: Segment) -> Path | None:
         """Where the movie of a segment is, or would be; None if the segment names no movie."""
@@ -332,42 +297,30 @@ def read(path: Path) -> Release:
     Raises:
         DataError: no list of segments, two of one id, or none that can be used; names the place.
     """
-    tables = release_tables.find(path) if path.is_dir() else None
-    if tables:
-        file = tables["segments"]
-    else:
-        file = released_files.find_file(path, FILE_NAMES, "the four tables")
+    tables = release_tables.find(path) if path.is_dir() else {}
+    file = tables.get("segments") or released_files.find_file(path, FILE_NAMES, "the four tables")
     folder = path if tables else file.parent
     labels = release_tables.labels_file(folder)
-    there = [*(tables or {"": file}).values(), *([labels] if labels else [])]
+    there = [file, *tables.values(), *([labels] if labels else [])]
     there += release_tables.subtitle_files(folder) if tables else []
-    items = tuple(tables.items()) if tables else ()
-    return _read(file, folder, items, labels, (tuple(there), released_files.state(*there)))
+    state = (tuple(there), released_files.state(*there))
+    return _read(file, folder, tuple(tables.items()), labels, state)
 
 
 @lru_cache(maxsize=8)
 def _read(
     file: Path, folder: Path, files: tuple[tuple[str, Path], ...], labels: Path | None, _: object
 ) -> Release:
-    tables = release_tables.read(dict(files), folder) if files else None
-    content = tables.entries if tables else released_files.read_json(file)
+    tables, spoken = dict(files), dict[str, release_tables.Subtitle]()
+    if tables:
+        content, spoken = release_tables.read(tables, folder)
+    else:
+        content = released_files.read_json(file)
     if not isinstance(content, list):
         raise DataError(f"{file}: expected a list of segments")
     if labels is not None:
         release_tables.add_labels(content, labels)
+    text = json.dumps(content, sort_keys=True).encode("utf-8", "replace")
     segments, problems = good_entries(file, content, Segment)
-    return Release(
-        file,
-        _digest(content),
-        segments,
-        problems,
-        folder,
-        dict(files),
-        labels,
-        tables.subtitles if tables else {},
-    )
-
-
-def _digest(content: Any) -> str:
-    canonical = json.dumps(content, sort_keys=True)
-    return hashlib.sha256(canonical.encode("utf-8", "replace")).hexdigest()[:12]
+    digest = hashlib.sha256(text).hexdigest()[:12]
+    return Release(file, digest, segments, problems, folder, tables, labels, spoken)

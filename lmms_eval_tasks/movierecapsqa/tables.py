@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmms_eval_tasks.benchmark import Items, Numbers
 from lmms_eval_tasks.movierecapsqa.data import CONDITIONS, SOURCES, task_name
@@ -41,15 +41,20 @@ _BASELINES = {
     "helmet_fluency": "HELMET\nfluency",
     "helmet_correctness": "HELMET\ncorrectn.",
 }
-_MODALITY = {"dialogue": "Dialogue", "vision": "Vision", "multimodal": "Multim."}
-_UNLABELLED = {"modality": "no type", "category": "no categ."}
+# By split and slug; other categories are abbreviated as in the paper.
+_HEADS = {
+    ("modality", "dialogue"): "Dialogue",
+    ("modality", "vision"): "Vision",
+    ("modality", "multimodal"): "Multim.",
+    ("modality", UNLABELLED): "no type",
+    ("category", UNLABELLED): "no categ.",
+}
 
 
-@dataclass(frozen=True)
-class Entry:
-    """The numbers of one task of one model."""
+class Entry(NamedTuple):
+    """The numbers of one task of one model; `label` is the model, "" for a single run."""
 
-    label: str  # of the model; "" for a single run
+    label: str
     source: str
     condition: str
     values: Mapping[str, Any]
@@ -69,6 +74,12 @@ class Entry:
         """A metric, or None."""
         return number(self.values.get(metric))
 
+    def with_variance(self, metric: str) -> str:
+        """A mean and its variance; without spaces, or nine columns would not fit."""
+        mean = fixed(self.value(metric))
+        variance = self.value(f"{metric.removesuffix('_valid')}_var")
+        return mean if variance is None else f"{mean}±{fixed(variance)}"
+
 
 def tables(rows: Sequence[tuple[str, Numbers]]) -> list[Table]:
     """The paper's tables for one or more models; those without a number are left out.
@@ -76,110 +87,79 @@ def tables(rows: Sequence[tuple[str, Numbers]]) -> list[Table]:
     Args:
         rows: label of a model (empty for a single run) and its numbers by task.
     """
-    found = _ordered(list(_entries(rows)))
-    groups = list(_groups(found))
-    return [
-        *_overall([*found, *groups]),
-        *_labelled([*found, *groups]),
-        *_coherence(found),
-        *_checks(found),
+    found = [
+        Entry(
+            f"{label}{match['rest'] or ''}".strip(),
+            match["source"],
+            (match["condition"] or "").removeprefix("_"),
+            values,
+        )
+        for label, numbers in rows
+        for name, values in numbers.items()
+        if (match := _TASK.fullmatch(name))
     ]
-
-
-def _entries(rows: Sequence[tuple[str, Numbers]]) -> Iterator[Entry]:
-    for label, numbers in rows:
-        for name, values in numbers.items():
-            if match := _TASK.fullmatch(name):
-                condition = (match["condition"] or "").removeprefix("_")
-                full = f"{label}{match['rest'] or ''}".strip()
-                yield Entry(full, match["source"], condition, values)
-
-
-def _ordered(found: Sequence[Entry]) -> list[Entry]:
-    """Models as they were given, each with sources and conditions in the paper's order."""
+    # Models as they were given, each with sources and conditions in the paper's order.
     models = list(dict.fromkeys(entry.model for entry in found))
-    sources, conditions = list(SOURCES), list(CONDITIONS)
-
-    def place(entry: Entry) -> tuple[int, int, int]:
-        source, condition = sources.index(entry.source), conditions.index(entry.condition)
-        return models.index(entry.model), source, condition
-
-    return sorted(found, key=place)
+    places = {pair: place for place, pair in enumerate(product(SOURCES, CONDITIONS))}
+    found.sort(key=lambda one: (models.index(one.model), places[one.source, one.condition]))
+    both = [*found, *_groups(found)]
+    return [*_overall(both), *_labelled(both), *_coherence(found), *_checks(found)]
 
 
-_NAMES = ("model", "source", "input")
-
-
-def _by_row(
-    title: str, columns: Sequence[str], rows: Sequence[tuple[Sequence[str], list[str]]], notes: str
+def _table(
+    title: str, columns: Sequence[str], rows: Iterable[tuple[Entry, list[str]]], notes: str = ""
 ) -> list[Table]:
     """A table; source and input stand below it where several rows share both."""
-    if len(rows) < 2 or len({tuple(names[1:]) for names, _ in rows}) > 1:
-        return by_row(title, _NAMES, columns, rows, notes)
-    _, source, condition = rows[0][0]
+    named = [(entry.names, cells) for entry, cells in rows]
+    title, heads = f"MovieRecapsQA: {title}", ("model", "source", "input")
+    if len(named) < 2 or len({names[1:] for names, _ in named}) > 1:
+        return by_row(title, heads, columns, named, notes)
+    _, source, condition = named[0][0]
     notes = f"all rows: {source}, {condition}\n{notes}".strip()
-    return by_row(title, _NAMES[:1], columns, [(names[:1], cells) for names, cells in rows], notes)
+    return by_row(title, heads[:1], columns, [(names[:1], cells) for names, cells in named], notes)
 
 
 def _overall(found: Sequence[Entry]) -> list[Table]:
     metrics = {**_BASELINES, "factuality_valid": "Factuality", "relevance_valid": "Relevance"}
     used = [name for name in metrics if any(entry.value(name) is not None for entry in found)]
-    rows = [(entry.names, [_with_variance(entry, name) for name in used]) for entry in found]
-    return _by_row(
-        "MovieRecapsQA: every metric, mean ± variance (the paper's Table 4)",
+    return _table(
+        "every metric, mean ± variance (the paper's Table 4)",
         [metrics[name] for name in used],
-        rows,
+        [(entry, [entry.with_variance(name) for name in used]) for entry in found],
         "HELMET correctness 0 to 3, factuality and relevance 0 to 5, all others 0 to 1",
     )
 
 
-def _with_variance(entry: Entry, metric: str) -> str:
-    # Without spaces: with them nine columns do not fit, and the last one loses a digit.
-    mean = entry.value(metric)
-    variance = entry.value(f"{metric.removesuffix('_valid')}_var")
-    return fixed(mean) if variance is None else f"{fixed(mean)}±{fixed(variance)}"
-
-
 def _labelled(found: Sequence[Entry]) -> list[Table]:
     """Table 5: a model's other conditions as differences to both."""
-    columns = [
-        (f"{split}_{slug}", _heading(split, slug))
+    columns = {
+        f"_{split}_{slug}": _HEADS.get((split, slug), slug.upper())
         for split, slugs in SPLITS.items()
         for slug in slugs
-    ]
+    }
     # By the label: with a run that is marked invalid nothing is compared.
     both = {(entry.label, entry.source): entry for entry in found if not entry.condition}
     made = []
-    for dimension in ("relevance", "factuality"):
+    for name in ("relevance_valid", "factuality_valid"):
+        used = {
+            key: heading
+            for key, heading in columns.items()
+            if any(entry.value(f"{name}{key}") is not None for entry in found)
+        }
         rows = []
-        used = [
-            (key, heading)
-            for key, heading in columns
-            if any(entry.value(f"{dimension}_valid_{key}") is not None for entry in found)
-        ]
         for entry in found:
             base = both.get((entry.label, entry.source))
-            cells = [
-                _difference(entry, base, f"{dimension}_valid{key}")
-                for key in ["", *(f"_{key}" for key, _ in used)]
-            ]
-            rows.append((entry.names, cells))
-        made += _by_row(
-            f"MovieRecapsQA: {dimension}, 0 to 5, by question type and category (the paper's "
-            "Table 5)",
-            ["all", *(heading for _, heading in used)],
+            cells = [_difference(entry, base, f"{name}{key}") for key in ("", *used)]
+            rows.append((entry, cells))
+        dimension = name.removesuffix("_valid")
+        made += _table(
+            f"{dimension}, 0 to 5, by question type and category (the paper's Table 5)",
+            ["all", *used.values()],
             rows,
             "with a sign: the difference to the same model with both\n"
             "no type, no categ.: questions without this label",
         )
     return made
-
-
-def _heading(split: str, slug: str) -> str:
-    """Of a column; categories are abbreviated as in the paper."""
-    if slug == UNLABELLED:
-        return _UNLABELLED[split]
-    return _MODALITY.get(slug, slug.upper())
 
 
 def _difference(entry: Entry, base: Entry | None, metric: str) -> str:
@@ -192,13 +172,9 @@ def _difference(entry: Entry, base: Entry | None, metric: str) -> str:
 
 def _coherence(found: Sequence[Entry]) -> list[Table]:
     """Apart, as in the paper (4.2), which publishes no figures in its main part."""
-    rows = [(entry.names, [_with_variance(entry, "coherence_valid")]) for entry in found]
-    return _by_row(
-        "MovieRecapsQA: coherence, 0 to 5, mean ± variance (no published figures)",
-        ["Coherence"],
-        rows,
-        "",
-    )
+    rows = [(entry, [entry.with_variance("coherence_valid")]) for entry in found]
+    title = "coherence, 0 to 5, mean ± variance (no published figures)"
+    return _table(title, ["Coherence"], rows)
 
 
 def _checks(found: Sequence[Entry]) -> list[Table]:
@@ -211,16 +187,14 @@ def _checks(found: Sequence[Entry]) -> list[Table]:
         for name in DIMENSIONS:
             low, high = entry.value(f"{name}_low"), entry.value(f"{name}_high")
             cells += [
-                fixed(entry.value(f"{name}_failed"), 0),
-                fixed(entry.value(f"{name}_inconsistent"), 0),
-                NONE if low is None else f"{low:.2f}-{fixed(high)}",
+                fixed(entry.value(f"{name}_{what}"), 0) for what in ("failed", "inconsistent")
             ]
+            cells.append(NONE if low is None else f"{low:.2f}-{fixed(high)}")
         cells += [fixed(entry.value(name), 0) for name in ("empty", "no_claims")]
-        cells.append(fixed(entry.value("claims_mean"), 1))
-        rows.append((entry.names, cells))
+        rows.append((entry, [*cells, fixed(entry.value("claims_mean"), 1)]))
     heads = [f"{name[:4]}.\n{what}" for name in DIMENSIONS for what in ("failed", "off", "bounds")]
-    return _by_row(
-        "MovieRecapsQA: the judge's scores beside the bounds that their own labels set",
+    return _table(
+        "the judge's scores beside the bounds that their own labels set",
         [*heads, "empty", "without\nclaims", "claims"],
         rows,
         "failed: answers without a score: empty, or through the judge or the host\n"
@@ -233,6 +207,7 @@ def _checks(found: Sequence[Entry]) -> list[Table]:
 # --- rows for groups of models (5.1) -----------------------------------------------------------
 
 LEAST = 2  # models that make a group's row
+# A mean of variances, or of counts, is nothing that the paper has.
 _NO_MEANS = (
     *("_var", "_failed", "_inconsistent", "_low", "_high", "_coverage", "claims"),
     *("empty", "refusals"),
@@ -242,17 +217,11 @@ _NO_MEANS = (
 def _groups(found: Sequence[Entry]) -> Iterator[Entry]:
     """A row for the open-source and for the proprietary models, where there are several (5.1)."""
     for group, models in grouped(entry.model for entry in found).items():
-        label = f"mean of {len(models)} {group} models"
-        for source in SOURCES:
-            for condition in CONDITIONS:
-                own = [
-                    entry.values
-                    for entry in found
-                    if (entry.source, entry.condition) == (source, condition)
-                    and entry.model in models
-                ]
-                if len(own) == len(models):
-                    yield Entry(label, source, condition, mean_of(own))
+        for place in product(SOURCES, CONDITIONS):
+            rows = [one for one in found if one[1:3] == place and one.model in models]
+            if len(rows) == len(models):
+                means = mean_of([one.values for one in rows])
+                yield Entry(f"mean of {len(models)} {group} models", *place, means)
 
 
 def grouped(models: Iterable[str]) -> dict[str, list[str]]:
@@ -266,27 +235,22 @@ def grouped(models: Iterable[str]) -> dict[str, list[str]]:
 
 
 def mean_of(values: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
-    """The mean of every metric over some models' numbers; None where one of them has none.
-
-    A mean of variances, or of counts, is nothing that the paper has: only means are taken.
-    """
+    """The mean of every metric over some models' numbers; None where one of them has none."""
     names = {name for own in values for name in own if not name.endswith(_NO_MEANS)}
     made: dict[str, float | None] = {}
     for name in sorted(names):
-        found = [number(own.get(name)) for own in values]
-        known = [one for one in found if one is not None]
-        made[name] = aggregate.mean(known) if len(known) == len(found) else None
+        known = [one for own in values if (one := number(own.get(name))) is not None]
+        made[name] = aggregate.mean(known) if len(known) == len(values) else None
     return made
 
 
 @lru_cache(maxsize=1)
 def _patterns() -> dict[str, re.Pattern[str]]:
     file = resources.files("lmms_eval_tasks.leaderboards") / "model_groups.json"
-    groups = json.loads(file.read_text(encoding="utf-8"))["groups"]
+    groups = json.loads(file.read_text(encoding="utf-8"))["groups"].items()
     # At the beginning of a word: `aria` is no part of `variant`.
     return {
-        group: re.compile(rf"(?<![a-z])(?:{'|'.join(map(re.escape, pieces))})")
-        for group, pieces in groups.items()
+        name: re.compile(rf"(?<![a-z])(?:{'|'.join(map(re.escape, own))})") for name, own in groups
     }
 
 
@@ -303,11 +267,8 @@ def unlike(asked: Mapping[str, Items]) -> list[str]:
     """
     notes = []
     for source, title in SOURCES.items():
-        own = {
-            condition.title: asked[task]
-            for slug, condition in CONDITIONS.items()
-            if (task := task_name(source, slug)) in asked
-        }
+        tasks = {condition.title: task_name(source, slug) for slug, condition in CONDITIONS.items()}
+        own = {name: asked[task] for name, task in tasks.items() if task in asked}
         if counts := aggregate.unlike(own):
             notes.append(
                 f"{title}: the conditions were not asked the same questions ({counts}): their "

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Generator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, cast
 
 from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.benchmark import (
     Benchmark,
-    Cut,
     Doc,
     Found,
     Item,
@@ -115,9 +113,13 @@ def score(doc: Item, reply: str) -> Generator[Asks, Sequence[Verdict], dict[str,
     return item
 
 
+def _chosen(item: Item) -> data.Options:
+    return data.Options(**item.get("shown", {}))  # of an older run the default
+
+
 def _shown(doc: Item) -> judging.Context:
-    """What the judge is shown (data.Options); of an older run all there is."""
-    chosen = data.Options(**doc.get("shown", {}))
+    """What the judge is shown."""
+    chosen = _chosen(doc)
     facts = doc["aligned"] if chosen.facts == data.ALIGNED else doc["facts"]
     dialogue = doc["dialogue"] if chosen.dialogue == data.GIVEN else ""
     return judging.Context(doc["segment"], facts, dialogue)
@@ -131,10 +133,9 @@ def stand_in(doc: Doc, number: int) -> str:  # noqa: ARG001
 
 def told_shown(items: Items) -> list[str]:
     """What else than usual the judge is shown."""
-    chosen = data.Options(**items[0].get("shown", {}))
-    if chosen == data.Options():
-        return []
-    return [f"the judge is shown facts={chosen.facts}, dialogue={chosen.dialogue}"]
+    chosen = _chosen(items[0])
+    told = f"the judge is shown facts={chosen.facts}, dialogue={chosen.dialogue}"
+    return [] if chosen == data.Options() else [told]
 
 
 # --- the tasks --------------------------------------------------------------------------------
@@ -152,22 +153,6 @@ _BLANK: dict[str, Any] = {
 }
 
 
-def _task(name: str) -> Task:
-    return Task(
-        name,
-        prompt,
-        keep,
-        score,
-        metrics.METRICS,
-        handed=handed,
-        asks={ask: _COMPARED[ask] for ask in sorted(_COMPARED)},
-        blank=_BLANK,
-        details=metrics.count_ratings,
-        stand_in=stand_in,
-        notes=told_shown,
-    )
-
-
 class MovieRecapsQA(Benchmark):
     """MovieRecapsQA for the shared code."""
 
@@ -176,27 +161,32 @@ class MovieRecapsQA(Benchmark):
     how_to_get = data.HOW_TO_GET
     paper_judge = "gpt-4.1-mini"  # paper, 4.2; it names no dated version
 
-    tasks: Mapping[str, Task] = {name: _task(name) for name in data.TASKS}
+    tasks: Mapping[str, Task] = {
+        name: Task(
+            name,
+            prompt,
+            keep,
+            score,
+            metrics.METRICS,
+            handed=handed,
+            asks=dict(sorted(_COMPARED.items())),
+            blank=_BLANK,
+            details=metrics.count_ratings,
+            stand_in=stand_in,
+            notes=told_shown,
+        )
+        for name in data.TASKS
+    }
 
     look = staticmethod(data.look)
     docs = staticmethod(data.docs)
+    cut = staticmethod(data.cut)
     status = staticmethod(data.status)
     prepare = staticmethod(data.prepare)
     tables = staticmethod(layouts.tables)
     suited = staticmethod(judging.suited)
     judge_prompt = staticmethod(judging.prompt)
-
-    def cut(self, found: Found, task: str, doc: Doc) -> Cut | None:  # noqa: ARG002
-        """The clip of a segment."""
-        return data.cut(doc)
-
-    def make_subtitles(self, root: Path, transcriber: Any) -> int:  # noqa: ARG002
-        """Dialogue is in the data file, and a recap's sound is its narration.
-
-        Raises:
-            DataError: always.
-        """
-        raise DataError("MovieRecapsQA's dialogue is part of its data file: none is to be made")
+    notes = staticmethod(layouts.unlike)  # conditions that were asked other questions
 
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:  # noqa: ARG002
         """One file for all tasks."""
@@ -240,22 +230,15 @@ class MovieRecapsQA(Benchmark):
         warnings += self.notes(asked)
         section["frames"] = _frames(found, names)
         warnings += settings.told(settings.FRAMES) if any(map(data.shows, names)) else []
-        made = provenance.known("baselines", self._baselines, warnings)
-        if made is not None:
-            section["baselines"] = {
-                **made,
-                "rouge_l": metrics.ROUGE_L,
-                **metrics.notes_of(names),
-            }
+
+        def look() -> dict[str, Any]:
+            config = judging.suited(judges.configured(self.paper_judge))
+            return baselines.describe(settings.value(settings.BASELINES), config)
+
+        if (made := provenance.known("baselines", look, warnings)) is not None:
+            texts = {"rouge_l": metrics.ROUGE_L, **metrics.notes_of(names)}
+            section["baselines"] = {**made, **texts}
         return section, warnings
-
-    def _baselines(self) -> dict[str, Any]:
-        config = self.suited(judges.configured(self.paper_judge))
-        return baselines.describe(settings.value(settings.BASELINES), config)
-
-    def notes(self, asked: Mapping[str, Items]) -> Sequence[str]:
-        """Conditions that were asked other questions."""
-        return layouts.unlike(asked)
 
     def reread(self, items: Sequence[dict[str, Any]], *, judged: bool) -> list[dict[str, Any]]:
         """The judged baselines that a run has are kept; with a judge those asked for now come too.
@@ -282,7 +265,7 @@ def _shown_anew(item: dict[str, Any], chosen: data.Options) -> dict[str, Any]:
     """An item whose judge is to be shown something else: what it said of that falls."""
     if chosen.facts == data.ALIGNED and not item.get("aligned"):
         raise DataError(f"{item['id']} has no facts of its own ({settings.MOVIERECAPSQA})")
-    if data.Options(**item.get("shown", {})) == chosen:
+    if _chosen(item) == chosen:
         return item
     kept = (item.get("verdicts") or {}).items()
     stands = {name: one for name, one in kept if name not in judging.WITH_CONTEXT}
@@ -293,13 +276,12 @@ def _frames(found: Found | None, names: Sequence[str]) -> dict[str, Any]:
     """How pictures were handed over."""
     if not any(data.shows(name) for name in names):
         return {"rule": "no picture is handed over"}
-    asked = settings.frames_for("", default=0)
     rule = "the clip is handed over as a file: the model's own maximum of frames applies"
     told: dict[str, Any] = {"rule": rule}
-    if asked:
+    if asked := settings.frames_for("", default=0):
         told = {"rule": "uniform frames in order, as images", "asked": asked}
-    videos = {segment.video for segment in found.release.segments} if found else set()
-    own = {video: settings.frames_for(video, default=0) for video in sorted(videos)}
+    videos = sorted({segment.video for segment in found.release.segments} if found else ())
+    own = {video: settings.frames_for(video, default=0) for video in videos}
     if others := {video: number for video, number in own.items() if number != asked}:
         told["asked_of_videos"] = others  # exceptions: so many frames, as images
     return told

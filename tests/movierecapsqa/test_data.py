@@ -83,7 +83,7 @@ def test_what_every_task_shows(user: Path, monkeypatch: pytest.MonkeyPatch) -> N
         assert {doc["video_path"] for doc in found} == {path}
         assert [(doc["start"], doc["end"]) for doc in found[::2]] == windows
         # Windows are those of the source, so that a clip is made once for all conditions.
-        cuts = {cut and cut.window for cut in map(data.cut, found)}
+        cuts = {cut and cut.window for cut in (data.cut(data.look([]), task, one) for one in found)}
         assert cuts == ({(path, *window, 0) for window in windows} if path else {None})
         # The dialogue is the segment's own and whole, whatever is shown beside it.
         assert [doc["dialogue"] for doc in found[::2]] == [SPOKEN, ""]
@@ -188,33 +188,6 @@ def test_windows_outside_their_video(user: Path, monkeypatch: pytest.MonkeyPatch
 def prepared(names: Sequence[str]) -> None:
     before.check(names)
     before.make_media(names, None)
-
-
-def test_a_file_that_is_damaged_in_the_middle(
-    user: Path, videos: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its packets can be listed and its first frame decodes: only the cut shows it."""
-    content = bytearray((videos / "talk.mp4").read_bytes())
-    with av.open(str(videos / "talk.mp4")) as file:
-        packets = [packet for packet in file.demux(video=0) if packet.size]
-    for packet in packets:
-        if 3 <= packet.pts * packet.time_base < 7:
-            place = packet.pos + 6
-            content[place : place + packet.size - 6] = b"\xa5" * (packet.size - 6)
-    (user / "recaps" / "talk.mp4").unlink()
-    (user / "recaps" / "talk.mp4").write_bytes(content)
-    third = entry(3, startTime=0, endTime=2, questions=[question(1)])
-    write(user, [entry(1), third])
-    names = ["movierecapsqa_segment", "movierecapsqa_scenes"]
-    says = r"^MovieRecapsQA: 1 of 2 items cannot be shown:\n  talk.1: .*talk.mp4: "
-    with pytest.raises(DataError, match=says):
-        prepared(names)
-    monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
-    prepared(names)
-    counts = [[doc["segment"] for doc in before.docs(BENCHMARK, name)] for name in names]
-    assert counts == [["talk.3"], ["talk.1", "talk.1", "talk.3"]]
-    known = before.checked(BENCHMARK, names)
-    assert [list(before.left_out(BENCHMARK, known, name)) for name in names] == [["talk.1"], []]
 
 
 def test_clips_and_frames_are_of_their_window_and_muted(

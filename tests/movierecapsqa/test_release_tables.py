@@ -25,32 +25,23 @@ TABLES: dict[str, list[dict[str, Any]]] = {
             **{"movie_start_time": 600.0 + 60 * number, "movie_end_time": 660.0 + 60 * number},
             **{"recap_start_time": 2.5 * number, "recap_end_time": 2.5 * number + 2},
         }
-        for video, number, ids in (
-            ("abC-1", 0, ["f1", "f2"]),
-            ("abC-1", 1, ["f1"]),
-            ("xyz", 0, ["f1"]),
-        )
+        for video, number, ids in (("abC-1", 0, ["1", "2"]), ("abC-1", 1, ["1"]), ("xyz", 0, ["1"]))
     ],
     "questions": [
         {
-            **{"video_id": video, "segment_id": segment, "question_id": number},
+            **{"video_id": video, "segment_id": segment, "question_id": number, "vague_answer": ""},
             **{"question": f"Who is {number}?", "answer": f"Number {number}."},
-            **{"verbose_question": "", "vague_answer": "", "aligned_fact_ids": ids},
+            "aligned_fact_ids": ids,
         }
         for video, segment, number, ids in (
-            ("abC-1", 0, 0, ["f2"]),
-            ("abC-1", 0, 1, ["f1", "f2"]),
-            ("abC-1", 1, 0, ["f1"]),
-            ("xyz", 0, 0, ["f1"]),
+            *(("abC-1", 0, 0, ["2"]), ("abC-1", 0, 1, ["1", "2"])),
+            *(("abC-1", 1, 0, ["1"]), ("xyz", 0, 0, ["1"])),
         )
     ],
-    "facts": [
-        {"fact_id": fact, "video_id": video, "segment_id": segment, "fact": text}
-        for video, segment, fact, text in (  # an id may come again in another segment
-            ("abC-1", 0, "f1", "Fact 1."),
-            ("abC-1", 0, "f2", "Fact 2."),
-            ("abC-1", 1, "f1", "Fact 3."),
-            ("xyz", 0, "f1", "Fact 4."),
+    "facts": [  # an id may come again in another segment
+        {"fact_id": fact, "video_id": video, "segment_id": segment, "fact": f"Fact {number}."}
+        for number, (video, segment, fact) in enumerate(
+            (("abC-1", 0, "1"), ("abC-1", 0, "2"), ("abC-1", 1, "1"), ("xyz", 0, "1")), 1
         )
     ],
 }
@@ -125,7 +116,7 @@ def test_tables_that_do_not_fit_stop(tmp_path: Path) -> None:
     rows = TABLES["questions"]
     for number, (changes, said) in enumerate(
         (
-            ({"facts": TABLES["facts"][:2]}, "row 3: no fact f1"),
+            ({"facts": TABLES["facts"][:2]}, "row 2: no fact 1"),
             ({"recaps": TABLES["recaps"][:1]}, "'xyz' is in no row"),
             (
                 {"questions": [{**rows[0], "segment_id": 9, "aligned_fact_ids": []}]},
@@ -142,9 +133,6 @@ def test_tables_that_do_not_fit_stop(tmp_path: Path) -> None:
         "abC-1.0/q-0",
         "abC-1.0/q-1",
     ]
-    (tmp_path / "named" / "recaps").mkdir()
-    (tmp_path / "named" / "recaps" / "Talk_abC-1.info.json").write_text("{}")
-    assert made.recap_path(made.segments[0]).name == "abC-1.mp4"  # where it would be
     twice = write(write(tmp_path / "twice", "json"), "csv")
     with pytest.raises(DataError, match="one file of each"):
         schema.read(twice)
@@ -160,17 +148,17 @@ def test_what_is_to_be_fetched_and_what_is_left_out(
     source = write(tmp_path / "clone" / "data", "json").parent
     subtitle(source, "abC-1.srt")
     (source / "recaps").mkdir()
-    render(source / "recaps" / "Talk_abC-1.mp4", RECAP)
+    render(source / "recaps" / "abC-1.mp4", RECAP)
     data.prepare(source, root, link=False)
     place = root / "movierecapsqa"
     assert {path.name for path in place.rglob("*.*")} == {
         *(f"{name}.json" for name in TABLES),
-        *("abC-1.srt", "Talk_abC-1.mp4"),
+        *("abC-1.srt", "abC-1.mp4"),
     }
     seen = data.status(root)
     assert "to fetch: subtitles/xyz.srt, the subtitles of 'Other': http://x/2.srt" in seen.notes
     assert seen.videos == 1
-    assert "it needs the movie in movies/, named by movieId" in "\n".join(seen.notes)
+    assert "it needs movieId, and the movie in movies/, named by movieId" in "\n".join(seen.notes)
     assert any("/xyz.mp4" in why or "xyz" in name for name, why in seen.missing.items())
     name = "movierecapsqa_segment_dialogue"
     with pytest.raises(DataError, match="1 segments have no dialogue at hand") as caught:

@@ -9,24 +9,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 from lmms_eval_tasks.console import say
-from lmms_eval_tasks.errors import DataError, JudgeError
+from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import JudgeConfig, writer
-from lmms_eval_tasks.judges.config import KEY
-from lmms_eval_tasks.judges.verdict import NONE
 from lmms_eval_tasks.judges.writer import Written
 from lmms_eval_tasks.movierecapsqa.facts import steps
 from lmms_eval_tasks.movierecapsqa.facts.recap_file import Narrated
-from lmms_eval_tasks.movierecapsqa.facts.steps import folded
 from lmms_eval_tasks.movierecapsqa.schema import UNLABELLED, Segment
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.json_files import write_json
@@ -44,36 +39,76 @@ def model(spec: str | None, env: Mapping[str, str]) -> JudgeConfig:
     Raises:
         JudgeError: it cannot be used, or is no single language model.
     """
-    spec = (spec or PAPER_MODEL).strip()
-    at_openai = re.fullmatch(r"[\w./-]+(?<!\.yml)(?<!\.yaml)", spec) and spec != NONE
-    if at_openai and not env.get(KEY, "").strip():
-        raise JudgeError(
-            f"--model: a model at OpenAI (unset: {PAPER_MODEL}) needs a key: set {KEY}, or name "
-            "one at an endpoint of your own, MODEL@BASE_URL"
-        )
-    return writer.writer(spec, env, "--model", "one language model writes the facts", PAPER_MODEL)
+    writes = "one language model writes the facts"
+    return writer.writer(spec or PAPER_MODEL, env, "--model", writes, PAPER_MODEL)
 
 
-@dataclass(frozen=True)
-class Plan:
-    """A recap's segments, by id how each comes about, and those that the file has."""
+class Plan(NamedTuple):
+    """What is to be done, and with what; `append`: the file may hold other recaps' segments."""
 
     file: Path
     config: JudgeConfig
     prompt: Prompt
     segments: Sequence[Narrated]
-    made_from: Mapping[str, Mapping[str, str]]
     append: bool
+
+    def made_from(self, segment: Narrated) -> dict[str, str]:
+        """How a segment comes about, for the file."""
+        text = json.dumps([dict(segment.released), segment.narration], sort_keys=True)
+        digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
+        who = {"model": self.config.label, "settings": self.config.fingerprint}
+        return {**who, "prompt": self.prompt.hash, "input": digest}
+
+    def present(self) -> tuple[list[Entry], dict[str, Entry]]:
+        """The segments that the file has: of other recaps, and by id of this one.
+
+        Raises:
+            DataError: it is no such file, or holds what must not be touched.
+        """
+        content = released_files.read_json(self.file) if self.file.exists() else []
+        if not isinstance(content, list) or not all(
+            isinstance(entry, dict) and isinstance(entry.get("id"), str) for entry in content
+        ):
+            raise DataError(f"{self.file}: expected a list of segments with ids")
+        there = {entry["id"].strip(): entry for entry in content}
+        wanted = {one.id: self.made_from(one) for one in self.segments}
+        others = [entry for name, entry in there.items() if name not in wanted]
+        if others and not self.append:
+            raise DataError(
+                f"{self.file}: holds other segments ({others[0]['id']}): add to them with "
+                "--append, or name another file"
+            )
+        own = {name: there[name] for name in wanted if name in there}
+        for name, entry in own.items():
+            if why := _difference(entry.get(GENERATED), wanted[name]):
+                raise DataError(
+                    f"{self.file}: has a segment {name} already, {why}: remove it there or name "
+                    "another file"
+                )
+            try:
+                Segment.model_validate(entry)
+            except ValidationError as error:
+                raise DataError(f"{self.file}, segment {name}: {told(error)}") from None
+        return others, own
 
     @property
     def todo(self) -> list[Narrated]:
-        """Segments that the file lacks.
+        """Segments that the file lacks; raises as `present`."""
+        _, own = self.present()
+        return [one for one in self.segments if one.id not in own]
 
-        Raises:
-            DataError: it holds what must not be touched.
-        """
-        there = _own(self)
-        return [one for one in self.segments if one.id not in there]
+
+def _difference(before: object, now: Mapping[str, str]) -> str:
+    # Other settings are no other writer: more room for a reply may be what a segment needs.
+    whats = {
+        "input": "another narration, dialogue or time",
+        "model": "another model",
+        "prompt": "other instructions",
+    }
+    if not isinstance(before, dict):
+        return "which this command did not make"
+    other = (what for key, what in whats.items() if before.get(key) != now[key])
+    return next((f"made with {what}" for what in other), "")
 
 
 def plan(segments: Sequence[Narrated], config: JudgeConfig, file: Path, *, append: bool) -> Plan:
@@ -82,65 +117,7 @@ def plan(segments: Sequence[Narrated], config: JudgeConfig, file: Path, *, appen
     Raises:
         PromptError: the user's instructions do not fit.
     """
-    given = writer.load("facts", steps.STEPS)
-    made = {one.id: _made_from(one, config, given) for one in segments}
-    return Plan(file, config, given, segments, made, append)
-
-
-def _made_from(segment: Narrated, config: JudgeConfig, given: Prompt) -> dict[str, str]:
-    text = json.dumps([dict(segment.released), segment.narration], sort_keys=True)
-    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
-    return {
-        "model": config.label,
-        "settings": config.fingerprint,
-        "prompt": given.hash,
-        "input": digest,
-    }
-
-
-# What has to be the same in a segment that is kept. Other settings are no other writer: more room
-# for a reply may be what a segment needs.
-_SAME = {
-    "input": "another narration, dialogue or time",
-    "model": "another model",
-    "prompt": "other instructions",
-}
-
-
-def _own(planned: Plan) -> dict[str, Entry]:
-    """The recap's segments that the file has, by id."""
-    file, wanted = planned.file, planned.made_from
-    there = {entry["id"].strip(): entry for entry in _read(file)}
-    if not planned.append and (others := [name for name in there if name not in wanted]):
-        raise DataError(
-            f"{file}: holds other segments ({others[0]}): add to them with --append, or name "
-            "another file"
-        )
-    own = {name: there[name] for name in wanted if name in there}
-    for name, entry in own.items():
-        before, now, why = entry.get(GENERATED), wanted[name], ""
-        if not isinstance(before, dict):
-            why = "which this command did not make"
-        elif other := [what for key, what in _SAME.items() if before.get(key) != now[key]]:
-            why = f"made with {other[0]}"
-        if why:
-            raise DataError(
-                f"{file}: has a segment {name} already, {why}: remove it there or name another file"
-            )
-        try:
-            Segment.model_validate(entry)
-        except ValidationError as error:
-            raise DataError(f"{file}, segment {name}: {told(error)}") from None
-    return own
-
-
-def _read(file: Path) -> list[Entry]:
-    content = released_files.read_json(file) if file.exists() else []
-    if not isinstance(content, list) or not all(
-        isinstance(entry, dict) and isinstance(entry.get("id"), str) for entry in content
-    ):
-        raise DataError(f"{file}: expected a list of segments with ids; name another file")
-    return content
+    return Plan(file, config, writer.load("facts", steps.STEPS), segments, append)
 
 
 def build(planned: Plan) -> tuple[list[Entry], list[Written[Entry]]]:
@@ -159,22 +136,18 @@ def build(planned: Plan) -> tuple[list[Entry], list[Written[Entry]]]:
 
     def each(done: Written[Entry]) -> None:
         made = done.made
-        what = "failed"
-        if made is not None:
-            what = f"{len(made['facts'])} facts, {len(made['questions'])} questions"
-        say(f"{done.unit}: {what}")
+        counts = made and f"{len(made['facts'])} facts, {len(made['questions'])} questions"
+        say(f"{done.unit}: {counts or 'failed'}")
 
     units = {one.id: steps.unit(given, one) for one in todo}
     written = writer.write(units, config, "movierecapsqa facts", each)
-    made = {
-        one.unit: {**one.made, GENERATED: dict(planned.made_from[one.unit])}
-        for one in written
-        if one.made is not None
-    }
-    own = _own(planned) | made  # read again: another recap may have been added meanwhile
-    entries = [own[name] for name in planned.made_from if name in own]
+    others, own = planned.present()  # again: another recap may have been added meanwhile
+    made = {one.unit: one.made for one in written if one.made is not None}
+    for segment in planned.segments:
+        if segment.id in made:
+            own[segment.id] = {**made[segment.id], GENERATED: planned.made_from(segment)}
+    entries = [own[one.id] for one in planned.segments if one.id in own]
     if made:
-        others = [one for one in _read(planned.file) if one["id"].strip() not in planned.made_from]
         write_json(planned.file, [*others, *entries])
     return entries, written
 
@@ -184,7 +157,7 @@ def build(planned: Plan) -> tuple[list[Entry], list[Written[Entry]]]:
 
 def lines(planned: Plan, entries: Sequence[Entry], made: int) -> Iterator[str]:
     """What is in the file, and what a person should look at."""
-    questions = [(entry, question) for entry in entries for question in entry["questions"]]
+    questions = [(entry["id"], one) for entry in entries for one in entry["questions"]]
     yield (
         f"{planned.file}: {len(entries)} of the recap's {len(planned.segments)} segments "
         f"({made} made now, {len(entries) - made} kept), "
@@ -193,13 +166,9 @@ def lines(planned: Plan, entries: Sequence[Entry], made: int) -> Iterator[str]:
     for name in ("modality", "category"):
         counts = Counter(question.get(name) or UNLABELLED for _, question in questions)
         yield f"{name}: {', '.join(f'{label} {n}' for label, n in counts.most_common())}"
-    for entry, question in questions:
-        asked = question["question"]
-        if leaks(asked, question.get("datasetAnswer") or ""):
-            yield f"to look at: {entry['id']}/{question['qid']}: holds its answer: {asked}"
-        if names := names_left(asked, entry["facts"]):
-            place = f"{entry['id']}/{question['qid']}"
-            yield f"to look at: {place}: still names {', '.join(names)}: {asked}"
+    for name, one in questions:
+        if leaks(one["question"], one.get("datasetAnswer") or ""):
+            yield f"to look at: {name}/{one['qid']} holds its answer: {one['question']}"
 
 
 def leaks(question: str, answer: str) -> bool:
@@ -207,22 +176,6 @@ def leaks(question: str, answer: str) -> bool:
 
     These are the words of at least four letters and the numbers, or all words if there are none.
     """
-    words = set(folded(answer).split())
+    words = set(steps.folded(answer).split())
     content = {word for word in words if len(word) >= 4 or word.isdigit()} or words
-    return bool(content) and content <= set(folded(question).split())
-
-
-# A word inside a sentence, or behind a title (Dr. Curtis): at a beginning all are capitalised.
-_INSIDE = re.compile(r"(?:(?<=[^.!?\s]\s)|(?<=\W[A-Z]\w\.\s))\w\w+")
-
-
-def names_left(question: str, facts: Sequence[str]) -> list[str]:
-    """Words of a question that look like names of its segment's facts: capitalised in both."""
-    said = " ".join(facts)
-    inside, anywhere = (set(found) for found in (_INSIDE.findall(said), re.findall(r"\w+", said)))
-    own = set(_INSIDE.findall(question))
-    return [
-        word
-        for word in re.findall(r"\w\w+", question)
-        if word[0].isupper() and (word in inside or (word in own and word in anywhere))
-    ]
+    return bool(content) and content <= set(steps.folded(question).split())

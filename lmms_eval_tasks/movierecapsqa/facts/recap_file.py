@@ -13,10 +13,10 @@ windows in the movie, since nobody has aligned the two (paper, 3.1).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -30,9 +30,7 @@ from lmms_eval_tasks.utils.validation import Text, told
 
 class _Given(BaseModel):
     # A misspelt key would otherwise be a segment without dialogue.
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", populate_by_name=True, coerce_numbers_to_str=True
-    )
+    model_config = ConfigDict(extra="forbid", populate_by_name=True, coerce_numbers_to_str=True)
 
 
 class Part(_Given):
@@ -41,8 +39,8 @@ class Part(_Given):
     start: float = Field(alias="startTime")
     end: float = Field(alias="endTime")
     transcript: Text
-    srt: str | None = None
-    movie_id: str = Field(default="", alias="movieId")
+    srt: str = ""
+    movie_id: str | None = Field(default=None, alias="movieId")
     movie_start: float | None = Field(default=None, alias="movieStartTime")
     movie_end: float | None = Field(default=None, alias="movieEndTime")
 
@@ -52,12 +50,11 @@ class Recap(_Given):
 
     video: Text = Field(alias="videoId")
     movie: str = ""
-    movie_id: str = Field(default="", alias="movieId")
+    movie_id: str | None = Field(default=None, alias="movieId")
     segments: tuple[Part, ...] = Field(min_length=1)
 
 
-@dataclass(frozen=True)
-class Narrated:
+class Narrated(NamedTuple):
     """A segment that waits for its facts and questions.
 
     Attributes:
@@ -79,10 +76,13 @@ def read(file: Path) -> Recap:
     Raises:
         DataError: it is none; names the file and the field.
     """
+    is_yaml = file.suffix in (".yml", ".yaml")
+    if is_yaml:
+        content: Any = released_files.read_yaml(file, "one recap")
+    else:
+        content = released_files.read_json(file)
     try:
-        if file.suffix in (".yml", ".yaml"):
-            return Recap.model_validate(released_files.read_yaml(file, "one recap"))
-        return Recap.model_validate(released_files.read_json(file))
+        return Recap.model_validate(content)
     except ValidationError as error:
         raise DataError(f"{file}: {told(error)}") from None
 
@@ -100,13 +100,20 @@ def narrated(recap: Recap, source: Path, subtitles_of_movie: Path | None = None)
     cues = None if subtitles_of_movie is None else subtitles.read(subtitles_of_movie)
     found, cut = [], 0
     for number, part in enumerate(recap.segments, 1):
-        released = _released(recap, part, f"{recap.video}.{number}")
-        place = f"{source}, segment {number}"
-        checked = _checked(released, place)
-        start, end = checked.movie_start, checked.movie_end
-        if cues is not None and part.srt is None and start is not None and end is not None:
-            released["srt"] = _srt(cues, start, end)
-            checked, cut = _checked(released, place), cut + 1
+        released = {
+            "id": f"{recap.video}.{number}",
+            "movie": recap.movie,
+            "videoId": recap.video,
+            **({"movieId": recap.movie_id} if recap.movie_id else {}),
+            **part.model_dump(by_alias=True, exclude_none=True, exclude={"transcript"}),
+        }
+        start, end = part.movie_start, part.movie_end
+        if cues and not part.srt and start is not None and end is not None and 0 <= start < end:
+            released["srt"], cut = _srt(cues, start, end), cut + 1
+        try:
+            checked = Segment.model_validate({**released, "facts": ["-"], "questions": []})
+        except ValidationError as error:
+            raise DataError(f"{source}, segment {number}: {told(error)}") from None
         found.append(Narrated(checked.id, released, part.transcript, checked.dialogue))
     if subtitles_of_movie is not None and not cut:
         raise DataError(
@@ -117,32 +124,9 @@ def narrated(recap: Recap, source: Path, subtitles_of_movie: Path | None = None)
     return found
 
 
-def _released(recap: Recap, part: Part, name: str) -> dict[str, Any]:
-    """What is known of the released form of a segment."""
-    released: dict[str, Any] = {
-        "id": name,
-        "movie": recap.movie,
-        "videoId": recap.video,
-        "startTime": part.start,
-        "endTime": part.end,
-    }
-    if movie_id := part.movie_id or recap.movie_id:
-        released["movieId"] = movie_id
-    if part.movie_start is not None or part.movie_end is not None:
-        released |= {"movieStartTime": part.movie_start, "movieEndTime": part.movie_end}
-    return {**released, "srt": part.srt or ""}
-
-
-def _checked(released: Mapping[str, Any], place: str) -> Segment:
-    try:
-        return Segment.model_validate({**released, "facts": ["-"], "questions": []})
-    except ValidationError as error:
-        raise DataError(f"{place}: {told(error)}") from None
-
-
 def _srt(cues: Sequence[Cue], start: float, end: float) -> str:
     """The cues of a window as SubRip, with the movie's times as in the released files."""
-    inside = [cue for cue in cues if subtitles.cut([cue], start, end)]
+    inside = (cue for cue in cues if subtitles.cut([cue], start, end))
     return "\n".join(
         f"{number}\n{clock(cue.start)} --> {clock(cue.end)}\n{cue.text}\n"
         for number, cue in enumerate(inside, 1)
@@ -153,56 +137,50 @@ def _srt(cues: Sequence[Cue], start: float, end: float) -> str:
 
 SECONDS = 73.0  # length of a recap's segment on average (paper, Table 2)
 ENDINGS = (".srt", ".vtt")
-_MIN_ROLLED = 3  # words; "No. No." may be said twice
 
 
-def read_transcript(file: Path, video: str, movie: str = "", seconds: float = SECONDS) -> Recap:
+def read_transcript(file: Path, video: str, movie: str = "") -> Recap:
     """A transcript of a recap, divided at the borders of cues into segments of like length.
 
     Args:
         file: srt or vtt, with times in the recap video.
-        seconds: about how long a segment is to be, above 0.
 
     Raises:
         DataError: not a transcript, or one without a word.
     """
-    cues = _unrolled(subtitles.read(file))
+    cues = list(_unrolled(subtitles.read(file)))
     if not cues:
         raise DataError(f"{file}: nothing is said in this transcript")
     first, last = cues[0].start, max(cue.end for cue in cues)
     # Parts of like length: a rest of two seconds at the end would carry no question.
-    number = max(1, round((last - first) / seconds))
-    groups: list[list[Cue]] = [[] for _ in range(number)]
+    number = max(1, round((last - first) / SECONDS))
+    groups: dict[int, list[Cue]] = {}
     for cue in cues:
-        share = ((cue.start + cue.end) / 2 - first) / (last - first) if last > first else 0.0
-        groups[min(int(share * number), number - 1)].append(cue)
+        share = ((cue.start + cue.end) / 2 - first) / ((last - first) or 1)
+        groups.setdefault(min(int(share * number), number - 1), []).append(cue)
     parts = [
         {
             "startTime": group[0].start,
             "endTime": max(cue.end for cue in group),
             "transcript": " ".join(cue.text for cue in group),
         }
-        for group in groups
-        if group
+        for _, group in sorted(groups.items())
     ]
     return Recap.model_validate({"videoId": video, "movie": movie, "segments": parts})
 
 
-def _unrolled(cues: Sequence[Cue]) -> list[Cue]:
+def _unrolled(cues: Sequence[Cue]) -> Iterator[Cue]:
     """Cues without the words that repeat the end of the cue before.
 
     Automatic captions roll: every line is shown again while the next one is spoken.
     """
-    kept: list[Cue] = []
     before = Cue(0.0, 0.0, "")
     for cue in cues:
         old, new = before.text.split(), cue.text.split()
         longest = min(len(old), len(new))
         shared = next((n for n in range(longest, 0, -1) if old[-n:] == new[:n]), 0)
-        # All of one cue again at once; in the middle of others a few words are no proof.
-        again = shared in (len(old), len(new)) and cue.start <= before.end + 0.1
-        rest = " ".join(new[shared:]) if again or shared >= _MIN_ROLLED else cue.text
-        if rest:
-            kept.append(replace(cue, text=rest))
+        # All of one cue again at once; else two words are no proof: "No. No." may be said twice.
+        again = shared == longest and cue.start <= before.end + 0.1
+        if rest := " ".join(new[shared:]) if again or shared > 2 else cue.text:
+            yield replace(cue, text=rest)
         before = cue
-    return kept

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator
+from pydantic import AfterValidator, BaseModel, BeforeValidator
 
 from lmms_eval_tasks.judges.writer import SOME, Form, Line, Step, Unit, checked, needed, words
 from lmms_eval_tasks.movierecapsqa.facts.recap_file import Narrated
@@ -26,14 +26,31 @@ R = TypeVar("R", bound=BaseModel)
 T = TypeVar("T")
 
 
-def _folded(change: Callable[[str], str]) -> BeforeValidator:
+def folded(text: str) -> str:
+    """A text without what does not change it: case, signs, spaces, compatibility forms."""
+    return " ".join(re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold()))
+
+
+def _distinct(key: Callable[[T], str]) -> AfterValidator:
+    """The first of all items with the same key, in their order."""
+
+    def first(items: list[T]) -> list[T]:
+        found: dict[str, T] = {}
+        for item in items:
+            found.setdefault(folded(key(item)), item)
+        return list(found.values())
+
+    return AfterValidator(first)
+
+
+def _word(change: Callable[[str], str]) -> BeforeValidator:
     return BeforeValidator(lambda one: change(one.strip()) if isinstance(one, str) else one)
 
 
 class Facts(Form):
     """Atomic facts."""
 
-    facts: Annotated[list[Line], SOME, BeforeValidator(without_numbers)]
+    facts: Annotated[list[Line], SOME, BeforeValidator(without_numbers), _distinct(str)]
 
 
 class Pair(Form):
@@ -47,7 +64,7 @@ class Pair(Form):
 class Pairs(Form):
     """Question-answer pairs."""
 
-    pairs: Annotated[list[Pair], SOME]
+    pairs: Annotated[list[Pair], SOME, _distinct(lambda pair: pair.question)]
 
 
 class SimplePair(Form):
@@ -68,7 +85,7 @@ class ModalityLabel(Form):
     """What the question with this number needs."""
 
     id: int
-    label: Annotated[Literal["dialogue", "vision", "multimodal"], _folded(str.lower)]
+    label: Annotated[Literal["dialogue", "vision", "multimodal"], _word(str.lower)]
 
 
 class Modalities(Form):
@@ -81,7 +98,7 @@ class CategoryLabel(Form):
     """What the question with this number is about."""
 
     id: int
-    label: Annotated[Literal["NPA", "CRD", "TH", "STA", "TEMP"], _folded(str.upper)]
+    label: Annotated[Literal["NPA", "CRD", "TH", "STA", "TEMP"], _word(str.upper)]
 
 
 class Categories(Form):
@@ -115,30 +132,23 @@ def unit(given: Prompt, segment: Narrated) -> Unit[dict[str, Any]]:
     what is said. `factsUsed` counts from 0, `qid` too. Facts and questions that repeat others of
     their segment are left out.
     """
-    narration = segment.narration
-    number = max(1, round(len(narration.split()) * _TOKENS_PER_WORD / FACT))
     # Stand-ins differ by a number at their end, or they would be repetitions.
-    likely: Any = [f"{words(FACT - 1)} {n}" for n in range(number)]
-    said = yield from needed(FACTS.want(given, {"narration": narration}, {"facts": likely}))
-    facts = distinct(said.facts, folded)
+    number = max(1, round(len(segment.narration.split()) * _TOKENS_PER_WORD / FACT))
+    likely: list[Any] = [f"{words(FACT - 1)} {n}" for n in range(number)]
+    fields: dict[str, Any] = {"narration": segment.narration}
+    facts = (yield from needed(FACTS.want(given, fields, {"facts": likely}))).facts
 
     count = max(1, round(number / FACTS_PER_PAIR))
-    text = {"answer": words(ANSWER)}
-    likely = [
-        {"question": f"{words(1.5 * QUESTION)} {n}", **text, "facts": [1]} for n in range(count)
-    ]
-    schema = _pairs_on(len(facts))
-    drawn = yield from needed(PAIRS.want(given, {"facts": facts}, {"pairs": likely}, schema))
-    pairs = distinct(drawn.pairs, lambda pair: folded(pair.question))
+    text = {"answer": words(ANSWER), "facts": [1]}
+    likely = [{"question": f"{words(1.5 * QUESTION)} {n}", **text} for n in range(count)]
+    want = PAIRS.want(given, {"facts": facts}, {"pairs": likely}, _pairs_on(len(facts)))
+    pairs = (yield from needed(want)).pairs
 
-    shown = listed([(pair.question, pair.answer) for pair in pairs])
     ids = range(1, len(pairs) + 1)
-    likely = [{"id": n, "question": words(QUESTION), **text} for n in ids]
-    simple = yield from needed(
-        SIMPLIFY.want(
-            given, {"pairs": shown}, {"pairs": likely}, _numbered(SimplePairs, len(pairs))
-        )
-    )
+    shown = {"pairs": listed([(pair.question, pair.answer) for pair in pairs])}
+    likely = [{"id": n, "question": words(QUESTION), "answer": words(ANSWER)} for n in ids]
+    schema = _numbered(SimplePairs, len(pairs))
+    simple = yield from needed(SIMPLIFY.want(given, shown, {"pairs": likely}, schema))
     questions = {one.id: one.question for one in simple.pairs}
     final = [(questions[n], pair.answer) for n, pair in zip(ids, pairs, strict=True)]
     used = [list(dict.fromkeys(pair.facts)) for pair in pairs]
@@ -146,16 +156,12 @@ def unit(given: Prompt, segment: Narrated) -> Unit[dict[str, Any]]:
     modality: dict[int, str] = {}
     if segment.dialogue:
         fields = {"dialogue": segment.dialogue, "facts": facts, "pairs": listed(final, used)}
-        likely = {"labels": [{"id": n, "label": "multimodal"} for n in ids]}
-        read = yield from needed(
-            MODALITY.want(given, fields, likely, _numbered(Modalities, len(pairs)))
-        )
-        modality = {one.id: one.label for one in read.labels}
-    likely = {"labels": [{"id": n, "label": "NPA"} for n in ids]}
-    found = yield from needed(
-        CATEGORY.want(given, {"pairs": listed(final)}, likely, _numbered(Categories, len(pairs)))
-    )
-    category = {one.id: one.label for one in found.labels}
+        likely = [{"id": n, "label": "multimodal"} for n in ids]
+        kind = MODALITY.want(given, fields, {"labels": likely}, _numbered(Modalities, len(pairs)))
+        modality = {one.id: one.label for one in (yield from needed(kind)).labels}
+    likely, fields = [{"id": n, "label": "NPA"} for n in ids], {"pairs": listed(final)}
+    about = CATEGORY.want(given, fields, {"labels": likely}, _numbered(Categories, len(pairs)))
+    category = {one.id: one.label for one in (yield from needed(about)).labels}
     return {
         **segment.released,
         "facts": facts,
@@ -180,19 +186,6 @@ def listed(pairs: Sequence[tuple[str, str]], facts: Sequence[Sequence[int]] = ()
         f"{text}\n   Facts: {', '.join(map(str, facts[n]))}" if facts else text
         for n, text in enumerate(shown)
     ]
-
-
-def folded(text: str) -> str:
-    """A text without what does not change it: case, signs, spaces, compatibility forms."""
-    return " ".join(re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold()))
-
-
-def distinct(items: Sequence[T], key: Callable[[T], str]) -> list[T]:
-    """The first of all items with the same key, in their order."""
-    first: dict[str, T] = {}
-    for item in items:
-        first.setdefault(key(item), item)
-    return list(first.values())
 
 
 @lru_cache(maxsize=256)

@@ -14,11 +14,11 @@ from tests.movierecapsqa.facts.desk import SRT, Desk
 
 
 def test_a_transcript_becomes_a_draft_and_the_draft_a_recap(desk: Desk) -> None:
-    srt = "1\n00:00:00,000 --> 00:00:30,000\nAnn opens doors.\n\n"
-    srt += "2\n00:00:30,000 --> 00:01:00,000\nBob sinks boats.\n"
+    srt = "1\n00:00:00,000 --> 00:01:10,000\nAnn opens doors.\n\n"
+    srt += "2\n00:01:10,000 --> 00:02:20,000\nBob sinks boats.\n"
     file = desk.write("talk.srt", srt)
     draft = desk.folder / "draft.json"
-    options = ("--video-id", "vid", "--seconds", "30")
+    options = ("--video-id", "vid")
     for code in (0, 1):  # a draft is never written over
         done = desk.run(*options, "--draft", str(draft), recap=file)
         assert done.exit_code == code
@@ -47,7 +47,7 @@ def test_a_transcript_becomes_a_draft_and_the_draft_a_recap(desk: Desk) -> None:
 
 def test_bad_options_are_one_line(desk: Desk) -> None:
     for options, why in (
-        (("--seconds", "9"), "--seconds is for transcripts"),
+        (("--movie", "9"), "--video-id and --movie are for transcripts"),
         (("--draft", "d.json", "--dry-run"), "not both"),
         (("--model", "none"), "one language model writes the facts"),
         (("--model", "gpt-4.1"), "needs a key: set OPENAI_API_KEY"),
