@@ -30,16 +30,7 @@ from lmms_eval_tasks.judges.verdict import Ask, Criterion, Judged, Scoring, grad
 from lmms_eval_tasks.maverix import data, files, metrics
 from lmms_eval_tasks.maverix import judge as judging
 from lmms_eval_tasks.maverix import tables as layouts
-from lmms_eval_tasks.maverix.labels import (
-    CONSISTENCY,
-    DIMENSIONS,
-    LETTERS,
-    MODES,
-    SPLITS,
-    TASKS,
-    kind_of,
-    mode_of,
-)
+from lmms_eval_tasks.maverix.labels import CONSISTENCY, DIMENSIONS, LETTERS, MODES, SPLITS, TASKS
 from lmms_eval_tasks.utils import prompts
 from lmms_eval_tasks.utils.media import segments, sound_files, subtitles
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES
@@ -59,30 +50,31 @@ def prompt(doc: Doc) -> list[Part]:
     (running/classes.json).
     """
     mode = MODES[doc["mode"]]
-    picture = Part("video", lambda: media_of(doc).video)
-    sound = Part("audio", lambda: _sounding(media_of(doc).sound, doc))
+
+    def muted() -> str:
+        return media_of(doc).video
+
+    def sound() -> str:
+        return _sounding(media_of(doc).sound, doc)
+
+    def both() -> str:
+        return _sounding(media_of(doc).video_with_sound, doc)
+
+    def alone() -> list[Any]:
+        path, rate = sound(), sound_files.RATE
+        wants = running.wants_samples()
+        return [{"array": sound_files.samples(path), "sampling_rate": rate} if wants else path]
+
     shown: list[Part] = []
-    if mode.picture and mode.sound:
-        both = functools.partial(_with_track, doc)
-        shown = [picture._replace(simple=both), sound._replace(simple=[])]
-        if running.wants_track():
-            shown = [Part("video", lambda: both()[0])]
+    if mode.picture and mode.sound and running.wants_track():
+        shown = [Part("video", both)]
+    elif mode.picture and mode.sound:
+        shown = [Part("video", muted, lambda: [both()]), Part("audio", sound, [])]
     elif mode.picture:
-        shown = [picture]
+        shown = [Part("video", muted)]
     elif mode.sound:
-        shown = [sound._replace(simple=functools.partial(_sound_alone, doc))]
+        shown = [Part("audio", sound, alone)]
     return [*shown, Part("text", _text(doc))]
-
-
-def _with_track(doc: Doc) -> list[str]:
-    return [_sounding(media_of(doc).video_with_sound, doc)]
-
-
-def _sound_alone(doc: Doc) -> list[Any]:
-    path = _sounding(media_of(doc).sound, doc)
-    if not running.wants_samples():
-        return [path]
-    return [{"array": sound_files.samples(path), "sampling_rate": sound_files.RATE}]
 
 
 def _sounding(path: str | None, doc: Doc) -> str:
@@ -94,15 +86,16 @@ def _sounding(path: str | None, doc: Doc) -> str:
 def _text(doc: Doc) -> str:
     """Subtitles or that there are none, instruction, question, closing cue (paper, C.1)."""
     parts = task_prompts().text
-    cues = data.cues(doc) if MODES[doc["mode"]].subtitles else []
+    cues = data.cues_of(doc) if MODES[doc["mode"]].subtitles else []
     shown = {"cues": subtitles.render(cues), "texts": "\n".join(cue.text for cue in cues)}
     told = prompts.fill(parts["subtitles"], shown) if cues else parts["no_subtitles"]
-    values = {"subtitles": told, "question": doc["question"]}
-    if "options" not in doc:
-        return prompts.fill(parts["open"], values)
-    lettered = zip(LETTERS, doc["options"], strict=False)
-    values["options"] = "\n".join(f"{letter}. {option}" for letter, option in lettered)
-    return prompts.fill(parts["choice"], values)
+    lettered = zip(LETTERS, doc.get("options", ()), strict=False)
+    values = {
+        "subtitles": told,
+        "question": doc["question"],
+        "options": "\n".join(f"{letter}. {option}" for letter, option in lettered),
+    }
+    return prompts.fill(parts["choice" if "options" in doc else "open"], values)
 
 
 PARTS: dict[str, set[str]] = {
@@ -181,7 +174,7 @@ def _media(doc: Doc) -> dict[str, Any] | None:
     """None where a file is gone by now: the answer still counts."""
     mode = MODES[doc["mode"]]
     try:
-        shown = mode.subtitles and bool(data.cues(doc))
+        shown = mode.subtitles and bool(data.cues_of(doc))
         if not mode.picture and not mode.sound:
             return {"subtitles": shown}
         made = media_of(doc)
@@ -305,7 +298,6 @@ def _tasks() -> dict[str, Task]:
             make,
             score=open_answer,
             metrics=metrics.OPEN,
-            more=metrics.with_borrowed,
             details=metrics.open_details,
             notes=metrics.open_notes,
             together=consistency,
@@ -315,7 +307,7 @@ def _tasks() -> dict[str, Task]:
             stand_in=lambda doc, number: str(doc["reference"]),  # noqa: ARG005
         ),
     }
-    return {name: kinds[kind_of(name)](name) for name in TASKS}
+    return {name: kinds[TASKS[name].kind](name) for name in TASKS}
 
 
 _TABLE3 = Join(
@@ -332,7 +324,7 @@ class Maverix(Benchmark):
 
     name = "maverix"
     title = "MAVERIX"
-    how_to_get = files.HOW_TO_GET
+    how_to_get = data.HOW_TO_GET
     paper_judge = "gpt-4o"  # paper, Dual-Format Evaluation; it names no dated version
 
     tasks = _tasks()
@@ -342,7 +334,7 @@ class Maverix(Benchmark):
     docs = staticmethod(data.docs)
     status = staticmethod(files.status)
     prepare = staticmethod(files.prepare)
-    make_subtitles = staticmethod(data.make_subtitles)
+    make_subtitles = staticmethod(files.make_subtitles)
     tables = staticmethod(layouts.tables)
 
     def cut(self, found: Found, task: str, doc: Doc) -> Cut | None:  # noqa: ARG002
@@ -367,12 +359,12 @@ class Maverix(Benchmark):
 
     def is_judged(self, found: Found) -> bool:
         """Unless every reference is withheld."""
-        return any(row["reference"] for row in cast(data.Checked, found).rows)
+        return any(item.reference for item in cast(data.Checked, found).items)
 
     def check(self, names: Sequence[str], found: Found) -> None:
         """A model that raises on sound would lose the run; missing subtitles are told of."""
         if raising := [name for name, state in _sound(names).items() if state == "raises"]:
-            why = running.sound_warning(mode_of(raising[0]).picture)
+            why = running.sound_warning(TASKS[raising[0]].mode.picture)
             raise DataError(f"{why} Leave out {', '.join(raising)}")
         for line in data.subtitle_warnings(cast(data.Checked, found).subtitles):
             say(f"MAVERIX: {line}")
@@ -390,9 +382,9 @@ class Maverix(Benchmark):
         warnings = [] if released or settings.is_sample() else [files.OUR_SCHEMA]
         if found is not None:
             section, more = data.describe(cast(data.Checked, found), names, left_out)
-            warnings += [*more, *metrics.unlike_notes(asked)]
+            warnings += more
         warnings += [f"{n}: {x}" for n, own in asked.items() for x in self.tasks[n].notes(own)]
-        pictures = {mode_of(name).picture for name in _sound(names)}
+        pictures = {TASKS[name].mode.picture for name in _sound(names)}
         heard = [running.sound_warning(with_picture) for with_picture in sorted(pictures)]
         section |= {
             "sound": _sound(names),
@@ -411,7 +403,7 @@ class Maverix(Benchmark):
 
 def _sound(names: Sequence[str]) -> dict[str, str]:
     """What becomes of the sound in the running model, by task that has any."""
-    modes = {name: mode_of(name) for name in names}
+    modes = {name: TASKS[name].mode for name in names}
     return {name: running.sound(mode.picture) for name, mode in modes.items() if mode.sound}
 
 
@@ -437,7 +429,7 @@ def submission(runs: Sequence[SavedRun]) -> dict[str, Any]:
         DataError: nothing to submit, a question answered twice, or samples of several models or
             data files.
     """
-    own = [run for run in runs if kind_of(run.task) != "circular"]
+    own = [run for run in runs if TASKS[run.task].kind != "circular"]
     origins = {(run.model, item["data"]) for run in own for item in run.items}
     if not origins:
         raise DataError("no answers of maverix tasks to submit")
@@ -449,7 +441,7 @@ def submission(runs: Sequence[SavedRun]) -> dict[str, Any]:
         for item in run.items:
             place = {"task": run.task, "id": item["question_id"]}
             answer = {"letter": item.get("file_letter")}
-            if kind_of(run.task) == "open":
+            if TASKS[run.task].kind == "open":
                 place["version"], answer = item["version"], {"answer": item["candidate"]}
             if tuple(place.values()) in made:
                 named = " ".join(place.values())
