@@ -11,8 +11,8 @@ from typing import Any, cast
 from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.benchmark import Found
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.maia import hub_tables, schema
-from lmms_eval_tasks.maia.schema import PAPER_COUNTS, POOL_SIZE, Question, Release
+from lmms_eval_tasks.maia import release as files
+from lmms_eval_tasks.maia.release import PAPER_COUNTS, POOL_SIZE, Question, Release, Video
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.media import video_checks
 from lmms_eval_tasks.utils.released_files import DataStatus, Seen
@@ -50,7 +50,7 @@ class Checked(Found):
     """The release with the videos that are evaluated, and those left out with the reason."""
 
     release: Release
-    videos: Sequence[schema.Video]
+    videos: Sequence[Video]
     problems: Mapping[str, str]
 
     def left_out(self, task: str) -> Mapping[str, str]:  # noqa: ARG002 - of all tasks
@@ -71,8 +71,8 @@ def look(
             missing or unreadable and `--allow-missing-videos` was not given.
     """
     options()
-    files = "ROOT/maia/data.json or the hub's tables, and ROOT/maia/videos/N.mp4"
-    release = schema.read(released_files.required_folder("maia", "MAIA", HOW_TO_GET, files))
+    places = "ROOT/maia/data.json or the hub's tables, and ROOT/maia/videos/N.mp4"
+    release = files.read(released_files.required_folder("maia", "MAIA", HOW_TO_GET, places))
     shown = videos and set(names) != {"maia_unimodal"}
     problems = video_problems(release, only) if shown else {}
     what = f"of {len(release.videos)} MAIA videos cannot be used"
@@ -204,7 +204,7 @@ def status(root: Path) -> DataStatus:
 
 
 def _seen(place: Path) -> Seen:
-    release = schema.read(place)
+    release = files.read(place)
     problems = video_problems(release)
     questions, pairs = release.counts["questions"], release.counts["pairs"]
     counts = {"questions": questions, "pools": questions, "pairs": pairs}
@@ -217,30 +217,48 @@ def prepare(source: Path, root: Path, link: bool) -> str:
     """Validate a release and put it under the data root.
 
     Args:
-        source: the JSON file, or a folder that holds it or the hub's tables (also a data set in the
-            hub's cache, or its name); videos are taken from `videos/` beside it.
+        source: the JSON file, a folder that holds it or the hub's tables, or the name of a data set
+            in the hub's cache; videos are taken from `videos/` beside it.
         root: the data root; files go to `root/maia`.
         link: make symbolic links instead of copies.
 
     Raises:
         DataError: the source is not there, does not fit the schema, or other data is in the way.
     """
-    release = schema.read(hub_tables.in_cache(source.expanduser()).absolute())
+    release = files.read(_in_cache(source.expanduser()).absolute())
     target = root / "maia"
-    files = {file.relative_to(release.folder).as_posix(): file for file in release.files}
+    own = {file.relative_to(release.folder).as_posix(): file for file in release.files}
     (target / "videos").mkdir(parents=True, exist_ok=True)
-    there = [*target.glob("*.json"), *(file for one in hub_tables.find_any(target) for file in one)]
-    present = [file for file in there if file.relative_to(target).as_posix() not in files]
-    if present:
-        raise DataError(f"{target}: holds {present[0].name} already; remove it first")
+    for there in files.data_files(target):
+        if there.relative_to(target).as_posix() not in own:
+            raise DataError(f"{target}: holds {there.name} already; remove it first")
     paths = {video.video: release.path_of(video.video) for video in release.videos}
     videos = {f"videos/{path.name}": path for path in paths.values() if path.is_file()}
-    done = released_files.place(target, {**files, **videos}, link)
+    done = released_files.place(target, {**own, **videos}, link)
     lines = [done, released_files.compared(release.counts, PAPER_COUNTS)]
-    absent = [video for video, path in paths.items() if not path.is_file()]
-    if absent:
+    if absent := [video for video, path in paths.items() if not path.is_file()]:
         lines.append(
             f"{len(absent)} videos are not beside the data: {', '.join(absent)}; put them into "
             f"{target / 'videos'} as N.mp4"
         )
     return "\n".join(lines)
+
+
+def _in_cache(source: Path) -> Path:
+    """The folder that a source stands for: itself, or a data set of this name in the hub's cache.
+
+    Raises:
+        DataError: it can be a name, and neither a folder nor such a data set has it.
+    """
+    if source.exists() or source.is_absolute() or len(source.parts) != 2:
+        return source
+    from huggingface_hub import snapshot_download
+
+    try:
+        found = snapshot_download(source.as_posix(), repo_type="dataset", local_files_only=True)
+    except FileNotFoundError:  # LocalEntryNotFoundError
+        raise DataError(
+            f"{source}: no such file or folder, and no data set of this name in the hub's cache; "
+            f"to get one: hf download --repo-type dataset {source}"
+        ) from None
+    return Path(found)

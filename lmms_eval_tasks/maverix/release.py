@@ -385,7 +385,8 @@ def _from_released(file: Path, lines: Sequence[Line]) -> tuple[list[dict[str, An
         choice, opened, second = (parts.get(part, {}) for part in "123")
         first = questions.get(f"{name[:4]}_1", {})
         labels = {split: _known(split, choice, unknown) for split in _RELEASED_LABELS}
-        length: Any = choice.get("duration")  # of the full video: that of the cut file is another one
+        # Of the full video: that of the cut file is another one.
+        length: Any = choice.get("duration")
         entries.append(
             {
                 "id": name,

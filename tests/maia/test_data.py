@@ -16,7 +16,7 @@ from datasets import Dataset
 
 from lmms_eval_tasks import running
 from lmms_eval_tasks.errors import DataError, TasksError
-from lmms_eval_tasks.maia import data, schema, tasks
+from lmms_eval_tasks.maia import data, release, tasks
 from lmms_eval_tasks.maia.categories import SLUGS
 from lmms_eval_tasks.running.plan import Plan
 from lmms_eval_tasks.runs import before, given
@@ -57,17 +57,20 @@ Break = Callable[[list[dict[str, Any]]], Any]
             "entry 2, .*_B, entry 4, answer: the field is m",
         ),
         (lambda c: question(c)["answer"].__setitem__(4, " "), "_B, entry 4, answer, entry 5: "),
-        (lambda c: question(c).update(category="Boh_A"), "Boh_A, field category: expected"),
+        (
+            lambda c: question(c).update(category="Boh_A"),
+            "entry 4, category: expected one .* 'Boh_A'",
+        ),
         (lambda c: question(c).update(category="Sentiment"), "with _A or _B"),
         (
             lambda c: question(c).update(false_statement=question(c)["true_statement"]),
-            "field false_statement, entry 1: equals the true statement",
+            "_B, entry 4: false_statement, entry 1: equals the true",
         ),
         (lambda c: c[1].update(video="clip2"), "entry 2, video: .*, found 'clip2'"),
         (lambda c: c[1].update(video=c[0]["video"]), "occurs twice"),
         (
             lambda c: c[1]["question_categories_B"].append(question(c)),
-            "field category: occurs twice in this video",
+            "entry 2, video2, category Pianificazione_B occurs twice",
         ),
         (lambda c: c.clear(), "holds no videos"),
     ],
@@ -78,14 +81,14 @@ def test_the_first_error_is_named_with_its_place(
     content = json.loads((sample_root / "maia" / "data.json").read_text(encoding="utf-8"))
     damage(content)
     file = write(tmp_path, content)
-    refused(DataError, f"{file}: .*{says}", schema.read, file)
+    refused(DataError, f"{file}: .*{says}", release.read, file)
 
 
 def test_both_names_of_causal_are_read(released: list[dict[str, Any]], tmp_path: Path) -> None:
     for video in released[1:]:
         for asked in (*video["question_categories_A"], *video["question_categories_B"]):
             asked["category"] = asked["category"].replace("CausaleEsplicita", "CausaleImplicita")
-    found = schema.read(write(tmp_path, released))
+    found = release.read(write(tmp_path, released))
     kinds = {
         one.category for video in found.videos for one in video.questions if one.slug == "causal"
     }
@@ -97,12 +100,12 @@ def test_both_names_of_causal_are_read(released: list[dict[str, Any]], tmp_path:
 def test_the_hash_does_not_depend_on_formatting(
     released: list[dict[str, Any]], tmp_path: Path
 ) -> None:
-    one = schema.read(write(tmp_path / "a", released)).digest
+    one = release.read(write(tmp_path / "a", released)).digest
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "data.json").write_text(json.dumps(released, indent=3, sort_keys=True))
-    assert schema.read(tmp_path / "b" / "data.json").digest == one
+    assert release.read(tmp_path / "b" / "data.json").digest == one
     question(released)["answer"][0] += "!"
-    assert schema.read(write(tmp_path / "c", released)).digest != one
+    assert release.read(write(tmp_path / "c", released)).digest != one
 
 
 # --- the hub's tables ---------------------------------------------------------------------------
@@ -167,14 +170,13 @@ def test_the_hubs_tables(
     (cache / "refs").mkdir()
     (cache / "refs" / "main").write_text("4f2a")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(cache.parent))
-    for name, link in (("giobin/MAIA", False), (str(cache), True)):
-        data.prepare(Path(name), tmp_path / f"cached{link}", link)
-        assert data.status(tmp_path / f"cached{link}").version == found.version
-    says = "no data set of this name in the hub's cache .*hf download --repo-type dataset giobin/X"
+    data.prepare(Path("giobin/MAIA"), tmp_path / "cached", link=False)
+    assert data.status(tmp_path / "cached").version == found.version
+    says = "no data set of this name in the hub's cache; .*hf download --repo-type dataset giobin/X"
     refused(DataError, says, data.prepare, Path("giobin/X"), tmp_path / "none", False)
 
-    plain = schema.read(sample_root / "maia")
-    tables = schema.read(tmp_path / "root" / "maia")
+    plain = release.read(sample_root / "maia")
+    tables = release.read(tmp_path / "root" / "maia")
     by_form = [
         {doc["id"]: doc for doc in data.pairs(data.Checked(one, "", one.videos, {}), "text")}
         for one in (plain, tables)
@@ -194,16 +196,12 @@ def test_the_hubs_tables(
 @table(
     "kind, damage, says",
     [
-        ("gen", lambda r: r[3].update(answer5=" "), r"gen.csv, row 4, answer5: expected a text"),
-        ("gen", lambda r: r.append(dict(r[0])), "gen.csv, row 49 .video1, .*: occurs twice"),
+        ("gen", lambda r: r[3].update(answer5=" "), "video1, .*_A, entry 4, answer, entry 5: exp"),
+        ("gen", lambda r: r.append(dict(r[0])), "gen.csv: video1, .*category .* occurs twice"),
         ("gen", lambda r: r.pop(3), "mc.csv: video1, .*_A: has pairs but no row in gen"),
         ("mc", lambda r: r[5].update(target=2), "mc.csv, row 6, target: .*less than or equal to 1"),
-        ("mc", lambda r: r[5].update(pool_pos=3), "mc.csv, row 6 .*pool_pos: 3 occurs twice"),
-        (
-            "mc",
-            lambda r: r.pop(5),
-            "gen.csv, row 48 .video2, .*expected 8 pairs with pool_pos 0 to",
-        ),
+        ("mc", lambda r: r[5].update(pool_pos=3), "mc.csv, row 6, pool_pos: 3 occurs twice"),
+        ("mc", lambda r: r.pop(5), "gen.csv: video2, .*true_statement: expected at least 8, fou"),
         ("mc", lambda r: r.clear(), "holds MAIA's table gen .gen.csv. without mc, which has"),
     ],
 )
@@ -215,10 +213,10 @@ def test_the_first_error_of_a_table_is_named(
     for name, own in rows.items():
         if own:
             write_table(tmp_path / f"{name}.csv", own)
-    refused(DataError, f"{tmp_path}.*{says}", schema.read, tmp_path)
+    refused(DataError, f"{tmp_path}.*{says}", release.read, tmp_path)
 
 
-def letters(release: schema.Release) -> dict[str, list[str]]:
+def letters(release: release.Release) -> dict[str, list[str]]:
     return {
         data.question_id(video.video, asked): data.true_letters(video.video, asked)
         for video in release.videos
@@ -228,23 +226,23 @@ def letters(release: schema.Release) -> dict[str, list[str]]:
 
 def test_letters(released: list[dict[str, Any]], tmp_path: Path) -> None:
     """Which statement is A: by the pair's identity alone, four of eight."""
-    before = letters(schema.read(write(tmp_path / "a", released)))
+    before = letters(release.read(write(tmp_path / "a", released)))
     assert all(Counter(own) == {"A": 4, "B": 4} for own in before.values())
     assert 12 < [own[0] for own in before.values()].count("A") < 36  # of 48
     # Other videos, other statements, another order of the file: the same letters.
     changed = copy.deepcopy(released[::-1])
     question(changed)["true_statement"][0] = "Un'altra frase"
     del changed[0]["question_categories_A"][0]
-    after = letters(schema.read(write(tmp_path / "b", changed)))
+    after = letters(release.read(write(tmp_path / "b", changed)))
     assert {key: before[key] for key in after} == after
     # A changed rule would silently change every published number: it must show here.
     eight = [f"text {number}" for number in range(8)]
-    asked = schema.Question(
+    asked = release.Question(
         category="Sentiment_A",
         question="Come si sente la persona?",
         answer=eight,
         true_statement=eight,
-        false_statement=eight,
+        false_statement=eight[::-1],
     )
     assert "".join(data.true_letters("video7", asked)) == "AABAABBB"
 
@@ -438,7 +436,7 @@ def test_prepare_refuses_bad_data_and_leaves_nothing(
 
 
 def test_the_real_release(maia_data: Path) -> None:
-    release = schema.read(maia_data)
-    assert release.counts == {"videos": 5, "questions": 120, "pairs": 960}
-    assert data.video_problems(release) == {}
-    assert release.path_of("video5") == maia_data / "videos" / "5.mp4"
+    found = release.read(maia_data)
+    assert found.counts == {"videos": 5, "questions": 120, "pairs": 960}
+    assert data.video_problems(found) == {}
+    assert found.path_of("video5") == maia_data / "videos" / "5.mp4"
