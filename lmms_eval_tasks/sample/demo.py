@@ -24,7 +24,7 @@ from lmms_eval_tasks import benchmarks, settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.verdict import NONE, REPLAY
 from lmms_eval_tasks.report.fold import show
-from lmms_eval_tasks.runs import after
+from lmms_eval_tasks.runs import screen
 from lmms_eval_tasks.utils import saved_runs as saved
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def run(out: Path, console: Console) -> None:
     from lmms_eval_tasks.sample import tiny
 
     started = time.monotonic()
-    os.environ[settings.DATA] = settings.SAMPLE
+    settings.say({settings.DATA: settings.SAMPLE})
     out = out.resolve()
     root = sample.build(settings.data_root())
     console.print(f"[1/5] packaged sample: {root} ({_megabytes(root):.1f} MB)")
@@ -107,7 +107,7 @@ def run(out: Path, console: Console) -> None:
     rows = [(label, saved.numbers(results)) for label, results in found.items()]
     console.print("\nSide by side, in the papers' layout (packaged sample):\n")
     for name in benchmarks.NAMES:
-        show(console, after.chosen_tables(benchmarks.load(name), rows))
+        show(console, screen.chosen(benchmarks.load(name), rows))
     for name, part in parts.items():
         _check_oracle(dict(rows)[ORACLE], part.ORACLE)
         for line in part.check_coin(found[COIN], out / COIN, root / name / "key.json"):
