@@ -1,20 +1,13 @@
 """MAVERIX's numbers, from items.
 
-Three kinds of task, each with its metrics:
-- choice: `acc` in three forms (Table 3), by label (`acc_<split>_<slug>`, Tables 4, 5, 10), and the
-  joined `best_uni`, `best_multi`, `delta_multi`;
-- circular: all eight rotations of a question, and where the model likes to answer (ours);
-- open: four rated dimensions, and a question beside its paraphrase: their consistency, rated in
-  one request (the authors' code), and robustness (ours).
-All have the length of replies in words (Table 6 counts tokens and names no tokenizer), the number
-of withheld items, and how many items' sound did not arrive or may not have.
+Three lists of metrics: CHOICE (Tables 3 to 5 and 10), CIRCULAR (all eight rotations of a question,
+and where the model likes to answer: ours), and OPEN (four rated dimensions; a question beside its
+paraphrase). Table 3's best modes are joined of several tasks.
 
 Items whose answer is withheld are not scored: the others alone count, and where all are withheld
 there is no number. Names that end in `_authors` are what their code makes of the same replies and
-verdicts.
-
-Where the data ask a question openly in another one's words (`borrowed`), our numbers are without
-those answers.
+verdicts. Where the data ask a question openly in another one's words (`borrowed`), our numbers are
+without those answers.
 """
 
 from __future__ import annotations
@@ -25,7 +18,8 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import Any
 
 from lmms_eval_tasks.benchmark import Item, Items, Metric, refusals, value_is
 from lmms_eval_tasks.maverix.labels import (
@@ -99,19 +93,12 @@ def _count(name: str, takes: Takes, where: Takes | None = None) -> Metric:
 
 
 def _silent_elsewhere(mode: str) -> Metric:
-    """Number of items of other modes whose model gets no sound in `mode`: S stands in for A.
-
-    Whether that was run or not.
-    """
-
-    def takes(item: Item) -> bool:
-        return item["hears"][mode] in WITHOUT
-
-    return _count(f"n_sound_missing_{mode}", takes, lambda item: item["mode"] != mode)
-
-
-def _has_sound(item: Item) -> bool:
-    return bool(item["sound"])
+    """Items of other modes whose model gets no sound in `mode`, run or not: S stands in for A."""
+    return _count(
+        f"n_sound_missing_{mode}",
+        lambda item: item["hears"][mode] in WITHOUT,
+        lambda item: item["mode"] != mode,
+    )
 
 
 _LENGTHS = [
@@ -120,9 +107,9 @@ _LENGTHS = [
     _words("words_sd", lambda lengths: statistics.stdev(lengths) if len(lengths) > 1 else None),
 ]
 _COUNTS = [
-    _count("n_withheld", lambda item: bool(item["withheld"])),
-    _count("n_sound_missing", lambda item: item["sound"] in WITHOUT, _has_sound),
-    _count("n_sound_unknown", lambda item: item["sound"] == "unknown", _has_sound),
+    _count("n_withheld", itemgetter("withheld")),
+    _count("n_sound_missing", lambda item: item["sound"] in WITHOUT, itemgetter("sound")),
+    _count("n_sound_unknown", lambda item: item["sound"] == "unknown", itemgetter("sound")),
     *map(_silent_elsewhere, WITH_SOUND),
 ]
 
@@ -188,10 +175,6 @@ def first_domains(items: Items) -> list[Metric]:
 # --- eight rotations of each question -----------------------------------------------------------
 
 
-def _of_pools(statistic: Callable[[Items, int], Any]) -> Statistic:
-    return lambda items: statistic(items, N_OPTIONS)
-
-
 def _pools(items: Items) -> list[aggregate.Pool]:
     """Rotations by question; a pool is right with eight of eight, and incomplete with fewer."""
     return list(aggregate.pools(items, N_OPTIONS).values())
@@ -220,9 +203,8 @@ def position_bias(items: Items) -> float | None:
     """Total variation distance between the letters chosen and the letters of the truth.
 
     Over readable answers: half the sum over A-H of |share chosen - share true|. 0 for a model
-    that is always right, and about 0 for one that guesses uniformly; 7/8 for one that always gives
-    the same letter while the truth visits all eight alike (the most that complete pools allow; with
-    `--limit` it may reach 1).
+    that is always right, about 0 for one that guesses uniformly, 7/8 for one that always gives the
+    same letter while the truth visits all eight alike (with `--limit` it may reach 1).
     """
     read = _readable(items)
     if not read:
@@ -236,12 +218,12 @@ CIRCULAR = [
     *_ACCURACIES,
     _number(
         "circ_acc",
-        _of_pools(aggregate.pool_accuracy),
+        partial(aggregate.pool_accuracy, size=N_OPTIONS),
         shown=("id", "status", "right", "withheld"),
         interval=_pool_interval,
     ),
-    _number("circ_acc_valid", _of_pools(aggregate.pool_accuracy_valid)),
-    _number("circ_acc_failed", _of_pools(aggregate.count_failed_pools), better=False),
+    _number("circ_acc_valid", partial(aggregate.pool_accuracy_valid, size=N_OPTIONS)),
+    _number("circ_acc_failed", partial(aggregate.count_failed_pools, size=N_OPTIONS), better=False),
     _number(
         "position_bias",
         position_bias,
@@ -284,40 +266,30 @@ def both(own: Items) -> Items:
     return found if tuple(item["version"] for item in found) == VERSIONS else ()
 
 
-class Pair(NamedTuple):
-    """A question's two answers: their correctness."""
-
-    video: str
-    ratings: list[float]
-
-
-def _pairs(items: Items) -> list[Pair]:
-    """Questions with both answers there and rated, sorted; none in a run not judged.
+def _pairs(items: Items) -> list[tuple[str, list[float]]]:
+    """Video and correctness of questions with both answers rated; none in a run not judged.
 
     The paper names robustness without defining it.
     """
     if rating_means.is_unjudged("correctness", items):
         return []
-    found = [
-        (own, [rating_means.value("correctness", item) for item in own])
-        for own in filter(None, map(both, questions(items)))
-    ]
-    return [
-        Pair(min(item["video"] for item in own), [value for value in values if value is not None])
-        for own, values in found
-        if None not in values
-    ]
+    rated = []
+    for own in filter(None, map(both, questions(items))):
+        values = [rating_means.value("correctness", item) for item in own]
+        known = [value for value in values if value is not None]
+        rated += [(own[0]["video"], known)] if len(known) == len(values) else []
+    return rated
 
 
 def _robust(name: str, value: Callable[[list[float]], float], better: bool) -> Metric:
     """Mean of a value over the pairs that count."""
 
     def of(items: Items) -> float | None:
-        return aggregate.mean(value(pair.ratings) for pair in _pairs(items))
+        return aggregate.mean(value(ratings) for _, ratings in _pairs(items))
 
     def interval(items: Items) -> stats.Interval | None:
         pairs = _pairs(items)
-        return _bootstrap([value(one.ratings) for one in pairs], [one.video for one in pairs])
+        return _bootstrap([value(ratings) for _, ratings in pairs], [video for video, _ in pairs])
 
     return _number(name, of, better=better, interval=interval)
 
@@ -329,19 +301,18 @@ def _kept_for_both(item: Item) -> bool:
 
 def _rated(dimension: str, where: Takes, *, shown: bool) -> list[Metric]:
     own = (f"dimensions.{dimension}", "withheld") if shown else None
-    mean, interval, failed, coverage = (
-        partial(statistic, dimension)
-        for statistic in (
-            rating_means.mean_valid,
-            rating_means.interval,
-            rating_means.count_failed,
-            rating_means.coverage,
-        )
-    )
+    interval = partial(rating_means.interval, dimension)
+    failed = partial(rating_means.count_failed, dimension)
     return [
-        _number(f"{dimension}_valid", mean, where, shown=own, interval=interval),
+        _number(
+            f"{dimension}_valid",
+            partial(rating_means.mean_valid, dimension),
+            where,
+            shown=own,
+            interval=interval,
+        ),
         _number(f"{dimension}_failed", failed, where, better=False),
-        _number(f"{dimension}_coverage", coverage, where),
+        _number(f"{dimension}_coverage", partial(rating_means.coverage, dimension), where),
     ]
 
 
@@ -448,7 +419,7 @@ def table3(sides: Mapping[str, Items]) -> dict[str, float | None]:
     for mode in WITH_SOUND:
         # What a mode's own items say of its sound goes before what the others' do.
         told = [modes[mode]] if mode in modes else list(modes.values())
-        sound[mode] = worst_sound([item["hears"][mode] for items in told for item in items])
+        sound[mode] = _worst([item["hears"][mode] for items in told for item in items])
     return joined(accuracies, sound)
 
 
@@ -458,18 +429,13 @@ def joined(
     """Best-Uni = max(A, S, V), Best-Multi = max(V+S, V+A), and multi less uni (Table 3's caption).
 
     A mode whose sound does not reach the model is left out: what it measures is another mode's
-    input. Where both are, Best-Uni is the better of S and V, and Best-Multi is V+S, as in the
-    paper's rows of models without sound, whether A and V+A were run or not. Each of the two has a
-    state of its own: one class of the host sends a wav and drops an mp4's track, another does the
-    opposite.
+    input. Best-Uni is then the better of S and V, Best-Multi V+S, as in the paper's rows of models
+    without sound, whether A and V+A were run or not. No number unless every other mode has one: the
+    best of fewer would be another number under the same name.
 
     Args:
         accuracies: mode -> accuracy in 0..1.
-        sound: mode -> state, as in `left_out`; modes left out are not asked for.
-
-    Returns:
-        By name; None unless every mode that is asked for has an accuracy: the best of fewer modes
-        would be another number under the same name.
+        sound: mode -> state, as in `left_out`.
     """
     silent = left_out(sound)
 
@@ -483,22 +449,18 @@ def joined(
     return {"best_uni": uni, "best_multi": multi, "delta_multi": delta}
 
 
-def worst_sound(states: Sequence[str]) -> str:
-    """The worst of several states; "" of none.
-
-    Raises:
-        ValueError: a state that SOUND does not name.
-    """
+def _worst(states: Sequence[str]) -> str:
+    """The worst state of sound; "" of none."""
     return max(filter(None, states), key=SOUND.index, default="")
 
 
 def left_out(sound: Mapping[str, str]) -> set[str]:
-    """Modes whose sound did not arrive.
+    """Modes whose sound did not arrive, by their states.
 
-    Args:
-        sound: mode -> state. Where one of the two modes with sound has none, the other's holds.
+    A and V+A have a state each: one class of the host sends a wav and drops an mp4's track, another
+    does the opposite. Where one has none, the other's holds.
     """
-    fallback = worst_sound([sound.get(mode, "") for mode in WITH_SOUND])
+    fallback = _worst([sound.get(mode, "") for mode in WITH_SOUND])
     return {mode for mode in WITH_SOUND if (sound.get(mode) or fallback) in WITHOUT}
 
 

@@ -131,11 +131,7 @@ class Entry:
             mark = "^"
         elif kind == "open" and other_ran and not own_ran:
             mode, mark = other, "^"
-        return mode, mark + self.doubt(kind, mode)
-
-    def doubt(self, kind: str, *modes: str) -> str:
-        """The mark of numbers that rest on these modes, if a task of theirs is invalid."""
-        return "!" if any((kind, mode) in self.invalid for mode in modes) else ""
+        return mode, mark + ("!" if (kind, mode) in self.invalid else "")
 
     def shown(self, kind: str, mode: str, metric: str) -> Cell:
         """What stands in a mode's column."""
@@ -199,7 +195,10 @@ def _state(mode: str, tasks: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
     return "" if not missing else "not delivered" if any(missing) else "unknown"
 
 
-def _of(kind: str, mode: str, metric: str) -> Formula:
+def _of(kind: str, mode: str, metric: str, less: str = "") -> Formula:
+    """A mode's number, or by how much it is more than that of the mode `less`."""
+    if less:
+        return lambda entry: entry.shown(kind, mode, metric) - entry.shown(kind, less, metric)
     return lambda entry: entry.shown(kind, mode, metric)
 
 
@@ -214,12 +213,6 @@ def _joined(name: str) -> Formula:
         return Cell(metrics.joined(accuracies, entry.sound)[name], "".join(sorted(marks)))
 
     return of
-
-
-def _gain(slug: str) -> Formula:
-    """Table 4's last columns: V+A less A."""
-    both, sound = (_of("choice", mode, f"acc_difficulty_{slug}") for mode in ("av", "a"))
-    return lambda entry: both(entry) - sound(entry)
 
 
 def _open_gain(entry: Entry) -> Cell:
@@ -244,14 +237,13 @@ _TABLE_3 = [
     ("Delta", _joined("delta_multi"), "+%"),
 ]
 _TABLE_4 = [
-    column
+    (f"{title}\n{heading}", _of("choice", mode, f"acc_difficulty_{slug}", less), form)
     for slug, title in SPLITS["difficulty"].items()
-    for column in (
-        *(
-            (f"{title}\n{MODES[mode].title}", _of("choice", mode, f"acc_difficulty_{slug}"), "%")
-            for mode in ("a", "v", "av")
-        ),
-        (f"{title}\nV+A - A", _gain(slug), "+%"),
+    for heading, mode, less, form in (
+        ("A", "a", "", "%"),
+        ("V", "v", "", "%"),
+        ("V+A", "av", "", "%"),
+        ("V+A - A", "av", "a", "+%"),
     )
 ]
 _TABLE_6 = [
@@ -491,12 +483,12 @@ def _in_modes(
     kinds: Mapping[str, Sequence[tuple[str, Columns]]],
     name: str = "",
 ) -> list[Table]:
-    """Rows per model and mode of metrics of the mode's own task.
+    """Rows per model and mode of metrics of the mode's own task, one or more of a kind of task.
 
     Args:
         found: the models.
-        title: what it shows, and which table of the paper.
-        kinds: of tasks; the rows of each, a name and the columns.
+        title: of the table.
+        kinds: of tasks; for each row its name and its columns.
         name: heading of the rows' names, if they have any.
     """
     rows = [

@@ -278,6 +278,51 @@ def _words(reply: str) -> int:
     return len(answers.strip_reasoning(reply)[0].split())
 
 
+# --- withheld answers ---------------------------------------------------------------------------
+
+FORMAT = "maverix-submission-1"
+
+
+def submission(runs: Sequence[SavedRun]) -> dict[str, Any]:
+    """Answers of one model, from the saved items of one or more tasks.
+
+    The form, which is ours since the benchmark has published none:
+
+        {"format": "maverix-submission-1", "data": hash, "model": ..., "answers": [
+            {"task": "maverix_av", "id": ..., "letter": "C" or null, "status": ...},
+            {"task": "maverix_av_oe", "id": ..., "version": "original", "answer": "...",
+             "status": ...}]}
+
+    Letters are those of the user's own file, not of the order that the model saw. `status` says
+    why a letter is null or an answer empty. Circular tasks are not submitted.
+
+    Raises:
+        DataError: nothing to submit, a question answered twice, or samples of several models or
+            data files.
+    """
+    own = [run for run in runs if TASKS[run.task].kind != "circular"]
+    origins = {(run.model, item["data"]) for run in own for item in run.items}
+    if not origins:
+        raise DataError("no answers of maverix tasks to submit")
+    if len(origins) > 1:
+        shown = ", ".join(f"{model} on {digest}" for model, digest in sorted(origins, key=str))
+        raise DataError(f"one model and one data file in a submission, not {shown}")
+    made: dict[tuple[str, ...], dict[str, Any]] = {}
+    for run in own:
+        for item in run.items:
+            place = {"task": run.task, "id": item["question_id"]}
+            answer = {"letter": item.get("file_letter")}
+            if TASKS[run.task].kind == "open":
+                place["version"], answer = item["version"], {"answer": item["candidate"]}
+            if tuple(place.values()) in made:
+                named = " ".join(place.values())
+                raise DataError(f"{named} is answered twice: submit one run of each task")
+            made[tuple(place.values())] = {**place, **answer, "status": item["status"]}
+    ((model, digest),) = origins
+    answers = [made[place] for place in sorted(made)]
+    return {"format": FORMAT, "data": digest, "model": model, "answers": answers}
+
+
 # --- the tasks ----------------------------------------------------------------------------------
 
 
@@ -310,15 +355,6 @@ def _tasks() -> dict[str, Task]:
     return {name: kinds[TASKS[name].kind](name) for name in TASKS}
 
 
-_TABLE3 = Join(
-    "maverix_table3",
-    tuple(f"maverix_{mode}" for mode in MODES),
-    metrics.table3,
-    dict.fromkeys(metrics.JOINED, metrics.JOIN_NEEDS),
-    metrics.table3_notes,
-)
-
-
 class Maverix(Benchmark):
     """MAVERIX for the shared code."""
 
@@ -328,7 +364,15 @@ class Maverix(Benchmark):
     paper_judge = "gpt-4o"  # paper, Dual-Format Evaluation; it names no dated version
 
     tasks = _tasks()
-    joins = (_TABLE3,)
+    joins = (
+        Join(
+            "maverix_table3",
+            tuple(f"maverix_{mode}" for mode in MODES),
+            metrics.table3,
+            dict.fromkeys(metrics.JOINED, metrics.JOIN_NEEDS),
+            metrics.table3_notes,
+        ),
+    )
 
     look = staticmethod(data.look)
     docs = staticmethod(data.docs)
@@ -336,6 +380,7 @@ class Maverix(Benchmark):
     prepare = staticmethod(files.prepare)
     make_subtitles = staticmethod(files.make_subtitles)
     tables = staticmethod(layouts.tables)
+    submission = staticmethod(submission)
 
     def cut(self, found: Found, task: str, doc: Doc) -> Cut | None:  # noqa: ARG002
         """Its segment, or the whole video; modes without picture and sound need none."""
@@ -396,60 +441,11 @@ class Maverix(Benchmark):
         }
         return section, [*warnings, *(warning for warning in heard if warning)]
 
-    def submission(self, runs: Sequence[SavedRun]) -> dict[str, Any]:
-        """The answers of one model for whoever holds the withheld ones."""
-        return submission(runs)
-
 
 def _sound(names: Sequence[str]) -> dict[str, str]:
     """What becomes of the sound in the running model, by task that has any."""
     modes = {name: TASKS[name].mode for name in names}
     return {name: running.sound(mode.picture) for name, mode in modes.items() if mode.sound}
-
-
-# --- withheld answers ---------------------------------------------------------------------------
-
-FORMAT = "maverix-submission-1"
-
-
-def submission(runs: Sequence[SavedRun]) -> dict[str, Any]:
-    """Answers of one model, from the saved items of one or more tasks.
-
-    The form, which is ours since the benchmark has published none:
-
-        {"format": "maverix-submission-1", "data": hash, "model": ..., "answers": [
-            {"task": "maverix_av", "id": ..., "letter": "C" or null, "status": ...},
-            {"task": "maverix_av_oe", "id": ..., "version": "original", "answer": "...",
-             "status": ...}]}
-
-    Letters are those of the user's own file, not of the order that the model saw. `status` says
-    why a letter is null or an answer empty. Circular tasks are not submitted.
-
-    Raises:
-        DataError: nothing to submit, a question answered twice, or samples of several models or
-            data files.
-    """
-    own = [run for run in runs if TASKS[run.task].kind != "circular"]
-    origins = {(run.model, item["data"]) for run in own for item in run.items}
-    if not origins:
-        raise DataError("no answers of maverix tasks to submit")
-    if len(origins) > 1:
-        shown = ", ".join(f"{model} on {digest}" for model, digest in sorted(origins, key=str))
-        raise DataError(f"one model and one data file in a submission, not {shown}")
-    made: dict[tuple[str, ...], dict[str, Any]] = {}
-    for run in own:
-        for item in run.items:
-            place = {"task": run.task, "id": item["question_id"]}
-            answer = {"letter": item.get("file_letter")}
-            if TASKS[run.task].kind == "open":
-                place["version"], answer = item["version"], {"answer": item["candidate"]}
-            if tuple(place.values()) in made:
-                named = " ".join(place.values())
-                raise DataError(f"{named} is answered twice: submit one run of each task")
-            made[tuple(place.values())] = {**place, **answer, "status": item["status"]}
-    ((model, digest),) = origins
-    answers = [made[place] for place in sorted(made)]
-    return {"format": FORMAT, "data": digest, "model": model, "answers": answers}
 
 
 BENCHMARK = Maverix()
