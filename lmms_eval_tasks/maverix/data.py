@@ -47,22 +47,14 @@ NAMED = 20  # items of one warning
 
 @dataclass(frozen=True)
 class Checked(Found):
-    """The data of a run as they were before its model was built.
-
-    Attributes:
-        items: those that can be asked, in the file's order.
-        infos: of their videos, by name.
-        bad: the other items by id, with the reason.
-        silent: items without sound, with the reason; left out where the mode has sound.
-        subtitles: where subtitles came from (`subtitle_notes`); None if no mode shows any.
-    """
+    """The data of a run as they were before its model was built."""
 
     release: Release
-    items: Sequence[Item]
-    infos: Mapping[str, VideoInfo]
-    bad: Mapping[str, str]
-    silent: Mapping[str, str]
-    subtitles: Mapping[str, Any] | None
+    items: Sequence[Item]  # those that can be asked, in the file's order
+    infos: Mapping[str, VideoInfo]  # of their videos, by name
+    bad: Mapping[str, str]  # the other items by id, with the reason
+    silent: Mapping[str, str]  # items without sound: left out where the mode has sound
+    subtitles: Mapping[str, Any] | None  # `subtitle_notes`; None if no mode shows any
 
     def left_out(self, task: str) -> dict[str, str]:
         """Bad items, and those without sound where the task needs it."""
@@ -275,16 +267,15 @@ def _open_ended(item: Item, shared: Doc) -> list[Doc]:
 # --- subtitles ----------------------------------------------------------------------------------
 
 
-@functools.lru_cache(maxsize=4096)
-def cues(path: str, start: float | None, end: float | None) -> Sequence[subtitles.Cue]:
-    """Those of a doc's segment, rebased to its beginning."""
-    found = subtitles.read(Path(path)) if path else []
+def cues(doc: Doc) -> Sequence[subtitles.Cue]:
+    """Those of the doc's segment, rebased to its beginning."""
+    found, start, end = _read_cues(doc["subtitle_path"]), doc["start"], doc["end"]
     return found if start is None or end is None else subtitles.cut(found, start, end)
 
 
-def cues_of(doc: Doc) -> Sequence[subtitles.Cue]:
-    """Those of the doc's segment, rebased to its beginning."""
-    return cues(doc["subtitle_path"], doc["start"], doc["end"])
+@functools.lru_cache(maxsize=1024)
+def _read_cues(path: str) -> Sequence[subtitles.Cue]:
+    return subtitles.read(Path(path)) if path else []
 
 
 def subtitle_notes(
@@ -308,7 +299,7 @@ def subtitle_notes(
         if path and (maker := _made_by(path)):
             makers[json.dumps(maker, sort_keys=True)] += 1
     without = {
-        length: sum(not cues_of(_window(release, item, length)) for item in items)
+        length: sum(not cues(_window(release, item, length)) for item in items)
         for length in lengths
     }
     return {

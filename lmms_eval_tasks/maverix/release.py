@@ -238,32 +238,21 @@ def _without_letters(options: Sequence[Any]) -> list[Any]:
 
 @dataclass(frozen=True)
 class Release:
-    """A data file whose good items are validated, and the folder of its videos.
-
-    Attributes:
-        file: the data file.
-        digest: first 12 hex digits of the SHA-256 of the content, independent of formatting.
-        version: the file's own, or "".
-        items: the good ones, in the file's order.
-        problems: id of a bad item -> what is wrong with it, in one line.
-        ignored: names in the file that are no field of the schema, sorted.
-        released: the file is the authors': videos and subtitles are cut to the segments, and the
-            full ones have folders of their own.
-        notes: what else to tell of the file.
-    """
+    """A data file whose good items are validated, and the folder of its videos."""
 
     file: Path
-    digest: str
-    version: str
-    items: tuple[Item, ...]
-    problems: Mapping[str, str]
-    ignored: tuple[str, ...]
+    digest: str  # first 12 hex digits of the SHA-256 of the content, independent of formatting
+    version: str  # the file's own, or ""
+    items: tuple[Item, ...]  # the good ones, in the file's order
+    problems: Mapping[str, str]  # id of a bad item -> what is wrong with it, in one line
+    ignored: tuple[str, ...]  # names in the file that are no field of the schema, sorted
+    # The authors' file: videos and subtitles are cut, the full ones have folders of their own.
     released: bool
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # what else to tell of the file
 
     @property
     def lengths(self) -> tuple[str, ...]:
-        """Of which there are files; those of the localized ones are all that ours has."""
+        """Of which there are files."""
         return ("localized", "long") if self.released else ("localized",)
 
     @property
@@ -312,10 +301,8 @@ def read(path: Path) -> Release:
 
 @lru_cache(maxsize=8)
 def _read(file: Path, _state: object) -> Release:
-    if file.suffix.lower() == ".jsonl":
-        content: Any = [line for _, line in released_files.read_lines(file)]
-    else:
-        content = released_files.read_json(file)
+    is_lines = file.suffix.lower() == ".jsonl"
+    content = released_files.read_table(file) if is_lines else released_files.read_json(file)
     head = content if isinstance(content, dict) else {"items": content}
     entries = head.get("items")
     if not isinstance(entries, list):

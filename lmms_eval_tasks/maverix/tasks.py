@@ -86,7 +86,7 @@ def _sounding(path: str | None, doc: Doc) -> str:
 def _text(doc: Doc) -> str:
     """Subtitles or that there are none, instruction, question, closing cue (paper, C.1)."""
     parts = task_prompts().text
-    cues = data.cues_of(doc) if MODES[doc["mode"]].subtitles else []
+    cues = data.cues(doc) if MODES[doc["mode"]].subtitles else []
     shown = {"cues": subtitles.render(cues), "texts": "\n".join(cue.text for cue in cues)}
     told = prompts.fill(parts["subtitles"], shown) if cues else parts["no_subtitles"]
     lettered = zip(LETTERS, doc.get("options", ()), strict=False)
@@ -174,7 +174,7 @@ def _media(doc: Doc) -> dict[str, Any] | None:
     """None where a file is gone by now: the answer still counts."""
     mode = MODES[doc["mode"]]
     try:
-        shown = mode.subtitles and bool(data.cues_of(doc))
+        shown = mode.subtitles and bool(data.cues(doc))
         if not mode.picture and not mode.sound:
             return {"subtitles": shown}
         made = media_of(doc)
@@ -284,21 +284,17 @@ FORMAT = "maverix-submission-1"
 
 
 def submission(runs: Sequence[SavedRun]) -> dict[str, Any]:
-    """Answers of one model, from the saved items of one or more tasks.
+    """Answers of one model, from the saved items of one or more tasks; circular ones are left out.
 
-    The form, which is ours since the benchmark has published none:
+    The form is ours, since the benchmark has published none; `answers` are of the forms
 
-        {"format": "maverix-submission-1", "data": hash, "model": ..., "answers": [
-            {"task": "maverix_av", "id": ..., "letter": "C" or null, "status": ...},
-            {"task": "maverix_av_oe", "id": ..., "version": "original", "answer": "...",
-             "status": ...}]}
+        {"task": "maverix_av", "id": ..., "letter": "C" or null, "status": ...}
+        {"task": "maverix_av_oe", "id": ..., "version": "original", "answer": ..., "status": ...}
 
-    Letters are those of the user's own file, not of the order that the model saw. `status` says
-    why a letter is null or an answer empty. Circular tasks are not submitted.
+    Letters are those of the user's own file, not of the order that the model saw.
 
     Raises:
-        DataError: nothing to submit, a question answered twice, or samples of several models or
-            data files.
+        DataError: nothing to submit, a question answered twice, several models or data files.
     """
     own = [run for run in runs if TASKS[run.task].kind != "circular"]
     origins = {(run.model, item["data"]) for run in own for item in run.items}
@@ -307,19 +303,19 @@ def submission(runs: Sequence[SavedRun]) -> dict[str, Any]:
     if len(origins) > 1:
         shown = ", ".join(f"{model} on {digest}" for model, digest in sorted(origins, key=str))
         raise DataError(f"one model and one data file in a submission, not {shown}")
-    made: dict[tuple[str, ...], dict[str, Any]] = {}
+    made: dict[str, dict[str, Any]] = {}
     for run in own:
         for item in run.items:
             place = {"task": run.task, "id": item["question_id"]}
             answer = {"letter": item.get("file_letter")}
             if TASKS[run.task].kind == "open":
                 place["version"], answer = item["version"], {"answer": item["candidate"]}
-            if tuple(place.values()) in made:
-                named = " ".join(place.values())
+            named = " ".join(place.values())
+            if named in made:
                 raise DataError(f"{named} is answered twice: submit one run of each task")
-            made[tuple(place.values())] = {**place, **answer, "status": item["status"]}
+            made[named] = {**place, **answer, "status": item["status"]}
     ((model, digest),) = origins
-    answers = [made[place] for place in sorted(made)]
+    answers = sorted(made.values(), key=lambda one: [one["task"], one["id"], one.get("version")])
     return {"format": FORMAT, "data": digest, "model": model, "answers": answers}
 
 

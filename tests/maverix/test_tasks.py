@@ -163,34 +163,26 @@ class TestReplies:
 
 
 @pytest.mark.usefixtures("sample")
-def test_a_chat_class_that_hears_the_track_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    files = SimpleNamespace(video="muted.mp4", video_with_sound="both.mp4", sound="a.wav")
-    monkeypatch.setattr(tasks, "cut", lambda *_: files)
-    doc = runs.docs("maverix_av")[0]
-    forms = {}
+def test_what_a_class_does_with_sound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One hears the track alone; one cannot take a wav alone and ignores it beside a video."""
+    both = SimpleNamespace(video="muted.mp4", video_with_sound="both.mp4", sound="a.wav")
+    monkeypatch.setattr(tasks, "cut", lambda *_: both)
+    doc, forms = runs.docs("maverix_av")[0], {}
     for name in ("aero_realtime_vllm", "openai"):
         with running.model(running.Model(name, "chat")):
             (message,) = messages_of(tasks.prompt(doc))
             assert running.sound(with_picture=True) == "delivered"
         forms[name] = [part.get("url", "") for part in message["content"]]
     assert forms == {"aero_realtime_vllm": ["both.mp4", ""], "openai": ["muted.mp4", "a.wav", ""]}
-
-
-@pytest.mark.usefixtures("sample")
-def test_a_model_that_sound_breaks() -> None:
-    def check(*own: str) -> None:
-        before.check(own)
-
     with running.model(running.Model("neo_ov", "chat")):
-        every = [f"maverix_{mode}" for mode in MODES]
-        message = refused(DataError, "^neo_ov .chat. cannot take the sound: ", check, *every)
+        every = [[f"maverix_{mode}" for mode in MODES]]
+        message = refused(DataError, "^neo_ov .chat. cannot take the sound: ", before.check, *every)
         assert message.endswith("Leave out maverix_a, maverix_av")
-        check("maverix_s", "maverix_vs")
-    # It cannot take a wav alone; beside a video it ignores it.
+        before.check(["maverix_s", "maverix_vs"])
     with running.model(running.Model("aero_realtime_vllm", "chat")):
         asked = ("maverix_a", "maverix_av", "maverix_long_a_oe")
-        refused(DataError, r"Leave out maverix_a, maverix_long_a_oe$", check, *asked)
-        check("maverix_av")
+        refused(DataError, r"Leave out maverix_a, maverix_long_a_oe$", before.check, asked)
+        before.check(["maverix_av"])
 
 
 def described(asked: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -256,104 +248,76 @@ class TestUsersData:
 
 # --- the cuts -----------------------------------------------------------------------------------
 
-Window = tuple[str, float | None, float | None]
 
+def test_what_cannot_be_cut(root: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that would break stops before its model is loaded, or goes on without the item."""
+    files.prepare(source, root, link=True)
+    windows = [(doc["video_path"], doc["start"], doc["end"]) for doc in runs.docs()]
+    bad, broken = "lights-1-q01", {windows[0]}
 
-class Cutter:
-    """Stands for segments.segment: notes what is cut, and fails on some windows."""
-
-    def __init__(self) -> None:
-        self.cuts: list[Window] = []
-        self.bad: set[Window] = set()
-
-    def __call__(self, *window: Any) -> Any:
-        self.cuts.append(window)
-        if window in self.bad:
+    def segment(*window: Any) -> Any:
+        if window in broken:
             raise MediaError(f"{window[0]}: is damaged after {window[1]} s")
         return SimpleNamespace(video="x.mp4", sound="x.wav", video_with_sound="y.mp4")
 
-
-class TestCuts:
-    """Once for all modes of an item, only what a mode needs, only what the limit leaves."""
-
-    @pytest.fixture
-    def cutter(self, root: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> Cutter:
-        files.prepare(source, root, link=True)
-        made = Cutter()
-        monkeypatch.setattr(tasks.segments, "segment", made)
-        return made
-
-    def windows(self) -> list[Window]:
-        return [(doc["video_path"], doc["start"], doc["end"]) for doc in runs.docs()]
-
-    def check(self, *own: str) -> None:
+    def check(*own: str) -> None:
         tasks.cut.cache_clear()
         before.check(own)
         before.make_media(own, None)
 
-    def test_what_cannot_be_cut(self, cutter: Cutter, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A run that would break stops before its model is loaded, or goes on without the item."""
-        cutter.bad.add(self.windows()[0])
-        bad = "lights-1-q01"
-        says = rf"1 of 20 items cannot be shown:\n  {bad}: .*is damaged .*\n.*--allow-bad-items"
-        with pytest.raises(DataError, match=says):
-            self.check("maverix_s", "maverix_v")
-        self.check("maverix_s")
-        monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
-        counts = {
-            "maverix_s": 20,
-            "maverix_v": 19,
-            "maverix_a_oe": 38,
-            "maverix_av_circular": 152,
-            "maverix_long_v": 20,
-        }
-        self.check(*counts)
-        asked = {name: before.docs(BENCHMARK, name) for name in counts}
-        assert {name: len(docs) for name, docs in asked.items()} == counts
-        assert bad not in {doc["question_id"] for doc in asked["maverix_a_oe"]}
-        section, warnings = described(asked)
-        assert list(section["not_cut"]) == [bad]
-        assert "is damaged" in section["not_cut"][bad]
-        assert f"1 items that cannot be cut left out of all modes but S: {bad}" in warnings
-        with pytest.raises(MediaError, match=rf"^{bad}: its segment cannot be cut any more.*\("):
-            names.doc_to_messages(runs.docs("maverix_v")[0])
-        cutter.bad |= set(self.windows())
-        for task in ("maverix_v", "maverix_v_oe"):
-            with pytest.raises(DataError, match=f"none of the segments of {task} can be cut:\n"):
-                self.check("maverix_s", task)
+    monkeypatch.setattr(tasks.segments, "segment", segment)
+    says = rf"1 of 20 items cannot be shown:\n  {bad}: .*is damaged .*\n.*--allow-bad-items"
+    with pytest.raises(DataError, match=says):
+        check("maverix_s", "maverix_v")
+    check("maverix_s")
+    monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
+    counts = {
+        "maverix_s": 20,
+        "maverix_v": 19,
+        "maverix_a_oe": 38,
+        "maverix_av_circular": 152,
+        "maverix_long_v": 20,
+    }
+    check(*counts)
+    asked = {name: before.docs(BENCHMARK, name) for name in counts}
+    assert {name: len(docs) for name, docs in asked.items()} == counts
+    assert bad not in {doc["question_id"] for doc in asked["maverix_a_oe"]}
+    section, warnings = described(asked)
+    assert list(section["not_cut"]) == [bad]
+    assert "is damaged" in section["not_cut"][bad]
+    assert f"1 items that cannot be cut left out of all modes but S: {bad}" in warnings
+    with pytest.raises(MediaError, match=rf"^{bad}: its segment cannot be cut any more.*\("):
+        names.doc_to_messages(runs.docs("maverix_v")[0])
+    broken |= set(windows)
+    for task in ("maverix_v", "maverix_v_oe"):
+        with pytest.raises(DataError, match=f"none of the segments of {task} can be cut:\n"):
+            check("maverix_s", task)
 
 
-# --- submissions --------------------------------------------------------------------------------
+# --- submissions, whose form is in tests/golden ---------------------------------------------------
 
 
 @pytest.mark.usefixtures("sample")
-class TestSubmission:
-    """A model's answers in the letters of the user's own file; their form is in tests/golden."""
-
-    def run(self, task: str, reply: str, count: int = 5, **more: Any) -> Any:
-        """A saved run whose truths are withheld."""
+def test_what_is_not_submitted_together() -> None:
+    def run(task: str, count: int = 5, **more: Any) -> Any:
         docs = [runs.withheld(doc) for doc in runs.docs(task)[:count]]
-        return runs.run(task, runs.score(docs, lambda _: reply), **more)
+        return runs.run(task, runs.score(docs, lambda _: "C"), **more)
 
-    def made(self, *own: Any) -> Any:
+    def made(*own: Any) -> Any:
         items = saved_runs.saved_items
-        return BENCHMARK.submission([SavedRun(run.task, run.model, items(run)) for run in own])
+        return BENCHMARK.submission([SavedRun(one.task, one.model, items(one)) for one in own])
 
-    def test_what_does_not_go_together(self) -> None:
-        whole = self.run("maverix_s", "C")
-        other = self.run("maverix_long_s", "C")
-        for sample_line in other.samples:
-            sample_line[CARRIER]["data"] = "0" * 12
-        theirs = self.run("maverix_long_s", "C", model="other")
-        broken = self.run("maverix_s", "C")
-        broken.samples.append({"doc_id": 9, "acc": 1.0})
-        for own, said in (
-            ([theirs], r"one model .* m \(x\) on .*, other"),
-            ([other], "000000000000"),
-            ([self.run("maverix_s", "C", 1)], r"maverix_s lights-1-q\d+ is answered twice"),
-            ([broken], "line 6: no `failed` item of this suite"),
-        ):
-            with pytest.raises(DataError, match=said):
-                self.made(whole, *own)
-        with pytest.raises(DataError, match="no answers of maverix tasks"):
-            self.made(self.run("maverix_s_circular", "C"))
+    whole, other, broken = run("maverix_s"), run("maverix_long_s"), run("maverix_s")
+    for sample_line in other.samples:
+        sample_line[CARRIER]["data"] = "0" * 12
+    broken.samples.append({"doc_id": 9, "acc": 1.0})
+    for one, said in (
+        (run("maverix_long_s", model="other"), r"one model .* m \(x\) on .*, other"),
+        (other, "000000000000"),
+        (run("maverix_s", 1), r"maverix_s lights-1-q\d+ is answered twice"),
+        (broken, "line 6: no `failed` item of this suite"),
+    ):
+        with pytest.raises(DataError, match=said):
+            made(whole, one)
+    with pytest.raises(DataError, match="no answers of maverix tasks"):
+        made(run("maverix_s_circular"))
