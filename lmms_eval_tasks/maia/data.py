@@ -86,11 +86,6 @@ def look(
 # --- docs ---------------------------------------------------------------------------------------
 
 
-def question_id(video: str, question: Question) -> str:
-    """Id of a question: its video and released category, which together are unique."""
-    return f"{video}/{question.category}"
-
-
 def true_letters(video: str, question: Question) -> list[str]:
     """The letter of the true statement in each of the pool's eight pairs.
 
@@ -104,13 +99,6 @@ def true_letters(video: str, question: Question) -> list[str]:
 
     first_half = sorted(range(POOL_SIZE), key=rank)[: POOL_SIZE // 2]
     return ["A" if index in first_half else "B" for index in range(POOL_SIZE)]
-
-
-def shown_letters(video: str, question: Question) -> list[str]:
-    """The letters of a pool's true statements: as released; if none are, or told, balanced."""
-    if question.target is None or options()["order"] == "balanced":
-        return true_letters(video, question)
-    return ["AB"[target] for target in question.target]
 
 
 def still() -> bool:
@@ -130,7 +118,7 @@ def _asked(found: Found, setting: str) -> Iterator[tuple[Question, dict[str, Any
             yield (
                 question,
                 {
-                    "question_id": question_id(video.video, question),
+                    "question_id": f"{video.video}/{question.category}",  # together unique
                     "video": video.video,
                     "video_path": path,
                     "category": question.slug,
@@ -146,7 +134,9 @@ def pairs(found: Found, setting: str) -> list[dict[str, Any]]:
     """One doc per TS-FS pair; a pool's eight docs follow each other."""
     docs = []
     for asked, shared in _asked(found, setting):
-        letters = shown_letters(shared["video"], asked)
+        letters = ["AB"[target] for target in asked.target or ()]
+        if not letters or options()["order"] == "balanced":
+            letters = true_letters(shared["video"], asked)
         columns = zip(asked.true_statement, asked.false_statement, letters, strict=True)
         for index, (true, false, letter) in enumerate(columns):
             docs.append(
@@ -187,12 +177,8 @@ def describe(
         "left_out": lost,
         "questions_left_out": questions,
     }
-    if not lost:
-        return section, []
     told = f"{questions} questions of {len(lost)} videos left out: {', '.join(lost)}"
-    if whole := [task for task, own in left_out.items() if own.keys() != lost.keys()]:
-        told += f" (not all of them in {', '.join(whole)})"
-    return section, [told]
+    return section, [told] if lost else []
 
 
 # --- the user's data --------------------------------------------------------------------------
