@@ -11,8 +11,8 @@ from typing import Any, cast
 from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.benchmark import Found
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.maia import hub_tables, schema
-from lmms_eval_tasks.maia.schema import PAPER_COUNTS, POOL_SIZE, Question, Release
+from lmms_eval_tasks.maia import release as files
+from lmms_eval_tasks.maia.release import PAPER_COUNTS, POOL_SIZE, Question, Release, Video
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.media import video_checks
 from lmms_eval_tasks.utils.released_files import DataStatus, Seen
@@ -50,7 +50,7 @@ class Checked(Found):
     """The release with the videos that are evaluated, and those left out with the reason."""
 
     release: Release
-    videos: Sequence[schema.Video]
+    videos: Sequence[Video]
     problems: Mapping[str, str]
 
     def left_out(self, task: str) -> Mapping[str, str]:  # noqa: ARG002 - of all tasks
@@ -71,8 +71,8 @@ def look(
             missing or unreadable and `--allow-missing-videos` was not given.
     """
     options()
-    files = "ROOT/maia/data.json or the hub's tables, and ROOT/maia/videos/N.mp4"
-    release = schema.read(released_files.required_folder("maia", "MAIA", HOW_TO_GET, files))
+    places = "ROOT/maia/data.json or the hub's tables, and ROOT/maia/videos/N.mp4"
+    release = files.read(released_files.required_folder("maia", "MAIA", HOW_TO_GET, places))
     shown = videos and set(names) != {"maia_unimodal"}
     problems = video_problems(release, only) if shown else {}
     what = f"of {len(release.videos)} MAIA videos cannot be used"
@@ -84,11 +84,6 @@ def look(
 
 
 # --- docs ---------------------------------------------------------------------------------------
-
-
-def question_id(video: str, question: Question) -> str:
-    """Id of a question: its video and released category, which together are unique."""
-    return f"{video}/{question.category}"
 
 
 def true_letters(video: str, question: Question) -> list[str]:
@@ -104,13 +99,6 @@ def true_letters(video: str, question: Question) -> list[str]:
 
     first_half = sorted(range(POOL_SIZE), key=rank)[: POOL_SIZE // 2]
     return ["A" if index in first_half else "B" for index in range(POOL_SIZE)]
-
-
-def shown_letters(video: str, question: Question) -> list[str]:
-    """The letters of a pool's true statements: as released; if none are, or told, balanced."""
-    if question.target is None or options()["order"] == "balanced":
-        return true_letters(video, question)
-    return ["AB"[target] for target in question.target]
 
 
 def still() -> bool:
@@ -130,7 +118,7 @@ def _asked(found: Found, setting: str) -> Iterator[tuple[Question, dict[str, Any
             yield (
                 question,
                 {
-                    "question_id": question_id(video.video, question),
+                    "question_id": f"{video.video}/{question.category}",  # together unique
                     "video": video.video,
                     "video_path": path,
                     "category": question.slug,
@@ -146,7 +134,9 @@ def pairs(found: Found, setting: str) -> list[dict[str, Any]]:
     """One doc per TS-FS pair; a pool's eight docs follow each other."""
     docs = []
     for asked, shared in _asked(found, setting):
-        letters = shown_letters(shared["video"], asked)
+        letters = ["AB"[target] for target in asked.target or ()]
+        if not letters or options()["order"] == "balanced":
+            letters = true_letters(shared["video"], asked)
         columns = zip(asked.true_statement, asked.false_statement, letters, strict=True)
         for index, (true, false, letter) in enumerate(columns):
             docs.append(
@@ -187,12 +177,8 @@ def describe(
         "left_out": lost,
         "questions_left_out": questions,
     }
-    if not lost:
-        return section, []
     told = f"{questions} questions of {len(lost)} videos left out: {', '.join(lost)}"
-    if whole := [task for task, own in left_out.items() if own.keys() != lost.keys()]:
-        told += f" (not all of them in {', '.join(whole)})"
-    return section, [told]
+    return section, [told] if lost else []
 
 
 # --- the user's data --------------------------------------------------------------------------
@@ -204,7 +190,7 @@ def status(root: Path) -> DataStatus:
 
 
 def _seen(place: Path) -> Seen:
-    release = schema.read(place)
+    release = files.read(place)
     problems = video_problems(release)
     questions, pairs = release.counts["questions"], release.counts["pairs"]
     counts = {"questions": questions, "pools": questions, "pairs": pairs}
@@ -217,30 +203,48 @@ def prepare(source: Path, root: Path, link: bool) -> str:
     """Validate a release and put it under the data root.
 
     Args:
-        source: the JSON file, or a folder that holds it or the hub's tables (also a data set in the
-            hub's cache, or its name); videos are taken from `videos/` beside it.
+        source: the JSON file, a folder that holds it or the hub's tables, or the name of a data set
+            in the hub's cache; videos are taken from `videos/` beside it.
         root: the data root; files go to `root/maia`.
         link: make symbolic links instead of copies.
 
     Raises:
         DataError: the source is not there, does not fit the schema, or other data is in the way.
     """
-    release = schema.read(hub_tables.in_cache(source.expanduser()).absolute())
+    release = files.read(_in_cache(source.expanduser()).absolute())
     target = root / "maia"
-    files = {file.relative_to(release.folder).as_posix(): file for file in release.files}
+    own = {file.relative_to(release.folder).as_posix(): file for file in release.files}
     (target / "videos").mkdir(parents=True, exist_ok=True)
-    there = [*target.glob("*.json"), *(file for one in hub_tables.find_any(target) for file in one)]
-    present = [file for file in there if file.relative_to(target).as_posix() not in files]
-    if present:
-        raise DataError(f"{target}: holds {present[0].name} already; remove it first")
+    for there in files.data_files(target):
+        if there.relative_to(target).as_posix() not in own:
+            raise DataError(f"{target}: holds {there.name} already; remove it first")
     paths = {video.video: release.path_of(video.video) for video in release.videos}
     videos = {f"videos/{path.name}": path for path in paths.values() if path.is_file()}
-    done = released_files.place(target, {**files, **videos}, link)
+    done = released_files.place(target, {**own, **videos}, link)
     lines = [done, released_files.compared(release.counts, PAPER_COUNTS)]
-    absent = [video for video, path in paths.items() if not path.is_file()]
-    if absent:
+    if absent := [video for video, path in paths.items() if not path.is_file()]:
         lines.append(
             f"{len(absent)} videos are not beside the data: {', '.join(absent)}; put them into "
             f"{target / 'videos'} as N.mp4"
         )
     return "\n".join(lines)
+
+
+def _in_cache(source: Path) -> Path:
+    """The folder that a source stands for: itself, or a data set of this name in the hub's cache.
+
+    Raises:
+        DataError: it can be a name, and neither a folder nor such a data set has it.
+    """
+    if source.exists() or source.is_absolute() or len(source.parts) != 2:
+        return source
+    from huggingface_hub import snapshot_download
+
+    try:
+        found = snapshot_download(source.as_posix(), repo_type="dataset", local_files_only=True)
+    except FileNotFoundError:  # LocalEntryNotFoundError
+        raise DataError(
+            f"{source}: no such file or folder, and no data set of this name in the hub's cache; "
+            f"to get one: hf download --repo-type dataset {source}"
+        ) from None
+    return Path(found)

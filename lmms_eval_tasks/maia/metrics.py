@@ -14,7 +14,7 @@ from typing import Any
 
 from lmms_eval_tasks.benchmark import Item, Items, Metric, refusals, value_is
 from lmms_eval_tasks.maia.categories import CAUSAL_KINDS, SLUGS
-from lmms_eval_tasks.maia.schema import POOL_SIZE
+from lmms_eval_tasks.maia.release import POOL_SIZE
 from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils.metrics import aggregate, stats, text_metrics
 

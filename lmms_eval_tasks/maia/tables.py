@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.benchmark import Numbers
-from lmms_eval_tasks.maia.metrics import CELLS
-from lmms_eval_tasks.report.paper_tables import by_row, fixed, number
+from lmms_eval_tasks.report.paper_tables import INVALID, by_row, fixed, number
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -37,17 +37,26 @@ HEADINGS = {
     "temporal_duration": "Temp.\nDuration",
     "temporal_partial": "Temp.\nPartial",
 }
-SIMILARITY = (
-    ("rouge_1", "ROUGE-1"),
-    ("rouge_l", "ROUGE-L"),
-    ("bertscore", "BERTScore"),
-    ("bleu_13a", "BLEU\n13a"),
-    ("bleu", "BLEU"),
-    ("meteor_wordnet", "METEOR\nWordNet"),
-    ("meteor", "METEOR"),
-    ("cider_ptb", "CIDEr\nPTB"),
-    ("cider", "CIDEr"),
-)
+SIMILARITY = {
+    "rouge_1": "ROUGE-1",
+    "rouge_l": "ROUGE-L",
+    "bertscore": "BERTScore",
+    "bleu_13a": "BLEU\n13a",
+    "bleu": "BLEU",
+    "meteor_wordnet": "METEOR\nWordNet",
+    "meteor": "METEOR",
+    "cider_ptb": "CIDEr\nPTB",
+    "cider": "CIDEr",
+}
+JOINED = {
+    "agg_acc_n_both": "both right",
+    "agg_acc_n_pool_only": "only the pool",
+    "agg_acc_n_answer_only": "only the answer",
+    "agg_acc_n_neither": "neither",
+    "agg_acc_n_joined": "joined",
+}
+Values = Mapping[str, Any]
+Named = Sequence[tuple[str, Values]]
 
 
 def tables(rows: Sequence[tuple[str, Numbers]]) -> list[Table]:
@@ -56,81 +65,73 @@ def tables(rows: Sequence[tuple[str, Numbers]]) -> list[Table]:
     Args:
         rows: label of a model (empty for a single run) and its numbers by task or group.
     """
-    several = any(label for label, _ in rows)
     named = [
         (f"{label} {name}".strip(), values)
         for label, numbers in rows
         for name, values in numbers.items()
     ]
-    made = _summary(rows)
-    titles = ["Avg.", *HEADINGS.values(), "all", "valid", "failed"]
+    made = _table(
+        "averages over the categories (the paper's Tables 1, 2, 3 and 5)",
+        "setting",
+        {**{f"{m}_avg": f"{what}\n{m}" for m, what, _ in LAYOUT}, "failed": "failed\nitems"},
+        [row for label, numbers in rows for row in _by_setting(label, numbers)],
+    )
+    first = "run" if any(label for label, _ in rows) else "task"
     for metric, what, place in LAYOUT:
-        shares = [f"{metric}_avg", *(f"{metric}_{one}" for one in HEADINGS)]
-        shares += [metric, f"{metric}_valid"]
-        made += _table(
-            f"{what} (`{metric}`, the paper's {place})",
-            "run" if several else "task",
-            titles,
-            [
-                (name, [*_texts(values, shares), *_texts(values, [f"{metric}_failed"], 0)])
-                for name, values in named
-                if _has(values, metric)
-            ],
-        )
-    made += _table(
-        "similarity to the references (the paper's Table 4)",
-        "task",
-        [title for _, title in SIMILARITY],
-        [
-            (name, _texts(values, [metric for metric, _ in SIMILARITY]))
-            for name, values in named
-            if _has(values, "rouge_l")
-        ],
-    )
-    made += _table(
-        "questions by pool and answer (the paper's B.3)",
-        "group",
-        ["both right", "only the pool", "only the answer", "neither", "joined"],
-        [
-            (name, _texts(values, [f"agg_acc_n_{cell}" for cell in (*CELLS.values(), "joined")], 0))
-            for name, values in named
-            if _has(values, "agg_acc")
-        ],
-    )
-    return made
+        columns = {
+            f"{metric}_avg": "Avg.",
+            **{f"{metric}_{one}": title for one, title in HEADINGS.items()},
+            metric: "all",
+            f"{metric}_valid": "valid",
+            f"{metric}_failed": "failed",
+        }
+        made += _table(f"{what} (`{metric}`, the paper's {place})", first, columns, named, metric)
+    title = "similarity to the references (the paper's Table 4)"
+    made += _table(title, "task", SIMILARITY, named, "rouge_l")
+    title = "questions by pool and answer (the paper's B.3)"
+    return made + _table(title, "group", JOINED, named, "agg_acc")
 
 
 def _table(
-    title: str, name: str, columns: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]
+    title: str, name: str, columns: Mapping[str, str], rows: Named, needs: str = ""
 ) -> list[Table]:
-    return by_row(f"MAIA: {title}", [name], columns, [((head,), cells) for head, cells in rows])
+    """Metrics with their headings as columns; a row for what has the number `needs`.
+
+    Two decimals as in the paper, none of counts; a dash where there is no number.
+    """
+    lines = [
+        (
+            (head,),
+            [
+                fixed(number(values.get(metric)), 0 if _COUNT.search(metric) else 2)
+                for metric in columns
+            ],
+        )
+        for head, values in rows
+        if not needs or number(values.get(needs)) is not None
+    ]
+    return by_row(f"MAIA: {title}", [name], list(columns.values()), lines)
 
 
-def _texts(values: Mapping[str, Any], metrics: Iterable[str], decimals: int = 2) -> list[str]:
-    """Two decimals as in the paper; a dash where there is no number."""
-    return [fixed(number(values.get(metric)), decimals) for metric in metrics]
+_COUNT = re.compile("failed$|_n_")
 
 
-_INVALID = " INVALID"  # behind the name of a task too many of whose verdicts failed
-
-
-def _summary(rows: Iterable[tuple[str, Numbers]]) -> list[Table]:
+def _by_setting(label: str, numbers: Numbers) -> Named:
     """The `Avg.` of the paper's tables, one row a setting."""
-    shares, lines = [f"{metric}_avg" for metric, *_ in LAYOUT], []
-    for label, numbers in rows:
-        settings: dict[str, dict[str, Any]] = {}
-        for name, values in numbers.items():
-            found = settings.setdefault(_setting(name.removesuffix(_INVALID)), {"failed": 0})
-            found["invalid"] = found.get("invalid", "") or name.endswith(_INVALID)
-            found |= {share: values[share] for share in shares if _has(values, share)}
-            found["failed"] += values.get("failed", 0)
-        for setting, found in settings.items():
-            if found.keys() & set(shares):
-                name = f"{label} {setting}{_INVALID if found['invalid'] else ''}".strip()
-                lines.append((name, [*_texts(found, shares), str(found["failed"])]))
-    columns = [*(f"{what}\n{metric}" for metric, what, _ in LAYOUT), "failed\nitems"]
-    title = "averages over the categories (the paper's Tables 1, 2, 3 and 5)"
-    return _table(title, "setting", columns, lines)
+    shares = [f"{metric}_avg" for metric, *_ in LAYOUT]
+    settings: dict[str, dict[str, Any]] = {}
+    invalid = set()
+    for name, values in numbers.items():
+        setting = _setting(name.removesuffix(f" {INVALID}"))
+        invalid |= {setting} if name.endswith(INVALID) else set()
+        found = settings.setdefault(setting, {"failed": 0})
+        found |= {one: values[one] for one in shares if number(values.get(one)) is not None}
+        found["failed"] += values.get("failed", 0)
+    return [
+        (f"{label} {setting} {INVALID if setting in invalid else ''}".strip(), found)
+        for setting, found in settings.items()
+        if found.keys() & {*shares}
+    ]
 
 
 def _setting(name: str) -> str:
@@ -140,7 +141,3 @@ def _setting(name: str) -> str:
             end = name.removeprefix(kind).removeprefix("_")
             return end or ("no video" if kind == "maia_unimodal" else "video")
     return name
-
-
-def _has(values: Mapping[str, Any], metric: str) -> bool:
-    return number(values.get(metric)) is not None

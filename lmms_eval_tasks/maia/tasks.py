@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found, Item, Items, Join, Part, Task
@@ -18,6 +18,7 @@ from lmms_eval_tasks.judges.verdict import Criterion, Scoring
 from lmms_eval_tasks.maia import data, metrics
 from lmms_eval_tasks.maia import judge as judging
 from lmms_eval_tasks.maia import tables as layouts
+from lmms_eval_tasks.maia.release import POOL_SIZE
 from lmms_eval_tasks.sample.players import read_lm_pairs
 from lmms_eval_tasks.utils import prompts, provenance
 from lmms_eval_tasks.utils.media import clips, recipes
@@ -28,8 +29,25 @@ from lmms_eval_tasks.utils.replies import answers
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-SETTINGS = {"": "32frames", "_1frame": "1frame", "_black": "black"}  # end of a task's name
-LANGUAGES = {"": "it", "_en": "en"}  # of the instructions
+
+class Asked(NamedTuple):
+    """What a task asks."""
+
+    kind: str  # begin of its name
+    setting: str
+    language: str  # of the instructions
+
+
+SETTINGS = {"": "32frames", "_1frame": "1frame", "_black": "black"}  # in a task's name
+LANGUAGES = {"": "it", "_en": "en"}  # at its end
+ENDS = [f"{setting}{language}" for language in LANGUAGES for setting in SETTINGS]
+TASKS = {
+    f"{kind}{setting}{end}": Asked(kind, shown, language)
+    for end, language in LANGUAGES.items()
+    for kind in ("maia_vsv", "maia_oevqa")
+    for setting, shown in SETTINGS.items()
+}
+TASKS["maia_unimodal"] = Asked("maia_unimodal", "text", "it")
 
 
 # --- what the model is given ------------------------------------------------------------------
@@ -49,15 +67,15 @@ def _seen(doc: Doc) -> list[Part]:
     """The path of a clip, its frames, or one image; nothing without a video."""
     if doc["setting"] == "text":
         return []
-    form = _form(doc)
-    if form == "video":
-        return [Part("video", lambda: media_of(doc).path)]
-    if form == "images":
-        return [Part("images", lambda: list(_taken(doc["video_path"], doc["n_frames"])))]
-    return [Part("image", lambda: _image(doc))]
+    makes: dict[Any, Callable[[], Any]] = {
+        "video": lambda: media_of(doc).path,
+        "images": lambda: list(_taken(doc["video_path"], doc["n_frames"])),
+        "image": lambda: _image(doc),
+    }
+    return [Part(_form(doc), makes[_form(doc)])]
 
 
-def _form(doc: Doc) -> str:
+def _form(doc: Doc) -> Literal["video", "images", "image"]:
     """How a doc's video is handed over: video, images, or image."""
     if doc["setting"] == "32frames":
         return "images" if data.options()["media"] == "images" else "video"
@@ -87,11 +105,9 @@ def _fitted(picture: Image) -> Image:
     """Made smaller if it is larger, bicubic; the authors' rule for every frame."""
     from PIL.Image import Resampling
 
-    share = LONGEST_SIDE / max(picture.size)
-    if share >= 1:
-        return picture
+    share = min(1, LONGEST_SIDE / max(picture.size))
     width, height = (max(1, round(side * share)) for side in picture.size)
-    return picture.resize((width, height), Resampling.BICUBIC)
+    return picture.resize((width, height), Resampling.BICUBIC) if share < 1 else picture
 
 
 @functools.lru_cache(maxsize=2)  # a video's questions follow each other
@@ -194,49 +210,35 @@ def oevqa(doc: Item, reply: str) -> Scoring:
 
 
 def stand_in(doc: Doc, number: int) -> str:
-    """The question's own reference answers in turn: people's, so models that write more cost more.
-
-    Of a pair nobody asks a judge.
-    """
-    references = doc.get("references") or [""]
-    return str(references[number % len(references)])
+    """The question's references in turn: people's, so models that write more cost more."""
+    return str(doc["references"][number % POOL_SIZE])
 
 
 # --- the tasks --------------------------------------------------------------------------------
 
 
 def _tasks() -> dict[str, Task]:
-    made = {}
-    for end, language in LANGUAGES.items():
-        given = functools.partial(prompt, language)
-        names = [f"maia_vsv{setting}{end}" for setting in SETTINGS]
-        for name in [*names, *([] if end else ["maia_unimodal"])]:
-            made[name] = Task(
-                name,
-                given,
-                keep,
-                vsv,
-                metrics.PAIRS,
-                frames=frames,
-                handed=handed,
-                blank={"right": None, "letter": None},
-                details=metrics.count_pools,
-            )
-        for setting in SETTINGS:
-            name = f"maia_oevqa{setting}{end}"
-            made[name] = Task(
-                name,
-                given,
-                keep,
-                oevqa,
-                metrics.ANSWERS,
-                frames=frames,
-                handed=handed,
-                asks={"agrees": ""},
-                blank={"right": None, "candidate": ""},
-                stand_in=stand_in,
-            )
-    return made
+    make = functools.partial(Task, keep=keep, frames=frames, handed=handed)
+    pairs = functools.partial(
+        make,
+        score=vsv,
+        metrics=metrics.PAIRS,
+        blank={"right": None, "letter": None},
+        details=metrics.count_pools,
+    )
+    questions = functools.partial(
+        make,
+        score=oevqa,
+        metrics=metrics.ANSWERS,
+        asks={"agrees": ""},
+        blank={"right": None, "candidate": ""},
+        stand_in=stand_in,
+    )
+    of_kind = {"maia_vsv": pairs, "maia_unimodal": pairs, "maia_oevqa": questions}
+    return {
+        name: of_kind[asked.kind](name, functools.partial(prompt, asked.language))
+        for name, asked in TASKS.items()
+    }
 
 
 def _join(end: str) -> Join:
@@ -262,7 +264,7 @@ class Maia(Benchmark):
     whole_videos = True
 
     tasks = _tasks()
-    joins = tuple(_join(f"{setting}{end}") for end in LANGUAGES for setting in SETTINGS)
+    joins = tuple(map(_join, ENDS))
 
     look = staticmethod(data.look)
     status = staticmethod(data.status)
@@ -272,12 +274,9 @@ class Maia(Benchmark):
 
     def docs(self, found: Found, task: str) -> Sequence[Doc]:
         """One doc per pair, or per question."""
-        if task == "maia_unimodal":
-            return data.pairs(found, "text")
-        plain = task.removesuffix("_en")
-        make = data.questions if plain.startswith("maia_oevqa") else data.pairs
-        kind = "maia_oevqa" if make is data.questions else "maia_vsv"
-        return make(found, SETTINGS[plain.removeprefix(kind)])
+        asked = TASKS[task]
+        make = data.questions if asked.kind == "maia_oevqa" else data.pairs
+        return make(found, asked.setting)
 
     def cut(self, found: Found, task: str, doc: Doc) -> Cut | None:  # noqa: ARG002
         """The clip or image of its video, the same for all docs of a setting; none of a text."""
@@ -288,8 +287,7 @@ class Maia(Benchmark):
 
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:
         """The instructions, by language."""
-        languages = {"en" if name.endswith("_en") else "it" for name in names}
-        return {language: task_prompts(language) for language in sorted(languages)}
+        return {one: task_prompts(one) for one in sorted({TASKS[name].language for name in names})}
 
     def criteria(self) -> Sequence[Criterion]:
         """Does an answer agree with a reference?"""

@@ -1,4 +1,4 @@
-"""MAVERIX's data: where they are, which items can be asked, and the docs that tasks make of them.
+"""MAVERIX's data in a run: which items can be asked, and the docs that tasks make of them.
 
     choice     one doc per item, id "ID"
     open       two, "ID/original" and "ID/paraphrase"
@@ -11,56 +11,35 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import itertools
 import json
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from lmms_eval_tasks.benchmark import Doc, Found
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.maverix import files
-from lmms_eval_tasks.maverix.files import Release, late_problems, look_at_videos
-from lmms_eval_tasks.maverix.item import Item
-from lmms_eval_tasks.maverix.labels import (
-    LETTERS,
-    N_OPTIONS,
-    SPLITS,
-    duration_class,
-    kind_of,
-    length_of,
-    mode_of,
-)
+from lmms_eval_tasks.maverix import release as files
+from lmms_eval_tasks.maverix.labels import LETTERS, N_OPTIONS, SPLITS, TASKS, duration_class
+from lmms_eval_tasks.maverix.release import Item, Release
 from lmms_eval_tasks.utils import released_files
-from lmms_eval_tasks.utils.media import segments, subtitles, transcription
-from lmms_eval_tasks.utils.media.video_checks import bad_items, missing_videos, stop
+from lmms_eval_tasks.utils.media import subtitles
+from lmms_eval_tasks.utils.media.video_checks import bad_items, missing_videos, outside, stop
+from lmms_eval_tasks.utils.media.video_checks import look as look_at
 
 if TYPE_CHECKING:
-    from lmms_eval_tasks.utils.media.transcription import Whisper
     from lmms_eval_tasks.utils.media.video_checks import VideoInfo
 
+HOW_TO_GET = (
+    "The questions are lmms_eval/tasks/maverix/processing/test_full.jsonl of the authors' "
+    "repository (github.com/gzhihongwei/lmms-eval), the media a data set of the hub "
+    "(CUBE-CMU/maverix) whose authors grant access. Files of this suite's own schema are read too "
+    "(the benchmark's README)"
+)
+PLACES = "ROOT/maverix/data.json and ROOT/maverix/videos/NAME.mp4"
 NAMED = 20  # items of one warning
-NO_FILE = "none"  # kind of the subtitles of a video that has none
-
-Row = dict[str, Any]  # an item that can be asked, with its files; the common base of all docs
-
-
-def load() -> Release:
-    """The data the user pointed to.
-
-    Raises:
-        DataError: it is not there (the message says what is read) or does not fit the files.
-    """
-    place = released_files.required_folder(
-        "maverix",
-        "MAVERIX",
-        files.HOW_TO_GET,
-        "ROOT/maverix/data.json and ROOT/maverix/videos/NAME.mp4",
-    )
-    return files.read(place)
 
 
 # --- which items can be asked -------------------------------------------------------------------
@@ -68,24 +47,18 @@ def load() -> Release:
 
 @dataclass(frozen=True)
 class Checked(Found):
-    """The data of a run as they were before its model was built.
-
-    Attributes:
-        rows: one per item that can be asked, in the file's order.
-        bad: the others by id, with the reason.
-        silent: items without sound, with the reason; left out where the mode has sound.
-        subtitles: where subtitles came from (`subtitle_notes`); None if no mode shows any.
-    """
+    """The data of a run as they were before its model was built."""
 
     release: Release
-    rows: Sequence[Row]
-    bad: Mapping[str, str]
-    silent: Mapping[str, str]
-    subtitles: Mapping[str, Any] | None
+    items: Sequence[Item]  # those that can be asked, in the file's order
+    infos: Mapping[str, VideoInfo]  # of their videos, by name
+    bad: Mapping[str, str]  # the other items by id, with the reason
+    silent: Mapping[str, str]  # items without sound: left out where the mode has sound
+    subtitles: Mapping[str, Any] | None  # `subtitle_notes`; None if no mode shows any
 
     def left_out(self, task: str) -> dict[str, str]:
         """Bad items, and those without sound where the task needs it."""
-        return {**self.bad, **(self.silent if mode_of(task).sound else {})}
+        return {**self.bad, **(self.silent if TASKS[task].mode.sound else {})}
 
 
 def look(
@@ -101,57 +74,84 @@ def look(
             `--allow-bad-items` was not given; videos cannot be used and `--allow-missing-videos`
             was not given; or nothing is left.
     """
-    release = load()
-    lengths = _lengths(release, names)
-    infos, lost, silent_videos = _look_at(release, lengths, only)
+    place = released_files.required_folder("maverix", "MAVERIX", HOW_TO_GET, PLACES)
+    release = files.read(place)
+    tasks = [TASKS[name] for name in names]
+    # Our own form has one file for both lengths.
+    asked = {task.length for task in tasks}
+    lengths = [length for length in release.lengths if length in asked] or ["localized"]
+    infos, lost, mute = look_at_videos(release, lengths, only)
     bad = {**release.problems, **late_problems(release, infos, lengths)}
-    items = f"of {len(release.items) + len(release.problems)} MAVERIX items cannot be used"
-    known = f"of {len({item.video for item in release.items})} MAVERIX videos cannot be used"
-    stop(release.file, [*bad_items(bad, items), *missing_videos(lost, known)])
+    of_items = f"of {len(release.items) + len(release.problems)} MAVERIX items cannot be used"
+    of_videos = f"of {len(release.videos)} MAVERIX videos cannot be used"
+    stop(release.file, [*bad_items(bad, of_items), *missing_videos(lost, of_videos)])
     without = {i.id: f"its video is {lost[i.video]}" for i in release.items if i.video in lost}
-    left_out = {**without, **bad}
-    rows = [_row(release, item, infos) for item in release.items if item.id not in left_out]
-    if not rows:
-        raise DataError(f"{release.file}: none of {len(left_out)} MAVERIX items can be used")
-    modes = {name: mode_of(name) for name in names}
-    hear = any(mode.sound for mode in modes.values())
-    silent = _silent(release.file, rows, silent_videos) if hear else {}
-    shown = {length_of(name) for name, mode in modes.items() if mode.subtitles}
-    notes = subtitle_notes(release, rows, sorted(shown)) if shown else None
-    return Checked(release, release.digest, rows, left_out, silent, notes)
+    bad = {**without, **bad}
+    items = [item for item in release.items if item.id not in bad]
+    if not items:
+        raise DataError(f"{release.file}: none of {len(bad)} MAVERIX items can be used")
+    silent = {}
+    if any(task.mode.sound for task in tasks):
+        silent = {item.id: "its video has no audio stream" for item in items if item.video in mute}
+        what = f"of {len(items)} MAVERIX items cannot be asked with sound (A, V+A)"
+        stop(release.file, bad_items(silent, what))
+        if len(silent) == len(items):
+            raise DataError(f"none of {len(items)} MAVERIX items has a video with sound (A, V+A)")
+    shown = sorted({task.length for task in tasks if task.mode.subtitles})
+    notes = subtitle_notes(release, items, shown) if shown else None
+    return Checked(release, release.digest, items, infos, bad, silent, notes)
 
 
-def _lengths(release: Release, names: Iterable[str]) -> list[str]:
-    """Of the videos that the tasks hand over; our own form has one file for both."""
-    asked = {length_of(name) for name in names}
-    return [length for length in release.lengths if length in asked] or ["localized"]
-
-
-def _look_at(
-    release: Release, lengths: Sequence[str], only: Collection[str] | None = None
+def look_at_videos(
+    release: Release, lengths: Iterable[str], only: Collection[str] | None = None
 ) -> tuple[dict[str, VideoInfo], dict[str, str], set[str]]:
-    """As look_at_videos, of all lengths that are needed; and the videos without sound."""
+    """The videos of good items in these lengths, by name.
+
+    Returns:
+        Facts about those that can be read, the first length's before the others'; what is wrong
+        with the others, which starts with "missing" or "unreadable"; those without sound.
+    """
     infos: dict[str, VideoInfo] = {}
     lost: dict[str, str] = {}
     silent: set[str] = set()
     for length in lengths:
-        found, gone = look_at_videos(release, only, length)
+        paths = {video: release.path_of(video, length) for video in release.videos}
+        found, gone = look_at(paths, only)
         infos, lost = {**found, **infos}, {**lost, **gone}
         silent |= {video for video, info in found.items() if not info.has_audio}
     return infos, lost, silent
 
 
-def _silent(file: Path, rows: Sequence[Row], silent: Collection[str]) -> dict[str, str]:
-    """Items that A and V+A leave out because their video has no sound, with the reason."""
-    without = {row["id"]: "its video has no audio stream" for row in rows if row["video"] in silent}
-    what = f"of {len(rows)} MAVERIX items cannot be asked with sound (A, V+A)"
-    stop(file, bad_items(without, what))
-    if len(without) == len(rows):
-        raise DataError(f"none of {len(without)} MAVERIX items has a video with sound (A, V+A)")
-    return without
+def late_problems(
+    release: Release, infos: Mapping[str, VideoInfo], lengths: Sequence[str]
+) -> dict[str, str]:
+    """Items whose segment is not inside their video, or whose subtitles cannot be read, by id.
+
+    A video ends with its picture or with its sound, whichever is later. Items of videos of which
+    nothing is known are passed over.
+    """
+    problems: dict[str, str] = {}
+    for item in release.items:
+        if item.video in infos:
+            why = outside(item.start, item.end, infos[item.video].end)
+            for length in lengths:
+                why = why or _subtitle_problem(release.subtitles_of(item.video, length))
+            if why:
+                problems[item.id] = why
+    return problems
 
 
-# --- rows and docs ------------------------------------------------------------------------------
+def _subtitle_problem(path: Path | None) -> str:
+    """Why a subtitle file cannot be read, or ""."""
+    try:
+        if path is not None:
+            subtitles.read(path)
+    except DataError as error:
+        return f"subtitles: {error}"
+    return ""
+
+
+# --- docs ---------------------------------------------------------------------------------------
 
 
 def shown_order(item: Item) -> list[int]:
@@ -170,113 +170,98 @@ def shown_order(item: Item) -> list[int]:
     return list(places) if item.shuffled else sorted(places, key=rank)
 
 
-def _row(release: Release, item: Item, infos: Mapping[str, VideoInfo]) -> Row:
-    """A usable item in plain types; "" stands for what is withheld or unlabelled.
-
-    `file_letters[i]` is the file's letter of the option that is shown as the i-th. A segment that
-    ends a rounded second after its video (video_checks.py) ends with it.
-    """
-    order = shown_order(item)
-    seconds = infos[item.video].end if item.video in infos else math.inf
-    labels = {split: getattr(item, split) or "" for split in SPLITS}
-    measured = "" if release.released else duration_class(seconds)  # a cut file's is another one
-    return {
-        "id": item.id,
-        "video": item.video,
-        **_files(release, item.video, "localized"),
-        "full": _files(release, item.video, "long"),
-        "start": item.start,
-        "end": None if item.end is None else min(item.end, seconds),
-        "question": item.question,
-        "opened": item.opened or item.question,
-        "borrowed": item.borrowed,
-        "paraphrase": item.paraphrase,
-        "options": [item.options[place] for place in order],
-        "answer": "" if item.answer is None else LETTERS[order.index(item.answer)],
-        "file_letters": "".join(LETTERS[place] for place in order),
-        "reference": item.reference or "",
-        "data": release.digest,
-        **{**labels, "duration": labels["duration"] or measured},
-        "more_agentic": list(item.more_agentic),
-    }
-
-
-def _files(release: Release, video: str, length: str) -> dict[str, str]:
-    path = release.subtitles_of(video, length)
-    return {
-        "video_path": str(released_files.real(release.path_of(video, length))),
-        "subtitle_path": "" if path is None else str(released_files.real(path)),
-    }
-
-
-def docs(found: Found, task: str) -> list[Row]:
+def docs(found: Found, task: str) -> list[Doc]:
     """A task's docs: of the items that have what its mode shows (Benchmark.docs)."""
-    known, mode = cast(Checked, found), mode_of(task)
-    make = {"choice": _choice, "open": _open_ended, "circular": _circular}[kind_of(task)]
-    shared = {"mode": mode.slug, "length": length_of(task)}
+    known, asked = cast(Checked, found), TASKS[task]
+    make = {"choice": _choice, "open": _open_ended, "circular": _circular}[asked.kind]
+    left_out = known.left_out(task)
     return [
-        doc
-        for row in known.rows
-        if not (mode.sound and row["id"] in known.silent)
-        for doc in make({**_windowed(row, length_of(task)), "question_id": row["id"], **shared})
+        {**doc, "mode": asked.mode.slug}
+        for item in known.items
+        if item.id not in left_out
+        for doc in make(item, _shared(known, item, asked.length))
     ]
 
 
-def _windowed(row: Row, length: str) -> Row:
-    """A row with its segment, or with the whole video."""
-    whole = {"start": None, "end": None, **row["full"]} if length == "long" else {}
-    return {**_without(row, "full"), **whole}
+def _shared(known: Checked, item: Item, length: str) -> dict[str, Any]:
+    """What all docs of an item have, in plain types; "" stands for what is unlabelled.
 
-
-def _choice(row: Row) -> list[Row]:
-    """The item with its eight options."""
-    return [_without(row, "opened", "borrowed", "paraphrase", "reference")]
-
-
-def _circular(row: Row) -> list[Row]:
-    """The item eight times; the options move up by one place from each doc to the next.
-
-    Over the eight docs each option stands once at each letter; "ID/r0" is the doc of `_choice`.
+    A segment that ends a rounded second after its video (video_checks.py) ends with it.
     """
-    docs = []
-    for turn in range(N_OPTIONS):
-        answer = row["answer"] and LETTERS[(LETTERS.index(row["answer"]) - turn) % N_OPTIONS]
-        docs.append(
-            {
-                **_choice(row)[0],
-                "id": f"{row['id']}/r{turn}",
-                "rotation": turn,
-                "options": [*row["options"][turn:], *row["options"][:turn]],
-                "answer": answer,
-                "file_letters": row["file_letters"][turn:] + row["file_letters"][:turn],
-            }
-        )
-    return docs
+    info = known.infos.get(item.video)
+    seconds = info.end if info else math.inf
+    # A cut file's is another one.
+    measured = "" if known.release.released else duration_class(seconds)
+    labels = {split: getattr(item, split) or "" for split in SPLITS}
+    return {
+        "id": item.id,
+        "question_id": item.id,
+        "video": item.video,
+        **_window(known.release, item, length, seconds),
+        "question": item.question,
+        "data": known.digest,
+        **{**labels, "duration": labels["duration"] or measured},
+        "more_agentic": list(item.more_agentic),
+        "length": length,
+    }
 
 
-def _open_ended(row: Row) -> list[Row]:
+def _window(release: Release, item: Item, length: str, seconds: float = math.inf) -> dict[str, Any]:
+    """Its files, and the segment in them; None and None is the whole video."""
+    path = release.subtitles_of(item.video, length)
+    whole = length == "long" or item.start is None or item.end is None
+    return {
+        "video_path": str(released_files.real(release.path_of(item.video, length))),
+        "subtitle_path": "" if path is None else str(released_files.real(path)),
+        "start": None if whole else item.start,
+        "end": None if whole else min(cast(float, item.end), seconds),
+    }
+
+
+def _choice(item: Item, shared: Doc, turn: int = 0) -> list[Doc]:
+    """The item with its eight options, moved up by `turn` places.
+
+    `file_letters[i]` is the file's letter of the option that is shown as the i-th.
+    """
+    order = shown_order(item)
+    order = [*order[turn:], *order[:turn]]
+    shown = {
+        "options": [item.options[place] for place in order],
+        "answer": "" if item.answer is None else LETTERS[order.index(item.answer)],
+        "file_letters": "".join(LETTERS[place] for place in order),
+    }
+    return [{**shared, **shown}]
+
+
+def _circular(item: Item, shared: Doc) -> list[Doc]:
+    """The item eight times: each option stands once at each letter; "ID/r0" is as in `_choice`."""
+    return [
+        {**doc, "id": f"{item.id}/r{turn}", "rotation": turn}
+        for turn in range(N_OPTIONS)
+        for doc in _choice(item, shared, turn)
+    ]
+
+
+def _open_ended(item: Item, shared: Doc) -> list[Doc]:
     """The question and its paraphrase, with the reference that both share.
 
     `references` (none if withheld) and `lure`, a wrong option, are for scripted models.
     """
-    wrong = [
-        option
-        for letter, option in zip(LETTERS, row["options"], strict=True)
-        if letter != row["answer"]
-    ]
-    shared = {
-        **_without(row, "options", "answer", "file_letters", "opened", "paraphrase"),
-        "references": [row["reference"]] if row["reference"] else [],
-        "lure": wrong[0] if row["answer"] else "",
-    }
+    wrong = [place for place in shown_order(item) if place != item.answer]
+    wordings = {"original": item.opened or item.question, "paraphrase": item.paraphrase}
     return [
-        {**shared, "id": f"{row['id']}/{version}", "version": version, "question": row[field]}
-        for version, field in (("original", "opened"), ("paraphrase", "paraphrase"))
+        {
+            **shared,
+            "id": f"{item.id}/{version}",
+            "version": version,
+            "question": question,
+            "borrowed": item.borrowed,
+            "reference": item.reference or "",
+            "references": [item.reference] if item.reference else [],
+            "lure": "" if item.answer is None else item.options[wrong[0]],
+        }
+        for version, question in wordings.items()
     ]
-
-
-def _without(row: Row, *names: str) -> Row:
-    return {name: value for name, value in row.items() if name not in names}
 
 
 # --- subtitles ----------------------------------------------------------------------------------
@@ -284,18 +269,18 @@ def _without(row: Row, *names: str) -> Row:
 
 def cues(doc: Doc) -> Sequence[subtitles.Cue]:
     """Those of the doc's segment, rebased to its beginning."""
-    return _cues(doc["subtitle_path"], doc["start"], doc["end"])
+    found, start, end = _read_cues(doc["subtitle_path"]), doc["start"], doc["end"]
+    return found if start is None or end is None else subtitles.cut(found, start, end)
 
 
-@functools.lru_cache(maxsize=4096)
-def _cues(path: str, start: float | None, end: float | None) -> Sequence[subtitles.Cue]:
-    found = subtitles.read(Path(path)) if path else []
-    if start is None or end is None:
-        return found
-    return subtitles.cut(found, start, end)
+@functools.lru_cache(maxsize=1024)
+def _read_cues(path: str) -> Sequence[subtitles.Cue]:
+    return subtitles.read(Path(path)) if path else []
 
 
-def subtitle_notes(release: Release, rows: Sequence[Row], lengths: Iterable[str]) -> dict[str, Any]:
+def subtitle_notes(
+    release: Release, items: Sequence[Item], lengths: Sequence[str]
+) -> dict[str, Any]:
     """Where the subtitles of a run came from.
 
     `without`: number of items by length (localized, long) whose prompt has no cue, of `items`.
@@ -305,22 +290,21 @@ def subtitle_notes(release: Release, rows: Sequence[Row], lengths: Iterable[str]
     """
     kinds, makers = Counter[str](), Counter[str]()
     digest = hashlib.sha256()
-    lengths = list(lengths)
-    own = {length for length in lengths if length in release.lengths} or {"localized"}
-    videos = {row["video"] for row in rows}
-    for video, length in sorted(itertools.product(videos, own)):
+    own = [length for length in release.lengths if length in lengths] or ["localized"]
+    for video, length in sorted({(item.video, length) for item in items for length in own}):
         path = release.subtitles_of(video, length)
-        kinds[NO_FILE if path is None else path.suffix.lower().removeprefix(".")] += 1
-        every = [] if path is None else subtitles.read(path)
-        said = [[cue.start, cue.end, cue.text] for cue in every]
+        kinds[path.suffix.lower().removeprefix(".") if path else "none"] += 1
+        said = [[cue.start, cue.end, cue.text] for cue in (subtitles.read(path) if path else ())]
         digest.update(json.dumps([video, said], ensure_ascii=True).encode() + b"\n")
-        if path is not None and (maker := _made_by(path)):
+        if path and (maker := _made_by(path)):
             makers[json.dumps(maker, sort_keys=True)] += 1
+    without = {
+        length: sum(not cues(_window(release, item, length)) for item in items)
+        for length in lengths
+    }
     return {
-        "items": len(rows),
-        "without": {
-            length: sum(not cues(_windowed(row, length)) for row in rows) for length in lengths
-        },
+        "items": len(items),
+        "without": without,
         "videos": dict(sorted(kinds.items())),
         "made_by": [{**json.loads(maker), "videos": n} for maker, n in sorted(makers.items())],
         "hash": digest.hexdigest()[:12],
@@ -331,7 +315,7 @@ def subtitle_warnings(notes: Mapping[str, Any] | None) -> list[str]:
     """What a result must say: without cues, S is the bare question, and V+S is V."""
     return [
         f"{number} of {notes['items']} items ({length}) have no subtitles to show in S and V+S: "
-        f"{notes['videos'].get(NO_FILE, 0)} of {sum(notes['videos'].values())} videos have no "
+        f"{notes['videos'].get('none', 0)} of {sum(notes['videos'].values())} videos have no "
         "file (lmms-eval-tasks data subtitles maverix makes them)"
         for length, number in (notes["without"].items() if notes else ())
         if notes and number
@@ -340,44 +324,10 @@ def subtitle_warnings(notes: Mapping[str, Any] | None) -> list[str]:
 
 def _made_by(path: Path) -> dict[str, Any]:
     """The transcriber that a file names (transcription.py), without its date; else empty."""
-    if path.suffix.lower() != ".json":
-        return {}
-    content = json.loads(path.read_text(encoding="utf-8-sig"))
+    content = released_files.read_json(path) if path.suffix.lower() == ".json" else None
     maker = content.get("transcriber") if isinstance(content, dict) else None
-    if not isinstance(maker, dict):
-        return {}
-    return {name: value for name, value in maker.items() if name != "date"}
-
-
-def make_subtitles(root: Path, whisper: Whisper) -> int:
-    """Subtitles for every video under the data root that has none; returns how many failed.
-
-    Raises:
-        DataError: no data, or nothing can be written there.
-    """
-    release = files.read(root / "maverix")
-    return sum(_make_subtitles(release, length, whisper) for length in release.lengths)
-
-
-def _make_subtitles(release: Release, length: str, whisper: Whisper) -> int:
-    folder = release.folder("subtitles", length)
-    found, _ = look_at_videos(release, None, length)
-    # Named as what is there, or a released talk.srt of "talk.mp4" would get a talk.mp4.json.
-    there = {name: release.subtitles_of(name, length) for name in sorted(found)}
-    paths = {name: release.path_of(name, length) for name in there}
-    videos = {_subtitled(name, path, folder): paths[name] for name, path in there.items()}
-
-    silent = {paths[name] for name, info in found.items() if not info.has_audio}
-
-    def sound_of(path: Path) -> Path | None:
-        return None if path in silent else Path(segments.sound_file(path))
-
-    return transcription.make(videos, folder, whisper, sound_of=sound_of)
-
-
-def _subtitled(video: str, there: Path | None, folder: Path) -> str:
-    """The video's name among subtitles: that of its file, where there is one."""
-    return video if there is None else there.relative_to(folder).with_suffix("").as_posix()
+    found = maker if isinstance(maker, dict) else {}
+    return {name: value for name, value in found.items() if name != "date"}
 
 
 # --- results ------------------------------------------------------------------------------------
@@ -395,8 +345,8 @@ def describe(
     """
     release = found.release
     uncut = {
-        item + (" (full length)" if length_of(name) == "long" else ""): why
-        for name in sorted(names, key=length_of)
+        item + (" (full length)" if TASKS[name].length == "long" else ""): why
+        for name in sorted(names, key=lambda name: TASKS[name].length)
         for item, why in left_out[name].items()
         if item not in found.left_out(name)
     }
@@ -405,7 +355,7 @@ def describe(
             "file": str(release.file),
             "hash": release.digest,
             "version": release.version,
-            "items": len(found.rows),
+            "items": len(found.items),
             "withheld": release.withheld,
             "ignored": list(release.ignored),
         },
@@ -415,29 +365,26 @@ def describe(
     }
     if found.subtitles is not None:
         section["subtitles"] = dict(found.subtitles)
-    warnings = []
+    return section, list(_warnings(found, names, uncut))
+
+
+def _warnings(found: Checked, names: Sequence[str], uncut: Collection[str]) -> Iterator[str]:
     if found.bad:
-        warnings.append(f"{len(found.bad)} items left out: {_named(found.bad)}")
+        yield f"{len(found.bad)} items left out: {_named(found.bad)}"
     if found.silent:
-        warnings.append(f"{len(found.silent)} items without sound left out of A and V+A")
+        yield f"{len(found.silent)} items without sound left out of A and V+A"
     if uncut:
-        warnings.append(
-            f"{len(uncut)} items that cannot be cut left out of all modes but S: {_named(uncut)}"
+        yield f"{len(uncut)} items that cannot be cut left out of all modes but S: {_named(uncut)}"
+    yield from subtitle_warnings(found.subtitles)
+    if found.release.ignored:
+        yield f"fields of the data that are not read: {', '.join(found.release.ignored)}"
+    borrowed = len(found.release.borrowed)
+    if borrowed and any(TASKS[name].kind == "open" for name in names):
+        yield (
+            f"{borrowed} questions are asked openly in the words of another one: numbers are "
+            "without those answers, and with them under _authors"
         )
-    warnings += subtitle_warnings(found.subtitles)
-    if release.ignored:
-        warnings.append(f"fields of the data that are not read: {', '.join(release.ignored)}")
-    used = {row["video"] for row in found.rows}
-    borrowed = release.borrowed
-    if borrowed and any(kind_of(name) == "open" for name in names):
-        warnings.append(
-            f"{len(borrowed)} questions are asked openly in the words of another one: numbers are "
-            "without those answers, and with them under _with_borrowed and _authors"
-        )
-    if gone := used & _look_at(release, _lengths(release, names))[1].keys():
-        warnings.append(f"{len(gone)} videos went missing or broke during the run: {_named(gone)}")
-    return section, warnings
 
 
-def _named(names: Iterable[str]) -> str:
+def _named(names: Collection[str]) -> str:
     return ", ".join(sorted(names)[:NAMED])

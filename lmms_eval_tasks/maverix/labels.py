@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
-from dataclasses import dataclass
+from typing import NamedTuple
 
 N_OPTIONS = 8
 LETTERS = "ABCDEFGH"
 
 
-@dataclass(frozen=True)
-class Mode:
+class Mode(NamedTuple):
     """What of a video reaches the model in one column of Table 3."""
 
     slug: str  # in task names
@@ -23,48 +21,35 @@ class Mode:
 # V+A carries no subtitles: the paper leaves it open, and with them the column would not tell what
 # the sound is worth.
 MODES = {
-    mode.slug: mode
-    for mode in (
-        Mode("a", "A", picture=False, sound=True, subtitles=False),
-        Mode("s", "S", picture=False, sound=False, subtitles=True),
-        Mode("v", "V", picture=True, sound=False, subtitles=False),
-        Mode("vs", "V+S", picture=True, sound=False, subtitles=True),
-        Mode("av", "V+A", picture=True, sound=True, subtitles=False),
-    )
+    "a": Mode("a", "A", picture=False, sound=True, subtitles=False),
+    "s": Mode("s", "S", picture=False, sound=False, subtitles=True),
+    "v": Mode("v", "V", picture=True, sound=False, subtitles=False),
+    "vs": Mode("vs", "V+S", picture=True, sound=False, subtitles=True),
+    "av": Mode("av", "V+A", picture=True, sound=True, subtitles=False),
 }
 
 
-# End of a task's name -> what is asked.
-KINDS = {"": "choice", "_circular": "circular", "_oe": "open"}
-TASKS = tuple(
-    f"maverix_{length}{mode}{kind}"
-    for length, mode, kind in itertools.product(("", "long_"), MODES, KINDS)
-    if not (length and kind == "_circular")
-)
+class Asked(NamedTuple):
+    """What a task asks."""
+
+    kind: str  # choice, circular or open
+    mode: Mode
+    length: str  # localized: an item's segment; long: the whole video
 
 
-def mode_of(task: str) -> Mode:
-    """The input mode in a task's name."""
-    return MODES[task.removeprefix("maverix_").removeprefix("long_").partition("_")[0]]
-
-
-def kind_of(task: str) -> str:
-    """choice, circular or open, from a task's name."""
-    return next(kind for end, kind in reversed(KINDS.items()) if task.endswith(end))
-
-
-def length_of(task: str) -> str:
-    """localized or long, from a task's name."""
-    return "long" if task.startswith("maverix_long_") else "localized"
-
-
-# Upper ends in seconds of the paper's classes of length (Video Collection); the last has none.
-DURATIONS = (("short", 60.0), ("middle", 600.0))
+KINDS = {"": "choice", "_circular": "circular", "_oe": "open"}  # by the end of a task's name
+TASKS = {
+    f"maverix_{start}{mode.slug}{end}": Asked(kind, mode, length)
+    for start, length in (("", "localized"), ("long_", "long"))
+    for mode in MODES.values()
+    for end, kind in KINDS.items()
+    if not (start and kind == "circular")
+}
 
 
 def duration_class(seconds: float) -> str:
     """The paper's class of a whole video's length: under 1 minute, 1 to 10, 10 and more."""
-    return next((name for name, end in DURATIONS if seconds < end), "long")
+    return "short" if seconds < 60 else "middle" if seconds < 600 else "long"
 
 
 UNIMODAL, MULTIMODAL = ("a", "s", "v"), ("vs", "av")

@@ -1,31 +1,25 @@
 """MAVERIX's numbers, from items.
 
-Three kinds of task, each with its metrics:
-- choice: `acc` in three forms (Table 3), by label (`acc_<split>_<slug>`, Tables 4, 5, 10), and the
-  joined `best_uni`, `best_multi`, `delta_multi`;
-- circular: all eight rotations of a question, and where the model likes to answer (ours);
-- open: four rated dimensions, and a question beside its paraphrase: their consistency, rated in
-  one request (the authors' code), and robustness (ours).
-All have the length of replies in words (Table 6 counts tokens and names no tokenizer), the number
-of withheld items, and how many items' sound did not arrive or may not have.
+Three lists of metrics: CHOICE (Tables 3 to 5 and 10), CIRCULAR (all eight rotations of a question,
+and where the model likes to answer: ours), and OPEN (four rated dimensions; a question beside its
+paraphrase). Table 3's best modes are joined of several tasks.
 
 Items whose answer is withheld are not scored: the others alone count, and where all are withheld
 there is no number. Names that end in `_authors` are what their code makes of the same replies and
-verdicts.
-
-Where the data ask a question openly in another one's words (`borrowed`), numbers are without those
-answers; each stands once more as `<name>_with_borrowed`.
+verdicts. Where the data ask a question openly in another one's words (`borrowed`), our numbers are
+without those answers.
 """
 
 from __future__ import annotations
 
 import ast
 import dataclasses
-import functools
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from operator import itemgetter
+from typing import Any
 
 from lmms_eval_tasks.benchmark import Item, Items, Metric, refusals, value_is
 from lmms_eval_tasks.maverix.labels import (
@@ -36,12 +30,13 @@ from lmms_eval_tasks.maverix.labels import (
     MULTIMODAL,
     N_OPTIONS,
     SPLITS,
+    TASKS,
     UNIMODAL,
-    mode_of,
 )
 from lmms_eval_tasks.utils.metrics import aggregate, rating_means, stats
 
 Statistic = Callable[[Items], Any]
+Takes = Callable[[Item], bool]
 
 
 def _known(items: Items) -> Items:
@@ -59,17 +54,21 @@ def _of_known(statistic: Statistic) -> Statistic:
     return scored
 
 
-def _bootstrap(
-    groups: Sequence[Any], value: Callable[[Any], float] = lambda group: float(group.right)
-) -> stats.Interval | None:
-    """Interval of the mean of `value` over pools or pairs, each a whole (stats.py)."""
-    if not groups:
-        return None
-    return stats.cluster_bootstrap(
-        lambda some: aggregate.mean(value(group) for group in some),
-        groups,
-        [group.video for group in groups],
-    )
+def _number(
+    name: str,
+    of: Statistic,
+    where: Takes | None = None,
+    *,
+    interval: Statistic | None = None,
+    **more: Any,
+) -> Metric:
+    """A number of the items whose answer is in the data."""
+    own = None if interval is None else _of_known(interval)
+    return Metric(name, _of_known(of), where, interval=own, **more)
+
+
+def _both_take(one: Takes | None, other: Takes) -> Takes:
+    return other if one is None else lambda item: one(item) and other(item)
 
 
 # --- numbers of every kind ----------------------------------------------------------------------
@@ -89,21 +88,12 @@ def _words(name: str, statistic: Callable[[list[int]], Any]) -> Metric:
     return Metric(name, of, better=None)
 
 
-def _count(
-    name: str, takes: Callable[[Item], bool], where: Callable[[Item], bool] | None = None
-) -> Metric:
+def _count(name: str, takes: Takes, where: Takes | None = None) -> Metric:
     return Metric(name, lambda items: sum(takes(item) for item in items), where, better=None)
 
 
-def _has_sound(item: Item) -> bool:
-    return bool(item["sound"])
-
-
 def _silent_elsewhere(mode: str) -> Metric:
-    """Number of items of other modes whose model gets no sound in `mode`: S stands in for A.
-
-    Whether that was run or not.
-    """
+    """Items of other modes whose model gets no sound in `mode`, run or not: S stands in for A."""
     return _count(
         f"n_sound_missing_{mode}",
         lambda item: item["hears"][mode] in WITHOUT,
@@ -117,9 +107,9 @@ _LENGTHS = [
     _words("words_sd", lambda lengths: statistics.stdev(lengths) if len(lengths) > 1 else None),
 ]
 _COUNTS = [
-    _count("n_withheld", lambda item: bool(item["withheld"])),
-    _count("n_sound_missing", lambda item: item["sound"] in WITHOUT, _has_sound),
-    _count("n_sound_unknown", lambda item: item["sound"] == "unknown", _has_sound),
+    _count("n_withheld", itemgetter("withheld")),
+    _count("n_sound_missing", lambda item: item["sound"] in WITHOUT, itemgetter("sound")),
+    _count("n_sound_unknown", lambda item: item["sound"] == "unknown", itemgetter("sound")),
     *map(_silent_elsewhere, WITH_SOUND),
 ]
 
@@ -134,22 +124,20 @@ def details(items: Items) -> dict[str, Any]:
 
 # --- choices ------------------------------------------------------------------------------------
 
-
-_ACCURACY = _of_known(aggregate.accuracy)
 _ACCURACIES = [
-    Metric(
+    _number(
         "acc",
-        _ACCURACY,
+        aggregate.accuracy,
         shown=("status", "right", "withheld"),
         mean="right",
-        interval=_of_known(aggregate.accuracy_interval),
+        interval=aggregate.accuracy_interval,
     ),
-    Metric("acc_valid", _of_known(aggregate.accuracy_valid)),
-    Metric("acc_failed", _of_known(aggregate.count_failed), better=False),
+    _number("acc_valid", aggregate.accuracy_valid),
+    _number("acc_failed", aggregate.count_failed, better=False),
 ]
 
 
-def _of_label(split: str, slug: str) -> Callable[[Item], bool]:
+def _has_label(split: str, slug: str) -> Takes:
     """An item may have several agentic categories, and counts in each."""
     if split != "agentic":
         return value_is(split, slug)
@@ -163,9 +151,9 @@ def _accuracy_authors(items: Items) -> float | None:
 
 CHOICE = [
     *_ACCURACIES,
-    Metric("acc_authors", _of_known(_accuracy_authors)),
+    _number("acc_authors", _accuracy_authors),
     *(
-        Metric(f"acc_{split}_{slug}", _ACCURACY, _of_label(split, slug))
+        _number(f"acc_{split}_{slug}", aggregate.accuracy, _has_label(split, slug))
         for split, slugs in SPLITS.items()
         for slug in slugs
     ),
@@ -179,33 +167,34 @@ def first_domains(items: Items) -> list[Metric]:
     if not any(item.get("more_agentic") for item in items):
         return []
     return [
-        Metric(f"acc_agentic_{s}_authors", _of_known(_accuracy_authors), value_is("agentic", s))
-        for s in SPLITS["agentic"]
+        _number(f"acc_agentic_{slug}_authors", _accuracy_authors, value_is("agentic", slug))
+        for slug in SPLITS["agentic"]
     ]
 
 
 # --- eight rotations of each question -----------------------------------------------------------
 
 
-def _rotations(items: Items) -> Items:
-    """Rotations for pools: one category for all, since circular accuracy is not split."""
-    return [{**item, "category": ""} for item in items]
-
-
 def _pools(items: Items) -> list[aggregate.Pool]:
     """Rotations by question; a pool is right with eight of eight, and incomplete with fewer."""
-    return list(aggregate.pools(_rotations(items), N_OPTIONS).values())
+    return list(aggregate.pools(items, N_OPTIONS).values())
 
 
-def _of_pools(statistic: Callable[[Items, int], Any]) -> Statistic:
-    return _of_known(lambda items: statistic(_rotations(items), N_OPTIONS))
+def _pool_interval(items: Items) -> stats.Interval | None:
+    pools = _pools(items)
+    return _bootstrap([float(one.right) for one in pools], [one.video for one in pools])
+
+
+def _bootstrap(values: Sequence[float], videos: Sequence[str]) -> stats.Interval | None:
+    """Interval of the mean of what pools or pairs are worth, each a whole (stats.py)."""
+    return stats.cluster_bootstrap(aggregate.mean, values, videos) if values else None
 
 
 def _readable(items: Items) -> Items:
     return [item for item in items if item["status"] == "ok" and item["letter"] is not None]
 
 
-def chose(letter: str, items: Items) -> float | None:
+def _chose(letter: str, items: Items) -> float | None:
     """Share of the readable answers that chose `letter`; 1/8 without a preference."""
     return aggregate.mean(float(item["letter"] == letter) for item in _readable(items))
 
@@ -214,9 +203,8 @@ def position_bias(items: Items) -> float | None:
     """Total variation distance between the letters chosen and the letters of the truth.
 
     Over readable answers: half the sum over A-H of |share chosen - share true|. 0 for a model
-    that is always right, and about 0 for one that guesses uniformly; 7/8 for one that always gives
-    the same letter while the truth visits all eight alike (the most that complete pools allow; with
-    `--limit` it may reach 1).
+    that is always right, about 0 for one that guesses uniformly, 7/8 for one that always gives the
+    same letter while the truth visits all eight alike (with `--limit` it may reach 1).
     """
     read = _readable(items)
     if not read:
@@ -228,28 +216,22 @@ def position_bias(items: Items) -> float | None:
 
 CIRCULAR = [
     *_ACCURACIES,
-    Metric(
+    _number(
         "circ_acc",
-        _of_pools(aggregate.pool_accuracy),
+        partial(aggregate.pool_accuracy, size=N_OPTIONS),
         shown=("id", "status", "right", "withheld"),
-        interval=_of_known(lambda items: _bootstrap(_pools(items))),
+        interval=_pool_interval,
     ),
-    Metric("circ_acc_valid", _of_pools(aggregate.pool_accuracy_valid)),
-    Metric("circ_acc_failed", _of_pools(aggregate.count_failed_pools), better=False),
-    Metric(
+    _number("circ_acc_valid", partial(aggregate.pool_accuracy_valid, size=N_OPTIONS)),
+    _number("circ_acc_failed", partial(aggregate.count_failed_pools, size=N_OPTIONS), better=False),
+    _number(
         "position_bias",
-        _of_known(position_bias),
+        position_bias,
         better=False,
         shown=("status", "letter", "answer", "withheld"),
     ),
-    *(
-        Metric(f"acc_at_{letter.lower()}", _ACCURACY, value_is("answer", letter))
-        for letter in LETTERS
-    ),
-    *(
-        Metric(f"chose_{letter.lower()}", _of_known(functools.partial(chose, letter)), better=None)
-        for letter in LETTERS
-    ),
+    *(_number(f"acc_at_{x.lower()}", aggregate.accuracy, value_is("answer", x)) for x in LETTERS),
+    *(_number(f"chose_{x.lower()}", partial(_chose, x), better=None) for x in LETTERS),
     *_LENGTHS,
     *_COUNTS,
 ]
@@ -264,28 +246,7 @@ def circular_details(items: Items) -> dict[str, Any]:
 
 GOOD = 4  # correctness from which an answer counts as right in `robust_both`
 VERSIONS = ("original", "paraphrase")
-
-
-class Pair(NamedTuple):
-    """A question's two answers: their correctness, () unless both have one that counts."""
-
-    video: str
-    both: tuple[float, ...]
-
-
-def pairs(items: Items) -> list[Pair]:
-    """Questions with their two answers, sorted by question; none counts in a run not judged.
-
-    The paper names robustness without defining it.
-    """
-    waiting = rating_means.is_unjudged("correctness", items)
-    return [_pair(own, waiting) for own in questions(items)]
-
-
-def _pair(own: Items, waiting: bool) -> Pair:
-    values = [None if waiting else rating_means.value("correctness", item) for item in both(own)]
-    rated = tuple(value for value in values if value is not None)
-    return Pair(min(item["video"] for item in own), rated if len(rated) == len(VERSIONS) else ())
+_is_first = value_is("version", VERSIONS[0])
 
 
 def questions(items: Items) -> list[Items]:
@@ -305,46 +266,54 @@ def both(own: Items) -> Items:
     return found if tuple(item["version"] for item in found) == VERSIONS else ()
 
 
-def _judged(items: Items) -> list[Pair]:
-    """The pairs that count: both answers are there and judged."""
-    return [pair for pair in pairs(items) if pair.both]
+def _pairs(items: Items) -> list[tuple[str, list[float]]]:
+    """Video and correctness of questions with both answers rated; none in a run not judged.
+
+    The paper names robustness without defining it.
+    """
+    if rating_means.is_unjudged("correctness", items):
+        return []
+    rated = []
+    for own in filter(None, map(both, questions(items))):
+        values = [rating_means.value("correctness", item) for item in own]
+        known = [value for value in values if value is not None]
+        rated += [(own[0]["video"], known)] if len(known) == len(values) else []
+    return rated
 
 
-def _robust(name: str, value: Callable[[Pair], float], better: bool) -> Metric:
+def _robust(name: str, value: Callable[[list[float]], float], better: bool) -> Metric:
     """Mean of a value over the pairs that count."""
-    return Metric(
-        name,
-        _of_known(lambda items: aggregate.mean(map(value, _judged(items)))),
-        better=better,
-        interval=_of_known(lambda items: _bootstrap(_judged(items), value)),
-    )
 
+    def of(items: Items) -> float | None:
+        return aggregate.mean(value(ratings) for _, ratings in _pairs(items))
 
-def _mean(dimension: str) -> Statistic:
-    return _of_known(functools.partial(rating_means.mean_valid, dimension))
+    def interval(items: Items) -> stats.Interval | None:
+        pairs = _pairs(items)
+        return _bootstrap([value(ratings) for _, ratings in pairs], [video for video, _ in pairs])
 
-
-def _rated(dimension: str, where: Callable[[Item], bool], *, shown: bool) -> Iterator[Metric]:
-    def of(statistic: Callable[[str, Items], Any]) -> Statistic:
-        return _of_known(functools.partial(statistic, dimension))
-
-    yield Metric(
-        f"{dimension}_valid",
-        _mean(dimension),
-        where,
-        shown=(f"dimensions.{dimension}", "withheld") if shown else None,
-        interval=of(rating_means.interval),
-    )
-    yield Metric(f"{dimension}_failed", of(rating_means.count_failed), where, better=False)
-    yield Metric(f"{dimension}_coverage", of(rating_means.coverage), where)
-
-
-_is_first = value_is("version", VERSIONS[0])
+    return _number(name, of, better=better, interval=interval)
 
 
 def _kept_for_both(item: Item) -> bool:
     """Whether it has the rating of both answers to its question: the first wording's item."""
     return CONSISTENCY in (item.get("dimensions") or {})
+
+
+def _rated(dimension: str, where: Takes, *, shown: bool) -> list[Metric]:
+    own = (f"dimensions.{dimension}", "withheld") if shown else None
+    interval = partial(rating_means.interval, dimension)
+    failed = partial(rating_means.count_failed, dimension)
+    return [
+        _number(
+            f"{dimension}_valid",
+            partial(rating_means.mean_valid, dimension),
+            where,
+            shown=own,
+            interval=interval,
+        ),
+        _number(f"{dimension}_failed", failed, where, better=False),
+        _number(f"{dimension}_coverage", partial(rating_means.coverage, dimension), where),
+    ]
 
 
 def score_of_authors(raw: str) -> float:
@@ -353,13 +322,6 @@ def score_of_authors(raw: str) -> float:
         return float(int(ast.literal_eval(raw).get("score", 0)))
     except Exception:  # whatever a judge may write
         return 0.0
-
-
-def _only(metric: Metric, takes: Callable[[Item], bool]) -> Metric:
-    """The same number, of those of its items that `takes` says."""
-    where = metric.where
-    both_take = takes if where is None else lambda item: takes(item) and where(item)
-    return dataclasses.replace(metric, where=both_take)
 
 
 def _authors(dimension: str) -> Metric:
@@ -371,41 +333,36 @@ def _authors(dimension: str) -> Metric:
 
     def score(item: Item) -> float:
         value = rating_means.value(dimension, item)
-        if value is not None:
-            return value
-        return score_of_authors(item.get("verdicts", {}).get(dimension, {}).get("raw", ""))
+        raw = item.get("verdicts", {}).get(dimension, {}).get("raw", "")
+        return score_of_authors(raw) if value is None else value
 
     def of(items: Items) -> float | None:
-        if rating_means.is_unjudged(dimension, items):
-            return None
-        return aggregate.mean(map(score, items))
+        waiting = rating_means.is_unjudged(dimension, items)
+        return None if waiting else aggregate.mean(map(score, items))
 
-    first = _kept_for_both if dimension == CONSISTENCY else _is_first
-    return Metric(f"{dimension}_authors", _of_known(of), first)
+    where = _kept_for_both if dimension == CONSISTENCY else _is_first
+    return _number(f"{dimension}_authors", of, where)
 
 
+_MEANS = {name: partial(rating_means.mean_valid, name) for name in DIMENSIONS}
+_HEADLINE = {f"{name}_valid": _of_known(mean) for name, mean in _MEANS.items()}
 # Ratings are those of the first wording, as in Tables 6, 8 and 9: means over 852 answers.
 _OPEN = [
     *(metric for name in DIMENSIONS for metric in _rated(name, _is_first, shown=True)),
     *_rated(CONSISTENCY, _kept_for_both, shown=False),
     *(
-        _only(Metric(f"{name}_valid_{slug}", _mean(name), _of_label("agentic", slug)), _is_first)
-        for name in DIMENSIONS
+        _number(f"{name}_valid_{slug}", mean, _both_take(_is_first, _has_label("agentic", slug)))
+        for name, mean in _MEANS.items()
         for slug in SPLITS["agentic"]
     ),
-    *(Metric(f"{name}_both_wordings", _mean(name)) for name in DIMENSIONS),
-    _robust("robust_both", lambda pair: float(min(pair.both) >= GOOD), better=True),
-    _robust("robust_diff", lambda pair: max(pair.both) - min(pair.both), better=False),
-    Metric("robust_n", _of_known(lambda items: len(_judged(items))), better=None),
-    Metric(
-        "robust_failed",
-        _of_known(lambda items: len(pairs(items)) - len(_judged(items))),
-        better=False,
+    *(_number(f"{name}_both_wordings", mean) for name, mean in _MEANS.items()),
+    _robust("robust_both", lambda ratings: float(min(ratings) >= GOOD), better=True),
+    _robust("robust_diff", lambda ratings: max(ratings) - min(ratings), better=False),
+    _number("robust_n", lambda items: len(_pairs(items)), better=None),
+    _number(
+        "robust_failed", lambda items: len(questions(items)) - len(_pairs(items)), better=False
     ),
-    *(
-        _only(metric, _is_first)
-        for metric in refusals("refusals", {f"{name}_valid": _mean(name) for name in DIMENSIONS})
-    ),
+    *(dataclasses.replace(metric, where=_is_first) for metric in refusals("refusals", _HEADLINE)),
     *_LENGTHS,
 ]
 
@@ -413,20 +370,19 @@ _OPEN = [
 def _own_words(metric: Metric) -> Metric:
     """The same number without answers to another question; of pairs without those of such ones."""
     pair = metric.name.startswith("robust_")
-    return _only(metric, lambda item: not (item.get("borrowed") and (pair or _is_first(item))))
+
+    def takes(item: Item) -> bool:
+        return not (item.get("borrowed") and (pair or _is_first(item)))
+
+    return dataclasses.replace(metric, where=_both_take(metric.where, takes))
 
 
-OPEN = [*map(_own_words, _OPEN), *map(_authors, (*DIMENSIONS, CONSISTENCY)), *_COUNTS]
-
-
-def with_borrowed(items: Items) -> list[Metric]:
-    """Every number with the answers to another question's words, where there are any."""
-    if not any(item.get("borrowed") for item in items):
-        return []
-    return [
-        *(dataclasses.replace(one, name=f"{one.name}_with_borrowed") for one in _OPEN),
-        _count("n_borrowed", lambda item: bool(item.get("borrowed")) and _is_first(item)),
-    ]
+OPEN = [
+    *map(_own_words, _OPEN),
+    *map(_authors, (*DIMENSIONS, CONSISTENCY)),
+    *_COUNTS,
+    _count("n_borrowed", _is_first, lambda item: bool(item.get("borrowed"))),
+]
 
 
 def open_details(items: Items) -> dict[str, Any]:
@@ -457,13 +413,13 @@ def table3(sides: Mapping[str, Items]) -> dict[str, float | None]:
     """JOINED of the modes' choice items by task; {} of a single mode."""
     if len(sides) < 2:
         return {}
-    modes = {mode_of(task).slug: items for task, items in sides.items()}
+    modes = {TASKS[task].mode.slug: items for task, items in sides.items()}
     accuracies = {mode: aggregate.accuracy(_known(items)) for mode, items in modes.items()}
     sound = {}
     for mode in WITH_SOUND:
         # What a mode's own items say of its sound goes before what the others' do.
         told = [modes[mode]] if mode in modes else list(modes.values())
-        sound[mode] = worst_sound([item["hears"][mode] for items in told for item in items])
+        sound[mode] = _worst([item["hears"][mode] for items in told for item in items])
     return joined(accuracies, sound)
 
 
@@ -473,18 +429,13 @@ def joined(
     """Best-Uni = max(A, S, V), Best-Multi = max(V+S, V+A), and multi less uni (Table 3's caption).
 
     A mode whose sound does not reach the model is left out: what it measures is another mode's
-    input. Where both are, Best-Uni is the better of S and V, and Best-Multi is V+S, as in the
-    paper's rows of models without sound, whether A and V+A were run or not. Each of the two has a
-    state of its own: one class of the host sends a wav and drops an mp4's track, another does the
-    opposite.
+    input. Best-Uni is then the better of S and V, Best-Multi V+S, as in the paper's rows of models
+    without sound, whether A and V+A were run or not. No number unless every other mode has one: the
+    best of fewer would be another number under the same name.
 
     Args:
         accuracies: mode -> accuracy in 0..1.
-        sound: mode -> state, as in `left_out`; modes left out are not asked for.
-
-    Returns:
-        By name; None unless every mode that is asked for has an accuracy: the best of fewer modes
-        would be another number under the same name.
+        sound: mode -> state, as in `left_out`.
     """
     silent = left_out(sound)
 
@@ -498,47 +449,27 @@ def joined(
     return {"best_uni": uni, "best_multi": multi, "delta_multi": delta}
 
 
-def worst_sound(states: Sequence[str]) -> str:
-    """The worst of several states; "" of none.
-
-    Raises:
-        ValueError: a state that SOUND does not name.
-    """
+def _worst(states: Sequence[str]) -> str:
+    """The worst state of sound; "" of none."""
     return max(filter(None, states), key=SOUND.index, default="")
 
 
 def left_out(sound: Mapping[str, str]) -> set[str]:
-    """Modes whose sound did not arrive.
+    """Modes whose sound did not arrive, by their states.
 
-    Args:
-        sound: mode -> state. Where one of the two modes with sound has none, the other's holds.
+    A and V+A have a state each: one class of the host sends a wav and drops an mp4's track, another
+    does the opposite. Where one has none, the other's holds.
     """
-    known = {mode: sound[mode] for mode in WITH_SOUND if sound.get(mode)}
-    fallback = worst_sound(list(known.values()))
-    return {mode for mode in WITH_SOUND if known.get(mode, fallback) in WITHOUT}
+    fallback = _worst([sound.get(mode, "") for mode in WITH_SOUND])
+    return {mode for mode in WITH_SOUND if (sound.get(mode) or fallback) in WITHOUT}
 
 
 def table3_notes(sides: Mapping[str, Items]) -> list[str]:
     """Modes that are missing in saved runs, and whether the others were asked the same items."""
-    asked = {mode_of(task).slug: own for task, own in sides.items()}
+    asked = {TASKS[task].mode.slug: own for task, own in sides.items()}
     missing = [mode.title for slug, mode in MODES.items() if slug not in asked]
-    notes = [f"without {', '.join(missing)}" if missing else "", _unlike(asked)]
-    return [note for note in notes if note]
-
-
-def unlike_notes(asked: Mapping[str, Items]) -> list[str]:
-    """What to say if a run's modes, localized or long, were not asked the same items.
-
-    The best of them would compare unlike ones.
-    """
-    notes = []
-    for prefix, name in (("maverix_", "maverix_table3"), ("maverix_long_", "maverix_long")):
-        own = {mode: asked[prefix + mode] for mode in MODES if prefix + mode in asked}
-        if note := _unlike(own):
-            notes.append(f"{name}: {note}")
-    return notes
-
-
-def _unlike(asked: Mapping[str, Items]) -> str:
     counts = aggregate.unlike({m.title: asked[slug] for slug, m in MODES.items() if slug in asked})
-    return f"the modes were not asked the same items ({counts})" if counts else ""
+    return [
+        *([f"without {', '.join(missing)}"] if missing else []),
+        *([f"the modes were not asked the same items ({counts})"] if counts else []),
+    ]

@@ -30,16 +30,7 @@ from lmms_eval_tasks.judges.verdict import Ask, Criterion, Judged, Scoring, grad
 from lmms_eval_tasks.maverix import data, files, metrics
 from lmms_eval_tasks.maverix import judge as judging
 from lmms_eval_tasks.maverix import tables as layouts
-from lmms_eval_tasks.maverix.labels import (
-    CONSISTENCY,
-    DIMENSIONS,
-    LETTERS,
-    MODES,
-    SPLITS,
-    TASKS,
-    kind_of,
-    mode_of,
-)
+from lmms_eval_tasks.maverix.labels import CONSISTENCY, DIMENSIONS, LETTERS, MODES, SPLITS, TASKS
 from lmms_eval_tasks.utils import prompts
 from lmms_eval_tasks.utils.media import segments, subtitles
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES
@@ -59,30 +50,31 @@ def prompt(doc: Doc) -> list[Part]:
     (running/classes.json).
     """
     mode = MODES[doc["mode"]]
-    picture = Part("video", lambda: media_of(doc).video)
-    sound = Part("audio", lambda: _sounding(media_of(doc).sound, doc))
+
+    def muted() -> str:
+        return media_of(doc).video
+
+    def sound() -> str:
+        return _sounding(media_of(doc).sound, doc)
+
+    def both() -> str:
+        return _sounding(media_of(doc).video_with_sound, doc)
+
+    def alone() -> list[Any]:
+        path, rate = sound(), segments.RATE
+        wants = running.wants_samples()
+        return [{"array": segments.samples(path), "sampling_rate": rate} if wants else path]
+
     shown: list[Part] = []
-    if mode.picture and mode.sound:
-        both = functools.partial(_with_track, doc)
-        shown = [picture._replace(simple=both), sound._replace(simple=[])]
-        if running.wants_track():
-            shown = [Part("video", lambda: both()[0])]
+    if mode.picture and mode.sound and running.wants_track():
+        shown = [Part("video", both)]
+    elif mode.picture and mode.sound:
+        shown = [Part("video", muted, lambda: [both()]), Part("audio", sound, [])]
     elif mode.picture:
-        shown = [picture]
+        shown = [Part("video", muted)]
     elif mode.sound:
-        shown = [sound._replace(simple=functools.partial(_sound_alone, doc))]
+        shown = [Part("audio", sound, alone)]
     return [*shown, Part("text", _text(doc))]
-
-
-def _with_track(doc: Doc) -> list[str]:
-    return [_sounding(media_of(doc).video_with_sound, doc)]
-
-
-def _sound_alone(doc: Doc) -> list[Any]:
-    path = _sounding(media_of(doc).sound, doc)
-    if not running.wants_samples():
-        return [path]
-    return [{"array": segments.samples(path), "sampling_rate": segments.RATE}]
 
 
 def _sounding(path: str | None, doc: Doc) -> str:
@@ -97,12 +89,13 @@ def _text(doc: Doc) -> str:
     cues = data.cues(doc) if MODES[doc["mode"]].subtitles else []
     shown = {"cues": subtitles.render(cues), "texts": "\n".join(cue.text for cue in cues)}
     told = prompts.fill(parts["subtitles"], shown) if cues else parts["no_subtitles"]
-    values = {"subtitles": told, "question": doc["question"]}
-    if "options" not in doc:
-        return prompts.fill(parts["open"], values)
-    lettered = zip(LETTERS, doc["options"], strict=False)
-    values["options"] = "\n".join(f"{letter}. {option}" for letter, option in lettered)
-    return prompts.fill(parts["choice"], values)
+    lettered = zip(LETTERS, doc.get("options", ()), strict=False)
+    values = {
+        "subtitles": told,
+        "question": doc["question"],
+        "options": "\n".join(f"{letter}. {option}" for letter, option in lettered),
+    }
+    return prompts.fill(parts["choice" if "options" in doc else "open"], values)
 
 
 PARTS: dict[str, set[str]] = {
@@ -285,6 +278,47 @@ def _words(reply: str) -> int:
     return len(answers.strip_reasoning(reply)[0].split())
 
 
+# --- withheld answers ---------------------------------------------------------------------------
+
+FORMAT = "maverix-submission-1"
+
+
+def submission(runs: Sequence[SavedRun]) -> dict[str, Any]:
+    """Answers of one model, from the saved items of one or more tasks; circular ones are left out.
+
+    The form is ours, since the benchmark has published none; `answers` are of the forms
+
+        {"task": "maverix_av", "id": ..., "letter": "C" or null, "status": ...}
+        {"task": "maverix_av_oe", "id": ..., "version": "original", "answer": ..., "status": ...}
+
+    Letters are those of the user's own file, not of the order that the model saw.
+
+    Raises:
+        DataError: nothing to submit, a question answered twice, several models or data files.
+    """
+    own = [run for run in runs if TASKS[run.task].kind != "circular"]
+    origins = {(run.model, item["data"]) for run in own for item in run.items}
+    if not origins:
+        raise DataError("no answers of maverix tasks to submit")
+    if len(origins) > 1:
+        shown = ", ".join(f"{model} on {digest}" for model, digest in sorted(origins, key=str))
+        raise DataError(f"one model and one data file in a submission, not {shown}")
+    made: dict[str, dict[str, Any]] = {}
+    for run in own:
+        for item in run.items:
+            place = {"task": run.task, "id": item["question_id"]}
+            answer = {"letter": item.get("file_letter")}
+            if TASKS[run.task].kind == "open":
+                place["version"], answer = item["version"], {"answer": item["candidate"]}
+            named = " ".join(place.values())
+            if named in made:
+                raise DataError(f"{named} is answered twice: submit one run of each task")
+            made[named] = {**place, **answer, "status": item["status"]}
+    ((model, digest),) = origins
+    answers = sorted(made.values(), key=lambda one: [one["task"], one["id"], one.get("version")])
+    return {"format": FORMAT, "data": digest, "model": model, "answers": answers}
+
+
 # --- the tasks ----------------------------------------------------------------------------------
 
 
@@ -305,7 +339,6 @@ def _tasks() -> dict[str, Task]:
             make,
             score=open_answer,
             metrics=metrics.OPEN,
-            more=metrics.with_borrowed,
             details=metrics.open_details,
             notes=metrics.open_notes,
             together=consistency,
@@ -315,16 +348,7 @@ def _tasks() -> dict[str, Task]:
             stand_in=lambda doc, number: str(doc["reference"]),  # noqa: ARG005
         ),
     }
-    return {name: kinds[kind_of(name)](name) for name in TASKS}
-
-
-_TABLE3 = Join(
-    "maverix_table3",
-    tuple(f"maverix_{mode}" for mode in MODES),
-    metrics.table3,
-    dict.fromkeys(metrics.JOINED, metrics.JOIN_NEEDS),
-    metrics.table3_notes,
-)
+    return {name: kinds[TASKS[name].kind](name) for name in TASKS}
 
 
 class Maverix(Benchmark):
@@ -332,18 +356,27 @@ class Maverix(Benchmark):
 
     name = "maverix"
     title = "MAVERIX"
-    how_to_get = files.HOW_TO_GET
+    how_to_get = data.HOW_TO_GET
     paper_judge = "gpt-4o"  # paper, Dual-Format Evaluation; it names no dated version
 
     tasks = _tasks()
-    joins = (_TABLE3,)
+    joins = (
+        Join(
+            "maverix_table3",
+            tuple(f"maverix_{mode}" for mode in MODES),
+            metrics.table3,
+            dict.fromkeys(metrics.JOINED, metrics.JOIN_NEEDS),
+            metrics.table3_notes,
+        ),
+    )
 
     look = staticmethod(data.look)
     docs = staticmethod(data.docs)
     status = staticmethod(files.status)
     prepare = staticmethod(files.prepare)
-    make_subtitles = staticmethod(data.make_subtitles)
+    make_subtitles = staticmethod(files.make_subtitles)
     tables = staticmethod(layouts.tables)
+    submission = staticmethod(submission)
 
     def cut(self, found: Found, task: str, doc: Doc) -> Cut | None:  # noqa: ARG002
         """Its segment, or the whole video; modes without picture and sound need none."""
@@ -367,12 +400,12 @@ class Maverix(Benchmark):
 
     def is_judged(self, found: Found) -> bool:
         """Unless every reference is withheld."""
-        return any(row["reference"] for row in cast(data.Checked, found).rows)
+        return any(item.reference for item in cast(data.Checked, found).items)
 
     def check(self, names: Sequence[str], found: Found) -> None:
         """A model that raises on sound would lose the run; missing subtitles are told of."""
         if raising := [name for name, state in _sound(names).items() if state == "raises"]:
-            why = running.sound_warning(mode_of(raising[0]).picture)
+            why = running.sound_warning(TASKS[raising[0]].mode.picture)
             raise DataError(f"{why} Leave out {', '.join(raising)}")
         for line in data.subtitle_warnings(cast(data.Checked, found).subtitles):
             say(f"MAVERIX: {line}")
@@ -390,9 +423,9 @@ class Maverix(Benchmark):
         warnings = [] if released or settings.is_sample() else [files.OUR_SCHEMA]
         if found is not None:
             section, more = data.describe(cast(data.Checked, found), names, left_out)
-            warnings += [*more, *metrics.unlike_notes(asked)]
+            warnings += more
         warnings += [f"{n}: {x}" for n, own in asked.items() for x in self.tasks[n].notes(own)]
-        pictures = {mode_of(name).picture for name in _sound(names)}
+        pictures = {TASKS[name].mode.picture for name in _sound(names)}
         heard = [running.sound_warning(with_picture) for with_picture in sorted(pictures)]
         section |= {
             "sound": _sound(names),
@@ -404,60 +437,11 @@ class Maverix(Benchmark):
         }
         return section, [*warnings, *(warning for warning in heard if warning)]
 
-    def submission(self, runs: Sequence[SavedRun]) -> dict[str, Any]:
-        """The answers of one model for whoever holds the withheld ones."""
-        return submission(runs)
-
 
 def _sound(names: Sequence[str]) -> dict[str, str]:
     """What becomes of the sound in the running model, by task that has any."""
-    modes = {name: mode_of(name) for name in names}
+    modes = {name: TASKS[name].mode for name in names}
     return {name: running.sound(mode.picture) for name, mode in modes.items() if mode.sound}
-
-
-# --- withheld answers ---------------------------------------------------------------------------
-
-FORMAT = "maverix-submission-1"
-
-
-def submission(runs: Sequence[SavedRun]) -> dict[str, Any]:
-    """Answers of one model, from the saved items of one or more tasks.
-
-    The form, which is ours since the benchmark has published none:
-
-        {"format": "maverix-submission-1", "data": hash, "model": ..., "answers": [
-            {"task": "maverix_av", "id": ..., "letter": "C" or null, "status": ...},
-            {"task": "maverix_av_oe", "id": ..., "version": "original", "answer": "...",
-             "status": ...}]}
-
-    Letters are those of the user's own file, not of the order that the model saw. `status` says
-    why a letter is null or an answer empty. Circular tasks are not submitted.
-
-    Raises:
-        DataError: nothing to submit, a question answered twice, or samples of several models or
-            data files.
-    """
-    own = [run for run in runs if kind_of(run.task) != "circular"]
-    origins = {(run.model, item["data"]) for run in own for item in run.items}
-    if not origins:
-        raise DataError("no answers of maverix tasks to submit")
-    if len(origins) > 1:
-        shown = ", ".join(f"{model} on {digest}" for model, digest in sorted(origins, key=str))
-        raise DataError(f"one model and one data file in a submission, not {shown}")
-    made: dict[tuple[str, ...], dict[str, Any]] = {}
-    for run in own:
-        for item in run.items:
-            place = {"task": run.task, "id": item["question_id"]}
-            answer = {"letter": item.get("file_letter")}
-            if kind_of(run.task) == "open":
-                place["version"], answer = item["version"], {"answer": item["candidate"]}
-            if tuple(place.values()) in made:
-                named = " ".join(place.values())
-                raise DataError(f"{named} is answered twice: submit one run of each task")
-            made[tuple(place.values())] = {**place, **answer, "status": item["status"]}
-    ((model, digest),) = origins
-    answers = [made[place] for place in sorted(made)]
-    return {"format": FORMAT, "data": digest, "model": model, "answers": answers}
 
 
 BENCHMARK = Maverix()

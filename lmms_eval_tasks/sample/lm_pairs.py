@@ -2,10 +2,10 @@
 
     lmms_eval --model lm_pairs --model_args pretrained=a,b,c --tasks maia_unimodal
 
-`pretrained` names causal language models (Hub names or folders), separated by commas; `+` and `;`
-work too. One is in memory at a time: all requests are scored under it before the next is loaded.
-The other arguments: `dtype` (default `auto`, the checkpoint's own), `batch_size` (pairs in one
-forward pass, default 1) and `device`.
+`pretrained` names causal language models (Hub names or folders), separated by commas. One is in
+memory at a time: all requests are scored under it before the next is loaded. The other arguments:
+`dtype` (default `auto`, the checkpoint's own), `batch_size` (pairs in one forward pass, default 1)
+and `device`.
 
 A statement's score is its length-normalised log-probability. It follows minicons 0.3.39, which the
 paper used (`IncrementalLMScorer.sequence_score` with its defaults): the statement is tokenized
@@ -28,18 +28,18 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch.nn.utils.rnn import pad_sequence
 from tqdm import tqdm
 
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.sample import players
 from lmms_eval_tasks.sample.host_model import HostModel
 
-_KEY = re.compile(r"\s*([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _OPTIONS = ("pretrained", "dtype", "batch_size", "device")
 _DTYPES = ("auto", "float32", "float16", "bfloat16")
 
@@ -70,13 +70,13 @@ class LmPairs(HostModel):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.names = split_names(pretrained) if isinstance(pretrained, str) else list(pretrained)
-        if not self.names:
+        given = pretrained.split(",") if isinstance(pretrained, str) else pretrained
+        self.names = [name.strip() for name in given if name.strip()]
+        if not self.names or len(set(self.names)) < len(self.names):
             raise TasksError(
-                "lm_pairs needs its models: --model_args pretrained=NAME_OR_FOLDER,..."
+                "lm_pairs needs its models, each once: --model_args pretrained=NAME_OR_FOLDER,..., "
+                f"not {', '.join(self.names) or 'none'}"
             )
-        if len(set(self.names)) < len(self.names):
-            raise TasksError(f"lm_pairs: a model is named twice in {', '.join(self.names)}")
         if dtype not in _DTYPES:
             raise TasksError(f"lm_pairs: dtype={dtype}: expected one of {', '.join(_DTYPES)}")
         self._dtype = dtype
@@ -92,10 +92,15 @@ class LmPairs(HostModel):
         The model's own arguments win over the command line's (`--batch_size` is always sent).
 
         Raises:
-            TasksError: an argument is unknown or given twice, or see the class.
+            TasksError: an argument is unknown, or see the class.
         """
         given = {k: v for k, v in (additional_config or {}).items() if v is not None}
-        return cls(**{**given, **parse_model_args(arg_string)})
+        for part in filter(None, re.split(r",(?=\s*[A-Za-z_]\w*=)", arg_string)):
+            name, _, value = part.partition("=")
+            if name.strip() not in _OPTIONS:
+                raise TasksError(f"lm_pairs does not know {name!r}: {', '.join(_OPTIONS)}")
+            given[name.strip()] = value.strip()
+        return cls(**given)
 
     def generate_until(self, requests: list[Any]) -> list[str]:
         """One JSON reply per request, in order (players.lm_pairs_reply).
@@ -114,11 +119,16 @@ class LmPairs(HostModel):
             # Before the weights are loaded: a text that cannot be scored shows at once.
             tokens = {key: [tokenize(tokenizer, t, name) for t in pairs[key]] for key in pairs}
             model = load_model(name, self._dtype, self.compute_device)
-            batches = list(_batches(list(pairs), self.batch_size))
-            for batch in tqdm(batches, desc=name, disable=self.rank != 0):
+            size, keys_once = self.batch_size, list(pairs)
+            for start in tqdm(range(0, len(pairs), size), desc=name, disable=self.rank != 0):
+                batch = keys_once[start : start + size]
                 flat = mean_logprobs(model, [ids for key in batch for ids in tokens[key]])
                 for key, pair in zip(batch, zip(flat[::2], flat[1::2], strict=True), strict=True):
-                    scores[key][name] = _finite(list(pair), name, pairs[key])
+                    if not all(float("-inf") < score <= 0 for score in pair):
+                        raise TasksError(
+                            f"lm_pairs: {name} gives {pair} for {pairs[key]}; try dtype=float32"
+                        )
+                    scores[key][name] = list(pair)
             del model  # the next one is loaded after this one is gone
             gc.collect()
             torch.cuda.empty_cache()
@@ -134,37 +144,6 @@ class LmPairs(HostModel):
         return options[0], options[1]
 
 
-def parse_model_args(text: str) -> dict[str, str]:
-    """`pretrained=a,b,c,dtype=float32` -> its arguments; only `pretrained` may hold commas.
-
-    Raises:
-        TasksError: an argument is unknown, given twice, or a value stands alone.
-    """
-    parsed: dict[str, str] = {}
-    last = ""
-    for part in filter(str.strip, text.split(",")):
-        match = _KEY.fullmatch(part)
-        if match is None and last == "pretrained":
-            parsed[last] += f",{part}"
-            continue
-        last = match[1] if match else part.strip()
-        if match is None or last not in _OPTIONS:
-            raise TasksError(f"lm_pairs does not know {last!r}: {', '.join(_OPTIONS)}")
-        if last in parsed:
-            raise TasksError(f"lm_pairs: {last} is given twice")
-        parsed[last] = match[2].strip()
-    return parsed
-
-
-def split_names(text: str) -> list[str]:
-    """Model names in `a,b`, `a+b` or `a;b`; an existing folder keeps its name whole."""
-    names: list[str] = []
-    for part in text.split(","):
-        folder = Path(part.strip()).expanduser().is_dir()
-        names += [part] if folder else re.split(r"[+;]", part)
-    return [name.strip() for name in names if name.strip()]
-
-
 def load_tokenizer(name: str) -> Any:
     """The tokenizer of a model.
 
@@ -177,11 +156,7 @@ def load_tokenizer(name: str) -> Any:
 
 
 def load_model(name: str, dtype: str, device: torch.device) -> Any:
-    """The causal language model `name` on `device`, ready to score.
-
-    Raises:
-        TasksError: it cannot be loaded.
-    """
+    """The causal language model `name` on `device`, ready to score; else as `load_tokenizer`."""
     from transformers import AutoModelForCausalLM
 
     return _load(AutoModelForCausalLM, name, torch_dtype=dtype).to(device).eval()
@@ -209,13 +184,9 @@ def mean_logprobs(model: Any, texts: Sequence[Sequence[int]]) -> list[float]:
         model: a causal language model; its logits are (texts, length, vocabulary).
         texts: token ids of each text, two or more.
     """
-    width = max(map(len, texts))
-    ids = torch.zeros(len(texts), width, dtype=torch.long)
-    mask = torch.zeros_like(ids)
-    for row, text in enumerate(texts):
-        ids[row, : len(text)] = torch.tensor(text)
-        mask[row, : len(text)] = 1
-    ids, mask = ids.to(model.device), mask.to(model.device)
+    ids = pad_sequence([torch.tensor(text) for text in texts], batch_first=True).to(model.device)
+    mask = pad_sequence([torch.ones(len(text)).long() for text in texts], batch_first=True)
+    mask = mask.to(model.device)
     with torch.inference_mode():
         logits = model(input_ids=ids, attention_mask=mask, use_cache=False).logits[:, :-1].float()
     logprobs = logits.log_softmax(-1).gather(-1, ids[:, 1:, None])[..., 0]
@@ -235,16 +206,3 @@ def _load(loader: Any, name: str, **kwargs: Any) -> Any:
     except (OSError, ValueError, ImportError) as error:
         reason = (str(error).strip() or repr(error)).splitlines()[0]
         raise TasksError(f"lm_pairs: {name} cannot be loaded: {reason}") from None
-
-
-def _finite(pair: list[float], name: str, statements: Pair) -> list[float]:
-    for score, statement in zip(pair, statements, strict=True):
-        if not float("-inf") < score <= 0:
-            raise TasksError(
-                f"lm_pairs: {name} gives {score} for {statement!r}; dtype=float32 may help"
-            )
-    return pair
-
-
-def _batches(items: list[Any], size: int) -> Iterator[list[Any]]:
-    return (items[start : start + size] for start in range(0, len(items), size))

@@ -71,11 +71,9 @@ def write_lines(file: Path, rows: Iterable[dict[str, Any]]) -> Path:
     return file
 
 
-def write(folder: Path, content: Any, name: str = "data.json", columns: str = "") -> Path:
-    """A data file in `folder`, with a column map beside it."""
+def write(folder: Path, content: Any) -> Path:
+    """A data file in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
-    file = folder / name
+    file = folder / "data.json"
     file.write_text(json.dumps(content, ensure_ascii=True), encoding="utf-8")
-    if columns:
-        (folder / "columns.yml").write_text(columns, encoding="utf-8")
     return file

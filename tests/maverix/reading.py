@@ -18,7 +18,7 @@ import av
 import numpy as np
 from PIL import Image
 
-from lmms_eval_tasks.maverix.item import seconds
+from lmms_eval_tasks.maverix.release import seconds
 from lmms_eval_tasks.maverix.sample import SECONDS, VIDEOS, Moment, plans
 from lmms_eval_tasks.sample.second_code import TICKS
 from tests.maverix import runs, second_code

@@ -180,22 +180,14 @@ class TestOpen:
         assert number("detail_authors", pair("q", "ss"), "open") is None
 
     def test_answers_to_another_question(self) -> None:
-        """Left out of ours, with their pair; every number stands with them too, and theirs is."""
+        """Left out of ours, with their pair; the authors count them."""
         items = pair("a", "54") + pair("b", "13", borrowed=True)
         found = numbers("open", items)
         assert (found["correctness_valid"], found["correctness_authors"]) == (5, 3)
         assert found["correctness_both_wordings"] == (5 + 4 + 3) / 3
         assert (found["robust_n"], found["robust_both"], found["robust_failed"]) == (1, 1, 0)
-        task = BENCHMARK.tasks["maverix_s_oe"]
-        found = scoring.numbers(task, items)
-        assert found["correctness_valid_with_borrowed"] == 3
-        assert found["correctness_both_wordings_with_borrowed"] == (5 + 4 + 1 + 3) / 4
-        assert (found["robust_n_with_borrowed"], found["n_borrowed"]) == (2, 1)
-        some = {one.name for one in metrics.OPEN if not one.name.startswith("n_sound")}
-        some -= {name for name in some if name.endswith("_authors") or name == "n_withheld"}
-        there = {name for name in some if name in found}
-        assert {name for name in there if f"{name}_with_borrowed" not in found} == set()
-        assert not [name for name in scoring.numbers(task, items[:2]) if "borrowed" in name]
+        assert found["n_borrowed"] == 1
+        assert "n_borrowed" not in numbers("open", items[:2])
 
     def test_waiting_for_a_judge_is_not_zero(self) -> None:
         items = [answer("q", "original", "s"), answer("q", "paraphrase", "e"), *pair("r", "ee")]

@@ -6,10 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks.maverix import metrics, tables
-from lmms_eval_tasks.maverix.labels import mode_of
+from lmms_eval_tasks.maverix import tables
+from lmms_eval_tasks.maverix.labels import TASKS
 from lmms_eval_tasks.maverix.metrics import WITHOUT
-from lmms_eval_tasks.maverix.table_rows import MARKS
 from tests import checks
 from tests.checks import lines_of as of
 from tests.checks import table
@@ -17,6 +16,7 @@ from tests.maverix.items import KINDS
 
 ACC = {"a": 0.465, "s": 0.414, "v": 0.354, "vs": 0.579, "av": 0.495}  # Qwen 2.5 Omni, Table 3
 SILENT = {"a": "not delivered", "av": "not delivered"}
+HEARD = {"a": "delivered", "av": "delivered"}
 
 
 def printed(
@@ -34,17 +34,13 @@ def counted(numbers: Mapping[str, Any], sound: Mapping[str, str]) -> dict[str, A
     """The numbers with the counts that a run with this sound has in each task."""
     found = {}
     for task, values in numbers.items():
-        own = sound.get(mode_of(task).slug, "") if sound else ""
+        asked = TASKS.get(task)
+        own = sound.get(asked.mode.slug, "") if asked else ""
         counts = {f"n_sound_missing_{mode}": state in WITHOUT for mode, state in sound.items()}
         if own:
             counts = {"n_sound_missing": own in WITHOUT, "n_sound_unknown": own == "unknown"}
         found[task] = {**{name: int(count) for name, count in counts.items()}, **values}
     return found
-
-
-def noted(lines: Sequence[str], mark: str) -> bool:
-    """Whether a mark's note stands under the table."""
-    return MARKS[mark] in lines
 
 
 def cells(lines: Sequence[str], starts: str) -> list[str]:
@@ -62,92 +58,107 @@ def table3(numbers: Mapping[str, Any], sound: Mapping[str, str] | None = None) -
     return cells(of(printed([("Q", numbers)], sound), "Table 3"), "Q localized")
 
 
-class TestTable3:
-    def test_subtitles_stand_for_sound_and_are_marked(self) -> None:
-        lines = of(printed([("", modes())], SILENT), "Table 3")
-        numbers = ["41.4*", "41.4", "35.4", "41.4", "57.9", "57.9*", "57.9", "+16.5"]
-        assert cells(lines, "this run localized") == numbers
-        assert noted(lines, "*")
-
-    def test_a_model_without_sound_that_ran_s_v_and_vs_alone(self) -> None:
-        """Qwen-2-VL's row in the paper: S 43.0, V 48.0, V+S 57.5; A and V+A are filled by S."""
-        paper = {"maverix_s": 0.43, "maverix_v": 0.48, "maverix_vs": 0.575}
-        numbers = {task: {"acc": value} for task, value in paper.items()}
-        expected = ["43.0*", "43.0", "48.0", "48.0", "57.5", "57.5*", "57.5", "+9.5"]
-        for state in ("not delivered", "raises"):
-            assert table3(numbers, {"a": state, "av": state}) == expected
-        dashes = ["-", "43.0", "48.0", "-", "57.5", "-", "-", "-"]
-        for count, shown in ((9, expected), (0, dashes)):
-            counts = {"n_sound_missing_a": count, "n_sound_missing_av": count}
-            assert table3({task: {**values, **counts} for task, values in numbers.items()}) == shown
-        assert table3(numbers) == dashes
-
-    def test_saved_counts_tell_what_the_caller_does_not(self) -> None:
-        missing = {"n_sound_missing": 3, "n_sound_unknown": 0, "n_sound_missing_av": 0}
-        heard = {"n_sound_missing": 0, "n_sound_unknown": 0}
-        found = table3(modes(a=heard, av=missing))
-        assert (found[0], found[5]) == ("46.5", "57.9*")
-        assert table3(modes(a={"n_sound_missing": 0, "n_sound_unknown": 3}))[0] == "46.5?"
-        # A was run and is silent; V+A, not run, is not: its column stays empty.
-        rows = modes(a=missing, s={"n_sound_missing_a": 3, "n_sound_missing_av": 0})
-        del rows["maverix_av"]
-        assert table3(rows) == ["41.4*", "41.4", "35.4", "41.4", "57.9", "-", "-", "-"]
-
-    def test_the_best_that_rests_on_unknown_sound_is_marked(self) -> None:
-        """A is the best of its three, V+A is not: without sound V+S would be the best as well."""
-        for a, av, best in (
-            ("unknown", "unknown", ["46.5?", "57.9", "+11.4?"]),
-            ("unknown", "delivered", ["46.5?", "57.9", "+11.4?"]),
-            ("delivered", "unknown", ["46.5", "57.9", "+11.4"]),
-        ):
-            sound = {"a": a, "av": av}
-            found = table3(modes(), sound)
-            assert [found[3], found[6], found[7]] == best
-            unsure = "?" if av == "unknown" else ""
-            assert table3(modes(av={"acc": 0.75}), sound)[6] == f"75.0{unsure}"
-            assert noted(of(printed([("x", modes())], sound), "Table 3"), "?")
-
-    def test_names_with_more_behind_them(self) -> None:
-        """Several models rescored at once."""
-        numbers = {"maverix_v m1": {"acc": 0.25}, "maverix_long_v m1": {"acc": 0.5}}
-        lines = of(printed([("", numbers)]), "Table 3")
-        assert cells(lines, "m1 localized")[2] == "25.0"
-        assert cells(lines, "m1 full length")[2] == "50.0"
-        brackets = printed([("m[bold]", {"maverix_av": {"acc": 0.5}})])  # rich's markup
-        assert cells(of(brackets, "Table 3"), "m[bold] localized")[5] == "50.0"
-        assert any("m[bold]" in line for line in of(brackets, "Tables 5 and 10"))
-
-    def test_an_invalid_mode_stays_in_its_row(self) -> None:
-        """Its cells are marked, and what rests on them; of one model of two, and of one kind."""
-        numbers = {f"{task} m": values for task, values in modes().items()}
-        numbers["maverix_v m INVALID"] = numbers.pop("maverix_v m")
-        numbers |= {"maverix_v_oe m": {"correctness_valid": 2.0}}
-        shown = printed([("", {**numbers, "maverix_s n": {"acc": 0.25}})])
-        lines = of(shown, "Table 3")
-        found = ["46.5", "41.4", "35.4!", "46.5!", "57.9", "49.5", "57.9", "+11.4!"]
-        assert (cells(lines, "m localized"), cells(lines, "n localized")[1]) == (found, "25.0")
-        assert noted(lines, "!")
-        assert cells(of(shown, "Table 6)"), "m localized")[1] == "2.0"
-        assert any(" V! " in f"{line} " for line in of(shown, "Tables 5 and 10"))
+# --- Table 3 ------------------------------------------------------------------------------------
 
 
-class TestLabels:
-    def test_many_models_with_long_names_are_all_there(self) -> None:
-        names = [f"a-model-with-a-very-long-name-{n}" for n in range(11)]
-        rows = [
-            (name, {"maverix_av": {"acc": n / 100 + 0.01, "acc_topic_extended": 1.0}})
-            for n, name in enumerate(names)
-        ]
-        shown = printed(rows)
-        text = "\n".join(of(shown, "Tables 5 and 10"))
-        assert all(f" {n + 1}.0" in text for n in range(11))
-        assert text.count("Low Quality and Extended Content") == 2
-        assert all(any(name in line for line in of(shown, "Table 3")) for name in names)
+def test_subtitles_stand_for_sound_and_are_marked() -> None:
+    """Run or not, as in Qwen-2-VL's row in the paper: S 43.0, V 48.0, V+S 57.5."""
+    lines = of(printed([("", modes())], SILENT), "Table 3")
+    numbers = ["41.4*", "41.4", "35.4", "41.4", "57.9", "57.9*", "57.9", "+16.5"]
+    assert cells(lines, "this run localized") == numbers
+    assert tables.MARKS["*"] in lines
+    paper = {"maverix_s": 0.43, "maverix_v": 0.48, "maverix_vs": 0.575}
+    numbers = {task: {"acc": value} for task, value in paper.items()}
+    expected = ["43.0*", "43.0", "48.0", "48.0", "57.5", "57.5*", "57.5", "+9.5"]
+    for state in ("not delivered", "raises"):
+        assert table3(numbers, {"a": state, "av": state}) == expected
+    dashes = ["-", "43.0", "48.0", "-", "57.5", "-", "-", "-"]
+    for count, shown in ((9, expected), (0, dashes)):
+        counts = {"n_sound_missing_a": count, "n_sound_missing_av": count}
+        assert table3({task: {**values, **counts} for task, values in numbers.items()}) == shown
+    assert table3(numbers) == dashes
 
-    def test_what_has_no_sound_does_not_stand_under_its_name(self) -> None:
-        lines = of(printed([("m", modes())], SILENT), "Tables 5 and 10")
-        assert cells(lines, "accuracy")[-3:] == ["41.4", "35.4", "57.9"]
-        assert noted(lines, "~")
+
+def test_saved_counts_tell_what_the_caller_does_not() -> None:
+    missing = {"n_sound_missing": 3, "n_sound_unknown": 0, "n_sound_missing_av": 0}
+    heard = {"n_sound_missing": 0, "n_sound_unknown": 0}
+    found = table3(modes(a=heard, av=missing))
+    assert (found[0], found[5]) == ("46.5", "57.9*")
+    # A was run and is silent; V+A, not run, is not: its column stays empty.
+    rows = modes(a=missing, s={"n_sound_missing_a": 3, "n_sound_missing_av": 0})
+    del rows["maverix_av"]
+    assert table3(rows) == ["41.4*", "41.4", "35.4", "41.4", "57.9", "-", "-", "-"]
+
+
+def test_what_rests_on_unknown_sound_is_marked() -> None:
+    sound = {"a": "unknown", "av": "delivered"}
+    expected = ["46.5?", "41.4", "35.4", "46.5?", "57.9", "49.5", "57.9", "+11.4?"]
+    assert table3(modes(), sound) == expected
+    assert tables.MARKS["?"] in of(printed([("x", modes())], sound), "Table 3")
+
+
+def test_names_with_more_behind_them() -> None:
+    """Several models rescored at once."""
+    numbers = {"maverix_v m1": {"acc": 0.25}, "maverix_long_v m1": {"acc": 0.5}}
+    lines = of(printed([("", numbers)]), "Table 3")
+    assert cells(lines, "m1 localized")[2] == "25.0"
+    assert cells(lines, "m1 full length")[2] == "50.0"
+    brackets = printed([("m[bold]", {"maverix_av": {"acc": 0.5}})])  # rich's markup
+    assert cells(of(brackets, "Table 3"), "m[bold] localized")[5] == "50.0"
+    assert any("m[bold]" in line for line in of(brackets, "Tables 5 and 10"))
+
+
+def test_an_invalid_mode_stays_in_its_row() -> None:
+    """Its cells are marked, and what rests on them; of one model of two, and of one kind."""
+    numbers = {f"{task} m": values for task, values in modes().items()}
+    numbers["maverix_v m INVALID"] = numbers.pop("maverix_v m")
+    numbers |= {"maverix_v_oe m": {"correctness_valid": 2.0}}
+    shown = printed([("", {**numbers, "maverix_s n": {"acc": 0.25}})])
+    lines = of(shown, "Table 3")
+    expected = ["46.5", "41.4", "35.4!", "46.5!", "57.9", "49.5", "57.9", "+11.4!"]
+    assert cells(lines, "m localized") == expected
+    assert cells(lines, "n localized")[1] == "25.0"
+    assert tables.MARKS["!"] in lines
+    assert cells(of(shown, "Table 6)"), "m localized")[1] == "2.0"
+    assert any(" V! " in f"{line} " for line in of(shown, "Tables 5 and 10"))
+
+
+# --- a single mode ------------------------------------------------------------------------------
+
+_PLACES = {"choice": ["a", "s", "v", "", "vs", "av"], "open": ["a", "v", "av"]}
+_HEADLINE = {"choice": "Table 3", "open": "Table 6)", "circular": "eight rotations"}
+
+
+@table("sound, beside", [(HEARD, {"a": "", "av": ""}), (SILENT, {"a": "^", "av": "^"}), ({}, {})])
+def test_a_single_mode_has_its_row_in_the_first_table(
+    sound: Mapping[str, str], beside: Mapping[str, str]
+) -> None:
+    """S and V+S stand in the columns A/S and V+A/S of open answers, marked unless they belong."""
+    for task, asked in TASKS.items():
+        mode, length = asked.mode.slug, "full length" if asked.length == "long" else "localized"
+        values = {"acc": 0.5, "circ_acc": 0.5, "correctness_valid": 0.5}
+        shown = printed([("m", {task: values})], sound)
+        title, lines = next(iter(shown.items()))
+        assert _HEADLINE[asked.kind] in title, task
+        mark = beside.get(mode, "")
+        if asked.kind == "circular":
+            assert cells(lines, f"m {length} {asked.mode.title}{mark}")[0] == "50.0"
+            continue
+        at = mode
+        if asked.kind == "open" and mode in ("s", "vs"):
+            at, mark = {"s": ("a", "^"), "vs": ("av", "^")}[mode]
+            mark = "*" if sound is SILENT else mark
+        number = "50.0" if asked.kind == "choice" else "0.5"
+        assert cells(lines, f"m {length}")[_PLACES[asked.kind].index(at)] == f"{number}{mark}"
+
+
+# --- other tables -------------------------------------------------------------------------------
+
+
+def test_what_has_no_sound_does_not_stand_under_its_name() -> None:
+    lines = of(printed([("m", modes())], SILENT), "Tables 5 and 10")
+    assert cells(lines, "accuracy") == ["41.4", "35.4", "57.9"]
+    assert tables.MARKS["~"] in lines
 
 
 def test_table_6_and_its_gain() -> None:
@@ -156,6 +167,8 @@ def test_table_6_and_its_gain() -> None:
     numbers = {f"maverix_{m}_oe": {"correctness_valid": v} for m, v in rating.items()}
     lines = of(printed([("G", numbers)], SILENT), "Table 6)")
     assert cells(lines, "G localized") == ["1.6*", "1.4", "2.2*", "+0.6*"]
+    lines = of(printed([("G", numbers)], HEARD), "Table 6)")
+    assert cells(lines, "G localized") == ["1.6^", "1.4", "2.2^", "-"]
 
 
 def test_what_has_no_number_is_left_out() -> None:
@@ -171,10 +184,11 @@ def test_every_metric_is_printed_somewhere(kind: str, task: str) -> None:
 
     Under which name is seen in the recorded tables (tests/golden).
     """
-    hidden = {one.name for one in metrics.CHOICE if one.name.startswith("n_sound_")}
+    names = {one.name for one in KINDS[kind]}
+    hidden = {name for name in names if name.startswith("n_sound_")}
     hidden |= {"words_mean", "words_max", "words_sd", "n_withheld"} if kind == "circular" else set()
-    values = {one.name: 1000 + n for n, one in enumerate(KINDS[kind])}
+    values = {name: 1000 + n for n, name in enumerate(sorted(names))}
     shown = printed([("m", {f"maverix_{task}": values})])
     text = " ".join(line for lines in shown.values() for line in lines)
     seen = {name for name, value in values.items() if re.search(rf"\b{value}(00)?\b", text)}
-    assert seen == values.keys() - hidden
+    assert seen == names - hidden

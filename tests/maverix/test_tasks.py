@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.benchmark import SavedRun
-from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import DataError, JudgeError, MediaError, PromptError
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.maverix import data, files, judge, tasks
@@ -21,8 +20,6 @@ from lmms_eval_tasks.maverix.tasks import BENCHMARK
 from lmms_eval_tasks.runs import after, before, estimate
 from lmms_eval_tasks.runs.given import messages_of
 from lmms_eval_tasks.utils import prompts, saved_runs
-from lmms_eval_tasks.utils.media import subtitles, transcription
-from lmms_eval_tasks.utils.media.subtitles import Cue
 from lmms_eval_tasks.utils.saved_runs import CARRIER
 from tests.checks import refused, table
 from tests.maverix import runs
@@ -40,65 +37,56 @@ def annotated(*names: str) -> dict[str, Any]:
     return section
 
 
+# --- what a model is given ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def own(sample: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user's folder of prompts, with copies of ours."""
+    folder = tmp_path / "maverix"
+    shutil.copytree(Path(tasks.__file__).parent / "prompts", folder)
+    monkeypatch.setenv(settings.PROMPTS, str(tmp_path))
+    return folder
+
+
+def change(file: Path, old: str, new: str) -> None:
+    file.write_text(file.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+    prompts.forget()
+
+
+def test_prompts_of_the_user(own: Path) -> None:
+    """Subtitles without their times as in the authors' code, one text for a dimension, errors."""
+    doc = runs.docs("maverix_s")[0]
+    timed = str(tasks.prompt(doc)[-1].given).split("\n\n")[0].splitlines()[1:]
+    change(own / "task.yml", "{cues}", "{texts}")
+    bare = str(tasks.prompt(doc)[-1].given).split("\n\n")[0].splitlines()[1:]
+    assert bare == [line.partition("] ")[2] for line in timed]
+    assert all(bare)
+    text = "{question} | {reference} | {candidate}"
+    change(own / "judge.yml", "\nuser:", f"\nuser_detail: '{text}'\nuser:")
+    templates = {name: one.template for name, one in judge.criteria().items()}
+    assert templates.pop("detail") == text
+    assert templates.pop("consistency") == judge.prompt().text["user_consistency"]
+    assert {*templates.values()} == {judge.prompt().text["user"]}
+    for file, old, new, says in (
+        (own / "judge.yml", "user_detail", "user_details", "unknown part 'user_details'; known: "),
+        (own / "judge.yml", "{reference}", "", "{reference}"),
+        (own / "task.yml", "{options}", "", "{options}"),
+    ):
+        good = file.read_bytes()
+        change(file, old, new)
+        with pytest.raises(PromptError, match=f"{file.name}.*{says}"):
+            before.check(["maverix_s_oe"])
+        file.write_bytes(good)
+
+
 @pytest.mark.usefixtures("sample")
-class TestPrompts:
-    """Texts of the user in place of ours, and media that are not there."""
-
-    @table("file, lost", [("task.yml", "{options}"), ("judge.yml", "{reference}")])
-    def test_what_does_not_fit_stops(
-        self, file: str, lost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        text = (Path(tasks.__file__).parent / "prompts" / file).read_text(encoding="utf-8")
-        (tmp_path / "maverix").mkdir()
-        (tmp_path / "maverix" / file).write_text(text.replace(lost, ""), encoding="utf-8")
-        monkeypatch.setenv(settings.PROMPTS, str(tmp_path))
-        with pytest.raises(PromptError, match=f"{file}.*{lost}"):
-            before.check(["maverix_s_oe"])
-
-    def test_one_text_for_a_dimension(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        text = (Path(tasks.__file__).parent / "prompts" / "judge.yml").read_text(encoding="utf-8")
-        file = tmp_path / "maverix" / "judge.yml"
-        file.parent.mkdir()
-        monkeypatch.setenv(settings.PROMPTS, str(tmp_path))
-        own = "{question} | {reference} | {candidate}"
-        file.write_text(f"{text}\nuser_detail: '{own}'\n", encoding="utf-8")
-        templates = {name: one.template for name, one in judge.criteria().items()}
-        assert templates.pop("detail") == own
-        assert templates.pop("consistency") == judge.prompt().text["user_consistency"]
-        assert {*templates.values()} == {judge.prompt().text["user"]}
-        prompts.forget()
-        file.write_text(f"{text}\nuser_details: '{own}'\n", encoding="utf-8")
-        with pytest.raises(
-            PromptError, match=r"judge\.yml: unknown part 'user_details'; known: .*"
-        ):
-            before.check(["maverix_s_oe"])
-
-    def test_subtitles_without_their_times(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """As the authors' code has them."""
-        doc = runs.docs("maverix_s")[0]
-        timed = str(tasks.prompt(doc)[-1].given).split("\n\n")[0].splitlines()[1:]
-        text = (Path(tasks.__file__).parent / "prompts" / "task.yml").read_text(encoding="utf-8")
-        file = tmp_path / "maverix" / "task.yml"
-        file.parent.mkdir()
-        file.write_text(text.replace("{cues}", "{texts}"), encoding="utf-8")
-        monkeypatch.setenv(settings.PROMPTS, str(tmp_path))
-        prompts.forget()
-        bare = str(tasks.prompt(doc)[-1].given).split("\n\n")[0].splitlines()[1:]
-        assert bare == [line.partition("] ")[2] for line in timed]
-        assert all(bare)
-
-    def test_no_sound_is_an_error_that_names_the_video(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        silent = SimpleNamespace(video="x.mp4", video_with_sound=None, sound=None)
-        monkeypatch.setattr(tasks, "cut", lambda *_: silent)
-        for mode, given in (("a", names.doc_to_visual), ("av", names.doc_to_messages)):
-            with pytest.raises(MediaError, match=rf"lights.*no audio stream, and {mode} needs"):
-                given(runs.docs(f"maverix_{mode}")[0])
+def test_no_sound_is_an_error_that_names_the_video(monkeypatch: pytest.MonkeyPatch) -> None:
+    silent = SimpleNamespace(video="x.mp4", video_with_sound=None, sound=None)
+    monkeypatch.setattr(tasks, "cut", lambda *_: silent)
+    for mode, given in (("a", names.doc_to_visual), ("av", names.doc_to_messages)):
+        with pytest.raises(MediaError, match=rf"lights.*no audio stream, and {mode} needs"):
+            given(runs.docs(f"maverix_{mode}")[0])
 
 
 @pytest.mark.usefixtures("sample")
@@ -136,7 +124,7 @@ class TestReplies:
         assert item["letter_authors"] == letter
 
     def test_every_letter_goes_back_to_the_file(self) -> None:
-        released = {entry.id: entry for entry in data.load().items}
+        released = {item.id: item for item in data.look(["maverix_s"]).items}
         moved = 0
         for letter in LETTERS:
             docs = runs.docs()
@@ -175,34 +163,26 @@ class TestReplies:
 
 
 @pytest.mark.usefixtures("sample")
-def test_a_chat_class_that_hears_the_track_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    files = SimpleNamespace(video="muted.mp4", video_with_sound="both.mp4", sound="a.wav")
-    monkeypatch.setattr(tasks, "cut", lambda *_: files)
-    doc = runs.docs("maverix_av")[0]
-    forms = {}
+def test_what_a_class_does_with_sound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One hears the track alone; one cannot take a wav alone and ignores it beside a video."""
+    both = SimpleNamespace(video="muted.mp4", video_with_sound="both.mp4", sound="a.wav")
+    monkeypatch.setattr(tasks, "cut", lambda *_: both)
+    doc, forms = runs.docs("maverix_av")[0], {}
     for name in ("aero_realtime_vllm", "openai"):
         with running.model(running.Model(name, "chat")):
             (message,) = messages_of(tasks.prompt(doc))
             assert running.sound(with_picture=True) == "delivered"
         forms[name] = [part.get("url", "") for part in message["content"]]
     assert forms == {"aero_realtime_vllm": ["both.mp4", ""], "openai": ["muted.mp4", "a.wav", ""]}
-
-
-@pytest.mark.usefixtures("sample")
-def test_a_model_that_sound_breaks() -> None:
-    def check(*own: str) -> None:
-        before.check(own)
-
     with running.model(running.Model("neo_ov", "chat")):
-        every = [f"maverix_{mode}" for mode in MODES]
-        message = refused(DataError, "^neo_ov .chat. cannot take the sound: ", check, *every)
+        every = [[f"maverix_{mode}" for mode in MODES]]
+        message = refused(DataError, "^neo_ov .chat. cannot take the sound: ", before.check, *every)
         assert message.endswith("Leave out maverix_a, maverix_av")
-        check("maverix_s", "maverix_vs")
-    # It cannot take a wav alone; beside a video it ignores it.
+        before.check(["maverix_s", "maverix_vs"])
     with running.model(running.Model("aero_realtime_vllm", "chat")):
         asked = ("maverix_a", "maverix_av", "maverix_long_a_oe")
-        refused(DataError, r"Leave out maverix_a, maverix_long_a_oe$", check, *asked)
-        check("maverix_av")
+        refused(DataError, r"Leave out maverix_a, maverix_long_a_oe$", before.check, asked)
+        before.check(["maverix_av"])
 
 
 def described(asked: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -223,22 +203,12 @@ class TestUsersData:
         return root / "maverix"
 
     def test_videos_without_sound(self, placed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Modes that were asked other items are told of: the best of them compares unlike ones."""
         monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
-        own = ("maverix_s", "maverix_av", "maverix_long_a", "maverix_long_v")
-        items = {name: [{"id": doc["id"]} for doc in runs.docs(name)] for name in own}
-        unlike = "the modes were not asked the same items"
-        for some, silent, told in (
-            (own, 5, [f"table3: {unlike} (S 20, V+A 15)", f"long: {unlike} (A 15, V 20)"]),
-            (own[:1], 0, []),
-            (own[1:3], 5, []),
-        ):
-            before.check(some)
-            section, warnings = described({name: items[name] for name in some})
+        for own, silent in ((("maverix_s", "maverix_long_a"), 5), (("maverix_s",), 0)):
+            before.check(own)
+            section, warnings = described({name: runs.docs(name) for name in own})
             assert len(section["without_sound"]) == silent
             assert ("5 items without sound left out of A and V+A" in warnings) == bool(silent)
-            found = [line.removeprefix("maverix_") for line in warnings if unlike in line]
-            assert found == told
 
     def test_withheld_references(self, placed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Nobody is asked about them, so no judge is needed, named or waited for."""
@@ -263,16 +233,12 @@ class TestUsersData:
         assert first["data"]["withheld"] == {"answers": 1, "references": 0}
         assert first["data"]["ignored"] == ["agentc"]
         assert "fields of the data that are not read: agentc" in first["warnings"]
-        (placed / "videos" / "lights-2.mp4").unlink()
-        (placed / "videos" / "lights-3.mp4").write_bytes(b"broken")
         for file in (placed / "subtitles").iterdir():
             file.write_text("gone", encoding="utf-8")
         (placed / "data.json").unlink()
         section = annotated("maverix_vs")
         assert section["data"] == first["data"]
         assert section["subtitles"] == first["subtitles"]
-        told = "2 videos went missing or broke during the run: lights-2, lights-3"
-        assert told in section["warnings"]
         before._checked.clear()
         section = annotated("maverix_vs")
         assert "data" not in section
@@ -280,151 +246,78 @@ class TestUsersData:
         BENCHMARK.tables([("", section["numbers"])])
 
 
-class Stub:
-    """A transcriber that hears one word in every file."""
-
-    def __init__(self, *_: Any, **__: Any) -> None:
-        self.identity = {"name": "stub", "version": "1", "model": "none", "language": None}
-
-    def transcribe(self, sound: Path) -> list[Cue]:
-        assert sound.suffix == ".wav"
-        return [Cue(0.5, 1.5, "hello")]
-
-
-def test_subtitles_are_made_where_they_are_missing(
-    root: Path, source: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By `lmms-eval-tasks data subtitles`."""
-    monkeypatch.setattr(transcription, "Whisper", Stub)
-
-    def made(code: int = 0) -> str:
-        done = CliRunner().invoke(app, ["data", "subtitles", "maverix", "--model", "tiny"])
-        assert done.exit_code == code, done.output
-        return done.output
-
-    files.prepare(source, root, link=True)
-    with monkeypatch.context() as patch:
-        patch.setattr(Stub, "transcribe", fail)
-        assert "1 failed" in made(code=1)
-    for count in (1, 0):
-        assert f"{count} made, 0 without sound, {4 - count} there before, 0 failed" in made()
-    found = data.load().subtitles_of("lights-3")
-    assert found == root / "maverix" / "subtitles" / "lights-3.json"
-    assert [cue.text for cue in subtitles.read(found)] == ["hello"]
-    assert not (source / "subtitles" / "lights-3.json").exists()
-    # A name with its ending has the subtitles of its stem: they are not set aside.
-    found.unlink()
-    edit(
-        root / "maverix" / "data.json",
-        lambda items: [i.update(video=i["video"] + ".mp4") for i in items],
-    )
-    released = data.load().subtitles_of("lights-1.mp4")
-    assert "1 made, 0 without sound, 3 there before" in made()
-    assert data.load().subtitles_of("lights-1.mp4") == released
-
-
 # --- the cuts -----------------------------------------------------------------------------------
 
-Window = tuple[str, float | None, float | None]
 
+def test_what_cannot_be_cut(root: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that would break stops before its model is loaded, or goes on without the item."""
+    files.prepare(source, root, link=True)
+    windows = [(doc["video_path"], doc["start"], doc["end"]) for doc in runs.docs()]
+    bad, broken = "lights-1-q01", {windows[0]}
 
-class Cutter:
-    """Stands for segments.segment: notes what is cut, and fails on some windows."""
-
-    def __init__(self) -> None:
-        self.cuts: list[Window] = []
-        self.bad: set[Window] = set()
-
-    def __call__(self, *window: Any) -> Any:
-        self.cuts.append(window)
-        if window in self.bad:
+    def segment(*window: Any) -> Any:
+        if window in broken:
             raise MediaError(f"{window[0]}: is damaged after {window[1]} s")
         return SimpleNamespace(video="x.mp4", sound="x.wav", video_with_sound="y.mp4")
 
-
-class TestCuts:
-    """Once for all modes of an item, only what a mode needs, only what the limit leaves."""
-
-    @pytest.fixture
-    def cutter(self, root: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> Cutter:
-        files.prepare(source, root, link=True)
-        made = Cutter()
-        monkeypatch.setattr(tasks.segments, "segment", made)
-        return made
-
-    def windows(self) -> list[Window]:
-        rows = data.look(["maverix_s"]).rows
-        return [(row["video_path"], row["start"], row["end"]) for row in rows]
-
-    def check(self, *own: str) -> None:
+    def check(*own: str) -> None:
         tasks.cut.cache_clear()
         before.check(own)
         before.make_media(own, None)
 
-    def test_what_cannot_be_cut(self, cutter: Cutter, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A run that would break stops before its model is loaded, or goes on without the item."""
-        cutter.bad.add(self.windows()[0])
-        bad = "lights-1-q01"
-        says = rf"1 of 20 items cannot be shown:\n  {bad}: .*is damaged .*\n.*--allow-bad-items"
-        with pytest.raises(DataError, match=says):
-            self.check("maverix_s", "maverix_v")
-        self.check("maverix_s")
-        monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
-        counts = {
-            "maverix_s": 20,
-            "maverix_v": 19,
-            "maverix_a_oe": 38,
-            "maverix_av_circular": 152,
-            "maverix_long_v": 20,
-        }
-        self.check(*counts)
-        asked = {name: before.docs(BENCHMARK, name) for name in counts}
-        assert {name: len(docs) for name, docs in asked.items()} == counts
-        assert bad not in {doc["question_id"] for doc in asked["maverix_a_oe"]}
-        section, warnings = described(asked)
-        assert list(section["not_cut"]) == [bad]
-        assert "is damaged" in section["not_cut"][bad]
-        assert f"1 items that cannot be cut left out of all modes but S: {bad}" in warnings
-        assert any("(S 20, V 19)" in line for line in warnings)
-        with pytest.raises(MediaError, match=rf"^{bad}: its segment cannot be cut any more.*\("):
-            names.doc_to_messages(runs.docs("maverix_v")[0])
-        cutter.bad |= set(self.windows())
-        for task in ("maverix_v", "maverix_v_oe"):
-            with pytest.raises(DataError, match=f"none of the segments of {task} can be cut:\n"):
-                self.check("maverix_s", task)
+    monkeypatch.setattr(tasks.segments, "segment", segment)
+    says = rf"1 of 20 items cannot be shown:\n  {bad}: .*is damaged .*\n.*--allow-bad-items"
+    with pytest.raises(DataError, match=says):
+        check("maverix_s", "maverix_v")
+    check("maverix_s")
+    monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
+    counts = {
+        "maverix_s": 20,
+        "maverix_v": 19,
+        "maverix_a_oe": 38,
+        "maverix_av_circular": 152,
+        "maverix_long_v": 20,
+    }
+    check(*counts)
+    asked = {name: before.docs(BENCHMARK, name) for name in counts}
+    assert {name: len(docs) for name, docs in asked.items()} == counts
+    assert bad not in {doc["question_id"] for doc in asked["maverix_a_oe"]}
+    section, warnings = described(asked)
+    assert list(section["not_cut"]) == [bad]
+    assert "is damaged" in section["not_cut"][bad]
+    assert f"1 items that cannot be cut left out of all modes but S: {bad}" in warnings
+    with pytest.raises(MediaError, match=rf"^{bad}: its segment cannot be cut any more.*\("):
+        names.doc_to_messages(runs.docs("maverix_v")[0])
+    broken |= set(windows)
+    for task in ("maverix_v", "maverix_v_oe"):
+        with pytest.raises(DataError, match=f"none of the segments of {task} can be cut:\n"):
+            check("maverix_s", task)
 
 
-# --- submissions --------------------------------------------------------------------------------
+# --- submissions, whose form is in tests/golden ---------------------------------------------------
 
 
 @pytest.mark.usefixtures("sample")
-class TestSubmission:
-    """A model's answers in the letters of the user's own file; their form is in tests/golden."""
-
-    def run(self, task: str, reply: str, count: int = 5, **more: Any) -> Any:
-        """A saved run whose truths are withheld."""
+def test_what_is_not_submitted_together() -> None:
+    def run(task: str, count: int = 5, **more: Any) -> Any:
         docs = [runs.withheld(doc) for doc in runs.docs(task)[:count]]
-        return runs.run(task, runs.score(docs, lambda _: reply), **more)
+        return runs.run(task, runs.score(docs, lambda _: "C"), **more)
 
-    def made(self, *own: Any) -> Any:
+    def made(*own: Any) -> Any:
         items = saved_runs.saved_items
-        return BENCHMARK.submission([SavedRun(run.task, run.model, items(run)) for run in own])
+        return BENCHMARK.submission([SavedRun(one.task, one.model, items(one)) for one in own])
 
-    def test_what_does_not_go_together(self) -> None:
-        whole = self.run("maverix_s", "C")
-        other = self.run("maverix_long_s", "C")
-        for sample_line in other.samples:
-            sample_line[CARRIER]["data"] = "0" * 12
-        theirs = self.run("maverix_long_s", "C", model="other")
-        broken = self.run("maverix_s", "C")
-        broken.samples.append({"doc_id": 9, "acc": 1.0})
-        for own, said in (
-            ([theirs], r"one model .* m \(x\) on .*, other"),
-            ([other], "000000000000"),
-            ([self.run("maverix_s", "C", 1)], r"maverix_s lights-1-q\d+ is answered twice"),
-            ([broken], "line 6: no `failed` item of this suite"),
-        ):
-            with pytest.raises(DataError, match=said):
-                self.made(whole, *own)
-        with pytest.raises(DataError, match="no answers of maverix tasks"):
-            self.made(self.run("maverix_s_circular", "C"))
+    whole, other, broken = run("maverix_s"), run("maverix_long_s"), run("maverix_s")
+    for sample_line in other.samples:
+        sample_line[CARRIER]["data"] = "0" * 12
+    broken.samples.append({"doc_id": 9, "acc": 1.0})
+    for one, said in (
+        (run("maverix_long_s", model="other"), r"one model .* m \(x\) on .*, other"),
+        (other, "000000000000"),
+        (run("maverix_s", 1), r"maverix_s lights-1-q\d+ is answered twice"),
+        (broken, "line 6: no `failed` item of this suite"),
+    ):
+        with pytest.raises(DataError, match=said):
+            made(whole, one)
+    with pytest.raises(DataError, match="no answers of maverix tasks"):
+        made(run("maverix_s_circular"))

@@ -1,0 +1,257 @@
+"""MAIA's released data: their schema, and reading them with the place of the first error.
+
+Two forms: one JSON file, or the hub's tables `gen` (questions) and `mc` (pairs), as CSV or parquet,
+each in one file or in several (train and test). A table is known by its columns, whatever its file
+is called.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.maia.categories import BY_RELEASED_NAME
+from lmms_eval_tasks.utils import released_files
+from lmms_eval_tasks.utils.validation import Text, quoted, told
+
+POOL_SIZE = 8  # answers, true and false statements of a question (paper, 3.1)
+# What the full set holds (paper, 3.1 and Limitations; data_schemas.md).
+PAPER_COUNTS = {"videos": 100, "questions": 2400, "pairs": 19200}
+# Names of the authors' release; another name is accepted if it is the only JSON file there.
+FILE_NAMES = ("data.json", "data_100%.json", "data_20%.json")
+ANSWERS = [f"answer{number}" for number in range(1, POOL_SIZE + 1)]
+COLUMNS = {
+    "gen": {"video_id", "question_category", "question", *ANSWERS},
+    "mc": {"video_id", "question_category", "pool_pos", "answer1", "answer2", "target"},
+}
+# Tables lie in the folder of a data set, or one or two below it (`data/`, `gen/`).
+_TABLES = [f"{below}*.{ending}" for below in ("", "*/", "*/*/") for ending in ("csv", "parquet")]
+
+Pool = Annotated[list[Text], Field(min_length=POOL_SIZE, max_length=POOL_SIZE)]
+Target = Annotated[int, Field(ge=0, le=1)]
+
+
+class Question(BaseModel):
+    """One question with its pool; `true_statement[i]` and `false_statement[i]` are a pair."""
+
+    model_config = ConfigDict(frozen=True)
+
+    category: Text  # released name with its suffix, e.g. "SpazialeParziale_A"
+    question: Text
+    answer: Pool
+    true_statement: Pool
+    false_statement: Pool
+    # Which statement of each pair the release shows first: 0 the true one (tables of the hub).
+    target: list[Target] | None = Field(None, min_length=POOL_SIZE, max_length=POOL_SIZE)
+
+    @field_validator("category")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        name, _, part = value.rpartition("_")
+        if name not in BY_RELEASED_NAME or part not in ("A", "B"):
+            raise ValueError(f"expected one of {', '.join(BY_RELEASED_NAME)} with _A or _B")
+        return value
+
+    @model_validator(mode="after")
+    def _different(self) -> Question:
+        pairs = zip(self.true_statement, self.false_statement, strict=True)
+        for number, (true, false) in enumerate(pairs, 1):
+            if true == false:
+                raise ValueError(f"false_statement, entry {number}: equals the true statement")
+        return self
+
+    @property
+    def slug(self) -> str:
+        """Our name of the category, e.g. "spatial_partial"."""
+        return BY_RELEASED_NAME[self.category.rsplit("_", 1)[0]].slug
+
+
+class Video(BaseModel):
+    """One video and its 24 questions, in two sets of twelve categories."""
+
+    model_config = ConfigDict(frozen=True)
+
+    video: Annotated[str, StringConstraints(pattern=r"^video\d+$")]
+    question_categories_A: list[Question]  # noqa: N815  # as released
+    question_categories_B: list[Question]  # noqa: N815
+
+    @property
+    def questions(self) -> list[Question]:
+        """All questions, in the file's order."""
+        return [*self.question_categories_A, *self.question_categories_B]
+
+    @model_validator(mode="after")
+    def _once(self) -> Video:
+        names = [question.category for question in self.questions]
+        if twice := {name for name in names if names.count(name) > 1}:
+            raise ValueError(f"{self.video}, category {min(twice)} occurs twice")
+        return self
+
+
+class _Pair(BaseModel):
+    """A row of `mc`."""
+
+    pool_pos: int
+    answer1: Text
+    answer2: Text
+    target: Target  # which of the two is true
+
+
+@dataclass(frozen=True)
+class Release:
+    """Validated data and the folder of their videos."""
+
+    folder: Path
+    files: tuple[Path, ...]  # one JSON file, or the hub's tables
+    digest: str  # first 12 hex digits of the SHA-256 of the content, independent of formatting
+    videos: tuple[Video, ...]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Videos, questions and pairs, to compare with PAPER_COUNTS."""
+        questions = sum(len(video.questions) for video in self.videos)
+        return {
+            "videos": len(self.videos),
+            "questions": questions,
+            "pairs": questions * POOL_SIZE,
+        }
+
+    def path_of(self, video: str) -> Path:
+        """Where the file of `video` is, or would be: videos/5.mp4 for "video5"."""
+        names = (f"{video.removeprefix('video')}.mp4", f"{video}.mp4", f"{video.capitalize()}.mp4")
+        places = [self.folder / folder / name for folder in ("videos", "Videos") for name in names]
+        return next((place for place in places if place.is_file()), places[0])
+
+
+def data_files(folder: Path) -> list[Path]:
+    """What in a folder may hold data, by name."""
+    return sorted({file for form in ("*.json", *_TABLES) for file in folder.glob(form)})
+
+
+def read(path: Path) -> Release:
+    """Read and validate a JSON file, or what a folder holds; kept while the files do not change.
+
+    Raises:
+        DataError: with the file, the entry or row, and the field of the first error.
+    """
+    files = data_files(path) if path.is_dir() else [path]
+    return _read(path, released_files.state(*files))
+
+
+@lru_cache(maxsize=8)
+def _read(path: Path, _state: object) -> Release:
+    has_json = path.is_file() or any((path / name).is_file() for name in FILE_NAMES)
+    tables = {} if has_json else _tables(path)
+    if tables:
+        files = tuple(file for own in tables.values() for file in own)
+        content = _entries(tables)
+    else:
+        files = (released_files.find_file(path, FILE_NAMES, "the tables gen and mc"),)
+        content = released_files.read_json(files[0])
+    if not isinstance(content, list):
+        raise DataError(f"{files[0]}: expected a list of videos, found {quoted(content)}")
+    videos: dict[str, Video] = {}
+    for number, entry in enumerate(content, 1):
+        place = f"{files[0]}: {entry['video'] if tables else f'entry {number}'}, "
+        try:
+            video = Video.model_validate(entry)
+        except ValidationError as error:
+            raise DataError(place + told(error)) from None
+        if video.video in videos:
+            raise DataError(f"{place}{video.video} occurs twice")
+        videos[video.video] = video
+    if not videos:
+        raise DataError(f"{files[0]}: holds no videos")
+    canonical = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    digest = hashlib.sha256(canonical.encode("utf-8")).hexdigest()[:12]
+    folder = path if path.is_dir() else path.parent
+    return Release(folder=folder, files=files, digest=digest, videos=tuple(videos.values()))
+
+
+# --- the hub's tables ---------------------------------------------------------------------------
+
+Rows = list[Mapping[str, Any]]
+Tables = dict[str, dict[Path, Rows]]  # gen and mc -> their files
+
+
+def _tables(folder: Path) -> Tables:
+    """The tables in a folder; {} if there are none.
+
+    Raises:
+        DataError: only one of the two is there.
+    """
+    found: Tables = {}
+    for file in data_files(folder):
+        rows = released_files.read_table(file) if file.suffix != ".json" else []
+        for kind, needed in COLUMNS.items():
+            if rows and needed <= rows[0].keys():
+                found.setdefault(kind, {})[file] = rows
+    if len(found) == 1:
+        ((kind, files),) = found.items()
+        (other,) = COLUMNS.keys() - {kind}
+        raise DataError(
+            f"{folder}: holds MAIA's table {kind} ({min(files).name}) without {other}, which has "
+            f"the columns {', '.join(sorted(COLUMNS[other]))}"
+        )
+    return dict(sorted(found.items()))
+
+
+def _entries(tables: Tables) -> list[dict[str, Any]]:
+    """The videos of two tables in the form of the JSON file, with `target`, in the order of `gen`.
+
+    Raises:
+        DataError: a pair's row does not fit, or is of no question.
+    """
+    pools: dict[tuple[str, str], dict[int, _Pair]] = {}
+    for file, rows in tables["mc"].items():
+        for number, row in enumerate(rows, 1):
+            try:
+                pair = _Pair.model_validate(row)
+            except ValidationError as error:
+                raise DataError(f"{file}, row {number}, {told(error)}") from None
+            pool = pools.setdefault(_question_of(row), {})
+            if pair.pool_pos in pool:
+                raise DataError(f"{file}, row {number}, pool_pos: {pair.pool_pos} occurs twice")
+            pool[pair.pool_pos] = pair
+    videos: dict[str, dict[str, Any]] = {}
+    asked = [row for rows in tables["gen"].values() for row in rows]
+    for row in asked:
+        name, category = _question_of(row)
+        pairs = [pair for _, pair in sorted(pools.get((name, category), {}).items())]
+        empty = {"video": name, "question_categories_A": [], "question_categories_B": []}
+        part = "B" if category.endswith("_B") else "A"
+        videos.setdefault(name, empty)[f"question_categories_{part}"].append(
+            {
+                "category": category,
+                "question": row["question"],
+                "answer": [row[answer] for answer in ANSWERS],
+                "true_statement": [(p.answer1, p.answer2)[p.target] for p in pairs],
+                "false_statement": [(p.answer1, p.answer2)[1 - p.target] for p in pairs],
+                "target": [pair.target for pair in pairs],
+            }
+        )
+    if alone := pools.keys() - set(map(_question_of, asked)):
+        name, category = min(alone)
+        raise DataError(f"{min(tables['mc'])}: {name}, {category}: has pairs but no row in gen")
+    return list(videos.values())
+
+
+def _question_of(row: Mapping[str, Any]) -> tuple[str, str]:
+    """Video and category, which together name a question."""
+    return str(row["video_id"]).lower(), str(row["question_category"]).strip()
