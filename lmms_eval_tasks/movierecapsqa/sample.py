@@ -58,7 +58,7 @@ PLAYED = Played(
             lambda _: 0.5,
         ),
     ),
-    headline=(_TASKS[0], "factuality"),
+    headline=(_TASKS[0], "factuality_valid"),
 )
 
 

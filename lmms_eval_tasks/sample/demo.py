@@ -252,7 +252,8 @@ def witness_check(mode: str, decided: int, share: float, n: int) -> Check:
     guessed = share * n - decided
     spread = math.sqrt(others * 7 / 64)
     good = -1e-9 <= guessed <= others / 8 + STANDARD_ERRORS * spread
-    return Check(WITNESS, "maverix", f"{mode} {share:.0%} ({decided} of {n} decided)", good)
+    text = f"{mode:11} acc {share:.2f} ({decided} of {n} decided by what reached it)"
+    return Check(WITNESS, "maverix", text, good)
 
 
 def _items(folder: Path, tasks: Iterable[str]) -> list[dict[str, Any]]:
@@ -284,21 +285,20 @@ def screen(
         ran.add_row(name, said[name], str(len(counts)), f"{sum(counts):,}")
     yield ran
     yield ""
-    found = Table("benchmark", "headline", "oracle", "coin", "", box=None, pad_edge=False)
+    columns = ("benchmark", "headline number", "oracle", "coin", "the oracle's numbers")
+    found = Table(*columns, box=None, pad_edge=False)
     numbers = {name: saved.numbers(one) for name, one in results.items()}
     for name, one in played.items():
         task, metric = one.headline
         values = (f"{numbers[model][task][metric]:.3f}" for model in (ORACLE, COIN))
-        own = [check for check in checks if check.model == ORACLE and check.benchmark == name]
-        good = sum(check.good for check in own)
-        tick = f"{_mark(good == len(own))} oracle: {good} of {len(own)} numbers as expected"
+        own = [check.good for check in checks if (check.model, check.benchmark) == (ORACLE, name)]
+        tick = f"{_mark(all(own))} {sum(own)} of {len(own)} as expected"
         found.add_row(benchmarks.load(name).title, f"{task} {metric}", *values, tick)
-        for check in checks:
-            if check.benchmark == name and check.model != ORACLE:
-                found.add_row(*[""] * 4, f"{_mark(check.good)} {check.model}: {check.text}")
     yield found
-    wrong = [check for check in checks if check.model == ORACLE and not check.good]
-    yield from (f"{_mark(False)} oracle: {check.text}" for check in wrong[:5])
+    yield ""
+    for check in checks:
+        if check.model != ORACLE or not check.good:
+            yield f"{_mark(check.good)} {check.model:8} {check.benchmark:14} {check.text}"
 
 
 def _mark(good: bool) -> str:
