@@ -18,7 +18,6 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -31,16 +30,12 @@ MANIFEST = "VERSION"  # no .json: a benchmark may look for its data among *.json
 _LOCK_SECONDS = 300  # a build takes seconds; longer means that another process hangs
 
 
-def build(root: Path, told: Callable[[str], object] = str) -> Path:
+def build(root: Path) -> Path:
     """Make the whole sample under `root`, one subfolder per benchmark, and return `root`.
 
     A complete sample of the same version (same sources, same file hashes) is left as it is.
     Anything else that we made is replaced, by renaming a finished folder into its place. Safe to
     call from several processes at once: one builds, the others wait for it.
-
-    Args:
-        root: where to.
-        told: what is done, in a word or two, before it is.
 
     Raises:
         DataError: a subfolder exists that this function did not make (it is never deleted), the
@@ -55,7 +50,6 @@ def build(root: Path, told: Callable[[str], object] = str) -> Path:
         root.mkdir(parents=True, exist_ok=True)
         with FileLock(root / ".sample.lock", timeout=_LOCK_SECONDS):
             for name in BENCHMARKS:
-                told(name)
                 _build_one(root / name)
     except Timeout as error:
         raise DataError(
