@@ -1,6 +1,6 @@
 """Judges: who gives a verdict, and what a verdict is. Installed as `lmms_eval_tasks.judges`.
 
-config = judges.resolve(settings.judge_spec(), os.environ, default_model="gpt-4o")
+config = judges.resolve(settings.text(settings.JUDGE), os.environ, default_model="gpt-4o")
 judges.preflight(config, [criterion])            # before a run: JudgeError
 judges.make(config).verdict(criterion, fields)   # during it: a Verdict, never an exception
 
@@ -68,7 +68,7 @@ def configured(
     from lmms_eval_tasks import settings
     from lmms_eval_tasks.judges import run
 
-    spec = spec or settings.judge_spec()
+    spec = spec or settings.text(settings.JUDGE)
     if env is None:
         return run.current().resolved(spec, paper)
     return resolve(spec, env, default_model=paper)

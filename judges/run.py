@@ -515,7 +515,7 @@ def from_settings(
 ) -> Run:
     """A run with the user's settings; `changes` replace fields of the limits."""
     limits = dataclasses.replace(settings.judge_limits(), **changes)  # type: ignore[arg-type]
-    own = load_prices(settings.prices_file())
+    own = load_prices(settings.value(settings.PRICES))
     return Run(limits, cache=settings.judge_cache(), prices=own, progress=progress, wrap=wrap)
 
 

@@ -95,3 +95,34 @@ def _table(raw: Mapping[str, Any], table: Mapping[str, Any]) -> Table:
             for row in table["rows"]
         ],
     )
+
+
+@dataclass(frozen=True)
+class Headline:
+    """What a task's main number is, and what it stands beside.
+
+    Attributes:
+        metric: its name here.
+        chance: what guessing gives; None where that depends on the data.
+        papers: name and identity of each row of the paper -> its figure, in our unit.
+    """
+
+    metric: str
+    chance: float | None
+    papers: Mapping[tuple[str, str | None], float]
+
+
+@functools.cache
+def headline(task: str) -> Headline | None:
+    """Of a task or group (headlines.json); None where nothing is stored of it."""
+    text = files(__name__).joinpath("headlines.json").read_text(encoding="utf-8")
+    if (own := json.loads(text).get(task)) is None:
+        return None
+    papers = {}
+    if "table" in own:
+        benchmark = next(name for name in BENCHMARKS if task.startswith(name))
+        for row in leaderboard(benchmark).tables[own["table"]].rows:
+            figure = row.figures[own["column"]]
+            if figure is not None and row.group in own.get("groups", [row.group]):
+                papers[row.name, row.identity] = float(figure) * own.get("unit", 1)
+    return Headline(own["metric"], own.get("chance"), papers)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from fnmatch import fnmatch
+from pathlib import Path
 from typing import cast
 
 from lmms_eval_tasks.benchmark import Benchmark
-from lmms_eval_tasks.errors import DataError, nearest
+from lmms_eval_tasks.errors import DataError, TasksError, nearest
 
 # Folder name under lmms_eval_tasks/, which is also the folder name under the data root.
 NAMES: tuple[str, ...] = ("maia", "maverix", "movierecapsqa", "haven", "cvrr_es")
@@ -58,3 +60,47 @@ def chosen(tasks: Collection[str]) -> Iterator[tuple[Benchmark, list[str]]]:
     for name in NAMES:
         if own := [task for task in tasks if of_task_name(task) == name]:
             yield load(name), own
+
+
+def groups(name: str) -> Mapping[str, list[str]]:
+    """A benchmark's groups of tasks, in alphabetical order, with the tasks and groups in each."""
+    import yaml
+
+    class Plain(yaml.SafeLoader):
+        """The host's files without their functions."""
+
+    Plain.add_constructor("!function", lambda loader, node: None)  # noqa: ARG005
+    found = {}
+    for file in sorted((Path(__file__).parent / name).glob("*.yaml")):
+        read = yaml.load(file.read_text(encoding="utf-8"), Plain)  # noqa: S506 - a safe loader
+        if "group" in read:
+            found[read["group"]] = list(read["task"])
+    return found
+
+
+def selected(names: Collection[str]) -> list[str]:
+    """The tasks that names of tasks and groups, or patterns of them, stand for; without the host.
+
+    Raises:
+        TasksError: a name is none of ours.
+    """
+    in_groups: dict[str, list[str]] = {}
+    for name in NAMES:
+        in_groups |= {**{task: [] for task in load(name).tasks}, **groups(name)}
+    found: dict[str, None] = {}
+
+    def visit(name: str) -> None:
+        if not in_groups[name]:
+            found[name] = None
+        for one in in_groups[name]:
+            visit(one)
+
+    for name in names:
+        if not (meant := [one for one in in_groups if fnmatch(one, name)]):
+            raise TasksError(
+                f"no task or group of this suite is called {name}{nearest(name, in_groups)} "
+                "(lmms-eval-tasks list)"
+            )
+        for one in meant:
+            visit(one)
+    return list(found)

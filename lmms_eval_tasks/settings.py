@@ -1,7 +1,8 @@
-"""Every setting a user can make through the environment, read when asked for and never at import.
+"""Every setting a user can make: one table, from which options, variables, docs and errors follow.
 
-The `lmms_eval` script turns its own options into these variables, so that they also reach runs that
-are started by the host's commands and by torchrun.
+A setting is an option of `lmms_eval` (`--max-cost`) and a variable (`LMMS_EVAL_TASKS_MAX_COST`),
+which also reaches runs started in other ways; the option stands above the variable. All are read
+when asked for, never at import.
 """
 
 from __future__ import annotations
@@ -9,65 +10,304 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from lmms_eval_tasks.errors import TasksError, nearest
 
-DATA = "LMMS_EVAL_TASKS_DATA"
-CACHE = "LMMS_EVAL_TASKS_CACHE"
-PROMPTS = "LMMS_EVAL_TASKS_PROMPTS"
-JUDGE = "LMMS_EVAL_TASKS_JUDGE"
-JUDGE_CACHE = "LMMS_EVAL_TASKS_JUDGE_CACHE"
-JUDGE_CONCURRENCY = "LMMS_EVAL_TASKS_JUDGE_CONCURRENCY"
-JUDGE_RPM = "LMMS_EVAL_TASKS_JUDGE_RPM"
-JUDGE_TPM = "LMMS_EVAL_TASKS_JUDGE_TPM"
-JUDGE_STOP_AFTER = "LMMS_EVAL_TASKS_JUDGE_STOP_AFTER"
-MODEL_STOP_AFTER = "LMMS_EVAL_TASKS_MODEL_STOP_AFTER"
-FRESH = "LMMS_EVAL_TASKS_FRESH"
-MAX_COST = "LMMS_EVAL_TASKS_MAX_COST"
-MAX_CALLS = "LMMS_EVAL_TASKS_MAX_CALLS"
-MAX_FAILED = "LMMS_EVAL_TASKS_MAX_FAILED"
-PRICES = "LMMS_EVAL_TASKS_PRICES"
-FRAMES = "LMMS_EVAL_TASKS_FRAMES"
-STILL_CLIP = "LMMS_EVAL_TASKS_STILL_CLIP"
-ALLOW_MISSING = "LMMS_EVAL_TASKS_ALLOW_MISSING_VIDEOS"
-ALLOW_BAD_ITEMS = "LMMS_EVAL_TASKS_ALLOW_BAD_ITEMS"
-BERTSCORE = "LMMS_EVAL_TASKS_BERTSCORE"
-BARTSCORE = "LMMS_EVAL_TASKS_BARTSCORE"
-BASELINES = "LMMS_EVAL_TASKS_BASELINES"
-HAVEN = "LMMS_EVAL_TASKS_HAVEN"
-MAIA = "LMMS_EVAL_TASKS_MAIA"
-MOVIERECAPSQA = "LMMS_EVAL_TASKS_MOVIERECAPSQA"
-CVRR_CANDIDATES = "LMMS_EVAL_TASKS_CVRR_CANDIDATES"
-CVRR_RATINGS = "LMMS_EVAL_TASKS_CVRR_RATINGS"
-CVRR_REFERENCE = "LMMS_EVAL_TASKS_CVRR_REFERENCE"
-CVRR_SELECTION = "LMMS_EVAL_TASKS_CVRR_SELECTION"
-CVRR_NAME = "LMMS_EVAL_TASKS_CVRR_NAME"
-CLIPSCORE = "LMMS_EVAL_TASKS_CLIPSCORE"
-TABLES = "LMMS_EVAL_TASKS_TABLES"
-# All of the above, and those of them that are switches.
-_PREFIX = "LMMS_EVAL_TASKS_"
-VARIABLES = tuple(one for one in globals().values() if re.match(_PREFIX + ".", str(one)))
-SWITCHES = (STILL_CLIP, ALLOW_MISSING, ALLOW_BAD_ITEMS, FRESH)
-
+PREFIX = "LMMS_EVAL_TASKS_"
 SAMPLE = "sample"
 # Judged metrics that benchmarks offer beside their own, on request: each costs further requests.
 JUDGED_BASELINES = ("geval", "helmet")
-_YES = {"1", "true", "yes", "on"}
-_NO = {"", "0", "false", "no", "off"}
 
 
-def _path(name: str) -> Path | None:
-    given = os.environ.get(name, "").strip()
-    return Path(given).expanduser() if given else None
+@dataclass(frozen=True)
+class Setting:
+    """One row of the table.
+
+    Attributes:
+        variable: its name in the environment.
+        form: the value of a text, which is never empty; a ValueError says what was expected.
+        value: what stands for the text, in help; "" of a switch.
+        help: what it does, in one line.
+        default: what holds where it is unset.
+        is_option: whether `lmms_eval` has it as an option too.
+    """
+
+    variable: str
+    form: Callable[[str], Any]
+    value: str
+    help: str
+    default: Any = None
+    is_option: bool = True
+
+    @property
+    def option(self) -> str:
+        """As on the command line."""
+        return "--" + self.variable.removeprefix(PREFIX).lower().replace("_", "-")
+
+
+TABLE: dict[str, Setting] = {}  # by variable
+_said: dict[str, str] = {}  # what options of this process said, by variable
+
+
+def _set(
+    name: str,
+    form: Callable[[str], Any],
+    value: str,
+    told: str,
+    default: Any = None,
+    *,
+    is_option: bool = True,
+) -> str:
+    """Put a setting into the table; returns its variable."""
+    default = False if form is _flag else default
+    made = Setting(PREFIX + name, form, value, told, default, is_option)
+    TABLE[made.variable] = made
+    return made.variable
+
+
+# --- forms ----------------------------------------------------------------------------------------
+
+
+def _path(text: str) -> Path:
+    return Path(text).expanduser()
+
+
+def _flag(text: str) -> bool:
+    known = {**dict.fromkeys(("1", "true", "yes", "on"), True)}
+    known |= dict.fromkeys(("0", "false", "no", "off"), False)
+    if text.lower() not in known:
+        raise ValueError("1 or 0")
+    return known[text.lower()]
+
+
+def _number(
+    least: float, *, whole: bool = False, above: bool = False, most: float = math.inf
+) -> Callable[[str], float]:
+    """A number from `least` on; `above` excludes that one."""
+
+    def form(text: str) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        in_range = (number > least if above else number >= least) and number <= most
+        if not math.isfinite(number) or not in_range or (whole and number != int(number)):
+            kind = "a whole number" if whole else "a number"
+            raise ValueError(
+                f"a share in {least:g}..{most:g}"
+                if math.isfinite(most)
+                else f"{kind} {'above' if above else 'of at least'} {least:g}"
+            )
+        return int(number) if whole else number
+
+    return form
+
+
+def _frames(text: str) -> list[tuple[str, int]]:
+    """`32,video7=16` as [("", 32), ("video7", 16)]."""
+    found = []
+    for part in text.split(","):
+        name, _, number = part.strip().rpartition("=")
+        if not number.isdigit() or int(number) < 1:
+            raise ValueError("a form like 32 or 32,video7=16")
+        found.append((name, int(number)))
+    return found
+
+
+def _baselines(text: str) -> tuple[str, ...]:
+    names = {name.strip().lower() for name in text.split(",") if name.strip()}
+    if names - set(JUDGED_BASELINES) - {"none"} or ("none" in names and len(names) > 1):
+        raise ValueError(f"a comma list of {', '.join(JUDGED_BASELINES)}, or none")
+    return tuple(name for name in JUDGED_BASELINES if name in names)
+
+
+def _one_of(*choices: str) -> Callable[[str], str]:
+    def form(text: str) -> str:
+        if text.lower() not in choices:
+            raise ValueError(" or ".join(choices))
+        return text.lower()
+
+    return form
+
+
+def _paths(text: str) -> list[Path]:
+    found = [_path(part.strip()) for part in text.split(",") if part.strip()]
+    for path in found:
+        if not path.exists():
+            raise ValueError(f"{path}: no such file or folder")
+    return found
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+_data = "folder with a benchmark's files in each subfolder; `sample`: the packaged; else your cache"
+DATA = _set("DATA", _path, "ROOT", _data)
+_cache = "where clips, sample, replies and data live; the system's user cache if unset"
+CACHE = _set("CACHE", _path, "DIR", _cache, is_option=False)  # of the machine, not of a run
+PROMPTS = _set("PROMPTS", _path, "DIR", "DIR/BENCHMARK/FILE stands in for our prompt of that name")
+_tables = "print the papers' tables below the first screen; `all`: splits and the host's table too"
+TABLES = _set("TABLES", _one_of("headline", "all"), "headline|all", _tables)
+JUDGE = _set("JUDGE", str, "SPEC", "who judges open answers (docs/judges.md); the paper's if unset")
+_kept = "where replies of judges are kept; in the cache if unset"
+JUDGE_CACHE = _set("JUDGE_CACHE", str, "DIR|off", _kept)
+_count, _amount = _number(0, whole=True), _number(0, above=True)
+_flight = "requests to a judge in flight; 16 if unset"
+JUDGE_CONCURRENCY = _set("JUDGE_CONCURRENCY", _number(1, whole=True), "N", _flight)
+JUDGE_RPM = _set("JUDGE_RPM", _amount, "N", "requests to a judge a minute at most")
+JUDGE_TPM = _set("JUDGE_TPM", _amount, "N", "tokens of a judge a minute at most")
+_given_up = "failed requests in a row after which a judge is given up; 20 if unset, 0 never"
+JUDGE_STOP_AFTER = _set("JUDGE_STOP_AFTER", _count, "N", _given_up, 20)
+MAX_CALLS = _set("MAX_CALLS", _count, "N", "pay for at most so many replies of judges")
+MAX_COST = _set("MAX_COST", _number(0), "DOLLARS", "pay at most so much for judges")
+_failed = (
+    "share of verdicts, or of requests to the model, that may fail in a valid run; 0.05 if unset"
+)
+MAX_FAILED = _set("MAX_FAILED", _number(0, most=1), "SHARE", _failed, 0.05)
+PRICES = _set("PRICES", _path, "FILE", "your own prices of models (docs/judges.md)")
+_ended = "failed requests to the model in a row that end a run; 20 if unset, 0 never"
+MODEL_STOP_AFTER = _set("MODEL_STOP_AFTER", _count, "N", _ended, 20)
+FRESH = _set("FRESH", _flag, "", "ask anew for replies that a stopped run has kept")
+_uniform = "uniform frames of a video (`32,video7=16`); MAIA: 32 if unset, else a segment's own"
+FRAMES = _set("FRAMES", _frames, "N", _uniform, ())
+STILL_CLIP = _set("STILL_CLIP", _flag, "", "MAIA's 1-frame and black settings as clips, not images")
+_missing = "leave out questions whose video is missing or unreadable; they are counted"
+ALLOW_MISSING = _set("ALLOW_MISSING_VIDEOS", _flag, "", _missing)
+ALLOW_BAD_ITEMS = _set("ALLOW_BAD_ITEMS", _flag, "", "leave out broken items; they are counted")
+BERTSCORE = _set(
+    "BERTSCORE", str, "MODEL", "BERTScore's encoder: a name in the local cache, a path"
+)
+BARTSCORE = _set("BARTSCORE", str, "MODEL", "BARTScore's model (MovieRecapsQA); none if unset")
+CLIPSCORE = _set("CLIPSCORE", str, "MODEL", "CLIPScore's model (HAVEN); none if unset")
+_more = "MovieRecapsQA's judged baselines, which double the judge's requests; none if unset"
+BASELINES = _set("BASELINES", _baselines, "geval,helmet", _more, ())
+_choices = "NAME=VALUE,..."
+MAIA = _set("MAIA", str, _choices, "`media=images`, not a clip; `order=balanced`: of the options")
+HAVEN = _set("HAVEN", str, _choices, "HAVEN's items and pictures (docs/haven.md)")
+_shown = "shown to its judge: `facts=all` or `aligned`, `dialogue=given` or `none`"
+MOVIERECAPSQA = _set("MOVIERECAPSQA", str, _choices, _shown)
+_rated = "the judge study: whose answers are rated (lmms_eval_tasks/cvrr_es/README.md)"
+CVRR_CANDIDATES = _set("CVRR_CANDIDATES", _paths, "PATH,...", _rated, ())
+CVRR_RATINGS = _set("CVRR_RATINGS", _paths, "PATH,...", "the judge study: ratings given before", ())
+CVRR_REFERENCE = _set("CVRR_REFERENCE", _paths, "PATH,...", "the judge study: the reference", ())
+CVRR_SELECTION = _set("CVRR_SELECTION", str, "RULE", "the judge study: which judges a mixture has")
+CVRR_NAME = _set("CVRR_NAME", str, "NAME", "the judge study: what the judging model is called")
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def text(variable: str) -> str:
+    """What the user set, as written; "" if nothing."""
+    return _said.get(variable, os.environ.get(variable, "")).strip()
+
+
+def value(variable: str) -> Any:
+    """What the user set, in the setting's form; its default if nothing.
+
+    Raises:
+        TasksError: naming the variable and the form it takes.
+    """
+    if not (given := text(variable)):
+        return TABLE[variable].default
+    try:
+        return TABLE[variable].form(given)
+    except ValueError as error:
+        expected = str(error) if ": no such" in str(error) else f"expected {error}"
+        raise TasksError(f"{variable}={given!r}: {expected}") from None
+
+
+def say(given: Mapping[str, Any]) -> None:
+    """Take over what options say, by variable; None says nothing."""
+    _said.update({variable: str(one) for variable, one in given.items() if one is not None})
+
+
+@contextmanager
+def said(given: Mapping[str, Any]) -> Iterator[None]:
+    """`say`, for a while."""
+    before = dict(_said)
+    say(given)
+    try:
+        yield
+    finally:
+        _said.clear()
+        _said.update(before)
+
+
+def check() -> None:
+    """Read every setting once, before a model is loaded.
+
+    Raises:
+        TasksError: one is misspelt, or not of its form.
+    """
+    check_names()
+    for variable in TABLE:
+        value(variable)
+
+
+def check_names() -> None:
+    """Is every variable of ours that is set one that exists?
+
+    Raises:
+        TasksError: one is not; it would have no effect.
+    """
+    known = [one.removeprefix(PREFIX) for one in TABLE]
+    for name in sorted(os.environ):
+        found = re.match("LMMS_EVAL_TASKS?_", name, re.IGNORECASE)
+        if found and name not in TABLE:
+            near = nearest(name[found.end() :], known, PREFIX)
+            raise TasksError(f"{name}: there is no such setting{near}")
+
+
+def markdown() -> str:
+    """The table of docs/settings.md."""
+    lines = ["| option of `lmms_eval` | variable | meaning |", "|---|---|---|"]
+    for one in TABLE.values():
+        option = f"`{f'{one.option} {one.value}'.strip()}`" if one.is_option else ""
+        cells = (option, f"`{one.variable}`", one.help)
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def chosen(variable: str, choices: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """The user's choices, as `NAME=VALUE,...` in a setting; the first value of each unless told.
+
+    Args:
+        variable: its name.
+        choices: values by name.
+
+    Raises:
+        TasksError: an option is unknown, given twice, or has none of its values.
+    """
+    given: dict[str, str] = {}
+    for part in filter(None, (part.strip() for part in text(variable).split(","))):
+        name, _, choice = (piece.strip() for piece in part.partition("="))
+        if choice not in choices.get(name, ()) or name in given:
+            forms = ", ".join(f"{one}={'|'.join(values)}" for one, values in choices.items())
+            raise TasksError(
+                f"{variable}={text(variable)!r}: {part}: expected each once of {forms}"
+            )
+        given[name] = choice
+    return {name: given.get(name, values[0]) for name, values in choices.items()}
+
+
+def told(variable: str) -> list[str]:
+    """For what a run's numbers rest on: that the user set one of the variables."""
+    given = text(variable)
+    return [f"made with {variable}={given}: not the default"] if given else []
+
+
+# --- what several modules ask ---------------------------------------------------------------------
 
 
 def cache_dir() -> Path:
     """Folder for clips, the packaged sample and downloaded metric files. Not created here."""
-    if given := _path(CACHE):
-        return given
+    if (given := value(CACHE)) is not None:
+        return Path(given)
     import platformdirs
 
     return Path(platformdirs.user_cache_dir("lmms-eval-tasks"))
@@ -75,53 +315,19 @@ def cache_dir() -> Path:
 
 def is_sample() -> bool:
     """True when the user asked for the packaged sample by name."""
-    return os.environ.get(DATA) == SAMPLE
+    return text(DATA) == SAMPLE
 
 
 def data_root() -> Path:
     """Folder with one subfolder per benchmark; the user cache if nothing is set."""
-    return cache_dir() / SAMPLE if is_sample() else _path(DATA) or cache_dir() / "data"
-
-
-def prompts_dir() -> Path | None:
-    """Folder whose `<benchmark>/<file>` replace ours, or None."""
-    return _path(PROMPTS)
-
-
-def judge_spec() -> str | None:
-    """The judge in its short form (`MODEL[@BASE_URL]`, `hf:MODEL`, `none`), or None if unset."""
-    return os.environ.get(JUDGE) or None
+    return cache_dir() / SAMPLE if is_sample() else value(DATA) or cache_dir() / "data"
 
 
 def judge_cache() -> Path | None:
     """Folder of the judges' replies; None if the user switched the cache off."""
-    if os.environ.get(JUDGE_CACHE, "").strip().lower() in ("off", "none"):
+    if text(JUDGE_CACHE).lower() in ("off", "none"):
         return None
-    return _path(JUDGE_CACHE) or cache_dir() / "judge"
-
-
-def prices_file() -> Path | None:
-    """The user's own prices, or None."""
-    return _path(PRICES)
-
-
-def max_failed() -> float:
-    """Share of a task's items, 0..1, whose judgement may fail before the run counts as invalid."""
-    share = _number(MAX_FAILED, 0)
-    if share is not None and share > 1:
-        raise TasksError(f"{MAX_FAILED}={os.environ[MAX_FAILED]!r}: expected a share in 0..1")
-    return 0.05 if share is None else share
-
-
-def model_stop_after() -> int:
-    """After how many failed requests in a row a model's run stops; 0 never."""
-    number = _number(MODEL_STOP_AFTER, 0, whole=True)
-    return 20 if number is None else int(number)
-
-
-def fresh() -> bool:
-    """True to ask for replies that were kept of a run that was stopped anew."""
-    return _flag(FRESH)
+    return _path(text(JUDGE_CACHE)) if text(JUDGE_CACHE) else cache_dir() / "judge"
 
 
 @dataclass(frozen=True)
@@ -133,7 +339,7 @@ class JudgeLimits:
     tokens_per_minute: float | None = None
     max_calls: int | None = None  # replies paid for
     max_cost: float | None = None  # US dollars
-    stop_after: int = 20  # failed requests in a row; 0 never stops
+    stop_after: int = TABLE[JUDGE_STOP_AFTER].default  # failed requests in a row; 0 never stops
 
 
 def judge_limits() -> JudgeLimits:
@@ -142,210 +348,21 @@ def judge_limits() -> JudgeLimits:
     Raises:
         TasksError: naming the variable that is not a number in range.
     """
-    stop_after = _whole(JUDGE_STOP_AFTER, 0)
     return JudgeLimits(
-        concurrency=_whole(JUDGE_CONCURRENCY, 1),
-        requests_per_minute=_number(JUDGE_RPM, 0, above=True),
-        tokens_per_minute=_number(JUDGE_TPM, 0, above=True),
-        max_calls=_whole(MAX_CALLS, 0),
-        max_cost=_number(MAX_COST, 0),
-        stop_after=JudgeLimits.stop_after if stop_after is None else stop_after,
+        concurrency=value(JUDGE_CONCURRENCY),
+        requests_per_minute=value(JUDGE_RPM),
+        tokens_per_minute=value(JUDGE_TPM),
+        max_calls=value(MAX_CALLS),
+        max_cost=value(MAX_COST),
+        stop_after=value(JUDGE_STOP_AFTER),
     )
 
 
-def _whole(name: str, least: int) -> int | None:
-    number = _number(name, least, whole=True)
-    return None if number is None else int(number)
-
-
-def _number(name: str, least: float, *, whole: bool = False, above: bool = False) -> float | None:
-    """The number in a variable, None if it is not set; `above` excludes `least` itself."""
-    given = os.environ.get(name, "").strip()
-    if not given:
-        return None
-    try:
-        number = float(given)
-    except ValueError:
-        number = math.nan
-    in_range = number > least if above else number >= least
-    if not math.isfinite(number) or not in_range or (whole and number != int(number)):
-        kind = "a whole number" if whole else "a number"
-        raise TasksError(
-            f"{name}={given!r}: expected {kind} {'above' if above else 'of at least'} {least:g}"
-        )
-    return number
-
-
-def bertscore_model() -> str | None:
-    """Name or path of the BERTScore encoder the user chose, or None for bert-score's default."""
-    return os.environ.get(BERTSCORE) or None
-
-
-def bartscore_model() -> str | None:
-    """Name or path of the BARTScore model the user chose, or None: then it is not computed."""
-    return os.environ.get(BARTSCORE, "").strip() or None
-
-
-def clipscore_model() -> str | None:
-    """Name or path of the CLIP model the user chose, or None: then CLIPScore is not computed."""
-    return os.environ.get(CLIPSCORE, "").strip() or None
-
-
-def paths(name: str) -> list[Path]:
-    """The files and folders of a setting that may hold several, separated by commas.
-
-    Raises:
-        TasksError: one of them is not there.
-    """
-    given = (part.strip() for part in os.environ.get(name, "").split(","))
-    found = [Path(part).expanduser() for part in given if part]
-    for path in found:
-        if not path.exists():
-            raise TasksError(f"{name}: {path}: no such file or folder")
-    return found
-
-
-def judged_baselines() -> tuple[str, ...]:
-    """The judged baselines that the user asked for, in the order of JUDGED_BASELINES; usually none.
-
-    Raises:
-        TasksError: the value is no comma list of their names.
-    """
-    given = os.environ.get(BASELINES, "")
-    names = {name.strip().lower() for name in given.split(",") if name.strip()}
-    if names - set(JUDGED_BASELINES) - {"none"} or ("none" in names and len(names) > 1):
-        known = ", ".join(JUDGED_BASELINES)
-        raise TasksError(f"{BASELINES}={given!r}: expected a comma list of {known}, or none")
-    return tuple(name for name in JUDGED_BASELINES if name in names)
-
-
-def all_tables() -> bool:
-    """Show the tables of splits too, not only each paper's headline.
-
-    Raises:
-        TasksError: the value is neither `headline` nor `all`.
-    """
-    given = os.environ.get(TABLES, "").strip().lower()
-    if given not in ("", "headline", "all"):
-        raise TasksError(f"{TABLES}={given!r}: expected headline or all")
-    return given == "all"
-
-
-def allow_missing_videos() -> bool:
-    """Leave out questions whose video is missing (they are counted) instead of stopping."""
-    return _flag(ALLOW_MISSING)
-
-
-def allow_bad_items() -> bool:
-    """Leave out items that do not fit their schema (they are counted) instead of stopping."""
-    return _flag(ALLOW_BAD_ITEMS)
-
-
-def still_clip() -> bool:
-    """Hand the 1-frame setting over as a clip of one repeated frame instead of an image."""
-    return _flag(STILL_CLIP)
-
-
 def frames_for(video: str, default: int = 32) -> int:
-    """Number of uniform frames for `video`.
-
-    The variable is a number, optionally followed by exceptions per video: `32,video7=16` (MAIA's
-    paper lowered the count for some videos of one model, section 4.4).
+    """Number of uniform frames for `video`, which may be an exception (MAIA's paper, 4.4).
 
     Raises:
-        TasksError: the value is not of that form or a number is below 1.
+        TasksError: the value is not of its form.
     """
-    frames = default
-    for name, number in _frames():
-        if name in ("", video):
-            frames = number
-            if name:
-                break
-    return frames
-
-
-def told(variable: str) -> list[str]:
-    """For what a run's numbers rest on: that the user set one of the variables."""
-    value = os.environ.get(variable)
-    return [f"made with {variable}={value}: not the default"] if value else []
-
-
-def framed_videos() -> list[str]:
-    """The videos that have a number of frames of their own.
-
-    Raises:
-        TasksError: as of `frames_for`.
-    """
-    return [name for name, _ in _frames() if name]
-
-
-def _frames() -> list[tuple[str, int]]:
-    given = os.environ.get(FRAMES)
-    found = []
-    for part in given.split(",") if given else []:
-        name, _, number = part.strip().rpartition("=")
-        if not number.isdigit() or int(number) < 1:
-            raise TasksError(f"{FRAMES}={given!r}: expected a form like 32 or 32,video7=16")
-        found.append((name, int(number)))
-    return found
-
-
-def check_names() -> None:
-    """Is every variable of ours that is set one that exists?
-
-    Raises:
-        TasksError: one is not; it would have no effect.
-    """
-    options = [one.removeprefix(_PREFIX) for one in VARIABLES]
-    for name in sorted(os.environ):
-        found = re.match("LMMS_EVAL_TASKS?_", name, re.IGNORECASE)
-        if found and name not in VARIABLES:
-            near = nearest(name[found.end() :], options, _PREFIX)
-            raise TasksError(f"{name}: there is no such setting{near}")
-
-
-def check() -> None:
-    """Read every setting that can be misspelt once, before a model is loaded.
-
-    Raises:
-        TasksError: naming the variable and the form it takes.
-    """
-    check_names()
-    frames_for("")
-    for switch in SWITCHES:
-        _flag(switch)
-    judge_limits()
-    max_failed()
-    model_stop_after()
-    judged_baselines()
-    all_tables()
-
-
-def chosen(variable: str, choices: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """The user's choices, as `NAME=VALUE,...` in a variable; the first value of each unless told.
-
-    Args:
-        variable: its name.
-        choices: values by name.
-
-    Raises:
-        TasksError: an option is unknown, given twice, or has none of its values.
-    """
-    text = os.environ.get(variable, "")
-    given: dict[str, str] = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        name, _, value = (piece.strip() for piece in part.partition("="))
-        if value not in choices.get(name, ()) or name in given:
-            forms = ", ".join(f"{one}={'|'.join(values)}" for one, values in choices.items())
-            raise TasksError(f"{variable}={text!r}: {part}: expected each once of {forms}")
-        given[name] = value
-    return {name: given.get(name, values[0]) for name, values in choices.items()}
-
-
-def _flag(name: str) -> bool:
-    value = os.environ.get(name, "").strip().lower()
-    if value in _YES:
-        return True
-    if value in _NO:
-        return False
-    raise TasksError(f"{name}={value!r}: expected 1 or 0")
+    named: dict[str, int] = dict(reversed(value(FRAMES)))
+    return named.get(video, named.get("", default))

@@ -196,6 +196,7 @@ def environment(cache: Path) -> dict[str, str]:
         "LMMS_EVAL_TASKS_CACHE": str(cache),
         "LMMS_EVAL_TASKS_DATA": "sample",
         "LMMS_EVAL_TASKS_JUDGE": "none",
+        "LMMS_EVAL_TASKS_TABLES": "all",
         "HF_HOME": str(cache / "huggingface"),
         "NLTK_DATA": str(tiny_nltk.build(cache / "nltk")),  # before the developer's own
     }

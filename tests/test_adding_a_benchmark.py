@@ -18,8 +18,9 @@ import pytest
 import lmms_eval_tasks
 from lmms_eval_tasks import benchmarks, settings
 from lmms_eval_tasks.commands import cli
+from lmms_eval_tasks.console import table_console
 from lmms_eval_tasks.host import plugin
-from lmms_eval_tasks.runs import after
+from lmms_eval_tasks.runs import screen
 from tests.conftest import REPOSITORY
 from tests.local_endpoint import LocalEndpoint
 
@@ -116,7 +117,7 @@ def test_the_toy_runs(
     assert results["results"]["toy_qa"]["failed,none"] == numbers["failed"]
     assert section["details"]["toy_qa"]["intervals"]["acc"]["clusters"] == 3
     assert asked >= sum("verdicts" in one and bool(one["verdicts"]) for one in items.values())
-    after.print_tables(results)
+    screen.full(results, table_console(), every=True)
     assert "toy_qa" in capsys.readouterr().out
 
     # Saved as the host saves samples, then computed again: nobody is asked.

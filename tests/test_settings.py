@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import script as host_script
 from lmms_eval_tasks.runs import before
 from tests.checks import table
+from tests.conftest import REPOSITORY
 
 
 @table(
@@ -34,7 +36,7 @@ from tests.checks import table
         ),
         (
             settings.BASELINES,
-            settings.judged_baselines,
+            lambda: settings.value(settings.BASELINES),
             {
                 "geval": ("geval",),
                 "helmet,geval": ("geval", "helmet"),
@@ -44,7 +46,7 @@ from tests.checks import table
         ),
         (
             settings.STILL_CLIP,
-            settings.still_clip,
+            lambda: settings.value(settings.STILL_CLIP),
             {"1": True, "true": True, "YES": True, "0": False, "false": False, "": False},
         ),
     ],
@@ -119,25 +121,38 @@ def test_roots(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert settings.data_root() == Path.home() / "somewhere"
 
 
-def test_options_of_the_host_script(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for variable in host_script.OPTIONS.values():
-        monkeypatch.setenv(variable, "")  # so that what the script sets is undone
+def test_options_of_the_host_script(capsys: pytest.CaptureFixture[str]) -> None:
     given = ["--model", "m", "--bartscore", "some/bart", "--baselines=helmet,geval", "--help"]
-    assert host_script._take_own_options(given) == ["--model", "m", "--help"]
-    assert settings.bartscore_model() == "some/bart"
-    assert settings.judged_baselines() == ("geval", "helmet")
-    assert settings.bertscore_model() is None
-    told = capsys.readouterr().out
-    assert f"--baselines VALUE  (same as {settings.BASELINES})" in told
+    before = dict(os.environ)
+    with settings.said({}):  # so that what the script sets is undone
+        assert host_script._take_own_options(given) == ["--model", "m", "--help"]
+        assert settings.value(settings.BARTSCORE) == "some/bart"
+        assert settings.value(settings.BASELINES) == ("geval", "helmet")
+        assert settings.value(settings.BERTSCORE) is None
+    assert settings.value(settings.BARTSCORE) is None
+    assert dict(os.environ) == before
+    told = " ".join(capsys.readouterr().out.split())
+    assert "--baselines geval,helmet MovieRecapsQA's judged baselines" in told
+    assert f"[{settings.FRESH}]" in told
+
+
+def test_an_option_stands_above_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(settings.MAX_CALLS, "3")
+    with settings.said({settings.MAX_CALLS: 7, settings.MAX_COST: None}):
+        assert settings.judge_limits().max_calls == 7
+    assert settings.judge_limits().max_calls == 3
 
 
 def test_a_path_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "b c").mkdir()
     monkeypatch.setenv(settings.CVRR_REFERENCE, f" ~/b c , ,{tmp_path}")
-    assert settings.paths(settings.CVRR_REFERENCE) == [tmp_path / "b c", tmp_path]
+    assert settings.value(settings.CVRR_REFERENCE) == [tmp_path / "b c", tmp_path]
     monkeypatch.setenv(settings.CVRR_REFERENCE, f"{tmp_path},{tmp_path}/nowhere")
-    with pytest.raises(TasksError, match=rf"{settings.CVRR_REFERENCE}: .*/nowhere: no such file"):
-        settings.paths(settings.CVRR_REFERENCE)
+    with pytest.raises(TasksError, match=rf"{settings.CVRR_REFERENCE}=.*/nowhere: no such file"):
+        settings.value(settings.CVRR_REFERENCE)
+
+
+def test_the_page_is_the_table() -> None:
+    page = (REPOSITORY / "docs" / "settings.md").read_text(encoding="utf-8")
+    assert page.endswith(settings.markdown())

@@ -80,7 +80,7 @@ def load(
         PromptError: naming the file, the part and the placeholder.
     """
     file = name if name.endswith(".yml") else f"{name}.yml"
-    content, source = _read(benchmark, file, override_dir or settings.prompts_dir())
+    content, source = _read(benchmark, file, override_dir or settings.value(settings.PROMPTS))
     text = _parts(content, source)
     _check(text, required, optional or {}, source)
     return Prompt(text, hashlib.sha256(content).hexdigest()[:12], source)

@@ -68,7 +68,7 @@ def agreement_command(
     if output is not None:
         check_output(output)
     if data is not None:
-        os.environ[settings.DATA] = data
+        settings.say({settings.DATA: data})
     set_limits(max_calls, max_cost, concurrency)
     if benchmark != BENCHMARK:
         raise TasksError(

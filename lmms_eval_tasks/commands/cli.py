@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.padding import Padding
 from rich.table import Table
 
-from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks import __version__, benchmarks, running, settings
 from lmms_eval_tasks.commands import (
     agreement_command,
     debate_command,
@@ -52,10 +53,43 @@ def main() -> None:
         sys.exit(2)
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        host = running.host_version() or "not installed"
+        print(f"lmms-eval-tasks {__version__}, lmms-eval {host}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="And the host's."),
+    ] = False,
+) -> None: ...
+
+
+@app.command("list")
+def list_tasks() -> None:
+    """Show the tasks and groups, by benchmark."""
+    console = table_console()
+    for name in benchmarks.NAMES:
+        tasks, groups = benchmarks.load(name).tasks, benchmarks.groups(name)
+        console.print(f"[bold]{benchmarks.load(name).title}[/] ({len(tasks)} tasks)")
+        for kind, names in (("groups", groups), ("tasks", tasks)):
+            console.print(Padding(f"{kind}: {', '.join(names)}", (0, 0, 0, 2)), highlight=False)
+
+
 @app.command()
 def path() -> None:
     """Print the folder of the tasks, for `--include_path`."""
     print(Path(__file__).resolve().parent.parent)
+
+
+@app.command("settings")
+def list_settings() -> None:
+    """Print every option and variable, as docs/settings.md has them."""
+    print(settings.markdown(), end="")
 
 
 @app.command()

@@ -72,9 +72,9 @@ def debate_command(
     for file in (out, said):
         check_output(file)
     if data is not None:
-        os.environ[settings.DATA] = data
+        settings.say({settings.DATA: data})
     if allow_bad_items:
-        os.environ[settings.ALLOW_BAD_ITEMS] = "1"
+        settings.say({settings.ALLOW_BAD_ITEMS: 1})
     set_limits(max_calls, max_cost, concurrency)
     asked, notes = _asked(candidates)
     with run.use(run.from_settings(progress=not dry_run)) as current:

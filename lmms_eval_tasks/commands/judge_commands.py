@@ -11,7 +11,7 @@ import typer
 
 from lmms_eval_tasks import benchmarks, settings
 from lmms_eval_tasks.console import table_console
-from lmms_eval_tasks.errors import JudgeError, TasksError, nearest
+from lmms_eval_tasks.errors import JudgeError, TasksError
 from lmms_eval_tasks.report.fold import show
 
 cache_app = typer.Typer(
@@ -31,24 +31,11 @@ def estimate_command(
     rate: Annotated[float | None, typer.Option(help="Judge calls a second.")] = None,
 ) -> None:
     """Say before a run how much it generates and judges, what that costs and how long it takes."""
-    from lmms_eval_tasks.host import plugin
     from lmms_eval_tasks.judges import costs, run
     from lmms_eval_tasks.judges.config import KEY
     from lmms_eval_tasks.runs import before, estimate
 
-    plugin.install()
-    from lmms_eval.tasks import TaskManager
-    from loguru import logger
-
-    logger.disable("lmms_eval")  # it says which of its own YAMLs are none
-
-    manager = TaskManager("ERROR")
-    names = [name.strip() for name in tasks.split(",") if name.strip()]
-    if unknown := [name for name in names if name not in manager.all_tasks]:
-        near = nearest(unknown[0], manager.all_tasks) if len(unknown) == 1 else ""
-        raise TasksError(f"no task or group is called {', '.join(unknown)}{near}")
-    if not (chosen := plugin.selected_tasks(names, manager)):
-        raise TasksError(f"none of {tasks} is a task of this suite")
+    chosen = benchmarks.selected([name.strip() for name in tasks.split(",") if name.strip()])
     if rate is not None and rate <= 0:
         raise TasksError(f"--rate {rate:g}: expected a number above 0")
     settings.check()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -63,7 +62,7 @@ def reliability_command(
             f"--resamples {resamples}: an interval needs {RESAMPLES} or more; 0 leaves them out"
         )
     if allow_bad_items:
-        os.environ[settings.ALLOW_BAD_ITEMS] = "1"
+        settings.say({settings.ALLOW_BAD_ITEMS: 1})
     options = Options(
         accuracies=leniency.read_accuracies(accuracies) if accuracies else {},
         final_judge=final_judge,

@@ -122,15 +122,14 @@ def submit_command(
 
 
 def set_limits(max_calls: int | None, max_cost: float | None, concurrency: int | None) -> None:
-    """Options of a command are the variables that a run of the host reads."""
-    given = {
-        settings.MAX_CALLS: max_calls,
-        settings.MAX_COST: max_cost,
-        settings.JUDGE_CONCURRENCY: concurrency,
-    }
-    for variable, value in given.items():
-        if value is not None:
-            os.environ[variable] = str(value)
+    """Options of a command are the settings that a run of the host reads."""
+    settings.say(
+        {
+            settings.MAX_CALLS: max_calls,
+            settings.MAX_COST: max_cost,
+            settings.JUDGE_CONCURRENCY: concurrency,
+        }
+    )
     settings.check()
 
 
@@ -161,6 +160,6 @@ def _read(logs: Sequence[Path]) -> Saved:
 
 def _the_judge(saved: Saved) -> str:
     """The user's setting, or the paper's judge."""
-    if spec := settings.judge_spec():
+    if spec := settings.text(settings.JUDGE):
         return spec
     return before.judge_config(benchmarks.load(saved[0][0]), env=os.environ).model

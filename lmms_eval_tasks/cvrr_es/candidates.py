@@ -87,7 +87,7 @@ def fitting(paths: Sequence[Path], release: Release) -> list[Aligned]:
             first = one.problems[0] if one.problems else "no dimension in common"
             raise DataError(f"{one.candidate}: not one answer fits the release: {first}")
     problems = [problem for one in found for problem in one.problems]
-    if problems and not settings.allow_bad_items():
+    if problems and not settings.value(settings.ALLOW_BAD_ITEMS):
         lines = "\n".join(f"  {problem}" for problem in problems)
         raise DataError(f"answers do not fit the release:\n{lines}\n{LEAVE_OUT}")
     return found

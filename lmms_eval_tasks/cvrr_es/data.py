@@ -5,7 +5,6 @@ The release is read in release.py, candidates' answers in candidates.py, ratings
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -45,7 +44,7 @@ def running_model() -> str:
     from others', and a judge that rates its own answers is marked. So they must not depend on where
     a checkpoint lies.
     """
-    if given := os.environ.get(settings.CVRR_NAME, "").strip():
+    if given := settings.text(settings.CVRR_NAME):
         return given
     model = running.current()
     if model is None:
@@ -126,7 +125,7 @@ def _troubles(found: Release, only: Collection[str] | None) -> dict[str, str]:
 def _material(found: Release, tasks: Sequence[str]) -> Material:
     first: list[RatingRow] = []
     if any(JUDGE_TASKS[task] != "first" for task in tasks):
-        paths = settings.paths(settings.CVRR_RATINGS)
+        paths = settings.value(settings.CVRR_RATINGS)
         if not paths:
             raise DataError(
                 "no ratings of other judges: name files of ratings, or saved samples of cvrr_judge "
@@ -138,7 +137,7 @@ def _material(found: Release, tasks: Sequence[str]) -> Material:
         place_of={one.id: Place(one.dimension, one.video_id) for one in found.questions},
         first=first,
         reference=reference(),
-        rule=selection.parse(os.environ.get(settings.CVRR_SELECTION, "")),
+        rule=selection.parse(settings.text(settings.CVRR_SELECTION)),
         judge=running_model(),
     )
 
@@ -150,7 +149,7 @@ def aligned(found: Release) -> list[Aligned]:
         DataError: none is named, answers do not fit, or two names differ in nothing that metrics'
             names can show.
     """
-    paths = settings.paths(settings.CVRR_CANDIDATES)
+    paths = settings.value(settings.CVRR_CANDIDATES)
     if not paths:
         raise DataError(
             "no candidates to judge: name folders MODEL/DIMENSION.json, or saved samples of "
@@ -174,7 +173,7 @@ def reference() -> list[RatingRow]:
     Raises:
         DataError: the files cannot be used, or two rows are of one item.
     """
-    paths = settings.paths(settings.CVRR_REFERENCE)
+    paths = settings.value(settings.CVRR_REFERENCE)
     rows = [row for row in ratings.read(paths) if row.round == "reference"] if paths else []
     if paths and not rows:
         raise DataError(

@@ -120,11 +120,11 @@ def check() -> None:
     Raises:
         TasksError: what is wrong with it.
     """
-    if settings.clipscore_model() and (problem := clip_problem()):
+    if settings.value(settings.CLIPSCORE) and (problem := clip_problem()):
         raise TasksError(
-            f"{settings.CLIPSCORE}={settings.clipscore_model()}: {problem}; nothing is downloaded: "
-            "name the folder of a model such as openai/clip-vit-base-patch32, or leave the option "
-            "out"
+            f"{settings.CLIPSCORE}={settings.text(settings.CLIPSCORE)}: {problem}; nothing is "
+            "downloaded: name the folder of a model such as openai/clip-vit-base-patch32, or leave "
+            "the option out"
         )
 
 
@@ -175,7 +175,7 @@ def bert_scores(candidates: Sequence[str], references: Sequence[str]) -> TextSco
     Raises:
         ValueError: the lengths differ.
     """
-    model = settings.bertscore_model()
+    model = settings.value(settings.BERTSCORE)
     pairs = text_scores.pairs(candidates, references)
     if not pairs:
         return text_scores.none(candidates, f"BERTScore not computed: {text_scores.NO_REFERENCE}")
@@ -275,7 +275,7 @@ def clip_problem() -> str | None:
     """Why there is no CLIPScore, in one line; None if the model can be used, or so it looks."""
     from lmms_eval_tasks.utils.metrics import clipscore as implementation
 
-    model = settings.clipscore_model()
+    model = settings.value(settings.CLIPSCORE)
     return NOT_ASKED if model is None else implementation.problem(model)
 
 
@@ -287,7 +287,7 @@ def clip_values(asked: Sequence[Asked], *, pairs: bool = False) -> list[float | 
     """
     from lmms_eval_tasks.utils.metrics import clipscore as implementation
 
-    model = settings.clipscore_model()
+    model = settings.value(settings.CLIPSCORE)
     if model is None or (problem := clip_problem()):
         note("clipscore", f"CLIPScore not computed: {NOT_ASKED if model is None else problem}")
         return [None] * len(asked)

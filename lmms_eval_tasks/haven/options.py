@@ -8,7 +8,6 @@ The paper gives none of the numbers that can be chosen; the defaults are those o
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -208,7 +207,7 @@ def current() -> Options:
     Raises:
         TasksError: an option is unknown, given twice, or has no value of its range.
     """
-    return parse(os.environ.get(settings.HAVEN, ""))
+    return parse(settings.text(settings.HAVEN))
 
 
 def parse(text: str) -> Options:

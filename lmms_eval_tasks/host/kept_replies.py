@@ -45,7 +45,7 @@ class Kept:
         self._files: dict[str, IO[str]] = {}
         self._writable = True
         self._found: dict[str, Reply] = {}
-        if settings.fresh():
+        if settings.value(settings.FRESH):
             for file in self._there():
                 file.unlink(missing_ok=True)
         for file in self._there():

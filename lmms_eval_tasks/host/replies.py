@@ -113,7 +113,7 @@ class _Asked:
         self._reads = not cut_replies.has_processor(lm)
         self._generate = endpoints.callable_again(lm, lm.generate_until)
         self._at_once = _at_once(run)
-        self._stop_after = settings.model_stop_after()
+        self._stop_after = settings.value(settings.MODEL_STOP_AFTER)
         self._failed_in_a_row = 0
         plan = running.planned()
         self._one_by_one = plan is not None and plan.one_by_one

@@ -5,7 +5,9 @@
 - exits non-zero when a run failed (the host prints the error and exits with 0), and with 3 when
   more requests to the model, or verdicts of its judge, failed than `--max-failed` allows;
 - a folder in the working directory that bears a task's name does not hijack `--tasks`;
-- takes our options beside the host's, and prints the papers' tables below the host's table.
+- takes our options beside the host's;
+- where all tasks are ours, prints a first screen of our own in place of the host's table, which
+  stands in a file with all of the papers' (`--tables all` prints them too).
 """
 
 from __future__ import annotations
@@ -14,13 +16,14 @@ import argparse
 import functools
 import os
 import sys
-from collections.abc import Iterable
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
-from lmms_eval_tasks import settings
-from lmms_eval_tasks.console import say
+from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks.console import UNSEEN, say, table_console
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import needs, plugin
 from lmms_eval_tasks.host.imports import when_imported
@@ -36,7 +39,8 @@ def main() -> None:
         arguments = _take_own_options(arguments)
     plugin.install()
     sys.argv = [sys.argv[0], *arguments]
-    outcome = SimpleNamespace(failed=False)  # the host itself does not tell
+    # The host itself does not tell.
+    outcome = SimpleNamespace(failed=False, runs=[], printed=[])
     watch = functools.partial(_watch, outcome)
     when_imported("lmms_eval.__main__", watch, _unwatched)
     try:
@@ -49,46 +53,33 @@ def main() -> None:
         sys.exit(130)
     from lmms_eval_tasks.runs.invalid import INVALID
 
-    invalid = _print_tables()
+    invalid = [_show(run, outcome.printed) for run in outcome.runs]
     if outcome.failed:
         sys.exit(1)
-    if invalid:
+    if any(invalid):
         sys.exit(INVALID)
 
 
 def _take_own_options(arguments: list[str]) -> list[str]:
-    """Turn our options into their environment variables; returns the host's arguments."""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    for option, variable in OPTIONS.items():
-        parser.add_argument(option, dest=variable, default=None)
-    for option, variable in FLAGS.items():
-        parser.add_argument(option, dest=variable, action="store_const", const="1", default=None)
-    own, rest = parser.parse_known_args(arguments)
-    for variable, value in vars(own).items():
-        if value is not None:
-            os.environ[variable] = value
+    """Take our options out of the command line; returns the host's arguments."""
+    parser = argparse.ArgumentParser(
+        add_help=False, allow_abbrev=False, usage=argparse.SUPPRESS, prog="lmms_eval"
+    )
+    own = parser.add_argument_group("options of lmms-eval-tasks, for its own tasks")
+    for one in settings.TABLE.values():
+        if one.is_option:
+            form = {"metavar": one.value} if one.value else {"action": "store_const", "const": "1"}
+            own.add_argument(one.option, dest=one.variable, help=_text(one), **form)  # type: ignore[arg-type]
+    found, rest = parser.parse_known_args(arguments)
+    settings.say(vars(found))
     if "--help" in rest or "-h" in rest:
-        print(_help())
+        parser.print_help()
+        print()
     return rest
 
 
-def _options(variables: Iterable[str]) -> dict[str, str]:
-    """Option -> variable: `--max-cost` is LMMS_EVAL_TASKS_MAX_COST."""
-    names = {one: one.removeprefix("LMMS_EVAL_TASKS_").lower() for one in variables}
-    return {f"--{name.replace('_', '-')}": variable for variable, name in names.items()}
-
-
-FLAGS = _options(settings.SWITCHES)
-# Where the cache lies is a matter of the machine, not of a run.
-OPTIONS = _options(
-    one for one in settings.VARIABLES if one not in (*settings.SWITCHES, settings.CACHE)
-)
-
-
-def _help() -> str:
-    lines = [f"  {option} VALUE  (same as {variable})" for option, variable in OPTIONS.items()]
-    lines += [f"  {option}  (same as {variable}=1)" for option, variable in FLAGS.items()]
-    return "Options of lmms-eval-tasks, for its own tasks:\n" + "\n".join(lines) + "\n"
+def _text(one: settings.Setting) -> str:
+    return f"{one.help} [{one.variable}]".replace("%", "%%")
 
 
 def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
@@ -102,6 +93,7 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
         from lmms_eval_tasks.host import kept_replies, replies
 
         told = {"output_path": None, "include_path": None, "tasks": "", **vars(args)}
+        started = time.time()
         try:
             if told["output_path"]:
                 check_folder(Path(told["output_path"]), "--output_path")
@@ -119,6 +111,8 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
                     f"the results were not saved ({lost[0]}); the replies are kept: the same "
                     "command goes on from there"
                 )
+            if found[0] and plugin.SECTION in found[0]:
+                outcome.runs.append(_Run(found[0], started, told["output_path"]))
             return found
         except TasksError as error:
             say(str(error))
@@ -132,7 +126,15 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
             kept_replies.Kept.reopen()
             raise
 
+    def shown(*args: Any, **kwargs: Any) -> None:
+        """What the host prints after its runs."""
+        if outcome.runs:
+            outcome.printed += map(str, args)
+        if not outcome.runs or not all(run.is_ours for run in outcome.runs) or _every():
+            print(*args, **kwargs)
+
     module.cli_evaluate_single = cli_evaluate_single  # type: ignore[attr-defined]
+    module.print = shown  # type: ignore[attr-defined]
 
 
 def _unwatched(_: str, error: Exception) -> None:
@@ -153,11 +155,56 @@ def _is_hijacked(tasks: str) -> bool:
     return tasks in TaskManager("ERROR").all_tasks
 
 
-def _print_tables() -> bool:
-    """Print what belongs below the host's table; True if the run is invalid."""
-    from lmms_eval_tasks.runs import after
+class _Run(NamedTuple):
+    """One run of the host with tasks of ours: its results, when it began, where it writes."""
 
-    if after.last_results is None:
-        return False
-    after.print_tables(after.last_results)
-    return bool(after.last_results["lmms_eval_tasks"].get("invalid"))
+    results: dict[str, Any]
+    started: float
+    output_path: str | None
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether there were no other tasks beside."""
+        return all(map(benchmarks.of_task_name, self.results["configs"]))
+
+    def written(self) -> Path | None:
+        """The host's file of the results."""
+        files = Path(self.output_path).rglob("*_results.json") if self.output_path else ()
+        return max(
+            (file for file in files if file.stat().st_mtime >= self.started - 1),
+            key=lambda file: file.stat().st_mtime,
+            default=None,
+        )
+
+
+def _every() -> bool:
+    return settings.text(settings.TABLES).lower() == "all"
+
+
+def _show(run: _Run, printed: Sequence[str]) -> bool:
+    """Print a run's first screen, and write all of its tables; True if it is invalid."""
+    from rich.console import Console
+
+    from lmms_eval_tasks.runs import screen
+
+    file = run.written()
+    stamp = time.strftime("%Y%m%d_%H%M%S", time.localtime(run.started))
+    tables = settings.cache_dir() / "tables" / f"{stamp}.txt"
+    if file is not None:
+        tables = file.with_name(file.name.replace("_results.json", "_tables.txt"))
+    files = [file] if file is not None else []
+    try:
+        tables.parent.mkdir(parents=True, exist_ok=True)
+        with tables.open("w", encoding="utf-8") as out:
+            whole = Console(file=out, width=UNSEEN)
+            screen.first(run.results, whole, files)
+            screen.full(run.results, whole, every=True)
+            out.write("\n".join(printed) + "\n")
+        files.append(tables)
+    except OSError as error:
+        say(f"{tables}: the tables cannot be written ({error.strerror})")
+    console = table_console()
+    if settings.text(settings.TABLES):
+        screen.full(run.results, console, every=_every())
+    screen.first(run.results, console, files)
+    return bool(run.results[plugin.SECTION].get("invalid"))

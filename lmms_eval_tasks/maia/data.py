@@ -115,7 +115,7 @@ def shown_letters(video: str, question: Question) -> list[str]:
 
 def still() -> bool:
     """Whether a single picture goes as a clip that repeats it: the user's wish or the model's."""
-    return settings.still_clip() or running.pictures_as_videos()
+    return settings.value(settings.STILL_CLIP) or running.pictures_as_videos()
 
 
 def _asked(found: Found, setting: str) -> Iterator[tuple[Question, dict[str, Any]]]:

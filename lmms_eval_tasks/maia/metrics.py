@@ -131,7 +131,7 @@ def bertscore(items: Items) -> float | None:
 
     candidates, references = _texts(items)
     score = implementation.bert_score(
-        candidates, references, model=settings.bertscore_model(), lang="it"
+        candidates, references, model=settings.value(settings.BERTSCORE), lang="it"
     )
     provenance.note("bertscore", score.describe())
     return score.value

@@ -329,7 +329,7 @@ def docs(found: Found, task: str) -> list[dict[str, Any]]:
                 "modality": question.modality or UNLABELLED,
                 "category": question.category or UNLABELLED,
                 "data": known.digest,
-                "judged_baselines": list(settings.judged_baselines()),
+                "judged_baselines": list(settings.value(settings.BASELINES)),
                 "source": source,
                 "condition": condition,
                 "video_path": path,

@@ -140,7 +140,7 @@ NOT_ASKED = f"no model was named with --bartscore ({settings.BARTSCORE})"
 
 
 def bertscore(candidates: Sequence[str], references: Sequence[str]) -> TextScores:
-    """BERTScore F1 per item by the user's encoder (settings.bertscore_model) or the default one.
+    """BERTScore F1 per item by the user's encoder (settings.BERTSCORE) or the default one.
 
     Computed once for the same texts, in whatever order: mean and variance need it twice.
 
@@ -151,7 +151,7 @@ def bertscore(candidates: Sequence[str], references: Sequence[str]) -> TextScore
     pairs = text_scores.pairs(candidates, references)
     if not pairs:
         return text_scores.none(candidates, f"BERTScore not computed: {text_scores.NO_REFERENCE}")
-    score = text_scores.bertscore(pairs, settings.bertscore_model(), LANGUAGE)
+    score = text_scores.bertscore(pairs, settings.value(settings.BERTSCORE), LANGUAGE)
     known = None if score.reason else dict(zip(pairs, score.values, strict=True))
     return text_scores.by_item(candidates, references, known, score.describe())
 
@@ -159,9 +159,9 @@ def bertscore(candidates: Sequence[str], references: Sequence[str]) -> TextScore
 def bartscore(candidates: Sequence[str], references: Sequence[str]) -> TextScores:
     """BARTScore per item, exponentiated: the geometric mean of the answer's token probabilities.
 
-    By the user's model (settings.bartscore_model), or not computed. Texts as for `bertscore`.
+    By the user's model (settings.BARTSCORE), or not computed. Texts as for `bertscore`.
     """
-    model = settings.bartscore_model()
+    model = settings.value(settings.BARTSCORE)
     pairs = text_scores.pairs(candidates, references)
     if model is None or not pairs:
         why = NOT_ASKED if model is None else text_scores.NO_REFERENCE
@@ -190,7 +190,7 @@ def check_bartscore() -> None:
     """
     from lmms_eval_tasks.utils.metrics import bartscore as implementation
 
-    model = settings.bartscore_model()
+    model = settings.value(settings.BARTSCORE)
     if model and (problem := implementation.problem(model)):
         raise TasksError(
             f"{settings.BARTSCORE}={model}: {problem}; nothing is downloaded: name the folder of a "

@@ -6,7 +6,6 @@ empty answers and a few more have no scores.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -85,8 +84,8 @@ def read(source: Path) -> Data:
     """
     release = schema.read(source)
     stop(release.file, bad_items(release.problems, "segments cannot be used"))
-    named = os.environ.get(settings.BASELINES)
-    which = list(settings.judged_baselines() if named else settings.JUDGED_BASELINES)
+    named = settings.text(settings.BASELINES)
+    which = list(settings.value(settings.BASELINES) if named else settings.JUDGED_BASELINES)
     names = leaderboards.leaderboard("movierecapsqa").models
     known = data.Checked(release, release.digest, {}, Options())
     found = []
@@ -110,7 +109,7 @@ def read(source: Path) -> Data:
             "humanAnswer with scores, as on the project's site)"
         )
     ways: Mapping[str, Options] = WAYS
-    if os.environ.get(settings.MOVIERECAPSQA):
+    if settings.text(settings.MOVIERECAPSQA):
         ways = {title: one for title, one in WAYS.items() if one == data.options()}
     if lacking := data.without_own(release):
         ways = {title: one for title, one in ways.items() if one.facts == ALL}

@@ -7,7 +7,6 @@ the judge alone: nothing here hands them to a model.
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -206,7 +205,7 @@ class MovieRecapsQA(Benchmark):
     def criteria(self) -> list[Criterion]:
         """Claims, their labels, and the baselines that the user asked for."""
         labels = [judging.dimension_criterion(name, 1) for name in judging.DIMENSIONS]
-        more = baselines.criteria(settings.judged_baselines()).values()
+        more = baselines.criteria(settings.value(settings.BASELINES)).values()
         return [judging.claims_criterion(), *labels, *more]
 
     def check(self, names: Sequence[str], found: Found) -> None:  # noqa: ARG002
@@ -252,7 +251,7 @@ class MovieRecapsQA(Benchmark):
 
     def _baselines(self) -> dict[str, Any]:
         config = self.suited(judges.configured(self.paper_judge))
-        return baselines.describe(settings.judged_baselines(), config)
+        return baselines.describe(settings.value(settings.BASELINES), config)
 
     def notes(self, asked: Mapping[str, Items]) -> Sequence[str]:
         """Conditions that were asked other questions."""
@@ -271,10 +270,10 @@ class MovieRecapsQA(Benchmark):
             if lacking:
                 told = f"{item['id']} has no `{lacking[0]}`"
                 raise DataError(f"{told}; take its line out or run the task again")
-        if judged and os.environ.get(settings.MOVIERECAPSQA):
+        if judged and settings.text(settings.MOVIERECAPSQA):
             items = [_shown_anew(item, data.options()) for item in items]
         wanted = {name for item in items for name in item["judged_baselines"]}
-        wanted |= set(settings.judged_baselines() if judged else ())
+        wanted |= set(settings.value(settings.BASELINES) if judged else ())
         which = [name for name in settings.JUDGED_BASELINES if name in wanted]
         return [{**item, "judged_baselines": which} for item in items]
 

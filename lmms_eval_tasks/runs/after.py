@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import functools
 import traceback
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks import __version__, benchmarks, running, settings
-from lmms_eval_tasks.benchmark import Benchmark, Item, Items, Numbers
-from lmms_eval_tasks.console import say, table_console
+from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Found, Item, Items
+from lmms_eval_tasks.console import say
 from lmms_eval_tasks.judges.asking import Asker, usable
-from lmms_eval_tasks.report.fold import show
 from lmms_eval_tasks.running import class_table
-from lmms_eval_tasks.runs import arrivals, before, invalid, scoring
+from lmms_eval_tasks.runs import arrivals, before, invalid, scoring, screen
 from lmms_eval_tasks.runs.invalid import Lengths
 from lmms_eval_tasks.runs.judging import Work
 from lmms_eval_tasks.runs.scoring import Carried
@@ -25,17 +24,13 @@ _MARK = " [INVALID]"
 PARTLY = "of a part of the docs (--limit, --offset): not a benchmark result"
 
 
-# What the last run of this process returned, for the tables our script prints after the host's.
-last_results: dict[str, Any] | None = None
-
-
 def annotate(
     results: dict[str, Any],
     tasks: Sequence[str],
     judged: Work | None = None,
     lengths: Mapping[str, Lengths] | None = None,
 ) -> None:
-    """Our section of the host's results, under `lmms_eval_tasks`; remembers the results.
+    """Our section of the host's results, under `lmms_eval_tasks`.
 
     Args:
         results: the host's.
@@ -44,7 +39,6 @@ def annotate(
         lengths: of each task's replies, as far as they are known.
     """
     judged = judged or Work()
-    global last_results  # noqa: PLW0603  # read once by host/script.py after the host has printed
     section: dict[str, Any] = {"version": __version__, "data_root": str(settings.data_root())}
     results["lmms_eval_tasks"] = section
     if judged.usage:
@@ -73,7 +67,6 @@ def annotate(
         )
     for line in problems.values():
         say(f"INVALID: {line}")
-    last_results = results
 
 
 def score_together(results: dict[str, Any], tasks: Sequence[str]) -> None:
@@ -146,6 +139,7 @@ def _of_benchmark(
         warnings += [line] if (line := invalid.requests_failed(name, own)) else []
         warnings += [line] if (line := invalid.replies_cut(name, own, lengths.get(name))) else []
     section["warnings"] = list(dict.fromkeys(warnings))
+    section["videos"] = _videos(benchmark, found, items)
     section["arrived"] = arrivals.line(items) or _not_counted()
     section["details"] = {name: scoring.details(task, items[name]) for name, task in made.items()}
     for name in items.keys() & lengths.keys():
@@ -153,6 +147,19 @@ def _of_benchmark(
     section["numbers"] = numbers
     _show_groups(results, benchmark, numbers)
     return section
+
+
+def _videos(
+    benchmark: Benchmark, found: Found | None, items: Mapping[str, Items]
+) -> dict[str, int]:
+    """How many videos, or what else items belong to, were asked about, and how many there are."""
+    asked, known = set(), set()
+    for name, own in items.items():
+        cluster = benchmark.tasks[name].cluster
+        asked |= {item.get(cluster) for item in own if item["status"] != NOT_RUN}
+        docs = benchmark.docs(found, name) if found else ()
+        known |= {doc[cluster] for doc in docs if doc.get(cluster) is not None}
+    return {"asked": len(asked), "of": len(known)}
 
 
 def _not_counted() -> str:
@@ -200,68 +207,9 @@ def _show_groups(
 
 def mark(results: dict[str, Any]) -> None:
     """Show what is invalid in the host's own table too: its first column is the alias."""
-    names = invalid_names(results)
+    names = screen.invalid_names(results)
     for table in (results["results"], results.get("groups", {})):
         for name, values in table.items():
             plain = str(values.get("alias", name)).removesuffix(_MARK)
             if name in names or values.get("alias", plain) != plain:
                 values["alias"] = f"{plain}{_MARK}" if name in names else plain
-
-
-def invalid_names(results: Mapping[str, Any]) -> set[str]:
-    """Tasks of the host's results that are invalid, and the groups they are part of."""
-    tasks = results["lmms_eval_tasks"].get("invalid", {}).keys()
-    groups = dict(results.get("group_subtasks", {}))
-    for benchmark, _ in benchmarks.chosen(tasks):
-        groups |= {join.group: join.tasks for join in benchmark.joins}
-    return {*tasks, *(name for name, members in groups.items() if tasks & set(members))}
-
-
-# --- tables -------------------------------------------------------------------------------------
-
-
-def tables(benchmark: Benchmark, results: Mapping[str, Any]) -> list[Any]:
-    """The paper's tables for the host's results, with the warnings that belong to them."""
-    section = results["lmms_eval_tasks"][benchmark.name]
-    numbers = dict(sorted(section["numbers"].items()))
-    shown = chosen_tables(benchmark, [("", marked(numbers, invalid_names(results)))])
-    if reached := section.get("arrived"):
-        shown.append(f"{benchmark.title} {reached}")
-    return [*shown, *(f"Note: {warning}" for warning in section["warnings"])]
-
-
-def marked(numbers: Numbers, bad: Collection[str]) -> Numbers:
-    """The numbers by name, which says it of those that are invalid."""
-    return {f"{name} INVALID" if name in bad else name: values for name, values in numbers.items()}
-
-
-def chosen_tables(benchmark: Benchmark, rows: Sequence[tuple[str, Numbers]]) -> list[Any]:
-    """The tables that the user wants to see: the paper's headline, or with the splits."""
-    made = list(benchmark.tables(rows))
-    if settings.all_tables() or len(made) <= benchmark.headline:
-        return made
-    more = f"{benchmark.title}: {len(made) - benchmark.headline} more tables with --tables all"
-    return [*made[: benchmark.headline], more]
-
-
-def print_tables(results: Mapping[str, Any]) -> None:
-    """Print each paper's own tables from the host's results, and what the judges did."""
-    console = table_console()
-    for name in benchmarks.NAMES:
-        if name in results.get("lmms_eval_tasks", {}):
-            show(console, tables(benchmarks.load(name), results))
-    for line in judge_lines(results):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
-
-
-def judge_lines(results: Mapping[str, Any]) -> list[str]:
-    """What the judges of a run did and cost, one line for each task and judge."""
-    work = results.get("lmms_eval_tasks", {}).get("judges")
-    if not work:
-        return []
-    from lmms_eval_tasks.judges.report import lines
-    from lmms_eval_tasks.judges.run import Ledger
-
-    ledger = Ledger()
-    ledger.merge(work["usage"])
-    return lines(ledger.rows(), work["prices"])

@@ -97,7 +97,8 @@ def _check_framed(tasks: Sequence[str]) -> None:
     Raises:
         TasksError: one does not; the data are not there.
     """
-    if not (framed := settings.framed_videos()):
+    framed = [name for name, _ in settings.value(settings.FRAMES) if name]
+    if not framed:
         return
     videos = set()
     for benchmark, names in benchmarks.chosen(tasks):
@@ -116,7 +117,7 @@ def _look(benchmark: Benchmark, names: Sequence[str]) -> Found:
     run, seen = running.docs(), set[str]()
     if run.stop is None and not run.start:
         return benchmark.look(names)
-    if settings.allow_missing_videos() or settings.allow_bad_items():
+    if settings.value(settings.ALLOW_MISSING) or settings.value(settings.ALLOW_BAD_ITEMS):
         # Docs that are left out make way for others, which are then looked at in turn; how many
         # of those before `run` are left says which come after them.
         run = slice(None, run.stop)

@@ -19,7 +19,7 @@ from lmms_eval_tasks.judges.costs import (
     calls_per_verdict,
     plus,
 )
-from lmms_eval_tasks.judges.verdict import DEBATE, Ask, Asks, Criterion, Verdict
+from lmms_eval_tasks.judges.verdict import DEBATE, Ask, Asks, Criterion, Scoring, Verdict
 from lmms_eval_tasks.report.paper_tables import empty
 from lmms_eval_tasks.runs import media
 from lmms_eval_tasks.runs.given import text_of
@@ -69,11 +69,29 @@ def requests(task: Task, docs: Sequence[Doc]) -> list[tuple[Criterion, Mapping[s
     items = []
     for number, doc in enumerate(docs if task.asks else ()):
         kept = task.keep(doc)
-        made = settle(task.score(kept, task.stand_in(doc, number)), _stand_ins(asked))
-        items.append({**kept, **made})
+        scoring = task.score(kept, task.stand_in(doc, number))
+        if task.together is Task.together:
+            _until_asked(task, scoring, asked)
+        else:
+            items.append({**kept, **settle(scoring, _stand_ins(asked))})
     for _, scoring in task.together(items):
         settle(scoring, _stand_ins(asked))
     return [(ask.criterion, ask.fields) for ask in asked]
+
+
+def _until_asked(task: Task, scoring: Scoring | dict[str, Any], found: list[Ask]) -> None:
+    """As far as a scoring asks: what comes of the verdicts, metrics of texts too, takes time."""
+    if isinstance(scoring, dict):
+        return
+    answer, open_names = _stand_ins(found), set(task.asks)
+    try:
+        asks = next(scoring)
+        while open_names := open_names - {ask.name for ask in asks}:
+            asks = scoring.send(answer(asks))
+        answer(asks)
+    except StopIteration:
+        pass
+    scoring.close()
 
 
 def asks(task: Task, kept: Item, reply: str) -> list[Ask]:

@@ -40,7 +40,7 @@ def of_judge(usage: Iterable[Mapping[str, Any]], labels: Collection[str]) -> dic
     """
     from lmms_eval_tasks.judges.verdict import NONE, Status
 
-    limit, found = settings.max_failed(), {}
+    limit, found = settings.value(settings.MAX_FAILED), {}
     for row in usage:
         counts = row["by_status"]
         failed = {status: n for status, n in counts.items() if status != Status.OK}
@@ -68,7 +68,7 @@ def of_items(name: str, items: Items) -> dict[str, str]:
     """
     asked = [item for item in items if item["status"] != NOT_RUN]
     lost = [item for item in asked if item["status"] == LOST]
-    limit = settings.max_failed()
+    limit = settings.value(settings.MAX_FAILED)
     if asked and len(lost) > limit * len(asked):
         return {
             name: f"{requests_failed(name, asked)}, more than the {limit:.0%} allowed by "

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 from lmms_eval_tasks import benchmarks, judges
 from lmms_eval_tasks.console import say, table_console
 from lmms_eval_tasks.report.fold import show
-from lmms_eval_tasks.runs import after, before, save_again, two_judges
+from lmms_eval_tasks.runs import before, save_again, screen, two_judges
 from lmms_eval_tasks.runs.rescore import Again, Pair, Rescored, rescore_saved
 from lmms_eval_tasks.utils import saved_runs as saved_files
 from lmms_eval_tasks.utils.json_files import check_folder, check_output, write_json
@@ -135,8 +135,8 @@ def _print(
     benchmark: Benchmark, runs: Sequence[saved_files.Run], done: Rescored, judge: str | None
 ) -> None:
     """The tables, and what belongs to their numbers."""
-    numbers = after.marked(done.numbers, done.invalid)
-    show(table_console(), after.chosen_tables(benchmark, [("", numbers)]))
+    numbers = screen.marked(done.numbers, done.invalid)
+    show(table_console(), screen.chosen(benchmark, [("", numbers)]))
     for line in [*done.notes, *compared(runs, done, judge)]:
         print(line)
 

@@ -112,7 +112,7 @@ def run(out: Path, console: Console) -> bool:
             is.
     """
     started = time.monotonic()
-    os.environ |= {settings.DATA: settings.SAMPLE, settings.JUDGE: NONE}
+    settings.say({settings.DATA: settings.SAMPLE, settings.JUDGE: NONE})
     out = out.resolve()
     out.mkdir(parents=True, exist_ok=True)
     played = {name: sample.module(name).PLAYED for name in benchmarks.NAMES}

@@ -16,25 +16,17 @@ from tests.conftest import REPOSITORY
 
 FILE = Path(__file__).with_name("interface.json")
 CHANGELOG = REPOSITORY / "docs" / "changelog.md"
-_SOURCES = ("lmms_eval_tasks", "utils", "judges", "leaderboards")
-_VARIABLE = re.compile(r"LMMS_EVAL_TASKS_[A-Z_]*[A-Z]")
 
 
 def now() -> dict[str, list[str]]:
     """What there is today, sorted."""
-    from lmms_eval_tasks.host import script as host_script
+    from lmms_eval_tasks import settings
     from lmms_eval_tasks.sample import models
 
-    text = "\n".join(
-        file.read_text(encoding="utf-8")
-        for folder in _SOURCES
-        for file in (REPOSITORY / folder).rglob("*.py")
-    )
-    options = [*host_script.OPTIONS, *host_script.FLAGS]
     return {
         "lmms-eval-tasks": sorted(_commands()),
-        "lmms_eval": sorted(options),
-        "variables": sorted(set(_VARIABLE.findall(text))),
+        "lmms_eval": sorted(one.option for one in settings.TABLE.values() if one.is_option),
+        "variables": sorted(settings.TABLE),
         "tasks": sorted(_tasks()),
         "models": sorted(manifest["model_id"] for manifest in models.MANIFESTS),
     }

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
+from lmms_eval_tasks import benchmarks, settings
 from tests.conftest import BIN, REPOSITORY, Launch, host
 from tests.golden.command import tasks_command
 
@@ -44,9 +46,26 @@ def test_the_hosts_own_command(launch: Launch, tmp_path: Path) -> None:
 def test_a_folder_of_a_tasks_name(launch: Launch, tmp_path: Path) -> None:
     """The host would read it as a folder of YAMLs."""
     (tmp_path / "maia_vsv").mkdir()
-    run = launch(host("eval", *ONE), tmp_path)
+    run = launch(host("eval", *ONE), tmp_path, env={settings.TABLES: ""})
     assert run.code == 0, run.stderr[-2000:]
-    assert "|maia_vsv" in run.stdout
+    assert "MAIA: tasks_scripted" in run.stdout
+    # Where all tasks are ours the host's table stands in the file alone, with the papers'.
+    assert "|maia_vsv" not in run.stdout
+    written = Path(run.stdout.split("written: ")[-1].split("\n")[0]).read_text(encoding="utf-8")
+    assert "|maia_vsv" in written
+    assert "MAIA: tasks_scripted" in written
+
+
+def test_list_and_version(cache: Path) -> None:
+    """Neither needs the host."""
+    listed = tasks_command("list", cache=cache).stdout
+    for benchmark in map(benchmarks.load, benchmarks.NAMES):
+        assert f"{benchmark.title} ({len(benchmark.tasks)} tasks)" in listed
+        assert {*benchmark.tasks, *benchmarks.groups(benchmark.name)} <= set(
+            listed.replace(",", " ").split()
+        )
+    host = version("lmms_eval")
+    assert tasks_command("--version", cache=cache).stdout.split()[-1] == host
 
 
 def test_without_the_hook(launch: Launch, cache: Path, tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def runs(
         },
     }
     env = {settings.JUDGE: recorded_judge(sample_root), **cvrr_study(sample_root)}
-    return launch_all(launch, folder, models, env=env)
+    return launch_all(launch, folder, models, codes=(3,), env=env)  # of the dead endpoint
 
 
 def asked(endpoint: LocalEndpoint, model: str) -> list[Recorded]:

@@ -67,7 +67,7 @@ def bad_items(problems: Mapping[str, str], what: str) -> list[str]:
         problems: by name, with the reason.
         what: behind their number, such as "of 20 MAVERIX items cannot be used".
     """
-    if not problems or settings.allow_bad_items():
+    if not problems or settings.value(settings.ALLOW_BAD_ITEMS):
         return []
     return [f"{len(problems):,} {what}:\n{listed(problems)}\n{LEAVE_OUT}"]
 
@@ -76,7 +76,7 @@ def missing_videos(
     problems: Mapping[str, str], what: str, cure: str = "Put them there"
 ) -> list[str]:
     """As `bad_items`, of videos that are missing or unreadable."""
-    if not problems or settings.allow_missing_videos():
+    if not problems or settings.value(settings.ALLOW_MISSING):
         return []
     return [
         f"{len(problems):,} {what}:\n{listed(problems)}\n{cure}, or leave their items out (they "

@@ -1,0 +1,210 @@
+"""What a run's end shows: its first screen, and the tables in full, which also stand in a file.
+
+The first screen has ten lines or so for each benchmark: what was run and whether its numbers are
+valid; each task's main number with its interval, the paper's nearest row, chance and the count;
+judge, frames, doubts; and where the rest is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval_tasks import benchmarks, leaderboards, settings
+from lmms_eval_tasks.benchmark import Benchmark, Numbers
+from lmms_eval_tasks.report.fold import show
+from lmms_eval_tasks.report.paper_tables import NONE, fixed, number
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+ROWS = 8  # of main numbers; a benchmark's other tasks stand in its tables
+NOTES = 3  # of what makes numbers not comparable; the others stand in the tables
+
+
+def first(results: Mapping[str, Any], console: Console, files: Sequence[Path] = ()) -> None:
+    """Print the first screen of the host's results.
+
+    Args:
+        results: with our section.
+        console: where to.
+        files: what was written of the run.
+    """
+    section = results["lmms_eval_tasks"]
+    for name in (one for one in benchmarks.NAMES if one in section):
+        show(console, [*_of_benchmark(benchmarks.load(name), results), ""])
+    shown = [] if settings.text(settings.TABLES) else judge_lines(results, by_task=False)
+    shown += [f"INVALID: {line}" for line in section.get("invalid", {}).values()]
+    shown += [f"written: {file}" for file in files]
+    if not settings.text(settings.TABLES):
+        shown.append("more: --tables headline, or --tables all for every split")
+    for line in shown:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def full(results: Mapping[str, Any], console: Console, *, every: bool) -> None:
+    """Print the papers' tables; `every` one of them, or the headlines."""
+    for name in benchmarks.NAMES:
+        if name in results["lmms_eval_tasks"]:
+            show(console, tables(benchmarks.load(name), results, every=every))
+    for line in judge_lines(results):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+# --- the first screen -----------------------------------------------------------------------------
+
+
+def _of_benchmark(benchmark: Benchmark, results: Mapping[str, Any]) -> list[Any]:
+    section = results["lmms_eval_tasks"][benchmark.name]
+    bad = invalid_names(results)
+    config = results.get("config", {})
+    model = f"{config.get('model', '')} ({config.get('model_args') or 'default arguments'})"
+    state = "INVALID" if bad & set(section["details"]) else "VALID"
+    lines: list[Any] = [f"{benchmark.title}: {model}{_videos(section)}: {state}"]
+    mains = [one for name in _order(benchmark, section) if (one := _main(benchmark, name, section))]
+    lines.append(_numbers(mains[:ROWS], model, bad))
+    if len(mains) > ROWS:
+        lines.append(f"  and {len(mains) - ROWS} more tasks (--tables headline)")
+    if judge := section.get("judge"):
+        whose = "" if judge.get("warning") else ", the paper's"
+        lines.append(f"  judge: {judge.get('model') or judge['provider']}{whose}")
+    lines += [f"  {section['arrived']}"] if section.get("arrived") else []
+    notes = section["warnings"]
+    lines += [f"  Note: {note}" for note in notes[:NOTES]]
+    if len(notes) > NOTES:
+        lines.append(f"  and {len(notes) - NOTES} more notes (--tables headline)")
+    return lines
+
+
+def _videos(section: Mapping[str, Any]) -> str:
+    seen = section.get("videos")
+    return f", {seen['asked']:,} of {seen['of']:,} videos" if seen and seen["of"] else ""
+
+
+def _order(benchmark: Benchmark, section: Mapping[str, Any]) -> list[str]:
+    """Tasks and groups that have numbers; joined numbers before a benchmark's many splits."""
+    tasks = [name for name in benchmark.tasks if name in section["numbers"]]
+    groups = [one.group for one in benchmark.joins if one.group in section["numbers"] and one.shown]
+    return [*groups, *tasks] if len(tasks) > ROWS else [*tasks, *groups]
+
+
+class _Main:
+    """One task's or group's main number and what stands beside it."""
+
+    def __init__(self, name: str, metric: str, value: float | None, about: Mapping[str, Any]):
+        self.name, self.metric, self.value = name, metric, value
+        self.interval = about.get("intervals", {}).get(metric, {})
+        self.count = about.get("items", "")
+        self.known = leaderboards.headline(name)
+
+    def paper(self, model: str) -> str:
+        """The paper's row of this model, or else the nearest one."""
+        papers = self.known.papers if self.known and self.known.metric == self.metric else {}
+        if not papers or self.value is None:
+            return NONE
+        given = _plain(model)
+        own = [key for key in papers if any(one and _plain(one) in given for one in key)]
+        models = [key for key in papers if key[1] is not None] or list(papers)
+        value = self.value
+        key = own[0] if own else min(models, key=lambda one: abs(papers[one] - value))
+        return f"{_shown(papers[key])} {key[0]}"
+
+    @property
+    def chance(self) -> str:
+        """What guessing gives."""
+        chance = self.known.chance if self.known and self.known.metric == self.metric else None
+        return NONE if chance is None else f"{chance:g}"
+
+
+def _main(benchmark: Benchmark, name: str, section: Mapping[str, Any]) -> _Main | None:
+    numbers = section["numbers"][name]
+    if name in benchmark.tasks:
+        shown = [one.name for one in benchmark.tasks[name].metrics if one.shown is not None]
+    else:
+        shown = [metric for one in benchmark.joins if one.group == name for metric in one.shown]
+    known = leaderboards.headline(name)
+    metric = known.metric if known and known.metric in numbers else next(iter(shown), None)
+    if metric is None:
+        return None
+    return _Main(name, metric, number(numbers.get(metric)), section["details"].get(name, {}))
+
+
+def _numbers(mains: Iterable[_Main], model: str, bad: Collection[str]) -> Table:
+    from rich.table import Table
+
+    made = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for column in ("  task", "metric"):
+        made.add_column(column, overflow="fold")
+    for column in ("value", "95 % interval", "chance", "n"):
+        made.add_column(column, justify="right", no_wrap=True)
+    made.add_column("the paper's nearest row", overflow="fold")
+    for one in mains:
+        low, high = one.interval.get("low"), one.interval.get("high")
+        span = NONE if low is None or high is None else f"{_shown(low)} to {_shown(high)}"
+        mark = " INVALID" if one.name in bad else ""
+        cells = (one.metric, _shown(one.value), span, one.chance, f"{one.count}")
+        made.add_row(f"  {one.name}{mark}", *cells, one.paper(model))
+    return made
+
+
+def _shown(value: float | None) -> str:
+    return fixed(value, 3)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+# --- the tables in full ---------------------------------------------------------------------------
+
+
+def tables(benchmark: Benchmark, results: Mapping[str, Any], *, every: bool) -> list[Any]:
+    """The paper's tables for the host's results, with the warnings that belong to them."""
+    section = results["lmms_eval_tasks"][benchmark.name]
+    numbers = dict(sorted(section["numbers"].items()))
+    shown = chosen(benchmark, [("", marked(numbers, invalid_names(results)))], every=every)
+    if reached := section.get("arrived"):
+        shown.append(f"{benchmark.title} {reached}")
+    return [*shown, *(f"Note: {warning}" for warning in section["warnings"])]
+
+
+def marked(numbers: Numbers, bad: Collection[str]) -> Numbers:
+    """The numbers by name, which says it of those that are invalid."""
+    return {f"{name} INVALID" if name in bad else name: values for name, values in numbers.items()}
+
+
+def chosen(
+    benchmark: Benchmark, rows: Sequence[tuple[str, Numbers]], *, every: bool | None = None
+) -> list[Any]:
+    """Every table of a paper, or its headline; as the user's setting says unless told."""
+    made = list(benchmark.tables(rows))
+    every = settings.text(settings.TABLES).lower() == "all" if every is None else every
+    if every or len(made) <= benchmark.headline:
+        return made
+    more = f"{benchmark.title}: {len(made) - benchmark.headline} more tables with --tables all"
+    return [*made[: benchmark.headline], more]
+
+
+def invalid_names(results: Mapping[str, Any]) -> set[str]:
+    """Tasks of the host's results that are invalid, and the groups they are part of."""
+    tasks = results["lmms_eval_tasks"].get("invalid", {}).keys()
+    groups = dict(results.get("group_subtasks", {}))
+    for benchmark, _ in benchmarks.chosen(tasks):
+        groups |= {join.group: join.tasks for join in benchmark.joins}
+    return {*tasks, *(name for name, members in groups.items() if tasks & set(members))}
+
+
+def judge_lines(results: Mapping[str, Any], *, by_task: bool = True) -> list[str]:
+    """What the judges of a run did and cost, one line for each judge, and for each of its tasks."""
+    work = results["lmms_eval_tasks"].get("judges")
+    if not work:
+        return []
+    from lmms_eval_tasks.judges.report import lines
+    from lmms_eval_tasks.judges.run import Ledger
+
+    ledger = Ledger()
+    ledger.merge(work["usage"] if by_task else [{**row, "task": ""} for row in work["usage"]])
+    return lines(ledger.rows(), work["prices"])

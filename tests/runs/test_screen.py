@@ -1,0 +1,99 @@
+"""A run's first screen: what stands on it, how wide it is, and which row of the paper."""
+
+from __future__ import annotations
+
+import io
+import itertools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks.leaderboards import headline
+from lmms_eval_tasks.runs import screen
+from tests.checks import table
+
+INTERVAL = {"pair_acc": {"low": 0.7012, "high": 0.8, "clusters": 100, "n": 19200}}
+MODEL = "pretrained=Qwen/Qwen2.5-VL-7B-Instruct"
+
+
+def results(model_args: str = MODEL, **changes: Any) -> dict[str, Any]:
+    """The host's of a run of MAIA, as far as the screen reads them."""
+    section = {
+        "numbers": {"maia_vsv": {"pair_acc": 0.75}, "maia_oevqa": {"judge_acc": 0.5}},
+        "details": {
+            "maia_vsv": {"items": 19200, "intervals": INTERVAL},
+            "maia_oevqa": {"items": 2400, "intervals": {}},
+        },
+        "videos": {"asked": 100, "of": 100},
+        "judge": {"provider": "openai", "model": "gpt-4o", "warning": None},
+        "arrived": "reached the model, counted in what was sent: maia_vsv: 32 of 32 frames",
+        "warnings": [],
+    }
+    ours = {"maia": section | changes, "invalid": changes.pop("invalid", {})}
+    return {
+        "config": {"model": "qwen2_5_vl", "model_args": model_args},
+        "lmms_eval_tasks": ours,
+    }
+
+
+def shown(of: Mapping[str, Any], **kwargs: Any) -> list[str]:
+    out = io.StringIO()
+    screen.first(of, Console(file=out, width=100), **kwargs)
+    return [line.rstrip() for line in out.getvalue().splitlines() if line.strip()]
+
+
+def test_ten_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(settings.TABLES, raising=False)
+    lines = shown(results(), files=[Path("out/1_results.json"), Path("out/1_tables.txt")])
+    assert len(lines) == 9
+    assert lines[0] == f"MAIA: qwen2_5_vl ({MODEL}), 100 of 100 videos: VALID"
+    row = [cell.strip() for cell in lines[2].split("  ") if cell]
+    paper = "0.840 Qwen-2.5-VL 7B"
+    assert row == ["maia_vsv", "pair_acc", "0.750", "0.701 to 0.800", "0.5", "19200", paper]
+    assert lines[4:6] == ["  judge: gpt-4o, the paper's", f"  {results_arrived()}"]
+    assert lines[6:8] == ["written: out/1_results.json", "written: out/1_tables.txt"]
+
+
+def results_arrived() -> str:
+    return str(results()["lmms_eval_tasks"]["maia"]["arrived"])
+
+
+def test_what_is_invalid_is_said_first() -> None:
+    of = results(warnings=[f"doubt {number}" for number in range(5)])
+    of["lmms_eval_tasks"]["invalid"] = {"maia_vsv": "maia_vsv: 9 of 10 requests failed"}
+    lines = shown(of)
+    assert lines[0].endswith(": INVALID")
+    assert lines[2].startswith("  maia_vsv INVALID ")
+    assert "INVALID: maia_vsv: 9 of 10 requests failed" in lines
+    assert "  and 2 more notes (--tables headline)" in lines
+
+
+@table(
+    "model, value, row",
+    [
+        ("pretrained=OpenGVLab/InternVL2-8B", 0.2, "InternVL2 8B"),  # its own, however far
+        ("pretrained=mine", 0.515, "Llava-Next-Video 7B"),
+        ("pretrained=mine", 0.99, "Qwen-2.5-VL 72B"),
+    ],
+)
+def test_the_nearest_row(model: str, value: float, row: str) -> None:
+    of = results(model, numbers={"maia_vsv": {"pair_acc": value}})
+    assert shown(of)[2].endswith(row)
+
+
+def test_headlines_are_numbers_of_their_tasks() -> None:
+    """A name that no task or join has would never be shown."""
+    found = 0
+    for benchmark in map(benchmarks.load, benchmarks.NAMES):
+        joined = {name: one.shown for one in benchmark.joins for name in [one.group]}
+        for name in itertools.chain(benchmark.tasks, joined):
+            if (known := headline(name)) is None:
+                continue
+            own = joined.get(name) or [one.name for one in benchmark.tasks[name].metrics]
+            assert known.metric in own, name
+            found += 1
+    assert found == 49
