@@ -127,7 +127,7 @@ def test_two_processes_at_once(tmp_path):
     code += "sample.build(pathlib.Path(sys.argv[1]))"
     command = [sys.executable, "-c", code, str(tmp_path)]
     both = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    errors = [process.communicate(timeout=60)[1] for process in both]
+    errors = [process.communicate(timeout=600)[1] for process in both]
     assert [process.returncode for process in both] == [0, 0], errors
     assert sorted(p.name for p in tmp_path.iterdir()) == [".sample.lock", *sorted(NAMES)]
     assert all(sample.is_current(tmp_path / name) for name in NAMES)
