@@ -141,7 +141,7 @@ def run(out: Path, console: Console) -> bool:
         f"\n{verdict}  {sum(good)} of {len(good)} numbers as expected, {seconds:.0f} s",
         f"tables   {tables}",
         f"results  {out}/MODEL/, with all that the host printed in host.log",
-        "next     lmms_eval --tasks maia --data YOUR_DATA --log_samples --output_path out \\\\",
+        "next     lmms_eval --tasks maia --data YOUR_DATA --log_samples --output_path out \\",
         "           --model qwen2_5_vl --model_args pretrained=Qwen/Qwen2.5-VL-7B-Instruct",
     ):
         console.print(line, highlight=False, soft_wrap=True)
