@@ -1,12 +1,17 @@
 # The two commands of this repository:
 #   make demo   the packaged sample end to end on this machine
 #   make test   lint, types, tests
-# Both make the environment first (about three minutes, once) and reuse it later.
+# Both make the environment first (once; most of it is PyTorch) and reuse it later.
 
 PYTHON ?= python3
 VENV ?= .venv
 WORKERS ?= 2
 BIN := $(VENV)/bin
+LOG := $(VENV)/install.log
+# uv where it is installed, pip otherwise; what they print stands in LOG.
+UV := $(shell command -v uv 2>/dev/null)
+PIP = $(if $(UV),$(UV) pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet --disable-pip-version-check)
+quietly = $(1) >> $(LOG) 2>&1 || { tail -n 20 $(LOG); echo "failed; all of it: $(LOG)"; exit 1; }
 # mypy and editors follow the package mapping (utils/ is lmms_eval_tasks.utils) only in strict
 # editable mode, which links file by file: repeated when a file comes or goes.
 SOURCES := $(shell find lmms_eval_tasks utils judges leaderboards -type f ! -name '*.pyc' | LC_ALL=C sort)
@@ -15,7 +20,7 @@ LINKED := $(VENV)/.linked-$(shell echo $(SOURCES) | cksum | cut -d' ' -f1)
 .PHONY: demo test lint types unit env clean
 
 demo: env
-	$(BIN)/lmms-eval-tasks demo
+	@$(BIN)/lmms-eval-tasks demo
 
 test: lint types unit
 
@@ -34,16 +39,19 @@ unit: env
 env: $(LINKED)
 
 $(VENV)/.installed: pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or newer is needed: make PYTHON=python3.11")'
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip "setuptools>=77" wheel
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]" --config-settings editable_mode=strict
-	touch $@
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or newer is needed: make PYTHON=python3.11")'
+	@echo "[1/3] environment: $(VENV), with $(if $(UV),uv,pip)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(if $(UV),--without-pip) $(VENV)
+	@echo "[2/3] packages, about 2 GB: minutes, once"
+	@$(call quietly,$(PIP) --upgrade $(if $(UV),,pip) "setuptools>=77" wheel)
+	@$(call quietly,$(PIP) --editable ".[dev]" $(if $(UV),--config-setting,--config-settings) editable_mode=strict)
+	@touch $@
 
 $(LINKED): $(VENV)/.installed
-	rm -f $(VENV)/.linked-*
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . --config-settings editable_mode=strict
-	touch $@
+	@rm -f $(VENV)/.linked-*
+	@echo "[3/3] this package"
+	@$(call quietly,$(PIP) --no-deps --no-build-isolation --editable . $(if $(UV),--config-setting,--config-settings) editable_mode=strict)
+	@touch $@
 
 clean:
 	rm -rf $(VENV) build out .cache

@@ -101,7 +101,7 @@ def test_benchmarks_know_no_host_and_no_run() -> None:
     """Nor each other."""
     wrong = []
     for one, other in graph().edges:
-        if room(one) in benchmarks.NAMES and one.rpartition(".")[2] != "demo":
+        if room(one) in benchmarks.NAMES:
             forbidden = {"host", "runs", "commands", *benchmarks.NAMES} - {room(one)}
             wrong += [f"{one} -> {other}"] if room(other) in forbidden else []
     assert sorted(wrong) == []

@@ -98,10 +98,11 @@ def demo(
         "out/demo"
     ),
 ) -> None:
-    """Run the packaged sample end to end on this machine: tiny model, oracle and coin."""
+    """Run the packaged sample end to end on this machine, with four small models."""
     from lmms_eval_tasks.sample import demo as demonstration
 
-    demonstration.run(out, table_console())
+    if not demonstration.run(out, table_console()):
+        raise typer.Exit(1)
 
 
 @data_app.command()

@@ -1,4 +1,4 @@
-"""CVRR-ES's packaged sample in the original release's form, with answers, ratings and a key.
+"""CVRR-ES's packaged sample in the original release's form, with answers and ratings.
 
     cvrr_es/DIMENSION/annotations_DIMENSION.json  two or three questions in each of the eleven
     cvrr_es/DIMENSION/CLIP.mp4                    the two clips of these: 192 x 144, 4 s, no sound
@@ -6,211 +6,238 @@
                                                   one with image tokens, "</s>" and an empty answer
     cvrr_es/ratings/first.jsonl                   three invented judges' ratings of these answers
     cvrr_es/ratings/reference.jsonl               what the answers are worth by construction
-    cvrr_es/key.json                              {"answers": {question: reference},
-                                                   "lures": {question: false answer}}
     cvrr_es/replay.jsonl                          what the benchmark's judge would reply that sees
                                                   how answers were built, for `--judge replay:FILE`
 
-Clips and texts are ours (sample_questions_yaml, sample_answers.py); nothing is taken from the
-release. The key is for the demo's oracle and for tests; no task reads it.
+Clips and questions stand in sample_questions_yaml. Three invented candidates answer in turns of
+known kinds. Three invented judges, two of them the candidates themselves, rate by rules: one is
+nearly always right, one lenient by one, one gives everything the same. All of it shows that numbers
+follow from files, and nothing about any model.
 """
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+import functools
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
-from lmms_eval_tasks.cvrr_es import sample_answers
-from lmms_eval_tasks.sample import render
-from lmms_eval_tasks.sample.render import Canvas, Colour
-from lmms_eval_tasks.sample.second_code import PALETTE
-from lmms_eval_tasks.utils.json_files import write_json, write_lines
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, HIGHEST_SCORE, RATINGS
+from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
+from lmms_eval_tasks.sample import scenes
+from lmms_eval_tasks.sample.players import UNREADABLE, Chance, Known, Played
+from lmms_eval_tasks.sample.render import Clip
 
 ALSO = ("labels.py", "study/ratings.py")  # they decide the sample too
 FIRST, REFERENCE = "ratings/first.jsonl", "ratings/reference.jsonl"  # below the folder
-PREDICTIONS, REPLAY = "predictions", "replay.jsonl"
-# For render.write_mp4: one key frame; no macroblock trees (sample/second_code.py says why).
-X264 = {"g": "40", "sc_threshold": "0", "mbtree": "0"}
+PREDICTIONS = "predictions"
+SIZE, FPS, SECONDS = (192, 144), 10, 4
+
+_TASKS = tuple(f"{ANSWERS}{one}" for one in DIMENSIONS)
+_BEST = float(HIGHEST_SCORE)
+PLAYED = Played(
+    tasks=("cvrr_es",),
+    oracle={
+        **{one: {"acc": 1.0, "acc_valid": 1.0, "score_valid": _BEST} for one in _TASKS},
+        "cvrr_es": {"mean_acc_skip_empty": 1.0, "mean_score_skip_empty": _BEST},
+    },
+    coin=(Chance("answers", _TASKS, lambda item: item["right"], lambda _: 0.5),),
+    headline=("cvrr_es", "mean_acc_skip_empty"),
+)
 
 
-def write(folder: Path) -> None:
-    """Write the sample into an existing empty folder.
+class Asked(NamedTuple):
+    """A question on a clip, the right answer, and a wrong one that looks right."""
 
-    Raises:
-        MediaError: a video cannot be encoded.
-    """
-    drawn: dict[str, Path] = {}
-    for dimension, questions in sample_answers.questions().items():
-        place = folder / dimension
-        place.mkdir()
-        rows = [{"Q": o.question, "A": o.reference, "VideoID": o.video} for o in questions]
-        write_json(place / f"annotations_{dimension}.json", rows)
-        for name in dict.fromkeys(one.video for one in questions):
-            if name in drawn:
-                shutil.copyfile(drawn[name], place / name)
-            else:
-                drawn[name] = place / name
-                write_video(name, place / name)
-    for candidate in sample_answers.MODELS:
-        place = folder / PREDICTIONS / candidate
-        place.mkdir(parents=True)
-        for dimension, answers in sample_answers.predictions(candidate).items():
-            write_json(place / f"{dimension}.json", answers)
-    (folder / "ratings").mkdir()
-    write_lines(folder / FIRST, (row.as_dict() for row in sample_answers.first_ratings()))
-    write_lines(folder / REFERENCE, (row.as_dict() for row in sample_answers.reference_ratings()))
-    write_json(folder / "key.json", key())
-    write_lines(folder / REPLAY, sample_answers.recordings())
+    video: str
+    question: str
+    reference: str
+    lure: str
 
 
-def write_video(name: str, path: Path) -> None:
-    """Draw and encode a clip."""
-    render.write_mp4(path, frames(CLIPS[name]), FPS, None, 0, picture_options=X264)
+@functools.cache
+def _told() -> dict[str, Any]:
+    found: dict[str, Any] = scenes.load(__file__, "sample_questions_yaml")
+    return found
 
 
-def key() -> dict[str, dict[str, str]]:
-    """What is right and what looks right, by question; where one repeats it is the same."""
-    asked = [one for questions in sample_answers.questions().values() for one in questions]
+@functools.cache
+def questions() -> dict[str, list[Asked]]:
+    """What is asked about the clips, by dimension."""
+    return {name: [Asked(*one) for one in own] for name, own in _told()["questions"].items()}
+
+
+def videos() -> dict[str, Clip]:
+    """The clips of every dimension, by file."""
+    made = {
+        name: scenes.clip(
+            list(map(scenes.actor, clip["actors"])),
+            *(SIZE, scenes.colour(clip["ground"]), FPS, SECONDS),
+        )
+        for name, clip in _told()["clips"].items()
+    }
     return {
-        "answers": {one.question: one.reference for one in asked},
-        "lures": {one.question: one.lure for one in asked},
+        f"{dimension}/{one.video}": made[one.video]
+        for dimension, own in questions().items()
+        for one in own
     }
 
 
-# --- the clips: six small scenes of coloured shapes; tests check them on decoded frames -----------
-
-WIDTH, HEIGHT = 192, 144  # pixels
-FPS = 10
-SECONDS = 4
-NIGHT: Colour = (12, 14, 60)
-FLOOR = 128  # row at which what stands on the floor ends
-_SMILE, _FROWN = 5, -5  # pixels by which the corners of the mouth lie above its middle
-
-
-@dataclass(frozen=True)
-class Actor:
-    """A coloured shape.
-
-    `path` has (second, x, y) of its middle: it stays where it is before the first and after the
-    last, and goes straight and evenly between two of them.
-    """
-
-    colour: str  # of second_code.PALETTE
-    shape: str  # circle, square, triangle, face
-    path: tuple[tuple[float, float, float], ...]
-    half: int = 14  # half its width, pixels
-    since: float = 0.0  # seconds; not there before
-    glad_until: float = 0.0  # seconds; of a face, whose mouth turns down then
-
-    def at(self, second: float) -> tuple[float, float]:
-        """Its middle in pixels."""
-        before = max((p for p in self.path if p[0] <= second), default=self.path[0])
-        after = min((p for p in self.path if p[0] > second), default=before)
-        gone = (second - before[0]) / (after[0] - before[0]) if after[0] > before[0] else 0.0
-        share = max(gone, 0.0)
-        return (
-            before[1] + share * (after[1] - before[1]),
-            before[2] + share * (after[2] - before[2]),
-        )
+def files() -> dict[str, Any]:
+    """All other files."""
+    found: dict[str, Any] = {
+        f"{name}/annotations_{name}.json": [
+            {"Q": one.question, "A": one.reference, "VideoID": one.video} for one in own
+        ]
+        for name, own in questions().items()
+    }
+    for candidate in MODELS:
+        said: dict[str, list[Any]] = {}
+        for one in answered(candidate):
+            marked = ("{} {} {} {}\n", "</s>") if candidate == HASTY else ("", "")
+            asked = marked[0].replace("{}", "<image>") + one.asked.question
+            said.setdefault(one.dimension, []).append({"Q": asked, "A": f"{one.text}{marked[1]}"})
+        found |= {f"{PREDICTIONS}/{candidate}/{name}.json": own for name, own in said.items()}
+    found[FIRST] = (row.as_dict() for row in first_ratings())
+    found[REFERENCE] = (
+        _row(one, DEBATED, "reference", WORTH[one.kind]).as_dict()
+        for candidate in MODELS
+        for one in answered(candidate)
+    )
+    return {**found, "replay.jsonl": recordings()}
 
 
-@dataclass(frozen=True)
-class Clip:
-    """A video: its ground, and who is in it, drawn in this order."""
+# --- answers and ratings --------------------------------------------------------------------------
 
-    ground: Colour
-    actors: tuple[Actor, ...]
+CAREFUL, HASTY, VAGUE = "invented-careful", "invented-hasty", "invented-vague"
+FLAT, DEBATED = "invented-flat", "invented-debate"
 
-
-def _still(x: float, y: float) -> tuple[tuple[float, float, float], ...]:
-    return ((0.0, x, y),)
-
-
-_STARS = tuple(
-    Actor("white", "circle", _still(x, y), half=3)
-    for x, y in ((30, 24), (66, 44), (104, 20), (176, 60))
-)
-
-# By the name of the file.
-CLIPS: dict[str, Clip] = {
-    "box.mp4": Clip(
-        PALETTE["grey"],
-        (
-            Actor("white", "square", _still(156, FLOOR - 14)),
-            Actor("red", "circle", ((0.0, 20, FLOOR - 14), (2.5, 104, FLOOR - 14))),
-        ),
-    ),
-    "swap.mp4": Clip(
-        PALETTE["white"],
-        (
-            Actor("blue", "square", ((0.3, 30, 110), (1.6, 110, 110))),
-            Actor("yellow", "triangle", ((2.0, 160, 30), (3.4, 160, 100))),
-        ),
-    ),
-    "float.mp4": Clip(
-        PALETTE["cyan"],
-        (
-            Actor("brown", "square", _still(30, FLOOR - 14)),
-            Actor("orange", "circle", ((0.4, 110, FLOOR - 14), (2.4, 110, 40))),
-        ),
-    ),
-    "pair.mp4": Clip(
-        PALETTE["black"],
-        (
-            Actor("purple", "circle", ((2.0, 90, 90), (3.6, 160, 90))),
-            Actor("pink", "circle", ((0.0, 20, 90), (1.6, 58, 90), (2.0, 58, 90), (3.6, 128, 90))),
-        ),
-    ),
-    "face.mp4": Clip(
-        PALETTE["brown"],
-        (
-            Actor("yellow", "face", _still(60, 72), half=36, glad_until=2.4),
-            Actor("green", "circle", ((1.0, 130, 100), (2.4, 210, 100))),
-        ),
-    ),
-    "night.mp4": Clip(
-        NIGHT,
-        (
-            Actor("white", "circle", _still(140, 34), half=16),
-            *_STARS,
-            Actor("black", "square", _still(60, 112), half=28),
-            Actor("yellow", "square", _still(60, 110), half=8, since=2.0),
-        ),
-    ),
+# What a candidate says, in turn over all questions; kinds of `said`. HASTY writes as Video-LLaVA's
+# released answers are written: image tokens before the question, the end token behind.
+MODELS: dict[str, tuple[str, ...]] = {
+    CAREFUL: ("right", "right", "padded", "right", "hedged", "right", "wrong"),
+    HASTY: ("wrong", "idle", "right", "wrong", "hedged"),
+    VAGUE: ("idle", "padded", "hedged", "right", "idle", "wrong"),
 }
+EMPTY = (HASTY, 7)  # the candidate whose answer to the question of this number is empty
+UNREAD = (VAGUE, 11)  # the answer of a candidate to which the careful judge's rating is unreadable
+# What each kind is worth: the reference's rating, 1 to 5, and the benchmark's score, 0 to 5.
+WORTH = {"right": 5, "padded": 4, "hedged": 3, "idle": 2, "wrong": 1, "empty": 1}
+_SCORES = {"right": 5, "padded": 4, "hedged": 2, "idle": 1, "wrong": 0}
+_CONSTANT = 4
+_SLIP = 6  # of so many answers the careful judge rates one too low by one
 
 
-def frames(clip: Clip) -> Iterator[NDArray[np.uint8]]:
-    """Every frame in order, (HEIGHT, WIDTH, 3); frame i is at i / FPS seconds."""
-    for index in range(SECONDS * FPS):
-        second = index / FPS
-        canvas = Canvas(WIDTH, HEIGHT, clip.ground)
-        for actor in clip.actors:
-            if actor.since <= second:
-                _draw(canvas, actor, second)
-        yield canvas.pixels()
+class Answered(NamedTuple):
+    """A candidate's answer to a question, and how it was built."""
+
+    candidate: str
+    id: str
+    dimension: str
+    asked: Asked
+    kind: str
+    text: str
 
 
-def _draw(canvas: Canvas, actor: Actor, second: float) -> None:
-    (x, y), half, fill = actor.at(second), actor.half, PALETTE[actor.colour]
-    if actor.shape == "square":
-        canvas.rectangle(x - half, y - half, x + half, y + half, fill)
-    elif actor.shape == "triangle":
-        canvas.polygon([(x - half, y + half), (x + half, y + half), (x, y - half)], fill)
-    else:
-        canvas.ellipse((x, y), half, half, fill)
-    if actor.shape == "face":
-        black = PALETTE["black"]
-        for side in (-1, 1):
-            canvas.ellipse((x + side * half / 3, y - half / 3), 4, 4, black)
-        bend = _SMILE if second < actor.glad_until else _FROWN
-        mouth = y + half / 3
-        corners = [(x - half / 2, mouth - bend), (x + half / 2, mouth - bend)]
-        canvas.line([corners[0], (x, mouth + bend), corners[1]], 4, black)
+def said(asked: Asked) -> dict[str, str]:
+    """Answers to a question by their kind."""
+    return {
+        "right": asked.reference,
+        "padded": f"{asked.reference} Somebody far away hums a tune.",
+        "hedged": f"{asked.reference} Or it is the other way round.",
+        "idle": "There are shapes in the video.",
+        "wrong": asked.lure,
+        "empty": "",
+    }
+
+
+def _numbered() -> list[tuple[str, str, Asked]]:
+    """Dimension, id and question, in the order of the annotations."""
+    return [
+        (name, f"{name}/{place:03d}", one)
+        for name, own in questions().items()
+        for place, one in enumerate(own, 1)
+    ]
+
+
+def answered(candidate: str) -> Iterator[Answered]:
+    """A candidate's answers in the order of the annotations."""
+    kinds = MODELS[candidate]
+    for number, (dimension, name, asked) in enumerate(_numbered()):
+        kind = "empty" if (candidate, number) == EMPTY else kinds[number % len(kinds)]
+        yield Answered(candidate, name, dimension, asked, kind, said(asked)[kind])
+
+
+def first_ratings() -> Iterator[RatingRow]:
+    """What the three judges give every answer; the reference answer is not shown to them."""
+    for candidate in MODELS:
+        for number, one in enumerate(answered(candidate)):
+            worth = WORTH[one.kind]
+            slipped = max(worth - (number % _SLIP == _SLIP - 1), min(RATINGS))
+            if (candidate, number) == UNREAD:
+                yield _row(one, CAREFUL, "first", None, "parse_failure")
+            else:
+                yield _row(one, CAREFUL, "first", slipped)
+            yield _row(one, HASTY, "first", min(worth + 1, max(RATINGS)))
+            empty = one.kind == "empty"
+            given = (None, "empty_answer") if empty else (_CONSTANT, "ok")
+            yield _row(one, FLAT, "first", *given)
+
+
+def _row(one: Answered, judge: str, name: str, rating: int | None, status: str = "ok") -> RatingRow:
+    return RatingRow(
+        dimension=one.dimension,
+        question=one.id,
+        video=f"{one.dimension}/{one.asked.video}",
+        candidate=one.candidate,
+        judge=judge,
+        round=name,
+        rating=None if rating is None else float(rating),
+        reason="known by construction" if rating is not None else "",
+        status=status,
+        empty=one.kind == "empty",
+    )
+
+
+def recordings() -> Iterator[dict[str, Any]]:
+    """Lines for the judge `replay` about every answer but the empty one, which nobody judges.
+
+    And about the answer to the next question, which is a doc's lure (data.py).
+    """
+    every = _numbered()
+    for (_, name, asked), (*_, other) in zip(every, (*every[1:], *every[:1]), strict=True):
+        worth = {said(asked)[kind]: score for kind, score in _SCORES.items()}
+        for candidate, score in ({other.reference: 0} | worth).items():
+            fields = {"question": asked.question, "reference": asked.reference}
+            pred = "correct" if score >= _SCORES["padded"] else "incorrect"
+            reply = {"pred": pred, "score": score, "reason": "known by construction"}
+            yield {
+                "criterion": "cvrr_es",
+                "fields": {"id": name, **fields, "candidate": candidate},
+                "reply": json.dumps(reply),
+            }
+
+
+# --- a judge's ratings, played --------------------------------------------------------------------
+
+
+def known(doc: Mapping[str, Any]) -> Known:
+    """Right is the reference rating, or 3 without one.
+
+    Wrong is off by one or two, and more lenient where the other judges' ratings are shown, so that
+    the three rounds differ; the same answer is drawn anew in every round.
+    """
+    name, truth = f"{doc['round']}/{doc['id']}", doc["reference_rating"]
+    low, high = min(RATINGS), max(RATINGS)
+    right = 3 if truth is None else round(truth)
+    step = 1 + int.from_bytes(hashlib.sha256(name.encode()).digest()[:2], "big") % 2
+    up = bool(doc["others"]) or right < high - 1
+    off = min(high, max(low, right + (step if up else -step)))
+    wrong = off if off != right else right - 1
+    said = (_rated(right, "right"), _rated(wrong, "wrong"))
+    return Known(name, *said, UNREADABLE, drawn=[_rated(one, "drawn") for one in RATINGS])
+
+
+def _rated(rating: int, worth: str) -> str:
+    return json.dumps({"rating": rating, "reason": f"played: {worth}"})

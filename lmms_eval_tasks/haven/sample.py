@@ -1,41 +1,49 @@
-"""HAVEN's packaged sample in the release's schema: eight videos of all six sources, and a key.
+"""HAVEN's packaged sample in the release's schema: eight videos of all six sources.
 
     haven/processed/SOURCE_data.json   frames, clips, document and summary with their alignment
     haven/SOURCE/h5/SOURCE.h5          one group per video: shots, picks, importance
     haven/videos/SOURCE/video_N.mp4    20 to 40 sampled frames, 5 to 10 frames a second, no sound
-    haven/key.json                     {"pictures": ["haven"]}: the oracle reads the requests'
-                                       pictures and texts (sample_players.py) and needs no answers
     haven/replay.jsonl                 G-Eval's highest rating for the reference summaries, for
                                        `--judge replay:FILE`: it shows the way to the score, and
                                        nothing about a judge
 
-Every frame says what is true of it in a strip of light and dark cells below its scene, every text
-what it describes (sample_stories.py). Where the release has two forms of a thing, the sample has
-both: `is_gt` and `gt` as true or false and as 1 or 0; `video_name` in two sources, `shot_level_gt`
-in the JSON of one. No task reads the key.
+What is true of them follows from sample_stories.py. `gtscore` is a level / 8, which binary floats
+hold exactly: shots that tie there tie in the files. Where the release has two forms of a thing, the
+sample has both: `is_gt` and `gt` as true or false and as 1 or 0; `video_name` in two sources,
+`shot_level_gt` in the JSON of one.
 
-The strip, ROWS x COLUMNS cells, bears the frame's number in time, its level of importance, its
-shot's importance as a fraction (sum of levels, number of sampled frames), its scene, whether its
-shot is a key shot, and a check sum: a picture says nothing about its video, and a reader needs no
-file and no key. It stands H.264, JPEG and other sizes.
+Every frame says what is true of it in a strip of ROWS x COLUMNS light and dark cells below its
+scene: its number in time, its level, its shot's sum of levels and number of sampled frames, its
+scene, whether its shot is a key shot, and a check sum. It stands H.264, JPEG and other sizes.
 """
 
 from __future__ import annotations
 
+import functools
 import json
+import random
 import zlib
-from collections.abc import Iterator
-from fractions import Fraction
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks.haven import sample_stories as stories
-from lmms_eval_tasks.haven.sample_stories import STORIES, TOP, Scene, Story
+from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.haven.metrics import ALIGNMENT, ORDER, ROUGE
+from lmms_eval_tasks.haven.options import OF_SENTENCES, ORDERS, SUMMARIES, TASKS, Variant
+from lmms_eval_tasks.haven.sample_stories import (
+    PLACES,
+    SCENES,
+    STORIES,
+    TOP,
+    Story,
+    document,
+    summary,
+)
 from lmms_eval_tasks.judges.geval import HIGHEST, SAMPLES
-from lmms_eval_tasks.sample import render, second_code
-from lmms_eval_tasks.sample.render import Canvas
+from lmms_eval_tasks.sample import scenes
+from lmms_eval_tasks.sample.players import UNREADABLE, Chance, Known, Played
+from lmms_eval_tasks.sample.render import Canvas, Clip
 from lmms_eval_tasks.sample.second_code import PALETTE
-from lmms_eval_tasks.utils.json_files import write_json, write_lines
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,73 +52,138 @@ if TYPE_CHECKING:
 ALSO = ("options.py",)  # it decides the sample too: the capacity
 NAMED = ("summe", "tvsum")  # sources whose files name the original video
 SHOTS_IN_JSON = ("youtube",)
-STATUS = "success"
-CRITERION = "haven_geval"  # what the judge's recordings answer (judge.py)
 # For render.write_mp4: a key frame at least every 30 frames; no macroblock trees
 # (sample/second_code.py says why).
 X264 = {"g": "30", "mbtree": "0"}
 
+# More frames are asked for (15 %, rounded up) than the key shots have.
+_KEYFRAMES = {"f1": 0.9112554112554112, "precision": 0.8416666666666667, "recall": 1.0}
+# Kind -> the best values. A reply cannot say that two shots are equally important, and in the
+# sample some are.
+_BEST: Mapping[str, Mapping[str, float]] = {
+    "v2t": dict.fromkeys(ROUGE, 1.0),
+    "v2v": _KEYFRAMES,
+    "v2vt": {**dict.fromkeys(ROUGE, 1.0), **_KEYFRAMES},
+    "temporal": dict.fromkeys(ORDER, 1.0),
+    "grounding": dict.fromkeys(ALIGNMENT, 1.0),
+    "saliency": {"spearman": 0.9832986583839738, "kendall": 0.9611235341120444},
+}
 
-def write(folder: Path) -> None:
-    """Write the sample into an existing empty folder.
 
-    Raises:
-        MediaError: a video cannot be encoded.
-    """
-    (folder / "processed").mkdir()
+def _chance(metric: str, what: str, *kinds: str) -> Chance:
+    return Chance(
+        what,
+        [name for name, task in TASKS.items() if task.kind in kinds],
+        lambda item: item["scores"][metric],
+        lambda item: item["baselines"][f"{metric}_random"],
+    )
+
+
+PLAYED = Played(
+    tasks=("haven", "haven_text"),
+    oracle={
+        name: {
+            **{"failed": 0.0, "violations": 0.0},
+            **_BEST[task.kind],
+            **({"geval_samples_valid": float(HIGHEST)} if task.kind in SUMMARIES else {}),
+        }
+        for name, task in TASKS.items()
+    },
+    coin=(
+        _chance("f1", "keyframes", "v2v", "v2vt"),
+        _chance("spearman", "orders", "temporal", "saliency"),
+        _chance("hit1", "alignments", "grounding"),
+    ),
+    headline=("haven_v2v", "f1"),
+)
+
+
+# --- the files ------------------------------------------------------------------------------------
+
+
+def files() -> dict[str, Any]:
+    """All files but the videos."""
+    found: dict[str, Any] = {}
     for source in dict.fromkeys(story.source for story in STORIES):
         own = [story for story in STORIES if story.source == source]
-        (folder / "videos" / source).mkdir(parents=True)
-        (folder / source / "h5").mkdir(parents=True)
-        for story in own:
-            write_video(story, folder / "videos" / source / f"{story.video}.mp4")
-        annotations = {story.video: annotation(story) for story in own}
-        write_json(folder / "processed" / f"{source}_data.json", annotations)
-        _write_h5(folder / source / "h5" / f"{source}.h5", own)
-    write_json(folder / "key.json", {"pictures": ["haven"]})
-    write_lines(folder / "replay.jsonl", replay())
-
-
-def write_video(story: Story, path: Path) -> None:
-    """Draw and encode one video."""
-    render.write_mp4(path, frames(story), story.fps, None, 0, picture_options=X264)
+        texts = {story.video: annotation(story) for story in own}
+        found[f"processed/{source}_data.json"] = texts
+        found[f"{source}/h5/{source}.h5"] = functools.partial(_write_h5, own)
+    return {**found, "replay.jsonl": replay()}
 
 
 def annotation(story: Story) -> dict[str, Any]:
     """A video's entry of the JSON file."""
-    document = stories.document(story)
-    key_scenes = [story.scenes[number - 1] for number in story.key_shots]
-    named = {"video_name": name(story)} if story.source in NAMED else {}
     keyed = {"shot_level_gt": shot_level_gt(story)} if story.source in SHOTS_IN_JSON else {}
+    first, last = story.key_shots[0], story.key_shots[-1]
+    of_summary = [[first], story.key_shots, [last], sorted({first, last})]
     return {
-        **named,
+        **({"video_name": story.name} if story.source in NAMED else {}),
         "frames": list(_frames(story)),
         "clips": list(_clips(story)),
-        "aligned_full_document": _block(document, story.document_shots),
-        "aligned_text_summary": _block(
-            stories.summary(key_scenes), stories.summary_shots(story.key_shots)
-        ),
+        "aligned_full_document": _block(document(story), story.document_shots),
+        "aligned_text_summary": _block(summary(story.key_scenes), of_summary),
         **keyed,
     }
 
 
-def replay() -> Iterator[dict[str, Any]]:
-    """Recorded replies (replay.py) about every reference summary, one for each sample."""
-    for story in STORIES:
-        summary = " ".join(stories.summary([story.scenes[n - 1] for n in story.key_shots]))
-        fields = {
-            "reference": summary,
-            "document": " ".join(stories.document(story)),
-            "candidate": summary,
+def _frames(story: Story) -> Iterator[dict[str, Any]]:
+    for number, (pick, level) in enumerate(zip(story.picks, story.frames, strict=True), 1):
+        shot, _ = story.shown(pick)
+        scene, key = str(story.scenes[shot - 1]), shot in story.key_shots
+        yield {
+            "frame_id": pick,
+            "description": f"A{scene[1:]}, marked {level} of {TOP} for importance"
+            f"{' in a highlight' if key else ''}.",
+            "is_gt": _truth(story, number in story.keyframes),
+            "status": "success",
         }
-        for sample in range(SAMPLES):
-            reply = json.dumps({"score": HIGHEST})
-            yield {
-                "criterion": CRITERION,
-                "fields": fields,
-                "reply": reply,
-                "sample": sample,
-            }
+
+
+def _clips(story: Story) -> Iterator[dict[str, Any]]:
+    for number, (scene, frames) in enumerate(zip(story.scenes, story.shots, strict=True), 1):
+        levels = [story.frames[frame - 1] for frame in frames]
+        yield {
+            "clip_id": number - 1,
+            "summary": f"{PLACES[number - 1]}, {scene} moves for {len(levels)} sampled frames; its "
+            f"marks for importance add up to {sum(levels)}.",
+            "gt": _truth(story, number in story.key_shots),
+            "frames": [story.picks[frame - 1] for frame in frames],
+            "frame_count": len(frames),
+            "status": "success",
+        }
+
+
+def _truth(story: Story, value: bool) -> bool | int:
+    """As JSON has it: of every other video as a number."""
+    return int(value) if STORIES.index(story) % 2 else value
+
+
+def _block(sentences: list[str], shots: Sequence[Sequence[int]]) -> dict[str, Any]:
+    """Sentences with their alignment; shots count from 0 here."""
+    return {
+        "sentences": sentences,
+        "alignments": [
+            {"sentence_id": place, "shot_ids": [number - 1 for number in numbers]}
+            for place, numbers in enumerate(shots)
+        ],
+        "raw_text": " ".join(sentences),
+    }
+
+
+def shot_level_gt(story: Story) -> list[int]:
+    """1 for every key shot, 0 for every other."""
+    return [int(number in story.key_shots) for number in range(1, len(story.shots) + 1)]
+
+
+def _write_h5(own: Sequence[Story], path: Path) -> None:
+    import h5py
+
+    with h5py.File(path, "w") as file:
+        for story in own:
+            made = file.create_group(story.video)
+            for dataset, value in group(story).items():
+                made.create_dataset(dataset, data=value)
 
 
 def group(story: Story) -> dict[str, Any]:
@@ -123,217 +196,174 @@ def group(story: Story) -> dict[str, Any]:
     import numpy as np
 
     keyframes = [int(n in story.keyframes) for n in range(1, len(story.frames) + 1)]
+    lengths = [last - first + 1 for first, last in story.change_points]
     return {
         "change_points": np.array(story.change_points, dtype=np.int64),
         "gtframe": np.array(keyframes, dtype=np.int64),
         "gtscore": np.array([level / TOP for level in story.frames], dtype=np.float32),
-        "n_frame_per_seg": np.array(
-            [last - first + 1 for first, last in story.change_points], dtype=np.int64
-        ),
+        "n_frame_per_seg": np.array(lengths, dtype=np.int64),
         "n_frames": np.int64(story.n_frames),
         "n_steps": np.int64(len(story.frames)),
         "picks": np.array(story.picks, dtype=np.int64),
         "shot_level_gt": np.array(shot_level_gt(story), dtype=np.int64),
-        **({"video_name": name(story)} if story.source in NAMED else {}),
+        **({"video_name": story.name} if story.source in NAMED else {}),
     }
 
 
-def name(story: Story) -> str:
-    """The original video's name; this one is made up."""
-    return f"Moving shapes {STORIES.index(story) + 1}"
-
-
-def shot_level_gt(story: Story) -> list[int]:
-    """1 for every key shot, 0 for every other."""
-    return [int(number in story.key_shots) for number in range(1, len(story.shots) + 1)]
-
-
-def _truth(story: Story, value: bool) -> bool | int:
-    """As JSON has it: of every other video as a number."""
-    return int(value) if STORIES.index(story) % 2 else value
-
-
-def _frames(story: Story) -> Iterator[dict[str, Any]]:
-    for number, (pick, level) in enumerate(zip(story.picks, story.frames, strict=True), 1):
-        shot, _ = story.shown(pick)
-        scene = story.scenes[shot - 1]
-        yield {
-            "frame_id": pick,
-            "description": stories.frame(scene, level, shot in story.key_shots),
-            "is_gt": _truth(story, number in story.keyframes),
-            "status": STATUS,
+def replay() -> Iterator[dict[str, Any]]:
+    """Recorded replies (replay.py) about every reference summary, one for each sample."""
+    for story in STORIES:
+        told = " ".join(summary(story.key_scenes))
+        fields = {"reference": told, "document": " ".join(document(story)), "candidate": told}
+        line = {
+            "criterion": "haven_geval",
+            "fields": fields,
+            "reply": json.dumps({"score": HIGHEST}),
         }
+        yield from ({**line, "sample": sample} for sample in range(SAMPLES))
 
 
-def _clips(story: Story) -> Iterator[dict[str, Any]]:
-    for number, (scene, frames) in enumerate(zip(story.scenes, story.shots, strict=True), 1):
-        levels = [story.frames[frame - 1] for frame in frames]
-        yield {
-            "clip_id": number - 1,
-            "summary": stories.shot(number - 1, scene, levels),
-            "gt": _truth(story, number in story.key_shots),
-            "frames": [story.picks[frame - 1] for frame in frames],
-            "frame_count": len(frames),
-            "status": STATUS,
-        }
-
-
-def _block(sentences: list[str], shots: list[list[int]]) -> dict[str, Any]:
-    """Sentences with their alignment; shots count from 0 here."""
-    return {
-        "sentences": sentences,
-        "alignments": [
-            {"sentence_id": place, "shot_ids": [number - 1 for number in numbers]}
-            for place, numbers in enumerate(shots)
-        ],
-        "raw_text": " ".join(sentences),
-    }
-
-
-def _write_h5(path: Path, own: list[Story]) -> None:
-    import h5py
-
-    with h5py.File(path, "w") as file:
-        for story in own:
-            made = file.create_group(story.video)
-            for dataset, value in group(story).items():
-                made.create_dataset(dataset, data=value)
-
-
-# --- pictures ------------------------------------------------------------------------------------
+# --- the videos -----------------------------------------------------------------------------------
 
 HALF = 0.18  # half of a shape's size, as a share of the picture's height
 _MARGIN = 0.25  # of the way across where a shape starts and ends
+ROWS, COLUMNS = 2, 20  # of the strip
+TOP_EDGE = 0.875  # the strip's upper edge, as a share of the picture's height
+WIDTHS = (8, 4, 7, 4, 7, 1)  # of a mark's numbers in bits; 31 in all
+CHECK_BITS = 9
+
+
+def videos() -> dict[str, Clip]:
+    """All videos, by file."""
+    return {
+        f"videos/{story.source}/{story.video}.mp4": Clip(
+            functools.partial(frames, story), story.fps, picture_options=X264
+        )
+        for story in STORIES
+    }
 
 
 def frames(story: Story) -> Iterator[NDArray[np.uint8]]:
-    """Every frame of a video in order, (height, width, 3)."""
+    """Every frame of a video in order, (height, width, 3): a shape on its way, the strip below."""
+    width, height = story.size
     for frame in range(story.n_frames):
         shot, _ = story.shown(frame)
         first, last = story.change_points[shot - 1]
         share = (frame - first) / max(last - first, 1)
-        scene = _scene(story.scenes[shot - 1], share, story.size)
-        yield striped(scene, mark(story, frame))
+        scene = story.scenes[shot - 1]
+        place = [[0.0, width * (_MARGIN + (1 - 2 * _MARGIN) * share), height * TOP_EDGE / 2]]
+        canvas = Canvas(width, height, PALETTE[scene.ground])
+        scenes.Actor(scene.shape, scene.colour, place, HALF * height).draw(canvas, 0)
+        yield striped(canvas.pixels(), mark(story, frame))
 
 
-def mark(story: Story, frame: int) -> Mark:
-    """What the strip of frame `frame` of the video says."""
+def mark(story: Story, frame: int) -> tuple[int, ...]:
+    """What the strip of a frame of the video says; as wide as WIDTHS."""
     shot, sampled = story.shown(frame)
     levels = [story.frames[number - 1] for number in story.shots[shot - 1]]
-    return Mark(
-        frame=frame,
-        level=story.frames[sampled - 1],
-        total=sum(levels),
-        sampled=len(levels),
-        scene=story.scenes[shot - 1].number,
-        key=shot in story.key_shots,
-    )
+    scene = SCENES.index(story.scenes[shot - 1])
+    level, key = story.frames[sampled - 1], int(shot in story.key_shots)
+    return frame, level, sum(levels), len(levels), scene, key
 
 
-def _scene(scene: Scene, share: float, size: tuple[int, int]) -> NDArray[np.uint8]:
-    """The shape after `share` (0 to 1) of its way from left to right."""
-    width, height = size
-    canvas = Canvas(width, height, PALETTE[scene.ground])
-    fill, half = PALETTE[scene.colour], HALF * height
-    x = width * (_MARGIN + (1 - 2 * _MARGIN) * share)
-    y = height * TOP_EDGE / 2
-    if scene.shape == "circle":
-        canvas.ellipse((x, y), half, half, fill)
-    elif scene.shape == "square":
-        canvas.rectangle(x - half, y - half, x + half, y + half, fill)
-    elif scene.shape == "triangle":
-        canvas.polygon([(x - half, y + half), (x + half, y + half), (x, y - half)], fill)
-    else:
-        canvas.polygon([(x - half, y), (x, y - half), (x + half, y), (x, y + half)], fill)
-    return canvas.pixels()
-
-
-# --- the strip -----------------------------------------------------------------------------------
-
-ROWS, COLUMNS = 2, 20
-TOP_EDGE = 0.875  # the strip's upper edge, as a share of the picture's height
-CHECK_BITS = 9
-_SURE = 60  # how far from half of full scale a cell's mean must be
-
-
-class Mark(NamedTuple):
-    """What a picture says."""
-
-    frame: int  # its place among all frames of its video, from 0
-    level: int  # its importance
-    total: int  # of the levels of its shot's sampled frames
-    sampled: int  # number of its shot's sampled frames
-    scene: int  # of sample_stories.SCENES
-    key: bool  # whether its shot is a key shot
-
-    @property
-    def importance(self) -> Fraction:
-        """Of its shot: the mean of the levels."""
-        return Fraction(self.total, self.sampled)
-
-
-WIDTHS = (8, 4, 7, 4, 7, 1)  # of a Mark's fields in bits; 31 in all
-_PAYLOAD = sum(WIDTHS)
-
-
-def bits(mark: Mark) -> list[int]:
-    """The strip's cells row by row, 0 (dark) or 1 (light).
-
-    Raises:
-        ValueError: a number has more bits than its field.
-    """
-    value = 0
-    for name, number, width in zip(Mark._fields, mark, WIDTHS, strict=True):
-        if not 0 <= number < 1 << width:
-            raise ValueError(f"{name}={number} does not fit into {width} bits")
-        value = value << width | int(number)
-    whole = value << CHECK_BITS | _check(value)
-    return [whole >> place & 1 for place in reversed(range(_PAYLOAD + CHECK_BITS))]
-
-
-def striped(picture: NDArray[np.uint8], mark: Mark) -> NDArray[np.uint8]:
+def striped(picture: NDArray[np.uint8], mark: Sequence[int]) -> NDArray[np.uint8]:
     """A picture, (height, width, 3), with the strip drawn over its lower edge."""
     import numpy as np
 
+    value = functools.reduce(
+        lambda bits, one: bits << one[1] | one[0], zip(mark, WIDTHS, strict=True), 0
+    )
+    whole = value << CHECK_BITS | check(value)
     height, width = picture.shape[:2]
     top = round(TOP_EDGE * height)
-    cells = np.array(bits(mark), dtype=np.uint8).reshape(ROWS, COLUMNS) * 255
+    cells = np.array([whole >> n & 1 for n in reversed(range(ROWS * COLUMNS))], dtype=np.uint8)
     rows = np.arange(height - top) * ROWS // (height - top)
     columns = np.arange(width) * COLUMNS // width
     marked: NDArray[np.uint8] = picture.copy()
-    marked[top:] = cells[rows][:, columns][..., None]
+    marked[top:] = (cells * 255).reshape(ROWS, COLUMNS)[rows][:, columns][..., None]
     return marked
 
 
-def read(picture: Any) -> Mark | None:
-    """What a picture says; None if it is not one of the sample's, or cannot be read.
-
-    Args:
-        picture: a PIL image, or red, green and blue of 0 to 255, (height, width, 3); of any size.
-    """
-    import numpy as np
-
-    pixels = np.asarray(picture.convert("RGB") if hasattr(picture, "convert") else picture)
-    found = 0
-    for place in range(ROWS * COLUMNS):
-        row, column = divmod(place, COLUMNS)
-        y0, y1 = (TOP_EDGE + (1 - TOP_EDGE) * (row + share) / ROWS for share in (0.3, 0.7))
-        x0, x1 = ((column + share) / COLUMNS for share in (0.3, 0.7))
-        mean = float(second_code.part(pixels, x0, x1, y0, y1).mean())
-        if abs(mean - 127.5) < _SURE:
-            return None
-        found = found << 1 | (mean > 127.5)
-    value, check = found >> CHECK_BITS, found & (1 << CHECK_BITS) - 1
-    if check != _check(value):
-        return None
-    fields = []
-    for width in reversed(WIDTHS):
-        fields.append(value & (1 << width) - 1)
-        value >>= width
-    frame, level, total, sampled, scene, key = reversed(fields)
-    return Mark(frame, level, total, sampled, scene, bool(key)) if sampled else None
-
-
-def _check(value: int) -> int:
+def check(value: int) -> int:
     """A check sum that neither a dark nor a light strip has."""
     return zlib.crc32(value.to_bytes(4, "big")) & (1 << CHECK_BITS) - 1
+
+
+# --- replies to a doc -----------------------------------------------------------------------------
+
+Doc = Mapping[str, Any]
+_DRAWS = 8  # replies of a coin to a doc
+
+
+def known(doc: Doc) -> Known:
+    """Replies to a doc of any HAVEN task (data.make_doc).
+
+    Right is what reaches the best value that the item allows. A coin's replies are in the right
+    form: sentences about any scenes, as many frames as are asked for, each as likely as any other,
+    any order, one clip for each sentence; drawn anew for every video and task.
+
+    Raises:
+        TasksError: the doc is of no known kind or lacks a field that its kind has.
+    """
+    if doc.get("not_run"):
+        return Known(doc["id"], *["skipped"] * 3)
+    try:
+        task = Variant(doc["kind"], document=doc["with_document"], text=doc["text"])
+        name = f"{task.name}/{doc['id']}"
+        right, *drawn = (
+            _said(doc, random.Random(f"{name}/{seed}") if seed else None)
+            for seed in range(_DRAWS + 1)
+        )
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise TasksError(f"a doc of HAVEN lacks a field: {error!r}") from None
+    # Any text is a summary; an empty reply is the only one that is none.
+    unreadable = "" if doc["kind"] == "v2t" else UNREADABLE
+    return Known(name, right, drawn[0], unreadable, drawn=drawn)
+
+
+def _said(doc: Doc, draw: random.Random | None) -> str:
+    """The right reply, or a drawn one, in the form that the doc's prompt asks for (Appendix C)."""
+    kind, places = doc["kind"], range(1, len(doc["units"]) + 1)
+    if kind in ORDERS:
+        word = "Sentence" if doc["layout"] == OF_SENTENCES else "Shot"
+        order = draw.sample(places, len(places)) if draw else sorted(places, key=_place(doc))
+        return " > ".join(f"{word} {number}" for number in order)
+    if kind == "grounding":
+        lines = []
+        for number, sentence in enumerate(doc["sentences"], 1):
+            true = doc["summary_shots"][sentence - 1]
+            hits = [n for n in places if doc["units"][n - 1] in true]
+            clips = [draw.choice(places)] if draw else hits
+            lines.append(f"Summary {number}: {', '.join(f'Clip {clip}' for clip in clips)}")
+        return "\n".join(lines)
+    frames = _keyframes(doc, draw)
+    if kind == "v2v":
+        return str(frames)
+    told, asked = list(doc["summary"]), doc["n_sentences"]
+    if draw:
+        told = summary(draw.sample(SCENES, 2))
+    if 0 < asked < len(told):  # the last one holds all further ones
+        told = [*told[: asked - 1], " ".join(told[asked - 1 :])]
+    lines = [" ".join(told)]
+    if doc["text"] or kind == "v2vt":
+        lines = ["SUMMARY:", *(f"{number}. {sentence}" for number, sentence in enumerate(told, 1))]
+    if kind == "v2vt":
+        name = "" if doc["text"] else "Frame "
+        lines.append(f"IMPORTANT FRAMES: [{', '.join(f'{name}{frame}' for frame in frames)}]")
+    return "\n".join(lines)
+
+
+def _place(doc: Doc) -> Callable[[int], float]:
+    """Of a unit that is shown: by time, or by importance."""
+    units, worth = doc["units"], doc["importance"]
+    by_time = doc["kind"] == "temporal"
+    return lambda n: units[n - 1] if by_time else -worth[units[n - 1] - 1]
+
+
+def _keyframes(doc: Doc, draw: random.Random | None) -> list[int]:
+    """As many as are asked for, true ones first."""
+    numbers, asked = range(1, len(doc["picks"]) + 1), doc["budget"]
+    if draw:
+        return sorted(draw.sample(numbers, asked))
+    true = {frame for shot in doc["key_shots"] for frame in doc["shots"][shot - 1]}
+    return sorted(sorted(numbers, key=lambda number: (number not in true, number))[:asked])

@@ -1,24 +1,16 @@
 """What the packaged videos of HAVEN show and what is true of them: the truth that all else follows.
 
 A video is a row of shots. A shot is a scene (a shape of a colour on a ground) and the importance of
-each of its sampled frames, a level of 0 to 8. Keyframes, key shots and rankings are computed from
-the levels here, so that nothing is true by hand. Levels were chosen so that every video has ties:
-between frames at the keyframes' cut, in different shots, and between shots of unlike length; and so
-that the key shots are the only best ones. `gtscore` is a level / 8, which binary floats hold
-exactly: shots that tie here tie in the files.
-
-A text says what its text proxy is asked about, so that a reader who sees nothing else can be right:
-a frame's description its level, a shot's its place, the sum of its levels and its length, a
-document's sentence its place, a summary's sentence what its shots show.
+each of its sampled frames, a level of 0 to 8; all else is computed from the levels. They were
+chosen so that every video has ties: between frames at the keyframes' cut, in different shots, and
+between shots of unlike length; and so that the key shots are the only best ones.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
 from functools import cached_property
-from itertools import islice
+from itertools import accumulate, islice, pairwise
 from typing import NamedTuple
 
 from lmms_eval_tasks.haven.options import capacity
@@ -28,6 +20,7 @@ SHAPES = ("circle", "square", "triangle", "diamond")
 COLOURS = ("red", "yellow", "green", "cyan", "blue", "purple", "pink")
 GROUNDS = ("white", "grey", "brown", "black")
 TOP = 8  # the highest level of importance
+PLACES = ("First", "Second", "Third", "Fourth", "Fifth", "Sixth", "Seventh", "Eighth")
 GROUPS = (2, 1, 1)  # shots of a document's sentences, in turn
 
 
@@ -37,11 +30,6 @@ class Scene(NamedTuple):
     shape: str
     colour: str
     ground: str
-
-    @property
-    def number(self) -> int:
-        """Its place among SCENES."""
-        return SCENES.index(self)
 
     def __str__(self) -> str:
         return f"a {self.colour} {self.shape} on a {self.ground} ground"
@@ -71,6 +59,11 @@ class Story(_Told):
         """Its key in the release."""
         return f"video_{self.number}"
 
+    @property
+    def name(self) -> str:
+        """The original video's name; this one is made up."""
+        return f"Moving shapes {STORIES.index(self) + 1}"
+
     @cached_property
     def frames(self) -> list[int]:
         """The level of every sampled frame, (F,)."""
@@ -79,11 +72,8 @@ class Story(_Told):
     @cached_property
     def shots(self) -> list[list[int]]:
         """The sampled frames of every shot, by number."""
-        found: list[list[int]] = []
-        for levels in self.levels:
-            start = found[-1][-1] + 1 if found else 1
-            found.append(list(range(start, start + len(levels))))
-        return found
+        ends = [0, *accumulate(map(len, self.levels))]
+        return [list(range(start + 1, end + 1)) for start, end in pairwise(ends)]
 
     @cached_property
     def scenes(self) -> list[Scene]:
@@ -112,24 +102,16 @@ class Story(_Told):
     def change_points(self) -> list[tuple[int, int]]:
         """First and last frame of every shot among the video's; they cover it without a gap."""
         lasts = [self.picks[shot[-1] - 1] + self.late for shot in self.shots[:-1]]
-        return list(
-            zip([0, *(last + 1 for last in lasts)], [*lasts, self.n_frames - 1], strict=True)
-        )
+        firsts = [0, *(last + 1 for last in lasts)]
+        return list(zip(firsts, [*lasts, self.n_frames - 1], strict=True))
 
     def shown(self, frame: int) -> tuple[int, int]:
-        """The shot that frame `frame` of the video shows, and the sampled frame whose level it has.
+        """The shot that a frame of the video shows, and the sampled frame whose level it has.
 
         A frame between two sampled ones belongs to the last one of its shot that is not after it,
         or to the shot's first if all are.
-
-        Returns:
-            Number of the shot, number of the sampled frame.
         """
-        (shot,) = (
-            number
-            for number, (first, last) in enumerate(self.change_points, 1)
-            if first <= frame <= last
-        )
+        shot = next(n for n, (_, last) in enumerate(self.change_points, 1) if frame <= last)
         own = self.shots[shot - 1]
         return shot, max((n for n in own if self.picks[n - 1] <= frame), default=own[0])
 
@@ -140,15 +122,15 @@ class Story(_Told):
         return [place + 1 for place in places]
 
     @cached_property
-    def importance(self) -> list[Fraction]:
-        """Every shot's importance: the mean level of its sampled frames."""
-        return [Fraction(sum(map(int, levels)), len(levels)) for levels in self.levels]
-
-    @cached_property
     def key_shots(self) -> list[int]:
         """The shots of 15 % of the frames at most whose importance adds up highest (3.2)."""
         starts = [shot[0] - 1 for shot in self.shots]
         return [place + 1 for place in structure.key_shots(self.frames, starts)]
+
+    @property
+    def key_scenes(self) -> list[Scene]:
+        """What the key shots show."""
+        return [self.scenes[number - 1] for number in self.key_shots]
 
     @property
     def document_shots(self) -> list[list[int]]:
@@ -183,44 +165,8 @@ STORIES: tuple[Story, ...] = (
 # fmt: on
 
 
-# --- its texts, written and read back -------------------------------------------------------------
-
-PLACES = ("First", "Second", "Third", "Fourth", "Fifth", "Sixth", "Seventh", "Eighth")
-N_SUMMARY = 4  # sentences of every summary
-_HIGHLIGHT = " in a highlight"
-
-_SCENE = re.compile(
-    rf"\ba ({'|'.join(COLOURS)}) ({'|'.join(SHAPES)}) on a ({'|'.join(GROUNDS)}) ground\b",
-    re.IGNORECASE,
-)
-_FRAME = re.compile(rf"marked (\d) of {TOP} for importance({_HIGHLIGHT})?\.")
-_SHOT = re.compile(r"for (\d+) sampled frames; its marks for importance add up to (\d+)\.")
-
-
-class FrameText(NamedTuple):
-    """What the description of a frame tells."""
-
-    scene: Scene
-    level: int
-    key: bool  # whether its shot is a key shot
-
-
-def frame(scene: Scene, level: int, key: bool) -> str:
-    """The description of a frame; `key`: its shot is a key shot."""
-    highlight = _HIGHLIGHT if key else ""
-    return f"{_capital(str(scene))}, marked {level} of {TOP} for importance{highlight}."
-
-
-def shot(place: int, scene: Scene, levels: Sequence[int]) -> str:
-    """The description of a shot; its number is its first word."""
-    return (
-        f"{PLACES[place]}, {scene} moves for {len(levels)} sampled frames; its marks for "
-        f"importance add up to {sum(levels)}."
-    )
-
-
 def document(story: Story) -> list[str]:
-    """The document's sentences; a sentence's number is its first word."""
+    """The document's sentences."""
     return [
         f"{PLACES[place]}, {_joined([story.scenes[number - 1] for number in shots])} "
         f"{'moves' if len(shots) == 1 else 'move'} across the picture."
@@ -229,12 +175,8 @@ def document(story: Story) -> list[str]:
 
 
 def summary(scenes: Sequence[Scene]) -> list[str]:
-    """The summary's sentences, N_SUMMARY of them.
-
-    Args:
-        scenes: of the key shots, in order; at least one.
-    """
-    first, *_, last = (*scenes[:1], *scenes)
+    """The four sentences of a summary of key shots' scenes, in order; at least one."""
+    first, last = scenes[0], scenes[-1]
     return [
         f"The highlights open with {first}.",
         f"All that counts in this video is {_joined(scenes)}.",
@@ -243,44 +185,6 @@ def summary(scenes: Sequence[Scene]) -> list[str]:
     ]
 
 
-def summary_shots(key_shots: Sequence[int]) -> list[list[int]]:
-    """The shots of the summary's sentences, as `summary` names them."""
-    first, last = key_shots[0], key_shots[-1]
-    return [[first], list(key_shots), [last], sorted({first, last})]
-
-
-def scenes_of(text: str) -> list[Scene]:
-    """The scenes that a text names, in its order."""
-    return [
-        Scene(shape.lower(), colour.lower(), ground.lower())
-        for colour, shape, ground in _SCENE.findall(text)
-    ]
-
-
-def read_frame(text: str) -> FrameText | None:
-    """What a frame's description tells; None for any other text."""
-    scenes, told = scenes_of(text), _FRAME.search(text)
-    if len(scenes) != 1 or told is None:
-        return None
-    return FrameText(scenes[0], int(told[1]), told[2] is not None)
-
-
-def read_importance(text: str) -> Fraction | None:
-    """The importance that a shot's description tells; None for any other text."""
-    told = _SHOT.search(text)
-    return Fraction(int(told[2]), int(told[1])) if told and int(told[1]) else None
-
-
-def read_place(text: str) -> int | None:
-    """The place that a sentence or a shot's description tells, from 0; None for any other text."""
-    word = text.strip().partition(",")[0]
-    return PLACES.index(word) if word in PLACES else None
-
-
 def _joined(scenes: Iterable[Scene]) -> str:
     *before, last = map(str, scenes)
     return f"{', '.join(before)} and {last}" if before else last
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

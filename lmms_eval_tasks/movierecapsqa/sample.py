@@ -1,72 +1,178 @@
-"""The packaged sample in the released layout: two movies and their recaps, five segments, a key.
+"""The packaged sample in the released layout: two movies and their recaps, five segments.
 
     movierecapsqa/segments.json  as released, with our additions (schema.py): windows in the movie,
                                  modality and category labels, several people's answers
     movierecapsqa/recaps/        recap-lantern.mp4, recap-stones.mp4: 320 x 240, 10 frames a second,
                                  without sound
     movierecapsqa/movies/        lantern-bridge.mp4, three-stones.mp4: the same with a tone
-    movierecapsqa/key.json       {"answers": {question: reference},
-                                  "lures": {question: false answer}}
     movierecapsqa/replay.jsonl   what a judge would reply that sees how the answers were built,
                                  for `--judge replay:FILE`
 
-The sentences are templates (sample_story_yaml); what is to be seen comes from the scene that the
-picture is drawn from (sample_scenes.py), so that a fact is true because it is asked of the same
-fields. Answers of people and of two invented models are lists of claims, one sentence each, and
-every claim has its labels because it was built with them: from the right answer, from the false
-one, from something that nobody can check. The recorded judge shows that scores follow from labels,
-and nothing about a judge. The key is for the demo's oracle and for tests; no task reads it.
+What happens, is said and is asked stands in sample_story_yaml. A segment is one scene, acted once
+in the movie and again, faster, in the recap; between scenes the stage is empty. Answers of people
+and of two invented models are lists of claims, one sentence each, and every claim has its labels
+because it was built with them: from the right answer, from the false one, from something that
+nobody can check. The recorded judge shows that scores follow from labels, and nothing about a
+judge.
 """
 
 from __future__ import annotations
 
+import functools
 import json
-import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from lmms_eval_tasks.movierecapsqa import judge, sample_scenes
-from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, Context
-from lmms_eval_tasks.movierecapsqa.sample_scenes import Scene, Story
+from lmms_eval_tasks.movierecapsqa import judge
+from lmms_eval_tasks.movierecapsqa.data import CONDITIONS, task_name
+from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, HIGHEST, Context
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS, Segment
-from lmms_eval_tasks.sample import render
-from lmms_eval_tasks.sample.second_code import AAC, TICKS, X264
-from lmms_eval_tasks.utils.json_files import write_json, write_lines
+from lmms_eval_tasks.sample import scenes
+from lmms_eval_tasks.sample.players import Chance, Played
+from lmms_eval_tasks.sample.render import Clip, Tone
+from lmms_eval_tasks.sample.scenes import Actor
+from lmms_eval_tasks.sample.second_code import TICKS
 from lmms_eval_tasks.utils.media.subtitles import clock
 
 # They decide the sample too: what recordings look like, how texts are cleaned, names of labels.
 ALSO = ("judge.py", "schema.py")
+SIZE = (320, 240)
 HERTZ, RATE = 440, 44_100  # of the movies' sound; samples a second
+SKIES = {"bright": (190, 210, 225), "dark": (20, 24, 70), "orange": (252, 200, 150)}
+CURTAIN = (66, 66, 72)  # between scenes
+STAR_Y, STAR_HALF = 68, 7  # pixels
 # How each segment's subtitles are written; the release has no counters.
 STYLES = ("plain", "marked", "none", "windows", "counted")
+MODALITIES = {("seen",): "vision", ("said",): "dialogue"}  # of a question, by its facts' kinds
+
+_TASKS = tuple(task_name("segment", slug) for slug in CONDITIONS)
+_BEST = {"rouge_l": 1.0, **{f"{name}_valid": float(HIGHEST) for name in DIMENSIONS}}
+PLAYED = Played(
+    tasks=("movierecapsqa",),
+    oracle=dict.fromkeys(_TASKS, _BEST),
+    coin=(
+        Chance(
+            "answers",
+            _TASKS,
+            lambda item: item["dimensions"]["factuality"]["score"] / HIGHEST,
+            lambda _: 0.5,
+        ),
+    ),
+    headline=(_TASKS[0], "factuality_valid"),
+)
 
 
-def write(folder: Path) -> None:
-    """Write the sample into an existing empty folder.
+class Asked(NamedTuple):
+    """One question. `wrong` is an answer that is false; `partly` one that is half true, or ""."""
+
+    question: str
+    modality: str  # of schema.SPLITS, "" if unlabelled
+    category: str
+    facts: tuple[int, ...]  # numbers of the facts that it rests on, from 1 on
+    answer: tuple[str, ...]  # its sentences
+    wrong: str
+    partly: str
+
+    @property
+    def reference(self) -> str:
+        """The right answer."""
+        return " ".join(self.answer)
+
+
+class Part(NamedTuple):
+    """A segment."""
+
+    id: str
+    movie: str  # of a story, its key
+    story: dict[str, Any]
+    scene: dict[str, Any]
+    facts: tuple[tuple[str, str], ...]  # kind (seen, said, both) and text
+    questions: tuple[Asked, ...]
+
+
+@functools.cache
+def stories() -> dict[str, Any]:
+    """Both movies, by the name of the file."""
+    found: dict[str, Any] = scenes.load(__file__, "sample_story_yaml")
+    return found
+
+
+@functools.cache
+def parts() -> tuple[Part, ...]:
+    """All segments of both movies.
 
     Raises:
-        MediaError: a video cannot be encoded.
+        ValueError: an answer has no choice or more than one.
     """
-    (folder / "recaps").mkdir()
-    (folder / "movies").mkdir()
-    for story in sample_scenes.stories():
-        write_video(story, story.video, folder / "recaps" / f"{story.video}.mp4")
-        write_video(story, story.movie_id, folder / "movies" / f"{story.movie_id}.mp4")
-    write_json(folder / "segments.json", segments())
-    write_json(folder / "key.json", key())
-    write_lines(folder / "replay.jsonl", replay())
+    return tuple(
+        _part(movie, story, number, scene)
+        for movie, story in stories().items()
+        for number, scene in enumerate(story["scenes"], 1)
+    )
 
 
-def write_video(story: Story, name: str, path: Path) -> None:
-    """Draw and encode a movie, which hums throughout, or a recap, which has no sound."""
-    sound = None
-    if name == story.movie_id:
-        hum = render.Tone(0, story.movie_seconds, HERTZ)
-        sound = render.soundtrack([hum], story.movie_seconds, RATE)
-    frames = sample_scenes.frames(story, name)
-    render.write_mp4(path, frames, TICKS, sound, RATE, picture_options=X264, sound_options=AAC)
+def _part(movie: str, story: dict[str, Any], number: int, scene: dict[str, Any]) -> Part:
+    facts = [(kind, text) for one in scene["facts"] for kind, text in one.items()]
+    asked = []
+    for told in scene["questions"]:
+        answer, wrong = scenes.chosen(told["answer"])
+        kinds = tuple(sorted({facts[fact - 1][0] for fact in told["facts"]}))
+        category = told.get("category", "")
+        modality = MODALITIES.get(kinds, "multimodal") if category else ""
+        texts = (tuple(told["facts"]), tuple(answer), wrong, told.get("partly", ""))
+        asked.append(Asked(told["ask"], modality, category, *texts))
+    return Part(f"{story['video']}.{number}", movie, story, scene, tuple(facts), tuple(asked))
+
+
+def lure(number: int) -> str:
+    """What answers a question of another segment, in place of those of segment `number`."""
+    every = parts()
+    return every[(number + 1) % len(every)].questions[0].reference
+
+
+# --- the videos -----------------------------------------------------------------------------------
+
+
+def videos() -> dict[str, Clip]:
+    """The recaps, and the movies, which hum throughout."""
+    found = {}
+    for movie, story in stories().items():
+        for kind, name in (("movie", movie), ("recap", story["video"])):
+            seconds = story[f"{kind}_seconds"]
+            actors = [actor for scene in story["scenes"] for actor in _acted(scene, scene[kind])]
+            hum = [Tone(0, seconds, HERTZ)] if kind == "movie" else []
+            made = scenes.clip(actors, SIZE, CURTAIN, TICKS, seconds, tones=hum, rate=RATE)
+            found[f"{kind}s/{name}.mp4"] = made
+    return found
+
+
+def _acted(scene: dict[str, Any], window: Sequence[float]) -> Iterator[Actor]:
+    """Sky, stars and actors of a scene that is acted in a window of a video, in seconds."""
+    start, end = window
+    (width, height), stars = SIZE, scene.get("stars", 0)
+
+    def at(share: float) -> float:
+        return min(start + share * (end - start), end)
+
+    middle = [[0.0, width / 2, height / 2]]
+    sky = SKIES[scene["sky"]]
+    yield Actor("square", sky, middle, (width / 2, height / 2), (start, end))
+    for number in range(1, stars + 1):
+        place = [[0.0, width * number / (stars + 1), STAR_Y]]
+        yield Actor("circle", "white", place, STAR_HALF, (start, end))
+    for told in scene["actors"].values():
+        shown = told.get("shown", (0.0, 1.0))
+        path = [(start + share * (end - start), x, y) for share, x, y in told["path"]]
+        seen = {"path": path, "shown": (at(shown[0]), at(shown[1]))}
+        yield Actor(**{"half": 16, **told, **seen})
+
+
+# --- the data file --------------------------------------------------------------------------------
+
+
+def files() -> dict[str, Any]:
+    """All other files."""
+    return {"segments.json": segments(), "replay.jsonl": replay()}
 
 
 def segments() -> list[dict[str, Any]]:
@@ -81,13 +187,11 @@ def segments() -> list[dict[str, Any]]:
         found.append(
             {
                 "id": part.id,
-                "movie": part.story.movie,
-                "videoId": part.story.video,
-                "startTime": part.scene.recap[0],
-                "endTime": part.scene.recap[1],
-                "movieId": part.story.movie_id,
-                "movieStartTime": part.scene.movie[0],
-                "movieEndTime": part.scene.movie[1],
+                "movie": part.story["movie"],
+                "videoId": part.story["video"],
+                **dict(zip(("startTime", "endTime"), part.scene["recap"], strict=True)),
+                "movieId": part.movie,
+                **dict(zip(("movieStartTime", "movieEndTime"), part.scene["movie"], strict=True)),
                 "facts": [
                     f"{number}. {fact}" if place % 2 == 0 else fact
                     for number, (_, fact) in enumerate(part.facts, 1)
@@ -99,35 +203,14 @@ def segments() -> list[dict[str, Any]]:
     return found
 
 
-def key() -> dict[str, dict[str, str]]:
-    """What is right and what looks right, by question."""
-    asked = [one for part in parts() for one in part.questions]
-    return {
-        "answers": {one.question: one.reference for one in asked},
-        "lures": {one.question: one.wrong for one in asked},
-    }
-
-
-def replay() -> Iterator[dict[str, Any]]:
-    """Recorded replies (judges/providers/replay.py) about all answers that the sample knows."""
-    entries = segments()
-    for place, part in enumerate(parts()):
-        segment = Segment.model_validate(entries[place])
-        context = Context(segment.id, segment.facts, segment.dialogue)
-        for one in part.questions:
-            yield from recordings(context, one, lure(place))
-
-
 def subtitles(part: Part, style: str) -> str:
     """A segment's dialogue as SubRip, in the movie's time, in one of STYLES."""
-    start, end = part.scene.movie
+    start, end = part.scene["movie"]
     blocks = []
-    for number, line in enumerate(part.dialogue, 1):
-        times = (clock(start + share * (end - start)) for share in (line.start, line.end))
-        timing = " --> ".join(times)
-        counter = "" if style == "plain" else f"{number}\n"
-        blank = "" if style == "plain" else "\n"
-        blocks.append(f"{counter}{timing}\n{line.text}\n{blank}")
+    for number, line in enumerate(part.scene["dialogue"], 1):
+        times = (clock(start + line[share] * (end - start)) for share in ("start", "end"))
+        counter, blank = ("", "") if style == "plain" else (f"{number}\n", "\n")
+        blocks.append(f"{counter}{' --> '.join(times)}\n{line['text']}\n{blank}")
     text = "".join(blocks)
     if style == "marked":
         return f"\ufeff{text}"
@@ -151,97 +234,7 @@ def _question(number: int, qid: int, one: Asked, lure: str) -> dict[str, Any]:
     }
 
 
-# --- dialogue, facts and questions --------------------------------------------------------------
-
-MODALITIES = {("seen",): "vision", ("said",): "dialogue"}  # of a question, by its facts' kinds
-
-_ALTERNATIVES = re.compile(r"\[([^][|]*)\|([^][|]*)\]")
-
-
-class Line(NamedTuple):
-    """A line of dialogue; start and end are shares of its scene."""
-
-    start: float
-    end: float
-    text: str
-
-
-class Asked(NamedTuple):
-    """One question. `wrong` is an answer that is false; `partly` one that is half true, or ""."""
-
-    question: str
-    modality: str  # of schema.SPLITS, "" if unlabelled
-    category: str
-    facts: tuple[int, ...]  # numbers of the facts that it rests on, from 1 on
-    answer: tuple[str, ...]  # its sentences
-    wrong: str
-    partly: str
-
-    @property
-    def reference(self) -> str:
-        """The right answer."""
-        return " ".join(self.answer)
-
-
-class Part(NamedTuple):
-    """A segment: a scene with its texts."""
-
-    id: str
-    story: Story
-    scene: Scene
-    dialogue: tuple[Line, ...]
-    facts: tuple[tuple[str, str], ...]  # kind (seen, said, both) and text
-    questions: tuple[Asked, ...]
-
-
-@lru_cache(maxsize=1)
-def parts() -> tuple[Part, ...]:
-    """All segments of both movies.
-
-    Raises:
-        KeyError, ValueError: a template names an unknown slot, has no choice or more than one.
-    """
-    return tuple(part for story in sample_scenes.stories() for part in _parts(story))
-
-
-def lure(number: int) -> str:
-    """What answers a question of another segment, in place of those of segment `number`."""
-    every = parts()
-    return every[(number + 1) % len(every)].questions[0].reference
-
-
-def _parts(story: Story) -> Iterator[Part]:
-    for number, (scene, entry) in enumerate(zip(story.scenes, story.texts, strict=True), 1):
-        words = scene.words()
-        facts = [
-            (kind, text.format_map(words)) for one in entry["facts"] for kind, text in one.items()
-        ]
-        asked = (_asked(one, [kind for kind, _ in facts], words) for one in entry["questions"])
-        lines = (Line(**line) for line in entry["dialogue"])
-        name = f"{story.video}.{number}"
-        yield Part(name, story, scene, tuple(lines), tuple(facts), tuple(asked))
-
-
-def _asked(entry: dict[str, Any], kinds: Sequence[str], words: dict[str, str]) -> Asked:
-    question = entry["ask"].format_map(words)
-    answer = [sentence.format_map(words) for sentence in entry["answer"]]
-    choices = [sentence for sentence in answer if _ALTERNATIVES.search(sentence)]
-    if len(choices) != 1 or len(_ALTERNATIVES.findall(choices[0])) != 1:
-        raise ValueError(f"expected exactly one [true|false] in the answer to: {question}")
-    used = tuple(sorted({kinds[number - 1] for number in entry["facts"]}))
-    category = entry.get("category", "")
-    return Asked(
-        question=question,
-        modality=MODALITIES.get(used, "multimodal") if category else "",
-        category=category,
-        facts=tuple(entry["facts"]),
-        answer=tuple(_ALTERNATIVES.sub(r"\1", sentence) for sentence in answer),
-        wrong=_ALTERNATIVES.sub(r"\2", choices[0]),
-        partly=entry.get("partly", "").format_map(words),
-    )
-
-
-# --- answers whose worth is known ---------------------------------------------------------------
+# --- answers whose worth is known -----------------------------------------------------------------
 
 # Answers without a claim; the judge is asked about all but the empty one, and finds nothing.
 NO_CLAIMS = {
@@ -254,17 +247,10 @@ DREAM = "It all feels like a dream."
 
 # What the two models say, in turn over all questions; kinds of `replies` or of NO_CLAIMS.
 MODELS = {
-    "invented_careful.response": ("right", "padded", "right", "twice", "partly", "dreamy"),
-    "invented_hasty.response": (
-        "wrong",
-        "torn",
-        "empty",
-        "lure",
-        "right",
-        "refused",
-        "wrong",
-        "idle",
-    ),
+    "invented_careful.response": ["right", "padded", "right", "twice", "partly", "dreamy"],
+    "invented_hasty.response": [
+        *("wrong", "torn", "empty", "lure", "right", "refused", "wrong", "idle")
+    ],
 }
 PEOPLE = (("partly", "right"), ("right",), ("padded",), ("right", "torn"), ())  # in turn, too
 _PUBLISHED = ("factuality", "relevance")
@@ -337,9 +323,8 @@ def said(number: int, one: Asked, lure: str) -> dict[str, Any]:
         {"model": model, **_answer(known, kinds[number % len(kinds)], number + place)}
         for place, (model, kinds) in enumerate(MODELS.items())
     ]
-    several = len(people) > 1
-    one_or_none = people[0] if people and not several else None
-    humans = {"humanAnswers": people} if several else {"humanAnswer": one_or_none}
+    alone = {"humanAnswer": people[0] if people else None}
+    humans = {"humanAnswers": people} if len(people) > 1 else alone
     return {**humans, "modelAnswers": models}
 
 
@@ -356,26 +341,29 @@ def _answer(known: dict[str, tuple[Claim, ...]], kind: str, number: int) -> dict
     return {"answer": text(known[kind]), "scores": scores}
 
 
+def replay() -> Iterator[dict[str, Any]]:
+    """Recorded replies (judges/providers/replay.py) about all answers that the sample knows."""
+    for place, (part, entry) in enumerate(zip(parts(), segments(), strict=True)):
+        segment = Segment.model_validate(entry)
+        context = Context(segment.id, segment.facts, segment.dialogue)
+        for one in part.questions:
+            yield from recordings(context, one, lure(place))
+
+
 def recordings(context: Context, one: Asked, lure: str) -> Iterator[dict[str, Any]]:
     """Lines for the judge `replay` about every answer that was built to a question."""
+
+    def line(criterion: str, fields: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
+        return {"criterion": criterion, "fields": fields, "reply": json.dumps(reply)}
+
+    asked = {"question": one.question}
     for kind in ("refused", "idle"):
-        idle = {"question": one.question, "candidate": NO_CLAIMS[kind]}
-        yield {"criterion": judge.CLAIMS, "fields": idle, "reply": json.dumps({"claims": []})}
+        yield line(judge.CLAIMS, {**asked, "candidate": NO_CLAIMS[kind]}, {"claims": []})
     for claims in dict.fromkeys(replies(one, lure).values()):
         found = [claim.text for claim in claims]
-        fields = {"question": one.question, "candidate": text(claims)}
-        yield {"criterion": judge.CLAIMS, "fields": fields, "reply": json.dumps({"claims": found})}
+        yield line(judge.CLAIMS, {**asked, "candidate": text(claims)}, {"claims": found})
         for name in DIMENSIONS:
-            reply = {
-                "labels": [
-                    {"id": number, "label": label}
-                    for number, label in enumerate(labels(name, claims), 1)
-                ],
-                "reason": "known by construction",
-                "score": score(name, claims),
-            }
-            yield {
-                "criterion": judge.LABELS,
-                "fields": judge.asked(context, name, one.question, found),
-                "reply": json.dumps(reply),
-            }
+            told = [{"id": n, "label": label} for n, label in enumerate(labels(name, claims), 1)]
+            why = "known by construction"
+            rated = {"labels": told, "reason": why, "score": score(name, claims)}
+            yield line(judge.LABELS, judge.asked(context, name, one.question, found), rated)

@@ -4,9 +4,10 @@ Nothing here is released data. `build` writes one folder per benchmark, each in 
 released layout, so that `LMMS_EVAL_TASKS_DATA=sample` runs the same code as real data does. It is
 deterministic: two builds on one machine decode to the same frames and sound samples.
 
-A benchmark adds itself with one line in `BENCHMARKS`. Its module offers `write(folder: Path)`,
-which fills an empty folder; all files that decide the result are called `sample*` and lie beside
-it, or are named in its `ALSO`.
+A benchmark's `sample.py` offers `videos()` (file -> render.Clip), `files()` (file -> its content: a
+text, plain data for a .json, an iterable of lines for a .jsonl, or a function that writes to a
+path), and `PLAYED`, what the demo makes of it. All files that decide the result are called
+`sample*` and lie beside it, or are named in its `ALSO`.
 """
 
 from __future__ import annotations
@@ -14,22 +15,17 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
+import os
 import shutil
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.utils.json_files import write_json, write_lines
 
-# Folder name of a benchmark -> the module that writes its sample, imported when it is built.
-BENCHMARKS: dict[str, str] = {
-    "maia": "lmms_eval_tasks.maia.sample",
-    "maverix": "lmms_eval_tasks.maverix.sample",
-    "movierecapsqa": "lmms_eval_tasks.movierecapsqa.sample",
-    "haven": "lmms_eval_tasks.haven.sample",
-    "cvrr_es": "lmms_eval_tasks.cvrr_es.sample",
-}
-
+BENCHMARKS = ("maia", "maverix", "movierecapsqa", "haven", "cvrr_es")
 MANIFEST = "VERSION"  # no .json: a benchmark may look for its data among *.json
 _LOCK_SECONDS = 300  # a build takes seconds; longer means that another process hangs
 
@@ -48,13 +44,13 @@ def build(root: Path) -> Path:
     """
     from filelock import FileLock, Timeout
 
-    if all(_is_current(root / name, _module(name)) for name in BENCHMARKS):
+    if all(is_current(root / name) for name in BENCHMARKS):
         return root  # no lock, so that a complete sample may lie on a read-only disk
     try:
         root.mkdir(parents=True, exist_ok=True)
         with FileLock(root / ".sample.lock", timeout=_LOCK_SECONDS):
             for name in BENCHMARKS:
-                _build_one(root / name, _module(name))
+                _build_one(root / name)
     except Timeout as error:
         raise DataError(
             f"{root}: another process has been building the sample for {_LOCK_SECONDS} s; "
@@ -65,26 +61,55 @@ def build(root: Path) -> Path:
     return root
 
 
-def version(module: ModuleType) -> str:
+def module(name: str) -> Any:
+    """A benchmark's `sample.py`."""
+    return importlib.import_module(f"lmms_eval_tasks.{name}.sample")
+
+
+def version(name: str) -> str:
     """Hash of the sources that decide a benchmark's sample, so that no number has to be bumped."""
-    own = Path(str(module.__file__)).parent
     shared = Path(__file__).parent
-    further = [own / name for name in getattr(module, "ALSO", ())]
-    sources = [*own.glob("sample*"), *shared.glob("*.py"), *further]
+    own = shared.parent / name
+    decide = [shared / f"{one}.py" for one in ("render", "scenes", "second_code")]
+    further = [own / one for one in getattr(module(name), "ALSO", ())]
     digest = hashlib.sha256()
-    for source in sorted(path for path in sources if path.is_file()):
+    for source in sorted([*own.glob("sample*"), *decide, *further]):
         digest.update(source.name.encode())
         digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
 
 
-def _module(name: str) -> ModuleType:
-    return importlib.import_module(BENCHMARKS[name])
+def write(name: str, folder: Path) -> None:
+    """Write a benchmark's sample into an existing empty folder, its videos side by side.
+
+    Raises:
+        MediaError: a video cannot be encoded.
+    """
+    made = module(name)
+    videos, files = made.videos(), made.files()
+    for file in (*videos, *files):
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+    # Threads: encoders let go of Python's lock.
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, len(videos))) as pool:
+        for file, content in files.items():
+            _write_file(folder / file, content)
+        list(pool.map(lambda file: videos[file].write(folder / file), videos))
 
 
-def _build_one(folder: Path, module: ModuleType) -> None:
+def _write_file(path: Path, content: Any) -> None:
+    if callable(content):
+        content(path)
+    elif isinstance(content, str):
+        path.write_text(content, encoding="utf-8")
+    elif path.suffix == ".jsonl":
+        write_lines(path, content)
+    else:
+        write_json(path, content)
+
+
+def _build_one(folder: Path) -> None:
     """Write one benchmark's sample beside `folder`, then put it in place. Caller holds the lock."""
-    if _is_current(folder, module):
+    if is_current(folder):
         return
     if folder.exists() and not (folder / MANIFEST).is_file():
         raise DataError(
@@ -98,9 +123,10 @@ def _build_one(folder: Path, module: ModuleType) -> None:
     try:
         new = work / "new"
         new.mkdir()
-        module.write(new)
-        manifest = {"version": version(module), "files": _hashes(new)}
-        (new / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+        write(folder.name, new)
+        files = sorted(path for path in new.rglob("*") if path.is_file())
+        hashes = {path.relative_to(new).as_posix(): _hash(path) for path in files}
+        write_json(new / MANIFEST, {"version": version(folder.name), "files": hashes})
         if folder.exists():
             folder.rename(work / "old")
         new.rename(folder)
@@ -108,21 +134,15 @@ def _build_one(folder: Path, module: ModuleType) -> None:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _is_current(folder: Path, module: ModuleType) -> bool:
-    """True if `folder` holds a complete, undamaged sample made from the present sources."""
+def is_current(folder: Path) -> bool:
+    """True if `folder`, called as a benchmark, holds a complete sample of the present sources."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         stored, files = manifest["version"], manifest["files"]
         found = {name: _hash(folder / name) for name in files}
     except (OSError, ValueError, KeyError, TypeError):  # absent, unreadable or damaged: build it
         return False
-    return bool(files) and stored == version(module) and found == files
-
-
-def _hashes(folder: Path) -> dict[str, str]:
-    """SHA-256 of every file under `folder`, by its path relative to it."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): _hash(path) for path in files}
+    return bool(files) and stored == version(folder.name) and found == files
 
 
 def _hash(path: Path) -> str:

@@ -1,193 +1,318 @@
-"""`lmms-eval-tasks demo`: the packaged sample through the real host, three models side by side.
+"""`lmms-eval-tasks demo`: the packaged sample through the real host, four models, one last screen.
 
-A tiny random-weight vision-language model (a real host model class on real video files), an oracle
-that knows the sample's key, and a coin. The oracle must get everything right and the coin about
-chance: if not, the demo fails. What these two can say in open answers is known beforehand, so its
-verdicts are recorded with the sample and read as a judge's replies are: they test the way to the
-score, not a judge. The tiny model's own words stay unjudged, and so does what has no recording.
+An oracle that has the sample's key, a coin, a witness that sees and hears MAVERIX's videos, and a
+tiny random vision-language model (a real model class of the host on real video files). The oracle
+must get everything right, the coin about chance, the witness what its eyes and ears decide: if not,
+the demo fails. What oracle and coin can say in open answers is known beforehand, so its verdicts
+are recorded with the sample and read as a judge's replies are: they test the way to the score, not
+a judge. The tiny model's own words stay unjudged.
 """
 
 from __future__ import annotations
 
-import importlib
+import functools
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks import benchmarks, sample, settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.verdict import NONE, REPLAY
 from lmms_eval_tasks.report.fold import show
-from lmms_eval_tasks.runs import screen
+from lmms_eval_tasks.sample import keys
+from lmms_eval_tasks.sample.players import Chance, Played
 from lmms_eval_tasks.utils import saved_runs as saved
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-TINY = "tiny random VLM"
-ORACLE, COIN = "oracle", "coin"
-_SHORT = "max_new_tokens=32"  # of the tiny model, which does not know when to stop
+T = TypeVar("T")
+
+ORACLE, COIN, WITNESS, TINY = "oracle", "coin", "witness", "tiny"
+STANDARD_ERRORS = 4  # how far from chance a mean may be
+CHECKPOINT = "tiny-qwen2_5_vl"
+# One task with a video and open answers, one with a video and its sound.
+TINY_TASKS = ("cvrr_es_partial_actions", "maverix_av")
+_TINY = "device=cpu,device_map=cpu,min_pixels=784,max_pixels=12544,max_num_frames=8"
+_BUILD = (
+    "import sys; from lmms_eval_tasks.sample import tiny; tiny.build('qwen2_5_vl', sys.argv[1])"
+)
 
 
-class Part(Protocol):
-    """What each `lmms_eval_tasks.<name>.demo` module offers.
+class Check(NamedTuple):
+    """A number that was expected, and whether it came out so."""
 
-    Attributes:
-        TASKS: what is run, tasks or groups; no task is in the TASKS of two benchmarks.
-        ORACLE: task or group -> what the oracle must have in each metric.
-    """
-
-    TASKS: tuple[str, ...]
-    ORACLE: Mapping[str, Mapping[str, float]]
-
-    def check_coin(self, results: Mapping[str, Any], samples: Path, key: Path) -> list[str]:
-        """What the coin got, in lines to print.
-
-        Args:
-            results: the run's results file.
-            samples: the folder with its saved samples.
-            key: the key of the benchmark's sample.
-
-        Raises:
-            TasksError: it is not what a coin gets.
-        """
+    model: str
+    benchmark: str
+    text: str
+    good: bool
 
 
-def check_chance(share: float, chance: float, draws: int, what: str) -> str:
-    """A line with the coin's share of right draws beside chance.
+class Model(NamedTuple):
+    """What one process of the host runs."""
+
+    name: str
+    model: str
+    arguments: str
+    tasks: Sequence[str]
+    judge: str
+    more: Sequence[str] = ()
+
+
+class Stages:
+    """A line for each piece of work, with its time while it works."""
+
+    def __init__(self, console: Console) -> None:
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        clock = (SpinnerColumn(finished_text="✓"), TextColumn("{task.description}"))
+        self.progress = Progress(*clock, TimeElapsedColumn(), console=console)
+        self.shown = console.is_terminal
+        self.console = console
+
+    def __enter__(self) -> Stages:
+        if self.shown:
+            self.progress.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.shown:
+            self.progress.stop()
+
+    def __call__(self, name: str, work: Callable[[], T]) -> T:
+        """What a piece of work returns."""
+        started = time.monotonic()
+        task = self.progress.add_task(name, total=1)
+        if not self.shown:
+            self.console.print(f"{name} ...", highlight=False)
+        made = work()
+        self.progress.update(task, completed=1)
+        if not self.shown:
+            self.console.print(f"{name}: {time.monotonic() - started:.0f} s", highlight=False)
+        return made
+
+
+def run(out: Path, console: Console) -> bool:
+    """Build what is needed, run the models, check their numbers, print the last screen.
+
+    Returns:
+        Whether every number is what it must be.
 
     Raises:
-        TasksError: they differ by more than four standard errors.
+        TasksError: the sample cannot be built, or a process of the host failed; says where its log
+            is.
     """
-    if abs(share - chance) > 4 * math.sqrt(chance * (1 - chance) / draws):
-        raise TasksError(f"the coin got {share:.1%} of {draws} {what}, not about {chance:.1%}")
-    return f"coin: {share:.1%} of {draws} {what} (chance {chance:.1%})"
-
-
-def run(out: Path, console: Console) -> None:
-    """Build what is needed, run the three models, print the tables and check them.
-
-    Raises:
-        TasksError: a run failed, or the oracle or the coin did not get what they must.
-    """
-    from lmms_eval_tasks import sample
-    from lmms_eval_tasks.sample import tiny
-
     started = time.monotonic()
-    settings.say({settings.DATA: settings.SAMPLE})
+    settings.say({settings.DATA: settings.SAMPLE, settings.JUDGE: NONE})
     out = out.resolve()
-    root = sample.build(settings.data_root())
-    console.print(f"[1/5] packaged sample: {root} ({_megabytes(root):.1f} MB)")
-    checkpoint = tiny.build("qwen2_5_vl", out / "tiny-qwen2_5_vl")
-    console.print(f"[2/5] tiny random-weight checkpoint: {checkpoint}")
-    parts = {name: _part(name) for name in benchmarks.NAMES}
-    key = _joined_key(root, out / "key.json")
-    replay = f"{REPLAY}:{_joined_recordings(root, out / 'replay.jsonl')}"
-    models = {
-        TINY: (
-            "qwen2_5_vl",
-            f"pretrained={checkpoint},device=cpu,device_map=cpu,min_pixels=784,"
-            "max_pixels=12544,max_num_frames=32",
-        ),
-        ORACLE: ("tasks_oracle", f"key={key}"),
-        COIN: ("tasks_coin", f"key={key},seed=0"),
-    }
-    tasks = [task for part in parts.values() for task in part.TASKS]
-    found: dict[str, dict[str, Any]] = {}
-    for step, (label, model) in enumerate(models.items(), 3):
-        console.print(f"[{step}/5] {label}")
-        judge = NONE if label == TINY else replay
-        found[label] = _run_host(out / label.replace(" ", "-"), model, tasks, judge, console)
-    rows = [(label, saved.numbers(results)) for label, results in found.items()]
-    console.print("\nSide by side, in the papers' layout (packaged sample):\n")
-    for name in benchmarks.NAMES:
-        show(console, screen.chosen(benchmarks.load(name), rows))
-    for name, part in parts.items():
-        _check_oracle(dict(rows)[ORACLE], part.ORACLE)
-        for line in part.check_coin(found[COIN], out / COIN, root / name / "key.json"):
-            console.print(line)
-    console.print(f"logs: {out}; {time.monotonic() - started:.0f} s in all")
+    out.mkdir(parents=True, exist_ok=True)
+    played = {name: sample.module(name).PLAYED for name in benchmarks.NAMES}
+    with Stages(console) as stages, ThreadPoolExecutor(min(os.cpu_count() or 1, 4)) as pool:
+        tiny = pool.submit(stages, "tiny random checkpoint", lambda: _checkpoint(out))
+        root = stages("packaged sample", lambda: sample.build(settings.data_root()))
+        stages("key of all requests", lambda: _write_key(played, out / "key.json"))
+        texts = (file.read_text(encoding="utf-8") for file in sorted(root.glob("*/replay.jsonl")))
+        (out / "replay.jsonl").write_text("".join(texts), encoding="utf-8")  # a run has one judge
+        tasks = [task for one in played.values() for task in one.tasks]
+        runs = []
+        for model in models(out, tasks):
+            if model.name == TINY:
+                tiny.result()
+            work = functools.partial(_run_host, out / model.name, model)
+            runs.append((model.name, pool.submit(stages, model.name, work)))
+        results = {name: one.result() for name, one in runs}
+    checks = list(checked(played, results, out / COIN))
+    tables = _write_tables(out / "tables.txt", results)
+    for line in screen(played, results, checks):
+        console.print(line, highlight=False)
+    good = [check.good for check in checks]
+    verdict = "[bold green]PASS[/]" if all(good) else "[bold red]FAIL[/]"
+    seconds = time.monotonic() - started
+    for line in (
+        f"\n{verdict}  {sum(good)} of {len(good)} numbers as expected, {seconds:.0f} s",
+        f"tables   {tables}",
+        f"results  {out}/MODEL/, with all that the host printed in host.log",
+        "next     lmms_eval --tasks maia --data YOUR_DATA --log_samples --output_path out \\",
+        "           --model qwen2_5_vl --model_args pretrained=Qwen/Qwen2.5-VL-7B-Instruct",
+    ):
+        console.print(line, highlight=False, soft_wrap=True)
+    return all(good)
 
 
-def _part(name: str) -> Part:
-    return cast(Part, importlib.import_module(f"lmms_eval_tasks.{name}.demo"))
+def models(out: Path, tasks: Sequence[str]) -> list[Model]:
+    """What is run, in this order."""
+    key, replay = f"key={out / 'key.json'}", f"{REPLAY}:{out / 'replay.jsonl'}"
+    checkpoint = f"pretrained={out / CHECKPOINT},{_TINY}"
+    short = ("--gen_kwargs", "max_new_tokens=16")  # it does not know when to stop
+    return [
+        Model(ORACLE, "tasks_oracle", key, tasks, replay),
+        Model(COIN, "tasks_coin", f"{key},seed=0", tasks, replay),
+        Model(WITNESS, "tasks_witness", "", ("maverix_table3",), NONE),
+        Model(TINY, "qwen2_5_vl", checkpoint, TINY_TASKS, NONE, short),
+    ]
 
 
-def _joined_key(root: Path, path: Path) -> Path:
-    """One key file of all samples, since a run has one: questions and statements are all unlike."""
-    joined: dict[str, Any] = {}
-    for name in benchmarks.NAMES:
-        key = json.loads((root / name / "key.json").read_text(encoding="utf-8"))
-        for part, entries in key.items():
-            before = joined.get(part, type(entries)())
-            joined[part] = before + entries if isinstance(entries, list) else before | entries
-    path.write_text(json.dumps(joined, ensure_ascii=False), encoding="utf-8")
-    return path
+def _checkpoint(out: Path) -> None:
+    """In a process of its own, since it needs torch."""
+    _process([sys.executable, "-c", _BUILD, str(out / CHECKPOINT)], out / "checkpoint.log")
 
 
-def _joined_recordings(root: Path, path: Path) -> Path:
-    """One file of all samples' recorded verdicts, since a run has one judge."""
-    texts = (file.read_text(encoding="utf-8") for file in sorted(root.glob("*/replay.jsonl")))
-    path.write_text("".join(texts), encoding="utf-8")
-    return path
+def _write_key(played: Mapping[str, Played], path: Path) -> None:
+    tasks = {name: benchmarks.load(name).tasks for name in played}
+    known = [task for name, one in played.items() for task in one.oracle if task in tasks[name]]
+    keys.write(path, known)
 
 
-def _run_host(
-    folder: Path, model: tuple[str, str], tasks: Sequence[str], judge: str, console: Console
-) -> dict[str, Any]:
-    """Run the host's command line in a process of its own; returns the run's results."""
-    started = time.time()
+def _run_host(folder: Path, model: Model) -> dict[str, Any]:
+    """The results of the host's command line, run in a process of its own."""
+    shutil.rmtree(folder, ignore_errors=True)  # of an earlier demo
+    folder.mkdir()
     command = [
         str(Path(sys.executable).with_name("lmms_eval")),
-        *("--model", model[0], "--model_args", model[1], "--tasks", ",".join(tasks)),
-        *("--batch_size", "1", "--log_samples", "--output_path", str(folder)),
+        *("--model", model.model, "--model_args", model.arguments),
+        *("--tasks", ",".join(model.tasks), "--batch_size", "1", *model.more),
+        *("--log_samples", "--output_path", str(folder), "--verbosity", "WARNING"),
         # The coin's summaries are not recorded: nobody could know them.
-        *("--judge", judge, "--max-failed", "1"),
-        *("--data", settings.SAMPLE, "--verbosity", "WARNING"),
-        *(() if model[0].startswith("tasks_") else ("--gen_kwargs", _SHORT)),
+        *("--data", settings.SAMPLE, "--judge", model.judge, "--max-failed", "1"),
     ]
-    console.print("  $ " + " ".join(["lmms_eval", *command[1:]]), soft_wrap=True)
-    folder.mkdir(parents=True, exist_ok=True)
-    log = folder / "host.log"
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
-    with log.open("w", encoding="utf-8") as sink:
-        done = subprocess.run(
-            command, env=environment, stdout=subprocess.PIPE, stderr=sink, text=True, check=False
-        )
-    if done.returncode != 0:
-        tail = "\n".join(log.read_text(encoding="utf-8").splitlines()[-15:])
-        raise TasksError(f"the host exited with {done.returncode}; {log} ends with:\n{tail}")
-    # The host's table has a line for each of hundreds of metrics: the papers' tables follow.
-    tables = folder / "host-tables.txt"
-    tables.write_text(done.stdout, encoding="utf-8")
-    found = [p for p in folder.rglob("*_results.json") if p.stat().st_mtime >= started - 1]
-    if not found:
-        raise TasksError(f"the host wrote no results file under {folder}; see {log}")
-    console.print(
-        f"  {time.time() - started:.0f} s; the host's own table: {tables}", soft_wrap=True
-    )
-    newest = max(found, key=lambda p: p.stat().st_mtime)
-    results: dict[str, Any] = json.loads(newest.read_text(encoding="utf-8"))
+    _process(command, folder / "host.log")
+    (file,) = folder.rglob("*_results.json")
+    results: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return results
 
 
-def _check_oracle(numbers: Mapping[str, Any], expected: Mapping[str, Mapping[str, float]]) -> None:
-    for task, metrics in expected.items():
+def _process(command: Sequence[str], log: Path) -> None:
+    """Run a command; all that packages print goes into a file."""
+    quiet = {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+    # Two at a time share the cores; torch's threads would wait for each other.
+    quiet |= {"OMP_NUM_THREADS": "1", settings.JUDGE: "", settings.TABLES: ""}
+    with log.open("w", encoding="utf-8") as sink:
+        done = subprocess.run(
+            command, env={**os.environ, **quiet}, stdout=sink, stderr=sink, check=False
+        )
+    if done.returncode != 0:
+        tail = "\n".join(log.read_text(encoding="utf-8").splitlines()[-15:])
+        raise TasksError(f"{command[0]} exited with {done.returncode}; {log} ends with:\n{tail}")
+
+
+# --- what is expected -----------------------------------------------------------------------------
+
+
+def checked(
+    played: Mapping[str, Played], results: Mapping[str, Mapping[str, Any]], coin: Path
+) -> Iterator[Check]:
+    """Every number that is expected.
+
+    Args:
+        played: by benchmark.
+        results: of every model.
+        coin: the folder of its samples.
+    """
+    numbers = {name: saved.numbers(one) for name, one in results.items()}
+    for name, one in played.items():
+        yield from oracle_checks(name, one, numbers[ORACLE])
+        for chance in one.coin:
+            yield coin_check(name, chance, _items(coin, chance.tasks))
+    for task, decided in sample.module("maverix").DECIDED.items():
+        n = results[WITNESS]["n-samples"][task]["effective"]
+        yield witness_check(task, decided, numbers[WITNESS][task]["acc"], n)
+
+
+def oracle_checks(name: str, played: Played, numbers: Mapping[str, Any]) -> Iterator[Check]:
+    """Every number of a benchmark that the oracle must have."""
+    for task, metrics in played.oracle.items():
         for metric, value in metrics.items():
-            got = numbers[task].get(metric)
+            got = numbers.get(task, {}).get(metric)
             # A mean of correlations may differ in its last bits.
-            if not isinstance(got, float | int) or not math.isclose(got, value, rel_tol=1e-9):
-                raise TasksError(
-                    f"the oracle got {metric} = {got} on {task}, not {value:g}: the scores of this "
-                    "installation cannot be trusted"
-                )
+            good = isinstance(got, float | int) and math.isclose(got, value, rel_tol=1e-9)
+            yield Check(ORACLE, name, f"{task} {metric} = {got}, not {value:g}", good)
 
 
-def _megabytes(folder: Path) -> float:
-    return math.fsum(p.stat().st_size for p in folder.rglob("*") if p.is_file()) / 1e6
+def coin_check(name: str, chance: Chance, items: Sequence[Mapping[str, Any]]) -> Check:
+    """The coin's mean beside chance, within STANDARD_ERRORS of their differences."""
+    values, expected = list(map(chance.value, items)), list(map(chance.expected, items))
+    off = [value - mean for value, mean in zip(values, expected, strict=True)]
+    good = abs(fmean(off)) <= STANDARD_ERRORS * stdev(off) / math.sqrt(len(off))
+    text = f"{chance.what} {fmean(values):.3f} (chance {fmean(expected):.3f}, n {len(items)})"
+    return Check(COIN, name, text, good)
+
+
+def witness_check(mode: str, decided: int, share: float, n: int) -> Check:
+    """What reached the witness decides so many of n questions; of others it guesses one in 8."""
+    others = n - decided
+    guessed = share * n - decided
+    spread = math.sqrt(others * 7 / 64)
+    good = -1e-9 <= guessed <= others / 8 + STANDARD_ERRORS * spread
+    text = f"{mode:11} acc {share:.2f} ({decided} of {n} decided by what reached it)"
+    return Check(WITNESS, "maverix", text, good)
+
+
+def _items(folder: Path, tasks: Iterable[str]) -> list[dict[str, Any]]:
+    """The saved items of these tasks."""
+    files = [file for task in tasks for file in folder.rglob(f"*_samples_{task}.jsonl")]
+    return [sample["failed"] for file in files for sample in saved.read(file).samples]
+
+
+# --- the last screen ------------------------------------------------------------------------------
+
+
+def screen(
+    played: Mapping[str, Played],
+    results: Mapping[str, Mapping[str, Any]],
+    checks: Sequence[Check],
+) -> Iterator[Any]:
+    """What was run, what was expected and what came out: rich renderables."""
+    from rich.table import Table
+
+    said = {
+        ORACLE: "looks every request up in the sample's key",
+        COIN: "draws any of the key's replies",
+        WITNESS: "sees, hears and reads the coded seconds of MAVERIX's videos",
+        TINY: "random weights in Qwen2.5-VL's class; open answers stay unjudged",
+    }
+    ran = Table("model", "what it does", "tasks", "items", box=None, pad_edge=False)
+    for name, result in results.items():
+        counts = [count["effective"] for count in result["n-samples"].values()]
+        ran.add_row(name, said[name], str(len(counts)), f"{sum(counts):,}")
+    yield ran
+    yield ""
+    columns = ("benchmark", "headline number", "oracle", "coin", "the oracle's numbers")
+    found = Table(*columns, box=None, pad_edge=False)
+    numbers = {name: saved.numbers(one) for name, one in results.items()}
+    for name, one in played.items():
+        task, metric = one.headline
+        values = (f"{numbers[model][task][metric]:.3f}" for model in (ORACLE, COIN))
+        own = [check.good for check in checks if (check.model, check.benchmark) == (ORACLE, name)]
+        tick = f"{_mark(all(own))} {sum(own)} of {len(own)} as expected"
+        found.add_row(benchmarks.load(name).title, f"{task} {metric}", *values, tick)
+    yield found
+    yield ""
+    for check in checks:
+        if check.model != ORACLE or not check.good:
+            yield f"{_mark(check.good)} {check.model:8} {check.benchmark:14} {check.text}"
+
+
+def _mark(good: bool) -> str:
+    return "[green]✓[/]" if good else "[red]✗[/]"
+
+
+def _write_tables(path: Path, results: Mapping[str, Mapping[str, Any]]) -> Path:
+    """All tables in the papers' layout, with a row for each model that was run on their tasks."""
+    from rich.console import Console
+
+    rows = [(name, saved.numbers(one)) for name, one in results.items()]
+    with path.open("w", encoding="utf-8") as file:
+        console = Console(file=file, width=160)
+        for name in benchmarks.NAMES:
+            own = [row for row in rows if any(benchmarks.of_task_name(t) == name for t in row[1])]
+            show(console, benchmarks.load(name).tables(own))
+    return path

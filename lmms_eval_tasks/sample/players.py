@@ -1,8 +1,8 @@
-"""What the small models answer: pure functions of a rendered request, with no model and no host.
+"""What the small models answer: pure functions, with no model and no host.
 
-A player sees what a real model sees, the text of the request, and at most a key of its own. It
-never sees the doc: labels that are wrong in the data, or a prompt that lost its question, show in
-its score. `scripted` is the exception, and says so. Players that read pictures are in pictures.py.
+An oracle and a coin see what a real model sees, the texts and media of a request, and a key: of
+every request of the sample's docs its fingerprint and the replies to it. A request that lost its
+question, its video or one of its pictures is none of these. `scripted` sees the doc instead.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
-import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.sample.answer_key import AnswerKey, fold
+from lmms_eval_tasks.utils.released_files import read_text
 
 UNKNOWN = "I do not know"
 LETTERS = "ABCDEFGH"
@@ -29,110 +30,208 @@ UNREADABLE_SHARE = 0.05
 # were drawn alone, 0.7 ** 8 = 6 % of pools would be right, and a small run would see none.
 WHOLE_POOL_SHARE = 0.50
 
-# A field that only one benchmark's docs have -> the module that writes that benchmark's scripted
-# replies, which are neither a letter nor a reference. It offers `item(doc)`, what a reply's worth
-# is drawn by, and `reply(doc, worth)`.
-SCRIPTS: dict[str, str] = {
-    "kind": "lmms_eval_tasks.haven.sample_players",
-    "candidate": "lmms_eval_tasks.cvrr_es.sample_answers",
+# A field that only one benchmark's docs have -> the module whose `known(doc)` has the replies to
+# them, which are neither a letter nor a reference.
+SAMPLES: dict[str, str] = {
+    "kind": "lmms_eval_tasks.haven.sample",
+    "candidate": "lmms_eval_tasks.cvrr_es.sample",
 }
 
-_OPTION = re.compile(r"^[ \t]*\(?([A-H])[.):][ \t]*(\S.*)$", re.MULTILINE)
+
+class Known(NamedTuple):
+    """Replies to a doc whose worth is known.
+
+    Attributes:
+        item: what the worth of a scripted reply is drawn by.
+        right: a right one.
+        wrong: a wrong one.
+        unreadable: one that cannot be read.
+        drawn: what a coin draws from.
+        pool: items of one pool are right together on some of the pools; None if there is none.
+    """
+
+    item: str
+    right: str
+    wrong: str
+    unreadable: str
+    drawn: Sequence[str] = ()
+    pool: str | None = None
 
 
-def options(text: str) -> dict[str, list[str]]:
-    """Letter -> texts of the lines `A. text`, `A) text`, `(A) text` or `A: text`, in order."""
-    found: dict[str, list[str]] = {}
-    for letter, option in _OPTION.findall(text):
-        found.setdefault(letter, []).append(fold(option))
-    return found
+class Chance(NamedTuple):
+    """What a coin gets: over the items of `tasks`, the means of `value` and of `expected`."""
+
+    what: str
+    tasks: Sequence[str]
+    value: Callable[[Mapping[str, Any]], float]
+    expected: Callable[[Mapping[str, Any]], float]
 
 
-def oracle(text: str, key: AnswerKey) -> str:
-    """The right reply to a rendered request, found through `key` alone.
+class Played(NamedTuple):
+    """A benchmark's part of the demo.
+
+    Attributes:
+        tasks: what is run, tasks or groups; no task is in those of two benchmarks.
+        oracle: task or group -> what the oracle must have in each metric.
+        coin: what the coin must have about.
+        headline: task or group and metric that the last screen shows.
+    """
+
+    tasks: Sequence[str]
+    oracle: Mapping[str, Mapping[str, float]]
+    coin: Sequence[Chance]
+    headline: tuple[str, str]
+
+
+def known(doc: Mapping[str, Any]) -> Known:
+    """Replies to a doc.
+
+    The same item in another input mode or length is drawn anew, so that tasks that differ in these
+    differ in score. Where the truth is withheld, any letter is as right as any other.
 
     Args:
-        text: all text parts of the request, in order.
-        key: what is true.
+        doc: `id`, and `options` with `answer` (a letter), or `references` with an optional `lure`;
+            an empty answer or list of references is withheld. `question_id` (a pool), `mode` and
+            `length` are optional. Or what the module in SAMPLES asks for.
 
-    Returns:
-        With options: the letter of the right one, by the key's pairs if the request shows two, by
-        its choices and the question in the text if it shows more. Without: the answer of the
-        longest question of the key that stands in the text. Else `UNKNOWN`; also if the key holds
-        the pair with both truths, or the right option is not shown, or at two letters.
+    Raises:
+        TasksError: a field is missing or of another form.
     """
-    shown = options(text)
-    if len(shown) > 2:
-        asked = _question(text, key.choice_questions)
-        right = None if asked is None else fold(key.choices[asked])
-        letters = [letter for letter, texts in shown.items() if right in texts]
-        return letters[0] if len(letters) == 1 else UNKNOWN
-    if len(shown) > 1:
-        verdicts = {
-            key.truth.get((first, second))
-            for first in shown.get("A", [])
-            for second in shown.get("B", [])
-        } - {None}
-        return "AB"[verdicts.pop() or 0] if len(verdicts) == 1 else UNKNOWN
-    question = _question(text, key.questions)
-    return UNKNOWN if question is None else key.answers[question]
+    own = next((module for field, module in SAMPLES.items() if field in doc), None)
+    if own is not None:
+        found: Known = importlib.import_module(own).known(doc)
+        return found
+    try:
+        given = [str(doc[name]) for name in ("mode", "length") if name in doc]
+        item = "/".join([str(doc["id"]), *given])
+        if doc.get("options"):
+            pool = "/".join([str(doc["question_id"]), *given]) if "question_id" in doc else None
+            return _choice(item, LETTERS[: len(doc["options"])], doc["answer"], pool)
+        wrong = str(doc.get("lure") or UNKNOWN)
+        right = next((str(one) for one in doc["references"]), wrong)
+    except (KeyError, TypeError) as error:
+        raise TasksError(
+            f"players need docs with id and options, answer or references: {error!r}"
+        ) from None
+    return Known(item, right, wrong, "", [right, wrong])
 
 
-def coin(text: str, key: AnswerKey | None = None, seed: int = 0) -> str:
-    """One of the letters shown, or the right answer or the lure, by a hash of text and seed.
-
-    Returns:
-        `UNKNOWN` if there is nothing to choose from: no options, and no question of the key, or one
-        without a lure.
-    """
-    shown = sorted(options(text))
-    if len(shown) > 1:
-        return _draw(shown, "coin", seed, text)
-    question = None if key is None else _question(text, key.questions)
-    if key is None or question is None or question not in key.lures:
-        return UNKNOWN
-    return _draw([key.answers[question], key.lures[question]], "coin", seed, text)
+def _choice(item: str, letters: str, answer: object, pool: str | None) -> Known:
+    if answer == "" and len(letters) > 1:  # withheld
+        any_letter = _draw(letters, "withheld", item)
+        return Known(item, any_letter, any_letter, UNREADABLE, letters, pool)
+    if not isinstance(answer, str) or len(answer) != 1 or answer not in letters or len(letters) < 2:
+        raise TasksError(f"{item}: answer {answer!r} is none of {list(letters)}")
+    wrong = _draw(letters.replace(answer, ""), "wrong", item)
+    return Known(item, answer, wrong, UNREADABLE, letters, pool)
 
 
 def scripted(doc: Mapping[str, Any]) -> str:
     """A reply whose worth is known from the doc's id: right, wrong or unreadable.
 
     The only player that looks at the doc: its score tests metrics, not prompts. Items are right on
-    about 70 %, unreadable on 5 %, wrong on the rest. Choices with a `question_id` (a pool) are
-    right together on half of the pools, so that pool metrics lie between 0 and 1 too, with the
-    same shares over all items. Open answers are drawn apart from the pools. The same item in
-    another input mode or length is drawn anew, so that tasks that differ in these differ in score.
-    Where the truth is withheld, nothing is right: it replies with any letter, or with the lure.
-    Docs with a field of `SCRIPTS` have the same shares, and replies of their benchmark's own.
-
-    Args:
-        doc: `id`, and `options` with `answer` (a letter), or `references` with an optional `lure`;
-            an empty answer or list of references is withheld. `question_id`, `mode` and `length`
-            are optional. Or what the module in `SCRIPTS` asks for.
+    about 70 %, unreadable on 5 %, wrong on the rest; those of a pool together on half of the pools,
+    so that pool metrics lie between 0 and 1 too, with the same shares over all items.
 
     Raises:
-        TasksError: a field is missing or of another form.
+        TasksError: as of `known`.
     """
-    own = next((module for field, module in SCRIPTS.items() if field in doc), None)
-    if own is not None:
-        script = importlib.import_module(own)
-        return str(script.reply(doc, _worth(script.item(doc), None)))
-    try:
-        given = [str(doc[name]) for name in ("mode", "length") if name in doc]
-        item = "/".join([str(doc["id"]), *given])
-        if doc.get("options"):
-            pool = doc.get("question_id")
-            worth = _worth(item, pool if pool is None else "/".join([str(pool), *given]))
-            return _scripted_choice(worth, item, list(doc["options"]), doc["answer"])
-        known = [str(reference) for reference in doc["references"]]
-    except (KeyError, TypeError) as error:
-        raise TasksError(
-            f"tasks_scripted needs docs with id and options, answer or references: {error!r}"
-        ) from None
-    worth = _worth(item, None)
-    if worth == "right" and known:
-        return known[0]
-    return "" if worth == "unreadable" else str(doc.get("lure") or UNKNOWN)
+    replies = known(doc)
+    whole = 0.0
+    if replies.pool is not None:
+        whole = WHOLE_POOL_SHARE
+        if _unit("pool", replies.pool) < whole:
+            return replies.right
+    # Shares among the rest, so that over all items they are what they should be.
+    right = (RIGHT_SHARE - whole) / (1 - whole)
+    unreadable = UNREADABLE_SHARE / (1 - whole)
+    place = _unit("item", replies.item)
+    if place < right:
+        return replies.right
+    return replies.unreadable if place < right + unreadable else replies.wrong
+
+
+# --- the key --------------------------------------------------------------------------------------
+
+
+def of_messages(messages: Iterable[Mapping[str, Any]]) -> list[Any]:
+    """A chat request's texts and media in their order; see `fingerprint`."""
+    parts = (part for message in messages for part in message["content"])
+    return [part["text"] if part["type"] == "text" else _medium(part["url"]) for part in parts]
+
+
+def of_visuals(visuals: Iterable[Any], text: str) -> list[Any]:
+    """A simple request's media and text; see `fingerprint`."""
+    return [*map(_medium, visuals), text]
+
+
+def _medium(given: Any) -> Any:
+    """A file's path as a Path, so that it is no text."""
+    return Path(given.removeprefix("file://")) if isinstance(given, str) else given
+
+
+def fingerprint(parts: Iterable[Any]) -> str:
+    """Of what a model is handed: texts, pictures by their pixels, files by their names.
+
+    Args:
+        parts: texts as `str`, media as `Path` or PIL image, in order.
+    """
+    digest = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, str):
+            text = " ".join(unicodedata.normalize("NFC", part).split())
+            digest.update(b"\0text" + text.encode())
+        elif isinstance(part, Path):
+            digest.update(b"\0file" + part.name.encode())
+        else:
+            digest.update(f"\0image{part.size}".encode() + part.tobytes())
+    return digest.hexdigest()[:24]
+
+
+class Key:
+    """Of every request its replies: the right one, and those that a coin draws from."""
+
+    def __init__(self, replies: Mapping[str, Sequence[str]]) -> None:
+        self.replies = replies
+
+    @classmethod
+    def load(cls, path: str | Path) -> Key:
+        """Read a key file (keys.write): a JSON object, fingerprint -> replies, the right one first.
+
+        Raises:
+            TasksError: the file is missing or has another form.
+        """
+        try:
+            content = json.loads(read_text(Path(path).expanduser()))
+            texts = [text for replies in content.values() for text in replies]
+        except (ValueError, AttributeError, TypeError):
+            texts = [None]
+        if not all(isinstance(text, str) for text in texts):
+            raise TasksError(f"key {path}: expected a JSON object of fingerprints with replies")
+        return cls(content)
+
+    def oracle(self, parts: Iterable[Any]) -> str:
+        """The right reply to a request, or UNKNOWN."""
+        return next(iter(self.replies.get(fingerprint(parts), ())), UNKNOWN)
+
+    def coin(self, parts: Iterable[Any], seed: int) -> str:
+        """One of the replies that a coin draws from, by a hash of request and seed, or UNKNOWN."""
+        name = fingerprint(parts)
+        drawn = self.replies.get(name, ())[1:]
+        return _draw(drawn, "coin", seed, name) if drawn else UNKNOWN
+
+
+def _unit(*parts: object) -> float:
+    """A number in [0, 1) that depends on `parts` only: the same in every process and version."""
+    digest = hashlib.sha256("\x1f".join(map(str, parts)).encode()).digest()
+    return int.from_bytes(digest[:7], "big") / 2**56
+
+
+def _draw(choices: Sequence[str], *parts: object) -> str:
+    return choices[int(_unit(*parts) * len(choices))]
+
+
+# --- replies of lm_pairs --------------------------------------------------------------------------
 
 
 def lm_pairs_choice(scores: Mapping[str, Iterable[float]]) -> str | None:
@@ -183,46 +282,3 @@ def _is_pair(value: object) -> bool:
         and len(value) == 2
         and all(type(score) is float and float("-inf") < score <= 0 for score in value)
     )
-
-
-def _question(text: str, questions: Iterable[tuple[str, str]]) -> str | None:
-    asked = fold(text)
-    return next((question for folded, question in questions if folded in asked), None)
-
-
-def _unit(*parts: object) -> float:
-    """A number in [0, 1) that depends on `parts` only: the same in every process and version."""
-    digest = hashlib.sha256("\x1f".join(map(str, parts)).encode()).digest()
-    return int.from_bytes(digest[:7], "big") / 2**56
-
-
-def _draw(choices: list[str], *parts: object) -> str:
-    return choices[int(_unit(*parts) * len(choices))]
-
-
-def _worth(item: str, pool: object) -> str:
-    whole = 0.0
-    if pool is not None:
-        whole = WHOLE_POOL_SHARE
-        if _unit("pool", pool) < whole:
-            return "right"
-    # Shares among the rest, so that over all items they are what they should be.
-    right = (RIGHT_SHARE - whole) / (1 - whole)
-    unreadable = UNREADABLE_SHARE / (1 - whole)
-    place = _unit("item", item)
-    if place < right:
-        return "right"
-    return "unreadable" if place < right + unreadable else "wrong"
-
-
-def _scripted_choice(worth: str, item: str, shown: list[str], answer: object) -> str:
-    letters = LETTERS[: len(shown)]
-    if answer == "" and len(shown) > 1:  # withheld
-        return UNREADABLE if worth == "unreadable" else _draw(list(letters), "withheld", item)
-    if not isinstance(answer, str) or len(answer) != 1 or answer not in letters or len(shown) < 2:
-        raise TasksError(f"tasks_scripted, {item}: answer {answer!r} is none of {list(letters)}")
-    if worth == "right":
-        return answer
-    if worth == "unreadable":
-        return UNREADABLE
-    return _draw([letter for letter in letters if letter != answer], "wrong", item)

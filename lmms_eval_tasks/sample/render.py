@@ -1,12 +1,11 @@
-"""From shapes and tones to an mp4 file: how every benchmark's packaged sample is made.
+"""From shapes and tones to an mp4 file: how every benchmark's packaged videos are made.
 
 Heavy packages are imported inside the functions that need them.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,7 +14,6 @@ from lmms_eval_tasks.errors import MediaError
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from PIL import Image
 
 Colour = tuple[int, int, int]  # red, green, blue, 0 to 255
 Point = tuple[float, float]
@@ -35,26 +33,31 @@ class Tone(NamedTuple):
     hertz: float
 
 
+class Clip(NamedTuple):
+    """A video that can be made; the fields are the arguments of `write_mp4`."""
+
+    frames: Callable[[], Iterable[NDArray[np.uint8]]]
+    fps: int
+    sound: Callable[[], NDArray[np.float32]] | None = None
+    rate: int = 0
+    picture_options: Mapping[str, str] | None = None
+    sound_options: Mapping[str, str] | None = None
+
+    def write(self, path: Path) -> None:
+        """Draw and encode it (`write_mp4`)."""
+        sound = None if self.sound is None else self.sound()
+        options = {"picture_options": self.picture_options, "sound_options": self.sound_options}
+        write_mp4(path, self.frames(), self.fps, sound, self.rate, **options)
+
+
 class Canvas:
     """A picture to draw antialiased shapes on; coordinates are pixels of the finished frame."""
 
     def __init__(self, width: int, height: int, fill: Colour) -> None:
-        from PIL import Image
+        from PIL import Image, ImageDraw
 
-        size = (width * _OVERSAMPLE, height * _OVERSAMPLE)
-        self._use(Image.new("RGB", size, fill))
-
-    def copy(self) -> Canvas:
-        """An independent canvas with the same picture, e.g. a background drawn once."""
-        other = object.__new__(Canvas)
-        other._use(self._image.copy())
-        return other
-
-    def _use(self, image: Image.Image) -> None:
-        from PIL import ImageDraw
-
-        self._image = image
-        self._draw = ImageDraw.Draw(image)
+        self._image = Image.new("RGB", (width * _OVERSAMPLE, height * _OVERSAMPLE), fill)
+        self._draw = ImageDraw.Draw(self._image)
 
     def polygon(self, points: Sequence[Point], fill: Colour) -> None:
         """A filled polygon."""
@@ -68,7 +71,8 @@ class Canvas:
     def ellipse(self, centre: Point, rx: float, ry: float, fill: Colour) -> None:
         """A filled ellipse with the half axes `rx` and `ry`."""
         x, y = centre
-        self._draw.ellipse(_box(x, y, rx, ry), fill=fill)
+        (x0, y0), (x1, y1) = _scaled([(x - rx, y - ry), (x + rx, y + ry)])
+        self._draw.ellipse((x0, y0, x1, y1), fill=fill)
 
     def line(self, points: Sequence[Point], width: float, fill: Colour) -> None:
         """A connected line."""
@@ -79,16 +83,6 @@ class Canvas:
         import numpy as np
 
         return np.asarray(self._image.reduce(_OVERSAMPLE), dtype=np.uint8)
-
-
-def rotated(points: Sequence[Point], pivot: Point, degrees: float) -> list[Point]:
-    """`points` turned clockwise, as seen on the screen, around `pivot`."""
-    cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
-    px, py = pivot
-    return [
-        (px + (x - px) * cos - (y - py) * sin, py + (x - px) * sin + (y - py) * cos)
-        for x, y in points
-    ]
 
 
 def soundtrack(tones: Iterable[Tone], seconds: float, rate: int) -> NDArray[np.float32]:
@@ -181,8 +175,3 @@ def _mux_sound(container: Any, audio: Any, channels: NDArray[np.float32], rate: 
 
 def _scaled(points: Sequence[Point]) -> list[Point]:
     return [(x * _OVERSAMPLE, y * _OVERSAMPLE) for x, y in points]
-
-
-def _box(x: float, y: float, rx: float, ry: float) -> tuple[float, float, float, float]:
-    (x0, y0), (x1, y1) = _scaled([(x - rx, y - ry), (x + rx, y + ry)])
-    return x0, y0, x1, y1

@@ -1,8 +1,10 @@
-"""The players as models of the host: `--model tasks_oracle`, `tasks_coin` and `tasks_scripted`.
+"""The players as models of the host.
 
     lmms_eval --model tasks_oracle --model_args key=key.json --tasks maia
     lmms_eval --model tasks_coin --model_args key=key.json,seed=3 --tasks maia
     lmms_eval --model tasks_scripted --tasks maia
+    lmms_eval --model tasks_witness --tasks maverix_table3
+    lmms_eval --model tasks_recorded --model_args replies=replies.jsonl --tasks cvrr_es
 
 Each exists as a simple and as a chat class (the host takes the chat class unless
 `--force_simple`). For every request they call the task's doc_to_visual or doc_to_messages, so the
@@ -19,24 +21,24 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.protocol import ChatMessages
-from PIL.Image import Image
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.sample import answer_key, pictures, players
+from lmms_eval_tasks.sample import players, witness
 from lmms_eval_tasks.sample.host_model import HostModel
+from lmms_eval_tasks.sample.recorded import Replies
 
-Parts = list[str | Image]  # a request's texts and images in their order; other media are left out
+Parts = list[Any]  # a request's texts and media in their order (players.fingerprint)
 
 
 class Player(HostModel):
     """A player behind the host's interface; `reply` is what makes the difference."""
 
-    def reply(self, parts: Parts, doc: Mapping[str, Any]) -> str:
-        """Answer one request from its texts and images (or, scripted only, its doc)."""
+    def reply(self, parts: Parts, doc: Mapping[str, Any], task: str) -> str:
+        """Answer one request from what was handed over (or, scripted and recorded, its doc)."""
         raise NotImplementedError
 
-    def requests_of(self, requests: list[Any]) -> Iterator[tuple[Any, Parts, Mapping[str, Any]]]:
-        """(request, texts and images, doc) of each request, its media made."""
+    def parts(self, request: Any, doc: Mapping[str, Any]) -> Parts:
+        """What a request hands over, its media made."""
         raise NotImplementedError
 
     def generate_until(self, requests: list[Any]) -> list[str]:
@@ -45,17 +47,23 @@ class Player(HostModel):
         Raises:
             TasksError: a request's media are missing, or a doc lacks what `tasks_scripted` needs.
         """
-        replies = []
-        for request, parts, doc in self.requests_of(requests):
-            reply = self.reply(parts, doc)
-            self.note(request, reply)
-            replies.append(reply)
-        return replies
+        return list(self._replies(requests))
 
-    def note(self, request: Any, reply: str) -> None:
-        """Keep a reply in the host's cache (`--use_cache`)."""
-        kwargs = request.args[1] if self.is_simple else request.args[2]
-        self.cache_hook.add_partial("generate_until", (request.args[0], kwargs), reply)
+    def _replies(self, requests: list[Any]) -> Iterator[str]:
+        for request in requests:
+            *_, doc_id, task, split = request.args
+            doc = self.doc(task, split, doc_id)
+            parts = self.parts(request, doc)
+            for part in parts:
+                if part is None:
+                    raise TasksError(f"{task}: a request holds an empty medium")
+                if isinstance(part, Path) and not (part.is_file() and part.stat().st_size):
+                    raise TasksError(f"{task}: {part} is missing or empty")
+            reply = self.reply(parts, doc, task)
+            kwargs = request.args[1] if self.is_simple else request.args[2]
+            # The host's `--use_cache`.
+            self.cache_hook.add_partial("generate_until", (request.args[0], kwargs), reply)
+            yield reply
 
 
 class Simple(Player):
@@ -63,15 +71,10 @@ class Simple(Player):
 
     is_simple = True
 
-    def requests_of(self, requests: list[Any]) -> Iterator[tuple[Any, Parts, Mapping[str, Any]]]:
-        """All images come before the text, whose placeholders say where they belong."""
-        for request in requests:
-            context, _, doc_to_visual, doc_id, task, split = request.args
-            doc = self.doc(task, split, doc_id)
-            visuals = list(doc_to_visual(doc) or [])
-            for visual in visuals:
-                _check_media(visual, task)
-            yield request, [*(v for v in visuals if isinstance(v, Image)), context], doc
+    def parts(self, request: Any, doc: Mapping[str, Any]) -> Parts:
+        """All media come before the text, whose placeholders say where they belong."""
+        context, _, doc_to_visual, *_ = request.args
+        return players.of_visuals(doc_to_visual(doc) or [], context)
 
 
 class Chat(Player):
@@ -79,69 +82,75 @@ class Chat(Player):
 
     is_simple = False
 
-    def requests_of(self, requests: list[Any]) -> Iterator[tuple[Any, Parts, Mapping[str, Any]]]:
-        """Texts and images in the order of the messages."""
-        for request in requests:
-            _, doc_to_messages, _, doc_id, task, split = request.args
-            doc = self.doc(task, split, doc_id)
-            messages = ChatMessages(messages=doc_to_messages(doc))
-            parts: Parts = []
-            for part in (part for message in messages.messages for part in message.content):
-                content = part.text if part.type == "text" else part.url
-                if part.type != "text":
-                    _check_media(content, task)
-                if part.type == "text" or isinstance(content, Image):
-                    parts.append(content)
-            yield request, parts, doc
+    def parts(self, request: Any, doc: Mapping[str, Any]) -> Parts:
+        """In the order of the messages."""
+        messages = request.args[1](doc)
+        ChatMessages(messages=messages)  # of the host's form
+        return players.of_messages(messages)
 
 
-class _Keyed(Player):
+class _Oracle(Player):
     def __init__(self, key: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.key = None if key is None else answer_key.AnswerKey.load(str(key))
-
-
-class _Oracle(_Keyed):
-    def __init__(self, key: str | None = None, **kwargs: Any) -> None:
         if key is None:
-            raise TasksError("tasks_oracle needs its key: --model_args key=PATH")
-        super().__init__(key=key, **kwargs)
+            raise TasksError(f"{type(self).__name__} needs its key: --model_args key=PATH")
+        self.key = players.Key.load(str(key))
 
-    def reply(self, parts: Parts, doc: Mapping[str, Any]) -> str:  # noqa: ARG002  # never the doc
-        assert self.key is not None
-        seen = pictures.oracle(parts, self.key.pictures)
-        return players.oracle(pictures.text(parts), self.key) if seen is None else seen
+    def reply(self, parts: Parts, doc: Mapping[str, Any], task: str) -> str:  # noqa: ARG002
+        return self.key.oracle(parts)
 
 
-class _Coin(_Keyed):
-    def __init__(self, key: str | None = None, seed: int = 0, **kwargs: Any) -> None:
-        super().__init__(key=key, **kwargs)
+class _Coin(_Oracle):
+    def __init__(self, seed: int = 0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
         self.seed = seed
 
-    def reply(self, parts: Parts, doc: Mapping[str, Any]) -> str:  # noqa: ARG002  # never the doc
-        seen = pictures.coin(parts, self.key.pictures, self.seed) if self.key else None
-        return players.coin(pictures.text(parts), self.key, self.seed) if seen is None else seen
+    def reply(self, parts: Parts, doc: Mapping[str, Any], task: str) -> str:  # noqa: ARG002
+        return self.key.coin(parts, self.seed)
 
 
 class _Scripted(Player):
-    def reply(self, parts: Parts, doc: Mapping[str, Any]) -> str:  # noqa: ARG002  # the doc alone
+    def reply(self, parts: Parts, doc: Mapping[str, Any], task: str) -> str:  # noqa: ARG002
         return players.scripted(doc)
 
 
+class _Witness(Player):
+    def reply(self, parts: Parts, doc: Mapping[str, Any], task: str) -> str:  # noqa: ARG002
+        return witness.reply(parts)
+
+
+class _Recorded(Player):
+    def __init__(self, replies: str | None = None, **kwargs: Any) -> None:
+        if replies is None:
+            raise TasksError("tasks_recorded needs its replies: --model_args replies=FILE")
+        super().__init__(**kwargs)
+        self.replies = Replies.load(str(replies))
+
+    def generate_until(self, requests: list[Any]) -> list[str]:
+        """As all players; every reply is looked up before the first medium is made."""
+        for request in requests:
+            *_, doc_id, task, split = request.args
+            self.replies.find(task, self.doc(task, split, doc_id)["id"])
+        return super().generate_until(requests)
+
+    def reply(self, parts: Parts, doc: Mapping[str, Any], task: str) -> str:  # noqa: ARG002
+        return self.replies.find(task, doc["id"])
+
+
 class OracleSimple(_Oracle, Simple):
-    """Always right, from the request and a key (`key=PATH`)."""
+    """Always right, by a key of requests (`key=PATH`)."""
 
 
 class OracleChat(_Oracle, Chat):
-    """Always right, from the messages and a key (`key=PATH`)."""
+    """Always right, by a key of requests (`key=PATH`)."""
 
 
 class CoinSimple(_Coin, Simple):
-    """A fair coin by hash of request and `seed`; `key=PATH` has what it chooses from, if open."""
+    """Any of the replies that the key (`key=PATH`) has, by a hash of request and `seed`."""
 
 
 class CoinChat(_Coin, Chat):
-    """A fair coin by hash of request and `seed`; `key=PATH` has what it chooses from, if open."""
+    """Any of the replies that the key (`key=PATH`) has, by a hash of request and `seed`."""
 
 
 class ScriptedSimple(_Scripted, Simple):
@@ -152,12 +161,17 @@ class ScriptedChat(_Scripted, Chat):
     """Right on about 70 % of items, unreadable on 5 %, by the doc's id (players.scripted)."""
 
 
-def _check_media(media: Any, task: str) -> None:
-    """A path must lead to a file that is not empty; images and arrays are taken as they are."""
-    if media is None:
-        raise TasksError(f"{task}: a request holds an empty medium")
-    if not isinstance(media, str | Path) or str(media).startswith(("http:", "https:", "data:")):
-        return
-    path = Path(str(media).removeprefix("file://"))
-    if not path.is_file() or path.stat().st_size == 0:
-        raise TasksError(f"{task}: {path} is missing or empty")
+class WitnessSimple(_Witness, Simple):
+    """Sees, hears and reads MAVERIX's packaged sample (witness.py)."""
+
+
+class WitnessChat(_Witness, Chat):
+    """Sees, hears and reads MAVERIX's packaged sample (witness.py)."""
+
+
+class RecordedSimple(_Recorded, Simple):
+    """The recorded reply to each item (`replies=FILE`)."""
+
+
+class RecordedChat(_Recorded, Chat):
+    """The recorded reply to each item (`replies=FILE`)."""

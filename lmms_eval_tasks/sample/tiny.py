@@ -6,13 +6,13 @@ the way from a video file to a number, not the number. About 1 MB each, built in
 
 from __future__ import annotations
 
-import contextlib
 import json
-import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock
 
 from lmms_eval_tasks.errors import TasksError
 
@@ -55,9 +55,9 @@ CHAT_TEMPLATE = (
 def build(kind: str, folder: str | Path, seed: int = 0) -> Path:
     """Build the tiny checkpoint `kind` in `folder`, unless it is there already.
 
-    Built beside the folder and renamed when finished, so a broken build or two at once leave no
-    half checkpoint. The same kind and seed give the same weights with the same versions of torch
-    and transformers.
+    Built beside the folder and renamed when finished: a broken build leaves no half checkpoint, and
+    of two processes one waits. The same kind and seed give the same weights with the same versions
+    of torch and transformers.
 
     Args:
         kind: one of `KINDS`.
@@ -79,12 +79,17 @@ def build(kind: str, folder: str | Path, seed: int = 0) -> Path:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())) and not _built(folder):
         raise TasksError(f"{folder} is not empty and not a tiny checkpoint of ours: left alone")
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
-        new = Path(temporary, "new")
-        new.mkdir()
-        _save(kind, new, seed)
-        (new / MARKER).write_text(json.dumps(wanted), encoding="utf-8")
-        _replace(folder, new, Path(temporary, "old"), wanted)
+    with FileLock(folder.with_name(f".{folder.name}.lock")):
+        if _built(folder) == wanted:  # by another process meanwhile
+            return folder
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
+            new = Path(temporary, "new")
+            new.mkdir()
+            _save(kind, new, seed)
+            (new / MARKER).write_text(json.dumps(wanted), encoding="utf-8")
+            if folder.exists():
+                folder.rename(Path(temporary, "old"))
+            new.rename(folder)
     return folder
 
 
@@ -104,20 +109,6 @@ def _built(folder: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return content if isinstance(content, dict) else None
-
-
-def _replace(folder: Path, new: Path, old: Path, wanted: dict[str, Any]) -> None:
-    """Put `new` at `folder`; another process may be doing the same at the same moment."""
-    if _built(folder) == wanted:
-        return
-    with contextlib.suppress(FileNotFoundError):
-        folder.rename(old)
-    try:
-        new.rename(folder)
-    except OSError:  # not empty: the other process was faster
-        if _built(folder) != wanted:
-            raise
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def tokenizer_of(specials: tuple[str, ...], **kwargs: Any) -> Any:

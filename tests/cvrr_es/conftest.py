@@ -16,11 +16,11 @@ from tests.cvrr_es.scored import PART, TIME, Stated
 @pytest.fixture(scope="session")
 def sample_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The packaged sample of CVRR-ES, in a data root of its own."""
-    from lmms_eval_tasks.cvrr_es import sample
+    from lmms_eval_tasks import sample
 
     folder = tmp_path_factory.mktemp("cvrr_es_sample") / "cvrr_es"
     folder.mkdir()
-    sample.write(folder)
+    sample.write("cvrr_es", folder)
     return folder
 
 

@@ -12,7 +12,7 @@ from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.cvrr_es import sample, tasks
 from lmms_eval_tasks.cvrr_es.data import running_model
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, HINT, JUDGE_TASKS, dimension_of
-from lmms_eval_tasks.cvrr_es.sample_answers import FLAT, MODELS
+from lmms_eval_tasks.cvrr_es.sample import FLAT, MODELS
 from lmms_eval_tasks.cvrr_es.study import replies
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.errors import DataError

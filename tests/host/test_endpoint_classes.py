@@ -23,9 +23,9 @@ import pytest
 from PIL import Image
 
 from lmms_eval_tasks import benchmarks
-from lmms_eval_tasks.haven import sample as haven
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.runs import before
+from tests.haven import strip
 from tests.host.endpoint_classes import TABLE, required, run, serving
 from tests.maverix import reading
 from tests.vendor_apis import Part, order_of, text_of
@@ -57,8 +57,8 @@ def places(pictures: Sequence[Any], doc: dict[str, Any]) -> Iterator[set[int]]:
     """
     given = names.doc_to_visual(doc)
     if doc["task"].startswith("haven"):
-        marks = [haven.read(picture) for picture in given]
-        yield from ({marks.index(haven.read(picture))} for picture in pictures)
+        marks = [strip.read(picture) for picture in given]
+        yield from ({marks.index(strip.read(picture))} for picture in pictures)
     elif doc["task"].startswith("maverix"):
         seen = reading.seen(given[0])
         yield from ({seen.index(reading.read_frame(np.asarray(one)))} for one in pictures)

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.cvrr_es import sample_answers
+from lmms_eval_tasks.cvrr_es import sample as sample_answers
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
-from lmms_eval_tasks.cvrr_es.sample_answers import CAREFUL, FLAT, HASTY, MODELS
+from lmms_eval_tasks.cvrr_es.sample import CAREFUL, FLAT, HASTY, MODELS
 from tests.conftest import HostRun
 from tests.cvrr_es.hosted import sklearn_kappas
 from tests.golden.command import tasks_command

@@ -20,8 +20,9 @@ from PIL import Image
 
 from lmms_eval_tasks.maverix.release import seconds
 from lmms_eval_tasks.maverix.sample import SECONDS, VIDEOS, Moment, plans
+from lmms_eval_tasks.sample import second_code
 from lmms_eval_tasks.sample.second_code import TICKS
-from tests.maverix import runs, second_code
+from tests.maverix import runs
 
 RAMP = 0.01  # seconds at both ends of a tone that are not read: it fades in and out there
 # Seconds: AAC ends with a whole block of 1024 samples. What is beyond the window must be silent.

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.sample import tiny
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.sample import keys, players, tiny
 from tests.checks import table
 from tests.conftest import HostRun, Launch, launch_all
 
@@ -24,6 +26,8 @@ LABELS = {
     "oracle simple": "maia_vsv",
     "coin": "maia_vsv",
     "scripted": "maia_vsv",
+    "witness": "maverix_av",
+    "witness simple": "maverix_av",
     "lm_pairs": "maia_unimodal",
 }
 # Without the host's script, whose first act is to set up its processes.
@@ -50,22 +54,31 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def runs(launch: Launch, sample_root: Path, folder: Path) -> dict[str, dict[str, HostRun]]:
+def runs(
+    launch: Launch, sample_root: Path, cache: Path, folder: Path
+) -> dict[str, dict[str, HostRun]]:
     """By the number of processes, by model."""
     language = ",".join(str(tiny.build(kind, folder / kind)) for kind in ("gpt2", "llama"))
-    key = f"key={sample_root / 'maia' / 'key.json'}"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(settings.CACHE, str(cache))
+        patch.setenv(settings.DATA, settings.SAMPLE)
+        patch.setattr(before, "_checked", {})
+        key = f"key={keys.write(folder / 'key.json', ['maia_vsv'])}"
     given = {
         "oracle": ("tasks_oracle", key),
         "oracle simple": ("tasks_oracle", key),
         "coin": ("tasks_coin", f"{key},seed=1"),
         "scripted": ("tasks_scripted", ""),
+        "witness": ("tasks_witness", ""),
+        "witness simple": ("tasks_witness", ""),
         "lm_pairs": ("lm_pairs", f"pretrained={language},dtype=float32"),
     }
     models: dict[str, dict[str, Any]] = {
         label: {"model": model, "model_args": arguments, "tasks": LABELS[label], "limit": N}
         for label, (model, arguments) in given.items()
     }
-    models["oracle simple"]["force_simple"] = True
+    for label in ("oracle simple", "witness simple"):
+        models[label]["force_simple"] = True
     models["scripted"]["offset"] = FIRST
     (folder / "models.json").write_text(json.dumps(models), encoding="utf-8")
     found = {}
@@ -103,6 +116,7 @@ def test_two_processes_reply_as_one(label: str, replies: dict[str, Replies]) -> 
     one = replies["one"][label]
     assert len(one) == N
     assert len(set(one.values())) > 1  # what it is given does reach the model
+    assert players.UNKNOWN not in one.values()
     assert [name for name in COUNTS if replies[name][label] != one] == []
     assert replies["alone"].get(label, one) == one
     if label == "lm_pairs":

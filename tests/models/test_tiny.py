@@ -28,7 +28,7 @@ def test_same_seed_same_bytes(kind: str, tmp_path: Path) -> None:
     assert other["model.safetensors"] != first["model.safetensors"]
     assert other["tokenizer.json"] == first["tokenizer.json"]
     # Nothing is left of the temporary folders.
-    assert {p.name for p in tmp_path.iterdir()} == {"a", "deep"}
+    assert {p.name for p in tmp_path.iterdir()} == {"a", ".a.lock", "deep"}
 
 
 def test_built_once_and_a_broken_build_leaves_nothing(
@@ -41,7 +41,7 @@ def test_built_once_and_a_broken_build_leaves_nothing(
     with monkeypatch.context() as patch:
         patch.setattr(tiny, "_save", half)
         refused(OSError, "no space", tiny.build, "gpt2", tmp_path / "a")
-    assert list(tmp_path.iterdir()) == []
+    assert [p.name for p in tmp_path.iterdir()] == [".a.lock"]
     folder = tiny.build("gpt2", tmp_path / "a")
     monkeypatch.setattr(tiny, "_save", half)
     assert tiny.build("gpt2", tmp_path / "a") == folder
@@ -51,17 +51,3 @@ def test_a_folder_of_the_users_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("x", encoding="utf-8")
     refused(TasksError, "left alone", tiny.build, "gpt2", tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == ["mine.txt"]
-
-
-def test_another_process_that_was_faster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = tiny._save
-
-    def slow(kind: str, folder: Path, seed: int) -> None:
-        real(kind, folder, seed)
-        monkeypatch.setattr(tiny, "_save", real)
-        tiny.build(kind, tmp_path / "a", seed)
-        (tmp_path / "a" / "theirs").touch()
-
-    monkeypatch.setattr(tiny, "_save", slow)
-    assert (tiny.build("gpt2", tmp_path / "a") / "theirs").is_file()
-    assert {p.name for p in tmp_path.iterdir()} == {"a"}

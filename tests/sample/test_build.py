@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import shutil
 import subprocess
 import sys
@@ -11,17 +10,15 @@ from pathlib import Path
 import pytest
 
 from lmms_eval_tasks import sample
+from lmms_eval_tasks.benchmarks import NAMES
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.maia import sample as maia_sample
 from tests.checks import table
-
-ALL = sample.BENCHMARKS
 
 
 @pytest.fixture(autouse=True)
 def one_benchmark(monkeypatch) -> None:
     """One is enough for the rules of building; processes of their own build all."""
-    monkeypatch.setattr(sample, "BENCHMARKS", {"maia": ALL["maia"]})
+    monkeypatch.setattr(sample, "BENCHMARKS", ("maia",))
 
 
 @pytest.fixture
@@ -35,11 +32,11 @@ def writes(monkeypatch) -> list[Path]:
     """Folders that were built, with a stand-in that writes no video."""
     done: list[Path] = []
 
-    def write(folder: Path) -> None:
+    def write(name: str, folder: Path) -> None:
         done.append(folder)
         (folder / "data.json").write_text("[]")
 
-    monkeypatch.setattr(maia_sample, "write", write)
+    monkeypatch.setattr(sample, "write", write)
     return done
 
 
@@ -78,24 +75,22 @@ def test_an_incomplete_or_unreadable_sample_is_made_again(
     for _ in range(2):
         sample.build(tmp_path)
         assert len(writes) == before + 1
-    assert not (tmp_path / "maia" / "key.json").exists()
+    assert not (tmp_path / "maia" / "replay.jsonl").exists()
 
 
-def test_version_follows_the_sources(tmp_path):
-    names = ("sample.py", "sample_texts_A_yaml", "other.py", "labels.py")
-    for name in names:
+def test_version_follows_the_sources(tmp_path, monkeypatch):
+    (tmp_path / "sample").mkdir()
+    (tmp_path / "maia").mkdir()
+    names = ("sample/scenes.py", "maia/sample.py", "maia/sample_texts_A_yaml", "maia/judge.py")
+    for name in (*names, "sample/render.py", "sample/second_code.py", "maia/other.py"):
         (tmp_path / name).write_text(name)
-
-    class Module:
-        __file__ = str(tmp_path / "sample.py")
-        ALSO = ("labels.py",)
-
-    versions = [sample.version(Module)]  # type: ignore[arg-type]
-    for name in names:
+    monkeypatch.setattr(sample, "__file__", str(tmp_path / "sample" / "__init__.py"))
+    versions = [sample.version("maia")]
+    for name in (*names, "maia/other.py"):
         (tmp_path / name).write_text("changed")
-        versions.append(sample.version(Module))  # type: ignore[arg-type]
-    assert len(set(versions)) == 4
-    assert versions[2] == versions[3]  # other.py decides nothing
+        versions.append(sample.version("maia"))
+    assert len(set(versions)) == 5
+    assert versions[-1] == versions[-2]  # other.py decides nothing
 
 
 def test_a_folder_that_is_not_ours_is_never_replaced(tmp_path, writes):
@@ -108,12 +103,12 @@ def test_a_folder_that_is_not_ours_is_never_replaced(tmp_path, writes):
 
 
 def test_a_failed_build_keeps_the_old_one_and_leaves_nothing(copy, monkeypatch):
-    def fail(folder: Path) -> None:
+    def fail(name: str, folder: Path) -> None:
         (folder / "data.json").write_text("half")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(maia_sample, "write", fail)
-    monkeypatch.setattr(sample, "version", lambda module: "newer")
+    monkeypatch.setattr(sample, "write", fail)
+    monkeypatch.setattr(sample, "version", lambda name: "newer")
     before = (copy / "maia" / "data.json").read_bytes()
     with pytest.raises(DataError, match="No space left"):
         sample.build(copy)
@@ -132,8 +127,7 @@ def test_two_processes_at_once(tmp_path):
     code += "sample.build(pathlib.Path(sys.argv[1]))"
     command = [sys.executable, "-c", code, str(tmp_path)]
     both = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    errors = [process.communicate(timeout=60)[1] for process in both]
+    errors = [process.communicate(timeout=600)[1] for process in both]
     assert [process.returncode for process in both] == [0, 0], errors
-    assert sorted(p.name for p in tmp_path.iterdir()) == [".sample.lock", *sorted(ALL)]
-    for name, module in ALL.items():
-        assert sample._is_current(tmp_path / name, importlib.import_module(module))
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".sample.lock", *sorted(NAMES)]
+    assert all(sample.is_current(tmp_path / name) for name in NAMES)

@@ -1,0 +1,171 @@
+"""Scenes in plain data: who is seen where and when, drawn frame by frame.
+
+A benchmark's sample says what its videos show in a YAML file: a ground and actors, each a shape of
+a colour on a path. Positions and sizes are pixels (y grows downwards), times are seconds.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval_tasks.sample.render import Canvas, Clip, Colour, Point, Tone, soundtrack
+from lmms_eval_tasks.sample.second_code import AAC, PALETTE, X264
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# Corners as shares of half the width and height.
+_CORNERS: Mapping[str, Sequence[Point]] = {
+    "triangle": ((-1, 1), (1, 1), (0, -1)),
+    "diamond": ((-1, 0), (0, -1), (1, 0), (0, 1)),
+    "square": ((-1, -1), (1, -1), (1, 1), (-1, 1)),
+}
+_FALL = 0.4  # seconds from upright to flat
+_BEND = 5  # pixels by which the corners of a mouth lie above its middle, or below
+_ALTERNATIVES = re.compile(r"\[([^][|]*)\|([^][|]*)\]")
+
+
+@dataclass(frozen=True)
+class Actor:
+    """A coloured shape.
+
+    Attributes:
+        shape: circle, square, triangle, diamond, or a face, a circle with eyes and a mouth.
+        colour: a name of second_code.PALETTE, or red, green, blue.
+        path: (second, x, y) of its middle: it stays where it is before the first and after the
+            last, and goes straight and evenly between two of them.
+        half: half its width and height.
+        shown: from when until when it is seen.
+        glad: from when until when a face smiles; else its mouth turns down.
+        falls: when it tips over its far foot: -1 to the left, 1 to the right, 0 not at all.
+        beside: how far from its path it is, of a part of what moves along it.
+    """
+
+    shape: str
+    colour: str | Colour
+    path: Sequence[Sequence[float]]
+    half: float | tuple[float, float] = 14
+    shown: tuple[float, float] = (0.0, math.inf)
+    glad: tuple[float, float] = (0.0, 0.0)
+    falls: tuple[float, int] = (0.0, 0)
+    beside: Point = (0.0, 0.0)
+
+    def at(self, second: float) -> Point:
+        """Its middle."""
+        # In the order of time.
+        before = next((p for p in reversed(self.path) if p[0] <= second), self.path[0])
+        after = next((p for p in self.path if p[0] > second), before)
+        gone = (second - before[0]) / (after[0] - before[0]) if after[0] > before[0] else 0.0
+        share = max(gone, 0.0)
+        return (
+            before[1] + share * (after[1] - before[1]) + self.beside[0],
+            before[2] + share * (after[2] - before[2]) + self.beside[1],
+        )
+
+    def draw(self, canvas: Canvas, second: float) -> None:
+        """As it is at a time."""
+        if not self.shown[0] <= second < self.shown[1]:
+            return
+        (x, y), fill = self.at(second), colour(self.colour)
+        wide, high = self.half if isinstance(self.half, Sequence) else (self.half, self.half)
+        leaning = 90 * self.falls[1] * min(max((second - self.falls[0]) / _FALL, 0.0), 1.0)
+        if self.shape in ("circle", "face"):
+            canvas.ellipse((x, y), wide, high, fill)
+        elif self.shape == "square" and not leaning:
+            canvas.rectangle(x - wide, y - high, x + wide, y + high, fill)
+        else:
+            corners = [(x + wide * a, y + high * b) for a, b in _CORNERS[self.shape]]
+            foot = (x + self.falls[1] * wide, y + high)
+            canvas.polygon(_turned(corners, foot, leaning) if leaning else corners, fill)
+        if self.shape == "face":
+            black = PALETTE["black"]
+            for side in (-1, 1):
+                canvas.ellipse((x + side * wide / 3, y - high / 3), 4, 4, black)
+            bend = _BEND if self.glad[0] <= second < self.glad[1] else -_BEND
+            mouth = y + high / 3
+            corners = [(x - wide / 2, mouth - bend), (x + wide / 2, mouth - bend)]
+            canvas.line([corners[0], (x, mouth + bend), corners[1]], 4, black)
+
+
+def colour(told: str | Iterable[int]) -> Colour:
+    """Of a name, or as it is."""
+    red, green, blue = PALETTE[told] if isinstance(told, str) else told
+    return red, green, blue
+
+
+def actor(told: Mapping[str, Any]) -> Actor:
+    """Of an entry of a file; a `path` of two numbers is a place."""
+    path = told["path"]
+    return Actor(**{**told, "path": path if isinstance(path[0], list) else [[0.0, *path]]})
+
+
+def frames(
+    actors: Sequence[Actor], size: tuple[int, int], ground: Colour, fps: int, seconds: float
+) -> Iterator[NDArray[np.uint8]]:
+    """Every frame in order, (height, width, 3); frame i is at i / fps seconds."""
+    for index in range(round(seconds * fps)):
+        canvas = Canvas(*size, ground)
+        for one in actors:
+            one.draw(canvas, index / fps)
+        yield canvas.pixels()
+
+
+def clip(
+    actors: Sequence[Actor],
+    size: tuple[int, int],
+    ground: Colour,
+    fps: int,
+    seconds: float,
+    *,
+    tones: Sequence[Tone] = (),
+    rate: int = 0,
+) -> Clip:
+    """A video of a scene; no tones make one without a sound track."""
+    sound = functools.partial(soundtrack, tones, seconds, rate) if tones else None
+    shown = functools.partial(frames, actors, size, ground, fps, seconds)
+    return Clip(shown, fps, sound, rate, X264, AAC)
+
+
+def load(beside: str, name: str) -> Any:
+    """The content of a YAML file beside a module (`__file__`).
+
+    Its name ends in _yaml: a .yaml the host would read as a task.
+    """
+    import yaml
+
+    return yaml.safe_load(Path(beside).with_name(name).read_text(encoding="utf-8"))
+
+
+def both(text: str) -> tuple[str, str]:
+    """The true and the false reading of a text with exactly one `[true|false]`.
+
+    Raises:
+        ValueError: it has none, or several.
+    """
+    if len(_ALTERNATIVES.findall(text)) != 1:
+        raise ValueError(f"expected exactly one [true|false] in: {text}")
+    return _ALTERNATIVES.sub(r"\1", text), _ALTERNATIVES.sub(r"\2", text)
+
+
+def chosen(texts: Sequence[str]) -> tuple[list[str], str]:
+    """Texts of which exactly one has a `[true|false]`: all in their true reading; the false one."""
+    (place,) = (n for n, text in enumerate(texts) if _ALTERNATIVES.search(text))
+    true, false = both(texts[place])
+    return [*texts[:place], true, *texts[place + 1 :]], false
+
+
+def _turned(points: Iterable[Point], pivot: Point, degrees: float) -> list[Point]:
+    """Clockwise, as seen on the screen."""
+    cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+    px, py = pivot
+    return [
+        (px + (x - px) * cos - (y - py) * sin, py + (x - px) * sin + (y - py) * cos)
+        for x, y in points
+    ]

@@ -1,0 +1,204 @@
+"""What players answer: worth by the doc, replies by the fingerprint of what was handed over."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from lmms_eval_tasks import benchmarks, sample, settings
+from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.runs import before, given, scoring
+from lmms_eval_tasks.sample import keys, players, witness
+from lmms_eval_tasks.sample.demo import coin_check, oracle_checks, witness_check
+from lmms_eval_tasks.utils.replies import answers
+from tests.checks import refused, table
+
+CASES = json.loads((Path(__file__).parents[1] / "cases" / "lm_pairs.json").read_text("utf-8"))
+
+
+@table("case", CASES["lm_pairs"])
+def test_read_lm_pairs(case: dict[str, Any]) -> None:
+    read = players.read_lm_pairs(case["reply"])
+    assert (read[0] if read else "not of that form") == case["choice"]
+    scores = {"a/b": [-1.0 / 3, -2.0 / 3], "é": [-1e-17, -7.1]}  # to the last digit
+    assert players.read_lm_pairs(players.lm_pairs_reply(scores)) == ("A", scores)
+    assert players.read_lm_pairs("[" * 100_000) is None
+
+
+# --- by the doc -----------------------------------------------------------------------------------
+
+
+def test_scripted_choices() -> None:
+    docs = [
+        {"id": f"v{n}", "question_id": f"v{n // 8}", "options": ["1", "2"], "answer": "AB"[n % 2]}
+        for n in range(4000)
+    ]
+    replies = [players.scripted(doc) for doc in docs]
+    right = [reply == doc["answer"] for reply, doc in zip(replies, docs, strict=True)]
+    unreadable = replies.count(players.UNREADABLE)
+    assert 0.65 < sum(right) / 4000 < 0.75
+    assert 0.035 < unreadable / 4000 < 0.065
+    assert set(replies) == {"A", "B", players.UNREADABLE}
+    assert answers.read_choice(players.UNREADABLE, ["a", "b"]).status == "unparsed"
+    pools = [all(right[start : start + 8]) for start in range(0, 4000, 8)]
+    assert 0.4 < sum(pools) / len(pools) < 0.6
+    for change in ({"mode": "v"}, {"mode": "v", "length": "full"}):  # draws anew
+        other = [players.scripted({**doc, **change}) for doc in docs]
+        assert 0.2 < sum(a != b for a, b in zip(replies, other, strict=True)) / 4000 < 0.8
+
+
+def test_scripted_open_answers_and_those_whose_truth_is_withheld() -> None:
+    ids = [{"id": f"v{i}", "question_id": f"v{i}"} for i in range(2000)]
+
+    def found(**own: Any) -> Counter[str]:
+        return Counter(players.scripted({**doc, **own}) for doc in ids)
+
+    replies = found(references=["si", "sì"], lure="no")
+    assert replies.keys() == {"si", "no", ""}
+    assert 0.65 < replies["si"] / 2000 < 0.75
+    assert 0.03 < replies[""] / 2000 < 0.07
+    assert found(references=["si"], lure=None).keys() == {"si", players.UNKNOWN, ""}
+    # It has to hand in something, and nothing is right.
+    assert found(references=[], lure="").keys() == {players.UNKNOWN, ""}
+    letters = found(options=list("abcdefgh"), answer="")
+    assert letters.keys() == {*"ABCDEFGH", players.UNREADABLE}
+    assert all(0.08 < letters[letter] / 2000 < 0.16 for letter in "ABCDEFGH")
+
+
+@table(
+    "lacking",
+    [
+        {},
+        {"references": None},
+        {"options": ["a", "b"]},
+        {"options": ["a", "b"], "answer": "C"},
+        {"options": ["a"], "answer": "A"},
+        {"kind": "v2v"},
+    ],
+)
+def test_a_doc_that_lacks_something(lacking: dict[str, Any]) -> None:
+    refused(TasksError, "id|x: answer|lacks a field", players.scripted, {"id": "x", **lacking})
+
+
+# --- by what was handed over ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def on_sample_alone(sample_root: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(settings.CACHE, str(cache))
+    monkeypatch.setenv(settings.DATA, "sample")
+    monkeypatch.setenv(settings.JUDGE, f"replay:{_recorded(sample_root, cache)}")
+    monkeypatch.setattr(before, "_checked", {})
+
+
+def _recorded(sample_root: Path, cache: Path) -> Path:
+    texts = [
+        file.read_text(encoding="utf-8") for file in sorted(sample_root.glob("*/replay.jsonl"))
+    ]
+    (cache / "all-replay.jsonl").write_text("".join(texts), encoding="utf-8")
+    return cache / "all-replay.jsonl"
+
+
+@pytest.mark.usefixtures("on_sample_alone")
+@pytest.mark.parametrize("name", benchmarks.NAMES)
+def test_oracle_and_coin_get_what_the_demo_expects(name: str, tmp_path: Path) -> None:
+    """From chat and from simple requests, through the recorded judge; and the reverse is seen."""
+    from lmms_eval_tasks import judges
+    from lmms_eval_tasks.judges.asking import Asker
+
+    benchmark, played = benchmarks.load(name), sample.module(name).PLAYED
+    tasks = [task for task in played.oracle if task in benchmark.tasks]
+    key = players.Key.load(keys.write(tmp_path / "key.json", tasks))
+    spec = benchmark.criteria() and before.judge_config(benchmark)
+    answer = Asker(judges.make(spec)) if spec else None
+    numbers, thrown = {}, {}
+    for task in tasks:
+        made, right, thrown[task] = benchmark.tasks[task], [], []
+        for doc in before.docs(benchmark, task):
+            parts = made.prompt(doc)
+            chat = players.of_messages(given.messages_of(parts))
+            simple = players.of_visuals(given.visuals_of(parts), given.text_of(parts))
+            reply = key.oracle(chat)
+            assert reply == key.oracle(simple) != players.UNKNOWN
+            assert key.oracle(chat[:-1]) == key.oracle([*chat, "More."]) == players.UNKNOWN
+            for said, items in ((reply, right), (key.coin(chat, 0), thrown[task])):
+                items.append(scoring.scored(made, made.keep(doc), said, answer))
+        numbers[task] = scoring.numbers(made, right)
+    joined = {task: metrics for task, metrics in played.oracle.items() if task in tasks}
+    checks = list(oracle_checks(name, played._replace(oracle=joined), numbers))
+    assert [check.text for check in checks if not check.good] == []
+    for chance in played.coin:
+        items = [item for task in chance.tasks for item in thrown[task]]
+        assert coin_check(name, chance, items).good
+        best = chance._replace(value=lambda item: 1.0)
+        assert not coin_check(name, best._replace(expected=lambda item: item["place"] / 1e3), [
+            {**item, "place": place} for place, item in enumerate(items)
+        ]).good  # fmt: skip
+
+
+def test_fingerprints_and_files(tmp_path: Path) -> None:
+    one, other = Image.new("RGB", (4, 2)), Image.new("RGB", (2, 4))
+    shown = [Path("/a/1.mp4"), one, "Perche\u0301  no?"]
+    name = players.fingerprint(shown)
+    assert players.fingerprint([Path("/b/1.mp4"), one, "Perché no?"]) == name
+    changed = ([shown[0], other, shown[2]], [one, shown[0], shown[2]], shown[:2], shown[1:])
+    assert name not in map(players.fingerprint, changed)
+    key = players.Key({name: ["yes", "a", "b", "c"]})
+    assert (key.oracle(shown), key.oracle(["?"])) == ("yes", players.UNKNOWN)
+    assert {key.coin(shown, seed) for seed in range(50)} == {"a", "b", "c"}
+    assert key.coin(["?"], 0) == players.UNKNOWN
+    file = tmp_path / "key.json"
+    for content in ("{", '"x"', "[1]", '{"a": [1]}', '{"a": 1}'):
+        file.write_text(content, encoding="utf-8")
+        refused(TasksError, r"key .*key\.json: expected a JSON object", players.Key.load, file)
+    refused(TasksError, r"nowhere\.json: No such file", players.Key.load, tmp_path / "nowhere.json")
+
+
+@pytest.mark.usefixtures("on_sample_alone")
+def test_swapped_labels_break_the_oracle(
+    sample_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    benchmark = benchmarks.load("maia")
+    made = benchmark.tasks["maia_unimodal"]
+    key = players.Key(keys.of_tasks(["maia_unimodal"]))
+    content = json.loads((sample_root / "maia" / "data.json").read_text(encoding="utf-8"))
+    asked = content[0]["question_categories_A"][5]
+    true, false = asked["true_statement"], asked["false_statement"]
+    true[2], false[2] = false[2], true[2]
+    (tmp_path / "maia").mkdir()
+    (tmp_path / "maia" / "data.json").write_text(json.dumps(content), encoding="utf-8")
+    (tmp_path / "maia" / "videos").symlink_to(sample_root / "maia" / "videos")
+    monkeypatch.setenv(settings.DATA, str(tmp_path))
+    monkeypatch.setattr(before, "_checked", {})
+    right = [
+        key.oracle([given.text_of(made.prompt(doc))]) == doc["answer"]
+        for doc in before.docs(benchmark, "maia_unimodal")
+    ]
+    assert right.count(False) == 1
+
+
+# --- the witness ----------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("on_sample_alone")
+def test_the_witness_knows_what_reached_it() -> None:
+    """Whatever the mode hands over decides is right, chat and simple; the rest is guessed."""
+    benchmark, decided = benchmarks.load("maverix"), sample.module("maverix").DECIDED
+    for task, sure in decided.items():
+        made, right = benchmark.tasks[task], []
+        for doc in before.docs(benchmark, task):
+            parts = made.prompt(doc)
+            chat = players.of_messages(given.messages_of(parts))
+            simple = players.of_visuals(given.visuals_of(parts), given.text_of(parts))
+            assert witness.reply(chat) == witness.reply(simple)
+            right.append(witness.reply(chat) == doc["answer"])
+            if task == "maverix_av":  # deaf or blind it is as good as without
+                assert set(witness.heard(chat[0])) == set() == set(witness.seen(chat[1]))
+        assert witness_check(task, sure, sum(right) / len(right), len(right)).good, task
+    assert not witness_check("maverix_av", 17, 0.8, 20).good
+    assert not witness_check("maverix_s", 0, 0.9, 20).good
