@@ -32,7 +32,7 @@ from lmms_eval_tasks.judges.geval import TOP_LOGPROBS, Rating
 from lmms_eval_tasks.judges.verdict import DEBATE, NONE, PANEL
 from lmms_eval_tasks.utils import prompts, provenance
 from lmms_eval_tasks.utils.metrics import local_models, text_metrics
-from lmms_eval_tasks.utils.metrics.bertscore import BertScore, of_pairs
+from lmms_eval_tasks.utils.metrics.bertscore import of_pairs
 from lmms_eval_tasks.utils.metrics.text_metrics import Pair, TextScores
 
 if TYPE_CHECKING:

@@ -231,7 +231,11 @@ def _order(doc: Item, reply: str, truth: list[float], unit: str) -> dict[str, An
         worth = dict.fromkeys(ORDER, 0.0)
     theirs = numbered.authors_order(reply, n, unit, in_time=doc["kind"] == "temporal")
     by_theirs = selections.correlations(selections.predicted_ranks(theirs, n), truth)
-    beside = {"random": selections.chance(truth), "identity": selections.identity(truth), "best": best}
+    beside = {
+        "random": selections.chance(truth),
+        "identity": selections.identity(truth),
+        "best": best,
+    }
     return {
         "parts": {"reply": read.status},
         "ranked": [doc["units"][place - 1] for place in read.units],

@@ -189,7 +189,7 @@ def _by_model(
 ) -> float | None:
     """A statistic over the items with a reference; None where the metric has no model."""
     texts = [(item["candidate"], item["reference"]) for item in _replied(items)]
-    own = tuple(sorted(pair for pair in texts if text_metrics.has_words(pair[1])))
+    own = tuple(sorted(pair for pair in texts if text_metrics.tokenize(pair[1])))
     known, note = score(own)
     notes = provenance.notes().get(_NOTES, {})
     told = {task_name(item["source"], item["condition"]): note for item in items}

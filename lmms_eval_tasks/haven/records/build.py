@@ -184,7 +184,7 @@ def _unit(given: Prompt, job: Job) -> Unit[Texts]:
 
 def estimate(jobs: Sequence[Job], config: JudgeConfig) -> tuple[Table, list[str]]:
     """What the texts of the videos need of a model, and how the numbers came about."""
-    from lmms_eval_tasks.judges.tokens import image_tokens
+    from lmms_eval_tasks.judges.prices import image_tokens
 
     given = writer.load("build", steps.STEPS)
     todo = [job for job in jobs if job.missing()]

@@ -308,8 +308,7 @@ def compare(first: Path, second: Path) -> list[Agreement]:
 
 
 def _agreement(level: str, dimension: str, rated: dict[str, tuple[int, int]]) -> Agreement:
-    from lmms_eval_tasks.utils.metrics.agreement import kappa
-    from lmms_eval_tasks.utils.metrics.score_agreement import spearman
+    from lmms_eval_tasks.utils.metrics.agreement import kappa, spearman
 
     by_video: dict[str, list[int]] = {}
     for name, pair in rated.items():
