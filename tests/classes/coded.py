@@ -18,8 +18,16 @@ from numpy.typing import NDArray
 
 from lmms_eval_tasks.maverix import sample as maverix
 from lmms_eval_tasks.sample import render
-from lmms_eval_tasks.sample.second_code import AAC, BAR, PALETTE, TICKS, X264, colours
-from tests.maverix.second_code import number_of_frame, tick_of_frame
+from lmms_eval_tasks.sample.second_code import (
+    AAC,
+    BAR,
+    PALETTE,
+    TICKS,
+    X264,
+    colours,
+    number_of_frame,
+    tick_of_frame,
+)
 
 SIDE = 240
 # Of the first doc of each task that is run: the path, and which video of MAVERIX's sample it is,

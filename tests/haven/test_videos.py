@@ -16,7 +16,7 @@ from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.haven.records.record import Record
 from lmms_eval_tasks.utils.media.video_checks import VideoInfo
 from tests.haven.release_files import write
-from tests.utils.media_files import write_video
+from tests.utils.media.media_files import write_video
 
 PLACE = "videos/tvsum"
 

@@ -19,7 +19,7 @@ from lmms_eval_tasks.haven.options import PAPER_COUNTS, Options
 from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.haven.tasks import BENCHMARK
 from tests.haven.release_files import content, write, write_hdf5
-from tests.utils.media_files import write_video
+from tests.utils.media.media_files import write_video
 
 Change = Callable[[dict[str, Any], dict[str, Any]], object]
 
