@@ -51,20 +51,6 @@ class Part(NamedTuple):
     simple: Any = SAME
 
 
-class SavedRun(NamedTuple):
-    """One task's run of a model, read back.
-
-    Attributes:
-        task: its name.
-        model: as `name (arguments)`; None where the run's results file is not there.
-        items: whole ones, in the order of their ids.
-    """
-
-    task: str
-    model: str | None
-    items: Items
-
-
 class Cut(NamedTuple):
     """What has to be made of a video before a doc can be shown.
 
@@ -349,14 +335,6 @@ class Benchmark:
     def notes(self, asked: Mapping[str, Items]) -> Sequence[str]:  # noqa: ARG002
         """What to tell of a model's saved runs together; an item has `id` and `status` here."""
         return ()
-
-    def submission(self, runs: Sequence[SavedRun]) -> Mapping[str, Any] | None:  # noqa: ARG002
-        """`model`, `answers` and what else a file for withheld data holds; None if all is public.
-
-        Raises:
-            DataError: the runs cannot be submitted together.
-        """
-        return None
 
 
 def value_is(name: str, value: Any) -> Callable[[Item], bool]:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError, TasksError
 
-_NOT_DATA = {"key.json", "manifest.json"}  # of the packaged sample
+_NOT_DATA = {"manifest.json"}  # of the packaged sample
 
 
 @dataclass(frozen=True)

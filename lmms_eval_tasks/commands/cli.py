@@ -177,7 +177,6 @@ def _users_root() -> Path:
 app.command("estimate")(judge_commands.estimate_command)
 app.command("rescore")(saved_runs.rescore_command)
 app.command("judge")(saved_runs.judge_command)
-app.command("submit")(saved_runs.submit_command)
 app.command("agreement")(agreement_command.agreement_command)
 app.command("debate")(debate_command.debate_command)
 app.command("facts")(facts_command.facts_command)

@@ -1,6 +1,6 @@
 """The commands on saved runs.
 
-`rescore` computes every metric again, `judge` completes verdicts, `submit` writes withheld answers.
+`rescore` computes every metric again, `judge` completes verdicts.
 """
 
 from __future__ import annotations
@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lmms_eval_tasks import benchmarks, settings
-from lmms_eval_tasks.benchmark import SavedRun
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.runs.saved_batches import read_batch, write_batch
 from lmms_eval_tasks.runs.score_again import Saved, score_again
 from lmms_eval_tasks.utils import saved_runs as saved_files
-from lmms_eval_tasks.utils.json_files import check_output, write_json
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges.run import Run as JudgeRun
@@ -96,29 +94,6 @@ def judge_command(
     else:
         with _judge_run() as run:
             score_again(saved, spec, output, run, missing_only=True, save=save)
-
-
-def submit_command(
-    logs: Logs,
-    *,
-    output: Annotated[Path, typer.Option(help="The submission file.")] = Path("submission.json"),
-) -> None:
-    """Write a model's answers for data whose truth is withheld."""
-    check_output(output)
-    found = {
-        name: benchmarks.load(name).submission(
-            [SavedRun(run.task, run.model, saved_files.saved_items(run)) for run in own]
-        )
-        for name, own in _read(logs)
-    }
-    made = {name: answers for name, answers in found.items() if answers is not None}
-    if not made:
-        raise TasksError(f"the answers of {' and '.join(found)} are public: nothing to submit")
-    if len(made) > 1:
-        raise TasksError(f"submit one benchmark at a time, not {' and '.join(made)}")
-    ((name, answers),) = made.items()
-    write_json(output, answers)
-    print(f"{output}: {len(answers['answers']):,} answers of {answers['model']} to {name}")
 
 
 def set_limits(max_calls: int | None, max_cost: float | None, concurrency: int | None) -> None:

@@ -21,7 +21,6 @@ from lmms_eval_tasks.benchmark import (
     Items,
     Join,
     Part,
-    SavedRun,
     Task,
 )
 from lmms_eval_tasks.console import say
@@ -152,7 +151,7 @@ _KEPT = (
 
 
 def keep(doc: Doc) -> dict[str, Any]:
-    """What the log keeps of a doc: all that `rescore` and `submit` need, in plain types."""
+    """What the log keeps of a doc: all that `rescore` needs, in plain types."""
     own = ["answer"] if "options" in doc else ["question", "version", "reference"]
     kept = {name: doc[name] for name in (*_KEPT, *own) if name in doc}
     # Nothing is known of the run's sound and media, unless `handed` tells of them.
@@ -278,47 +277,6 @@ def _words(reply: str) -> int:
     return len(answers.strip_reasoning(reply)[0].split())
 
 
-# --- withheld answers ---------------------------------------------------------------------------
-
-FORMAT = "maverix-submission-1"
-
-
-def submission(runs: Sequence[SavedRun]) -> dict[str, Any]:
-    """Answers of one model, from the saved items of one or more tasks; circular ones are left out.
-
-    The form is ours, since the benchmark has published none; `answers` are of the forms
-
-        {"task": "maverix_av", "id": ..., "letter": "C" or null, "status": ...}
-        {"task": "maverix_av_oe", "id": ..., "version": "original", "answer": ..., "status": ...}
-
-    Letters are those of the user's own file, not of the order that the model saw.
-
-    Raises:
-        DataError: nothing to submit, a question answered twice, several models or data files.
-    """
-    own = [run for run in runs if TASKS[run.task].kind != "circular"]
-    origins = {(run.model, item["data"]) for run in own for item in run.items}
-    if not origins:
-        raise DataError("no answers of maverix tasks to submit")
-    if len(origins) > 1:
-        shown = ", ".join(f"{model} on {digest}" for model, digest in sorted(origins, key=str))
-        raise DataError(f"one model and one data file in a submission, not {shown}")
-    made: dict[str, dict[str, Any]] = {}
-    for run in own:
-        for item in run.items:
-            place = {"task": run.task, "id": item["question_id"]}
-            answer = {"letter": item.get("file_letter")}
-            if TASKS[run.task].kind == "open":
-                place["version"], answer = item["version"], {"answer": item["candidate"]}
-            named = " ".join(place.values())
-            if named in made:
-                raise DataError(f"{named} is answered twice: submit one run of each task")
-            made[named] = {**place, **answer, "status": item["status"]}
-    ((model, digest),) = origins
-    answers = sorted(made.values(), key=lambda one: [one["task"], one["id"], one.get("version")])
-    return {"format": FORMAT, "data": digest, "model": model, "answers": answers}
-
-
 # --- the tasks ----------------------------------------------------------------------------------
 
 
@@ -376,7 +334,6 @@ class Maverix(Benchmark):
     prepare = staticmethod(files.prepare)
     make_subtitles = staticmethod(files.make_subtitles)
     tables = staticmethod(layouts.tables)
-    submission = staticmethod(submission)
 
     def cut(self, found: Found, task: str, doc: Doc) -> Cut | None:  # noqa: ARG002
         """Its segment, or the whole video; modes without picture and sound need none."""

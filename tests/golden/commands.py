@@ -137,7 +137,7 @@ def _plans(desk: Desk, _: Mapping[str, HostRun]) -> None:
 
 
 def _saved(desk: Desk, runs: Mapping[str, HostRun]) -> None:
-    """Other judges on saved answers, a batch for one, submissions."""
+    """Other judges on saved answers, a batch for one."""
     logs = [file for task in AGAIN for file in runs["chat"].out.rglob(f"*_samples_{task}.jsonl")]
     out, batch = desk.folder / "out.json", desk.folder / "batch.jsonl"
     means = [*_of(runs["chat"], "cvrr_es"), *_of(runs["chat"], "haven_v2")]
@@ -151,10 +151,6 @@ def _saved(desk: Desk, runs: Mapping[str, HostRun]) -> None:
         desk("judge", "judge", *logs, "--judge", other, "--save", desk.folder / "judged")
     asked = ("judge", *logs, "--judge", "other@http://127.0.0.1:9/v1", "--batch", batch)
     desk("judge, a batch", *asked, files=(batch,))
-    for name in ("chat", "faulty"):
-        made = desk.folder / f"{name}.json"
-        desk(f"submit, {name}", "submit", *_of(runs[name], "maverix"), "--output", made)
-        desk.said[f"submit, {name}"]["files"] = _by_task(desk.normal(json.loads(made.read_text())))
 
 
 def _of(run: HostRun, start: str) -> list[Path]:
@@ -172,16 +168,6 @@ def _judged(file: Path) -> Any:
             for task, own in verdicts.items()
         }
     return written
-
-
-def _by_task(submission: Mapping[str, Any]) -> Any:
-    """A digest of each task's answers."""
-    answers: dict[str, list[Any]] = {}
-    for one in submission["answers"]:
-        answers.setdefault(one["task"], []).append(one)
-    digests = {task: f"{len(own)} {_digest(own)}" for task, own in answers.items()}
-    rest = {k: v for k, v in submission.items() if k not in ("answers", "made", "model")}
-    return {**rest, "answers": digests}
 
 
 def _agreement(desk: Desk, _: Mapping[str, HostRun]) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import running, settings
-from lmms_eval_tasks.benchmark import SavedRun
 from lmms_eval_tasks.errors import DataError, JudgeError, MediaError, PromptError
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.maverix import data, files, judge, tasks
@@ -19,7 +18,7 @@ from lmms_eval_tasks.maverix.labels import LETTERS, MODES
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
 from lmms_eval_tasks.runs import after, before, estimate
 from lmms_eval_tasks.runs.given import messages_of
-from lmms_eval_tasks.utils import prompts, saved_runs
+from lmms_eval_tasks.utils import prompts
 from lmms_eval_tasks.utils.saved_runs import CARRIER
 from tests.checks import refused, table
 from tests.maverix import runs
@@ -292,32 +291,3 @@ def test_what_cannot_be_cut(root: Path, source: Path, monkeypatch: pytest.Monkey
     for task in ("maverix_v", "maverix_v_oe"):
         with pytest.raises(DataError, match=f"none of the segments of {task} can be cut:\n"):
             check("maverix_s", task)
-
-
-# --- submissions, whose form is in tests/golden ---------------------------------------------------
-
-
-@pytest.mark.usefixtures("sample")
-def test_what_is_not_submitted_together() -> None:
-    def run(task: str, count: int = 5, **more: Any) -> Any:
-        docs = [runs.withheld(doc) for doc in runs.docs(task)[:count]]
-        return runs.run(task, runs.score(docs, lambda _: "C"), **more)
-
-    def made(*own: Any) -> Any:
-        items = saved_runs.saved_items
-        return BENCHMARK.submission([SavedRun(one.task, one.model, items(one)) for one in own])
-
-    whole, other, broken = run("maverix_s"), run("maverix_long_s"), run("maverix_s")
-    for sample_line in other.samples:
-        sample_line[CARRIER]["data"] = "0" * 12
-    broken.samples.append({"doc_id": 9, "acc": 1.0})
-    for one, said in (
-        (run("maverix_long_s", model="other"), r"one model .* m \(x\) on .*, other"),
-        (other, "000000000000"),
-        (run("maverix_s", 1), r"maverix_s lights-1-q\d+ is answered twice"),
-        (broken, "line 6: no `failed` item of this suite"),
-    ):
-        with pytest.raises(DataError, match=said):
-            made(whole, one)
-    with pytest.raises(DataError, match="no answers of maverix tasks"):
-        made(run("maverix_s_circular"))

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils.media import cache as media_cache
-from lmms_eval_tasks.utils.media import mp4, worker
+from lmms_eval_tasks.utils.media import worker
 
 if TYPE_CHECKING:
     import numpy as np
@@ -153,29 +153,3 @@ def samples(path: str | Path) -> NDArray[np.float32]:
     found: NDArray[np.float32] = np.frombuffer(content, dtype="<i2").astype(np.float32)
     found /= 2**15
     return found
-
-
-def join(picture: Path, sound: Path, out: Path) -> None:
-    """Write one file of the picture of one and the sound of another, packet by packet.
-
-    Args:
-        picture: a video file; sound of its own is left out.
-        sound: a file with sound, such as an mp3.
-        out: the file, of the picture's container; written as a whole or not at all.
-
-    Raises:
-        MediaError: one of them cannot be read, or the container cannot hold both; names them.
-    """
-    import av
-
-    part = out.with_name(f".part-{out.name}")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        mp4.mux(str(part), str(picture), str(sound))
-        part.replace(out)
-    except (av.error.FFmpegError, MediaError, IndexError, ValueError) as error:
-        raise MediaError(
-            f"{picture} and {sound}: cannot be joined ({error}); take the broken one away"
-        ) from None
-    finally:
-        part.unlink(missing_ok=True)
