@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.host import plugin
 from lmms_eval_tasks.host.imports import when_imported
 from tests import warm
@@ -50,6 +51,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return (*(not item.nodeid.startswith(name) for name in first), own)
 
     items.sort(key=place)
+
+
+@pytest.fixture(autouse=True)
+def options_end_with_their_test() -> Iterator[None]:
+    """What a command's options say stands for the rest of its process."""
+    with settings.said({}):
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -15,13 +15,6 @@ from tests.conftest import SHARED
 from tests.movierecapsqa.entries import MOVIE, RECAP, entry, render, write
 
 
-@pytest.fixture(autouse=True)
-def _options_end_with_their_test() -> Iterator[None]:
-    """What a command's options said stands for the process otherwise."""
-    with settings.said({}):
-        yield
-
-
 @pytest.fixture(scope="session")
 def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """talk.mp4 and film.mp4, both with sound."""
