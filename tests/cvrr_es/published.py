@@ -42,7 +42,8 @@ def write(
     results = real_data() / kind / "judge_results"
     folder.mkdir(parents=True, exist_ok=True)
     clip = folder / "clip.mp4"
-    sample.write_video("box.mp4", clip)
+    videos = sample.videos()
+    next(own for name, own in videos.items() if name.endswith("/box.mp4")).write(clip)
     place = folder / "root" / "cvrr_es"
     release_from_judgements(results, place, clip, model=model, dimensions=dimensions)
     read_again = release.read(place)

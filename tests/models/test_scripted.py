@@ -148,10 +148,10 @@ def test_a_task_before_all_tasks(tmp_path: Path) -> None:
     "entries, message",
     [
         (["{"], "line 1: not valid JSON"),
-        ([[1]], "line 1: Input should be a valid dictionary"),
-        ([{"id": "a", "reply": "b"}, {"id": "a"}], "line 2: reply: Field required"),
-        ([{"id": "a", "reply": None}], "line 1: reply: Input should be a valid string"),
-        ([{"id": "a", "reply": "b", "tasks": "c"}], "line 1: tasks: Extra inputs are not"),
+        ([[1]], "line 1: expected an object"),
+        ([{"id": "a", "reply": "b"}, {"id": "a"}], "line 2: reply: the field is missing"),
+        ([{"id": "a", "reply": None}], "line 1: reply: expected a text"),
+        ([{"id": "a", "reply": "b", "tasks": "c"}], "line 1: tasks: no such field"),
         (
             [{"id": "a", "reply": "b"}, "", {"id": "a", "reply": "c"}],
             "line 3: another reply to a stands before",

@@ -162,7 +162,7 @@ def test_maia_clips_show_and_sound_what_is_said_of_them(place: int, sample_root:
 def test_maverix_schema_accepts_it(sample_root: Path) -> None:
     """Every label occurs, every letter is right about as often, every question is asked once."""
     release = maverix_files.read(sample_root / "maverix")
-    assert release.counts == {"videos": 4, "questions": 20, "asked": 60, "bad_items": 0}
+    assert (len(release.videos), len(release.items), release.problems) == (4, 20, {})
     assert release.withheld == {"answers": 0, "references": 0}
     for split in SPLITS.keys() - {"duration"}:
         assert {getattr(item, split) for item in release.items} == set(SPLITS[split]), split
