@@ -37,8 +37,8 @@ STUDY = ",".join(JUDGE_TASKS)
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[LocalEndpoint]:
-    true = {t for scene in maia.told() for one in maia.items(scene, "A") for t, _ in one.pairs}
-    known = [one for scene in maia.told() for one in maia.items(scene, "A")]
+    known = [one for scene in maia.told() for part in "AB" for one in maia.items(scene, part)]
+    true = {statement for one in known for statement, _ in one.pairs}
 
     def oracle(text: str) -> str:
         options = re.findall(r"^([AB])\. (.+)$", text, re.MULTILINE)

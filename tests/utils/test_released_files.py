@@ -17,7 +17,7 @@ NAMES = ("data.json", "release.json")
     [
         (("data.json", "release.json", "x.json"), "data.json"),
         (("x.json", "release.json"), "release.json"),
-        (("x.json", "key.json", "manifest.json"), "x.json"),
+        (("x.json", "manifest.json"), "x.json"),
     ],
 )
 def test_the_data_file_among_others(files: tuple[str, ...], found: str, tmp_path: Path) -> None:
@@ -27,7 +27,7 @@ def test_the_data_file_among_others(files: tuple[str, ...], found: str, tmp_path
 
 
 def test_no_data_file_or_more_than_one(tmp_path: Path) -> None:
-    (tmp_path / "key.json").touch()
+    (tmp_path / "manifest.json").touch()
     find = released_files.find_file
     words = r"no data file \(expected data.json or release.json\)"
     refused(DataError, words, find, tmp_path, NAMES)
