@@ -63,7 +63,7 @@ def _of_benchmark(benchmark: Benchmark, results: Mapping[str, Any]) -> list[Any]
     config = results.get("config", {})
     model = f"{config.get('model', '')} ({config.get('model_args') or 'default arguments'})"
     state = "INVALID" if bad & set(section["details"]) else "VALID"
-    lines: list[Any] = [f"{benchmark.title}: {model}{_videos(section)}: {state}"]
+    lines: list[Any] = [f"{benchmark.title}: {state}{_videos(section)}", f"  model: {model}"]
     mains = [one for name in _order(benchmark, section) if (one := _main(benchmark, name, section))]
     lines.append(_numbers(mains[:ROWS], model, bad))
     if len(mains) > ROWS:

@@ -48,12 +48,12 @@ def test_a_folder_of_a_tasks_name(launch: Launch, tmp_path: Path) -> None:
     (tmp_path / "maia_vsv").mkdir()
     run = launch(host("eval", *ONE), tmp_path, env={settings.TABLES: ""})
     assert run.code == 0, run.stderr[-2000:]
-    assert "MAIA: tasks_scripted" in run.stdout
+    assert "model: tasks_scripted" in run.stdout
     # Where all tasks are ours the host's table stands in the file alone, with the papers'.
     assert "|maia_vsv" not in run.stdout
     written = Path(run.stdout.split("written: ")[-1].split("\n")[0]).read_text(encoding="utf-8")
     assert "|maia_vsv" in written
-    assert "MAIA: tasks_scripted" in written
+    assert "model: tasks_scripted" in written
 
 
 def test_list_and_version(cache: Path) -> None:

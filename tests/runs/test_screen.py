@@ -49,13 +49,13 @@ def shown(of: Mapping[str, Any], **kwargs: Any) -> list[str]:
 def test_ten_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(settings.TABLES, raising=False)
     lines = shown(results(), files=[Path("out/1_results.json"), Path("out/1_tables.txt")])
-    assert len(lines) == 9
-    assert lines[0] == f"MAIA: qwen2_5_vl ({MODEL}), 100 of 100 videos: VALID"
-    row = [cell.strip() for cell in lines[2].split("  ") if cell]
+    assert len(lines) == 10
+    assert lines[:2] == ["MAIA: VALID, 100 of 100 videos", f"  model: qwen2_5_vl ({MODEL})"]
+    row = [cell.strip() for cell in lines[3].split("  ") if cell]
     paper = "0.840 Qwen-2.5-VL 7B"
     assert row == ["maia_vsv", "pair_acc", "0.750", "0.701 to 0.800", "0.5", "19200", paper]
-    assert lines[4:6] == ["  judge: gpt-4o, the paper's", f"  {results_arrived()}"]
-    assert lines[6:8] == ["written: out/1_results.json", "written: out/1_tables.txt"]
+    assert lines[5:7] == ["  judge: gpt-4o, the paper's", f"  {results_arrived()}"]
+    assert lines[7:9] == ["written: out/1_results.json", "written: out/1_tables.txt"]
 
 
 def results_arrived() -> str:
@@ -66,8 +66,8 @@ def test_what_is_invalid_is_said_first() -> None:
     of = results(warnings=[f"doubt {number}" for number in range(5)])
     of["lmms_eval_tasks"]["invalid"] = {"maia_vsv": "maia_vsv: 9 of 10 requests failed"}
     lines = shown(of)
-    assert lines[0].endswith(": INVALID")
-    assert lines[2].startswith("  maia_vsv INVALID ")
+    assert lines[0].startswith("MAIA: INVALID, ")
+    assert lines[3].startswith("  maia_vsv INVALID ")
     assert "INVALID: maia_vsv: 9 of 10 requests failed" in lines
     assert "  and 2 more notes (--tables headline)" in lines
 
@@ -82,7 +82,7 @@ def test_what_is_invalid_is_said_first() -> None:
 )
 def test_the_nearest_row(model: str, value: float, row: str) -> None:
     of = results(model, numbers={"maia_vsv": {"pair_acc": value}})
-    assert shown(of)[2].endswith(row)
+    assert shown(of)[3].endswith(row)
 
 
 def test_headlines_are_numbers_of_their_tasks() -> None:
