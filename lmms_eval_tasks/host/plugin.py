@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.runs.invalid import Lengths
 
 TASKS_PATH = Path(__file__).resolve().parent.parent
-SECTION = "lmms_eval_tasks"  # of the host's results that is ours
 HOST_THREADS = 4  # the host's default of process_docs_parallel
 _FALLBACK = '--include_path "$(lmms-eval-tasks path)"'
 _MARK = "_lmms_eval_tasks"

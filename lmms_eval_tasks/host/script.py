@@ -111,7 +111,7 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
                     f"the results were not saved ({lost[0]}); the replies are kept: the same "
                     "command goes on from there"
                 )
-            if found[0] and plugin.SECTION in found[0]:
+            if found[0] and "lmms_eval_tasks" in found[0]:
                 outcome.runs.append(_Run(found[0], started, told["output_path"]))
             return found
         except TasksError as error:
@@ -130,8 +130,10 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
         """What the host prints after its runs."""
         if outcome.runs:
             outcome.printed += map(str, args)
-        if not outcome.runs or not all(run.is_ours for run in outcome.runs) or _every():
-            print(*args, **kwargs)
+            wanted = settings.value(settings.TABLES)
+            if all(run.is_ours for run in outcome.runs) and wanted != "all":
+                return
+        print(*args, **kwargs)
 
     module.cli_evaluate_single = cli_evaluate_single  # type: ignore[attr-defined]
     module.print = shown  # type: ignore[attr-defined]
@@ -177,10 +179,6 @@ class _Run(NamedTuple):
         )
 
 
-def _every() -> bool:
-    return settings.text(settings.TABLES).lower() == "all"
-
-
 def _show(run: _Run, printed: Sequence[str]) -> bool:
     """Print a run's first screen, and write all of its tables; True if it is invalid."""
     from rich.console import Console
@@ -204,7 +202,7 @@ def _show(run: _Run, printed: Sequence[str]) -> bool:
     except OSError as error:
         say(f"{tables}: the tables cannot be written ({error.strerror})")
     console = table_console()
-    if settings.text(settings.TABLES):
-        screen.full(run.results, console, every=_every())
+    if wanted := settings.value(settings.TABLES):
+        screen.full(run.results, console, every=wanted == "all")
     screen.first(run.results, console, files)
-    return bool(run.results[plugin.SECTION].get("invalid"))
+    return bool(run.results["lmms_eval_tasks"].get("invalid"))

@@ -138,8 +138,9 @@ def _of_benchmark(
         warnings += [line] if (line := arrivals.short(name, own)) else []
         warnings += [line] if (line := invalid.requests_failed(name, own)) else []
         warnings += [line] if (line := invalid.replies_cut(name, own, lengths.get(name))) else []
+    videos = provenance.known("videos", lambda: _videos(benchmark, found, items), warnings)
+    section["videos"] = videos
     section["warnings"] = list(dict.fromkeys(warnings))
-    section["videos"] = _videos(benchmark, found, items)
     section["arrived"] = arrivals.line(items) or _not_counted()
     section["details"] = {name: scoring.details(task, items[name]) for name, task in made.items()}
     for name in items.keys() & lengths.keys():

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmms_eval_tasks import benchmarks, leaderboards, settings
 from lmms_eval_tasks.benchmark import Benchmark, Numbers
@@ -36,10 +36,11 @@ def first(results: Mapping[str, Any], console: Console, files: Sequence[Path] = 
     section = results["lmms_eval_tasks"]
     for name in (one for one in benchmarks.NAMES if one in section):
         show(console, [*_of_benchmark(benchmarks.load(name), results), ""])
-    shown = [] if settings.text(settings.TABLES) else judge_lines(results, by_task=False)
+    with_tables = bool(settings.value(settings.TABLES))
+    shown = [] if with_tables else judge_lines(results, by_task=False)
     shown += [f"INVALID: {line}" for line in section.get("invalid", {}).values()]
     shown += [f"written: {file}" for file in files]
-    if not settings.text(settings.TABLES):
+    if not with_tables:
         shown.append("more: --tables headline, or --tables all for every split")
     for line in shown:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
@@ -91,45 +92,44 @@ def _order(benchmark: Benchmark, section: Mapping[str, Any]) -> list[str]:
     return [*groups, *tasks] if len(tasks) > ROWS else [*tasks, *groups]
 
 
-class _Main:
+class _Main(NamedTuple):
     """One task's or group's main number and what stands beside it."""
 
-    def __init__(self, name: str, metric: str, value: float | None, about: Mapping[str, Any]):
-        self.name, self.metric, self.value = name, metric, value
-        self.interval = about.get("intervals", {}).get(metric, {})
-        self.count = about.get("items", "")
-        self.known = leaderboards.headline(name)
+    name: str
+    metric: str
+    value: float | None
+    about: Mapping[str, Any]  # details of the task; empty of a group
+    known: leaderboards.Headline | None  # of this very metric
 
     def paper(self, model: str) -> str:
         """The paper's row of this model, or else the nearest one."""
-        papers = self.known.papers if self.known and self.known.metric == self.metric else {}
+        papers = self.known.papers if self.known else {}
         if not papers or self.value is None:
             return NONE
-        given = _plain(model)
-        own = [key for key in papers if any(one and _plain(one) in given for one in key)]
+        given, value = _plain(model), self.value
+        # The longest name: GPT-4o stands in GPT-4o mini.
+        own = {one: key for key in papers for one in key if one and _plain(one) in given}
         models = [key for key in papers if key[1] is not None] or list(papers)
-        value = self.value
-        key = own[0] if own else min(models, key=lambda one: abs(papers[one] - value))
+        nearest = min(models, key=lambda one: abs(papers[one] - value))
+        key = own[max(own, key=len)] if own else nearest
         return f"{_shown(papers[key])} {key[0]}"
 
     @property
     def chance(self) -> str:
         """What guessing gives."""
-        chance = self.known.chance if self.known and self.known.metric == self.metric else None
+        chance = self.known.chance if self.known else None
         return NONE if chance is None else f"{chance:g}"
 
 
 def _main(benchmark: Benchmark, name: str, section: Mapping[str, Any]) -> _Main | None:
-    numbers = section["numbers"][name]
+    numbers, about = section["numbers"][name], section["details"].get(name, {})
+    if (known := leaderboards.headline(name)) and known.metric in numbers:
+        return _Main(name, known.metric, number(numbers[known.metric]), about, known)
     if name in benchmark.tasks:
         shown = [one.name for one in benchmark.tasks[name].metrics if one.shown is not None]
     else:
         shown = [metric for one in benchmark.joins if one.group == name for metric in one.shown]
-    known = leaderboards.headline(name)
-    metric = known.metric if known and known.metric in numbers else next(iter(shown), None)
-    if metric is None:
-        return None
-    return _Main(name, metric, number(numbers.get(metric)), section["details"].get(name, {}))
+    return _Main(name, shown[0], number(numbers.get(shown[0])), about, None) if shown else None
 
 
 def _numbers(mains: Iterable[_Main], model: str, bad: Collection[str]) -> Table:
@@ -142,10 +142,11 @@ def _numbers(mains: Iterable[_Main], model: str, bad: Collection[str]) -> Table:
         made.add_column(column, justify="right", no_wrap=True)
     made.add_column("the paper's nearest row", overflow="fold")
     for one in mains:
-        low, high = one.interval.get("low"), one.interval.get("high")
+        interval = one.about.get("intervals", {}).get(one.metric, {})
+        low, high = interval.get("low"), interval.get("high")
         span = NONE if low is None or high is None else f"{_shown(low)} to {_shown(high)}"
         mark = " INVALID" if one.name in bad else ""
-        cells = (one.metric, _shown(one.value), span, one.chance, f"{one.count}")
+        cells = (one.metric, _shown(one.value), span, one.chance, f"{one.about.get('items', '')}")
         made.add_row(f"  {one.name}{mark}", *cells, one.paper(model))
     return made
 
@@ -181,7 +182,7 @@ def chosen(
 ) -> list[Any]:
     """Every table of a paper, or its headline; as the user's setting says unless told."""
     made = list(benchmark.tables(rows))
-    every = settings.text(settings.TABLES).lower() == "all" if every is None else every
+    every = settings.value(settings.TABLES) == "all" if every is None else every
     if every or len(made) <= benchmark.headline:
         return made
     more = f"{benchmark.title}: {len(made) - benchmark.headline} more tables with --tables all"
