@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -148,13 +149,13 @@ _PARTS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def load_prompts() -> Prompt:
+def load_prompts(override_dir: Path | None = None) -> Prompt:
     """The debate's texts: the user's `judges/debate.yml` before the packaged one.
 
     Raises:
         PromptError: a part or a placeholder is missing or unknown.
     """
-    return load("judges", "debate", _PARTS)
+    return load("judges", "debate", _PARTS, override_dir)
 
 
 class DebateJudge(Judge):
@@ -216,9 +217,10 @@ class DebateJudge(Judge):
                 "score": "" if verdict.score is None else f"{verdict.score:g}",
                 "reason": "{" + other.field + "}",
             }
-            part = text["missing" if verdict.score is None else "turn"]
-            lines.append(fill(part, shown).strip())
+            line = text["missing" if verdict.score is None else "turn"]
+            lines.append(fill(line, shown).strip())
         role = fill(text[turn.role], {"agent": turn.agent})
+        part = fill(text[turn.part], {"transcript": "\n\n".join(lines)})
         schema = _with_reason(base.schema)
         if base.labels:  # a word holds no reason
             keys = ", ".join(schema.model_fields)
@@ -240,7 +242,7 @@ class DebateJudge(Judge):
 
 
 def transcript(verdict: Verdict) -> list[dict[str, Any]]:
-    """A debate's turns in order: round (None: consolidator), agent, judge, score, reason, status."""
+    """A debate's turns in order: round (None: consolidator), agent, judge, score, reason, ..."""
     names = ("judge", "score", "reason", "status")
     return [
         {"round": turn.round, "agent": turn.agent, **{name: getattr(one, name) for name in names}}
