@@ -229,9 +229,7 @@ class DebateJudge(Judge):
             base,
             name=_turn_name(base.name),
             system=_below(base.system, role),
-            template=_below(
-                base.template, fill(text[turn.part], {"transcript": "\n\n".join(lines)})
-            ),
+            template=_below(base.template, part),
             schema=schema,
             labels=(),
             prompt_hash=f"{base.prompt_hash}+{self._prompts.hash}",

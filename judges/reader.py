@@ -10,6 +10,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from annotated_types import Le
@@ -197,8 +198,16 @@ def _without_reasoning(reply: str, keys: Collection[str], sources: Sequence[str]
 
 def _in_object(text: str, position: int, keys: Collection[str]) -> bool:
     """Whether the object of a verdict stands around a position, as far as can be told."""
-    if any(found.start < position < found.end for found in whole_objects(text)):
-        return True
+    start = text.find("{")
+    for _ in range(_MAX_OBJECTS):
+        if not 0 <= start < position:
+            break
+        with suppress(UnreadableError):
+            if (found := _whole(text, start)) is not None:
+                if found.end > position:
+                    return True
+                start = found.end - 1
+        start = text.find("{", start + 1)
     try:
         list(objects(text[:position], keys))
     except UnreadableError as problem:
@@ -230,16 +239,13 @@ def _outside(spans: Sequence[Found], text: str) -> str:
 
 
 def _is_quoted(value: dict[str, Any], written: str, sources: Sequence[str]) -> bool:
-    """Whether the object stands in one of the sources, as written or with the same values."""
-    same = _squashed(written)
+    """Whether the object stands in one of the sources: as written, or key by key, in any order."""
+    whole = re.escape(_squashed(written))
+    pairs = [re.escape(_squashed(f"{key}:{one}")) for key, one in value.items()]
     return any(
-        same in _squashed(source)
-        or any(
-            value.items() <= other.items()
-            for found in whole_objects(source)
-            for other in dicts(found.value)
-        )
+        re.search(whole, text) or all(re.search(rf"{pair}(?!\.?[0-9])", text) for pair in pairs)
         for source in sources
+        for text in {_squashed(source), _squashed(_unescaped(source))}
     )
 
 
@@ -358,9 +364,6 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _WORDS = {"True": "true", "False": "false", "None": "null"}
-_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
-_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "a": "\a", "v": "\v", "0": "\0"}
-_ESCAPED |= {mark: mark for mark in "\\/'\""}
 _BRACES = re.compile(r'\\.|["{}]', re.DOTALL)
 _CLOSING = re.compile(r"\s*(?:,\s*)?\}")
 
@@ -398,36 +401,6 @@ def objects(text: str, keys: Collection[str]) -> Iterator[Found]:
                 found = _by_keys(text, start, keys, closed=balanced is not None)
         yield found
         start = text.find("{", found.end)
-
-
-def whole_objects(text: str) -> Iterator[Found]:
-    """The objects in a text that are whole, also behind and inside broken ones; none is a verdict.
-
-    For texts that a verdict may be a quotation of.
-    """
-    start = text.find("{")
-    for _ in range(_MAX_OBJECTS):
-        if start < 0:
-            return
-        try:
-            found = _whole(text, start)
-        except UnreadableError:
-            found = None
-        if found is not None:
-            yield found
-        start = text.find("{", found.end if found else start + 1)
-
-
-def dicts(value: Any) -> Iterator[dict[str, Any]]:
-    """The dicts in a JSON value, at every depth."""
-    waiting = [value]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, dict):
-            yield item
-            waiting += item.values()
-        elif isinstance(item, list):
-            waiting += item
 
 
 def literal(text: str, start: int = 0) -> tuple[Any, int] | None:
@@ -475,15 +448,17 @@ def _as_json(text: str, start: int) -> tuple[str, int] | None:
 
 
 def _unescaped(text: str) -> str:
-    """The escapes of Python and JSON; an unknown one stays as it is."""
+    """A text with the escapes of Python and JSON resolved; unknown ones, and cut ones, stay."""
 
-    def character(match: re.Match[str]) -> str:
-        if match[4] is not None:
-            return _ESCAPED.get(match[4], match[0])
-        code = int(match[1] or match[2] or match[3], 16)
-        return chr(code) if code <= 0x10FFFF else match[0]
+    def known(match: re.Match[str]) -> str:
+        if match[1] == "/":
+            return "/"
+        return match[0] if match[1] in "\\'\"abfnrtv0xuU" else "\\" + match[0]
 
-    return _ESCAPE.sub(character, text)
+    with suppress(UnicodeDecodeError):
+        plain = re.sub(r"\\(.)", known, text, flags=re.DOTALL)
+        return plain.encode("latin-1", "backslashreplace").decode("unicode_escape")
+    return text
 
 
 def _balanced_end(text: str, start: int) -> int | None:
