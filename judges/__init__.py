@@ -100,8 +100,8 @@ def preflight(config: JudgeConfig, criteria: Iterable[Criterion]) -> None:
         )
     for model in config.endpoints:
         if model.provider == HUGGINGFACE:
-            checkpoint = run.current().provider(model).checkpoint
-            checkpoint.check()
+            checkpoint = run.current().provider(model)
+            _ = checkpoint.front  # loads no weights
             if not checkpoint.sees and any(one.images for one in asked):
                 raise JudgeError(f"the judge {model.label} takes no images")
         if run.current().limits.max_cost is not None and run.current().price(model) is None:
