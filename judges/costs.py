@@ -11,8 +11,8 @@ from lmms_eval_tasks.judges import run
 from lmms_eval_tasks.judges.config import is_reasoning
 from lmms_eval_tasks.judges.engine import render
 from lmms_eval_tasks.judges.prices import Counter, count_messages, counter
-from lmms_eval_tasks.judges.report import dollars, duration
-from lmms_eval_tasks.judges.verdict import DEBATE, Criterion, JudgeConfig
+from lmms_eval_tasks.judges.report import duration, price
+from lmms_eval_tasks.judges.verdict import DEBATE, Criterion, JudgeConfig, sum_known
 
 REPLY_TOKENS = 60  # of a verdict with one short reason
 REASONING_TOKENS = 600  # more for a model that thinks first
@@ -40,21 +40,19 @@ class Plan:
     def add(self, other: Plan) -> None:
         """Add another one's numbers."""
         for name in _NUMBERS:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        for name in ("cost", "batch_cost"):
-            one, more = getattr(self, name), getattr(other, name)
-            setattr(self, name, None if one is None or more is None else one + more)
+            setattr(self, name, sum_known([getattr(self, name), getattr(other, name)]))
 
     def enlarged(self, factor: float) -> Plan:
         """The work if there were `factor` times as much of it; without its notes."""
-        cost, batch_cost = (
-            None if one is None else factor * one for one in (self.cost, self.batch_cost)
-        )
-        counts = {name: round(factor * getattr(self, name)) for name in _NUMBERS}
-        return replace(self, **counts, cost=cost, batch_cost=batch_cost, notes=[])
+        own = {name: getattr(self, name) for name in _NUMBERS}
+        more = {
+            name: round(factor * one) if isinstance(one, int) else one and factor * one
+            for name, one in own.items()
+        }
+        return replace(self, **more, notes=[])
 
 
-_NUMBERS = [one.name for one in fields(Plan) if one.type == "int"]  # annotations are strings here
+_NUMBERS = [one.name for one in fields(Plan) if one.name not in ("task", "notes")]
 
 
 def calls_per_verdict(config: JudgeConfig, model: JudgeConfig) -> int:
@@ -108,9 +106,9 @@ def _asked(judged: Sequence[tuple[Criterion, Mapping[str, Any]]], number: Counte
 
 
 def _priced(model: JudgeConfig, prompt: int, reply: int, calls: int) -> Plan:
-    price = run.current().price(model)
+    known = run.current().price(model)
     plain, batch = (
-        None if price is None else price.cost(prompt, reply, batch=batch) for batch in (False, True)
+        None if known is None else known.cost(prompt, reply, batch=batch) for batch in (False, True)
     )
     return Plan(calls=calls, judge_tokens=prompt, reply_tokens=reply, cost=plain, batch_cost=batch)
 
@@ -131,9 +129,8 @@ def summary(found: Plan) -> str:
     if not found.calls:
         return f"{found.verdicts:,} verdicts, no requests"
     rate, why = default_rate()
-    cost = "unknown price" if found.cost is None else dollars(found.cost)
+    took = f"{duration(found.calls / rate)} at {rate:g} calls a second ({why})"
     return (
         f"{found.verdicts:,} verdicts, {found.calls:,} calls, about {found.judge_tokens:,} + "
-        f"{found.reply_tokens:,} tokens, {cost}, {duration(found.calls / rate)} at {rate:g} calls "
-        f"a second ({why})"
+        f"{found.reply_tokens:,} tokens, {price(found.cost)}, {took}"
     )

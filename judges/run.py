@@ -83,7 +83,7 @@ class Run:
         self._part = {"rank": rank, "world": world}
         self.limits, self._wrap = limits, wrap
         self.ledger = Ledger()
-        self.progress = Progress(self.ledger, enabled=progress, rank=rank, world=world)
+        self.progress = Progress(self.ledger, enabled=progress and rank == 0)
         self.prices = load_prices() if prices is None else prices
         self.budget = Budget(
             share(limits.max_calls, **self._part), share(limits.max_cost, **self._part)

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field, fields
 from enum import Enum
 from functools import cached_property
 from importlib import metadata
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from pydantic import SecretStr
 
@@ -25,6 +25,8 @@ from lmms_eval_tasks.utils.metrics.aggregate import NOT_JUDGED
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
+
+N = TypeVar("N", int, float)
 
 # --- what a judge says ----------------------------------------------------------------------------
 
@@ -110,24 +112,25 @@ class Verdict:
         return cls(**values)
 
 
+def sum_known(counts: Sequence[N | None]) -> N | None:
+    """The sum; None as soon as one is unknown: a partial sum would pass for the whole."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None  # type: ignore[return-value]
+
+
 def total_usage(verdicts: Iterable[Verdict]) -> Usage | None:
     """Sum of what the verdicts took; None if none of them reports anything.
 
-    A token count is None as soon as one verdict that had replies does not report it: a partial sum
-    would pass for the whole.
+    A token count is None as soon as one verdict that had replies does not report it.
     """
     usages = [verdict.usage for verdict in verdicts if verdict.usage is not None]
     if not usages:
         return None
     asked = [usage for usage in usages if usage.replies]
-
-    def added(counts: list[int | None]) -> int | None:
-        return None if None in counts or not counts else sum(count or 0 for count in counts)
-
     return Usage(
         sum(usage.replies for usage in usages),
-        added([usage.prompt_tokens for usage in asked]),
-        added([usage.completion_tokens for usage in asked]),
+        sum_known([usage.prompt_tokens for usage in asked]) if asked else None,
+        sum_known([usage.completion_tokens for usage in asked]) if asked else None,
         sum(usage.cached_tokens for usage in asked),
         bool(asked) and all(usage.batch for usage in asked),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -84,7 +84,7 @@ def score_again(
                 "verdicts": found.verdicts,
             }
         usage = [row for row in run.ledger.rows() if row.judge != "none"]
-        written["usage"] = [row.as_dict() for row in usage]
+        written["usage"] = [asdict(row) for row in usage]
         if output is not None:
             write_json(output, written)
     if save is not None:
