@@ -78,7 +78,6 @@ def named(name):
 def test_one_judge_for_one_config_and_what_it_can_decide(tmp_path):
     assert judges.make(resolved("none")) is judges.make(resolved("none"))
     assert judges.make(resolved("m", KEY)) is not judges.make(resolved("m", "another"))
-    refused(JudgeError, "telepathy", judges.make, JudgeConfig("telepathy"))
     judges.preflight(resolved("none"), [named("anything")])
     judges.preflight(resolved("m", KEY), [named("anything")])
     line = {"criterion": "agreement", "fields": {}, "reply": ""}
