@@ -230,7 +230,7 @@ def test_what_cannot_work_is_said_before_anyone_is_asked(saved, endpoint):
     batch, nowhere = saved.path("batch.jsonl"), saved.path("no/such/folder/x")
     assert saved.judge(*spec, "--batch", batch).exit_code == 0
     for arguments, words in (
-        ([*spec, "--batch-results", batch], "line 1: this is a batch's input"),
+        ([*spec, "--batch-results", batch], "line 1: no result of a batch"),
         ([*spec, "--batch", "a", "--batch-results", "b"], "not both"),
         ([*spec, "--batch", nowhere], "no/such/folder/x: the batch cannot be written"),
         ([*spec, "--output", nowhere], "no/such/folder/x"),
@@ -251,7 +251,7 @@ def test_what_cannot_work_is_said_before_anyone_is_asked(saved, endpoint):
         (b"not json\n", "line 1: not valid JSON"),
         (b'\n{"custom_id": "a", "response": null, "error": null}\n{"cus', "line 3: not valid JSON"),
         (b'{"id": "batch_1"}\n', "line 1: no result of a batch"),
-        (b'{"custom_id": "a", "method": "POST", "body": {}}\n', "line 1: this is a batch's input"),
+        (b'{"custom_id": "a", "method": "POST", "body": {}}\n', "line 1: no result of a batch"),
     ],
 )
 def test_what_is_no_result_names_file_and_line(content, why, tmp_path):

@@ -114,7 +114,7 @@ def test_what_was_paid_and_what_is_refused():
     budget = Budget(3, 5.0)
     assert [pay(budget, 2.0, cost=cost) for cost in (0.5, 1.5)] == ["", ""]
     assert (budget.calls, budget.cost) == (2, 2.0)
-    assert pay(budget, 3.5) == "over the budget of $5.00"
+    assert pay(budget, 3.5) == "over the budget of $5"
     assert pay(budget, 3.0, cost=0.1) == ""  # exactly what was left
     assert pay(budget, 1.0) == "over the budget of 3 calls"
     for limits, words in (((0, None), "0 calls"), ((None, 0.0), "$0"), ((None, 0.004), "$0.004")):
@@ -244,7 +244,7 @@ def test_what_may_not_succeed_later_is_not_tried_again(error, events, before):
 
 def test_a_longer_retry_after_ends_the_retries_with_a_reason():
     error, attempts = tried(FakeBreaker(), busy(), busy("quota", after=3600.0), "reply")
-    assert re.search(r"wait 3600 s.*300 s.*: quota", str(error))
+    assert re.search(r"wait 3600 s.*300 s: quota", str(error))
     assert (error.status, attempts) == (Status.API_ERROR, 2)
 
 
