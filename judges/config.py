@@ -111,7 +111,7 @@ def _endpoint(
     if url is None:
         if not key:
             how = _CHOICES if variable == KEY else f"set {variable}"
-            raise JudgeError(f"the judge {model} needs a key at OpenAI: {how}")
+            raise JudgeError(f"the judge {model} needs a key: {how}")
         paper = re.fullmatch(re.escape(default_model) + r"(-\d{4}-\d\d-\d\d)?", model)
         return JudgeConfig(
             OPENAI, model, sampling=sampling, comparable=bool(paper), key=SecretStr(key)

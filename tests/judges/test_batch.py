@@ -213,8 +213,6 @@ def test_a_batch_has_no_limits(saved, endpoint, monkeypatch):
     for variable in (MAX_CALLS, MAX_COST, JUDGE_RPM):
         monkeypatch.setenv(variable, "1")
     spec = ["--judge", f"m@{endpoint.url}"]
-    asked = saved.judge(*spec, "--batch", saved.path("1.jsonl"), "--max-calls", "5")
-    assert isinstance(asked.exception, TasksError)
     saved.write(spec, "1.jsonl")
     assert run_batch(saved.folder / "1.jsonl", saved.folder / "2.jsonl") > 1
     read = saved.judge(*spec, "--batch-results", saved.path("2.jsonl"))
@@ -232,6 +230,7 @@ def test_what_cannot_work_is_said_before_anyone_is_asked(saved, endpoint):
     for arguments, words in (
         ([*spec, "--batch-results", batch], "line 1: no result of a batch"),
         ([*spec, "--batch", "a", "--batch-results", "b"], "not both"),
+        ([*spec, "--batch", batch, "--max-calls", "5"], "--max-calls"),
         ([*spec, "--batch", nowhere], "no/such/folder/x: the batch cannot be written"),
         ([*spec, "--output", nowhere], "no/such/folder/x"),
         (["--judge", f"other@{endpoint.url}", "--max-cost", "1"], "price"),
@@ -245,19 +244,15 @@ def test_what_cannot_work_is_said_before_anyone_is_asked(saved, endpoint):
     assert not endpoint.chats
 
 
-@table(
-    "content, why",
-    [
-        (b"not json\n", "line 1: not valid JSON"),
+def test_what_is_no_result_names_file_and_line(tmp_path):
+    file = tmp_path / "results.jsonl"
+    for content, why in (
         (b'\n{"custom_id": "a", "response": null, "error": null}\n{"cus', "line 3: not valid JSON"),
         (b'{"id": "batch_1"}\n', "line 1: no result of a batch"),
         (b'{"custom_id": "a", "method": "POST", "body": {}}\n', "line 1: no result of a batch"),
-    ],
-)
-def test_what_is_no_result_names_file_and_line(content, why, tmp_path):
-    file = tmp_path / "results.jsonl"
-    file.write_bytes(content)
-    assert why in refused(TasksError, str(file), Results, file)
+    ):
+        file.write_bytes(content)
+        assert why in refused(TasksError, str(file), Results, file)
 
 
 @table("response")
