@@ -155,12 +155,10 @@ def is_local(host: str) -> bool:
 # --- from a file ----------------------------------------------------------------------------------
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class _Model(_Strict):
+class _Model(BaseModel):
     """One language model; every setting is optional but the model."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     model: str = Field(min_length=1)
     base_url: str | None = None
@@ -181,14 +179,18 @@ class _Model(_Strict):
     trust_remote_code: bool = False
 
 
-class _Panel(_Strict):
+class _Panel(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
     panel: list[str | _Model] = Field(min_length=2)
     rule: Literal["majority", "mean", "median"] = "majority"
     tie: Literal["lower", "higher", "mean", "none"] = "lower"
     name: str = ""
 
 
-class _Debate(_Strict):
+class _Debate(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
     debate: list[str | _Model] = Field(min_length=2, max_length=2)  # the agents
     consolidator: str | _Model | None = None  # the last agent's model if not given
     name: str = ""

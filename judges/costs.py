@@ -67,11 +67,10 @@ def add_judge(
     times: int,
 ) -> None:
     """Add to an estimate what one model is asked, `times` times each."""
-    number = counter(model.model)
     each = min(REPLY_TOKENS, model.sampling.max_tokens or REPLY_TOKENS)  # MAIA's says one word
     thinks = is_reasoning(model.model)
     each += REASONING_TOKENS if thinks else 0
-    calls = times * len(judged)
+    number, calls = counter(model.model), times * len(judged)
     found.add(_priced(model, times * _asked(judged, number), calls * each, calls))
     error = "error unknown" if number.error is None else f"within {number.error:.0%} of a total"
     found.notes.append(
@@ -83,10 +82,8 @@ def add_judge(
 def plan(config: JudgeConfig, asked: Sequence[Asked], picture_tokens: int = 0) -> Plan:
     """The work of a judge that is asked once for each of `asked`; none for one that asks nobody.
 
-    Without repairs and without what is in our own cache already.
-
-    Args:
-        picture_tokens: of all their pictures, which they leave out.
+    Without repairs and without what is in our own cache already. `picture_tokens` are those of all
+    their pictures, which they leave out.
     """
     if not config.endpoints:
         return Plan(verdicts=len(asked), notes=[f"{config.label} sends no requests"])
@@ -94,11 +91,9 @@ def plan(config: JudgeConfig, asked: Sequence[Asked], picture_tokens: int = 0) -
     thought = REASONING_TOKENS if is_reasoning(config.model) else 0
     prompt = picture_tokens + _asked([(one, given) for one, given, _ in asked], number)
     reply = sum(number.count(text) + thought for _, _, text in asked)
-    found = _priced(config, prompt, reply, len(asked))
-    found.verdicts = len(asked)
     assumed = f"; {thought} tokens of reasoning assumed for each reply" if thought else ""
-    found.notes.append(f"{config.label}: tokens by {number.name}{assumed}")
-    return found
+    note = f"{config.label}: tokens by {number.name}{assumed}"
+    return replace(_priced(config, prompt, reply, len(asked)), verdicts=len(asked), notes=[note])
 
 
 def _asked(judged: Sequence[tuple[Criterion, Mapping[str, Any]]], number: Counter) -> int:
@@ -107,9 +102,7 @@ def _asked(judged: Sequence[tuple[Criterion, Mapping[str, Any]]], number: Counte
 
 def _priced(model: JudgeConfig, prompt: int, reply: int, calls: int) -> Plan:
     known = run.current().price(model)
-    plain, batch = (
-        None if known is None else known.cost(prompt, reply, batch=batch) for batch in (False, True)
-    )
+    plain, batch = (known and known.cost(prompt, reply, batch=batch) for batch in (False, True))
     return Plan(calls=calls, judge_tokens=prompt, reply_tokens=reply, cost=plain, batch_cost=batch)
 
 

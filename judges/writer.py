@@ -134,11 +134,7 @@ class Step(Generic[R]):
 
 
 def load(name: str, steps: Sequence[Step[Any]]) -> Prompt:
-    """The prompt file of a benchmark's steps: ours, or the user's.
-
-    Raises:
-        PromptError: the user's file does not fit.
-    """
+    """The prompt file of a benchmark's steps, the user's before ours; else PromptError."""
     required = {one.name: one.words for one in steps}
     required |= {f"{one.name}_user": one.shows for one in steps}
     return prompts.load(steps[0].benchmark, name, required)
@@ -153,13 +149,11 @@ SECONDS = 300.0  # that one reply may take: several times as long as a verdict
 def writer(
     spec: str, env: Mapping[str, str], option: str, writes: str, default_model: str = ""
 ) -> JudgeConfig:
-    """The model that writes, in the forms of a judge: `MODEL[@BASE_URL]`, `hf:...`, `FILE.yml`.
-
-    The user's setting of the judge is not looked at: who writes and who judges are two decisions.
+    """The model that writes, in the forms of a judge; the user's setting of the judge is not looked
+    at: who writes and who judges are two decisions.
 
     Args:
-        option: by which it was named, for messages.
-        writes: who writes what, for messages.
+        option: by which it was named, for messages; writes: who writes what, likewise.
         default_model: of an endpoint that is named alone.
 
     Raises:
@@ -197,11 +191,7 @@ class Written(Generic[T]):
 
 
 def needed(want: Want[R]) -> Unit[R]:
-    """The reply to one request, for `yield from`; a unit without it ends.
-
-    Raises:
-        EndedError: there is none.
-    """
+    """The reply to one request, for `yield from`; a unit without it ends (EndedError)."""
     (verdict,) = yield [want]
     if (found := want.said(verdict)) is None:
         raise EndedError
@@ -209,13 +199,8 @@ def needed(want: Want[R]) -> Unit[R]:
 
 
 def start(config: JudgeConfig, criteria: Iterable[Criterion], prompt: str) -> None:
-    """Check all that can be checked without asking anyone, and say who writes.
-
-    Args:
-        prompt: file and hash of the instructions.
-
-    Raises:
-        TasksError: what is wrong, and what to do.
+    """Check all that can be checked without asking anyone (`judges.preflight`), and say who writes
+    by which instructions.
     """
     judges.preflight(config, criteria)
     say(f"model: {judges.announcement(config, prompt).removeprefix('judge: ')}")
@@ -229,13 +214,8 @@ def write(
 ) -> list[Written[T]]:
     """Ask for all units, side by side as far as the limits allow; trouble becomes a failure.
 
-    Args:
-        units: by name.
-        task: under which the ledger books.
-        each: called with a unit as soon as it is through, from several threads.
-
-    Returns:
-        What became of each unit, in their order.
+    `task` is booked in the ledger; `each` is called with a unit as soon as it is through, from
+    several threads. What became of each unit, in their order.
     """
     from lmms_eval_tasks.judges.run import ordered_map
 
@@ -308,13 +288,8 @@ def words(tokens: float) -> str:
 def estimated(
     units: Iterable[Unit[Any]], config: JudgeConfig, assumed: str, picture_tokens: int = 0
 ) -> tuple[Table, list[str]]:
-    """The work of each step and of all, and how the numbers came about.
-
-    Without repairs and without what is in the cache already.
-
-    Args:
-        assumed: of the stand-ins, in words.
-        picture_tokens: of one picture.
+    """The work of each step and of all, and how the numbers came about: what stand-ins assume, in
+    words, and the tokens of one picture. Without repairs and what is in the cache already.
     """
     from rich import box
     from rich.table import Table

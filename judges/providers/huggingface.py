@@ -77,13 +77,12 @@ class HuggingFaceProvider:
         """The reply of the first of `samples`; greedy if the temperature is 0 or None.
 
         Sample i of a request is drawn after seeding with (seed or 0, i): on the same machine it is
-        the same whenever and in whichever order it is asked for. A schema is not enforced (form
-        `text`). Special tokens are left out of the text, reasoning markers stay.
-        Log-probabilities are those of the model's own distribution, before temperature and top_p.
+        the same in whichever order it is asked for. A schema is not enforced (form `text`), special
+        tokens are left out, reasoning markers stay. Log-probabilities are the model's own, before
+        temperature and top_p.
 
         Raises:
-            ProviderError: the checkpoint cannot be used, the request does not fit it, or out of
-                memory. No retry.
+            ProviderError: the checkpoint, or the request to it, cannot be used. No retry.
         """
         with self._lock:
             if self._weights is None and not self._failure:
@@ -205,9 +204,8 @@ def _line(error: Exception) -> str:
 def encode(front: Any, request: Request, *, sees: bool) -> dict[str, Any]:
     """The model's inputs for a request, through the checkpoint's own chat template.
 
-    The tokenizer's special tokens inside a message's text are split by a space: text cannot end a
-    turn or stand for an image. Where the template refuses or drops a system message, its text opens
-    the first message after it. Raises ValueError for an image, if the model takes none.
+    Special tokens inside a message's text are split by a space: text cannot end a turn or stand for
+    an image. Where the template refuses or drops a system message, its text opens the next one.
     """
     from jinja2 import TemplateError
     from PIL import Image
@@ -257,12 +255,8 @@ def encode(front: Any, request: Request, *, sees: bool) -> dict[str, Any]:
 def generate(
     model: Any, front: Any, inputs: Mapping[str, Any], request: Request, sample: int
 ) -> Reply:
-    """Draw one sample; the context's end cuts a reply like its token limit does.
-
-    The random state of the process, from which other threads draw, is what it was afterwards.
-
-    Raises:
-        ValueError: the prompt leaves no room in the context.
+    """Draw one sample; the context's end cuts a reply like its token limit does. The random state
+    of the process, from which other threads draw, is what it was afterwards.
     """
     import torch
 

@@ -61,13 +61,11 @@ class Recordings:
 
         Raises:
             TasksError: the file cannot be read, a line is no recording, or two lines give different
-                replies to the same question; naming the file and the lines.
+                replies to the same question; naming the file and the line.
         """
-        path = Path(path)
-        lines: dict[bytes, int] = {}
         replies: dict[bytes, Reply] = {}
         criteria: set[str] = set()
-        for number, line in read_lines(path):
+        for number, line in read_lines(Path(path)):
             try:
                 one = _Recording.model_validate(line)
             except ValidationError as error:
@@ -76,10 +74,9 @@ class Recordings:
             reply = Reply(one.reply, finish=one.finish, model=one.model, refusal=one.refusal)
             if replies.setdefault(key, reply) != reply:
                 raise JudgeError(
-                    f"{path}, lines {lines[key]} and {number}: different replies to the same "
-                    f"question of {one.criterion}; keep one, or number them by `sample`"
+                    f"{path}, line {number}: another reply to a question of {one.criterion} that "
+                    "stands above; keep one, or number them by `sample`"
                 )
-            lines.setdefault(key, number)
             criteria.add(one.criterion)
         if not replies:
             raise JudgeError(f"{path}: no recordings; expected one JSON object a line")
