@@ -138,11 +138,8 @@ def read(
     Whatever stands in the same form in a text of `untrusted` (what a candidate wrote) may be a
     quotation: it is never a verdict.
 
-    Args:
-        schema: what it should say; each field's range comes from here.
-        untrusted: texts that the judge was shown and may quote.
-        labels: words and what each says: a reply that begins with one of them, in whatever case and
-            marks, says that; not if another word or a stroke follows in its line.
+    Of `labels`, words and what each says: a reply that begins with one of them, in whatever case
+    and marks, says that; not if another word or a stroke follows in its line.
 
     Raises:
         UnreadableError: with the reason, short and without the reply's text.
@@ -150,8 +147,9 @@ def read(
     if len(reply) > _MAX_REPLY:
         raise UnreadableError(f"the reply has {len(reply)} characters")
     sources = [source for source in untrusted if source]
-    names = _names(schema)
-    text = _without_reasoning(reply, names, sources)
+    fields = schema.model_fields
+    names = set(fields).union(*map(_aliases, fields.values()))
+    text = _without_reasoning(reply, sources)
     for label, meaning in labels:
         if re.match(rf"[\W_]*{label}(?![^\S\n]*[\w/|])", text, re.IGNORECASE):
             return meaning
@@ -182,13 +180,13 @@ def read(
     return _validate({bare: _bare_rating(rest, schema, bare, sources)}, schema, bare)
 
 
-def _without_reasoning(reply: str, keys: Collection[str], sources: Sequence[str]) -> str:
+def _without_reasoning(reply: str, sources: Sequence[str]) -> str:
     """The reply after the reasoning it starts with; tags inside a verdict's own text stay."""
     text = _REASONING.sub("", reply, count=1) if _REASONING.match(reply) else reply
     if text.lstrip().startswith("<think>"):
         raise UnreadableError("the reply ends inside its reasoning", Status.TRUNCATED)
     end = text.rfind("</think>")
-    if end < 0 or text.lstrip().startswith(("{", "```")) or _in_object(text, end, keys):
+    if end < 0 or text.lstrip().startswith(("{", "```")) or _in_object(text, end):
         return text
     if any("</think>" in _squashed(source) for source in sources):
         return text  # the tag may be a quotation
@@ -196,7 +194,7 @@ def _without_reasoning(reply: str, keys: Collection[str], sources: Sequence[str]
     return text[end + len("</think>") :]
 
 
-def _in_object(text: str, position: int, keys: Collection[str]) -> bool:
+def _in_object(text: str, position: int) -> bool:
     """Whether the object of a verdict stands around a position, as far as can be told."""
     start = text.find("{")
     for _ in range(_MAX_OBJECTS):
@@ -208,12 +206,8 @@ def _in_object(text: str, position: int, keys: Collection[str]) -> bool:
                     return True
                 start = found.end - 1
         start = text.find("{", start + 1)
-    try:
-        list(objects(text[:position], keys))
-    except UnreadableError as problem:
-        if problem.status is Status.TRUNCATED:
-            return True
-    return text.count("{", position) != text.count("}", position)
+    sides = text[:position], text[position:]
+    return any(side.count("{") != side.count("}") for side in sides)
 
 
 def _in_list(text: str, span: Found) -> bool:
@@ -298,13 +292,9 @@ def _check_scale(rating: re.Match[str], field: FieldInfo) -> None:
 
 
 def _aliases(field: FieldInfo) -> set[str]:
+    """The other keys that a field is read from."""
     alias = field.validation_alias
     return {str(name) for name in alias.choices} if isinstance(alias, AliasChoices) else set()
-
-
-def _names(schema: type[BaseModel]) -> set[str]:
-    """The keys of a schema, and others that its fields are read from."""
-    return set(schema.model_fields).union(*map(_aliases, schema.model_fields.values()))
 
 
 def _validate(value: dict[str, Any], schema: type[BaseModel], bare: str | None) -> BaseModel:
