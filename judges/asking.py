@@ -110,13 +110,8 @@ class Asker:
 
 
 def said(ask: Ask, verdict: Verdict) -> Any:
-    """What a verdict's reply says, in the criterion's schema; None if it cannot be read."""
-    criterion = ask.criterion
-    try:
-        sources = reader.quotable(criterion, ask.fields)
-        return reader.read(verdict.raw, criterion.schema, sources, labels=criterion.labels)
-    except reader.UnreadableError:
-        return None
+    """What a verdict's reply says (`reader.said`)."""
+    return reader.said(ask.criterion, ask.fields, verdict)
 
 
 def ask_judge(judge: Judge, ask: Ask) -> Verdict:

@@ -101,7 +101,7 @@ def _asked(judged: Sequence[tuple[Criterion, Mapping[str, Any]]], number: Counte
 
 
 def _priced(model: JudgeConfig, prompt: int, reply: int, calls: int) -> Plan:
-    known = run.current().price(model)
+    known = run.current().endpoint(model).price
     plain, batch = (known and known.cost(prompt, reply, batch=batch) for batch in (False, True))
     return Plan(calls=calls, judge_tokens=prompt, reply_tokens=reply, cost=plain, batch_cost=batch)
 

@@ -103,10 +103,6 @@ class PanelJudge(Judge):
         _check_different(config, judges)
         self.config, self._judges = config, judges
 
-    def supports(self, criterion: str) -> bool:
-        """Whether every member can decide it."""
-        return all(judge.supports(criterion) for judge in self._judges)
-
     def verdicts(
         self, criterion: Criterion, fields: Mapping[str, Any], samples: int
     ) -> list[Verdict]:
@@ -170,10 +166,6 @@ class DebateJudge(Judge):
         _check_different(config, agents)
         self.config, self._judges = config, (*agents, *agents, consolidator)
         self._prompts = load_prompts()
-
-    def supports(self, criterion: str) -> bool:
-        """Whether every agent and the consolidator can decide it."""
-        return all(judge.supports(_turn_name(criterion)) for judge in self._judges)
 
     def verdicts(
         self, criterion: Criterion, fields: Mapping[str, Any], samples: int

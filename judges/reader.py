@@ -111,6 +111,15 @@ def quotable(criterion: Criterion, fields: Mapping[str, Any]) -> list[str]:
     return texts
 
 
+def said(criterion: Criterion, fields: Mapping[str, Any], verdict: Verdict) -> Any:
+    """What a verdict's reply says, in the criterion's schema; None if it cannot be read."""
+    try:
+        sources = quotable(criterion, fields)
+        return read(verdict.raw, criterion.schema, sources, labels=criterion.labels)
+    except UnreadableError:
+        return None
+
+
 def read(
     reply: str,
     schema: type[BaseModel],

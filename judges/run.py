@@ -168,10 +168,6 @@ class Run:
                 )
             return self._endpoints[config.label]
 
-    def price(self, config: JudgeConfig) -> Price | None:
-        """The price of a model, None if it is unknown."""
-        return self.endpoint(config).price
-
     def describe(self) -> dict[str, Any]:
         """Limits, cache and prices as plain types, for results."""
         return {
@@ -227,9 +223,6 @@ class _Outermost(Judge):
     def __init__(self, judge: Judge, run: Run) -> None:
         self.config, self._judge, self._run = judge.config, judge, run
 
-    def supports(self, criterion: str) -> bool:
-        return self._judge.supports(criterion)
-
     def verdicts(
         self, criterion: Criterion, fields: Mapping[str, Any], samples: int
     ) -> Sequence[Verdict]:
@@ -275,25 +268,21 @@ def make(config: JudgeConfig) -> Judge:
 
 
 def preflight(config: JudgeConfig, criteria: Iterable[Criterion]) -> None:
-    """Check before a run all that can be checked without asking anyone: what the judge can decide,
-    the cache, the prices where a budget needs them, a local model's files.
+    """Check before a run all that can be checked without asking anyone: recordings, the cache, the
+    prices where a budget needs them, a local model's files.
 
     Raises:
         TasksError: naming what is wrong and what to do.
     """
-    run, judge, asked = current(), make(config), list(criteria)
-    if refused := sorted({one.name for one in asked if not judge.supports(one.name)}):
-        raise JudgeError(
-            f"the judge {config.label} cannot decide {', '.join(refused)}: name a language model "
-            "(LMMS_EVAL_TASKS_JUDGE=MODEL[@BASE_URL]), or none to judge later"
-        )
+    make(config)  # a file of recordings is read, a panel's members are looked at
+    run, asked = current(), list(criteria)
     for model in config.endpoints:
         if model.provider == HUGGINGFACE:
             checkpoint = run.provider(model)
             _ = checkpoint.front  # loads no weights
             if not checkpoint.sees and any(one.images for one in asked):
                 raise JudgeError(f"the judge {model.label} takes no images")
-        if run.limits.max_cost is not None and run.price(model) is None:
+        if run.limits.max_cost is not None and run.endpoint(model).price is None:
             raise JudgeError(
                 f"{settings.MAX_COST} is set, but the price of {model.label} is unknown: add it to "
                 f"a file named by {settings.PRICES} (docs/judges.md), or limit the calls with "
@@ -325,7 +314,7 @@ def announcement(config: JudgeConfig, prompt: str = "") -> str:
     parts = []
     for model in config.endpoints:
         place = f" at {model.base_url or 'OpenAI'}" if model.provider != HUGGINGFACE else ""
-        price = "known" if current().price(model) else "unknown"
+        price = "known" if current().endpoint(model).price else "unknown"
         chosen = model.sampling
         drawn = f"temperature {chosen.temperature:g}, " if chosen.temperature is not None else ""
         parts.append(f"{model.model}{place} ({drawn}{chosen.max_tokens} tokens, price {price})")

@@ -282,10 +282,6 @@ class Judge(ABC):
 
     config: JudgeConfig
 
-    def supports(self, criterion: str) -> bool:  # noqa: ARG002 - a language model takes any
-        """Whether this judge can decide that criterion at all; asked before a run."""
-        return True
-
     def verdict(self, criterion: Criterion, fields: Mapping[str, Any]) -> Verdict:
         """Judge one item. Trouble with the judge becomes a status, never an exception."""
         return self.verdicts(criterion, fields, 1)[0]

@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, create_model, model_validator
 
@@ -89,10 +89,8 @@ class Want(Generic[R]):
 
     def said(self, verdict: Verdict) -> R | None:
         """The reply in its schema; None if there is none that can be used."""
-        if verdict.status != Status.OK.value:
-            return None
-        sources = reader.quotable(self.criterion, self.fields)
-        return cast(R, reader.read(verdict.raw, self.criterion.schema, sources))
+        ok = verdict.status == Status.OK.value
+        return reader.said(self.criterion, self.fields, verdict) if ok else None
 
 
 Unit = Generator[Sequence[Want[Any]], Sequence[Verdict], T]

@@ -52,7 +52,6 @@ class _Recording(BaseModel):
 class Recordings:
     """Recorded replies; read only, so that threads and forks can share them."""
 
-    criteria: frozenset[str]
     replies: Mapping[bytes, Reply]  # by `_key`
 
     @classmethod
@@ -64,7 +63,6 @@ class Recordings:
                 replies to the same question; naming the file and the line.
         """
         replies: dict[bytes, Reply] = {}
-        criteria: set[str] = set()
         for number, line in read_lines(Path(path)):
             try:
                 one = _Recording.model_validate(line)
@@ -77,10 +75,9 @@ class Recordings:
                     f"{path}, line {number}: another reply to a question of {one.criterion} that "
                     "stands above; keep one, or number them by `sample`"
                 )
-            criteria.add(one.criterion)
         if not replies:
             raise JudgeError(f"{path}: no recordings; expected one JSON object a line")
-        return cls(frozenset(criteria), replies)
+        return cls(replies)
 
 
 @dataclass(frozen=True)
@@ -89,10 +86,6 @@ class ReplayJudge(Judge):
 
     config: JudgeConfig
     recordings: Recordings
-
-    def supports(self, criterion: str) -> bool:
-        """Whether anything is recorded for the criterion."""
-        return criterion in self.recordings.criteria
 
     def verdicts(
         self, criterion: Criterion, fields: Mapping[str, Any], samples: int

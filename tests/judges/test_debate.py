@@ -52,9 +52,6 @@ class Scripted:
     def config(self):
         return JudgeConfig("openai", model=self.name)
 
-    def supports(self, criterion):
-        return True
-
     def verdict(self, criterion, fields):
         self.asked.append((criterion, dict(fields)))
         entry = self.script[len(self.asked) - 1]
@@ -203,11 +200,6 @@ def test_a_failed_turn_is_named_and_asked_again():
 def test_who_cannot_debate():
     same, config = [Scripted("a", []), Scripted("a", [])], JudgeConfig("debate", name="two")
     refused(JudgeError, "the debate two has the judge a twice", DebateJudge, config, same, same[0])
-    # Recordings of a criterion hold no turn; a run must not begin that would only skip.
-    judge, _, b, _ = debate(FIRST, SECOND)
-    assert judge.supports("rating")
-    b.supports = {"rating"}.__contains__
-    assert not judge.supports("rating")
 
 
 @table("parts, named")
