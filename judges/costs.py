@@ -45,7 +45,7 @@ class Plan:
     def enlarged(self, factor: float) -> Plan:
         """The work if there were `factor` times as much of it; without its notes."""
         own = {name: getattr(self, name) for name in _NUMBERS}
-        more = {
+        more: dict[str, Any] = {
             name: round(factor * one) if isinstance(one, int) else one and factor * one
             for name, one in own.items()
         }
@@ -102,8 +102,9 @@ def _asked(judged: Sequence[tuple[Criterion, Mapping[str, Any]]], number: Counte
 
 def _priced(model: JudgeConfig, prompt: int, reply: int, calls: int) -> Plan:
     known = run.current().endpoint(model).price
-    plain, batch = (known and known.cost(prompt, reply, batch=batch) for batch in (False, True))
-    return Plan(calls=calls, judge_tokens=prompt, reply_tokens=reply, cost=plain, batch_cost=batch)
+    costs = [known.cost(prompt, reply, batch=batch) if known else None for batch in (False, True)]
+    work = Plan(calls=calls, judge_tokens=prompt, reply_tokens=reply)
+    return replace(work, cost=costs[0], batch_cost=costs[1])
 
 
 def default_rate() -> tuple[float, str]:

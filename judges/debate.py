@@ -191,8 +191,8 @@ class DebateJudge(Judge):
             told = "; ".join(f"{turn.agent}: {one.status}" for turn, one in [*names][-2:])
             reason = f"no agent has a usable turn in round {len(said) // 2}: {told}"
             final = Verdict(None, failure_of(said[-2:]), reason)
-        whole = {"usage": total_usage(said), "parts": tuple(said)}
-        return [replace(final, judge=self.config.label, **whole)] * samples
+        label, usage = self.config.label, total_usage(said)
+        return [replace(final, judge=label, usage=usage, parts=tuple(said))] * samples
 
     def _asked(self, base: Criterion, turn: _Turn, seen: Mapping[_Turn, Verdict]) -> Criterion:
         """The base criterion with the turn's texts behind its own.

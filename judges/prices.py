@@ -107,13 +107,13 @@ def is_cached(encoding: str) -> bool:
 
 def count_messages(messages: Sequence[Mapping[str, Any]], number: Callable[[str], int]) -> int:
     """Tokens of a request's chat messages: texts, images, and what the chat form adds."""
-    from PIL import Image
-
     total = PER_REQUEST + PER_MESSAGE * len(messages)
     for message in messages:
-        content = message["content"]
+        content: Any = message["content"]
         for part in [{"text": content}] if isinstance(content, str) else content:
             if (text := part.get("text")) is None:
+                from PIL import Image
+
                 data = b64decode(part["image_url"]["url"].partition("base64,")[2])
                 with Image.open(BytesIO(data)) as opened:  # the header only
                     total += image_tokens(*opened.size)

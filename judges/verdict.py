@@ -109,7 +109,7 @@ class Verdict:
 def sum_known(counts: Sequence[N | None]) -> N | None:
     """The sum; None as soon as one is unknown: a partial sum would pass for the whole."""
     known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None  # type: ignore[return-value]
+    return sum(known) if len(known) == len(counts) else None
 
 
 def total_usage(verdicts: Iterable[Verdict]) -> Usage | None:
