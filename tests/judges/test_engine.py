@@ -133,22 +133,6 @@ def test_a_request_under_way_while_another_learns_the_form_is_sent_again():
             assert slow.result(10).status == "ok"
 
 
-def test_a_400_about_something_else_does_not_cost_the_schema():
-    long = "This model's maximum context length is 8 tokens. Reduce max_tokens or temperature."
-    for script, statuses in (
-        ([server.error(400, "no such thing")] * 3 + [RIGHT], ["api_error", "ok"]),
-        # One request where no other form can help.
-        ([server.error(400, long), RIGHT], ["api_error", "ok"]),
-        ([RIGHT, server.error(400, "no")], ["ok", "api_error"]),
-    ):
-        replies = iter(script)
-        with LocalEndpoint(lambda request, replies=replies: next(replies)) as endpoint:
-            asked = judge(endpoint.url)
-            assert [asked.verdict(AGREEMENT, FIELDS).status for _ in statuses] == statuses
-            assert len(endpoint.chats) == len(script)
-            assert endpoint.chats[-1].json["response_format"]["type"] == "json_schema"
-
-
 def test_a_local_endpoint_ignores_the_environment(monkeypatch):
     for name in ("HTTP_PROXY", "http_proxy", "OPENAI_BASE_URL"):
         monkeypatch.setenv(name, "http://127.0.0.1:9/v1")

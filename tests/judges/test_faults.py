@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import json
-import time
 from collections import Counter
 
 import faults
@@ -199,14 +198,11 @@ def test_a_second_repair_where_the_user_wants_one():
     assert (verdict.usage.replies, row_of(run).paid_calls, row_of(run).repaired) == (3, 3, 1)
 
 
-def test_the_rate_and_the_number_in_flight_are_kept():
-    """600 a minute: ten at once, then ten a second."""
-    run = Run(JudgeLimits(requests_per_minute=600, concurrency=5))
-    started = time.monotonic()
+def test_the_number_in_flight_is_kept():
+    run = Run(JudgeLimits(concurrency=5))
     with LocalEndpoint(Player(delay=0.05)) as endpoint:
         verdicts = judged(judge_of(endpoint.url, run), ITEMS[:20], threads=20)
         assert endpoint.most_in_flight == 5
-    assert time.monotonic() - started >= 0.9
     assert {v.status for v in verdicts} == {"ok"}
 
 
