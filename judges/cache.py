@@ -101,11 +101,7 @@ class Cache:
         return kept  # noqa: RET504 - as above
 
     def load(self, other: Path) -> int:
-        """Take over the replies of another cache, all or none; the number of new ones.
-
-        Raises:
-            JudgeError: a file cannot be used.
-        """
+        """Take over another cache's replies, all or none (JudgeError); the number of new ones."""
         with _explained(other), self._lock:
             _connect(other, create=False).close()  # of this format, a killed process's log read
             file = self._open()
@@ -161,11 +157,6 @@ def _explained(path: Path, tell: Callable[[JudgeError], None] | None = None) -> 
 
 
 def _connect(path: Path, *, create: bool) -> sqlite3.Connection:
-    """A connection to a file of ours.
-
-    Raises:
-        sqlite3.Error, OSError, ValueError: the file cannot be used.
-    """
     import sqlite3
 
     from filelock import FileLock

@@ -93,11 +93,7 @@ def combine(
 
 
 class PanelJudge(Judge):
-    """A panel as one judge, without a state of its own.
-
-    Raises:
-        JudgeError: a judge is in it twice.
-    """
+    """A panel as one judge, without a state of its own. JudgeError: a judge is in it twice."""
 
     def __init__(self, config: JudgeConfig, judges: Sequence[Judge]) -> None:
         _check_different(config, judges)
@@ -146,21 +142,12 @@ _PARTS: Mapping[str, tuple[str, ...]] = {
 
 
 def load_prompts(override_dir: Path | None = None) -> Prompt:
-    """The debate's texts: the user's `judges/debate.yml` before the packaged one.
-
-    Raises:
-        PromptError: a part or a placeholder is missing or unknown.
-    """
+    """The debate's texts: the user's `judges/debate.yml` before ours. PromptError: as `load`'s."""
     return load("judges", "debate", _PARTS, override_dir)
 
 
 class DebateJudge(Judge):
-    """A debate of two agents as one judge, without a state of its own.
-
-    Raises:
-        JudgeError: both agents are the same judge.
-        PromptError: a prompt file of the user's that does not fit.
-    """
+    """A debate as one judge, without a state of its own. JudgeError: both agents are the same."""
 
     def __init__(self, config: JudgeConfig, agents: Sequence[Judge], consolidator: Judge) -> None:
         _check_different(config, agents)

@@ -114,11 +114,7 @@ def _place(tokens: Sequence[Token], chosen: str, read: Callable[[str], int | Non
 
 
 def scaled(value: float, low: float, high: float) -> float:
-    """A rating on the scale from `low` to `high` as a share of it: low is 0, high is 1.
-
-    Raises:
-        ValueError: an empty scale, or a value that is not on it.
-    """
+    """A rating as a share of the scale it is on: low is 0, high is 1; else ValueError."""
     if not low < high or not low <= value <= high:
         raise ValueError(f"{value} is not on a scale from {low} to {high}")
     return (value - low) / (high - low)

@@ -109,8 +109,9 @@ def count_messages(messages: Sequence[Mapping[str, Any]], number: Callable[[str]
     """Tokens of a request's chat messages: texts, images, and what the chat form adds."""
     total = PER_REQUEST + PER_MESSAGE * len(messages)
     for message in messages:
-        content: Any = message["content"]
-        for part in [{"text": content}] if isinstance(content, str) else content:
+        content = message["content"]
+        parts: Any = [{"text": content}] if isinstance(content, str) else content
+        for part in parts:
             if (text := part.get("text")) is None:
                 from PIL import Image
 
@@ -174,11 +175,8 @@ class Price(BaseModel):
     ) -> float | None:
         """Dollars for one reply, or None if a token count is unknown.
 
-        Args:
-            prompt_tokens: all of the prompt's, `cached_tokens` included.
-            completion_tokens: all of the reply's, with those of hidden reasoning.
-            cached_tokens: read from the endpoint's own prompt cache.
-            batch: asked through the Batch API.
+        Of the prompt's tokens `cached_tokens` were read from the endpoint's own cache; the reply's
+        include hidden reasoning. `batch`: asked through the Batch API.
         """
         if prompt_tokens is None or completion_tokens is None:
             return None

@@ -63,9 +63,6 @@ class Run:
     Args:
         cache: folder of the replies; None keeps none.
         wrap: puts something between engine and endpoints (providers/batch.py).
-
-    Raises:
-        JudgeError: the cache or the prices cannot be used.
     """
 
     def __init__(
@@ -248,10 +245,8 @@ def configured(
 ) -> JudgeConfig:
     """The judge of `spec`, or of the user's setting, or the paper's.
 
-    Resolved now, with the keys of `env`; or, without it, once for the process's run.
-
-    Raises:
-        JudgeError: it cannot be used as configured.
+    Resolved now, with the keys of `env`; or, without it, once for the process's run. JudgeError: it
+    cannot be used as configured.
     """
     spec = spec or settings.text(settings.JUDGE)
     if env is None:
@@ -269,10 +264,7 @@ def make(config: JudgeConfig) -> Judge:
 
 def preflight(config: JudgeConfig, criteria: Iterable[Criterion]) -> None:
     """Check before a run all that can be checked without asking anyone: recordings, the cache, the
-    prices where a budget needs them, a local model's files.
-
-    Raises:
-        TasksError: naming what is wrong and what to do.
+    prices where a budget needs them, a local model's files. TasksError: what is wrong.
     """
     make(config)  # a file of recordings is read, a panel's members are looked at
     run, asked = current(), list(criteria)
@@ -328,11 +320,7 @@ _lock = threading.Lock()
 
 
 def current() -> Run:
-    """This process's run.
-
-    Raises:
-        TasksError: a setting, the cache or the prices cannot be used.
-    """
+    """This process's run. TasksError: a setting, the cache or the prices cannot be used."""
     global _current  # noqa: PLW0603 - one run for each process is what is shared
     with _lock:
         if _current is None:
