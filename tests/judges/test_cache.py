@@ -69,7 +69,10 @@ def key(request, identity=IDENTITY, sample=0):
     return replies.key(identity, request, sample)
 
 
+PLAIN = {"temperature": 0.1, "max_tokens": 17, "top_p": 1.0, "seed": 0, "reasoning_effort": "low"}
 CHANGES = {
+    **{name: ask(sampling=replace(ask().sampling, **{name: v})) for name, v in PLAIN.items()},
+    "no temperature": ask(sampling=Sampling(None, 16)),
     "text": ask("È una tromba? "),
     "decomposed text": ask(unicodedata.normalize("NFD", "È una tromba?")),
     "role": ask(messages=[{"role": "user", "content": "Giudica."}, *ask().messages[1:]]),
@@ -78,12 +81,6 @@ CHANGES = {
     "image": ask_image(),
     "other image": ask_image(IMAGE + "AAAA"),
     "image by address": ask_image("https://example.org/a.png"),
-    "temperature": ask(sampling=Sampling(0.1, 16)),
-    "no temperature": ask(sampling=Sampling(None, 16)),
-    "max_tokens": ask(sampling=Sampling(0.0, 17)),
-    "top_p": ask(sampling=Sampling(0.0, 16, top_p=1.0)),
-    "seed": ask(sampling=Sampling(0.0, 16, seed=0)),
-    "reasoning_effort": ask(sampling=Sampling(0.0, 16, reasoning_effort="low")),
     "schema_name": ask(schema_name="other"),
     "no schema": ask(schema=None),
     "schema": ask(schema={**SCHEMA, "additionalProperties": False}),
@@ -93,8 +90,8 @@ CHANGES = {
     ),
     "top_logprobs": ask(top_logprobs=20),
     "surrogate": ask("\ud83d"),
-    "two surrogates": ask("\ud83d\ude00"),
     "their character": ask("\U0001f600"),
+    "two surrogates": ask("\ud83d\ude00"),
 }
 
 
