@@ -6,7 +6,6 @@ one line, never 0.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -113,17 +112,6 @@ def is_released(name: str, known: Collection[str]) -> bool:
     """
     folder = find(name)
     return bool(folder and revision(folder)) and any(alias in known for alias in aliases(name))
-
-
-def weights(folder: Path) -> str:
-    """12 hex digits of the SHA-256 of a folder's weights: the same for the same files."""
-    digest = hashlib.sha256()
-    for file in sorted([*folder.glob("*.safetensors"), *folder.glob("*.bin")]):
-        digest.update(file.name.encode())
-        with file.open("rb") as stream:
-            while block := stream.read(1 << 20):
-                digest.update(block)
-    return digest.hexdigest()[:12]
 
 
 def load(auto: Any, folder: Path, *, optional: Sequence[str] = ()) -> Any:

@@ -127,15 +127,11 @@ def test_a_cached_name_with_its_commit(kind, hub_cache, network, tmp_path) -> No
     assert network == []
 
 
-def test_a_folder_is_not_comparable_and_has_a_hash(clip: str, tmp_path: Path) -> None:
-    """Whose weights it holds nobody can tell; whether two folders hold the same, the hash does."""
-    digest = local_models.weights(Path(clip))
-    assert f"model {clip} (SHA-256 of its weights {digest})" in clipscore.describe(clip)
+def test_a_folder_is_not_comparable(clip: str, tmp_path: Path) -> None:
+    """Whose weights it holds nobody can tell."""
     assert clipscore.describe(clip).endswith(local_models.NOT_COMPARABLE)
     copy = shutil.copytree(clip, tmp_path / RELEASED)  # whose name does not make it OpenAI's
-    assert local_models.weights(copy) == digest
     assert not clipscore.is_comparable(str(copy))
-    assert local_models.weights(tiny_clip.build(tmp_path / "other", seed=1)) != digest
 
 
 @each
