@@ -14,7 +14,6 @@ import math
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -83,14 +82,13 @@ def clip_score(sentences: Sequence[str], images: Sequence[Picture], model: str) 
             another kind raises nothing: there is no value, and the reason says why.
     """
     said = [sentence for sentence in sentences if tokenize(sentence)]
-    encoder, why = _loaded(model)
-    if encoder is None or not said or not images:
-        return ClipScore(None, None, why or None)
 
-    def score(_: Path) -> ClipScore:
+    def score(encoder: _Encoder) -> ClipScore:
+        if not said:
+            return ClipScore(None, None)
         return of_vectors([encoder.text(one) for one in said], list(map(encoder.picture, images)))
 
-    found, why = local_models.attempt(KIND, model, score)
+    found, why = local_models.scored(KIND, model, _load, score)
     return found or ClipScore(None, None, why)
 
 
@@ -142,24 +140,20 @@ def describe(model: str) -> str:
 
     The sentences are those of all scores of this process by this model, each counted once.
     """
-    encoder, why = _loaded(model)
-    if encoder is None:
-        return f"CLIPScore not computed: {why}"
-    import transformers
 
-    commit = local_models.revision(encoder.folder)
-    origin = f" at {commit[:12]}" if commit else ""
-    doubt = "" if is_comparable(model) else f"; {local_models.NOT_COMPARABLE}"
-    cut = f"{len(encoder.cut)} of {len(encoder.texts)} sentences cut to {encoder.max_tokens} tokens"
-    return (
-        f"CLIPScore: {RULE}; model {model}{origin}, transformers {transformers.__version__}, "
-        f"float32; {cut}{doubt}"
-    )
+    def told(encoder: _Encoder) -> str:
+        import transformers
 
+        commit = local_models.revision(encoder.folder)
+        cut = f"{len(encoder.cut)} of {len(encoder.texts)} sentences cut"
+        return (
+            f"CLIPScore: {RULE}; model {model}{f' at {commit[:12]}' if commit else ''}, "
+            f"transformers {transformers.__version__}, float32; {cut} to {encoder.max_tokens} "
+            f"tokens{local_models.doubt(model, RELEASED)}"
+        )
 
-def is_comparable(model: str) -> bool:
-    """Whether these are a released model's weights, as far as a name can tell (`RELEASED`)."""
-    return local_models.is_released(model, RELEASED)
+    made, why = local_models.scored(KIND, model, _load, told)
+    return made or f"CLIPScore not computed: {why}"
 
 
 @dataclass(frozen=True)
@@ -211,13 +205,7 @@ class _Encoder:
         return getattr(found, "pooler_output", found)[0].float().numpy()
 
 
-# Loaded once, and so is the reason why it cannot be: every item asks.
-@lru_cache(maxsize=2)
-def _loaded(model: str) -> tuple[_Encoder | None, str]:
-    return local_models.attempt(KIND, model, _load)
-
-
-def _load(folder: Path) -> _Encoder:
+def _load(_: str, folder: Path) -> _Encoder:
     """The model with its tokenizer and the preparation of pictures that comes with it."""
     from transformers import AutoTokenizer, CLIPImageProcessor, CLIPModel
 

@@ -17,7 +17,7 @@ import tiny_clip
 from tiny_clip import IMAGES, SENTENCES, given, scored
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils.metrics import clipscore
+from lmms_eval_tasks.utils.metrics import clipscore, local_models
 from lmms_eval_tasks.utils.metrics.clipscore import (
     ClipScore,
     Picture,
@@ -27,7 +27,7 @@ from lmms_eval_tasks.utils.metrics.clipscore import (
 from tests.checks import refused, table
 
 ROUNDING = 1e-5  # of single precision, over batches of different shapes
-pytestmark = pytest.mark.usefixtures("one_thread", "no_clip_kept")
+pytestmark = pytest.mark.usefixtures("one_thread", "none_kept")
 
 
 @table("texts, images, expected")
@@ -92,7 +92,7 @@ def test_the_models_own_cosines_give_the_same(clip: str, monkeypatch: pytest.Mon
     both = clip_score(SENTENCES, given(names), clip).value
     assert both is not None
     assert both > first  # means are shorter than 1
-    clipscore._loaded.cache_clear()
+    local_models.loaded.cache_clear()
     for name in ("get_text_features", "get_image_features"):  # older ones return vectors alone
         now = getattr(CLIPModel, name)
         old = lambda self, now=now, **given: now(self, **given).pooler_output  # noqa: E731
@@ -103,7 +103,7 @@ def test_the_models_own_cosines_give_the_same(clip: str, monkeypatch: pytest.Mon
 def test_company_and_order_change_no_bit(clip: str) -> None:
     names = list(IMAGES)
     together = scored(clip, SENTENCES, names)
-    clipscore._loaded.cache_clear()  # else nothing would be embedded again
+    local_models.loaded.cache_clear()  # else nothing would be embedded again
     alone = [scored(clip, [sentence], [name]) for sentence in SENTENCES for name in names]
     assert together == pytest.approx(sum(alone) / 9, abs=1e-15)
     assert scored(clip, SENTENCES[::-1], names[1:] + names[:1]) == together
