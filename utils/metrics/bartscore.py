@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from lmms_eval_tasks.utils.metrics import local_models
 from lmms_eval_tasks.utils.metrics.local_models import Scores
 from lmms_eval_tasks.utils.metrics.text_metrics import NO_REFERENCE, tokenize
 
+Known = dict[tuple[str, str], tuple[float | None, int]]  # by source and target
 KIND = "sequence-to-sequence model"
 _BATCH = 16  # pairs of one forward pass at most: one at a time took 6 times as long (2 threads)
 # Target tokens of one batch, padding included: with a vocabulary of 50,000 their logits take 400 MB
@@ -36,8 +38,8 @@ def bart_score(
     """Mean log-likelihood of a token of each candidate given its reference (natural, at most 0).
 
     On the CPU, as the model under test may still fill the GPU. Texts are in NFC without blanks
-    around them. An item of which one text has no word has no value. Equal items are scored once
-    for the process, and batches are put together by length and text: the order of items changes no
+    around them. An item of which one text has no word has no value. Equal items are scored once,
+    and batches are put together by length and text: the order of items changes no
     bit, and a list agrees with the same list item by item up to the rounding of single precision
     (about 1e-6).
 
@@ -55,14 +57,14 @@ def bart_score(
     def score(scorer: _Scorer) -> Scores:
         import transformers
 
-        scorer.read({pair for pair in pairs if all(pair)})
+        known = _scored(scorer, tuple(sorted({pair for pair in pairs if all(pair)})))
         commit = local_models.revision(scorer.folder)
         return Scores(
-            tuple(scorer.known.get(pair, (None, 0))[0] for pair in pairs),
+            tuple(known.get(pair, (None, 0))[0] for pair in pairs),
             "BARTScore, mean token log-likelihood P(candidate | reference) (precision); model "
             f"{model}{f' at {commit[:12]}' if commit else ''}, transformers "
-            f"{transformers.__version__}, float32; {sum(cut for _, cut in scorer.known.values())} "
-            f"texts of {len(scorer.known)} different pairs cut (encoder {scorer.max_source}, "
+            f"{transformers.__version__}, float32; {sum(cut for _, cut in known.values())} "
+            f"texts of {len(known)} different pairs cut (encoder {scorer.max_source}, "
             f"decoder {scorer.max_target} tokens); texts without a word have none",
         )
 
@@ -83,6 +85,11 @@ def problem(model: str) -> str | None:
     return local_models.problem(KIND, model, fits, " such as BART or T5")
 
 
+@lru_cache(maxsize=2)  # a mean and its variance ask about the same
+def _scored(scorer: _Scorer, pairs: tuple[tuple[str, str], ...]) -> Known:
+    return scorer.scores(pairs)
+
+
 def _clean(text: str | None) -> str:
     """The text in NFC; "" if it has no word, and so nothing to score."""
     return unicodedata.normalize("NFC", text).strip() if text and tokenize(text) else ""
@@ -97,25 +104,26 @@ class _Tokens(NamedTuple):
     n_cut: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Scorer:
-    """A loaded model and what it has scored so far; the two limits count special tokens too."""
+    """A loaded model; the two limits count special tokens too."""
 
     folder: Path
     model: Any
     tokenizer: Any
     max_source: int
     max_target: int
-    # Mean log-likelihood of each (source, target)'s target, and how many of its texts were cut.
-    known: dict[tuple[str, str], tuple[float | None, int]] = field(default_factory=dict)
 
-    def read(self, pairs: Collection[tuple[str, str]]) -> None:
-        """Score the pairs that are not known; one in which the tokenizer finds nothing stays so.
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> Known:
+        """Mean log-likelihood of each (source, target)'s target, and how many texts were cut.
+
+        A pair is missing if the tokenizer finds nothing in one of its texts.
 
         Raises:
             ValueError: the model's output is not finite.
         """
-        read = [self._tokens(pair) for pair in pairs if pair not in self.known]
+        found: Known = {}
+        read = [self._tokens(pair) for pair in pairs]
         ordered = sorted(
             (one for one in read if one.source and one.target),
             key=lambda one: (len(one.target), len(one.source), one.pair),
@@ -127,7 +135,8 @@ class _Scorer:
             for one, value in zip(batch, self._log_likelihoods(batch), strict=True):
                 if not math.isfinite(value):
                     raise ValueError("the model's output is not finite")
-                self.known[one.pair] = value, one.n_cut
+                found[one.pair] = value, one.n_cut
+        return found
 
     def _tokens(self, pair: tuple[str, str]) -> _Tokens:
         source, cut_source = self._ids(self.max_source, text=pair[0])

@@ -122,12 +122,14 @@ def _directions(vectors: Sequence[ArrayLike]) -> NDArray[Any]:
     import numpy as np
 
     table = np.asarray(vectors, dtype=np.float64)
-    lengths = np.sqrt((table**2).sum(axis=1, keepdims=True))
-    if not np.isfinite(lengths).all():
+    if not np.isfinite(table).all():
         raise ValueError("a number of an embedding is not finite")
-    if not lengths.all():
+    # By the largest number first, so that no square overflows or vanishes.
+    largest = np.abs(table).max(axis=1, keepdims=True)
+    if not largest.all():
         raise ValueError("an embedding of zeros has no direction")
-    return np.asarray(table / lengths)
+    scaled = table / largest
+    return np.asarray(scaled / np.sqrt((scaled**2).sum(axis=1, keepdims=True)))
 
 
 def problem(model: str) -> str | None:
