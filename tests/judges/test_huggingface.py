@@ -19,7 +19,7 @@ from lmms_eval_tasks.judges.providers import huggingface
 from lmms_eval_tasks.judges.providers.huggingface import HuggingFaceProvider
 from lmms_eval_tasks.judges.verdict import JudgeConfig, ProviderError, Reply, Request, Sampling
 from lmms_eval_tasks.sample import tiny
-from tests.checks import in_threads, table
+from tests.checks import table
 
 TEMPLATE = (
     "{{ bos_token }}{% for m in messages %}[{{ m['role'] }}] {{ m['content'] }}\n{% endfor %}"
@@ -136,15 +136,6 @@ def test_every_sample_has_its_own_draw_and_keeps_it(text, folders):
     assert one(text, request(seed=1, **warm)).text != first[0].text
     assert text.complete(request(**warm), [2, 5]) == [first[2]]  # the first sample asked for
     assert torch.equal(torch.random.get_rng_state(), state), "others draw from the process's state"
-
-
-def test_threads_load_the_weights_once_and_say_what_one_says(folders, text, monkeypatch):
-    asked = [request(f"Rate answer {n}.", temperature=n % 2 * 1.0) for n in range(6)]
-    alone, load, loaded = [one(text, each) for each in asked], HuggingFaceProvider._loaded, []
-    monkeypatch.setattr(HuggingFaceProvider, "_loaded", lambda self: loaded.append(1) or load(self))
-    shared = provider(folders["llama"])
-    assert in_threads(6, lambda number: one(shared, asked[number])) == alone
-    assert loaded == [1]
 
 
 # --- text -----------------------------------------------------------------------------------------
