@@ -243,10 +243,15 @@ def _outside(spans: Sequence[Found], text: str) -> str:
 
 def _is_quoted(value: dict[str, Any], written: str, sources: Sequence[str]) -> bool:
     """Whether the object stands in one of the sources: as written, or key by key, in any order."""
-    whole = re.escape(_squashed(written))
-    pairs = [re.escape(_squashed(f"{key}:{one}")) for key, one in value.items()]
+    whole, pairs = _squashed(written), [_squashed(f"{key}:{one}") for key, one in value.items()]
+
+    def stands(pair: str, text: str) -> bool:
+        if not pair[-1:].isdigit():
+            return pair in text
+        return re.search(rf"{re.escape(pair)}(?!\.?[0-9])", text) is not None
+
     return any(
-        re.search(whole, text) or all(re.search(rf"{pair}(?!\.?[0-9])", text) for pair in pairs)
+        whole in text or all(stands(pair, text) for pair in pairs)
         for source in sources
         for text in {_squashed(source), _squashed(_unescaped(source))}
     )

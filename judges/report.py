@@ -6,7 +6,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from lmms_eval_tasks.judges.verdict import Reply, Status, Verdict, sum_known
 
 _MAX_REASON = 160  # characters
+_BROKEN = (OSError, ValueError, AttributeError)  # of stderr: a closed pipe, a replaced stream
 _TASK: ContextVar[str] = ContextVar("lmms_eval_tasks_task", default="")
 
 
@@ -186,15 +187,17 @@ class Progress:
                 self._bar.total = self._expected if self._expected >= self.done else None
                 if self._bar.update(verdicts):
                     self._tell()
-            except (OSError, ValueError, AttributeError):  # a closed pipe, a replaced stderr
+            except _BROKEN:
                 self._enabled = False
 
     def close(self) -> None:
         """The last line."""
         with self._lock:
-            if self._enabled and self._bar is not None:
-                self._tell()
-                self._bar.close()
+            if self._bar is not None:
+                self._bar.disable = not self._enabled  # tqdm writes nothing more
+                with suppress(*_BROKEN):
+                    self._tell()
+                    self._bar.close()
             self._bar = None
 
     def _tell(self) -> None:
