@@ -253,7 +253,7 @@ def _is_quoted(value: dict[str, Any], written: str, sources: Sequence[str]) -> b
     return any(
         whole in text or all(stands(pair, text) for pair in pairs)
         for source in sources
-        for text in {_squashed(source), _squashed(_unescaped(source))}
+        for text in map(_squashed, {source, _unescaped(source)})
     )
 
 
