@@ -92,9 +92,6 @@ class Stated:
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
 
-    def supports(self, criterion: str) -> bool:
-        return bool(criterion)
-
     def verdict(self, criterion: Criterion, fields: Mapping[str, Any]) -> Verdict:
         self.asked.append(dict(fields))
         said = "wrong 0" if fields["candidate"] == REFUSED else str(fields["candidate"])
