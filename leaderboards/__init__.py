@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 BENCHMARKS: tuple[str, ...] = ("maia", "maverix", "movierecapsqa", "haven", "cvrr_es")
 
@@ -97,8 +97,7 @@ def _table(raw: Mapping[str, Any], table: Mapping[str, Any]) -> Table:
     )
 
 
-@dataclass(frozen=True)
-class Headline:
+class Headline(NamedTuple):
     """What a task's main number is, and what it stands beside.
 
     Attributes:

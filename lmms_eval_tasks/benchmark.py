@@ -131,8 +131,7 @@ class Task:
             stand in our section alone.
         together: what is scored of several items at once, when all are there: each scoring returns
             further fields of one item, whose id stands before it. Not in the host's table.
-        asks: names of its asks, and under which name two judges are compared on them: "" is the
-            task's own, None is no rating. Empty where nothing is judged.
+        asks: names of its asks; empty where nothing is judged.
         blank: what an item has whose scoring broke.
         details: what else the results tell of its items, beside counts by status and intervals.
         notes: what the user should know of the numbers of a saved run.
@@ -149,7 +148,7 @@ class Task:
     frames: Callable[[Doc], int | None] = lambda doc: None  # noqa: ARG005
     handed: Callable[[Doc], dict[str, Any]] = lambda doc: {}  # noqa: ARG005
     together: Callable[[Items], Iterable[tuple[str, Scoring]]] = lambda items: ()  # noqa: ARG005
-    asks: Mapping[str, str | None] = field(default_factory=dict)
+    asks: Collection[str] = ()
     blank: Mapping[str, Any] = field(default_factory=dict)
     details: Callable[[Items], dict[str, Any]] = lambda items: {}  # noqa: ARG005
     notes: Callable[[Items], Sequence[str]] = lambda items: ()  # noqa: ARG005

@@ -37,10 +37,7 @@ def named(name: str) -> Benchmark:
 def of_task_name(task: str) -> str | None:
     """The benchmark whose name a task's or group's name starts with, or None."""
     beginnings = {**{name: name for name in NAMES}, **_ALSO}
-    return next(
-        (own for start, own in beginnings.items() if task == start or task.startswith(f"{start}_")),
-        None,
-    )
+    return next((own for one, own in beginnings.items() if f"{task}_".startswith(f"{one}_")), None)
 
 
 def of(task: str) -> Benchmark:
@@ -49,8 +46,7 @@ def of(task: str) -> Benchmark:
     Raises:
         LookupError: it is none of ours.
     """
-    name = of_task_name(task)
-    if name is None:
+    if (name := of_task_name(task)) is None:
         raise LookupError(task)
     return load(name)
 
@@ -84,23 +80,19 @@ def selected(names: Collection[str]) -> list[str]:
     Raises:
         TasksError: a name is none of ours.
     """
-    in_groups: dict[str, list[str]] = {}
+    members: dict[str, list[str]] = {}
     for name in NAMES:
-        in_groups |= {**{task: [] for task in load(name).tasks}, **groups(name)}
-    found: dict[str, None] = {}
+        members |= {**{task: [] for task in load(name).tasks}, **groups(name)}
 
-    def visit(name: str) -> None:
-        if not in_groups[name]:
-            found[name] = None
-        for one in in_groups[name]:
-            visit(one)
+    def tasks_of(name: str) -> list[str]:
+        return [task for one in members[name] for task in tasks_of(one)] or [name]
 
+    found: list[str] = []
     for name in names:
-        if not (meant := [one for one in in_groups if fnmatch(one, name)]):
+        if not (meant := [one for one in members if fnmatch(one, name)]):
             raise TasksError(
-                f"no task or group of this suite is called {name}{nearest(name, in_groups)} "
+                f"no task or group of this suite is called {name}{nearest(name, members)} "
                 "(lmms-eval-tasks list)"
             )
-        for one in meant:
-            visit(one)
-    return list(found)
+        found += [task for one in meant for task in tasks_of(one)]
+    return list(dict.fromkeys(found))

@@ -18,6 +18,7 @@ import pytest
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.host import plugin
 from lmms_eval_tasks.host.imports import when_imported
+from lmms_eval_tasks.utils import saved_runs
 from tests import warm
 from tests.utils.metrics import tiny_nltk
 
@@ -167,15 +168,7 @@ class HostRun:
     @property
     def numbers(self) -> dict[str, dict[str, Any]]:
         """Every number by task or group: those of our section, which are more, or the table's."""
-        results = self.results
-        shown = {**results["results"], **results.get("groups", {})}
-        found = {
-            task: {name.removesuffix(",none"): value for name, value in values.items()}
-            for task, values in shown.items()
-        }
-        for section in results["lmms_eval_tasks"].values():
-            found |= section.get("numbers", {}) if isinstance(section, dict) else {}
-        return found
+        return saved_runs.numbers(self.results)
 
 
 Launch = Callable[..., HostRun]

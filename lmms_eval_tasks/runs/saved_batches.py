@@ -23,7 +23,7 @@ _NO_LIMITS: dict[str, Any] = {
 }
 
 
-def _shown_batch_judge(saved: Saved, spec: str) -> str:
+def shown_judge(saved: Saved, spec: str) -> str:
     """How to show the judge that a batch is for: without a password in its URL.
 
     Raises:
@@ -48,28 +48,26 @@ def write_batch(saved: Saved, spec: str, path: Path) -> None:
     from lmms_eval_tasks.judges.providers.batch import Writer, WritingProvider
 
     partial = path.with_name(f".{path.name}.part")
-    shown = _shown_batch_judge(saved, spec)
+    shown = shown_judge(saved, spec)
     try:
         with partial.open("w", encoding="utf-8") as out:
             writer = Writer(out)
-            with run.use(
-                run.from_settings(
-                    wrap=lambda provider: WritingProvider(provider, writer),
-                    progress=False,
-                    **_NO_LIMITS,
-                )
-            ):
+            made = run.from_settings(
+                wrap=lambda provider: WritingProvider(provider, writer),
+                progress=False,
+                **_NO_LIMITS,
+            )
+            with run.use(made):
                 for name, own in saved:
-                    rescore_saved(benchmarks.load(name), own, spec, missing_only=True)
-        if writer.count:
-            partial.replace(path)
+                    rescore_saved(benchmarks.load(name), own, spec)
+        if not writer.count:
+            print("every verdict is there already: nothing to put into a batch")
+            return
+        partial.replace(path)
     except OSError as error:
         raise TasksError(f"{path}: the batch cannot be written ({error.strerror})") from None
     finally:
         partial.unlink(missing_ok=True)
-    if not writer.count:
-        print("every verdict is there already: nothing to put into a batch")
-        return
     print(
         f"{path}: {writer.count:,} requests to {', '.join(sorted(writer.models))}. Upload it as a "
         "batch for /v1/chat/completions, then: lmms-eval-tasks judge LOGS "
@@ -79,9 +77,7 @@ def write_batch(saved: Saved, spec: str, path: Path) -> None:
         say("OpenAI takes one model in a batch: split the file by `body.model`")
 
 
-def read_batch(
-    saved: Saved, spec: str, path: Path, output: Path | None, save: Path | None = None
-) -> None:
+def read_batch(saved: Saved, spec: str, path: Path, output: Path | None, save: Path) -> None:
     """Give the verdicts that a batch's results hold, and compute all numbers.
 
     Raises:
@@ -92,12 +88,11 @@ def read_batch(
     from lmms_eval_tasks.judges.providers.batch import ReadingProvider, Results
 
     results = Results(path)
-    _shown_batch_judge(saved, spec)
-    with run.use(
-        run.from_settings(wrap=lambda provider: ReadingProvider(provider, results), **_NO_LIMITS)
-    ) as made:
+    shown_judge(saved, spec)
+    made = run.from_settings(wrap=lambda provider: ReadingProvider(provider, results), **_NO_LIMITS)
+    with run.use(made):
         try:
-            score_again(saved, spec, output, made, missing_only=True, save=save)
+            score_again(saved, spec, output, made, save=save)
         finally:
             print(
                 f"{path}: {len(results.used):,} of {len(results):,} results used; what still has "

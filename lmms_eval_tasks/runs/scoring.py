@@ -83,17 +83,16 @@ def details(task: Task, items: Items) -> dict[str, Any]:
     if why is not None:
         return {"items": 0, "not_run": why}
     ordered = sorted(aggregate.as_counted(items), key=lambda item: str(item["id"]))
-    intervals = {}
-    for metric in task.metrics:
-        if metric.interval is not None and (own := metric.own(ordered)):
-            found = metric.interval(own)
-            if found is not None:
-                intervals[metric.name] = found.as_dict()
+    found = {
+        one.name: one.interval(own)
+        for one in task.metrics
+        if one.interval is not None and (own := one.own(ordered))
+    }
     return {
         "items": len(ordered),
         "status": aggregate.by_status(ordered),
         **task.details(ordered),
-        "intervals": intervals,
+        "intervals": {name: one.as_dict() for name, one in found.items() if one is not None},
     }
 
 
@@ -106,6 +105,12 @@ def joined(join: Join, sides: Mapping[str, Items]) -> dict[str, Any]:
 
 
 # --- through the host ---------------------------------------------------------------------------
+
+
+def errors_of(key: str) -> list[str]:
+    """Names of the host's standard errors of a metric in its table, `metric,filter`."""
+    metric, _, of = key.partition(",")
+    return [f"{metric}_stderr{kind},{of}" for kind in ("", "_clt", "_clustered")]
 
 
 class Carried(float):
@@ -182,28 +187,25 @@ def _short(item: Item, needs: Sequence[str]) -> dict[str, Any]:
 
 def metric_list(task: Task, joins: Sequence[Join]) -> list[dict[str, Any]]:
     """The host's `metric_list` of a task."""
-    rows: list[tuple[str, Callable[[Items], Any], bool | None]] = [(CARRIER, carried, False)]
-    rows += [(one.name, _whole(one), one.better) for one in task.metrics if one.shown is not None]
-    for join in joins:
-        if task.name in join.tasks:
-            rows += [(name, _side(task.name), True) for name in join.shown]
+
+    def whole(metric: Metric) -> Callable[[Items], Any]:
+        return lambda items: metric.of(aggregate.as_counted(items))
+
+    def side(items: Items) -> Carried:
+        return Carried(math.nan, items, task.name)
+
+    shown = [one for one in task.metrics if one.shown is not None]
+    rows = [(CARRIER, carried, False), *((one.name, whole(one), one.better) for one in shown)]
+    own = (join for join in joins if task.name in join.tasks)
+    rows += [(name, side, True) for join in own for name in join.shown]
     return [
         {
             "metric": name,
-            "aggregation": aggregate.never_raises(aggregation, name),
+            "aggregation": aggregate.never_raises(of, name),
             "higher_is_better": better,
         }
-        for name, aggregation, better in rows
+        for name, of, better in rows
     ]
-
-
-def _whole(metric: Metric) -> Callable[[Items], Any]:
-    """A metric of all items that the host hands over."""
-    return lambda items: metric.of(aggregate.as_counted(items))
-
-
-def _side(task: str) -> Callable[[Items], Carried]:
-    return lambda items: Carried(math.nan, items, task)
 
 
 def group_number(join: Join, name: str) -> Callable[..., Any]:

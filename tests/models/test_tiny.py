@@ -34,16 +34,19 @@ def test_same_seed_same_bytes(kind: str, tmp_path: Path) -> None:
 def test_built_once_and_a_broken_build_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def half(kind: str, folder: Path, seed: int) -> None:
-        (folder / "config.json").write_text("{", encoding="utf-8")
-        raise OSError("no space left")
+    class Half:
+        @staticmethod
+        def save_pretrained(folder: str) -> None:
+            Path(folder, "config.json").write_text("{", encoding="utf-8")
+            raise OSError("no space left")
 
+    broken = {"gpt2": lambda: [Half]}
     with monkeypatch.context() as patch:
-        patch.setattr(tiny, "_save", half)
+        patch.setattr(tiny, "KINDS", broken)
         refused(OSError, "no space", tiny.build, "gpt2", tmp_path / "a")
     assert [p.name for p in tmp_path.iterdir()] == [".a.lock"]
     folder = tiny.build("gpt2", tmp_path / "a")
-    monkeypatch.setattr(tiny, "_save", half)
+    monkeypatch.setattr(tiny, "KINDS", broken)
     assert tiny.build("gpt2", tmp_path / "a") == folder
 
 

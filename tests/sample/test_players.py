@@ -13,8 +13,8 @@ from PIL import Image
 from lmms_eval_tasks import benchmarks, sample, settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.runs import before, given, scoring
-from lmms_eval_tasks.sample import keys, players, witness
-from lmms_eval_tasks.sample.demo import coin_check, oracle_checks, witness_check
+from lmms_eval_tasks.sample import players, witness
+from lmms_eval_tasks.sample.demo import coin_check, oracle_checks, witness_check, write_key
 from lmms_eval_tasks.utils.replies import answers
 from tests.checks import refused, table
 
@@ -113,7 +113,7 @@ def test_oracle_and_coin_get_what_the_demo_expects(name: str, tmp_path: Path) ->
 
     benchmark, played = benchmarks.load(name), sample.module(name).PLAYED
     tasks = [task for task in played.oracle if task in benchmark.tasks]
-    key = players.Key.load(keys.write(tmp_path / "key.json", tasks))
+    key = players.Key.load(write_key(tmp_path / "key.json", tasks))
     spec = benchmark.criteria() and before.judge_config(benchmark)
     answer = Asker(judges.make(spec)) if spec else None
     numbers, thrown = {}, {}
@@ -165,7 +165,7 @@ def test_swapped_labels_break_the_oracle(
 ) -> None:
     benchmark = benchmarks.load("maia")
     made = benchmark.tasks["maia_unimodal"]
-    key = players.Key(keys.of_tasks(["maia_unimodal"]))
+    key = players.Key.load(write_key(tmp_path / "key.json", ["maia_unimodal"]))
     content = json.loads((sample_root / "maia" / "data.json").read_text(encoding="utf-8"))
     asked = content[0]["question_categories_A"][5]
     true, false = asked["true_statement"], asked["false_statement"]
