@@ -23,11 +23,7 @@ def load(name: str) -> Benchmark:
 
 
 def named(name: str) -> Benchmark:
-    """The benchmark that a user names.
-
-    Raises:
-        DataError: there is none of that name.
-    """
+    """The benchmark that a user names; a DataError if there is none of that name."""
     if name not in NAMES:
         near = nearest(name, NAMES)
         raise DataError(f"no benchmark {name!r}{near or ': ' + ', '.join(NAMES)}")
@@ -41,11 +37,7 @@ def of_task_name(task: str) -> str | None:
 
 
 def of(task: str) -> Benchmark:
-    """The benchmark of one of its tasks or groups.
-
-    Raises:
-        LookupError: it is none of ours.
-    """
+    """The benchmark of one of its tasks or groups; a LookupError if it is none of ours."""
     if (name := of_task_name(task)) is None:
         raise LookupError(task)
     return load(name)
@@ -75,11 +67,7 @@ def groups(name: str) -> Mapping[str, list[str]]:
 
 
 def selected(names: Collection[str]) -> list[str]:
-    """The tasks that names of tasks and groups, or patterns of them, stand for; without the host.
-
-    Raises:
-        TasksError: a name is none of ours.
-    """
+    """The tasks that names or patterns of tasks and groups stand for; a TasksError if none."""
     members: dict[str, list[str]] = {}
     for name in NAMES:
         members |= {**{task: [] for task in load(name).tasks}, **groups(name)}

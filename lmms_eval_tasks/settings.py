@@ -59,13 +59,7 @@ _said: dict[str, str] = {}  # what options of this process said, by variable
 def _set(
     name: str, form: Any, value: str, told: str, default: Any = None, *, is_option: bool = True
 ) -> str:
-    """Put a setting into the table; returns its variable.
-
-    Args:
-        name: of the variable, without the prefix.
-        form: a type that pydantic reads, or a function.
-        value, told, default, is_option: as of Setting.
-    """
+    """Put a setting into the table; returns its variable."""
     default = False if form is bool else default
     reads = form if isinstance(form, FunctionType) else TypeAdapter(form).validate_python
     TABLE[PREFIX + name] = Setting(PREFIX + name, reads, value, told, default, is_option)
@@ -314,11 +308,7 @@ class JudgeLimits:
 
 
 def judge_limits() -> JudgeLimits:
-    """The user's limits.
-
-    Raises:
-        TasksError: naming the variable that is not a number in range.
-    """
+    """The user's limits."""
     return JudgeLimits(
         concurrency=value(JUDGE_CONCURRENCY),
         requests_per_minute=value(JUDGE_RPM),
@@ -330,10 +320,6 @@ def judge_limits() -> JudgeLimits:
 
 
 def frames_for(video: str, default: int = 32) -> int:
-    """Number of uniform frames for `video`, which may be an exception (MAIA's paper, 4.4).
-
-    Raises:
-        TasksError: the value is not of its form.
-    """
+    """Number of uniform frames for `video`, which may be an exception (MAIA's paper, 4.4)."""
     named: dict[str, int] = dict(reversed(value(FRAMES)))
     return named.get(video, named.get("", default))

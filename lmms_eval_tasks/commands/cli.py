@@ -113,29 +113,21 @@ def status() -> None:
         from lmms_eval_tasks import sample
 
         sample.build(root)
-    console = table_console()
-    table = Table(title=f"Data root: {root} ({settings.DATA})", title_justify="left")
-    for column in ("benchmark", "found", "where", "version"):
-        table.add_column(column, no_wrap=column != "where")
+    left = ("benchmark", "found", "where", "version")
+    table = Table(*left, title=f"Data root: {root} ({settings.DATA})", title_justify="left")
     for column in ("questions", "pools", "videos present", "missing", "unreadable"):
         table.add_column(column, justify="right")
     details = []
     for name in benchmarks.NAMES:
         found = benchmarks.load(name).status(root)
-        table.add_row(
-            name,
-            "yes" if found.found else "no",
-            str(found.where),
-            found.version or "-",
-            *(str(found.counts.get(key, "-")) for key in ("questions", "pools")),
-            str(found.videos),
-            str(len(found.missing)),
-            str(len(found.unreadable)),
-        )
+        counts = [str(found.counts.get(key, "-")) for key in ("questions", "pools")]
+        counts += map(str, (found.videos, len(found.missing), len(found.unreadable)))
+        there = "yes" if found.found else "no"
+        table.add_row(name, there, str(found.where), found.version or "-", *counts)
         details += [f"{name}: {line}" for line in (found.problem, *found.notes) if line]
-        details += [f"{name}: {video} {why}" for video, why in found.missing.items()]
-        details += [f"{name}: {video} {why}" for video, why in found.unreadable.items()]
-    show(console, [table])
+        bad = [*found.missing.items(), *found.unreadable.items()]
+        details += [f"{name}: {video} {why}" for video, why in bad]
+    show(table_console(), [table])
     for line in details:
         print(line)
 

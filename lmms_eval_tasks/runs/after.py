@@ -69,12 +69,7 @@ def annotate(
 
 
 def score_together(results: dict[str, Any], tasks: Sequence[str]) -> None:
-    """What is scored of several items at once, now that the host has those of every process.
-
-    Args:
-        results: the host's; items and samples get what comes of it.
-        tasks: names of the leaf tasks of ours.
-    """
+    """What is scored of several items at once, now that the host has those of every process."""
     for name in tasks:
         benchmark = benchmarks.of(name)
         if (carried := _carried(results, name)) is None:

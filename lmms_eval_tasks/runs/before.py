@@ -110,11 +110,7 @@ def _look(benchmark: Benchmark, names: Sequence[str]) -> Found:
 
 
 def checked(benchmark: Benchmark, names: Sequence[str]) -> Checked:
-    """What the check before the run found; made now if it was not, or not of these tasks.
-
-    Raises:
-        TasksError: the data cannot be used.
-    """
+    """What the check before the run found; made now if it was not, or not of these tasks."""
     known = _checked.get(benchmark.name)
     if known is None or not set(names) <= set(known.names):
         known = _checked[benchmark.name] = Checked(_look(benchmark, names), names)
@@ -122,11 +118,7 @@ def checked(benchmark: Benchmark, names: Sequence[str]) -> Checked:
 
 
 def docs(benchmark: Benchmark, name: str) -> list[Doc]:
-    """A task's docs without what cannot be shown; each says which task it is of.
-
-    Raises:
-        TasksError: the data cannot be used.
-    """
+    """A task's docs without what cannot be shown; each says which task it is of."""
     known = checked(benchmark, [name])
     return [
         {**doc, "task": name}

@@ -25,13 +25,7 @@ if TYPE_CHECKING:
 
 
 def estimate(task: str, config: JudgeConfig | None, limit: int | None = None) -> Plan:
-    """The work of one task.
-
-    Args:
-        task: its name.
-        config: the judge; None if nothing is to be judged.
-        limit: as the host's `--limit`.
-    """
+    """The work of one task."""
     benchmark = benchmarks.of(task)
     own = benchmark.tasks[task]
     whole = benchmark.docs(benchmark.look([task], videos=False), task)

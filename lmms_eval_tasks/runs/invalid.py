@@ -57,10 +57,6 @@ def of_items(name: str, items: Items) -> dict[str, str]:
 
     Classes that swallow a failure return an empty text, and a judge that fails finds no claims: of
     one such reply nothing can be told, of all of them it can.
-
-    Args:
-        name: of the task.
-        items: all of its items.
     """
     asked = [item for item in items if item["status"] != NOT_RUN]
     lost = sum(item["status"] == LOST for item in asked)

@@ -65,11 +65,6 @@ def asked(docs: Sequence[int], limit: float | None) -> list[int]:
 def make(parts: Sequence[Needs], title: str, done: str) -> dict[Window, str]:
     """Make the cuts of the parts, as many at once as there are processors.
 
-    Args:
-        parts: what the tasks need.
-        title: of the benchmark, for the bar on stderr while they take long.
-        done: what is counted there.
-
     Returns:
         Those that cannot be made, with the reason.
     """

@@ -18,6 +18,7 @@ from lmms_eval_tasks.runs import after, before, invalid, scoring, screen
 from lmms_eval_tasks.runs.rescore import Rescored, rescore_saved
 from lmms_eval_tasks.utils import saved_runs as saved_files
 from lmms_eval_tasks.utils.json_files import check_folder, check_output, write_json, write_lines
+from lmms_eval_tasks.utils.saved_runs import CARRIER
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.benchmark import Benchmark, Items
@@ -111,9 +112,8 @@ class _Folder:
         task, place = benchmark.tasks[run.task], self._places[run.file]
         place.mkdir(parents=True, exist_ok=True)
         own = {item["id"]: item for item in items}
-        carrier = saved_files.CARRIER
         lines = (
-            {**sample, **scoring.spread(task, benchmark.joins, own[sample[carrier]["id"]])}
+            {**sample, **scoring.spread(task, benchmark.joins, own[sample[CARRIER]["id"]])}
             for sample in run.samples
         )
         write_lines(place / run.file.name, lines)
@@ -126,11 +126,10 @@ class _Folder:
         judge: Mapping[str, Any],
     ) -> None:
         """Write the results files of one benchmark's runs; `judge` is empty if nobody judged."""
-        for run in runs:
-            if run.results:
-                file = self._places[run.file] / run.results_file.name
-                results = self._results.setdefault(file, copy.deepcopy(run.results))
-                _renew(results, benchmark, run, done, judge)
+        for run in (one for one in runs if one.results):
+            file = self._places[run.file] / run.results_file.name
+            results = self._results.setdefault(file, copy.deepcopy(run.results))
+            _renew(results, benchmark, run, done, judge)
         for file, results in self._results.items():
             write_json(file, results)
 

@@ -18,14 +18,7 @@ from lmms_eval_tasks.utils.saved_runs import CARRIER
 
 
 def scored(task: Task, kept: Item, reply: str, answer: Answer) -> dict[str, Any]:
-    """The item of one reply; an exception becomes the status `error`, or the run would be lost.
-
-    Args:
-        task: the reply's.
-        kept: what the log keeps of its doc (`Task.keep`), or a saved item.
-        reply: the model's text.
-        answer: gives verdicts (asking.Asker).
-    """
+    """The item of one reply; an exception becomes the status `error`, or the run would be lost."""
     try:
         made = settle(task.score(kept, reply), answer)
     except Exception:
@@ -38,13 +31,7 @@ def scored(task: Task, kept: Item, reply: str, answer: Answer) -> dict[str, Any]
 
 
 def scored_together(task: Task, items: Items, asker: Callable[[Item], Answer]) -> Items:
-    """Items with what is scored of several at once (`Task.together`), in their order.
-
-    Args:
-        task: theirs.
-        items: all of them.
-        asker: gives the verdicts that an item keeps.
-    """
+    """Items with what is scored of several at once (`Task.together`), in their order."""
     listed = aggregate.never_raises(lambda: list(task.together(items)), task.name)
     if not (wanted := listed()):
         return items

@@ -26,13 +26,7 @@ NOTES = 3  # of what makes numbers not comparable; the others stand in the table
 
 
 def first(results: Mapping[str, Any], console: Console, files: Sequence[Path] = ()) -> None:
-    """Print the first screen of the host's results.
-
-    Args:
-        results: with our section.
-        console: where to.
-        files: what was written of the run.
-    """
+    """Print the first screen of the host's results."""
     section = results["lmms_eval_tasks"]
     for name in (one for one in benchmarks.NAMES if one in section):
         show(console, [*_of_benchmark(benchmarks.load(name), results), ""])

@@ -88,11 +88,7 @@ def version(name: str) -> str:
 
 
 def write(name: str, folder: Path) -> None:
-    """Write a benchmark's sample into an existing empty folder, its videos side by side.
-
-    Raises:
-        MediaError: a video cannot be encoded.
-    """
+    """Write a benchmark's sample into an existing empty folder, its videos side by side."""
     made = module(name)
     videos, files = made.videos(), made.files()
     for file in (*videos, *files):
@@ -114,10 +110,6 @@ def put(folder: Path, make: Callable[[Path], None]) -> None:
     """Make a folder beside its place and rename it there: whole or not at all.
 
     The caller holds a lock: what killed processes left beside it goes.
-
-    Args:
-        folder: its place; what is there is replaced.
-        make: fills the new, empty folder.
     """
     for leftover in folder.parent.glob(f".{folder.name}-*"):
         shutil.rmtree(leftover, ignore_errors=True)

@@ -69,12 +69,9 @@ class Model(NamedTuple):
 
 
 def run(out: Path, console: Console) -> bool:
-    """Build what is needed, run the models, check their numbers, print the last screen.
+    """Build what is needed, run the models, print the last screen; whether all numbers are right.
 
     Each piece of work has a line with its time while it works.
-
-    Returns:
-        Whether every number is what it must be.
 
     Raises:
         TasksError: the sample cannot be built, or a process of the host failed; says where its log
@@ -208,13 +205,7 @@ def _process(command: Sequence[str], log: Path) -> None:
 def checked(
     played: Mapping[str, Played], results: Mapping[str, Mapping[str, Any]], coin: Path
 ) -> Iterator[Check]:
-    """Every number that is expected.
-
-    Args:
-        played: by benchmark.
-        results: of every model.
-        coin: the folder of its samples.
-    """
+    """Every number that is expected."""
     numbers = {name: saved.numbers(one) for name, one in results.items()}
     for name, one in played.items():
         yield from oracle_checks(name, one, numbers[ORACLE])

@@ -135,11 +135,7 @@ class LmPairs(HostModel):
 
 
 def load_tokenizer(name: str) -> Any:
-    """The tokenizer of a model.
-
-    Raises:
-        TasksError: it cannot be loaded.
-    """
+    """The tokenizer of a model."""
     from transformers import AutoTokenizer
 
     return _load(AutoTokenizer, name)

@@ -128,9 +128,6 @@ def scripted(doc: Mapping[str, Any]) -> str:
     The only player that looks at the doc: its score tests metrics, not prompts. Items are right on
     about 70 %, unreadable on 5 %, wrong on the rest; those of a pool together on half of the pools,
     so that pool metrics lie between 0 and 1 too, with the same shares over all items.
-
-    Raises:
-        TasksError: as of `known`.
     """
     replies = known(doc)
     whole = WHOLE_POOL_SHARE if replies.pool is not None else 0.0

@@ -83,13 +83,13 @@ class Clip(NamedTuple):
                     frame.pts = index
                     container.mux(video.encode(frame))
                 container.mux(video.encode())
-                for start in range(0, 0 if channels is None else channels.shape[1], _AAC_BLOCK):
-                    block = np.ascontiguousarray(channels[:, start : start + _AAC_BLOCK])
-                    layout = _LAYOUTS[len(channels)]
-                    samples = av.AudioFrame.from_ndarray(block, format="fltp", layout=layout)
-                    samples.sample_rate, samples.pts = self.rate, start
-                    container.mux(audio.encode(samples))
                 if channels is not None:
+                    for start in range(0, channels.shape[1], _AAC_BLOCK):
+                        block = np.ascontiguousarray(channels[:, start : start + _AAC_BLOCK])
+                        layout = _LAYOUTS[len(channels)]
+                        samples = av.AudioFrame.from_ndarray(block, format="fltp", layout=layout)
+                        samples.sample_rate, samples.pts = self.rate, start
+                        container.mux(audio.encode(samples))
                     container.mux(audio.encode())
         except (av.FFmpegError, ValueError) as error:  # PyAV 12 reports a missing codec so
             raise MediaError(f"{path}: the clip cannot be encoded with PyAV: {error}") from error

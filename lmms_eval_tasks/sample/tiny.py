@@ -54,14 +54,6 @@ def build(kind: str, folder: str | Path, seed: int = 0) -> Path:
     of two processes one waits. The same kind and seed give the same weights with the same versions
     of torch and transformers.
 
-    Args:
-        kind: one of `KINDS`.
-        folder: where to; its parents are made.
-        seed: of the random weights.
-
-    Returns:
-        The folder.
-
     Raises:
         TasksError: unknown kind, or the folder holds something that was not built here.
     """

@@ -55,11 +55,7 @@ class Moment:
 
 
 def reply(parts: Iterable[Any]) -> str:
-    """A letter.
-
-    Args:
-        parts: a request's text, and the paths of its video and of its sound, if there are any.
-    """
+    """A letter."""
     given = list(parts)
     text = "\n".join(part for part in given if isinstance(part, str))
     options: list[tuple[str, str]] = _OPTION.findall(text)
