@@ -58,17 +58,11 @@ def rows(benchmark: str, found: Mapping[str, Any]) -> list[Row]:
 
 
 class Headline(NamedTuple):
-    """What a task's main number is, and what it stands beside.
+    """What a task's main number is, and what it stands beside."""
 
-    Attributes:
-        metric: its name here.
-        chance: what guessing gives; None where that depends on the data.
-        papers: name and identity of each row of the paper -> its figure, in our unit.
-    """
-
-    metric: str
-    chance: float | None
-    papers: Mapping[tuple[str, str | None], float]
+    metric: str  # its name here
+    chance: float | None  # what guessing gives; None where that depends on the data
+    papers: Mapping[tuple[str, str | None], float]  # name and identity of a row -> figure, our unit
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -26,25 +26,15 @@ SAMPLE = "sample"
 JUDGED_BASELINES = ("geval", "helmet")
 
 
-@dataclass(frozen=True)
-class Setting:
-    """One row of the table.
+class Setting(NamedTuple):
+    """One row of the table."""
 
-    Attributes:
-        variable: its name in the environment.
-        form: the value of a text, which is never empty; a ValueError says what is wrong with it.
-        value: what stands for the text, in help; "" of a switch.
-        help: what it does, in one line.
-        default: what holds where it is unset.
-        is_option: whether `lmms_eval` has it as an option too.
-    """
-
-    variable: str
-    form: Callable[[str], Any]
-    value: str
-    help: str
-    default: Any = None
-    is_option: bool = True
+    variable: str  # its name in the environment
+    form: Callable[[str], Any]  # the value of a text that is not empty; a ValueError says why not
+    value: str  # what stands for the text, in help; "" of a switch
+    help: str  # what it does, in one line
+    default: Any = None  # what holds where it is unset
+    is_option: bool = True  # of `lmms_eval`
 
     @property
     def option(self) -> str:
@@ -309,14 +299,8 @@ class JudgeLimits:
 
 def judge_limits() -> JudgeLimits:
     """The user's limits."""
-    return JudgeLimits(
-        concurrency=value(JUDGE_CONCURRENCY),
-        requests_per_minute=value(JUDGE_RPM),
-        tokens_per_minute=value(JUDGE_TPM),
-        max_calls=value(MAX_CALLS),
-        max_cost=value(MAX_COST),
-        stop_after=value(JUDGE_STOP_AFTER),
-    )
+    budget = (JUDGE_CONCURRENCY, JUDGE_RPM, JUDGE_TPM, MAX_CALLS, MAX_COST, JUDGE_STOP_AFTER)
+    return JudgeLimits(*map(value, budget))
 
 
 def frames_for(video: str, default: int = 32) -> int:

@@ -107,7 +107,6 @@ def sample_root(cache: Path) -> Path:
 
 def cvrr_study(sample_root: Path) -> dict[str, str]:
     """What the study of judges is given, of the sample."""
-    from lmms_eval_tasks import settings
     from lmms_eval_tasks.cvrr_es import sample
 
     places = {
@@ -126,9 +125,8 @@ def recorded_judge(sample_root: Path) -> str:
 @pytest.fixture
 def on_sample(sample_root: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """This process has the sample as its data, and MAIA's recorded judge."""
-    given = {"CACHE": str(cache), "DATA": "sample", "JUDGE": recorded_judge(sample_root)}
-    given = {f"LMMS_EVAL_TASKS_{name}": value for name, value in given.items()}
-    for name, value in (given | cvrr_study(sample_root)).items():
+    given = {settings.CACHE: str(cache), settings.DATA: "sample", **cvrr_study(sample_root)}
+    for name, value in {**given, settings.JUDGE: recorded_judge(sample_root)}.items():
         monkeypatch.setenv(name, value)
 
 
@@ -216,19 +214,13 @@ def launcher(cache: Path, server: warm.Server | None = None) -> Launch:
         processes: int = 1,
     ) -> HostRun:
         """`processes` ranks are given what torchrun would tell them; an empty value unsets one."""
-        given = {**environment(cache), **(env or {})}
-        given = {key: value for key, value in given.items() if value}
+        given = {
+            key: value for key, value in (environment(cache) | {**(env or {})}).items() if value
+        }
         out.mkdir(parents=True, exist_ok=True)
         if fresh or server is None:
-            done = subprocess.run(
-                command,
-                env=given,
-                cwd=cwd or out,
-                capture_output=True,
-                text=True,
-                timeout=timeout,
-                check=False,
-            )
+            options = {"env": given, "cwd": cwd or out, "timeout": timeout, "text": True}
+            done = subprocess.run(command, capture_output=True, check=False, **options)
             return HostRun(done.returncode, done.stdout, done.stderr, out)
         ranks = [given] if processes == 1 else [given | rank for rank in ranks_of(processes)]
         ended = server.run(command, ranks, cwd or out, int(timeout))
@@ -258,16 +250,9 @@ def launch_all(
     codes: Sequence[int] = (0,),
     **options: Any,
 ) -> dict[str, HostRun]:
-    """Make all `runs` in one command line, one after the other, each with an output folder.
+    """Make all `runs` (the host's arguments by a name of ours) in one command line.
 
-    Args:
-        runs: the host's arguments by a name of ours.
-        processes: more than one are started by torchrun.
-        codes: exit codes that are no failure.
-        options: of `launch`.
-
-    Raises:
-        AssertionError: the host failed; ends with what it said.
+    Each has an output folder; several processes are started by torchrun; `codes` are no failure.
     """
     out = {name: folder / name.replace(" ", "-") for name in runs}
     config = [
@@ -292,17 +277,14 @@ def golden_once(launch: Launch, cache: Path, shared: Path) -> Golden:
 
 
 @pytest.fixture(scope="session")
-def golden_twice(launch: Launch, cache: Path, shared: Path) -> Golden:
-    """The same, less of it, in two processes."""
+def golden_runs(
+    golden_once: Golden, launch: Launch, cache: Path, shared: Path
+) -> Mapping[str, HostRun]:
+    """All of them by name, and less of it in two processes; those end with 2."""
     from tests.golden import run
 
-    return run.once(launch, cache, shared / "golden-twice", processes=2)
-
-
-@pytest.fixture(scope="session")
-def golden_runs(golden_once: Golden, golden_twice: Golden) -> Mapping[str, HostRun]:
-    """All of them by name; those of two processes end with 2."""
-    return {**golden_once.runs, **golden_twice.runs}
+    twice = run.once(launch, cache, shared / "golden-twice", processes=2)
+    return {**golden_once.runs, **twice.runs}
 
 
 def host(*arguments: str) -> list[str]:

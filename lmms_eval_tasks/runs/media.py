@@ -21,17 +21,11 @@ Window = tuple[Any, ...]  # of a Cut: what tells it apart
 
 
 class Needs(NamedTuple):
-    """What one task needs.
+    """What one task needs."""
 
-    Attributes:
-        task: its name.
-        cuts: of its docs, in their order.
-        asked: how many of these docs are asked.
-    """
-
-    task: str
-    cuts: Sequence[Cut]
-    asked: int
+    task: str  # its name
+    cuts: Sequence[Cut]  # of its docs, in their order
+    asked: int  # how many of these docs are asked
 
     def first(self, tried: Mapping[Window, str]) -> Iterator[Cut]:
         """Those of its first docs, not tried so far; one that failed does not count."""

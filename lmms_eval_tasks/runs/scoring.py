@@ -106,13 +106,10 @@ class Carried(float):
     The host aggregates each metric alone and in no fixed order (host.md, Results). What is computed
     of whole items is computed once, after it is done (after.py).
 
-    Attributes:
-        items: of the task.
-        task: whose side of a joined number it is, which is nan in the task's own row; "" else.
     """
 
-    items: Items
-    task: str
+    items: Items  # of the task
+    task: str  # whose side of a joined number it is, which is nan in the task's own row; "" else
 
     def __new__(cls, value: float, items: Items, task: str = "") -> Carried:
         """Make one."""

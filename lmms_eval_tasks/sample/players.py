@@ -41,23 +41,14 @@ SAMPLES: dict[str, str] = {
 
 
 class Known(NamedTuple):
-    """Replies to a doc whose worth is known.
+    """Replies to a doc whose worth is known."""
 
-    Attributes:
-        item: what the worth of a scripted reply is drawn by.
-        right: a right one.
-        wrong: a wrong one.
-        unreadable: one that cannot be read.
-        drawn: what a coin draws from.
-        pool: items of one pool are right together on some of the pools; None if there is none.
-    """
-
-    item: str
+    item: str  # what the worth of a scripted reply is drawn by
     right: str
     wrong: str
     unreadable: str
-    drawn: Sequence[str] = ()
-    pool: str | None = None
+    drawn: Sequence[str] = ()  # what a coin draws from
+    pool: str | None = None  # items of one pool are right together on some of the pools
 
 
 class Chance(NamedTuple):
@@ -70,19 +61,12 @@ class Chance(NamedTuple):
 
 
 class Played(NamedTuple):
-    """A benchmark's part of the demo.
+    """A benchmark's part of the demo."""
 
-    Attributes:
-        tasks: what is run, tasks or groups; no task is in those of two benchmarks.
-        oracle: task or group -> what the oracle must have in each metric.
-        coin: what the coin must have about.
-        headline: task or group and metric that the last screen shows.
-    """
-
-    tasks: Sequence[str]
-    oracle: Mapping[str, Mapping[str, float]]
-    coin: Sequence[Chance]
-    headline: tuple[str, str]
+    tasks: Sequence[str]  # what is run, tasks or groups; none is in those of two benchmarks
+    oracle: Mapping[str, Mapping[str, float]]  # task or group -> what it must have in each metric
+    coin: Sequence[Chance]  # what the coin must have about
+    headline: tuple[str, str]  # task or group and metric that the last screen shows
 
 
 def known(doc: Mapping[str, Any]) -> Known:

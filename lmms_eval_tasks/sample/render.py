@@ -34,23 +34,15 @@ class Tone(NamedTuple):
 
 
 class Clip(NamedTuple):
-    """A video that can be made, of h264 and AAC.
+    """A video that can be made, of h264 and AAC."""
 
-    Attributes:
-        frames: shown one after the other, (height, width, 3), even sizes.
-        fps: frames a second.
-        sound: one channel (n,) or two (2, n) in [-1, 1]; None makes a file without a sound track.
-        rate: samples a second.
-        picture_options: further options of FFmpeg's libx264.
-        sound_options: options of FFmpeg's AAC encoder.
-    """
-
-    frames: Callable[[], Iterable[NDArray[np.uint8]]]
-    fps: int
+    frames: Callable[[], Iterable[NDArray[np.uint8]]]  # (height, width, 3), even sizes
+    fps: int  # frames a second
+    # One channel (n,) or two (2, n) in [-1, 1]; None makes a file without a sound track.
     sound: Callable[[], NDArray[np.float32]] | None = None
-    rate: int = 0
-    picture_options: Mapping[str, str] | None = None
-    sound_options: Mapping[str, str] | None = None
+    rate: int = 0  # samples a second
+    picture_options: Mapping[str, str] | None = None  # further options of FFmpeg's libx264
+    sound_options: Mapping[str, str] | None = None  # of FFmpeg's AAC encoder
 
     def write(self, path: Path) -> None:
         """Draw and encode it into an mp4 file.

@@ -13,7 +13,7 @@ from typing import Any
 
 from lmms_eval_tasks.runs.invalid import INVALID
 from tests.conftest import HostRun, launcher
-from tests.golden import commands, interface, judge, numbers, run
+from tests.golden import commands, judge, numbers, run, test_interface
 from tests.golden.command import tasks_command
 from tests.local_endpoint import LocalEndpoint
 
@@ -31,7 +31,7 @@ def main() -> None:
         for name, content in recorded(runs, cache).items():
             save(name, content)
         save("commands", commands.all_said(out, cache, runs))
-        interface.save()
+        test_interface.save()
 
 
 def save(name: str, content: Mapping[str, Any]) -> None:
