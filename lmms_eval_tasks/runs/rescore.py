@@ -35,6 +35,7 @@ class Rescored:
     equal: list[str] = field(default_factory=list)  # how many of the saved numbers came out again
     problems: dict[str, str] = field(default_factory=dict)  # tasks that are invalid, and why
     groups: dict[str, list[str]] = field(default_factory=dict)  # label -> those of its tasks
+    apart: dict[str, list[Side]] = field(default_factory=dict)  # group -> what could not be joined
     judged: bool = False  # whether there are any verdicts
 
     @property
@@ -86,7 +87,6 @@ def rescore_saved(
     asked = usable(lambda: before.judge_config(benchmark, judge) if judge else JudgeConfig(NONE))
     done = Rescored(several=len({run.task for run in runs}) < len(runs))
     joined: dict[str, dict[str, Any]] = {}
-    apart: dict[str, set[Side]] = {join.group: set() for join in benchmark.joins if join.shown}
 
     def small(run: Run) -> tuple[Side, Items]:
         """What joins read of a run, which is no verdict; of others what their notes read."""
@@ -109,16 +109,13 @@ def rescore_saved(
             if items:
                 sides.setdefault(side, {})[run.task] = (run, items)
         for side, own in sides.items():
-            joined.update(_joined(benchmark, own, done))
-            for join in benchmark.joins:
-                if join.group in apart and own.keys() & set(join.tasks):
-                    apart[join.group].add(side)
+            joined.update(_joined(benchmark, side, own, done))
         told = benchmark.notes({n: one for own in sides.values() for n, (_, one) in own.items()})
         return [f"{model}: {line}" if done.several else line for line in told]
 
     last = [line for model in dict.fromkeys(run.model for run in runs) for line in of_model(model)]
     done.numbers |= joined
-    for group, found in apart.items():
+    for group, found in done.apart.items():
         if len(found) > 1 and not any(label.split()[0] == group for label in joined):
             unlike = [
                 f"{title} ({' / '.join(sorted(map(str, values)))})"
@@ -179,7 +176,7 @@ def _tell(
 
 
 def _joined(
-    benchmark: Benchmark, own: Mapping[str, tuple[Run, Items]], done: Rescored
+    benchmark: Benchmark, side: Side, own: Mapping[str, tuple[Run, Items]], done: Rescored
 ) -> dict[str, dict[str, Any]]:
     """The joined numbers of runs of one side, by label."""
     found = {}
@@ -187,6 +184,8 @@ def _joined(
         there = {name: own[name] for name in join.tasks if name in own}
         sides = {name: items for name, (_, items) in there.items()}
         if not (numbers := scoring.joined(join, sides)):
+            if sides and join.shown:
+                done.apart.setdefault(join.group, []).append(side)
             continue
         runs = [run for run, _ in there.values()]
         label = done.label(join.group, runs[0])

@@ -29,15 +29,9 @@ def main() -> None:
         env = run.environment(cache, endpoint.url)
         runs = run.run_all(launcher(cache), out, env)
         for name, content in recorded(runs, cache).items():
-            save(name, content)
-        save("commands", commands.all_said(out, cache, runs))
+            numbers.save(name, content)
+        numbers.save("commands", commands.all_said(out, cache, runs))
         test_interface.save()
-
-
-def save(name: str, content: Mapping[str, Any]) -> None:
-    """Write a recording and say how large it is."""
-    file = numbers.save(name, content)
-    print(f"{file.name}: {file.stat().st_size:,} bytes", flush=True)
 
 
 def recorded(runs: Mapping[str, HostRun], cache: Path) -> dict[str, dict[str, Any]]:
