@@ -108,12 +108,9 @@ def _shortened(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _shortened(one) for key, one in value.items()}
     text = json.dumps(value, ensure_ascii=False, sort_keys=True)
-    return value if len(text) <= _KEPT else f"{len(text)} {_digest(value)}"
-
-
-def _digest(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return (
+        value if len(text) <= _KEPT else f"{len(text)} {hashlib.sha256(text.encode()).hexdigest()}"
+    )
 
 
 def all_said(folder: Path, cache: Path, runs: Mapping[str, HostRun]) -> dict[str, Any]:

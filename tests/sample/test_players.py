@@ -93,16 +93,11 @@ def test_a_doc_that_lacks_something(lacking: dict[str, Any]) -> None:
 def on_sample_alone(sample_root: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(settings.CACHE, str(cache))
     monkeypatch.setenv(settings.DATA, "sample")
-    monkeypatch.setenv(settings.JUDGE, f"replay:{_recorded(sample_root, cache)}")
+    recorded = cache / "all-replay.jsonl"
+    files = sorted(sample_root.glob("*/replay.jsonl"))
+    recorded.write_text("".join(one.read_text(encoding="utf-8") for one in files), encoding="utf-8")
+    monkeypatch.setenv(settings.JUDGE, f"replay:{recorded}")
     monkeypatch.setattr(before, "_checked", {})
-
-
-def _recorded(sample_root: Path, cache: Path) -> Path:
-    texts = [
-        file.read_text(encoding="utf-8") for file in sorted(sample_root.glob("*/replay.jsonl"))
-    ]
-    (cache / "all-replay.jsonl").write_text("".join(texts), encoding="utf-8")
-    return cache / "all-replay.jsonl"
 
 
 @pytest.mark.usefixtures("on_sample_alone")
