@@ -12,8 +12,7 @@ import typer
 from lmms_eval_tasks import benchmarks, settings
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.runs import before
-from lmms_eval_tasks.runs.saved_batches import read_batch, write_batch
-from lmms_eval_tasks.runs.score_again import Saved, score_again
+from lmms_eval_tasks.runs.score_again import Saved, read_batch, score_again, write_batch
 from lmms_eval_tasks.utils import saved_runs as saved_files
 
 Logs = Annotated[list[Path], typer.Argument(help="Sample files, or folders with them.")]
