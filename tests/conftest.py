@@ -277,14 +277,17 @@ def golden_once(launch: Launch, cache: Path, shared: Path) -> Golden:
 
 
 @pytest.fixture(scope="session")
-def golden_runs(
-    golden_once: Golden, launch: Launch, cache: Path, shared: Path
-) -> Mapping[str, HostRun]:
-    """All of them by name, and less of it in two processes; those end with 2."""
+def golden_twice(launch: Launch, cache: Path, shared: Path) -> Golden:
+    """The same, less of it, in two processes."""
     from tests.golden import run
 
-    twice = run.once(launch, cache, shared / "golden-twice", processes=2)
-    return {**golden_once.runs, **twice.runs}
+    return run.once(launch, cache, shared / "golden-twice", processes=2)
+
+
+@pytest.fixture(scope="session")
+def golden_runs(golden_once: Golden, golden_twice: Golden) -> Mapping[str, HostRun]:
+    """All of them by name; those of two processes end with 2."""
+    return {**golden_once.runs, **golden_twice.runs}
 
 
 def host(*arguments: str) -> list[str]:

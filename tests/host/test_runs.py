@@ -36,9 +36,9 @@ JOINED = {
 
 
 @pytest.fixture(scope="module")
-def runs(golden_runs: Mapping[str, HostRun]) -> Mapping[str, HostRun]:
+def runs(golden_twice: Golden, golden_once: Golden) -> Mapping[str, HostRun]:
     """Two processes first: another worker makes the runs in one for the golden numbers."""
-    return golden_runs
+    return {**golden_once.runs, **golden_twice.runs}
 
 
 @pytest.fixture(scope="module")
