@@ -7,16 +7,17 @@ when asked for, never at import.
 
 from __future__ import annotations
 
+import math
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import Field, TypeAdapter, ValidationError
+from annotated_types import Ge, Gt, Le, Lt
 
 from lmms_eval_tasks.errors import TasksError, nearest
 
@@ -30,7 +31,7 @@ class Setting(NamedTuple):
     """One row of the table."""
 
     variable: str  # its name in the environment
-    form: Callable[[str], Any]  # the value of a text that is not empty; a ValueError says why not
+    form: Any  # of a text that is not empty: a type that pydantic reads, or a function
     value: str  # what stands for the text, in help; "" of a switch
     help: str  # what it does, in one line
     default: Any = None  # what holds where it is unset
@@ -51,16 +52,15 @@ def _set(
 ) -> str:
     """Put a setting into the table; returns its variable."""
     default = False if form is bool else default
-    reads = form if isinstance(form, FunctionType) else TypeAdapter(form).validate_python
-    TABLE[PREFIX + name] = Setting(PREFIX + name, reads, value, told, default, is_option)
+    TABLE[PREFIX + name] = Setting(PREFIX + name, form, value, told, default, is_option)
     return PREFIX + name
 
 
 # --- forms ----------------------------------------------------------------------------------------
 
-_Count = Annotated[int, Field(ge=0)]
-_Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-_Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_Count = Annotated[int, Ge(0)]
+_Dollars = Annotated[float, Ge(0), Lt(math.inf)]
+_Rate = Annotated[float, Gt(0), Lt(math.inf)]
 
 
 def _path(text: str) -> Path:
@@ -106,22 +106,17 @@ JUDGE = _set("JUDGE", str, "SPEC", "who judges open answers (docs/judges.md); th
 _kept = "where replies of judges are kept; in the cache if unset"
 JUDGE_CACHE = _set("JUDGE_CACHE", str, "DIR|off", _kept)
 _flight = "requests to a judge in flight; 16 if unset"
-JUDGE_CONCURRENCY = _set("JUDGE_CONCURRENCY", Annotated[int, Field(ge=1)], "N", _flight)
+JUDGE_CONCURRENCY = _set("JUDGE_CONCURRENCY", Annotated[int, Ge(1)], "N", _flight)
 JUDGE_RPM = _set("JUDGE_RPM", _Rate, "N", "requests to a judge a minute at most")
 JUDGE_TPM = _set("JUDGE_TPM", _Rate, "N", "tokens of a judge a minute at most")
 _given_up = "failed requests in a row after which a judge is given up; 20 if unset, 0 never"
 JUDGE_STOP_AFTER = _set("JUDGE_STOP_AFTER", _Count, "N", _given_up, 20)
 MAX_CALLS = _set("MAX_CALLS", _Count, "N", "pay for at most so many replies of judges")
-MAX_COST = _set(
-    "MAX_COST",
-    Annotated[float, Field(ge=0, allow_inf_nan=False)],
-    "DOLLARS",
-    "pay at most so much for judges",
-)
+MAX_COST = _set("MAX_COST", _Dollars, "DOLLARS", "pay at most so much for judges")
 _failed = (
     "share of verdicts, or of requests to the model, that may fail in a valid run; 0.05 if unset"
 )
-MAX_FAILED = _set("MAX_FAILED", Annotated[float, Field(ge=0, le=1)], "SHARE", _failed, 0.05)
+MAX_FAILED = _set("MAX_FAILED", Annotated[float, Ge(0), Le(1)], "SHARE", _failed, 0.05)
 PRICES = _set("PRICES", _path, "FILE", "your own prices of models (docs/judges.md)")
 _ended = "failed requests to the model in a row that end a run; 20 if unset, 0 never"
 MODEL_STOP_AFTER = _set("MODEL_STOP_AFTER", _Count, "N", _ended, 20)
@@ -168,12 +163,18 @@ def value(variable: str) -> Any:
     """
     if not (given := text(variable)):
         return TABLE[variable].default
+    reads = TABLE[variable].form
+    if not isinstance(reads, FunctionType):
+        from pydantic import TypeAdapter
+
+        reads = TypeAdapter(reads).validate_python
     try:
-        return TABLE[variable].form(given)
-    except ValidationError as error:
-        raise TasksError(f"{variable}={given!r}: {error.errors()[0]['msg']}") from None
+        return reads(given)
     except ValueError as error:
-        raise TasksError(f"{variable}={given!r}: {error}") from None
+        errors = getattr(error, "errors", None)  # pydantic's, which is of several lines
+        raise TasksError(
+            f"{variable}={given!r}: {errors()[0]['msg'] if errors else error}"
+        ) from None
 
 
 def say(given: Mapping[str, Any]) -> None:
