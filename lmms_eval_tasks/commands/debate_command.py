@@ -15,7 +15,6 @@ from lmms_eval_tasks.commands.saved_runs import Concurrency, MaxCalls, MaxCost, 
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.cvrr_es import candidates as candidate_files
 from lmms_eval_tasks.cvrr_es import release
-from lmms_eval_tasks.cvrr_es.candidates import Aligned
 from lmms_eval_tasks.cvrr_es.judge import prompt
 from lmms_eval_tasks.cvrr_es.study import ratings, reference
 from lmms_eval_tasks.cvrr_es.study.reference import Asked, Rated
@@ -115,17 +114,12 @@ def _asked(paths: Sequence[Path]) -> tuple[list[Asked], list[str]]:
     stop(found.folder, bad_items(found.problems, "questions cannot be used"))
     aligned = candidate_files.fitting(paths, found)
     asked = reference.asked_about(found, aligned)
-    notes = [note for one in aligned for note in (*one.problems, *one.notes)]
-    return asked, [*notes, *map(_counted, aligned)]
-
-
-def _counted(one: Aligned) -> str:
-    told = f"{one.candidate}: {len(one.answers):,} answers, {len(one.empty):,} of them empty"
-    if one.tokens:
-        told += f"; image tokens taken off {one.tokens:,} questions"
-    if one.ends:
-        told += f"; </s> taken off {one.ends:,} answers"
-    return told
+    notes = [problem for one in aligned for problem in one.problems]
+    notes += [
+        f"{one.candidate}: {len(one.answers):,} answers, {len(one.empty):,} of them empty"
+        for one in aligned
+    ]
+    return asked, notes
 
 
 def _check_old(out: Path, label: str, asked: Iterable[Asked]) -> None:

@@ -39,9 +39,8 @@ from typing import Any
 from lmms_eval_tasks.benchmark import Item, Items, Metric, refusals, value_is
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, RATINGS
 from lmms_eval_tasks.cvrr_es.study import kappas
-from lmms_eval_tasks.cvrr_es.study.comparisons import leniencies, leniency
-from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
-from lmms_eval_tasks.cvrr_es.study.study import Ratings, Study, summaries
+from lmms_eval_tasks.cvrr_es.study.ratings import Item as Rated
+from lmms_eval_tasks.cvrr_es.study.study import Pair, split, summary
 from lmms_eval_tasks.utils.metrics import aggregate, stats
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES
 
@@ -153,45 +152,26 @@ def partial_means(sides: Iterable[str]) -> list[str]:
 
 # --- ratings, as a study --------------------------------------------------------------------------
 
-REFERENCE = "reference"  # judge of the reference's rows, whose name the items do not keep
 OF = "_of_"  # in a metric's name, before a candidate's slug
 
 
-def study(items: Items) -> tuple[Study, Ratings]:
-    """Items of one judge and round, with their reference; and the judge's ratings.
+def pairs(items: Items) -> list[Pair]:
+    """One judge's ratings in one round beside their reference.
 
-    Whole items, or what the host's table has of them: an id says question and candidate.
+    Of whole items, or what the host's table has of them: an id says question and candidate.
     """
-    ordered = sorted(items, key=lambda item: str(item["id"]))
-    rows = [_row(item) for item in ordered]
-    compared = [
-        _row(item, judge=REFERENCE, round=REFERENCE, rating=item["reference_rating"], status="ok")
-        for item in ordered
-        if item["reference_rating"] is not None
-    ]
-    made = Study.of(rows, compared)
-    return made, next(iter(made.raters.values()))
-
-
-def _row(item: Item, **changes: Any) -> RatingRow:
-    dimension, number, candidate = str(item["id"]).split("/", 2)
-    fields = {
-        "dimension": dimension,
-        "question": f"{dimension}/{number}",
-        "video": item.get("video", ""),
-        "candidate": candidate,
-        "judge": item.get("judge", "judge"),
-        "round": item.get("round", "first"),
-        "rating": item["rating"],
-        "status": "ok" if item["rating"] is not None else "failed",
-        "empty": item.get("empty", False),
-    }
-    return RatingRow(**{**fields, **changes})
+    made = []
+    for item in sorted(items, key=lambda item: str(item["id"])):
+        dimension, number, candidate = str(item["id"]).split("/", 2)
+        rated = Rated(f"{dimension}/{number}", candidate)
+        sides = item["rating"], item["reference_rating"]
+        made.append(Pair(rated, dimension, item.get("video", ""), *sides))
+    return made
 
 
 def _kappa(kind: str = "mean", key: str = "kappa", times: float = 1) -> Statistic:
     def of(items: Items) -> float | None:
-        found = kappas.reliability(*study(items), resamples=0)[kind][key]
+        found = kappas.reliability(pairs(items), intervals=False)[kind][key]
         return None if found is None else times * found
 
     return of
@@ -204,8 +184,7 @@ def _skip_empty(items: Items) -> float | None:
 
 
 def _leniency(items: Items) -> float | None:
-    made, ratings = study(items)
-    found: float | None = leniency(made, ratings, made.items)["value"]
+    found: float | None = kappas.leniency(pairs(items))["value"]
     return found
 
 
@@ -283,8 +262,8 @@ def by_candidate(items: Items) -> list[Metric]:
 
 def rated_details(items: Items) -> dict[str, Any]:
     """Every cell of the study's tables for this judge, and what its ratings rest on."""
-    made, ratings = study(items)
-    found = kappas.reliability(made, ratings)
+    made = pairs(items)
+    found = kappas.reliability(made)
     notes: Counter[str] = Counter()
     for item in items:
         notes.update({name: 1 for name, n in item["notes"].items() if n})
@@ -293,7 +272,7 @@ def rated_details(items: Items) -> dict[str, Any]:
         for dimension, own in found["cells"].items()
         for candidate, one in own.items()
     }
-    splits = {"ratings": summaries(made, ratings), "leniency": leniencies(made, ratings)}
+    splits = {"ratings": split(made, summary), "leniency": split(made, kappas.leniency)}
     kept = ("overall", "by_dimension", "by_candidate")
     return {
         "judge": items[0]["judge"],
@@ -303,5 +282,5 @@ def rated_details(items: Items) -> dict[str, Any]:
             **{name: found[name] for name in ("mean", "pooled", "by_dimension")},
             "cells": cells,
         },
-        **{name: {part: split[part] for part in kept} for name, split in splits.items()},
+        **{name: {part: own[part] for part in kept} for name, own in splits.items()},
     }

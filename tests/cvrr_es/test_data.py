@@ -119,12 +119,12 @@ class TestCandidates:
 
 class TestRatings:
     def test_shown(self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Off the scale they stop, or count as failures: nobody is shown a 7."""
+        """Off the scale they stop, or are left out: nobody is shown a 7."""
         for kind in ("collective", "mixture"):
             with pytest.raises(DataError, match=r"no ratings of other judges: .*--cvrr-ratings"):
                 look("cvrr_judge", f"cvrr_judge_{kind}")
         named(settings.CVRR_RATINGS, [rating(1, 7), rating(2, 4)], tmp_path, monkeypatch)
-        with pytest.raises(DataError, match="off the scale of 1 to 5"):
+        with pytest.raises(DataError, match="rating: Input should be less than or equal to 5"):
             look("cvrr_judge_collective")
         monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
         shown = {one["id"]: one["others"] for one in docs("cvrr_judge_collective")}
@@ -233,7 +233,7 @@ class TestResults:
         assert set(by_part) == {f"fold 0, {PART}", f"fold 1, {PART}"}
         monkeypatch.setenv(settings.CVRR_SELECTION, "theta=0.5,cross_fit=no")
         section = ran("cvrr_judge_mixture", "cvrr_judge_collective")
-        assert section["selection"] == "theta=0.5,fallback=none,own=yes,cross_fit=no"
+        assert section["selection"] == "theta=0.5,cross_fit=no"
         kappa = {"Yan": 0.0, "Zoe": 1.0, "mine": 1.0}
         chosen = {"judges": ["Zoe", "mine"], "fell_back": False, "kappa": kappa}
         assert section["selected"] == {"cvrr_judge_mixture": {f"all, {PART}": chosen}}
@@ -249,8 +249,7 @@ class TestResults:
         named(settings.CVRR_RATINGS, [rating(n, 3, "Zoe") for n in (1, 2, 3)], study, monkeypatch)
         assert ran("cvrr_judge_mixture")["warnings"] == [
             "cvrr_judge_mixture: no judge passed in 1 of 1 choices (one for each fold and "
-            "dimension; theta=0.99,fallback=none,own=yes,cross_fit=no), and there it was shown "
-            "nobody: the final judge rates alone",
+            "dimension; theta=0.99,cross_fit=no), and there the final judge rates alone",
             "cvrr_judge_mixture: no first rating by Mine! itself, which the published mixture may "
-            "be shown too: name its cvrr_judge run with --cvrr-ratings (own=no: never)",
+            "be shown too: name its cvrr_judge run with --cvrr-ratings",
         ]

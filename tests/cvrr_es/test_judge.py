@@ -21,8 +21,8 @@ from lmms_eval_tasks.judges.debate import combine
 from lmms_eval_tasks.judges.engine import render, schema_of
 from lmms_eval_tasks.runs import before
 from tests.checks import refused
+from tests.cvrr_es.scored import PART
 from tests.cvrr_es.study import study_rows
-from tests.cvrr_es.study.study_rows import PARTIAL
 
 FIELDS = {"question": "Who runs?", "reference": "A dog.", "candidate": "A cat."}
 
@@ -151,7 +151,7 @@ def test_others_have_neutral_names_and_the_final_judge_sees_all_of_them() -> Non
     assert text.endswith(end)
     # Neither the reference nor names can get in.
     assert list(inspect.signature(judge.request).parameters) == ["question", "answer", "others"]
-    assert not [one for one in ("reference", "ground truth", PARTIAL) if one in text.lower()]
+    assert not [one for one in ("reference", "ground truth", PART) if one in text.lower()]
 
 
 def test_names_are_stable_and_stay_with_no_judge() -> None:
