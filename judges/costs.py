@@ -58,12 +58,8 @@ _NUMBERS = [one.name for one in fields(Plan) if one.type == "int"]  # annotation
 
 
 def calls_per_verdict(config: JudgeConfig, model: JudgeConfig) -> int:
-    """How often a verdict asks one of its models: a debate's agents once a round, others once.
-
-    At most: as published (no rounds) a debate's agents are asked once where they agree, else twice.
-    """
-    is_agent = config.provider == DEBATE and model is not config.endpoints[-1]
-    return (config.rounds or 2) if is_agent else 1
+    """How often a verdict asks one of its models: a debate's agents twice at most, others once."""
+    return 2 if config.provider == DEBATE and model is not config.endpoints[-1] else 1
 
 
 def add_judge(

@@ -193,7 +193,6 @@ class JudgeConfig:
     ] = ()  # panel: the judges; debate: the agents, consolidator last
     rule: str = "majority"  # panel: majority, mean, median
     tie: str = "lower"  # panel: lower, higher, mean, none
-    rounds: int = 0  # debate: of all agents with personas; 0 is as published
     name: str = ""  # panel, debate: what to call it
     comparable: bool = False  # the judge of the benchmark's paper, at its own endpoint
     key: SecretStr | None = field(default=None, repr=False)
@@ -251,7 +250,6 @@ _DESCRIBED: dict[str, dict[str, tuple[str, ...]]] = {
         "packages": ("transformers", "torch"),
     },
     PANEL: {"fields": ("rule", "tie")},
-    DEBATE: {"fields": ("rounds",)},
 }
 
 

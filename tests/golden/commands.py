@@ -189,7 +189,10 @@ def _study(desk: Desk, runs: Mapping[str, HostRun]) -> None:
         out.parent.mkdir()
         told = out.with_name("reference_transcripts.ndjson")
         with desk.endpoint() as other:
-            desk(name, *command, "--out", out, "--judge", other, *more, files=(out, told))
+            file = desk.folder / "debate.yml"
+            file.write_text(f"debate: ['{other}', '{other.replace('other@', 'good@')}']\n")
+            spec = other if more else file
+            desk(name, *command, "--out", out, "--judge", spec, *more, files=(out, told))
     desk("debate, what it costs", *command, "--out", desk.folder / "no.jsonl", "--dry-run")
     folder = desk.cache / "sample" / "cvrr_es"
     report = desk.folder / "report.json"

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 NAME = "cvrr_es_reference"  # of the criterion, and under which the ledger books
 ROUND = "reference"  # one of labels.ROUNDS, and the file of prompts
 PAPER_AGENTS = ("gpt-3.5-turbo", "gpt-4o")  # Table 1; the second one may change, and decides
-ROUNDS = 2  # of one model that debates with itself: without personas it would only repeat itself
 PAPER_SINGLE = "gpt-3.5-turbo"
 
 
@@ -119,7 +118,7 @@ class Rated(NamedTuple):
 def config(spec: str | None, env: Mapping[str, str], *, single: bool = False) -> JudgeConfig:
     """The debate, or with `single` the one judge, that gives the reference ratings.
 
-    A debate's file is taken as it is; one model debates with itself, in two roles and ROUNDS.
+    A debate is the paper's, or that of a file.
     The user's setting of the judge is not looked at: who judges answers is another decision.
 
     Args:
@@ -135,18 +134,15 @@ def config(spec: str | None, env: Mapping[str, str], *, single: bool = False) ->
                 f"{' and '.join(names)} at OpenAI (the paper's) needs a key: set {KEY}, or name "
                 "others with --judge: MODEL@BASE_URL, hf:NAME_OR_FOLDER, or the file of a debate"
             )
-        agents, rounds = [_resolved(name, env) for name in names], 0
-    else:
-        agents, rounds = [_resolved(spec, env)] * 2, ROUNDS
-    found = agents[0]
-    if found.provider in (NONE, PANEL) or (single and found.provider == DEBATE):
+        agents = [_resolved(name, env) for name in names]
+        return agents[0] if single else JudgeConfig(DEBATE, members=(*agents, agents[-1]))
+    found = _resolved(spec, env)
+    if found.provider in (NONE, PANEL) or single == (found.provider == DEBATE):
         raise JudgeError(
             f"--judge {found.label}: reference ratings come from a debate (a file with `debate:`), "
-            "from language models that debate, or with --single from one model"
+            "or with --single from one model"
         )
-    if single or found.provider == DEBATE:
-        return found
-    return JudgeConfig(DEBATE, members=(*agents, agents[-1]), rounds=rounds)
+    return found
 
 
 def _resolved(spec: str, env: Mapping[str, str]) -> JudgeConfig:
@@ -248,7 +244,7 @@ def estimate(config: JudgeConfig, asked: Sequence[Asked]) -> list[str]:
         judge.verdict(criterion(), fields(one))
     plans = [(model.label, plan(model, own)) for model, own in requests.items()]
     notes = [note for _, one in plans for note in one.notes]
-    if config.provider == DEBATE and not config.rounds:
+    if config.provider == DEBATE:
         notes.append("at most: where both agents give the same rating at once, two calls of five")
     if len(different) < len(asked):
         notes.append(f"{len(asked) - len(different):,} answers are another candidate's too: free")
