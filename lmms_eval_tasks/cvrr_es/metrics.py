@@ -32,7 +32,6 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -264,9 +263,6 @@ def rated_details(items: Items) -> dict[str, Any]:
     """Every cell of the study's tables for this judge, and what its ratings rest on."""
     made = pairs(items)
     found = kappas.reliability(made)
-    notes: Counter[str] = Counter()
-    for item in items:
-        notes.update({name: 1 for name, n in item["notes"].items() if n})
     cells = {
         f"{dimension}/{candidate}": one
         for dimension, own in found["cells"].items()
@@ -276,7 +272,6 @@ def rated_details(items: Items) -> dict[str, Any]:
     kept = ("overall", "by_dimension", "by_candidate")
     return {
         "judge": items[0]["judge"],
-        "forms": dict(sorted(notes.items())),  # how ratings were written -> number of replies
         "fell_back": sum(item["fell_back"] for item in items),
         "kappa": {
             **{name: found[name] for name in ("mean", "pooled", "by_dimension")},

@@ -95,12 +95,7 @@ def answer(doc: Item, reply: str) -> Scoring:
 def rating(doc: Item, reply: str) -> dict[str, Any]:
     """One rating by the model under test; an unreadable one is a failure, never a middle rating."""
     read = replies.read(reply, [doc["answer"]])
-    return {
-        "rating": read.rating,
-        "reason": read.reason,
-        "status": read.status,
-        "notes": dict(read.notes),
-    }
+    return read._asdict()
 
 
 # --- the tasks --------------------------------------------------------------------------------
@@ -142,7 +137,7 @@ def _tasks() -> dict[str, Task]:
             metrics.RATED,
             more=metrics.by_candidate,
             handed=handed,
-            blank={"rating": None, "reason": "", "notes": {}},
+            blank={"rating": None, "reason": ""},
             details=metrics.rated_details,
             notes=_uncompared,
         )
