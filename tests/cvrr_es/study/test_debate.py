@@ -5,7 +5,6 @@ The command runs on a small study, against an endpoint that plays all agents.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -175,15 +174,6 @@ def texts(messages: list[dict[str, str]]) -> list[str]:
     return [message["content"] for message in messages]
 
 
-def test_a_failed_debate_is_a_row_without_rating(study: Study) -> None:
-    study.player = lambda request: "I like dogs."
-    study()
-    row, told = ratings.read([study.out])[0], study.transcripts()[0]
-    assert (row.rating, row.status, row.reason) == (None, "parse_failure", "")
-    assert [turn["raw"] for turn in told["turns"]] == ["I like dogs."] * 2
-    assert "no agent has a usable turn" in told["reason"]
-
-
 def test_a_budget_ends_the_run_and_the_rest_follows(study: Study) -> None:
     refused(study("--max-cost", "1"), JudgeError, "price", "unknown")
     first = study("--max-calls", "23", "--judge-concurrency", "1")
@@ -232,18 +222,3 @@ def test_other_ratings_are_not_overwritten(study: Study) -> None:
     study.candidates = every  # more candidates than before are welcome
     assert study().exit_code == 0
     assert study.out.read_bytes() == kept
-
-
-def test_bad_input(study: Study, tmp_path: Path) -> None:
-    file = study.candidates[0] / "partial_actions.json"
-    file.write_text(json.dumps(json.loads(file.read_text(encoding="utf-8"))[:2]))
-    cases: list[tuple[tuple[str, str], type[TasksError], str]] = [
-        (("--out", str(tmp_path / "none" / "x.jsonl")), TasksError, "none/x.jsonl"),
-        (("--transcripts", str(tmp_path / "nowhere")), TasksError, "nowhere"),
-        (("--judge", "none"), DataError, "Alpha"),
-        (("--candidates", str(tmp_path / "missing")), DataError, "missing"),
-        (("--data", str(tmp_path / "empty")), DataError, "no CVRR-ES data"),
-    ]
-    for arguments, kind, told in cases:
-        refused(study(*arguments), kind, told)
-    assert study.endpoint.chats == []

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -142,44 +141,21 @@ class TestLacks:
 # --- the page -------------------------------------------------------------------------------------
 
 
-class Page(HTMLParser):
-    """Checks that tags close in order, and collects them."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.feed(text.removeprefix("<!DOCTYPE html>"))
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        if tag not in ("meta", "br"):
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-
-def test_the_page_is_well_formed_and_self_contained(full: dict[str, Any]) -> None:
+def test_the_page_is_self_contained_and_escapes(full: dict[str, Any]) -> None:
     evil = '<script>alert("x")</script>&'
     text = html({**full, "notes": [evil, *full["notes"]]})
-    tags = Page(text).tags
-    banned = {"script", "link", "img", "iframe", "object", "image", "use"}
-    assert not {name for name, _ in tags} & banned
+    assert not re.search(r"<(script|link|img|iframe|object|image|use)\b", text)
     loaded = re.sub(r' xmlns(:xlink)?="[^"]*"', "", text)
     assert not re.search(r"https?:|url\(|@import|src=|\bon\w+=", loaded)
-    links = [attrs["href"] for name, attrs in tags if name == "a"]
-    ids = [attrs["id"] for name, attrs in tags if name == "section" and attrs]
-    assert (links, len(ids)) == ([f"#{one}" for one in ids], len(sheets(full)))
+    ids = re.findall(r'<section id="(\w+)"', text)
+    assert (re.findall(r'<a href="#(\w+)"', text), len(ids)) == (ids, len(sheets(full)))
     for number in ("0.857", "85.71", "71.43", "+0.50", "almost perfect"):
         assert f">{number}<" in text, number
     assert "K (first): all 8 ratings are 4: a constant judge&#39;s kappa is 0" in text
     some = [replace(row, candidate=f"{evil}{row.candidate}", judge=evil) for row in judged()[:8]]
     text = html(report(some, []))
     assert "&lt;script&gt;" in text
-    assert "script" not in {name for name, _ in Page(text).tags}
+    assert "<script" not in text
 
 
 # --- the command ----------------------------------------------------------------------------------
