@@ -281,13 +281,9 @@ def _of_judges(found: Checked) -> dict[str, Any]:
             "empty": len(one.empty),
             "problems": list(one.problems),
         }
-    asked = {Item(q, one.candidate) for one in found.candidates for q in one.answers}
     for task, rated in found.rated.items():
-        if rows := [row for own in rated.first.values() for row in own]:
-            told["first_ratings"][task] = {
-                "judges": dict(sorted(Counter(row.judge for row in rows).items())),
-                "notes": ratings.notes(rows, asked),
-            }
+        if judges := Counter(row.judge for own in rated.first.values() for row in own):
+            told["first_ratings"][task] = {"judges": dict(sorted(judges.items()))}
         if rated.rule:
             told["selection"] = str(rated.rule)
             told["selected"][task] = {
