@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import Result
@@ -23,7 +22,6 @@ from lmms_eval_tasks.judges.engine import render
 from lmms_eval_tasks.judges.verdict import DEBATE, OPENAI
 from tests.cvrr_es.study.debating import (
     ANSWERS,
-    CANDIDATE,
     DIFFERENT,
     DIMENSIONS,
     SAID,
@@ -31,7 +29,6 @@ from tests.cvrr_es.study.debating import (
     Study,
     wanted,
 )
-from tests.local_endpoint import last_user_text
 
 TURNS = 5 * DIFFERENT  # two agents, two rounds, and the last word
 AGAIN = "when what stopped them is mended (see above), run the same command again;"
@@ -139,35 +136,6 @@ def test_a_debate(study: Study) -> None:
     sent = [text for chat in study.endpoint.chats for text in texts(chat.json["messages"])]
     # Tokens are more than words; the stand-ins' reasons are of the usual length.
     assert 1.0 < tokens / len(" ".join(sent).split()) < 2.2
-
-
-def test_a_debate_as_published(study: Study) -> None:
-    """The agents agree on Alpha's answers; on Beta's the first rates one higher throughout."""
-    model = f"{{model: MODEL, base_url: '{study.endpoint.url}'}}"
-    file = study.folder / "two.yml"
-    file.write_text(f"debate: [{model.replace('MODEL', 'small')}, {model.replace('MODEL', 'big')}]")
-    alpha = {answer for part in SAID["Alpha"] for answer in part}
-
-    def play(request: dict[str, Any]) -> str:
-        found = CANDIDATE.search(last_user_text(request))
-        assert found
-        more = request["model"] == "small" and found[2] not in alpha
-        # In the form that the authors' own text asks for.
-        return str({"pred": "correct", "score": wanted(found[2]) + more, "reason": "so"})
-
-    study.player = play
-    planned = study("--dry-run", "--judge", str(file)).output
-    assert f"all: {5 * DIFFERENT} calls" in planned
-    assert "at most: where both agents give the same rating at once, two calls of five" in planned
-    assert study("--judge", str(file)).exit_code == 0
-    assert len(study.endpoint.chats) == 2 * 6 + 5 * 5
-    rated = {row.item: row.rating for row in ratings.read([study.out])}
-    for told in study.transcripts():
-        answer = told["asked"]["answer"]
-        assert rated[told["question"], told["candidate"]] == wanted(answer)
-        models = [turn["judge"].partition("@")[0] for turn in told["turns"]]
-        longer = ["small", "big", "big"] if answer not in alpha else []
-        assert models == ["small", "big", *longer]
 
 
 def texts(messages: list[dict[str, str]]) -> list[str]:

@@ -46,20 +46,6 @@ def test_votes() -> None:
 # --- Dawid and Skene ------------------------------------------------------------------------------
 
 
-def made(seed: int, items: int = 60, missing: float = 0.2) -> Table:
-    """Four judges, one of them at random, with missing ratings."""
-    rng = Random(seed)
-    truth = {Item(f"d/{n:03d}", "x"): rng.choice((1, 1, 1, 2, 2, 3, 4, 5)) for n in range(items)}
-    return {
-        judge: {
-            item: rng.choice(SCALE) if rng.random() < share else rating
-            for item, rating in truth.items()
-            if judge == "a" or rng.random() > missing
-        }
-        for judge, share in (("a", 0.1), ("b", 0.3), ("c", 0.4), ("d", 1.0))
-    }
-
-
 def crowd_kits(ratings: Table, rounds: int) -> dict[Item, list[float]]:
     """crowd-kit's posteriors after so many rounds."""
     import pandas as pd
@@ -78,14 +64,14 @@ def crowd_kits(ratings: Table, rounds: int) -> dict[Item, list[float]]:
 
 def test_dawid_skene_is_crowd_kits_round_by_round() -> None:
     for seed, rounds in itertools.product((1, 2), (1, 4)):
-        ratings = made(seed)
+        ratings, _ = drawn(seed, 0.2)
         model = dawid_skene(ratings, iterations=rounds)
         assert (model.iterations, model.converged) == (rounds, False)
         expected = crowd_kits(ratings, rounds)  # it puts 1e-10 in place of probabilities of 0
         assert set(model.probabilities) == set(expected)
         for item, probabilities in model.probabilities.items():
             assert probabilities == pytest.approx(expected[item], abs=1e-6)
-    assert dawid_skene(made(1)).converged
+    assert dawid_skene(ratings).converged
     empty = dawid_skene({"a": {}})
     assert (empty.probabilities, empty.iterations, empty.converged) == ({}, 0, True)
 
