@@ -12,6 +12,7 @@ from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
 from lmms_eval_tasks.cvrr_es.study import ratings
 from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow, load, read
 from lmms_eval_tasks.errors import DataError, TasksError
+from tests.checks import refused
 from tests.cvrr_es.scored import PART, rated, rated_doc, row, write_ratings
 
 ALLOW = "LMMS_EVAL_TASKS_ALLOW_BAD_ITEMS"
@@ -114,9 +115,7 @@ class TestBadRows:
             monkeypatch.setenv(ALLOW, "1")
             assert read([file]) == [rating(1)]
 
-    def test_several_rows_of_one_item(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_rows_of_one_item(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         first = lines(tmp_path / "a.jsonl", rating(1).as_dict(), rating(2).as_dict())
         second = lines(tmp_path / "b.jsonl", rating(1, 5.0).as_dict(), rating(2).as_dict())
         with pytest.raises(DataError, match="1 ratings cannot be used"):
@@ -130,12 +129,13 @@ class TestBadRows:
         assert found.rows == read([first, second]) == [rating(2)]
 
     def test_bad_files(self, tmp_path: Path) -> None:
-        with pytest.raises(DataError, match="nowhere: no such file or folder"):
-            read([tmp_path / "nowhere"])
-        with pytest.raises(DataError, match=r"no ratings \(\*\.jsonl"):
-            read([tmp_path])
-        with pytest.raises(DataError, match=r"no ratings that can be used; .*line 1: "):
-            read([lines(tmp_path / "r.jsonl", [1])])
+        (tmp_path / "folder").mkdir()
+        for paths, told in (
+            ([tmp_path / "nowhere"], "nowhere: no such file or folder"),
+            ([tmp_path / "folder"], r"no ratings \(\*\.jsonl"),
+            ([lines(tmp_path / "r.jsonl", [1])], r"no ratings that can be used; .*line 1: "),
+        ):
+            refused(DataError, told, read, paths)
         (tmp_path / "r.jsonl").unlink()
         lines(tmp_path / "a.jsonl", " ")
         lines(tmp_path / "b.jsonl", rating(1).as_dict())
