@@ -52,10 +52,6 @@ def debate_command(
     single: Annotated[
         bool, typer.Option("--single", help="One model with the reference instead; unset: GPT-3.5.")
     ] = False,
-    transcripts: Annotated[
-        Path | None,
-        typer.Option(help="The folder for the transcripts; beside the ratings if unset."),
-    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Ask nobody: say what it would cost.")
     ] = False,
@@ -68,7 +64,7 @@ def debate_command(
     concurrency: Concurrency = None,
 ) -> None:
     """Rate candidates' answers 1 to 5 by the reference: a debate of models; can be resumed."""
-    said = (transcripts or out.parent) / f"{out.stem}{ENDING}"
+    said = out.with_name(f"{out.stem}{ENDING}")
     for file in (out, said):
         check_output(file)
     if data is not None:

@@ -4,25 +4,21 @@ Of a dimension's answers, and as `mean_...` the mean over the dimensions, in the
 
 - acc_skip_empty: share of answers that the judge calls correct, of those that are not empty and
   that it decided on: how the published figures are computed, and the headline. `acc_valid` is with
-  empty answers as wrong, `acc` with the judge's failures as wrong too; `empty` counts empty ones.
-- score_skip_empty: the judge's 0 to 5, of the same answers; `score_valid` with 0 for empty ones,
-  with its count and coverage; `score_authors` as the first, each score cut to a whole number.
+  empty answers as wrong, `acc` with the judge's failures as wrong too.
+- score_skip_empty: the judge's 0 to 5, of the same answers; `score_valid` with 0 for empty ones;
+  `score_authors` as the first, each score cut to a whole number.
 
-Of a judge's ratings:
+Of a judge's ratings, each by dimension (`kappa_DIMENSION`) and most by candidate
+(`kappa_of_CANDIDATE`) too:
 
 - kappa: quadratic weighted kappa, per candidate and dimension, the mean over candidates of each
-  dimension (Table 5's averages), and the mean of these; `kappa_percent` is the same times 100, as
-  the paper prints it; `kappa_pooled` is over all items at once; `kappa_DIMENSION` and
-  `kappa_pooled_DIMENSION`, `kappa_of_CANDIDATE`. `kappa_authors` is `kappa` with distances over the
-  levels that occur, as the study's code computes it. `kappa_skip_empty` leaves out empty answers,
-  which the benchmark's scripts skip (the study's rate them). None without reference ratings: they
-  can be added later (`rescore`).
-- leniency: mean rating minus reference, on the items that have both; by dimension and candidate.
+  dimension (Table 5's averages), and the mean of these; `kappa_pooled` is over all items at once.
+  `kappa_authors` has distances over the levels that occur, as the study's code computes it.
+  `kappa_skip_empty` leaves out empty answers, which the benchmark's scripts skip (the study's rate
+  them). None without reference ratings: they can be added later (`rescore`).
+- leniency: mean rating minus reference, on the items that have both.
 - rating_valid: mean of the ratings that could be read; `rating_share_1` to `_5`: shares of them;
-  `rating_coverage`: share of the answers that have one, the others being failures; all of these by
-  dimension and candidate too.
-- `rating_failed`, `no_reason` (ratings without a reason, which count), `empty_rated` and
-  `empty_failed` (empty answers): counts.
+  `rating_coverage`: share of the answers that have one.
 
 A rating that cannot be read is a failure: no middle rating, and in no kappa.
 """

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks.cvrr_es import release
-from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
 from lmms_eval_tasks.cvrr_es.release import Question, prepare, read, status
 from lmms_eval_tasks.errors import DataError
 from tests.checks import refused
@@ -28,7 +27,7 @@ def place(folder: Path, form: str) -> None:
     import pyarrow
     from pyarrow import parquet
 
-    rows = [{"DimensionName": DIMENSIONS[PART].title, **one} for one in ROWS]
+    rows = [{"DimensionName": "Partial actions", **one} for one in ROWS]
     (folder / PART).mkdir(exist_ok=True)
     name = f"{PART}/test-00000-of-00001.parquet"
     parquet.write_table(pyarrow.Table.from_pylist(rows), folder / name)

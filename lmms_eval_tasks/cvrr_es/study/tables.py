@@ -103,14 +103,6 @@ def _span(part: Report, decimals: int = 3) -> str:
     return NONE if NONE in ends else f"[{', '.join(ends)}]"
 
 
-def _share(value: float | None) -> str:
-    """A share in %, never 100 unless all, nor 0 unless none."""
-    shown = _percent(value, 1)
-    if shown == "100.0" and value != 1:
-        return ">99.9"
-    return "<0.1" if shown == "0.0" and value else shown
-
-
 # --- what every table says ------------------------------------------------------------------------
 
 
@@ -143,7 +135,7 @@ def about(report: Report) -> list[str]:
 
 def _heads(report: Report) -> list[str]:
     """The dimensions' short names, as the paper's tables have them."""
-    return [DIMENSIONS[one].short for one in report["data"]["dimensions"]]
+    return [DIMENSIONS[one] for one in report["data"]["dimensions"]]
 
 
 def _cells(report: Report, part: Report, candidate: str, key: str) -> list[Any]:
@@ -171,7 +163,7 @@ def _summary(report: Report) -> Sheet:
         made = [
             *(_plain(mean["kappa"]), _percent(mean["kappa"]), _span(mean), mean["band"] or NONE),
             *(_plain(pooled["kappa"]), f"{pooled['n']:,}", _plain(told["mean"], 2)),
-            *(*_apart(part["leniency"], 2), f"{told['failed']:,}", _share(told["coverage"])),
+            *(*_apart(part["leniency"], 2), f"{told['failed']:,}", _percent(told["coverage"], 1)),
         ]
         return Line((part["name"] + (" *" if part["itself"] else ""),), made)
 
@@ -320,7 +312,8 @@ def _distribution(report: Report) -> Sheet:
         told = part["ratings"]["overall"]
         whole = sum(told["distribution"].values())
         shares = [
-            _share(told["distribution"][str(one)] / whole) if whole else NONE for one in RATINGS
+            _percent(told["distribution"][str(one)] / whole, 1) if whole else NONE
+            for one in RATINGS
         ]
         counts = [f"{told[key]:,}" for key in ("rated", "not_whole", "failed", "missing")]
         rows.append(Line((part["name"],), [*shares, *counts]))
