@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from pathlib import Path
@@ -42,6 +42,10 @@ class Item(NamedTuple):
     candidate: str
 
 
+def _one_of(names: Iterable[str]) -> Any:
+    return Field(pattern=f"^({'|'.join(names)})$")
+
+
 @dataclass(frozen=True)
 class RatingRow:
     """One judge's rating of one answer.
@@ -62,12 +66,12 @@ class RatingRow:
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
-    dimension: str
+    dimension: Annotated[str, _one_of(DIMENSIONS)]
     question: str
     video: str
-    candidate: str
-    judge: str
-    round: str
+    candidate: Annotated[str, Field(pattern=r"\S")]
+    judge: Annotated[str, Field(pattern=r"\S")]
+    round: Annotated[str, _one_of(ROUNDS)]
     rating: Annotated[StrictFloat, Field(ge=min(RATINGS), le=max(RATINGS))] | None
     reason: str = ""
     status: str = OK
@@ -227,21 +231,10 @@ def _row(entry: Any) -> RatingRow:
     """
     given = {"video": "", **entry} if isinstance(entry, Mapping) else entry
     row = _adapter().validate_python(given)
-    for wrong, why in (
-        (row.dimension not in DIMENSIONS, f"dimension: none of CVRR-ES is {row.dimension!r}"),
-        (
-            not row.question.startswith(f"{row.dimension}/"),
-            f"question: {row.question!r} is no id of {row.dimension}",
-        ),
-        (row.round not in ROUNDS, f"round: expected {', '.join(ROUNDS)}, found {row.round!r}"),
-        (not row.candidate.strip() or not row.judge.strip(), "candidate or judge: no name"),
-        (
-            (row.rating is None) == (row.status == OK),
-            f"rating: {row.rating} does not go with the status {row.status!r}",
-        ),
-    ):
-        if wrong:
-            raise ValueError(why)
+    if not row.question.startswith(f"{row.dimension}/"):
+        raise ValueError(f"question: {row.question!r} is no id of {row.dimension}")
+    if (row.rating is None) == (row.status == OK):
+        raise ValueError(f"rating: {row.rating} does not go with the status {row.status!r}")
     if row.video and "/" not in row.video:  # written by hand, with the file's name alone
         return replace(row, video=f"{row.dimension}/{row.video}")
     return row
