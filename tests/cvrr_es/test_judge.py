@@ -158,12 +158,9 @@ def test_names_are_stable_and_stay_with_no_judge() -> None:
     def first_of(item: Item) -> str:
         return judge.named([row(name, 3, item=item) for name in REAL])["Judge A"].judge
 
-    first = Counter(first_of(Item(f"partial_actions/{n:03d}", "X")) for n in range(400))
+    first = Counter(first_of(Item(f"partial_actions/{n:03d}", f"X{n % 7}")) for n in range(400))
     assert set(first) == set(REAL)
     assert min(first.values()) > 60
-    # The candidate is part of the item: a judge has no name of its own within a question either.
-    per_candidate = {first_of(Item("partial_actions/001", f"candidate {n}")) for n in range(30)}
-    assert per_candidate == set(REAL)
 
 
 def test_judges_without_rating_or_reason_and_empty_answers() -> None:

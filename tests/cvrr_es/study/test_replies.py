@@ -38,18 +38,10 @@ def test_replies() -> None:
 
 FORMS: dict[str, Callable[[float, str], str]] = {
     "JSON": lambda rating, reason: json.dumps({"rating": rating, "reason": reason}),
-    "a dict": lambda rating, reason: repr({"rating": str(rating), "reason": reason}),
     "single quotes": lambda rating, reason: f"{{'rating': '{rating}', 'reason': '{reason}'}}",
     "double braces": lambda rating, reason: f"{{{{'rating': {rating}, 'reason': '{reason}'}}}}",
     "no braces": lambda rating, reason: f"json\n\n 'rating': '{rating}',\n 'reason': '{reason}'\n",
-    "labels": lambda rating, reason: f"Rating: '{rating}', Reason: '{reason}'",
-    "brackets": lambda rating, reason: (
-        f'```json\n{{"rating": "[[{rating}]]", "reason": {json.dumps(reason)}}}\n```'
-    ),
     "escaped": lambda rating, reason: json.dumps(json.dumps({"rating": rating, "reason": reason})),
-    "the prompt's key": lambda rating, reason: json.dumps(
-        {"Judgement": f"[{rating}]", "reason": reason}
-    ),
     "lines": lambda rating, reason: f"Rating: {rating}\nReason: {reason}",
 }
 REASONS = [
