@@ -185,7 +185,6 @@ def _study(desk: Desk, runs: Mapping[str, HostRun]) -> None:
         *("--reference", folder / cvrr_sample.REFERENCE, "--output", report),
     )
     desk("reliability", "reliability", *given, files=(report,))
-    desk("reliability, a rule", "reliability", *given, "--selection", "top=1", "--resamples", 0)
     desk("reliability, no reference", "reliability", folder / cvrr_sample.FIRST)
 
 

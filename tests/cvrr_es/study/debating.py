@@ -110,7 +110,3 @@ class Study:
     def __call__(self, *more: str) -> Result:
         with settings.said({}):  # options hold for one call
             return CliRunner().invoke(app, self.arguments(*more), env=self.env)
-
-    def transcripts(self) -> list[dict[str, Any]]:
-        lines = self.said.read_text(encoding="utf-8").splitlines()
-        return [json.loads(line) for line in lines]
