@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -67,10 +66,6 @@ def _number(
     return Metric(name, _of_known(of), where, interval=own, **more)
 
 
-def _both_take(one: Takes | None, other: Takes) -> Takes:
-    return other if one is None else lambda item: one(item) and other(item)
-
-
 # --- numbers of every kind ----------------------------------------------------------------------
 
 SOUND = ("delivered", "unknown", "raises", "not delivered")  # states of an item, best first
@@ -79,13 +74,9 @@ WITH_SOUND = tuple(slug for slug, mode in MODES.items() if mode.sound)
 NO_REPLY = frozenset({"model_error", "error"})  # nothing that the model wrote
 
 
-def _words(name: str, statistic: Callable[[list[int]], Any]) -> Metric:
-    """A statistic of the replies' lengths in words; an empty one has 0, a failed request none."""
-
-    def of(items: Items) -> Any:
-        return statistic([item["words"] for item in items if item["status"] not in NO_REPLY])
-
-    return Metric(name, of, better=None)
+def _words(items: Items) -> float | None:
+    """Mean length of the replies in words; an empty one has 0, a failed request is no reply."""
+    return aggregate.mean(item["words"] for item in items if item["status"] not in NO_REPLY)
 
 
 def _count(name: str, takes: Takes, where: Takes | None = None) -> Metric:
@@ -101,11 +92,6 @@ def _silent_elsewhere(mode: str) -> Metric:
     )
 
 
-_LENGTHS = [
-    _words("words_mean", aggregate.mean),
-    _words("words_max", lambda lengths: max(lengths, default=None)),
-    _words("words_sd", lambda lengths: statistics.stdev(lengths) if len(lengths) > 1 else None),
-]
 _COUNTS = [
     _count("n_withheld", itemgetter("withheld")),
     _count("n_sound_missing", lambda item: item["sound"] in WITHOUT, itemgetter("sound")),
@@ -124,6 +110,12 @@ def details(items: Items) -> dict[str, Any]:
 
 # --- choices ------------------------------------------------------------------------------------
 
+
+def _accuracy_authors(items: Items) -> float | None:
+    """Share of right letters by the authors' rule, of all items; an empty reply is wrong."""
+    return aggregate.mean(float(item["letter_authors"] == item["answer"]) for item in items)
+
+
 _ACCURACIES = [
     _number(
         "acc",
@@ -134,42 +126,18 @@ _ACCURACIES = [
     ),
     _number("acc_valid", aggregate.accuracy_valid),
     _number("acc_failed", aggregate.count_failed, better=False),
+    Metric("words_mean", _words, better=None),
+    *_COUNTS,
 ]
-
-
-def _has_label(split: str, slug: str) -> Takes:
-    """An item may have several agentic categories, and counts in each."""
-    if split != "agentic":
-        return value_is(split, slug)
-    return lambda item: slug in (item["agentic"], *item.get("more_agentic", ()))
-
-
-def _accuracy_authors(items: Items) -> float | None:
-    """Share of right letters by the authors' rule, of all items; an empty reply is wrong."""
-    return aggregate.mean(float(item["letter_authors"] == item["answer"]) for item in items)
-
-
 CHOICE = [
     *_ACCURACIES,
     _number("acc_authors", _accuracy_authors),
     *(
-        _number(f"acc_{split}_{slug}", aggregate.accuracy, _has_label(split, slug))
+        _number(f"acc_{split}_{slug}", aggregate.accuracy, value_is(split, slug))
         for split, slugs in SPLITS.items()
         for slug in slugs
     ),
-    *_LENGTHS,
-    *_COUNTS,
 ]
-
-
-def first_domains(items: Items) -> list[Metric]:
-    """Accuracy by agentic category as the authors' code has it: of several the first one counts."""
-    if not any(item.get("more_agentic") for item in items):
-        return []
-    return [
-        _number(f"acc_agentic_{slug}_authors", _accuracy_authors, value_is("agentic", slug))
-        for slug in SPLITS["agentic"]
-    ]
 
 
 # --- eight rotations of each question -----------------------------------------------------------
@@ -180,23 +148,10 @@ def _pools(items: Items) -> list[aggregate.Pool]:
     return list(aggregate.pools(items, N_OPTIONS).values())
 
 
-def _pool_interval(items: Items) -> stats.Interval | None:
-    pools = _pools(items)
-    return _bootstrap([float(one.right) for one in pools], [one.video for one in pools])
-
-
-def _bootstrap(values: Sequence[float], videos: Sequence[str]) -> stats.Interval | None:
-    """Interval of the mean of what pools or pairs are worth, each a whole (stats.py)."""
+def _bootstrap(found: Sequence[tuple[str, float]]) -> stats.Interval | None:
+    """Interval of the mean of what pools or pairs are worth, each a whole, from video and value."""
+    values, videos = [value for _, value in found], [video for video, _ in found]
     return stats.cluster_bootstrap(aggregate.mean, values, videos) if values else None
-
-
-def _readable(items: Items) -> Items:
-    return [item for item in items if item["status"] == "ok" and item["letter"] is not None]
-
-
-def _chose(letter: str, items: Items) -> float | None:
-    """Share of the readable answers that chose `letter`; 1/8 without a preference."""
-    return aggregate.mean(float(item["letter"] == letter) for item in _readable(items))
 
 
 def position_bias(items: Items) -> float | None:
@@ -206,7 +161,7 @@ def position_bias(items: Items) -> float | None:
     that is always right, about 0 for one that guesses uniformly, 7/8 for one that always gives the
     same letter while the truth visits all eight alike (with `--limit` it may reach 1).
     """
-    read = _readable(items)
+    read = [item for item in items if item["status"] == "ok" and item["letter"] is not None]
     if not read:
         return None
     chosen = Counter(item["letter"] for item in read)
@@ -220,7 +175,7 @@ CIRCULAR = [
         "circ_acc",
         partial(aggregate.pool_accuracy, size=N_OPTIONS),
         shown=("id", "status", "right", "withheld"),
-        interval=_pool_interval,
+        interval=lambda items: _bootstrap([(p.video, float(p.right)) for p in _pools(items)]),
     ),
     _number("circ_acc_valid", partial(aggregate.pool_accuracy_valid, size=N_OPTIONS)),
     _number("circ_acc_failed", partial(aggregate.count_failed_pools, size=N_OPTIONS), better=False),
@@ -230,10 +185,6 @@ CIRCULAR = [
         better=False,
         shown=("status", "letter", "answer", "withheld"),
     ),
-    *(_number(f"acc_at_{x.lower()}", aggregate.accuracy, value_is("answer", x)) for x in LETTERS),
-    *(_number(f"chose_{x.lower()}", partial(_chose, x), better=None) for x in LETTERS),
-    *_LENGTHS,
-    *_COUNTS,
 ]
 
 
@@ -246,7 +197,6 @@ def circular_details(items: Items) -> dict[str, Any]:
 
 GOOD = 4  # correctness from which an answer counts as right in `robust_both`
 VERSIONS = ("original", "paraphrase")
-_is_first = value_is("version", VERSIONS[0])
 
 
 def questions(items: Items) -> list[Items]:
@@ -266,54 +216,37 @@ def both(own: Items) -> Items:
     return found if tuple(item["version"] for item in found) == VERSIONS else ()
 
 
-def _pairs(items: Items) -> list[tuple[str, list[float]]]:
-    """Video and correctness of questions with both answers rated; none in a run not judged.
+def _pairs(items: Items) -> list[tuple[str, float]]:
+    """Video, and 1 if correctness is GOOD or more in both, of questions with both answers rated.
 
-    The paper names robustness without defining it.
+    None in a run not judged. The paper names robustness without defining it.
     """
     if rating_means.is_unjudged("correctness", items):
         return []
     rated = []
-    for own in filter(None, map(both, questions(items))):
-        values = [rating_means.value("correctness", item) for item in own]
+    for pair in filter(None, map(both, questions(items))):
+        values = [rating_means.value("correctness", item) for item in pair]
         known = [value for value in values if value is not None]
-        rated += [(own[0]["video"], known)] if len(known) == len(values) else []
+        rated += [(pair[0]["video"], float(min(known) >= GOOD))] if len(known) == 2 else []
     return rated
 
 
-def _robust(name: str, value: Callable[[list[float]], float], better: bool) -> Metric:
-    """Mean of a value over the pairs that count."""
+_is_first = value_is("version", VERSIONS[0])
 
-    def of(items: Items) -> float | None:
-        return aggregate.mean(value(ratings) for _, ratings in _pairs(items))
 
-    def interval(items: Items) -> stats.Interval | None:
-        pairs = _pairs(items)
-        return _bootstrap([value(ratings) for _, ratings in pairs], [video for video, _ in pairs])
+def _is_own(item: Item) -> bool:
+    """Whether it answers its own question: a borrowed first wording is another one's."""
+    return not (item.get("borrowed") and _is_first(item))
 
-    return _number(name, of, better=better, interval=interval)
+
+def _is_asked(item: Item) -> bool:
+    """Ratings are those of the first wording, as in Tables 6, 8 and 9: means over 852 answers."""
+    return _is_first(item) and _is_own(item)
 
 
 def _kept_for_both(item: Item) -> bool:
     """Whether it has the rating of both answers to its question: the first wording's item."""
     return CONSISTENCY in (item.get("dimensions") or {})
-
-
-def _rated(dimension: str, where: Takes, *, shown: bool) -> list[Metric]:
-    own = (f"dimensions.{dimension}", "withheld") if shown else None
-    interval = partial(rating_means.interval, dimension)
-    failed = partial(rating_means.count_failed, dimension)
-    return [
-        _number(
-            f"{dimension}_valid",
-            partial(rating_means.mean_valid, dimension),
-            where,
-            shown=own,
-            interval=interval,
-        ),
-        _number(f"{dimension}_failed", failed, where, better=False),
-        _number(f"{dimension}_coverage", partial(rating_means.coverage, dimension), where),
-    ]
 
 
 def score_of_authors(raw: str) -> float:
@@ -324,11 +257,11 @@ def score_of_authors(raw: str) -> float:
         return 0.0
 
 
-def _authors(dimension: str) -> Metric:
-    """Mean over the first wordings, with ratings that we do not have as their code has them.
+def _mean_authors(dimension: str, items: Items) -> float | None:
+    """Mean with ratings that we do not have as the authors' code has them.
 
-    Borrowed ones are among them. None in a run that waits for its judge. Their code has a rubric
-    for time that no metric of it uses, and Table 8 has its means, over 852 answers as the others.
+    None in a run that waits for its judge. Their code has a rubric for time that no metric of it
+    uses, and Table 8 has its means, over 852 answers as the others.
     """
 
     def score(item: Item) -> float:
@@ -336,50 +269,56 @@ def _authors(dimension: str) -> Metric:
         raw = item.get("verdicts", {}).get(dimension, {}).get("raw", "")
         return score_of_authors(raw) if value is None else value
 
-    def of(items: Items) -> float | None:
-        waiting = rating_means.is_unjudged(dimension, items)
-        return None if waiting else aggregate.mean(map(score, items))
-
-    where = _kept_for_both if dimension == CONSISTENCY else _is_first
-    return _number(f"{dimension}_authors", of, where)
+    waiting = rating_means.is_unjudged(dimension, items)
+    return None if waiting else aggregate.mean(map(score, items))
 
 
-_MEANS = {name: partial(rating_means.mean_valid, name) for name in DIMENSIONS}
-_HEADLINE = {f"{name}_valid": _of_known(mean) for name, mean in _MEANS.items()}
-# Ratings are those of the first wording, as in Tables 6, 8 and 9: means over 852 answers.
-_OPEN = [
-    *(metric for name in DIMENSIONS for metric in _rated(name, _is_first, shown=True)),
-    *_rated(CONSISTENCY, _kept_for_both, shown=False),
-    *(
-        _number(f"{name}_valid_{slug}", mean, _both_take(_is_first, _has_label("agentic", slug)))
-        for name, mean in _MEANS.items()
-        for slug in SPLITS["agentic"]
-    ),
-    *(_number(f"{name}_both_wordings", mean) for name, mean in _MEANS.items()),
-    _robust("robust_both", lambda ratings: float(min(ratings) >= GOOD), better=True),
-    _robust("robust_diff", lambda ratings: max(ratings) - min(ratings), better=False),
-    _number("robust_n", lambda items: len(_pairs(items)), better=None),
-    _number(
-        "robust_failed", lambda items: len(questions(items)) - len(_pairs(items)), better=False
-    ),
-    *(dataclasses.replace(metric, where=_is_first) for metric in refusals("refusals", _HEADLINE)),
-    *_LENGTHS,
-]
+def _rated(name: str, where: Takes, theirs: Takes, shown: tuple[str, ...] | None) -> list[Metric]:
+    """A rating's mean in its forms; the authors' is over `theirs`, borrowed wordings among them."""
+    mean = partial(rating_means.mean_valid, name)
+    own = partial(rating_means.interval, name)
+    failed, coverage = rating_means.count_failed, rating_means.coverage
+    return [
+        _number(f"{name}_valid", mean, where, shown=shown, interval=own),
+        _number(f"{name}_failed", partial(failed, name), where, better=False),
+        _number(f"{name}_coverage", partial(coverage, name), where),
+        _number(f"{name}_authors", partial(_mean_authors, name), theirs),
+    ]
 
 
-def _own_words(metric: Metric) -> Metric:
-    """The same number without answers to another question; of pairs without those of such ones."""
-    pair = metric.name.startswith("robust_")
+def _of_dimension(name: str) -> list[Metric]:
+    """A dimension's numbers of all first wordings, by category, and of both wordings."""
+    mean = partial(rating_means.mean_valid, name)
 
-    def takes(item: Item) -> bool:
-        return not (item.get("borrowed") and (pair or _is_first(item)))
+    def labelled(slug: str) -> Takes:
+        return lambda item: _is_asked(item) and item["agentic"] == slug
 
-    return dataclasses.replace(metric, where=_both_take(metric.where, takes))
+    return [
+        *_rated(name, _is_asked, _is_first, (f"dimensions.{name}", "withheld")),
+        *(_number(f"{name}_valid_{slug}", mean, labelled(slug)) for slug in SPLITS["agentic"]),
+        _number(f"{name}_both_wordings", mean, _is_own),
+    ]
 
 
+def _whole(item: Item) -> bool:
+    return not item.get("borrowed")
+
+
+_HEADLINE = {
+    f"{name}_valid": _of_known(partial(rating_means.mean_valid, name)) for name in DIMENSIONS
+}
 OPEN = [
-    *map(_own_words, _OPEN),
-    *map(_authors, (*DIMENSIONS, CONSISTENCY)),
+    *(metric for name in DIMENSIONS for metric in _of_dimension(name)),
+    *_rated(CONSISTENCY, lambda i: _kept_for_both(i) and _is_own(i), _kept_for_both, None),
+    _number(
+        "robust_both",
+        lambda items: aggregate.mean(value for _, value in _pairs(items)),
+        _whole,
+        interval=lambda items: _bootstrap(_pairs(items)),
+    ),
+    _number("robust_n", lambda items: len(_pairs(items)), _whole, better=None),
+    *(dataclasses.replace(one, where=_is_asked) for one in refusals("refusals", _HEADLINE)),
+    Metric("words_mean", _words, _is_own, better=None),
     *_COUNTS,
     _count("n_borrowed", _is_first, lambda item: bool(item.get("borrowed"))),
 ]

@@ -287,9 +287,7 @@ def _tasks() -> dict[str, Task]:
     make = functools.partial(Task, prompt=prompt, keep=keep, handed=handed)
     chosen = functools.partial(make, score=choice, blank=no_letter)
     kinds = {
-        "choice": functools.partial(
-            chosen, metrics=metrics.CHOICE, more=metrics.first_domains, details=metrics.details
-        ),
+        "choice": functools.partial(chosen, metrics=metrics.CHOICE, details=metrics.details),
         "circular": functools.partial(
             chosen, metrics=metrics.CIRCULAR, details=metrics.circular_details
         ),

@@ -72,27 +72,19 @@ class TestChoice:
         assert "acc_difficulty_medium" not in found
 
     def test_lengths_of_replies(self) -> None:
-        """2, 4, 4 and 6 words: mean 4, sd sqrt(8/3); a failed request was no reply, empty was."""
+        """2, 4, 4 and 6 words: a failed request was no reply, an empty one was."""
         items = [choice(f"q{n}", words=n_words) for n, n_words in enumerate((2, 4, 4, 6))]
         items += [choice("m", "m", words=9), choice("x", "x", words=0)]
-        assert (number("words_mean", items), number("words_max", items)) == (4, 6)
-        assert number("words_sd", items) == pytest.approx(math.sqrt(8 / 3))
+        assert number("words_mean", items) == 4
         assert number("words_mean", [*items, choice("e", "e", words=0)]) == 16 / 5
-        assert number("words_sd", items[:1]) is number("words_max", items[4:]) is None
+        assert number("words_mean", items[4:]) is None
 
-    def test_the_authors_letters_and_first_domains(self) -> None:
-        """Of four two are right by our rule and three by theirs; one has two labels."""
-        more = {"agentic": "sports", "more_agentic": ["gaming"]}
-        items = [choice("a", **more), *(choice(f"q{n}", mark) for n, mark in enumerate("1uu"))]
+    def test_the_authors_letters(self) -> None:
+        """Of four two are right by our rule and three by theirs."""
+        items = choices("11uu")
         items[2]["letter_authors"] = "A"
         found = numbers("choice", items)
         assert (found["acc"], found["acc_authors"]) == (0.5, 0.75)
-        assert (found["acc_agentic_gaming"], found["acc_agentic_social"]) == (1, 1 / 3)
-        beside = {
-            one.name: one.of(own) for one in metrics.first_domains(items) if (own := one.own(items))
-        }
-        assert beside == {"acc_agentic_sports_authors": 1, "acc_agentic_social_authors": 2 / 3}
-        assert metrics.first_domains(items[1:]) == []
         assert number("acc_authors", [withheld("w")]) is None
 
     def test_sound_that_does_not_arrive_is_counted(self) -> None:
@@ -130,9 +122,9 @@ class TestCircular:
             ("--------", None),
         ):
             assert number("position_bias", rotations("q", letters), "circular") == bias
-        cut_off = rotations("q", "AB")
-        cut_off[1]["status"] = "truncated"
-        assert number("chose_a", cut_off, "circular") == 1
+        cut_off = rotations("q", "AAC")
+        cut_off[2]["status"] = "truncated"
+        assert number("position_bias", cut_off, "circular") == 1 / 2
 
     def test_three_questions_by_hand(self) -> None:
         """All right; B answered A; A everywhere, with B's turn unreadable.
@@ -147,11 +139,6 @@ class TestCircular:
         assert (found["circ_acc"], found["circ_acc_valid"]) == (1 / 3, 1 / 2)
         assert found["circ_acc_failed"] == 1
         assert found["position_bias"] == (7 + 1 + 6 * 1) / (2 * 23)
-        chosen = {"a": 10 / 23, "b": 1 / 23, **dict.fromkeys("cdefgh", 2 / 23)}
-        right = {"a": 3 / 3, "b": 1 / 3, **dict.fromkeys("cdefgh", 2 / 3)}
-        for letter, share in chosen.items():
-            assert found[f"chose_{letter}"] == pytest.approx(share)
-            assert found[f"acc_at_{letter}"] == right[letter]
 
 
 class TestOpen:
@@ -185,21 +172,21 @@ class TestOpen:
         found = numbers("open", items)
         assert (found["correctness_valid"], found["correctness_authors"]) == (5, 3)
         assert found["correctness_both_wordings"] == (5 + 4 + 3) / 3
-        assert (found["robust_n"], found["robust_both"], found["robust_failed"]) == (1, 1, 0)
+        assert (found["robust_n"], found["robust_both"]) == (1, 1)
         assert found["n_borrowed"] == 1
         assert "n_borrowed" not in numbers("open", items[:2])
 
     def test_waiting_for_a_judge_is_not_zero(self) -> None:
         items = [answer("q", "original", "s"), answer("q", "paraphrase", "e"), *pair("r", "ee")]
         found = numbers("open", items)
-        assert found["correctness_valid"] is found["robust_both"] is found["robust_diff"] is None
+        assert found["correctness_valid"] is found["robust_both"] is None
         assert found["robust_n"] == 0
 
     def test_withheld(self) -> None:
         hidden = pair("w", "55", withheld=True, dimensions={})
         found = numbers("open", pair("q", "42") + hidden)
         assert (found["correctness_valid"], found["correctness_failed"]) == (4, 0)
-        assert (found["robust_failed"], found["n_withheld"]) == (0, 2)
+        assert (found["robust_n"], found["n_withheld"]) == (1, 2)
         for name, value in numbers("open", hidden).items():
             if not name.startswith(("n_", "words_", "failed")) and name != "refusals":
                 assert value is None, name
@@ -208,14 +195,12 @@ class TestOpen:
         """Pairs 5-4, 4-3, 5-empty count; 5-judge and a lone answer do not."""
         items = pair("a", "54") + pair("b", "43") + pair("c", "5e") + pair("d", "5j")
         found = numbers("open", [*items, answer("e", "paraphrase", "5")])
-        assert (found["robust_both"], found["robust_diff"]) == (1 / 3, (1 + 1 + 5) / 3)
-        assert (found["robust_n"], found["robust_failed"]) == (3, 2)
+        assert (found["robust_both"], found["robust_n"]) == (1 / 3, 3)
         marks = {"correctness": "4", "detail": "j", "context": "0", "temporal": "0"}
         items = [answer("q", version, marks) for version in metrics.VERSIONS]
         assert number("robust_both", items, "open") == 1  # only correctness counts
         twice = [*pair("q", "55"), {**answer("q", "original", "0"), "id": "other"}]
-        found = numbers("open", twice)
-        assert (found["robust_n"], found["robust_failed"]) == (0, 1)
+        assert numbers("open", twice)["robust_n"] == 0
 
 
 class TestTable3:
@@ -305,8 +290,7 @@ def test_intervals() -> None:
     found = details("open", pair("a", "54") + pair("b", "4j") + pair("c", "03"))
     assert found["ratings"]["detail"] == {"judge_api_error": 1, "ok": 5}
     assert found["intervals"]["correctness_valid"]["n"] == 3
-    robust = [found["intervals"][f"robust_{name}"]["estimate"] for name in ("both", "diff")]
-    assert robust == [0.5, 2]
+    assert found["intervals"]["robust_both"]["estimate"] == 0.5
     for kind, nothing in (
         ("choice", [withheld("w")]),
         ("open", pair("q", "ss")),
