@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import json
 import math
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from lmms_eval_tasks.benchmark import Doc, Found
 from lmms_eval_tasks.errors import DataError
@@ -26,11 +24,14 @@ from lmms_eval_tasks.maverix.labels import LETTERS, N_OPTIONS, SPLITS, TASKS, du
 from lmms_eval_tasks.maverix.release import Item, Release
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.media import subtitles
-from lmms_eval_tasks.utils.media.video_checks import bad_items, missing_videos, outside, stop
+from lmms_eval_tasks.utils.media.video_checks import (
+    VideoInfo,
+    bad_items,
+    missing_videos,
+    outside,
+    stop,
+)
 from lmms_eval_tasks.utils.media.video_checks import look as look_at
-
-if TYPE_CHECKING:
-    from lmms_eval_tasks.utils.media.video_checks import VideoInfo
 
 HOW_TO_GET = (
     "The questions are lmms_eval/tasks/maverix/processing/test_full.jsonl of the authors' "
@@ -39,8 +40,6 @@ HOW_TO_GET = (
     "(the benchmark's README)"
 )
 PLACES = "ROOT/maverix/data.json and ROOT/maverix/videos/NAME.mp4"
-NAMED = 20  # items of one warning
-
 
 # --- which items can be asked -------------------------------------------------------------------
 
@@ -132,23 +131,16 @@ def late_problems(
     """
     problems: dict[str, str] = {}
     for item in release.items:
-        if item.video in infos:
-            why = outside(item.start, item.end, infos[item.video].end)
-            for length in lengths:
-                why = why or _subtitle_problem(release.subtitles_of(item.video, length))
-            if why:
-                problems[item.id] = why
+        if item.video not in infos:
+            continue
+        if why := outside(item.start, item.end, infos[item.video].end):
+            problems[item.id] = why
+        for path in (release.subtitles_of(item.video, length) for length in lengths):
+            try:
+                _ = path and subtitles.read(path)
+            except DataError as error:
+                problems.setdefault(item.id, f"subtitles: {error}")
     return problems
-
-
-def _subtitle_problem(path: Path | None) -> str:
-    """Why a subtitle file cannot be read, or ""."""
-    try:
-        if path is not None:
-            subtitles.read(path)
-    except DataError as error:
-        return f"subtitles: {error}"
-    return ""
 
 
 # --- docs ---------------------------------------------------------------------------------------
@@ -201,7 +193,6 @@ def _shared(known: Checked, item: Item, length: str) -> dict[str, Any]:
         "question": item.question,
         "data": known.digest,
         **{**labels, "duration": labels["duration"] or measured},
-        "more_agentic": list(item.more_agentic),
         "length": length,
     }
 
@@ -219,16 +210,12 @@ def _window(release: Release, item: Item, length: str, seconds: float = math.inf
 
 
 def _choice(item: Item, shared: Doc, turn: int = 0) -> list[Doc]:
-    """The item with its eight options, moved up by `turn` places.
-
-    `file_letters[i]` is the file's letter of the option that is shown as the i-th.
-    """
+    """The item with its eight options, moved up by `turn` places."""
     order = shown_order(item)
     order = [*order[turn:], *order[:turn]]
     shown = {
         "options": [item.options[place] for place in order],
-        "answer": "" if item.answer is None else LETTERS[order.index(item.answer)],
-        "file_letters": "".join(LETTERS[place] for place in order),
+        "answer": LETTERS[order.index(LETTERS.index(item.answer))] if item.answer else "",
     }
     return [{**shared, **shown}]
 
@@ -247,7 +234,7 @@ def _open_ended(item: Item, shared: Doc) -> list[Doc]:
 
     `references` (none if withheld) and `lure`, a wrong option, are for scripted models.
     """
-    wrong = [place for place in shown_order(item) if place != item.answer]
+    wrong = [place for place in shown_order(item) if LETTERS[place] != item.answer]
     wordings = {"original": item.opened or item.question, "paraphrase": item.paraphrase}
     return [
         {
@@ -281,53 +268,25 @@ def _read_cues(path: str) -> Sequence[subtitles.Cue]:
 def subtitle_notes(
     release: Release, items: Sequence[Item], lengths: Sequence[str]
 ) -> dict[str, Any]:
-    """Where the subtitles of a run came from.
+    """`without`: number of items by length (localized, long) whose prompt has no cue, of `items`.
 
-    `without`: number of items by length (localized, long) whose prompt has no cue, of `items`.
-    `videos`: number of videos by kind (srt, vtt, json, none). `made_by`: for each transcriber that
-    files of `data subtitles` name, what they say of it and the number of videos; released files
-    name none. `hash`: 12 hex digits of the SHA-256 of all cues, independent of the files' form.
+    Without cues, S is the bare question, and V+S is V.
     """
-    kinds, makers = Counter[str](), Counter[str]()
-    digest = hashlib.sha256()
-    own = [length for length in release.lengths if length in lengths] or ["localized"]
-    for video, length in sorted({(item.video, length) for item in items for length in own}):
-        path = release.subtitles_of(video, length)
-        kinds[path.suffix.lower().removeprefix(".") if path else "none"] += 1
-        said = [[cue.start, cue.end, cue.text] for cue in (subtitles.read(path) if path else ())]
-        digest.update(json.dumps([video, said], ensure_ascii=True).encode() + b"\n")
-        if path and (maker := _made_by(path)):
-            makers[json.dumps(maker, sort_keys=True)] += 1
     without = {
         length: sum(not cues(_window(release, item, length)) for item in items)
         for length in lengths
     }
-    return {
-        "items": len(items),
-        "without": without,
-        "videos": dict(sorted(kinds.items())),
-        "made_by": [{**json.loads(maker), "videos": n} for maker, n in sorted(makers.items())],
-        "hash": digest.hexdigest()[:12],
-    }
+    return {"items": len(items), "without": without}
 
 
 def subtitle_warnings(notes: Mapping[str, Any] | None) -> list[str]:
-    """What a result must say: without cues, S is the bare question, and V+S is V."""
+    """What a result must say of `subtitle_notes`."""
     return [
-        f"{number} of {notes['items']} items ({length}) have no subtitles to show in S and V+S: "
-        f"{notes['videos'].get('none', 0)} of {sum(notes['videos'].values())} videos have no "
-        "file (lmms-eval-tasks data subtitles maverix makes them)"
+        f"{number} of {notes['items']} items ({length}) have no subtitles to show in S and V+S "
+        "(docs/maverix.md says how to make some)"
         for length, number in (notes["without"].items() if notes else ())
         if notes and number
     ]
-
-
-def _made_by(path: Path) -> dict[str, Any]:
-    """The transcriber that a file names (transcription.py), without its date; else empty."""
-    content = released_files.read_json(path) if path.suffix.lower() == ".json" else None
-    maker = content.get("transcriber") if isinstance(content, dict) else None
-    found = maker if isinstance(maker, dict) else {}
-    return {name: value for name, value in found.items() if name != "date"}
 
 
 # --- results ------------------------------------------------------------------------------------
@@ -357,7 +316,6 @@ def describe(
             "version": release.version,
             "items": len(found.items),
             "withheld": release.withheld,
-            "ignored": list(release.ignored),
         },
         "left_out": dict(found.bad),
         "without_sound": dict(found.silent),  # left out where the mode has sound
@@ -365,26 +323,16 @@ def describe(
     }
     if found.subtitles is not None:
         section["subtitles"] = dict(found.subtitles)
-    return section, list(_warnings(found, names, uncut))
-
-
-def _warnings(found: Checked, names: Sequence[str], uncut: Collection[str]) -> Iterator[str]:
-    if found.bad:
-        yield f"{len(found.bad)} items left out: {_named(found.bad)}"
-    if found.silent:
-        yield f"{len(found.silent)} items without sound left out of A and V+A"
-    if uncut:
-        yield f"{len(uncut)} items that cannot be cut left out of all modes but S: {_named(uncut)}"
-    yield from subtitle_warnings(found.subtitles)
-    if found.release.ignored:
-        yield f"fields of the data that are not read: {', '.join(found.release.ignored)}"
-    borrowed = len(found.release.borrowed)
-    if borrowed and any(TASKS[name].kind == "open" for name in names):
-        yield (
-            f"{borrowed} questions are asked openly in the words of another one: numbers are "
-            "without those answers, and with them under _authors"
-        )
-
-
-def _named(names: Collection[str]) -> str:
-    return ", ".join(sorted(names)[:NAMED])
+    opened = any(TASKS[name].kind == "open" for name in names)
+    told = (
+        (len(found.bad), "items left out"),
+        (len(found.silent), "items without sound left out of A and V+A"),
+        (len(uncut), "items that cannot be cut left out of all modes but S"),
+        (
+            opened * len(release.borrowed),
+            "questions are asked openly in the words of another one: numbers are without those "
+            "answers, and with them under _authors",
+        ),
+    )
+    warnings = [f"{number} {what}" for number, what in told if number]
+    return section, [*warnings, *subtitle_warnings(found.subtitles)]

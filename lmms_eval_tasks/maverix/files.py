@@ -1,20 +1,15 @@
-"""MAVERIX's files before a run: what is there, putting a release in place, making subtitles."""
+"""MAVERIX's files before a run: what is there, and putting a release in place."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maverix.data import HOW_TO_GET, late_problems, look_at_videos
 from lmms_eval_tasks.maverix.release import Release, read
 from lmms_eval_tasks.utils import released_files
-from lmms_eval_tasks.utils.media import segments, transcription
 from lmms_eval_tasks.utils.released_files import DataStatus, Seen
-
-if TYPE_CHECKING:
-    from lmms_eval_tasks.utils.media.transcription import Whisper
 
 OUR_SCHEMA = (
     "the data are not the authors' released lines: their schema is this suite's own (README)"
@@ -27,6 +22,7 @@ RELEASED = (
 # eight options, and twice openly.
 PAPER_COUNTS = {"videos": 700, "questions": 852, "asked": 2556}
 ASKED_EACH = 3
+NAMED = 20  # videos of one line
 # A folder beside the data file, ours or as released -> where it goes.
 _MEDIA = {"videos": "videos", "vid": "videos", "subtitles": "subtitles", "subtitle": "subtitles"}
 _MEDIA |= {f"{theirs}_full": f"{ours}_full" for theirs, ours in _MEDIA.items()}
@@ -53,17 +49,13 @@ def _seen(place: Path) -> Seen:
         if any(release.withheld.values()):
             held = ", ".join(f"{number:,} {what}" for what, number in release.withheld.items())
             yield f"withheld, so without a score: {held}"
-        if release.ignored:
-            yield f"fields that are not read: {', '.join(release.ignored)}"
         yield from release.notes
         if borrowed := release.borrowed:
             yield (
                 f"{len(borrowed)} questions whose first open wording is that of their video's "
                 f"first question: {', '.join(borrowed)}"
             )
-        if release.released:
-            full = len(look_at_videos(release, ["long"])[0])
-            yield f"full videos, of the long tasks: {full} of {len(release.videos)}"
+        yield from _lacking(release)
         late = late_problems(release, infos, release.lengths)
         for name, why in {**release.problems, **late}.items():
             yield f"{name}: {why}"
@@ -71,6 +63,21 @@ def _seen(place: Path) -> Seen:
             yield f"videos without sound, which A and V+A need: {', '.join(sorted(silent))}"
 
     return Seen(release.file, release.digest, counts, len(infos), problems, notes())
+
+
+def _lacking(release: Release) -> Iterator[str]:
+    """Which videos have no file, and which no subtitles."""
+    for length in release.lengths:
+        found = {
+            "videos": {v for v in release.videos if release.path_of(v, length).is_file()},
+            "subtitles": {v for v in release.videos if release.subtitles_of(v, length)},
+        }
+        for what, there in found.items():
+            if lost := sorted({*release.videos} - there):
+                yield (
+                    f"{len(lost)} of {len(release.videos)} videos have no file in "
+                    f"{release.folder(what, length)}: {', '.join(lost[:NAMED])}"
+                )
 
 
 def prepare(source: Path, root: Path, link: bool) -> str:
@@ -95,47 +102,8 @@ def prepare(source: Path, root: Path, link: bool) -> str:
     placed = read(target)
     for find in (Release.path_of, Release.subtitles_of):
         released_files.check_placed((find(placed, v), find(release, v)) for v in release.videos)
-    told = [
+    told = (
         f"{done}: {len(release.items)} items, {len(release.problems)} with problems; "
         f"{RELEASED if release.released else OUR_SCHEMA}"
-    ]
-    for length in placed.lengths:
-        found = {
-            "videos": [v for v in placed.videos if placed.path_of(v, length).is_file()],
-            "subtitles": [v for v in placed.videos if placed.subtitles_of(v, length)],
-        }
-        told += [
-            f"{len(placed.videos) - len(there)} of {len(placed.videos)} videos have no file in "
-            f"{placed.folder(what, length)}: {', '.join(sorted({*placed.videos} - {*there}))}"
-            for what, there in found.items()
-            if len(there) < len(placed.videos)
-        ]
-    return "\n".join(told)
-
-
-def make_subtitles(root: Path, whisper: Whisper) -> int:
-    """Subtitles for every video under the data root that has none; returns how many failed.
-
-    Raises:
-        DataError: no data, or nothing can be written there.
-    """
-    release = read(root / "maverix")
-    return sum(_make_subtitles(release, length, whisper) for length in release.lengths)
-
-
-def _make_subtitles(release: Release, length: str, whisper: Whisper) -> int:
-    folder = release.folder("subtitles", length)
-    infos, _, silent = look_at_videos(release, [length])
-    paths = {video: release.path_of(video, length) for video in sorted(infos)}
-    mute = {paths[video] for video in silent}
-
-    def name_of(video: str) -> str:
-        # That of what is there, or a released talk.srt of "talk.mp4" would get a talk.mp4.json.
-        there = release.subtitles_of(video, length)
-        return there.relative_to(folder).with_suffix("").as_posix() if there else video
-
-    def sound_of(path: Path) -> Path | None:
-        return None if path in mute else Path(segments.sound_file(path))
-
-    videos = {name_of(video): path for video, path in paths.items()}
-    return transcription.make(videos, folder, whisper, sound_of=sound_of)
+    )
+    return "\n".join([told, *_lacking(placed)])

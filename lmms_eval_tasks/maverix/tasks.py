@@ -50,20 +50,20 @@ def prompt(doc: Doc) -> list[Part]:
     """
     mode = MODES[doc["mode"]]
 
-    def muted() -> str:
-        return media_of(doc).video
-
-    def sound() -> str:
-        return _sounding(media_of(doc).sound, doc)
-
-    def both() -> str:
-        return _sounding(media_of(doc).video_with_sound, doc)
+    def made(name: str) -> Any:
+        path = getattr(media_of(doc), name)
+        if path is None:
+            raise MediaError(f"{doc['video_path']}: no audio stream, and {doc['mode']} needs sound")
+        return path
 
     def alone() -> list[Any]:
-        path, rate = sound(), segments.RATE
+        path, rate = made("sound"), segments.RATE
         wants = running.wants_samples()
         return [{"array": segments.samples(path), "sampling_rate": rate} if wants else path]
 
+    muted, sound, both = (
+        functools.partial(made, name) for name in ("video", "sound", "video_with_sound")
+    )
     shown: list[Part] = []
     if mode.picture and mode.sound and running.wants_track():
         shown = [Part("video", both)]
@@ -74,12 +74,6 @@ def prompt(doc: Doc) -> list[Part]:
     elif mode.sound:
         shown = [Part("audio", sound, alone)]
     return [*shown, Part("text", _text(doc))]
-
-
-def _sounding(path: str | None, doc: Doc) -> str:
-    if path is None:
-        raise MediaError(f"{doc['video_path']}: no audio stream, and {doc['mode']} needs sound")
-    return path
 
 
 def _text(doc: Doc) -> str:
@@ -145,8 +139,7 @@ def cut(path: str, start: float | None, end: float | None) -> segments.Segment:
 
 _KEPT = (
     *("id", "question_id", "video", "mode", "length", "start", "end", "data"),
-    *(*SPLITS, "more_agentic", "borrowed"),
-    *("options", "file_letters", "rotation"),  # of choices
+    *(*SPLITS, "borrowed", "options", "rotation"),
 )
 
 
@@ -173,32 +166,23 @@ def _media(doc: Doc) -> dict[str, Any] | None:
     """None where a file is gone by now: the answer still counts."""
     mode = MODES[doc["mode"]]
     try:
-        shown = mode.subtitles and bool(data.cues(doc))
+        shown = {"subtitles": mode.subtitles and bool(data.cues(doc))}
         if not mode.picture and not mode.sound:
-            return {"subtitles": shown}
+            return shown
         made = media_of(doc)
     except (TasksError, OSError):
         return None
-    return {
-        "start": made.start,
-        "end": made.end,
-        "duration": made.duration,
-        "n_frames": made.n_frames if mode.picture else 0,
-        "size": [made.width, made.height] if mode.picture else None,
-        "sound": "16 kHz mono" if mode.sound else None,
-        "subtitles": shown,
-    }
+    n_frames = made.n_frames if mode.picture else 0
+    return {"start": made.start, "end": made.end, "n_frames": n_frames, **shown}
 
 
 def choice(doc: Item, reply: str) -> dict[str, Any]:
     """One eight-option question, or one rotation of it."""
     found = answers.read_choice(reply, doc["options"])
     right = int(found.status == "ok" and found.letter == doc["answer"])
-    at = None if found.letter is None else LETTERS.index(found.letter)
     return {
         "letter": found.letter,
         "letter_authors": "" if found.status == "model_error" else letter_of_authors(reply),
-        "file_letter": None if at is None else doc["file_letters"][at],  # in the user's file
         "status": found.status,
         "right": None if doc["withheld"] else right,
         "words": _words(reply),
@@ -281,8 +265,7 @@ def _words(reply: str) -> int:
 
 
 def _tasks() -> dict[str, Task]:
-    no_letter = {"right": None, **dict.fromkeys(("letter", "letter_authors", "file_letter"))}
-    no_letter = {**no_letter, "words": 0}
+    no_letter = {"right": None, "letter": None, "letter_authors": None, "words": 0}
     no_rating = {name: {"score": None, "status": "error"} for name in DIMENSIONS}
     make = functools.partial(Task, prompt=prompt, keep=keep, handed=handed)
     chosen = functools.partial(make, score=choice, blank=no_letter)
@@ -330,7 +313,6 @@ class Maverix(Benchmark):
     docs = staticmethod(data.docs)
     status = staticmethod(files.status)
     prepare = staticmethod(files.prepare)
-    make_subtitles = staticmethod(files.make_subtitles)
     tables = staticmethod(layouts.tables)
 
     def cut(self, found: Found, task: str, doc: Doc) -> Cut | None:  # noqa: ARG002
@@ -372,7 +354,7 @@ class Maverix(Benchmark):
         left_out: Mapping[str, Mapping[str, str]],
         asked: Mapping[str, Items],
     ) -> tuple[dict[str, Any], list[str]]:
-        """Where data, subtitles, sound and frames came from."""
+        """Where data, subtitles and sound came from."""
         section: dict[str, Any] = {}
         released = found is not None and cast(data.Checked, found).release.released
         warnings = [] if released or settings.is_sample() else [files.OUR_SCHEMA]
@@ -382,15 +364,9 @@ class Maverix(Benchmark):
         warnings += [f"{n}: {x}" for n, own in asked.items() for x in self.tasks[n].notes(own)]
         pictures = {TASKS[name].mode.picture for name in _sound(names)}
         heard = [running.sound_warning(with_picture) for with_picture in sorted(pictures)]
-        section |= {
-            "sound": _sound(names),
-            "hears": running.hears(),  # also of modes that were not run: S may stand in for A
-            "frames": {
-                "rule": "the whole segment is handed over: the model's own maximum of frames "
-                "applies",
-            },
-        }
-        return section, [*warnings, *(warning for warning in heard if warning)]
+        # `hears`: also of modes that were not run, since S may stand in for A.
+        section |= {"sound": _sound(names), "hears": running.hears()}
+        return section, [*warnings, *filter(None, heard)]
 
 
 def _sound(names: Sequence[str]) -> dict[str, str]:

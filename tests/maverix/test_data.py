@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -40,11 +39,12 @@ def order(folder: Path, **changes: Any) -> list[int]:
 
 def test_where_options_are_shown(tmp_path: Path) -> None:
     """By the item's id alone; a changed rule would silently change every published number."""
-    for own in ({}, {"options": list("abcdefgh"), "answer": 0, "start": 0.5}):
+    for own in ({}, {"options": list("abcdefgh"), "answer": "A", "start": 0.5}):
         assert "".join(LETTERS[place] for place in order(tmp_path, **own)) == "GHCEAFBD"
     assert order(tmp_path, shuffled=True) == list(range(8))
     items = release.read(write(tmp_path, [entry(n, id=f"Q{n:04}") for n in range(4000)])).items
-    found = Counter(data.shown_order(item).index(item.answer or 0) for item in items)
+    right = LETTERS.index("C")
+    found = Counter(data.shown_order(item).index(right) for item in items)
     # 500 each on average, with a standard deviation of 21.
     assert sorted(found) == list(range(8))
     assert all(400 < count < 600 for count in found.values()), found
@@ -88,12 +88,12 @@ def left() -> tuple[list[str], Any]:
 def test_bad_items(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (user / "videos" / "told.mp4").symlink_to(user / "videos" / "clip.mp4")
     (user / "subtitles" / "told.srt").write_text("1\n00:00:05,000 --> 00:00:02\nreversed\n")
-    outside = entry(4, start="01:00:00", end="01:00:10")
+    outside = entry(4, start=3600, end=3610)
     bad = [entry(2, paraphrase=None), entry(3, options=[]), outside, entry(5, video="told")]
     write(user, [entry(1), *bad])
     said = stopped()
     assert "data.json: 4 of 5 MAVERIX items cannot be used:\n  item-2: paraphrase:" in said
-    assert "\n  item-3: options: expected a list of 8 texts, found 0\n" in said
+    assert "\n  item-3: options: expected at least 8, found 0\n" in said
     assert "item-4: starts at 3600 s; its video ends at 30.000 s" in said
     assert "item-5: subtitles: " in said
     assert "--allow-bad-items or LMMS_EVAL_TASKS_ALLOW_BAD_ITEMS=1" in said
@@ -101,7 +101,7 @@ def test_bad_items(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
     kept, bad_ones = left()
     assert (kept, len(bad_ones)) == (["item-1"], 4)
-    assert bad_ones["item-3"] == "options: expected a list of 8 texts, found 0"
+    assert bad_ones["item-3"] == "options: expected at least 8, found 0"
 
 
 def test_missing_videos(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,8 +161,6 @@ def test_circular_docs() -> None:
         assert sorted(one["answer"] for one in turned) == list(LETTERS)
         for one in turned:
             assert one["options"][LETTERS.index(one["answer"])] == right
-            letters = dict(zip(one["options"], one["file_letters"], strict=True))
-            assert letters == dict(zip(doc["options"], doc["file_letters"], strict=True))
         for place in range(8):  # each option stands once at each letter
             assert len({one["options"][place] for one in turned}) == 8
         assert turned[0]["options"] == doc["options"]
@@ -179,7 +177,7 @@ def test_docs_of_withheld_items(user: Path) -> None:
     assert (opened[0]["references"], opened[0]["lure"]) == ([], "")
     turned = docs("maverix_a_circular")[:8]
     assert {doc["answer"] for doc in turned} == {""}
-    assert len({doc["file_letters"] for doc in turned}) == 8
+    assert len({tuple(doc["options"]) for doc in turned}) == 8
     write(user, [entry(n, **nothing) for n in range(3)])
     for name in BENCHMARK.tasks:
         made = Dataset.from_list(docs(name))
@@ -187,52 +185,23 @@ def test_docs_of_withheld_items(user: Path) -> None:
         assert set(made["start"]) == {None}
 
 
-# --- where the subtitles came from ---------------------------------------------------------------
+# --- subtitles ------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def placed(root: Path, source: Path) -> Path:
-    files.prepare(source, root, link=False)
-    return root / "maverix"
-
-
-def told(*names: str) -> Any:
-    return data.look(names or ["maverix_vs"]).subtitles
-
-
-def test_kinds_of_subtitles_and_items_that_have_none(placed: Path) -> None:
+def test_items_without_subtitles(root: Path, source: Path) -> None:
     """lights-3 has no file; an S without cues must not pass for what subtitles are worth."""
+    files.prepare(source, root, link=False)
+
+    def told(*names: str) -> Any:
+        return data.look(names).subtitles
+
     found = told("maverix_s", "maverix_long_vs")
-    assert found["videos"] == {"json": 1, "none": 1, "srt": 1, "vtt": 1}
-    assert (found["made_by"], found["items"]) == ([], 20)
-    assert found["without"] == {"localized": 5, "long": 5}
-    warned = data.subtitle_warnings(found)
-    assert [line.split(" have ")[0] for line in warned] == [
+    assert found == {"items": 20, "without": {"localized": 5, "long": 5}}
+    assert [line.split(" have ")[0] for line in data.subtitle_warnings(found)] == [
         f"5 of 20 items ({length})" for length in ("localized", "long")
     ]
-    assert "1 of 4 videos have no file" in warned[0]
     assert told("maverix_av", "maverix_long_a_oe") is None
     # Words are shown from 0.1 to 0.9 of a second: a segment between two cues has none either.
-    edit(placed / "data.json", lambda items: items[0].update(start=3.92, end=4.08))
+    file = root / "maverix" / "data.json"
+    edit(file, lambda items: items[0].update(start=3.92, end=4.08))
     assert told("maverix_s")["without"] == {"localized": 6}
-    edit(placed / "data.json", lambda items: items.__delitem__(slice(5, None)))
-    assert sum(told()["videos"].values()) == 1
-
-
-def test_who_made_subtitles_and_the_hash_of_what_is_said(placed: Path) -> None:
-    made_by = {"name": "stub", "version": "1", "model": "tiny", "language": None}
-    srt = placed / "subtitles" / "lights-1.srt"
-    text, hashes = srt.read_text(encoding="utf-8"), []
-    for changed in (text, f"\n\n{text}\n\n", text.replace("Word", "Wort", 1)):
-        srt.write_text(changed, encoding="utf-8")
-        hashes.append(told()["hash"])
-    content = {
-        "transcriber": {**made_by, "date": "2026-01-01"},
-        "segments": [{"start": 0.5, "end": 1.5, "text": "hello"}],
-    }
-    (placed / "subtitles" / "lights-3.json").write_text(json.dumps(content))
-    found = told()
-    assert found["videos"] == {"json": 2, "srt": 1, "vtt": 1}
-    assert found["made_by"] == [{**made_by, "videos": 1}]
-    assert hashes[0] == hashes[1]
-    assert len({*hashes, found["hash"]}) == 3
