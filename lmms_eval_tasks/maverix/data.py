@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -52,12 +52,11 @@ class Checked(Found):
     items: Sequence[Item]  # those that can be asked, in the file's order
     infos: Mapping[str, VideoInfo]  # of their videos, by name
     bad: Mapping[str, str]  # the other items by id, with the reason
-    silent: Mapping[str, str]  # items without sound: left out where the mode has sound
     subtitles: Mapping[str, Any] | None  # `subtitle_notes`; None if no mode shows any
 
-    def left_out(self, task: str) -> dict[str, str]:
-        """Bad items, and those without sound where the task needs it."""
-        return {**self.bad, **(self.silent if TASKS[task].mode.sound else {})}
+    def left_out(self, task: str) -> Mapping[str, str]:  # noqa: ARG002 - of all tasks
+        """Items that cannot be asked."""
+        return self.bad
 
 
 def look(
@@ -68,10 +67,11 @@ def look(
 ) -> Checked:
     """The data as the tasks need them (Benchmark.look).
 
+    An item whose video has no sound is left out of all tasks of a run that has A or V+A among them.
+
     Raises:
-        DataError: they are not there; items are bad, or have no sound in a task that needs it, and
-            `--allow-bad-items` was not given; videos cannot be used and `--allow-missing-videos`
-            was not given; or nothing is left.
+        DataError: they are not there; items are bad and `--allow-bad-items` was not given; videos
+            cannot be used and `--allow-missing-videos` was not given; or nothing is left.
     """
     place = released_files.required_folder("maverix", "MAVERIX", HOW_TO_GET, PLACES)
     release = files.read(place)
@@ -79,8 +79,8 @@ def look(
     # Our own form has one file for both lengths.
     asked = {task.length for task in tasks}
     lengths = [length for length in release.lengths if length in asked] or ["localized"]
-    infos, lost, mute = look_at_videos(release, lengths, only)
-    bad = {**release.problems, **late_problems(release, infos, lengths)}
+    with_sound = any(task.mode.sound for task in tasks)
+    infos, lost, bad = look_at_items(release, lengths, only, with_sound=with_sound)
     of_items = f"of {len(release.items) + len(release.problems)} MAVERIX items cannot be used"
     of_videos = f"of {len(release.videos)} MAVERIX videos cannot be used"
     stop(release.file, [*bad_items(bad, of_items), *missing_videos(lost, of_videos)])
@@ -89,58 +89,51 @@ def look(
     items = [item for item in release.items if item.id not in bad]
     if not items:
         raise DataError(f"{release.file}: none of {len(bad)} MAVERIX items can be used")
-    silent = {}
-    if any(task.mode.sound for task in tasks):
-        silent = {item.id: "its video has no audio stream" for item in items if item.video in mute}
-        what = f"of {len(items)} MAVERIX items cannot be asked with sound (A, V+A)"
-        stop(release.file, bad_items(silent, what))
-        if len(silent) == len(items):
-            raise DataError(f"none of {len(items)} MAVERIX items has a video with sound (A, V+A)")
     shown = sorted({task.length for task in tasks if task.mode.subtitles})
     notes = subtitle_notes(release, items, shown) if shown else None
-    return Checked(release, release.digest, items, infos, bad, silent, notes)
+    return Checked(release, release.digest, items, infos, bad, notes)
 
 
-def look_at_videos(
-    release: Release, lengths: Iterable[str], only: Collection[str] | None = None
-) -> tuple[dict[str, VideoInfo], dict[str, str], set[str]]:
-    """The videos of good items in these lengths, by name.
+def look_at_items(
+    release: Release,
+    lengths: Sequence[str],
+    only: Collection[str] | None = None,
+    *,
+    with_sound: bool,
+) -> tuple[dict[str, VideoInfo], dict[str, str], dict[str, str]]:
+    """What is known of the videos in these lengths, and what is wrong with items.
 
     Returns:
-        Facts about those that can be read, the first length's before the others'; what is wrong
-        with the others, which starts with "missing" or "unreadable"; those without sound.
+        Facts about videos that can be read, the first length's before the others'; what is wrong
+        with the others, which starts with "missing" or "unreadable"; what is wrong with items of
+        the former, by id, and with those that do not fit the schema.
     """
     infos: dict[str, VideoInfo] = {}
     lost: dict[str, str] = {}
-    silent: set[str] = set()
+    bad = dict(release.problems)
     for length in lengths:
         paths = {video: release.path_of(video, length) for video in release.videos}
         found, gone = look_at(paths, only)
         infos, lost = {**found, **infos}, {**lost, **gone}
-        silent |= {video for video, info in found.items() if not info.has_audio}
-    return infos, lost, silent
+        for item in release.items:
+            path = release.subtitles_of(item.video, length)
+            info = found.get(item.video)
+            if info and (why := _trouble(item, info, path, with_sound)):
+                bad.setdefault(item.id, why)
+    return infos, lost, bad
 
 
-def late_problems(
-    release: Release, infos: Mapping[str, VideoInfo], lengths: Sequence[str]
-) -> dict[str, str]:
-    """Items whose segment is not inside their video, or whose subtitles cannot be read, by id.
-
-    A video ends with its picture or with its sound, whichever is later. Items of videos of which
-    nothing is known are passed over.
-    """
-    problems: dict[str, str] = {}
-    for item in release.items:
-        if item.video not in infos:
-            continue
-        if why := outside(item.start, item.end, infos[item.video].end):
-            problems[item.id] = why
-        for path in (release.subtitles_of(item.video, length) for length in lengths):
-            try:
-                _ = path and subtitles.read(path)
-            except DataError as error:
-                problems.setdefault(item.id, f"subtitles: {error}")
-    return problems
+def _trouble(item: Item, info: VideoInfo, path: Path | None, with_sound: bool) -> str:
+    """Why an item cannot be asked, or ""; a video ends with its picture or with its sound."""
+    if why := outside(item.start, item.end, info.end):
+        return why
+    if with_sound and not info.has_audio:
+        return "its video has no audio stream, and A and V+A need sound"
+    try:
+        _ = path and subtitles.read(path)
+    except DataError as error:
+        return f"subtitles: {error}"
+    return ""
 
 
 # --- docs ---------------------------------------------------------------------------------------
@@ -163,14 +156,12 @@ def shown_order(item: Item) -> list[int]:
 
 
 def docs(found: Found, task: str) -> list[Doc]:
-    """A task's docs: of the items that have what its mode shows (Benchmark.docs)."""
+    """A task's docs (Benchmark.docs)."""
     known, asked = cast(Checked, found), TASKS[task]
     make = {"choice": _choice, "open": _open_ended, "circular": _circular}[asked.kind]
-    left_out = known.left_out(task)
     return [
         {**doc, "mode": asked.mode.slug}
         for item in known.items
-        if item.id not in left_out
         for doc in make(item, _shared(known, item, asked.length))
     ]
 
@@ -215,7 +206,7 @@ def _choice(item: Item, shared: Doc, turn: int = 0) -> list[Doc]:
     order = [*order[turn:], *order[:turn]]
     shown = {
         "options": [item.options[place] for place in order],
-        "answer": LETTERS[order.index(LETTERS.index(item.answer))] if item.answer else "",
+        "answer": LETTERS[order.index(LETTERS.index(item.answer))],
     }
     return [{**shared, **shown}]
 
@@ -232,7 +223,7 @@ def _circular(item: Item, shared: Doc) -> list[Doc]:
 def _open_ended(item: Item, shared: Doc) -> list[Doc]:
     """The question and its paraphrase, with the reference that both share.
 
-    `references` (none if withheld) and `lure`, a wrong option, are for scripted models.
+    `references` and `lure`, a wrong option, are for scripted models.
     """
     wrong = [place for place in shown_order(item) if LETTERS[place] != item.answer]
     wordings = {"original": item.opened or item.question, "paraphrase": item.paraphrase}
@@ -243,9 +234,9 @@ def _open_ended(item: Item, shared: Doc) -> list[Doc]:
             "version": version,
             "question": question,
             "borrowed": item.borrowed,
-            "reference": item.reference or "",
-            "references": [item.reference] if item.reference else [],
-            "lure": "" if item.answer is None else item.options[wrong[0]],
+            "reference": item.reference,
+            "references": [item.reference],
+            "lure": item.options[wrong[0]],
         }
         for version, question in wordings.items()
     ]
@@ -307,7 +298,7 @@ def describe(
         item + (" (full length)" if TASKS[name].length == "long" else ""): why
         for name in sorted(names, key=lambda name: TASKS[name].length)
         for item, why in left_out[name].items()
-        if item not in found.left_out(name)
+        if item not in found.bad
     }
     section: dict[str, Any] = {
         "data": {
@@ -315,10 +306,8 @@ def describe(
             "hash": release.digest,
             "version": release.version,
             "items": len(found.items),
-            "withheld": release.withheld,
         },
         "left_out": dict(found.bad),
-        "without_sound": dict(found.silent),  # left out where the mode has sound
         "not_cut": uncut,  # left out where it has picture or sound
     }
     if found.subtitles is not None:
@@ -326,7 +315,6 @@ def describe(
     opened = any(TASKS[name].kind == "open" for name in names)
     told = (
         (len(found.bad), "items left out"),
-        (len(found.silent), "items without sound left out of A and V+A"),
         (len(uncut), "items that cannot be cut left out of all modes but S"),
         (
             opened * len(release.borrowed),

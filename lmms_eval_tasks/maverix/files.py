@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.maverix.data import HOW_TO_GET, late_problems, look_at_videos
+from lmms_eval_tasks.maverix.data import HOW_TO_GET, look_at_items
 from lmms_eval_tasks.maverix.release import Release, read
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.released_files import DataStatus, Seen
@@ -41,14 +41,11 @@ def _seen(place: Path) -> Seen:
         "asked": len(release.items) * ASKED_EACH,
         "bad_items": len(release.problems),
     }
-    infos, problems, silent = look_at_videos(release, ["localized"])
+    infos, problems, bad = look_at_items(release, ["localized"], with_sound=True)
 
     def notes() -> Iterator[str]:
         yield RELEASED if release.released else OUR_SCHEMA
         yield released_files.compared(counts, PAPER_COUNTS)
-        if any(release.withheld.values()):
-            held = ", ".join(f"{number:,} {what}" for what, number in release.withheld.items())
-            yield f"withheld, so without a score: {held}"
         yield from release.notes
         if borrowed := release.borrowed:
             yield (
@@ -56,11 +53,8 @@ def _seen(place: Path) -> Seen:
                 f"first question: {', '.join(borrowed)}"
             )
         yield from _lacking(release)
-        late = late_problems(release, infos, release.lengths)
-        for name, why in {**release.problems, **late}.items():
+        for name, why in bad.items():
             yield f"{name}: {why}"
-        if silent:
-            yield f"videos without sound, which A and V+A need: {', '.join(sorted(silent))}"
 
     return Seen(release.file, release.digest, counts, len(infos), problems, notes())
 

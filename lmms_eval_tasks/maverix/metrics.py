@@ -4,10 +4,9 @@ Three lists of metrics: CHOICE (Tables 3 to 5 and 10), CIRCULAR (all eight rotat
 and where the model likes to answer: ours), and OPEN (four rated dimensions; a question beside its
 paraphrase). Table 3's best modes are joined of several tasks.
 
-Items whose answer is withheld are not scored: the others alone count, and where all are withheld
-there is no number. Names that end in `_authors` are what their code makes of the same replies and
-verdicts. Where the data ask a question openly in another one's words (`borrowed`), our numbers are
-without those answers.
+Names that end in `_authors` are what their code makes of the same replies and verdicts. Where the
+data ask a question openly in another one's words (`borrowed`), our numbers are without those
+answers.
 """
 
 from __future__ import annotations
@@ -34,37 +33,7 @@ from lmms_eval_tasks.maverix.labels import (
 )
 from lmms_eval_tasks.utils.metrics import aggregate, rating_means, stats
 
-Statistic = Callable[[Items], Any]
 Takes = Callable[[Item], bool]
-
-
-def _known(items: Items) -> Items:
-    """The items whose answer is in the data."""
-    return [item for item in items if not item["withheld"]]
-
-
-def _of_known(statistic: Statistic) -> Statistic:
-    """`statistic` of the known items; None where every item is withheld."""
-
-    def scored(items: Items) -> Any:
-        some = _known(items)
-        return None if items and not some else statistic(some)
-
-    return scored
-
-
-def _number(
-    name: str,
-    of: Statistic,
-    where: Takes | None = None,
-    *,
-    interval: Statistic | None = None,
-    **more: Any,
-) -> Metric:
-    """A number of the items whose answer is in the data."""
-    own = None if interval is None else _of_known(interval)
-    return Metric(name, _of_known(of), where, interval=own, **more)
-
 
 # --- numbers of every kind ----------------------------------------------------------------------
 
@@ -93,7 +62,6 @@ def _silent_elsewhere(mode: str) -> Metric:
 
 
 _COUNTS = [
-    _count("n_withheld", itemgetter("withheld")),
     _count("n_sound_missing", lambda item: item["sound"] in WITHOUT, itemgetter("sound")),
     _count("n_sound_unknown", lambda item: item["sound"] == "unknown", itemgetter("sound")),
     *map(_silent_elsewhere, WITH_SOUND),
@@ -101,11 +69,8 @@ _COUNTS = [
 
 
 def details(items: Items) -> dict[str, Any]:
-    """Items that are not scored, and what became of sound."""
-    return {
-        "withheld": len(items) - len(_known(items)),
-        "sound": dict(sorted(Counter(item["sound"] for item in items if item["sound"]).items())),
-    }
+    """What became of sound, counted."""
+    return {"sound": dict(sorted(Counter(i["sound"] for i in items if i["sound"]).items()))}
 
 
 # --- choices ------------------------------------------------------------------------------------
@@ -117,23 +82,23 @@ def _accuracy_authors(items: Items) -> float | None:
 
 
 _ACCURACIES = [
-    _number(
+    Metric(
         "acc",
         aggregate.accuracy,
-        shown=("status", "right", "withheld"),
+        shown=("status", "right"),
         mean="right",
         interval=aggregate.accuracy_interval,
     ),
-    _number("acc_valid", aggregate.accuracy_valid),
-    _number("acc_failed", aggregate.count_failed, better=False),
+    Metric("acc_valid", aggregate.accuracy_valid),
+    Metric("acc_failed", aggregate.count_failed, better=False),
     Metric("words_mean", _words, better=None),
     *_COUNTS,
 ]
 CHOICE = [
     *_ACCURACIES,
-    _number("acc_authors", _accuracy_authors),
+    Metric("acc_authors", _accuracy_authors),
     *(
-        _number(f"acc_{split}_{slug}", aggregate.accuracy, value_is(split, slug))
+        Metric(f"acc_{split}_{slug}", aggregate.accuracy, value_is(split, slug))
         for split, slugs in SPLITS.items()
         for slug in slugs
     ),
@@ -171,26 +136,21 @@ def position_bias(items: Items) -> float | None:
 
 CIRCULAR = [
     *_ACCURACIES,
-    _number(
+    Metric(
         "circ_acc",
         partial(aggregate.pool_accuracy, size=N_OPTIONS),
-        shown=("id", "status", "right", "withheld"),
+        shown=("id", "status", "right"),
         interval=lambda items: _bootstrap([(p.video, float(p.right)) for p in _pools(items)]),
     ),
-    _number("circ_acc_valid", partial(aggregate.pool_accuracy_valid, size=N_OPTIONS)),
-    _number("circ_acc_failed", partial(aggregate.count_failed_pools, size=N_OPTIONS), better=False),
-    _number(
+    Metric("circ_acc_valid", partial(aggregate.pool_accuracy_valid, size=N_OPTIONS)),
+    Metric("circ_acc_failed", partial(aggregate.count_failed_pools, size=N_OPTIONS), better=False),
+    Metric(
         "position_bias",
         position_bias,
         better=False,
-        shown=("status", "letter", "answer", "withheld"),
+        shown=("status", "letter", "answer"),
     ),
 ]
-
-
-def circular_details(items: Items) -> dict[str, Any]:
-    """How many questions the rotations are of, too."""
-    return {**details(items), "pools": len(_pools(_known(items)))}
 
 
 # --- open answers -------------------------------------------------------------------------------
@@ -279,10 +239,10 @@ def _rated(name: str, where: Takes, theirs: Takes, shown: tuple[str, ...] | None
     own = partial(rating_means.interval, name)
     failed, coverage = rating_means.count_failed, rating_means.coverage
     return [
-        _number(f"{name}_valid", mean, where, shown=shown, interval=own),
-        _number(f"{name}_failed", partial(failed, name), where, better=False),
-        _number(f"{name}_coverage", partial(coverage, name), where),
-        _number(f"{name}_authors", partial(_mean_authors, name), theirs),
+        Metric(f"{name}_valid", mean, where, shown=shown, interval=own),
+        Metric(f"{name}_failed", partial(failed, name), where, better=False),
+        Metric(f"{name}_coverage", partial(coverage, name), where),
+        Metric(f"{name}_authors", partial(_mean_authors, name), theirs),
     ]
 
 
@@ -294,9 +254,9 @@ def _of_dimension(name: str) -> list[Metric]:
         return lambda item: _is_asked(item) and item["agentic"] == slug
 
     return [
-        *_rated(name, _is_asked, _is_first, (f"dimensions.{name}", "withheld")),
-        *(_number(f"{name}_valid_{slug}", mean, labelled(slug)) for slug in SPLITS["agentic"]),
-        _number(f"{name}_both_wordings", mean, _is_own),
+        *_rated(name, _is_asked, _is_first, (f"dimensions.{name}",)),
+        *(Metric(f"{name}_valid_{slug}", mean, labelled(slug)) for slug in SPLITS["agentic"]),
+        Metric(f"{name}_both_wordings", mean, _is_own),
     ]
 
 
@@ -304,19 +264,17 @@ def _whole(item: Item) -> bool:
     return not item.get("borrowed")
 
 
-_HEADLINE = {
-    f"{name}_valid": _of_known(partial(rating_means.mean_valid, name)) for name in DIMENSIONS
-}
+_HEADLINE = {f"{name}_valid": partial(rating_means.mean_valid, name) for name in DIMENSIONS}
 OPEN = [
     *(metric for name in DIMENSIONS for metric in _of_dimension(name)),
     *_rated(CONSISTENCY, lambda i: _kept_for_both(i) and _is_own(i), _kept_for_both, None),
-    _number(
+    Metric(
         "robust_both",
         lambda items: aggregate.mean(value for _, value in _pairs(items)),
         _whole,
         interval=lambda items: _bootstrap(_pairs(items)),
     ),
-    _number("robust_n", lambda items: len(_pairs(items)), _whole, better=None),
+    Metric("robust_n", lambda items: len(_pairs(items)), _whole, better=None),
     *(dataclasses.replace(one, where=_is_asked) for one in refusals("refusals", _HEADLINE)),
     Metric("words_mean", _words, _is_own, better=None),
     *_COUNTS,
@@ -324,20 +282,9 @@ OPEN = [
 ]
 
 
-def open_details(items: Items) -> dict[str, Any]:
-    """Counts by status of every rating, too."""
-    some = _known(items)
-    rated = {**dict.fromkeys(DIMENSIONS, some), CONSISTENCY: [*filter(_kept_for_both, some)]}
-    ratings = {
-        name: aggregate.by_status([rating_means.rating(name, item) for item in own])
-        for name, own in rated.items()
-    }
-    return {**details(items), "ratings": ratings}
-
-
 def open_notes(items: Items) -> list[str]:
     """Why there is no consistency."""
-    if any(map(both, questions(items))) or not _known(items):
+    if any(map(both, questions(items))) or not items:
         return []
     return [f"no {CONSISTENCY}: no question was asked in both wordings"]
 
@@ -345,7 +292,7 @@ def open_notes(items: Items) -> list[str]:
 # --- Table 3: best unimodal, best multimodal and their difference, over the five modes -----------
 
 JOINED = ("best_uni", "best_multi", "delta_multi")
-JOIN_NEEDS = ("status", "right", "withheld", "hears")
+JOIN_NEEDS = ("status", "right", "hears")
 
 
 def table3(sides: Mapping[str, Items]) -> dict[str, float | None]:
@@ -353,7 +300,7 @@ def table3(sides: Mapping[str, Items]) -> dict[str, float | None]:
     if len(sides) < 2:
         return {}
     modes = {TASKS[task].mode.slug: items for task, items in sides.items()}
-    accuracies = {mode: aggregate.accuracy(_known(items)) for mode, items in modes.items()}
+    accuracies = {mode: aggregate.accuracy(items) for mode, items in modes.items()}
     sound = {}
     for mode in WITH_SOUND:
         # What a mode's own items say of its sound goes before what the others' do.

@@ -57,9 +57,8 @@ class Item(BaseModel):
         opened: the first of the two open questions, where the file has a text of its own for it.
         borrowed: `opened` is the wording of the video's first question, and this is another one.
         options: in the file's order, without letters.
-        answer: letter of the right option in the file's order. Null or absent: withheld.
-        reference: answer to the open questions; null or absent: withheld. The right option never
-            stands in for it.
+        answer: letter of the right option in the file's order.
+        reference: answer to the open questions.
         difficulty, agentic, audio, topic, ability, duration: slugs of labels.SPLITS. Null:
             unlabelled, but for `duration`, which is measured then.
         shuffled: the file's answers are uniformly spread over the letters already.
@@ -76,8 +75,8 @@ class Item(BaseModel):
     borrowed: bool = False
     paraphrase: Text
     options: Annotated[list[Text], Field(min_length=N_OPTIONS, max_length=N_OPTIONS)]
-    answer: Annotated[str, Field(pattern=f"^[{LETTERS}]$")] | None = None
-    reference: Text | None = None
+    answer: Annotated[str, Field(pattern=f"^[{LETTERS}]$")]
+    reference: Text
     difficulty: str | None = None
     agentic: str | None = None
     audio: str | None = None
@@ -154,14 +153,6 @@ class Release:
     def borrowed(self) -> list[str]:
         """Ids of good items whose first open wording is that of their video's first question."""
         return [item.id for item in self.items if item.borrowed]
-
-    @property
-    def withheld(self) -> dict[str, int]:
-        """Good items without an answer, and without a reference: they carry no score."""
-        return {
-            "answers": sum(item.answer is None for item in self.items),
-            "references": sum(item.reference is None for item in self.items),
-        }
 
     def folder(self, name: str, length: str) -> Path:
         """Of videos or subtitles of one length."""

@@ -54,7 +54,6 @@ _CHOICE: Blocks = [
             ("acc_valid", "accuracy, valid", "%"),
             ("acc_authors", "accuracy, the authors' letters", "%"),
             ("acc_failed", "failed", "0"),
-            ("n_withheld", "answer withheld", "0"),
             ("words_mean", "words of a reply, mean", "1"),
         ],
     ),
@@ -93,7 +92,6 @@ _OPEN: Blocks = [
     (
         "Overall",
         [
-            ("n_withheld", "answer withheld", "0"),
             ("n_borrowed", "borrowed wordings", "0"),
             ("refusals", "refusals", "0"),
             ("words_mean", "words of a reply, mean", "1"),
@@ -116,7 +114,6 @@ _CIRCULAR: Blocks = [
             ("acc_valid", "valid", "%"),
             ("acc_failed", "failed", "0"),
             ("position_bias", "position bias (0 to 7/8)", "4"),
-            ("n_withheld", "answer withheld", "0"),
             ("words_mean", "words of a reply, mean", "1"),
         ],
     ),

@@ -149,8 +149,7 @@ def keep(doc: Doc) -> dict[str, Any]:
     kept = {name: doc[name] for name in (*_KEPT, *own) if name in doc}
     # Nothing is known of the run's sound and media, unless `handed` tells of them.
     hears = dict.fromkeys(metrics.WITH_SOUND, "unknown")
-    unknown = {"hears": hears, "sound": hears.get(doc["mode"], ""), "media": None}
-    return {**kept, "withheld": not doc[own[-1]], **unknown}
+    return {**kept, "hears": hears, "sound": hears.get(doc["mode"], ""), "media": None}
 
 
 def handed(doc: Doc) -> dict[str, Any]:
@@ -184,7 +183,7 @@ def choice(doc: Item, reply: str) -> dict[str, Any]:
         "letter": found.letter,
         "letter_authors": "" if found.status == "model_error" else letter_of_authors(reply),
         "status": found.status,
-        "right": None if doc["withheld"] else right,
+        "right": right,
         "words": _words(reply),
     }
 
@@ -204,23 +203,21 @@ def letter_of_authors(reply: str) -> str:
 
 
 def open_answer(doc: Item, reply: str) -> Scoring:
-    """One open answer: four ratings of the judge; where the reference is withheld nobody is asked.
+    """One open answer: four ratings of the judge.
 
     What is no answer (empty, cut off) is not put to the judge and has the score 0.
     """
     status, candidate = answers.to_judge(reply)
-    done: dict[str, Judged] = {}
-    if not doc["withheld"]:
-        done = dict.fromkeys(DIMENSIONS, Judged("", status, 0.0, None))
-        if status == "ok":
-            fields = {name: doc[name] for name in ("question", "reference")}
-            fields["candidate"] = candidate
-            asked = [Ask(name, judging.criteria()[name], fields) for name in DIMENSIONS]
-            verdicts = yield asked
-            done = {
-                ask.name: graded(ask.fields["candidate"], verdict)
-                for ask, verdict in zip(asked, verdicts, strict=True)
-            }
+    done = dict.fromkeys(DIMENSIONS, Judged("", status, 0.0, None))
+    if status == "ok":
+        fields = {name: doc[name] for name in ("question", "reference")}
+        fields["candidate"] = candidate
+        asked = [Ask(name, judging.criteria()[name], fields) for name in DIMENSIONS]
+        verdicts = yield asked
+        done = {
+            ask.name: graded(ask.fields["candidate"], verdict)
+            for ask, verdict in zip(asked, verdicts, strict=True)
+        }
         status = next((one.status for one in done.values() if one.status != "ok"), "ok")
     return {
         "candidate": candidate,
@@ -233,8 +230,7 @@ def open_answer(doc: Item, reply: str) -> Scoring:
 def consistency(items: Items) -> Iterator[tuple[str, Scoring]]:
     """One rating of the answers to both wordings of a question, kept by the first wording's."""
     for first, second in filter(None, map(metrics.both, metrics.questions(items))):
-        if not first["withheld"]:
-            yield first["id"], _consistent(first, second)
+        yield first["id"], _consistent(first, second)
 
 
 def _consistent(first: Item, second: Item) -> Scoring:
@@ -271,14 +267,12 @@ def _tasks() -> dict[str, Task]:
     chosen = functools.partial(make, score=choice, blank=no_letter)
     kinds = {
         "choice": functools.partial(chosen, metrics=metrics.CHOICE, details=metrics.details),
-        "circular": functools.partial(
-            chosen, metrics=metrics.CIRCULAR, details=metrics.circular_details
-        ),
+        "circular": functools.partial(chosen, metrics=metrics.CIRCULAR, details=metrics.details),
         "open": functools.partial(
             make,
             score=open_answer,
             metrics=metrics.OPEN,
-            details=metrics.open_details,
+            details=metrics.details,
             notes=metrics.open_notes,
             together=consistency,
             asks=dict.fromkeys((*DIMENSIONS, CONSISTENCY), ""),
@@ -334,10 +328,6 @@ class Maverix(Benchmark):
     def judge_prompt(self) -> Prompt:
         """Of all ratings."""
         return judging.prompt()
-
-    def is_judged(self, found: Found) -> bool:
-        """Unless every reference is withheld."""
-        return any(item.reference for item in cast(data.Checked, found).items)
 
     def check(self, names: Sequence[str], found: Found) -> None:
         """A model that raises on sound would lose the run; missing subtitles are told of."""

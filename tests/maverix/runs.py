@@ -41,24 +41,14 @@ def without_sound(video: Path, target: Path) -> None:
                 out.mux(packet)
 
 
-def withhold(entries: Sequence[dict[str, Any]]) -> None:
-    for entry in entries:
-        entry |= {"answer": None, "reference": None}
-
-
 def docs(task: str = "maverix_s") -> list[Doc]:
     """A task's docs, from the data that is set."""
     return [{**doc, "task": task} for doc in BENCHMARK.docs(BENCHMARK.look([task]), task)]
 
 
-def withheld(doc: Doc) -> Doc:
-    """A doc whose truth is not in the data."""
-    return {**doc, **{name: "" for name in ("answer", "reference") if name in doc}}
-
-
 def right(doc: Doc) -> str:
-    """The right letter, or a reference; anything where it is withheld."""
-    return doc.get("answer") or doc.get("reference") or "A"
+    """The right letter, or a reference."""
+    return doc.get("answer") or doc["reference"]
 
 
 def wrong(doc: Doc) -> str:

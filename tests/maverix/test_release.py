@@ -45,11 +45,10 @@ def test_a_bad_item_is_told_in_one_line_and_the_others_are_kept(
 
 
 def test_what_may_be_absent_or_null(tmp_path: Path) -> None:
-    names = (*SPLITS, "answer", "reference")
     for nothing in (..., None):
-        nulls = {"start": None, "end": None, "shuffled": ..., **dict.fromkeys(names, nothing)}
+        nulls = {"start": None, "end": None, "shuffled": ..., **dict.fromkeys(SPLITS, nothing)}
         (item,) = read(tmp_path, entry(question=" Chi è?\nLui? ", **nulls)).items
-        assert all(getattr(item, name) is None for name in (*names, "start", "end"))
+        assert all(getattr(item, name) is None for name in (*SPLITS, "start", "end"))
         assert (item.shuffled, item.question) == (False, "Chi è?\nLui?")
 
 

@@ -11,19 +11,19 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import running, settings
-from lmms_eval_tasks.errors import DataError, JudgeError, MediaError, PromptError
+from lmms_eval_tasks.errors import DataError, MediaError, PromptError
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.maverix import files, judge, tasks
 from lmms_eval_tasks.maverix.labels import MODES
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
-from lmms_eval_tasks.runs import after, before, estimate
+from lmms_eval_tasks.runs import after, before
 from lmms_eval_tasks.runs.given import messages_of
 from lmms_eval_tasks.utils import prompts
 from lmms_eval_tasks.utils.saved_runs import CARRIER
 from tests.checks import refused, table
 from tests.maverix import runs
 from tests.maverix.entries import CASES
-from tests.maverix.runs import edit, fail, withhold, without_sound
+from tests.maverix.runs import fail
 
 FAILED = "[LMMS_EVAL_REQUEST_FAILED after 3 retries] timeout"
 
@@ -101,8 +101,6 @@ class TestReplies:
             assert (item["status"], item["words"], item["reply"]) == (status, words, text)
             assert item["right"] == made["acc"]["score"] == int("{right}" in reply)
             assert (item["letter"] is None) is (status != "ok")
-            (hidden,) = runs.score([runs.withheld(doc)], lambda _, text=text: text)
-            assert (hidden["right"], hidden["status"]) == (None, status)
 
     @table(
         "reply, letter",
@@ -178,56 +176,22 @@ def described(asked: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     return BENCHMARK.describe(known.found, list(asked), left_out, asked)
 
 
-class TestUsersData:
-    """Videos without sound, withheld references, files that go: as the results tell them."""
-
-    @pytest.fixture
-    def placed(self, root: Path, source: Path) -> Path:
-        without_sound(source / "videos" / "lights-1.mp4", source / "mute.mp4")
-        (source / "mute.mp4").rename(source / "videos" / "lights-1.mp4")
-        files.prepare(source, root, link=False)
-        return root / "maverix"
-
-    def test_videos_without_sound(self, placed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
-        for own, silent in ((("maverix_s", "maverix_long_a"), 5), (("maverix_s",), 0)):
-            before.check(own)
-            section, warnings = described({name: runs.docs(name) for name in own})
-            assert len(section["without_sound"]) == silent
-            assert ("5 items without sound left out of A and V+A" in warnings) == bool(silent)
-
-    def test_withheld_references(self, placed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Nobody is asked about them, so no judge is needed, named or waited for."""
-        edit(placed / "data.json", withhold)
-        monkeypatch.delenv(settings.JUDGE)
-        before.check(["maverix_s_oe"])
-        assert before.run_judge(BENCHMARK).provider == "none"
-        assert "judge" not in annotated("maverix_s_oe")
-        assert runs.score(runs.docs("maverix_s_oe")[:1], runs.right)[0]["status"] == "ok"
-        edit(placed / "data.json", lambda items: items[7].update(reference="red"))
-        with pytest.raises(JudgeError, match="OPENAI_API_KEY"):
-            before.check(["maverix_s_oe"])
-        docs, task = runs.docs("maverix_s_oe"), BENCHMARK.tasks["maverix_s_oe"]
-        judged = [len(estimate.requests(task, [doc])) for doc in docs]
-        assert judged == [0] * 14 + [4] * 2 + [0] * 24
-
-    def test_files_that_go_during_the_run(self, placed: Path) -> None:
-        """The answers are paid for: what the check found is what the results tell."""
-        edit(placed / "data.json", lambda items: items[0].update(answer=None))
-        before.check(["maverix_vs"])
-        first = annotated("maverix_vs")
-        assert first["data"]["withheld"] == {"answers": 1, "references": 0}
-        for file in (placed / "subtitles").iterdir():
-            file.write_text("gone", encoding="utf-8")
-        (placed / "data.json").unlink()
-        section = annotated("maverix_vs")
-        assert section["data"] == first["data"]
-        assert section["subtitles"] == first["subtitles"]
-        before._checked.clear()
-        section = annotated("maverix_vs")
-        assert "data" not in section
-        assert any("cannot be told any more" in line for line in section["warnings"])
-        BENCHMARK.tables([("", section["numbers"])])
+def test_files_that_go_during_the_run(root: Path, source: Path) -> None:
+    """The answers are paid for: what the check found is what the results tell."""
+    files.prepare(source, root, link=False)
+    before.check(["maverix_vs"])
+    first = annotated("maverix_vs")
+    for file in (root / "maverix" / "subtitles").iterdir():
+        file.write_text("gone", encoding="utf-8")
+    (root / "maverix" / "data.json").unlink()
+    section = annotated("maverix_vs")
+    assert section["data"] == first["data"]
+    assert section["subtitles"] == first["subtitles"]
+    before._checked.clear()
+    section = annotated("maverix_vs")
+    assert "data" not in section
+    assert any("cannot be told any more" in line for line in section["warnings"])
+    BENCHMARK.tables([("", section["numbers"])])
 
 
 # --- the cuts -----------------------------------------------------------------------------------

@@ -163,7 +163,6 @@ def test_maverix_schema_accepts_it(sample_root: Path) -> None:
     """Every label occurs, every letter is right about as often, every question is asked once."""
     release = maverix_release.read(sample_root / "maverix")
     assert (len(release.videos), len(release.items), release.problems) == (4, 20, {})
-    assert release.withheld == {"answers": 0, "references": 0}
     for split in SPLITS.keys() - {"duration"}:
         assert {getattr(item, split) for item in release.items} == set(SPLITS[split]), split
     found = Counter(item.answer for item in release.items)
