@@ -126,17 +126,6 @@ def test_pools() -> None:
     assert "pool_acc_sentiment" not in found
 
 
-def test_the_two_kinds_of_causal() -> None:
-    """One category as in the paper, and each kind as the release names them."""
-    items = pool("v/CausaleEsplicita_A", "1" * 8) + pool("v/CausaleImplicita_B", "0" * 8)
-    found = of_pairs(items)
-    kinds = ("causal", "causal_explicit", "causal_implicit", "avg")
-    assert [found[f"pool_acc_{kind}"] for kind in kinds] == [1 / 2, 1.0, 0.0, 1 / 2]
-    answers = [answer("v/CausaleEsplicita_A"), answer("v/CausaleImplicita_B")]
-    joined = metrics.agg_acc(items, answers)
-    assert [joined[f"agg_acc_{kind}"] for kind in kinds] == [1 / 2, 1.0, 0.0, 1 / 2]
-
-
 # From the card of evaluate's metric; and where its lengths, tokens and lack of smoothing show.
 KENOBI = ["hello there general kenobi", "foo bar foobar"]
 
