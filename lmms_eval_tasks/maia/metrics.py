@@ -80,11 +80,6 @@ PAIRS = [
 ]
 
 
-def count_pools(items: Items) -> dict[str, Any]:
-    """How many pools the pairs are of."""
-    return {"pools": len(aggregate.pools(items, POOL_SIZE))}
-
-
 # --- similarity to the references (Table 4) -----------------------------------------------------
 
 

@@ -219,7 +219,6 @@ def _tasks() -> dict[str, Task]:
         score=vsv,
         metrics=metrics.PAIRS,
         blank={"right": None, "letter": None},
-        details=metrics.count_pools,
     )
     questions = functools.partial(
         make,
@@ -267,6 +266,7 @@ class Maia(Benchmark):
     prepare = staticmethod(data.prepare)
     suited = staticmethod(judging.suited)
     tables = staticmethod(layouts.tables)
+    judge_prompt = staticmethod(judging.prompt)
 
     def docs(self, found: Found, task: str) -> Sequence[Doc]:
         """One doc per pair, or per question."""
@@ -288,10 +288,6 @@ class Maia(Benchmark):
     def criteria(self) -> Sequence[Criterion]:
         """Does an answer agree with a reference?"""
         return [judging.criterion()]
-
-    def judge_prompt(self) -> Prompt:
-        """Of the one criterion."""
-        return judging.prompt()
 
     def describe(
         self,

@@ -157,26 +157,17 @@ CIRCULAR = [
 
 GOOD = 4  # correctness from which an answer counts as right in `robust_both`
 VERSIONS = ("original", "paraphrase")
+_is_first = value_is("version", VERSIONS[0])
 
 
-def questions(items: Items) -> list[Items]:
-    """The items of each question, sorted by question."""
-    groups: dict[str, list[Item]] = {}
-    for item in items:
-        groups.setdefault(item["question_id"], []).append(item)
-    return [own for _, own in sorted(groups.items())]
+def pairs(items: Items) -> list[tuple[Item, Item]]:
+    """The items of both wordings of a question, sorted by question."""
+    second = {item["question_id"]: item for item in items if not _is_first(item)}
+    firsts = {item["question_id"]: item for item in items if _is_first(item)}
+    return [(firsts[name], second[name]) for name in sorted(firsts.keys() & second.keys())]
 
 
-def both(own: Items) -> Items:
-    """A question's items in the order of VERSIONS; () unless it has one of each.
-
-    Two items of one version are not a pair, and which of them came first must not matter.
-    """
-    found = sorted(own, key=lambda item: VERSIONS.index(item["version"]))
-    return found if tuple(item["version"] for item in found) == VERSIONS else ()
-
-
-def _pairs(items: Items) -> list[tuple[str, float]]:
+def _robust(items: Items) -> list[tuple[str, float]]:
     """Video, and 1 if correctness is GOOD or more in both, of questions with both answers rated.
 
     None in a run not judged. The paper names robustness without defining it.
@@ -184,14 +175,11 @@ def _pairs(items: Items) -> list[tuple[str, float]]:
     if rating_means.is_unjudged("correctness", items):
         return []
     rated = []
-    for pair in filter(None, map(both, questions(items))):
+    for pair in pairs(items):
         values = [rating_means.value("correctness", item) for item in pair]
         known = [value for value in values if value is not None]
         rated += [(pair[0]["video"], float(min(known) >= GOOD))] if len(known) == 2 else []
     return rated
-
-
-_is_first = value_is("version", VERSIONS[0])
 
 
 def _is_own(item: Item) -> bool:
@@ -270,11 +258,11 @@ OPEN = [
     *_rated(CONSISTENCY, lambda i: _kept_for_both(i) and _is_own(i), _kept_for_both, None),
     Metric(
         "robust_both",
-        lambda items: aggregate.mean(value for _, value in _pairs(items)),
+        lambda items: aggregate.mean(value for _, value in _robust(items)),
         _whole,
-        interval=lambda items: _bootstrap(_pairs(items)),
+        interval=lambda items: _bootstrap(_robust(items)),
     ),
-    Metric("robust_n", lambda items: len(_pairs(items)), _whole, better=None),
+    Metric("robust_n", lambda items: len(_robust(items)), _whole, better=None),
     *(dataclasses.replace(one, where=_is_asked) for one in refusals("refusals", _HEADLINE)),
     Metric("words_mean", _words, _is_own, better=None),
     *_COUNTS,
@@ -284,7 +272,7 @@ OPEN = [
 
 def open_notes(items: Items) -> list[str]:
     """Why there is no consistency."""
-    if any(map(both, questions(items))) or not items:
+    if pairs(items) or not items:
         return []
     return [f"no {CONSISTENCY}: no question was asked in both wordings"]
 
@@ -351,11 +339,7 @@ def left_out(sound: Mapping[str, str]) -> set[str]:
 
 
 def table3_notes(sides: Mapping[str, Items]) -> list[str]:
-    """Modes that are missing in saved runs, and whether the others were asked the same items."""
+    """Whether the modes of saved runs were asked the same items."""
     asked = {TASKS[task].mode.slug: own for task, own in sides.items()}
-    missing = [mode.title for slug, mode in MODES.items() if slug not in asked]
     counts = aggregate.unlike({m.title: asked[slug] for slug, m in MODES.items() if slug in asked})
-    return [
-        *([f"without {', '.join(missing)}"] if missing else []),
-        *([f"the modes were not asked the same items ({counts})"] if counts else []),
-    ]
+    return [f"the modes were not asked the same items ({counts})"] if counts else []

@@ -125,14 +125,7 @@ def media_of(doc: Doc) -> segments.Segment:
         ) from None
 
 
-@functools.lru_cache(maxsize=4096)
-def cut(path: str, start: float | None, end: float | None) -> segments.Segment:
-    """A window of a video, from its segment's cache; None and None is all of it.
-
-    Raises:
-        MediaError: it cannot be read or has no such window.
-    """
-    return segments.segment(path, start, end)
+cut = functools.lru_cache(maxsize=4096)(segments.segment)
 
 
 # --- what the reply is worth --------------------------------------------------------------------
@@ -229,7 +222,7 @@ def open_answer(doc: Item, reply: str) -> Scoring:
 
 def consistency(items: Items) -> Iterator[tuple[str, Scoring]]:
     """One rating of the answers to both wordings of a question, kept by the first wording's."""
-    for first, second in filter(None, map(metrics.both, metrics.questions(items))):
+    for first, second in metrics.pairs(items):
         yield first["id"], _consistent(first, second)
 
 
@@ -308,6 +301,7 @@ class Maverix(Benchmark):
     status = staticmethod(files.status)
     prepare = staticmethod(files.prepare)
     tables = staticmethod(layouts.tables)
+    judge_prompt = staticmethod(judging.prompt)
 
     def cut(self, found: Found, task: str, doc: Doc) -> Cut | None:  # noqa: ARG002
         """Its segment, or the whole video; modes without picture and sound need none."""
@@ -324,10 +318,6 @@ class Maverix(Benchmark):
     def criteria(self) -> Sequence[Criterion]:
         """The four ratings, and that of two answers."""
         return list(judging.criteria().values())
-
-    def judge_prompt(self) -> Prompt:
-        """Of all ratings."""
-        return judging.prompt()
 
     def check(self, names: Sequence[str], found: Found) -> None:
         """A model that raises on sound would lose the run; missing subtitles are told of."""
@@ -346,11 +336,31 @@ class Maverix(Benchmark):
     ) -> tuple[dict[str, Any], list[str]]:
         """Where data, subtitles and sound came from."""
         section: dict[str, Any] = {}
-        released = found is not None and cast(data.Checked, found).release.released
-        warnings = [] if released or settings.is_sample() else [files.OUR_SCHEMA]
-        if found is not None:
-            section, more = data.describe(cast(data.Checked, found), names, left_out)
-            warnings += more
+        checked = cast(data.Checked, found) if found is not None else None
+        is_released = settings.is_sample() or (checked is not None and checked.release.released)
+        warnings = [] if is_released else [files.OUR_SCHEMA]
+        if checked is not None:
+            release = checked.release
+            # Of all tasks what is bad; of those that show or play it what cannot be cut.
+            lost = {item: why for own in left_out.values() for item, why in own.items()}
+            section = {
+                "data": {
+                    "file": str(release.file),
+                    "hash": release.digest,
+                    "version": release.version,
+                    "items": len(checked.items),
+                },
+                "left_out": lost,
+            }
+            warnings += [f"{len(lost)} items left out"] if lost else []
+            if checked.subtitles:
+                section["subtitles"] = dict(checked.subtitles)
+            warnings += data.subtitle_warnings(checked.subtitles)
+            if release.borrowed and any(TASKS[name].kind == "open" for name in names):
+                warnings.append(
+                    f"{len(release.borrowed)} questions are asked openly in the words of another "
+                    "one: numbers are without those answers, and with them under _authors"
+                )
         warnings += [f"{n}: {x}" for n, own in asked.items() for x in self.tasks[n].notes(own)]
         pictures = {TASKS[name].mode.picture for name in _sound(names)}
         heard = [running.sound_warning(with_picture) for with_picture in sorted(pictures)]

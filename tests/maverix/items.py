@@ -102,9 +102,3 @@ def pair(question: str, marks: str, **more: Any) -> list[dict[str, Any]]:
         answer(question, version, mark, **more)
         for version, mark in zip(("original", "paraphrase"), marks, strict=True)
     ]
-
-
-def number(name: str, items: list[dict[str, Any]], kind: str = "choice") -> Any:
-    """A metric over the items that belong to it."""
-    (metric,) = [one for one in KINDS[kind] if one.name == name]
-    return metric.of(metric.own(items))

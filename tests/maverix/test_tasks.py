@@ -209,11 +209,10 @@ def test_what_cannot_be_cut(root: Path, source: Path, monkeypatch: pytest.Monkey
         return SimpleNamespace(video="x.mp4", sound="x.wav", video_with_sound="y.mp4")
 
     def check(*own: str) -> None:
-        tasks.cut.cache_clear()
         before.check(own)
         before.make_media(own, None)
 
-    monkeypatch.setattr(tasks.segments, "segment", segment)
+    monkeypatch.setattr(tasks, "cut", segment)
     says = rf"1 of 20 items cannot be shown:\n  {bad}: .*is damaged .*\n.*--allow-bad-items"
     with pytest.raises(DataError, match=says):
         check("maverix_s", "maverix_v")
@@ -231,9 +230,9 @@ def test_what_cannot_be_cut(root: Path, source: Path, monkeypatch: pytest.Monkey
     assert {name: len(docs) for name, docs in asked.items()} == counts
     assert bad not in {doc["question_id"] for doc in asked["maverix_a_oe"]}
     section, warnings = described(asked)
-    assert list(section["not_cut"]) == [bad]
-    assert "is damaged" in section["not_cut"][bad]
-    assert "1 items that cannot be cut left out of all modes but S" in warnings
+    assert list(section["left_out"]) == [bad]
+    assert "is damaged" in section["left_out"][bad]
+    assert "1 items left out" in warnings
     with pytest.raises(MediaError, match=rf"^{bad}: its segment cannot be cut any more.*\("):
         names.doc_to_messages(runs.docs("maverix_v")[0])
     broken |= set(windows)
