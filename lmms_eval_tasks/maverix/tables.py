@@ -34,7 +34,14 @@ _STANDS_IN = {"a": "s", "av": "vs"}
 _LENGTHS = {"localized": "localized", "long": "full length"}
 
 # Of the tables by label: blocks, each with its heading and its rows of metric, label and form.
-Blocks = Sequence[tuple[str, Sequence[tuple[str, str, str]]]]
+Rows = Sequence[tuple[str, str, str]]
+Blocks = Sequence[tuple[str, Rows]]
+
+
+def _rows(names: str, form: str) -> Rows:
+    return [(name, name, form) for name in names.split()]
+
+
 _CHOICE: Blocks = [
     *(
         (heading, [(f"acc_{split}_{slug}", title, "%") for slug, title in SPLITS[split].items()])
@@ -49,27 +56,20 @@ _CHOICE: Blocks = [
     ),
     (
         "Overall",
-        [
-            ("acc", "accuracy", "%"),
-            ("acc_valid", "accuracy, valid", "%"),
-            ("acc_authors", "accuracy, the authors' letters", "%"),
-            ("acc_failed", "failed", "0"),
-            ("words_mean", "words of a reply, mean", "1"),
-        ],
+        [*_rows("acc acc_valid acc_authors", "%"), *_rows("acc_failed", "0")],
     ),
+    ("Replies", _rows("words_mean", "1")),
 ]
 _OPEN: Blocks = [
     *(
         (
             heading,
             [
-                (f"{name}_valid", "all", "4"),
+                *_rows(f"{name}_valid", "4"),
                 *((f"{name}_valid_{slug}", t, "4") for slug, t in SPLITS["agentic"].items()),
-                (f"{name}_both_wordings", "both wordings", "4"),
-                (f"{name}_authors", "as the authors count", "4"),
-                (f"{name}_valid_refusals_wrong", "with refusals as 0", "4"),
-                (f"{name}_coverage", "rated (%)", "%"),
-                (f"{name}_failed", "without a rating", "0"),
+                *_rows(f"{name}_both_wordings {name}_authors {name}_valid_refusals_wrong", "4"),
+                *_rows(f"{name}_coverage", "%"),
+                *_rows(f"{name}_failed", "0"),
             ],
         )
         for name, heading in zip(
@@ -81,42 +81,17 @@ _OPEN: Blocks = [
     (
         "A question and its paraphrase",
         [
-            ("consistency_valid", "consistency", "4"),
-            ("consistency_authors", "as the authors count", "4"),
-            ("consistency_coverage", "rated (%)", "%"),
-            ("consistency_failed", "without a rating", "0"),
-            ("robust_both", "correctness 4 or more in both (%)", "%"),
-            ("robust_n", "pairs", "0"),
+            *_rows("consistency_valid consistency_authors", "4"),
+            *_rows("consistency_coverage robust_both", "%"),
+            *_rows("consistency_failed robust_n", "0"),
         ],
     ),
-    (
-        "Overall",
-        [
-            ("n_borrowed", "borrowed wordings", "0"),
-            ("refusals", "refusals", "0"),
-            ("words_mean", "words of a reply, mean", "1"),
-        ],
-    ),
+    ("Replies", [*_rows("n_borrowed refusals", "0"), *_rows("words_mean", "1")]),
 ]
 _CIRCULAR: Blocks = [
-    (
-        "Questions",
-        [
-            ("circ_acc", "all eight right", "%"),
-            ("circ_acc_valid", "valid", "%"),
-            ("circ_acc_failed", "failed", "0"),
-        ],
-    ),
-    (
-        "Single rotations",
-        [
-            ("acc", "accuracy", "%"),
-            ("acc_valid", "valid", "%"),
-            ("acc_failed", "failed", "0"),
-            ("position_bias", "position bias (0 to 7/8)", "4"),
-            ("words_mean", "words of a reply, mean", "1"),
-        ],
-    ),
+    ("Questions", [*_rows("circ_acc circ_acc_valid", "%"), *_rows("circ_acc_failed", "0")]),
+    ("Single rotations", [*_rows("acc acc_valid", "%"), *_rows("acc_failed", "0")]),
+    ("Replies", [*_rows("position_bias", "4"), *_rows("words_mean", "1")]),
 ]
 
 

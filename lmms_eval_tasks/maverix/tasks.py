@@ -26,7 +26,7 @@ from lmms_eval_tasks.benchmark import (
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import DataError, MediaError, TasksError
 from lmms_eval_tasks.judges.verdict import Ask, Criterion, Judged, Scoring, graded
-from lmms_eval_tasks.maverix import data, files, metrics
+from lmms_eval_tasks.maverix import data, metrics
 from lmms_eval_tasks.maverix import judge as judging
 from lmms_eval_tasks.maverix import tables as layouts
 from lmms_eval_tasks.maverix.labels import CONSISTENCY, DIMENSIONS, LETTERS, MODES, SPLITS, TASKS
@@ -298,8 +298,8 @@ class Maverix(Benchmark):
 
     look = staticmethod(data.look)
     docs = staticmethod(data.docs)
-    status = staticmethod(files.status)
-    prepare = staticmethod(files.prepare)
+    status = staticmethod(data.status)
+    prepare = staticmethod(data.prepare)
     tables = staticmethod(layouts.tables)
     judge_prompt = staticmethod(judging.prompt)
 
@@ -338,7 +338,7 @@ class Maverix(Benchmark):
         section: dict[str, Any] = {}
         checked = cast(data.Checked, found) if found is not None else None
         is_released = settings.is_sample() or (checked is not None and checked.release.released)
-        warnings = [] if is_released else [files.OUR_SCHEMA]
+        warnings = [] if is_released else [data.OUR_SCHEMA]
         if checked is not None:
             release = checked.release
             # Of all tasks what is bad; of those that show or play it what cannot be cut.

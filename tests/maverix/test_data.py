@@ -11,7 +11,7 @@ from datasets import Dataset
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.maverix import data, files, release
+from lmms_eval_tasks.maverix import data, release
 from lmms_eval_tasks.maverix.labels import LETTERS, SPLITS, duration_class
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
 from lmms_eval_tasks.utils.media.video_checks import VideoInfo
@@ -181,7 +181,7 @@ def test_docs_without_labels_and_times(user: Path) -> None:
 
 def test_items_without_subtitles(root: Path, source: Path) -> None:
     """lights-3 has no file; an S without cues must not pass for what subtitles are worth."""
-    files.prepare(source, root, link=False)
+    data.prepare(source, root, link=False)
 
     def told(*names: str) -> Any:
         return data.look(names).subtitles

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.maverix import files, release
+from lmms_eval_tasks.maverix import data, release
 from tests.checks import refused, table
 from tests.maverix import runs
 from tests.maverix.entries import lines, write_lines
@@ -19,13 +19,13 @@ from tests.maverix.runs import edit, without_sound
 def test_prepare(link: bool, root: Path, source: Path) -> None:
     place = root / str(link)
     for given in (source, source / "data.json"):  # again: nothing is in the way
-        said = files.prepare(given, place, link)
+        said = data.prepare(given, place, link)
         assert said.startswith(f"{'linked' if link else 'copied'} 8 files to {place}/maverix")
         assert "20 items, 0 with problems" in said
         assert said.endswith(f"1 of 4 videos have no file in {place}/maverix/subtitles: lights-3")
     placed = [path for path in (place / "maverix").rglob("*") if path.is_file()]
     assert [path.is_symlink() for path in placed] == [link] * 8
-    assert files.status(place).version == release.read(source).digest
+    assert data.status(place).version == release.read(source).digest
 
 
 def test_files_of_another_release_are_in_the_way(root: Path, source: Path) -> None:
@@ -36,12 +36,12 @@ def test_files_of_another_release_are_in_the_way(root: Path, source: Path) -> No
         there.parent.mkdir(parents=True, exist_ok=True)
         there.write_text("1\n00:00:01,000 --> 00:00:02,000\nno\n", encoding="utf-8")
         says = r"is in the way of .*; remove it first"
-        refused(DataError, says, files.prepare, source, root, link=False)
+        refused(DataError, says, data.prepare, source, root, link=False)
         there.unlink()
-        files.prepare(source, root, link=False)
+        data.prepare(source, root, link=False)
     edit(source / "data.json", lambda items: items.pop())
     says = r"data\.json: is another file than .*remove it first"
-    refused(DataError, says, files.prepare, source, root, link=False)
+    refused(DataError, says, data.prepare, source, root, link=False)
     assert len(release.read(root / "maverix").items) == 20
 
 
@@ -56,7 +56,7 @@ def test_the_released_folders(root: Path, source: Path, tmp_path: Path) -> None:
         (given / theirs).parent.mkdir(parents=True)
         (given / theirs).write_bytes((source / ours).read_bytes())
     write_lines(given / "test_full.jsonl", lines(3))
-    said = files.prepare(given, root, link=False)
+    said = data.prepare(given, root, link=False)
     assert said.startswith(f"copied 4 files to {root}/maverix: 2 items, 0 with problems; the au")
     place = root / "maverix"
     assert f"1 of 1 videos have no file in {place}/subtitles_full: clip" in said
@@ -79,12 +79,12 @@ def test_the_released_folders(root: Path, source: Path, tmp_path: Path) -> None:
     assert len(runs.docs("maverix_vs")) == 2
     with pytest.raises(DataError, match=r"clip: missing: .*videos_full"):
         runs.docs("maverix_long_vs")
-    notes = files.status(root).notes
+    notes = data.status(root).notes
     assert f"1 of 1 videos have no file in {place}/videos_full: clip" in notes
     borrowed = "1 questions whose first open wording is that of their video's first question"
     assert f"{borrowed}: 0003_2" in notes
     says = r"data\.jsonl: is in the way of .*data\.json"
-    refused(DataError, says, files.prepare, source, root, link=False)
+    refused(DataError, says, data.prepare, source, root, link=False)
 
 
 def test_status_tells_what_the_data_lack(root: Path, source: Path) -> None:
@@ -96,10 +96,10 @@ def test_status_tells_what_the_data_lack(root: Path, source: Path) -> None:
         items[3]["options"].pop()
 
     edit(source / "data.json", change)
-    files.prepare(source, root, link=False)
+    data.prepare(source, root, link=False)
     (root / "maverix" / "videos" / "lights-4.mp4").unlink()
     (root / "maverix" / "videos" / "lights-3.mp4").write_bytes(b"no video")
-    found = files.status(root)
+    found = data.status(root)
     assert (found.videos, *found.missing, *found.unreadable) == (2, "lights-4", "lights-3")
     for told in (
         "4 of 700 videos, 19 of 852 questions, 57 of 2,556 asked of the paper's full set",

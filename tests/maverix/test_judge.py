@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +13,6 @@ from lmms_eval_tasks.judges.verdict import Verdict
 from lmms_eval_tasks.maverix import judge, metrics, tasks
 from lmms_eval_tasks.maverix.labels import CONSISTENCY, DIMENSIONS
 from tests.checks import table
-from tests.conftest import Launch, host
-from tests.golden.command import tasks_command
 from tests.local_endpoint import Fault, LocalEndpoint, error, last_user_text, refused, truncated
 from tests.maverix import runs
 from tests.maverix.runs import REFUSAL
@@ -182,29 +178,3 @@ def test_where_there_is_no_pair(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {item["status"] for item in items} == {"unjudged"}
     monkeypatch.setattr(tasks, "_consistent", runs.fail)
     assert [item["status"] for item in runs.score(docs, lambda _: "red")] == ["unjudged"] * 3
-
-
-@pytest.mark.host
-def test_pairs_over_processes(launch: Launch, cache: Path, tmp_path: Path) -> None:
-    """Each process has one wording of every pair: the same requests and numbers as of one."""
-    found = []
-    task = "maverix_s_oe"
-    for processes in (1, 2):
-        out = tmp_path / str(processes)
-        with LocalEndpoint(lambda request: five(runs.dimension_of(request))) as endpoint:
-            env = {settings.JUDGE: f"m@{endpoint.url}", settings.JUDGE_CACHE: str(out / "kept")}
-            command = host("--model", "tasks_scripted", "--tasks", task, "--limit", "5")
-            command += ["--log_samples", "--output_path", str(out)]
-            done = launch(command, out, env=env, processes=processes)
-        assert done.code == 0, done.stderr[-3000:]
-        kept = {item["id"]: sorted(item["verdicts"]) for item in done.items(task)}
-        found.append((done.numbers[task], kept, len(endpoint.chats)))
-        (row,) = done.results["lmms_eval_tasks"]["judges"]["usage"]
-        assert row["verdicts"] == len(endpoint.chats) == 5 * 4 + 2
-    assert found[0] == found[1]
-    assert (found[0][0]["consistency_valid"], found[0][0]["robust_n"]) == (3, 2)
-    saved = tmp_path / "again.json"
-    said = tasks_command("rescore", tmp_path / "2", "--output", saved, cache=cache)
-    assert "numbers equal" in said.stdout
-    assert "differing" not in said.stdout
-    assert json.loads(saved.read_text())["maverix"]["numbers"][task] == found[1][0]

@@ -147,7 +147,7 @@ def test_a_single_mode_stands_in_the_first_table(kind: str, title: str, metric: 
 def test_sound_that_does_not_arrive() -> None:
     """By label a mode's own numbers stand, marked; GPT-4o's row of Table 6: S 1.6, V+S 2.2."""
     lines = of(printed([("m", modes())], SILENT), "Tables 4, 5 and 10")
-    assert cells(lines, "accuracy") == ["46.5", "41.4", "35.4", "57.9", "49.5"]
+    assert cells(lines, "acc") == ["46.5", "41.4", "35.4", "57.9", "49.5"]
     assert any("A^" in line and "V+A^" in line for line in lines)
     assert tables.MARKS["^"] in lines
     rating = {"s": 1.6, "v": 1.4, "vs": 2.2}
