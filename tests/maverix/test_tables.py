@@ -54,49 +54,53 @@ def modes(**more: Mapping[str, Any]) -> dict[str, Any]:
     return {f"maverix_{mode}": {"acc": value, **more.get(mode, {})} for mode, value in ACC.items()}
 
 
-def table3(numbers: Mapping[str, Any], sound: Mapping[str, str] | None = None) -> list[str]:
-    return cells(of(printed([("Q", numbers)], sound), "Table 3"), "Q localized")
+# Qwen-2-VL's row in the paper: A and V+A were not run.
+PAPER = {f"maverix_{mode}": {"acc": v} for mode, v in (("s", 0.43), ("v", 0.48), ("vs", 0.575))}
+HEARS = {"n_sound_missing": 0, "n_sound_unknown": 0}
+DEAF = {"n_sound_missing": 3, "n_sound_unknown": 0, "n_sound_missing_av": 0}
 
 
-# --- Table 3 ------------------------------------------------------------------------------------
+def said(missing: int) -> dict[str, Any]:
+    """What the other modes' items say of A and V+A."""
+    counts = {"n_sound_missing_a": missing, "n_sound_missing_av": missing}
+    return {task: {**values, **counts} for task, values in PAPER.items()}
 
 
-def test_subtitles_stand_for_sound_and_are_marked() -> None:
-    """Run or not, as in Qwen-2-VL's row in the paper: S 43.0, V 48.0, V+S 57.5."""
-    lines = of(printed([("", modes())], SILENT), "Table 3")
-    numbers = ["41.4*", "41.4", "35.4", "41.4", "57.9", "57.9*", "57.9", "+16.5"]
-    assert cells(lines, "this run localized") == numbers
-    assert tables.MARKS["*"] in lines
-    paper = {"maverix_s": 0.43, "maverix_v": 0.48, "maverix_vs": 0.575}
-    numbers = {task: {"acc": value} for task, value in paper.items()}
-    expected = ["43.0*", "43.0", "48.0", "48.0", "57.5", "57.5*", "57.5", "+9.5"]
-    for state in ("not delivered", "raises"):
-        assert table3(numbers, {"a": state, "av": state}) == expected
-    dashes = ["-", "43.0", "48.0", "-", "57.5", "-", "-", "-"]
-    for count, shown in ((9, expected), (0, dashes)):
-        counts = {"n_sound_missing_a": count, "n_sound_missing_av": count}
-        assert table3({task: {**values, **counts} for task, values in numbers.items()}) == shown
-    assert table3(numbers) == dashes
+@table(
+    "numbers, sound, row",
+    [
+        # Subtitles stand for sound and are marked, run or not.
+        (modes(), SILENT, "41.4* 41.4 35.4 41.4 57.9 57.9* 57.9 +16.5"),
+        (PAPER, SILENT, "43.0* 43.0 48.0 48.0 57.5 57.5* 57.5 +9.5"),
+        (PAPER, {"a": "raises", "av": "raises"}, "43.0* 43.0 48.0 48.0 57.5 57.5* 57.5 +9.5"),
+        # Saved counts tell what the caller does not.
+        (said(9), {}, "43.0* 43.0 48.0 48.0 57.5 57.5* 57.5 +9.5"),
+        (said(0), {}, "- 43.0 48.0 - 57.5 - - -"),
+        (PAPER, {}, "- 43.0 48.0 - 57.5 - - -"),
+        (modes(a=HEARS, av=DEAF), {}, "46.5 41.4 35.4 46.5 57.9 57.9* 57.9 +11.4"),
+        # What rests on sound of which nobody knows is marked, and a silent A that was run alone.
+        (
+            modes(),
+            {"a": "unknown", "av": "delivered"},
+            "46.5? 41.4 35.4 46.5? 57.9 49.5 57.9 +11.4?",
+        ),
+        ({"maverix_a": {"acc": 0.5}}, SILENT, "50.0^ - - - - - - -"),
+    ],
+)
+def test_table_3(numbers: Mapping[str, Any], sound: Mapping[str, str], row: str) -> None:
+    lines = of(printed([("", numbers)], sound), "Table 3")
+    assert cells(lines, "this run localized") == row.split()
+    notes = {mark for mark in "*?^" if tables.MARKS[mark] in lines}
+    assert notes == {mark for mark in "*?^" if mark in row}
 
 
-def test_saved_counts_tell_what_the_caller_does_not() -> None:
-    missing = {"n_sound_missing": 3, "n_sound_unknown": 0, "n_sound_missing_av": 0}
-    heard = {"n_sound_missing": 0, "n_sound_unknown": 0}
-    found = table3(modes(a=heard, av=missing))
-    assert (found[0], found[5]) == ("46.5", "57.9*")
-    # A was run and is silent; V+A, not run, is not: its column stays empty.
-    rows = modes(a=missing, s={"n_sound_missing_a": 3, "n_sound_missing_av": 0})
+def test_one_silent_mode() -> None:
+    """A was run and is silent; V+A, not run, is not: its column stays empty."""
+    rows = modes(a=DEAF, s={"n_sound_missing_a": 3, "n_sound_missing_av": 0})
     del rows["maverix_av"]
-    assert table3(rows) == ["41.4*", "41.4", "35.4", "41.4", "57.9", "-", "-", "-"]
-
-
-def test_what_rests_on_unknown_or_lost_sound_is_marked() -> None:
-    """Of a silent A that was run beside no S, the number stays, marked."""
-    sound = {"a": "unknown", "av": "delivered"}
-    expected = ["46.5?", "41.4", "35.4", "46.5?", "57.9", "49.5", "57.9", "+11.4?"]
-    assert table3(modes(), sound) == expected
-    assert tables.MARKS["?"] in of(printed([("x", modes())], sound), "Table 3")
-    assert table3({"maverix_a": {"acc": 0.5}}, SILENT)[0] == "50.0^"
+    lines = of(printed([("", rows)]), "Table 3")
+    expected = ["41.4*", "41.4", "35.4", "41.4", "57.9", "-", "-", "-"]
+    assert cells(lines, "this run localized") == expected
 
 
 def test_names_with_more_behind_them() -> None:
