@@ -224,7 +224,7 @@ def _tasks() -> dict[str, Task]:
         make,
         score=oevqa,
         metrics=metrics.ANSWERS,
-        asks={"agrees": ""},
+        asks=("agrees",),
         blank={"right": None, "candidate": ""},
         # The references in turn: people's, so models that write more cost more.
         stand_in=lambda doc, number: str(doc["references"][number % POOL_SIZE]),
