@@ -88,10 +88,10 @@ def budget(n_frames: int) -> int:
     return -(-n_frames * 15 // 100)
 
 
-REFERENCE: Final = "reference"
 AUTHORS: Final = "authors"
-# Shots to order or to rank, and frames of a clip to ground in: a share of them, within bounds.
-SHOTS = {"temporal": 5, "saliency": 8}
+# Shots (or sentences) to order or to rank, and sentences to ground, at most: so many are drawn.
+MOST = {"temporal": 5, "saliency": 8, "grounding": 3}
+# Frames of a clip to ground in: a share of them, within bounds.
 CLIP_SHARE, CLIP_LEAST, CLIP_MOST = 0.3, 4, 8
 Count = Annotated[int, Field(ge=0)]
 
@@ -108,20 +108,14 @@ class Options(BaseModel):
     size: Annotated[int, Field(ge=16)] = 512  # longest side in pixels; never enlarged
     # The model's limit of pictures in one request, 0 is none: an item that needs more is left out.
     max_images: Count = 0
-    # Shots (or sentences) to order or to rank at most: so many are drawn. `authors` is 5 and 8.
-    max_shots: Literal["authors"] | Annotated[int, Field(ge=2)] = AUTHORS
-    # Asked for where the prompt names a number; `reference` is as many as the reference has.
-    sentences: Literal["reference"] | Annotated[int, Field(ge=1)] = REFERENCE
     sources: tuple[str, ...] = ()  # empty: the paper's six, or a user's own where none is there
     seed: Count = 0  # of draws and subsets; 0 are the authors' own draws
     subset: Count = 100  # videos of each large source; 0 is all
-    max_sentences: Count = 3  # of the summary, to ground; 0 is all
     # What the proxy of temporal order shows: shots' descriptions, or the document's (Appendix C).
     temporal_text: Literal["shots", "sentences"] = "shots"
     # Of v2vt and text proxies: the summary's sentences, or its text with tags of shots (authors).
     reference: Literal["plain", "tagged"] = "plain"
     ids: tuple[str, ...] = ()  # files that name the videos of a source, in place of all
-    slack: Count = 0  # frames by which JSON, HDF5 and video may differ
 
     @field_validator("sources", "ids", mode="before")
     @classmethod
