@@ -17,7 +17,7 @@ sources find every value computed.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,7 +25,6 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Item, Items
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
 from lmms_eval_tasks.haven import data, inputs, options
-from lmms_eval_tasks.haven.records.record import Record
 from lmms_eval_tasks.haven.records.release import Release
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, geval
 from lmms_eval_tasks.judges.geval import TOP_LOGPROBS, Rating
@@ -33,7 +32,7 @@ from lmms_eval_tasks.judges.verdict import DEBATE, NONE, PANEL
 from lmms_eval_tasks.utils import prompts, provenance
 from lmms_eval_tasks.utils.metrics import local_models, text_metrics
 from lmms_eval_tasks.utils.metrics.bertscore import of_pairs
-from lmms_eval_tasks.utils.metrics.text_metrics import Pair, TextScores
+from lmms_eval_tasks.utils.metrics.text_metrics import Pair
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -153,53 +152,9 @@ def reference(item: Item) -> str:
 # --- BERTScore ----------------------------------------------------------------------------------
 
 
-def bertscore(items: Items) -> list[float | None]:
-    """BERTScore F1 of each item's summary against the release's, not rescaled.
-
-    0 of a candidate without a word; None without a reference, or an encoder.
-    """
-    if not items:
-        return []  # nothing is told of it either
-    both = [(item["candidate"], reference(item)) for item in items]
-    scores = bert_scores([one for one, _ in both], [other for _, other in both])
-    note("bertscore", scores.note)
-    return list(scores.values)
-
-
-def bert_scores(candidates: Sequence[str], references: Sequence[str]) -> TextScores:
-    """BERTScore F1 per pair; a pair of texts is scored once for the process.
-
-    The note is about all pairs scored so far: the encoder, how many texts were cut, and whether its
-    figures compare with others.
-
-    Raises:
-        ValueError: the lengths differ.
-    """
-    model = settings.value(settings.BERTSCORE)
-    pairs = text_metrics.pairs(candidates, references)
-    if not pairs:
-        return text_metrics.none(candidates, f"BERTScore not computed: {text_metrics.NO_REFERENCE}")
-    known = _known(model)
-    if new := tuple(dict.fromkeys(pair for pair in pairs if pair not in known.values)):
-        score = of_pairs(new, model, LANGUAGE)
-        if score.reason is not None:
-            return text_metrics.none(candidates, score.describe())
-        from bert_score.utils import model2layers
-
-        known.values.update(zip(new, score.values, strict=True))
-        known.n_truncated += score.n_truncated
-        comparable = local_models.is_released(score.model, model2layers)
-        known.note = (
-            f"BERTScore F1, not rescaled, model {score.model}, layer {score.layer}, hash "
-            f"{score.hash}; {known.n_truncated} texts of {len(known.values)} different pairs cut "
-            f"to {score.max_tokens} tokens"
-        ) + ("" if comparable else f"; {local_models.NOT_COMPARABLE}")
-    return text_metrics.by_item(candidates, references, known.values, known.note)
-
-
 @dataclass
 class _Known:
-    """What one encoder has scored so far."""
+    """What one encoder has scored so far, and what that was computed with."""
 
     values: dict[Pair, float] = field(default_factory=dict)
     n_truncated: int = 0
@@ -211,9 +166,38 @@ def _known(model: str | None) -> _Known:  # noqa: ARG001 - by it they are kept a
     return _Known()
 
 
-# --- CLIPScore ----------------------------------------------------------------------------------
+def bertscore(items: Items) -> list[float | None]:
+    """BERTScore F1 of each item's summary against the release's, not rescaled.
 
-OtherFrames = Callable[[int, int], Sequence[int]]  # of F and K
+    0 of a candidate without a word; None without a reference, or an encoder. A pair of texts is
+    scored once for the process; the note is about all pairs scored so far.
+    """
+    candidates = [item["candidate"] for item in items]
+    references = [reference(item) for item in items]
+    model = settings.value(settings.BERTSCORE)
+    pairs, known = text_metrics.pairs(candidates, references), _known(model)
+    if new := tuple(dict.fromkeys(pair for pair in pairs if pair not in known.values)):
+        score = of_pairs(new, model, LANGUAGE)
+        if score.reason is not None:
+            note("bertscore", score.describe())
+            return [None] * len(items)
+        from bert_score.utils import model2layers
+
+        known.values.update(zip(new, score.values, strict=True))
+        known.n_truncated += score.n_truncated
+        known.note = (
+            f"BERTScore F1, not rescaled, model {score.model}, layer {score.layer}, hash "
+            f"{score.hash}; {known.n_truncated} texts of {len(known.values)} different pairs cut "
+            f"to {score.max_tokens} tokens"
+        )
+        if not local_models.is_released(score.model, model2layers):
+            known.note += f"; {local_models.NOT_COMPARABLE}"
+    if pairs:
+        note("bertscore", known.note)
+    return [known.values.get(pair) for pair in zip(candidates, references, strict=True)]
+
+
+# --- CLIPScore ----------------------------------------------------------------------------------
 
 
 class Asked(NamedTuple):
@@ -228,9 +212,7 @@ class Asked(NamedTuple):
     frames: Sequence[int]
 
 
-def clipscore(
-    items: Items, *, pairs: bool = False, frames: OtherFrames | None = None
-) -> list[float | None]:
+def clipscore(items: Items, *, pairs: bool = False) -> list[float | None]:
     """CLIPScore between each item's summary and its frames; 0 where one of them is missing.
 
     None for all if the pictures of any cannot be had: failed replies, which need none, would weigh
@@ -239,17 +221,11 @@ def clipscore(
     Args:
         items: of any sources.
         pairs: as of `clip_values`.
-        frames: in place of the selected ones: what the selection is worth.
     """
-    whole = [item for item in items if item["sentences"] and item["frames"]]
     asked = [
-        Asked(
-            item["id"],
-            item["record"],
-            item["sentences"],
-            frames(item["n_frames"], item["budget"]) if frames else item["frames"],
-        )
-        for item in whole
+        Asked(item["id"], item["record"], item["sentences"], item["frames"])
+        for item in items
+        if item["sentences"] and item["frames"]
     ]
     values = clip_values(asked, pairs=pairs)
     # Where nothing is computed, 0 for those that failed would be no mean of anything.
@@ -281,11 +257,10 @@ def clip_values(asked: Sequence[Asked], *, pairs: bool = False) -> list[float | 
         return [None] * len(asked)
     values: list[float | None] = []
     lost: list[str] = []
-    seen = Pictures()
+    load = functools.cache(data.load)
     for one in asked:
         try:
-            pictures = seen.of(one.video, one.record, one.frames)
-            found = implementation.clip_score(one.sentences, pictures, model)
+            found = implementation.clip_score(one.sentences, pictures(one, load()), model)
             values.append(found.pairs if pairs else found.value)
         except TasksError as error:  # a picture that cannot be opened any more
             lost.append(str(error))
@@ -297,52 +272,34 @@ def clip_values(asked: Sequence[Asked], *, pairs: bool = False) -> list[float | 
     return values
 
 
-class Pictures:
-    """The pictures of frames that replies selected: opened only when they are embedded.
+def pictures(asked: Asked, release: Release) -> list[Picture]:
+    """The pictures of the frames that a reply selected: opened only when they are embedded.
 
     An item has numbers of frames and no file: in a run they are the frames that the model saw, and
     in `rescore` those of the user's own copy of the video, wherever it is now.
+
+    Raises:
+        DataError: the data hold no or another record of this id, or the video file does not fit it.
     """
+    from lmms_eval_tasks.utils.metrics.clipscore import Picture
 
-    @functools.cached_property
-    def _known(self) -> tuple[Release, Mapping[str, Record]]:
-        release = data.load()
-        return release, {record.id: record for record in release.records}
+    video = asked.video
+    found = [record for record in release.records if record.id == video]
+    if not found:
+        raise DataError(f"{release.folder}: has no video {video}")
+    row = data.row(found[0], "")
+    if row["record"] != asked.record:
+        raise DataError(f"{release.folder}: its {video} is not the one that the replies are about")
+    if trouble := data.troubles(found):
+        raise DataError(f"{video}: {trouble[video]}")
+    size = options.current().size
 
-    def of(self, video: str, fingerprint: str, frames: Sequence[int]) -> list[Picture]:
-        """Pictures of a video's sampled frames.
+    def opened(number: int) -> Image:
+        return inputs.pictures(row, [number])[0]
 
-        Args:
-            video: id of its record.
-            fingerprint: of the record that the numbers are of (data.row).
-            frames: numbers, from 1.
-
-        Raises:
-            DataError: the data are not there any more, hold another record of this id, or the video
-                file does not fit it.
-            TasksError: an option has no value of its range.
-        """
-        from lmms_eval_tasks.utils.metrics.clipscore import Picture
-
-        release, records = self._known
-        if video not in records:
-            raise DataError(f"{release.folder}: has no video {video}")
-        row = data.row(records[video], "")
-        if row["record"] != fingerprint:
-            raise DataError(
-                f"{release.folder}: its {video} is not the one that the replies are about"
-            )
-        if trouble := data.troubles([records[video]]):
-            raise DataError(f"{video}: {trouble[video]}")
-        size = options.current().size
-
-        def opened(number: int) -> Image:
-            return inputs.pictures(row, [number])[0]
-
-        return [
-            Picture(
-                f"{release.digest} {video} frame {number} {size} px",
-                functools.partial(opened, number),
-            )
-            for number in frames
-        ]
+    return [
+        Picture(
+            f"{release.digest} {video} frame {number} {size} px", functools.partial(opened, number)
+        )
+        for number in asked.frames
+    ]

@@ -295,6 +295,9 @@ def stand_in(doc: Doc, number: int) -> str:  # noqa: ARG001
 # --- the tasks ------------------------------------------------------------------------------------
 
 
+JOINED = ("v2t", "v2v", "v2vt")
+
+
 def _tasks() -> dict[str, Task]:
     made = {}
     numbers = {kind: metrics.of_kind(kind) for kind in KINDS}
@@ -309,16 +312,9 @@ def _tasks() -> dict[str, Task]:
             handed=handed,
             asks={judging.GEVAL: ""} if judged else {},
             blank=BLANK,
-            details=metrics.details,
             stand_in=stand_in,
         )
     return made
-
-
-def _join(end: str) -> Join:
-    kinds = ("v2t", "v2v", "v2vt", "grounding", "saliency")
-    names = tuple(f"haven_{kind}{end}" for kind in kinds)
-    return Join(f"haven{end}", names, metrics.joined, notes=metrics.apart)
 
 
 class Haven(Benchmark):
@@ -332,7 +328,10 @@ class Haven(Benchmark):
     cuts = ("videos read", "videos of {} can be read")
 
     tasks = _tasks()
-    joins = (_join(""), _join("_text"))
+    joins = tuple(
+        Join(f"haven{end}", tuple(f"haven_{one}{end}" for one in JOINED), metrics.joined)
+        for end in ("", "_text")
+    )
 
     look = staticmethod(data.look)
     docs = staticmethod(data.docs)

@@ -22,7 +22,7 @@ from tests.haven.scored import (
     no_models,
     of_doc,
     rescored,
-    runs,
+    saved_run,
     video,
     whole,
 )
@@ -245,51 +245,37 @@ def test_no_reply() -> None:
 # --- saved runs -----------------------------------------------------------------------------------
 
 
-def test_runs_of_other_data() -> None:
-    """Told apart by a video's record, not by the release: only the same ones are joined."""
-    given = runs("haven_v2v", record="a") + runs("haven_saliency", record="b")
-    given += runs("haven_v2v_text", "haven_saliency_text", record="b")
-    again = rescored(given)
-    assert again.numbers["haven"]["joined_saliency_videos"] == 0
-    assert again.numbers["haven_text"]["joined_saliency"] == 1
-    assert again.notes == [
-        "haven: the runs are of different data in 3 videos, such as ovp/video_2: these are not "
-        "joined"
-    ]
-    again = rescored(runs("haven_v2v", data="a") + runs("haven_saliency", data="b"))
-    assert (again.numbers["haven"]["joined_saliency_videos"], again.notes) == (1, [])
-
-
 def test_damaged_samples_are_refused() -> None:
     """One line that names the file and the item."""
+    replies = ("In short: a thing.", "A cat. A dog runs away.", "")
 
     def refused(run: Run) -> str:
         with pytest.raises(DataError) as error:
-            rescored([run])
+            rescored(run)
         assert "\n" not in str(error.value)
         assert str(error.value).startswith(str(run.file))
         return str(error.value)
 
     for name in ("source", "keyframes", "budget", "status"):
-        (run,) = runs("haven_v2t")
+        run = saved_run("haven_v2t", *replies)
         run.samples[1]["failed"] |= {name: None}
         assert f"`{name}`; take its line out or run the task again" in refused(run)
     for task in ("haven_v2v", "haven_v2t"):  # as saved before 2.0
-        (run,) = runs(task)
+        run = saved_run(task, *replies)
         for sample in run.samples:
             del sample["failed"]["key_shots"]
         if task == "haven_v2v":
             assert "has no `key_shots`; " in refused(run)
         else:
-            assert rescored([run]).numbers[task]["videos"] == 3
-    (run,) = runs("haven_v2t")
-    run.samples[1]["failed"] = whole("haven_v2v", "[1]", **video(1))
-    assert "tvsum/video_1 is of another task: v2v; take its line out" in refused(run)
-    for item in (None, {"id": "a"}, "x"):
-        (run,) = runs("haven_v2t")
-        run.samples[2]["failed"] = item
-        assert "line 3" in refused(run)
+            assert rescored(run).numbers[task]["videos"] == 3
+    for item, told in (
+        (whole("haven_v2v", "[1]", **video(9)), "tvsum/video_9 is of another task: v2v; take its"),
+        *((one, "line 2") for one in (None, {"id": "a"}, "x")),
+    ):
+        run = saved_run("haven_v2t", *replies)
+        run.samples[1]["failed"] = item
+        assert told in refused(run)
     # A list that does not fit loses no other item.
-    (run,) = runs("haven_temporal")
+    run = saved_run("haven_temporal", "Shot 3 > Shot 1 > Shot 4 > Shot 2", "Shot 1 > Shot 2")
     run.samples[0]["failed"]["units"] = ["a", 1]
-    assert rescored([run]).sidecar["haven_temporal"]["status"]["error"] == 1
+    assert rescored(run).sidecar["haven_temporal"]["status"]["error"] == 1
