@@ -26,6 +26,7 @@ Piece = str | int  # a text, or the number of a sampled frame whose picture is s
 
 _SHOWN = ""  # in a layout: the pictures or descriptions
 _NONE = "(not described)"  # in place of a description that the release lacks
+_EXAMPLE = (1, 5, 12)  # of frames, the appendix's
 # What a doc's `layout` names -> parts of the prompt file in their order. A part `KIND_document` is
 # there only where the task gives the document.
 _LAYOUTS: dict[str, tuple[str, ...]] = {
@@ -161,7 +162,11 @@ def _pieces(
             if doc["with_document"] or not part.endswith("_document"):
                 yield prompts.fill(said[part], values), ()
         elif doc["text"]:
-            yield _lines(_unit(doc), _descriptions(doc)), ()
+            told = doc["descriptions"]
+            if not _by_frame(doc):
+                name = "document" if doc["layout"] == options.OF_SENTENCES else "shot_texts"
+                told = [doc[name][unit - 1] for unit in doc["units"]]
+            yield _lines(_unit(doc), [text or _NONE for text in told]), ()
         else:
             if simple and _by_frame(doc) and doc["kind"] != "v2t":
                 yield prompts.fill(said["frame_images"], values), ()
@@ -184,14 +189,6 @@ def _shown(doc: Doc) -> Iterator[tuple[str, Sequence[int]]]:
         yield from ((f"{_unit(doc)} {number}", [number]) for number in numbers)
 
 
-def _descriptions(doc: Doc) -> list[str]:
-    """What a text proxy shows in place of pictures, in the order shown."""
-    if _by_frame(doc):
-        return [text or _NONE for text in doc["descriptions"]]
-    texts = doc["document" if doc["layout"] == options.OF_SENTENCES else "shot_texts"]
-    return [texts[unit - 1] or _NONE for unit in doc["units"]]
-
-
 def _by_frame(doc: Doc) -> bool:
     """Whether all sampled frames are shown, and not shots, clips or sentences."""
     return doc["kind"] in SUMMARIES + SELECTIONS
@@ -204,25 +201,37 @@ def _unit(doc: Doc) -> str:
 
 
 def _values(doc: Doc) -> dict[str, str]:
-    """A value for every placeholder of the parts around what is shown."""
+    """A value for every placeholder of the parts around what is shown.
+
+    What the appendix shows with three and more stays true of one or two: no example asks for more
+    than there is.
+    """
     n_frames, n, k = len(doc["picks"]), len(doc["units"]), doc["budget"]
-    unit = _unit(doc)
-    few = example(k, n_frames)
+    unit, asked = _unit(doc), doc["n_sentences"]
     summary = [doc["summary"][sentence - 1] for sentence in doc["sentences"]]
+    few = [number for number in _EXAMPLE[:k] if number <= n_frames]
+    names = [f"{unit} {number}" for number in range(1, 1 + (n or n_frames))]
+    lines = [f"{number}. [sentence {number}]" for number in range(1, asked + 1)]
+    frame = "" if doc["text"] else f"{unit} "
     return {
         "n_frames": str(n_frames),
         "n": str(n),
-        "names": names(unit, n or n_frames),
-        "form": order(unit, n),
+        "names": ", ".join(_shortened(names)),
+        "form": " > ".join([*(f"{unit} {letter}" for letter in "XYZ"[:n]), *["..."] * (n > 3)]),
         "k": str(k),
-        "picked": picked("" if doc["text"] else unit, k),
+        "picked": ", ".join([*(f"{frame}{letter}" for letter in "XY"[:k]), *["..."] * (k > 2)]),
         "example": json.dumps(few),
         "n_example": str(len(few)),
-        "n_sentences": str(doc["n_sentences"] if doc["kind"] in SUMMARIES else len(summary)),
-        "numbered": numbered(doc["n_sentences"]),
+        "n_sentences": str(asked if doc["kind"] in SUMMARIES else len(summary)),
+        "numbered": "\n".join(_shortened(lines)),
         "document": " ".join(map(_line, doc["document"])),
         "lines": _lines("Summary", summary),
     }
+
+
+def _shortened(every: list[str]) -> list[str]:
+    """Up to three are listed in full."""
+    return every if len(every) <= 3 else [*every[:2], "...", every[-1]]
 
 
 def _lines(label: str, texts: Iterable[str]) -> str:
@@ -232,40 +241,3 @@ def _lines(label: str, texts: Iterable[str]) -> str:
 
 def _line(text: str) -> str:
     return " ".join(text.split())
-
-
-# --- formats and enumerations that depend on how many there are --------------------------------
-
-# What the appendix shows with three and more stays true of one or two: no example asks for more
-# than there is.
-_EXAMPLE = (1, 5, 12)  # the appendix's
-
-
-def names(word: str, n: int) -> str:
-    """`Shot 1, Shot 2, ..., Shot 5`; up to three are listed in full."""
-    every = [f"{word} {number}" for number in range(1, n + 1)]
-    return ", ".join(every if n <= 3 else [*every[:2], "...", every[-1]])
-
-
-def order(word: str, n: int) -> str:
-    """`Shot X > Shot Y > Shot Z > ...`; the dots only where there are more than three."""
-    return " > ".join([*(f"{word} {letter}" for letter in "XYZ"[:n]), *["..."] * (n > 3)])
-
-
-def picked(word: str, k: int) -> str:
-    """`Frame X, Frame Y, ...`; the dots only where there are more than two."""
-    return ", ".join([*(f"{word} {letter}".strip() for letter in "XY"[:k]), *["..."] * (k > 2)])
-
-
-def numbered(n: int) -> str:
-    """`1. [sentence 1]` to `n. [sentence n]`, one a line; up to three are listed in full."""
-    lines = [f"{number}. [sentence {number}]" for number in range(1, n + 1)]
-    return "\n".join(lines if n <= 3 else [*lines[:2], "...", lines[-1]])
-
-
-def example(k: int, n_frames: int) -> list[int]:
-    """The appendix's example, `[1, 5, 12]`, of no more frames than are asked for or there are.
-
-    With K of 15 % of the frames it is never cut for want of frames, and from K = 3 on it is whole.
-    """
-    return [number for number in _EXAMPLE[:k] if number <= n_frames]

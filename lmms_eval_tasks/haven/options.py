@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import TasksError, nearest
+from lmms_eval_tasks.utils.validation import told
 
 OWN = "own"  # a user's own videos (`lmms-eval-tasks haven build`), which are no part of the paper
 # Slug, which is the name of the files too -> title; the paper's six in its order (Table 1).
@@ -126,15 +127,13 @@ class Options(BaseModel):
     @classmethod
     def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if set(value) - set(SOURCES):
-            raise ValueError(f"some of {'+'.join(SOURCES)}")
+            raise ValueError(f"expected some of {'+'.join(SOURCES)}")
         return tuple(slug for slug in SOURCES if slug in value)
 
     def asdict(self) -> dict[str, Any]:
         """Plain types, for result logs."""
-        return {
-            **self.model_dump(mode="json"),
-            "sources": list(self.sources) or list(SOURCES),
-        }
+        sources = list(self.sources) or list(SOURCES)
+        return {**self.model_dump(mode="json"), "sources": sources}
 
 
 OF_SENTENCES = "temporal_sentences"  # the layout of the one proxy that shows no shots
@@ -173,18 +172,12 @@ def parse(text: str) -> Options:
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, _, value = (piece.strip() for piece in part.partition("="))
         if name not in names:
-            told = f"{name!r} is none of {', '.join(names)}{nearest(name, names)}"
-            raise TasksError(f"{settings.HAVEN}={text!r}: {told}")
+            why = f"{name!r} is none of {', '.join(names)}{nearest(name, names)}"
+            raise TasksError(f"{settings.HAVEN}={text!r}: {why}")
         if name in given or not value:
             raise TasksError(f"{settings.HAVEN}={text!r}: {part}: expected NAME=VALUE, each once")
         given[name] = value
     try:
         return Options.model_validate(given)
     except ValidationError as error:
-        first = error.errors()[0]["loc"][0]
-        wrong = [one["msg"] for one in error.errors() if one["loc"][0] == first]
-        kinds = (
-            one.removeprefix("Input should be ").removeprefix("Value error, ") for one in wrong
-        )
-        told = f"{first}={given[str(first)]}: expected {' or '.join(kinds)}"
-        raise TasksError(f"{settings.HAVEN}={text!r}: {told}") from None
+        raise TasksError(f"{settings.HAVEN}={text!r}: {told(error, 2)}") from None
