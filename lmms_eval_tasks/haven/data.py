@@ -25,20 +25,12 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven import options
 from lmms_eval_tasks.haven.options import (
     AUTHORS,
-    CLIP_LEAST,
-    CLIP_MOST,
-    CLIP_SHARE,
-    LARGE_SOURCES,
     MOST,
     OF_SENTENCES,
-    PAPER_COUNTS,
-    SOURCES,
     SUMMARIES,
     TASKS,
     Options,
     Variant,
-    budget,
-    layout,
 )
 from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.haven.records.record import Record
@@ -62,6 +54,8 @@ NAMED = 20  # videos of one warning
 # Readers count frames differently by one (decord and PyAV, at the end of some files), and who made
 # `n_frames` used a third one, OpenCV. More than that is another encoding of the video.
 TOLERANCE = 1
+# Frames of a clip to ground in: a share of them, within bounds.
+CLIP_SHARE, CLIP_LEAST, CLIP_MOST = 0.3, 4, 8
 
 
 # --- which videos -------------------------------------------------------------------------------
@@ -98,13 +92,9 @@ def load() -> Release:
         DataError: they are not there (the message says how to get them) or do not fit the schema.
         TasksError: an option has no value of its range.
     """
-    place = released_files.required_folder(
-        "haven",
-        "HAVEN",
-        HOW_TO_GET,
-        "ROOT/haven/processed/SOURCE_data.json, ROOT/haven/SOURCE/h5/SOURCE.h5 and "
-        "ROOT/haven/videos/SOURCE/VIDEO.mp4",
-    )
+    files = "processed/SOURCE_data.json", "SOURCE/h5/SOURCE.h5", "videos/SOURCE/VIDEO.mp4"
+    told = "{}, {} and {}".format(*(f"ROOT/haven/{file}" for file in files))
+    place = released_files.required_folder("haven", "HAVEN", HOW_TO_GET, told)
     return released.read(place, options.current())
 
 
@@ -173,11 +163,8 @@ def troubles(records: Iterable[Record], only: Collection[str] | None = None) -> 
         the record is of, "unfit".
     """
     known = {record.id: record for record in records}
-    infos, found = video_checks.look(
-        {n: released_files.real(one.path) for n, one in known.items() if one.path is not None},
-        only,
-    )
-    found |= {name: "missing: no path" for name, record in known.items() if record.path is None}
+    paths = {name: released_files.real(record.path) for name, record in known.items()}
+    infos, found = video_checks.look(paths, only)
     for name, info in infos.items():
         if why := misfit(known[name], info):
             found[name] = f"unfit: {known[name].path}: {why}"
@@ -206,7 +193,7 @@ def _lacks(record: Record, row: Row, task: str, chosen: Options) -> str:
     """Why the item of a good record is left out of a task, or ""."""
     if why := record.gaps.get(task.removeprefix("haven_")):
         return why
-    if layout(TASKS[task], chosen) == OF_SENTENCES and len(record.document) < 2:
+    if options.layout(TASKS[task], chosen) == OF_SENTENCES and len(record.document) < 2:
         return "aligned_full_document: fewer than two sentences"
     needed = make_doc(row, TASKS[task], chosen)["n_images"] if chosen.max_images else 0
     if needed > (most := chosen.max_images):
@@ -251,7 +238,7 @@ def row(record: Record, digest: str) -> Row:
     return {
         **content,
         "record": fingerprint[:12],
-        "video_path": "" if record.path is None else str(released_files.real(record.path)),
+        "video_path": str(released_files.real(record.path)),
         "data": digest,
         "tagged": record.tagged,
     }
@@ -266,7 +253,7 @@ def make_doc(given: Mapping[str, Any], task: Variant, chosen: Options) -> Row:
     `sentences`: the summary sentences shown; `tagged`: the reference if it is the text with tags of
     shots, else ""; `layout` of the request (inputs.py); `not_run`, which is empty here.
     """
-    n_shown = len(given["document" if layout(task, chosen) == OF_SENTENCES else "shots"])
+    n_shown = len(given["document" if options.layout(task, chosen) == OF_SENTENCES else "shots"])
     units: list[int] = []
     if task.kind == "grounding":
         units = [*range(1, 1 + n_shown)]  # its clips stay in order, and all of them are needed
@@ -275,7 +262,8 @@ def make_doc(given: Mapping[str, Any], task: Variant, chosen: Options) -> Row:
     shots, limit = given["shots"], chosen.frames_per_shot
     pictured = units and not task.text
     pictures = [shown(shots[n - 1], limit, task.kind) for n in units] if pictured else []
-    in_shots = [number for own in shots for number in own]
+    every = [*range(1, len(given["picks"]) + 1)]
+    by_shot = [number for own in shots for number in own] == every
     n_sentences = len(given["summary"])  # shotless ones may be asked about too
     tagged = chosen.reference == "tagged" and (task.kind == "v2vt" or task.text)
     of_grounding = task.kind == "grounding"
@@ -286,13 +274,13 @@ def make_doc(given: Mapping[str, Any], task: Variant, chosen: Options) -> Row:
         "kind": task.kind,
         "text": task.text,
         "with_document": task.document,
-        "budget": budget(len(given["picks"])),
+        "budget": options.budget(len(every)),
         "n_sentences": n_sentences if task.kind in SUMMARIES else 0,
         "units": units,
         "unit_frames": pictures,
-        "n_images": 0 if task.text else sum(map(len, pictures)) or len(given["picks"]),
+        "n_images": 0 if task.text else sum(map(len, pictures)) or len(every),
         "sentences": drawn("grounding", n_sentences, given, chosen.seed) if of_grounding else [],
-        "layout": layout(task, chosen, by_shot=in_shots == [*range(1, len(given["picks"]) + 1)]),
+        "layout": options.layout(task, chosen, by_shot=by_shot),
     }
 
 
@@ -362,7 +350,7 @@ def describe(
     section = {
         "data": {"folder": str(release.folder), "hash": release.digest, **release.counts},
         "options": {**found.options.asdict(), "sources": list(by_source)},
-        "subsets": {source: by_source[source] for source in LARGE_SOURCES if source in by_source},
+        "subsets": {name: own for name, own in by_source.items() if name in options.LARGE_SOURCES},
         "left_out": {task: dict(videos) for task, videos in left_out.items()},
     }
     return section, warnings
@@ -382,16 +370,14 @@ def _seen(place: Path) -> Seen:
 
 def _notes(release: Release, chosen: Options, found: Mapping[str, str]) -> Iterator[str]:
     """Lines about sources, subsets, gaps, and videos that are bad, not merely not there."""
-    yield released_files.compared(release.counts, PAPER_COUNTS)
+    yield released_files.compared(release.counts, options.PAPER_COUNTS)
     for source, own in release.by_source.items():
         there = sum(record.id not in found for record in own)
         hdf5 = sum(record.n_frames is not None for record in own)
-        yield (
-            f"{source} ({SOURCES[source]}): {len(own):,} videos, {there:,} with a file that fits, "
-            f"{hdf5:,} with HDF5"
-        )
+        told = f"{len(own):,} videos, {there:,} with a file that fits, {hdf5:,} with HDF5"
+        yield f"{source} ({options.SOURCES[source]}): {told}"
     ids = [*(record.id for record in release.records), *release.problems]  # bad ones belong to it
-    for source in LARGE_SOURCES:
+    for source in options.LARGE_SOURCES:
         keys = [name.partition("/")[2] for name in ids if name.startswith(f"{source}/")]
         if keys and chosen.subset:
             by = f"subset={chosen.subset}, seed={chosen.seed}; any others are not validated"

@@ -129,19 +129,19 @@ def check() -> None:
 
 def note(metric: str, told: str) -> None:
     """Keep what a metric was computed with, for the results."""
-    provenance.note(NOTES, {**provenance.notes().get(NOTES, {}), metric: told})
+    provenance.note(NOTES, {**computed_with(), metric: told})
 
 
-def implementations() -> dict[str, str]:
-    """What the metrics of texts were computed with so far in this process."""
-    return {"rouge": text_metrics.ROUGE_IMPLEMENTATION, **provenance.notes().get(NOTES, {})}
+def computed_with() -> dict[str, str]:
+    """What BERTScore and CLIPScore were computed with so far in this process, or why not."""
+    found: dict[str, str] = provenance.notes().get(NOTES, {})
+    return found
 
 
 def doubts() -> list[str]:
     """What was computed with that makes a number missing or not comparable."""
     marks = ("not computed", local_models.NOT_COMPARABLE)
-    told = provenance.notes().get(NOTES, {}).values()
-    return [one for one in told if any(mark in one for mark in marks)]
+    return [one for one in computed_with().values() if any(mark in one for mark in marks)]
 
 
 def reference(item: Item) -> str:

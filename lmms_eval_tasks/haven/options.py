@@ -92,8 +92,6 @@ def budget(n_frames: int) -> int:
 AUTHORS: Final = "authors"
 # Shots (or sentences) to order or to rank, and sentences to ground, at most: so many are drawn.
 MOST = {"temporal": 5, "saliency": 8, "grounding": 3}
-# Frames of a clip to ground in: a share of them, within bounds.
-CLIP_SHARE, CLIP_LEAST, CLIP_MOST = 0.3, 4, 8
 Count = Annotated[int, Field(ge=0)]
 
 

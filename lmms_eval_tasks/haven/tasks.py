@@ -356,7 +356,8 @@ class Haven(Benchmark):
         known = cast(data.Checked | None, found)
         section, warnings = data.describe(known, left_out) if known else ({}, [])
         if any(TASKS[name].kind in SUMMARIES for name in names):
-            section["implementations"] = judging.implementations()
+            rouge = text_metrics.ROUGE_IMPLEMENTATION
+            section["implementations"] = {"rouge": rouge, **judging.computed_with()}
         return section, [*warnings, *settings.told(settings.HAVEN), *judging.doubts()]
 
     def reread(

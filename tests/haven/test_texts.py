@@ -47,11 +47,6 @@ def nothing_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[No
         cache.cache_clear()
 
 
-def told() -> dict[str, str]:
-    found: dict[str, str] = provenance.notes().get(texts.NOTES, {})
-    return found
-
-
 def test_bertscore_per_pair(bert: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pair is scored once; parts of what was asked are known. Nothing takes a note's place."""
     monkeypatch.setenv(settings.BERTSCORE, bert)
@@ -70,9 +65,9 @@ def test_bertscore_per_pair(bert: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert values == [alone(0), 0.0, alone(2), None, alone(4)]
     assert alone(0) != alone(2)
-    note = told()["bertscore"]
+    note = texts.computed_with()["bertscore"]
     assert (texts.bertscore(items[:1:-1]), texts.bertscore([])) == (values[:1:-1], [])
-    assert (told()["bertscore"], calls) == (note, [4])
+    assert (texts.computed_with()["bertscore"], calls) == (note, [4])
     assert "0 texts of 4 different pairs cut to 16 tokens; NOT COMPARABLE" in note
     more = {"candidate": "Un uomo corre", "summary": [REFERENCES[0]]}
     assert (texts.bertscore([more, *items])[1:], calls) == (values, [4, 1])
@@ -118,14 +113,14 @@ def test_clipscore_of_items(clip: list[tuple[Any, ...]]) -> None:
     assert found["clipscore"] == pytest.approx(0.5 / 4)
     assert found["clipscore_valid"] == 0.5
     assert clip[0] == (["In short: thing."], [("tvsum/video_2", 1), ("tvsum/video_2", 2)])
-    assert told()["clipscore"] == "CLIP by hand"
+    assert texts.computed_with()["clipscore"] == "CLIP by hand"
     found = numbers("haven_v2vt", [joint(2), joint(1, "", "ovp")])
     assert (found["clipscore_ovp"], found["clipscore_sources"]) == (0.0, 0.25)
     # Failed replies need no picture: 0, and nothing is lost.
     found = numbers("haven_v2vt", [joint(9, ""), joint(3, FAILED)])
     assert found["clipscore"] == 0.0
     assert found["clipscore_valid"] == 0.0  # of the empty reply
-    assert "clipscore_lost" not in told()
+    assert "clipscore_lost" not in texts.computed_with()
 
 
 def test_lost_pictures(clip: list[tuple[Any, ...]]) -> None:
@@ -136,11 +131,11 @@ def test_lost_pictures(clip: list[tuple[Any, ...]]) -> None:
     assert found["clipscore_ovp"] == 0.5
     lost = ("clipscore", "clipscore_valid", "clipscore_tvsum", "clipscore_sources")
     assert {found[name] for name in lost} == {None}
-    assert told()["clipscore"] == "CLIP by hand"
-    assert told()["clipscore_lost"] == (
+    assert texts.computed_with()["clipscore"] == "CLIP by hand"
+    assert texts.computed_with()["clipscore_lost"] == (
         "CLIPScore not computed: 1 without pictures of theirs, as: tvsum/video_9: gone"
     )
-    assert told()["clipscore_lost"] in texts.doubts()
+    assert texts.computed_with()["clipscore_lost"] in texts.doubts()
 
 
 def test_pictures(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,7 +49,7 @@ def taken(record: Record) -> dict[int, str]:
     """
     from lmms_eval_tasks.utils.media import indexed_frames
 
-    if record.path is None or not record.path.is_file():
+    if not record.path.is_file():
         return {}
     frames = indexed_frames.frames(record.path, record.picks, THUMBNAIL)
     found = {}

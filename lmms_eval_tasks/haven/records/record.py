@@ -63,7 +63,7 @@ class Record:
     n_frames: int | None = None
     gaps: dict[str, str] = field(default_factory=dict)
     tagged: str = ""
-    path: Path | None = None
+    path: Path = Path()
 
     @property
     def id(self) -> str:

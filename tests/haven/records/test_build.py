@@ -42,7 +42,6 @@ def test_a_video_becomes_a_record_of_the_released_form(desk: Desk) -> None:
     release = released.read(desk.out, Options(sources=("own",)))
     (record,) = release.records
     assert (release.problems, record.gaps) == ({}, {})
-    assert record.path is not None
     assert record.path.resolve() == desk.video.resolve()
     assert record.importance == pytest.approx([1, 14 / 3, 2, 3])
     # The page of it, with every picture; one that is not there.
@@ -117,7 +116,7 @@ def test_videos_are_added_beside_each_other(desk: Desk) -> None:
     assert done.exit_code == 0, done.exception
     assert [video["video_name"] for video in desk.written().values()] == ["holiday", "other"]
     release = released.read(desk.out, Options(sources=("own",)))
-    paths = [record.path.resolve() for record in release.records if record.path]
+    paths = [record.path.resolve() for record in release.records]
     assert paths == [desk.video.resolve(), other.resolve()]
     with h5py.File(desk.arrays) as content:
         assert list(content) == ["video_1", "video_2"]
