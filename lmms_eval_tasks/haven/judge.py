@@ -285,11 +285,9 @@ def pictures(asked: Asked, release: Release) -> list[Picture]:
 
     video = asked.video
     found = [record for record in release.records if record.id == video]
-    if not found:
-        raise DataError(f"{release.folder}: has no video {video}")
-    row = data.row(found[0], "")
+    row = data.row(found[0], "") if found else {"record": ""}
     if row["record"] != asked.record:
-        raise DataError(f"{release.folder}: its {video} is not the one that the replies are about")
+        raise DataError(f"{release.folder}: has no {video} like the one that the replies are about")
     if trouble := data.troubles(found):
         raise DataError(f"{video}: {trouble[video]}")
     size = options.current().size

@@ -204,6 +204,9 @@ def of_kind(kind: str) -> list[Metric]:
 # --- what tasks say together about a video ------------------------------------------------------
 
 
+JOINED = ("v2t", "v2v", "v2vt")  # kinds
+
+
 def joined(sides: Mapping[str, Items]) -> dict[str, Any]:
     """CLIPScore of replies that belong together, and of separate ones: Table 4's last column.
 
@@ -214,9 +217,9 @@ def joined(sides: Mapping[str, Items]) -> dict[str, Any]:
         sides: whole items by task; there is no number where one of the tasks is not there.
     """
     known = {TASKS[task].kind: {one["id"]: one for one in items} for task, items in sides.items()}
-    if not known.keys() >= {"v2t", "v2v", "v2vt"}:
+    if not known.keys() >= {*JOINED}:
         return {}
-    v2t, v2v, v2vt = (known[kind] for kind in ("v2t", "v2v", "v2vt"))
+    v2t, v2v, v2vt = (known[kind] for kind in JOINED)
     joint: list[Asked] = []
     separate: list[Asked] = []
     for video in sorted(v2t.keys() & v2v.keys() & v2vt.keys()):

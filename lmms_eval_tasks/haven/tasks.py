@@ -18,7 +18,7 @@ from lmms_eval_tasks.haven import data, inputs, metrics
 from lmms_eval_tasks.haven import judge as judging
 from lmms_eval_tasks.haven import tables as layouts
 from lmms_eval_tasks.haven.metrics import ORDER
-from lmms_eval_tasks.haven.options import KINDS, OF_SENTENCES, SELECTIONS, SUMMARIES, TASKS
+from lmms_eval_tasks.haven.options import OF_SENTENCES, SELECTIONS, SUMMARIES, TASKS
 from lmms_eval_tasks.haven.records.release import prepare
 from lmms_eval_tasks.judges import Criterion, geval
 from lmms_eval_tasks.judges.verdict import Scoring
@@ -154,6 +154,7 @@ def _frames(doc: Item, strict: summaries.Frames, lenient: Collection[int]) -> di
             scores |= {f"{name}{form}": None for name in metrics.KEYFRAMES}
             continue
         met = functools.partial(selections.set_scores, true=true)
+        own = met(chosen)
         found = {
             "random": selections.random_frames(n_frames, len(true), k),
             "uniform": met(selections.uniform(n_frames, k)),
@@ -162,8 +163,8 @@ def _frames(doc: Item, strict: summaries.Frames, lenient: Collection[int]) -> di
             "best": selections.best_frames(len(true), k),
         }
         for name in metrics.KEYFRAMES:
-            scores[f"{name}{form}"] = getattr(met(chosen), name)
-            baselines |= {f"{name}{form}_{one}": getattr(own, name) for one, own in found.items()}
+            scores[f"{name}{form}"] = getattr(own, name)
+            baselines |= {f"{name}{form}_{one}": getattr(it, name) for one, it in found.items()}
     read = strict.status == "ok" or not lenient
     return {
         "parts": {"frames": strict.status if read else "ok"},
@@ -274,26 +275,20 @@ def stand_in(doc: Doc, number: int) -> str:  # noqa: ARG001
 # --- the tasks ------------------------------------------------------------------------------------
 
 
-JOINED = ("v2t", "v2v", "v2vt")
-
-
-def _tasks() -> dict[str, Task]:
-    made = {}
-    numbers = {kind: metrics.of_kind(kind) for kind in KINDS}
-    for name, variant in TASKS.items():
-        judged = variant.kind in SUMMARIES
-        made[name] = Task(
-            name,
-            inputs.prompt,
-            keep,
-            score_summary if judged else score,
-            numbers[variant.kind],
-            handed=handed,
-            asks={judging.GEVAL: ""} if judged else {},
-            blank=BLANK,
-            stand_in=stand_in,
-        )
-    return made
+_TASKS = {
+    name: Task(
+        name,
+        inputs.prompt,
+        keep,
+        score_summary if variant.kind in SUMMARIES else score,
+        metrics.of_kind(variant.kind),
+        handed=handed,
+        asks={judging.GEVAL: ""} if variant.kind in SUMMARIES else {},
+        blank=BLANK,
+        stand_in=stand_in,
+    )
+    for name, variant in TASKS.items()
+}
 
 
 class Haven(Benchmark):
@@ -306,9 +301,9 @@ class Haven(Benchmark):
     headline = 2
     cuts = ("videos read", "videos of {} can be read")
 
-    tasks = _tasks()
+    tasks = _TASKS
     joins = tuple(
-        Join(f"haven{end}", tuple(f"haven_{one}{end}" for one in JOINED), metrics.joined)
+        Join(f"haven{end}", tuple(f"haven_{one}{end}" for one in metrics.JOINED), metrics.joined)
         for end in ("", "_text")
     )
 
@@ -371,17 +366,11 @@ class Haven(Benchmark):
         Raises:
             DataError: one of them is not; names it.
         """
-        same = ("kind", "text", "with_document")
         for item in items:
             needed = {*_READ, "key_shots"} if item.get("kind") in SELECTIONS else _READ
-            lacking = sorted(name for name in needed if item.get(name) is None)
-            problem = f"has no `{lacking[0]}`" if lacking else ""
-            if not lacking and any(item[name] != items[0][name] for name in same):
-                problem = f"is of another task: {item['kind']}"
-            if problem:
-                raise DataError(
-                    f"{item.get('id')} {problem}; take its line out or run the task again"
-                )
+            if lacking := sorted(name for name in needed if item.get(name) is None):
+                cure = "take its line out or run the task again"
+                raise DataError(f"{item.get('id')} has no `{lacking[0]}`; {cure}")
         if items[0]["kind"] in SUMMARIES:
             judging.check()
         return items

@@ -169,5 +169,5 @@ def test_pictures(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     refused(DataError, r"^summe/video_1: unreadable: ", pictures, "summe/video_1", 3)
     # Other data: the same numbers would be other frames.
     write(user, "tvsum", 2, frames=40)
-    told = "its tvsum/video_1 is not the one that the replies"
+    told = "has no tvsum/video_1 like the one that the replies"
     refused(DataError, told, pictures, "tvsum/video_1", 1)

@@ -146,28 +146,23 @@ def read(folder: Path, options: Options) -> Release:
             HDF5; not one video can be used; names the file.
     """
     there = [one for one in SOURCES if json_file(folder, one).is_file()]
-    if options.sources:
-        for source in options.sources:
-            if source not in there:
-                wanted = json_file(folder, source).relative_to(folder)
-                raise DataError(f"{folder}: no file of {source} (expected {wanted})")
-        there = list(options.sources)
-    else:  # a user's own videos are not mixed into the benchmark's numbers
-        there = [one for one in there if one != OWN] or there
+    for source in options.sources:
+        if source not in there:
+            wanted = json_file(folder, source).relative_to(folder)
+            raise DataError(f"{folder}: no file of {source} (expected {wanted})")
+    # A user's own videos are not mixed into the benchmark's numbers.
+    there = list(options.sources) or [one for one in there if one != OWN] or there
     if not there:
         raise DataError(f"{folder}: no data file (expected processed/SOURCE_data.json)")
     paths = [file(folder, one) for one in there for file in (json_file, h5_file)]
-    # Other options make other items of the same records.
-    decisive = {name: getattr(options, name) for name in ("seed", "subset", "ids")}
     state = released_files.state(*paths, *map(Path, options.ids))
-    release = _read(folder, tuple(there), state, Options(**decisive))
+    release = _read(folder, tuple(there), state, options)
     placed = []
     for record in release.records:
         where = [folder / "videos" / record.source]
-        path = released_files.video_path(where, record.video)
-        if not path.is_file() and record.name:
-            named = released_files.video_path(where, record.name)
-            path = named if named.is_file() else path
+        names = (record.video, record.name or record.video)
+        found = [released_files.video_path(where, name) for name in names]
+        path = next((one for one in found if one.is_file()), found[0])
         placed.append(replace(record, path=path))
     return replace(release, records=tuple(placed))
 

@@ -25,7 +25,7 @@ from lmms_eval_tasks.utils.media import indexed_frames, segmentation, video_chec
 if TYPE_CHECKING:
     from lmms_eval_tasks.utils.media.indexed_frames import Frames
 
-FRAMES_PER_SHOT = 10  # the target is round(F / 10) shots: Table 1
+FRAMES_PER_SHOT = 10  # round(F / 10) shots, halves up: what Table 1 shows
 SIZE = 512  # longest side in pixels of the pictures that shots and texts are made from
 _WHOLE = 1_000_000  # values of shots as whole numbers, relative to the largest score
 _ROUNDING = 1e-6  # frames: 14.999999999 of them are 15
@@ -135,18 +135,14 @@ def structure(
         raise DataError(f"--shots {n_shots}: {video} has {n} sampled frames only")
     importance = read_scores(scores, video, picks, info.n_frames)
     frames = indexed_frames.frames(video, picks, SIZE)
+    tenth = max(1, (2 * n + FRAMES_PER_SHOT) // (2 * FRAMES_PER_SHOT))
     # One picture at a time: hours of them would not fit.
     pictures = (frames.images([number])[0] for number in range(1, n + 1))
-    starts = segmentation.segment(segmentation.histograms(pictures), n_shots or target(n))
+    starts = segmentation.segment(segmentation.histograms(pictures), n_shots or tenth)
     keyframes, ties = top(importance, max(1, capacity(n)))
     key = key_shots(importance, starts)
     made = Structure(video, info.n_frames, picks, importance, starts, keyframes, key, ties)
     return made, frames
-
-
-def target(n_frames: int) -> int:
-    """round(F / 10), halves up, at least 1: the number of shots that the paper's Table 1 shows."""
-    return max(1, (2 * n_frames + FRAMES_PER_SHOT) // (2 * FRAMES_PER_SHOT))
 
 
 def top(importance: Sequence[float], number: int) -> tuple[list[int], int]:

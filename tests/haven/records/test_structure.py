@@ -81,12 +81,6 @@ def test_frames_are_uniform_in_time(
     assert structure.indices(n_frames, rate, fps) == found
 
 
-def test_the_target_is_what_table_1_shows() -> None:
-    of_table = [(165, 16.2), (293, 29.8), (470, 47.5), (103, 9.9), (410, 40.5), (203, 19.8)]
-    for frames, shots in of_table:
-        assert abs(structure.target(frames) - shots) < 1
-
-
 def test_of_equals_the_earlier_frames_are_keyframes() -> None:
     assert structure.top([1, 3, 2, 3, 2, 2], 3) == ([1, 2, 3], 2)
     assert structure.top([0, 0, 0, 0], 1) == ([0], 3)
