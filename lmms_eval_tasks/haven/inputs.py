@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.benchmark import Doc, Part
@@ -21,8 +21,6 @@ from lmms_eval_tasks.utils.media import indexed_frames
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-
-Piece = str | int  # a text, or the number of a sampled frame whose picture is shown
 
 _SHOWN = ""  # in a layout: the pictures or descriptions
 _NONE = "(not described)"  # in place of a description that the release lacks
@@ -76,17 +74,23 @@ def prompt(doc: Doc) -> list[Part]:
     Raises:
         PromptError: the user's prompt file lacks a part or a placeholder.
     """
-    chat, simple = _joined(doc, simple=False), _joined(doc, simple=True)
-    numbers = [piece for piece in chat if isinstance(piece, int)]
+    numbers: list[int] = []
     loaded = functools.cache(lambda: pictures(doc, numbers))  # when the first is asked for
-    found, place = [], 0
-    for piece, other in zip(chat, simple, strict=True):
-        if isinstance(piece, str):
-            found.append(Part("text", piece, simple=other))
-        else:
+    found: list[Part] = []
+    before, told = ["", ""], [False, False]  # of chat models and of simple ones
+    for texts, frames in _pieces(doc):
+        for form, text in enumerate(texts):
+            if text:
+                before[form] += ("\n\n" if told[form] else "") + text + (":\n" if frames else "")
+                told[form] = True
+        for number in frames:
+            if any(before):
+                found.append(Part("text", before[0], simple=before[1]))
+            before = ["", ""]
+            place = len(numbers)
             found.append(Part("image", lambda nth=place: loaded()[nth]))
-            place += 1
-    return found
+            numbers.append(number)
+    return [*found, Part("text", before[0], simple=before[1])]
 
 
 def pictures(doc: Doc, numbers: Sequence[int]) -> list[Image]:
@@ -126,65 +130,43 @@ def task_prompts() -> prompts.Prompt:
     return prompts.load("haven", "task", _PLACEHOLDERS)
 
 
-def _joined(doc: Doc, *, simple: bool) -> list[Piece]:
-    """Texts, an empty line between them, and frame numbers; neighbouring texts are one."""
-    said = task_prompts().text
-    made: list[Piece] = []
-    before = 0
-    for text, frames in _pieces(doc, said, simple=simple):
-        told = "\n\n" if any(isinstance(one, str) for one in made) else ""
-        told += text
-        if frames and text:
-            where = ""
-            if simple and not _by_frame(doc):  # the places of its pictures among all of the request
-                first, last = before + 1, before + len(frames)
-                name = "one_image" if first == last else "more_images"
-                where = " " + prompts.fill(said[name], {"first": str(first), "last": str(last)})
-            told += f"{where}:\n"
-        if told and made and isinstance(made[-1], str):
-            made[-1] += told
-        elif told:
-            made.append(told)
-        made += frames
-        before += len(frames)
-    return made
+def _pieces(doc: Doc) -> Iterator[tuple[tuple[str, str], Sequence[int]]]:
+    """Paragraphs, and labels with their frames, in their order; v2t's frames have no label.
 
-
-def _pieces(
-    doc: Doc, said: Mapping[str, str], *, simple: bool
-) -> Iterator[tuple[str, Sequence[int]]]:
-    """Paragraphs, and labels with their frames, in their order; v2t's frames have no label."""
-    values = _values(doc)
+    Of each the text for chat models and that for simple ones, which lack the pictures' places.
+    """
+    said, values, unit = task_prompts().text, _values(doc), _unit(doc)
     for part in _LAYOUTS[doc["layout"]]:
         if part != _SHOWN:
             if doc["with_document"] or not part.endswith("_document"):
-                yield prompts.fill(said[part], values), ()
+                yield (prompts.fill(said[part], values),) * 2, ()
         elif doc["text"]:
-            told = doc["descriptions"]
+            texts = doc["descriptions"]
             if not _by_frame(doc):
                 name = "document" if doc["layout"] == options.OF_SENTENCES else "shot_texts"
-                told = [doc[name][unit - 1] for unit in doc["units"]]
-            yield _lines(_unit(doc), [text or _NONE for text in told]), ()
+                texts = [doc[name][number - 1] for number in doc["units"]]
+            yield (_lines(unit, [text or _NONE for text in texts]),) * 2, ()
+        elif not _by_frame(doc):
+            before = 0  # pictures of the request
+            for place, own in enumerate(doc["unit_frames"], 1):
+                first, before = before + 1, before + len(own)
+                name = "one_image" if first == before else "more_images"
+                where = prompts.fill(said[name], {"first": str(first), "last": str(before)})
+                yield (f"{unit} {place}", f"{unit} {place} {where}"), own
+        elif doc["kind"] == "v2t":
+            yield ("", ""), range(1, len(doc["picks"]) + 1)
         else:
-            if simple and _by_frame(doc) and doc["kind"] != "v2t":
-                yield prompts.fill(said["frame_images"], values), ()
-            yield from _shown(doc)
+            yield ("", prompts.fill(said["frame_images"], values)), ()
+            every = [[number] for number in range(1, len(doc["picks"]) + 1)]
+            for place, own in enumerate(doc["shots"] if doc["layout"] == "v2vt" else every, 1):
+                yield (_label(doc, place, own),) * 2, own
 
 
-def _shown(doc: Doc) -> Iterator[tuple[str, Sequence[int]]]:
-    """The pictures as they are labelled: by shot or clip, by frame, or not at all (v2t)."""
-    numbers = range(1, len(doc["picks"]) + 1)
-    if not _by_frame(doc):
-        for place, own in enumerate(doc["unit_frames"], 1):
-            yield f"{_unit(doc)} {place}", own
-    elif doc["kind"] == "v2t":
-        yield "", numbers
-    elif doc["layout"] == "v2vt":
-        for place, own in enumerate(doc["shots"], 1):
-            span = f"Frame {own[0]}" if len(own) == 1 else f"Frames {own[0]}-{own[-1]}"
-            yield f"Shot {place} ({span})", own
-    else:
-        yield from ((f"{_unit(doc)} {number}", [number]) for number in numbers)
+def _label(doc: Doc, place: int, own: Sequence[int]) -> str:
+    if doc["layout"] != "v2vt":
+        return f"{_unit(doc)} {place}"
+    span = f"Frame {own[0]}" if len(own) == 1 else f"Frames {own[0]}-{own[-1]}"
+    return f"Shot {place} ({span})"
 
 
 def _by_frame(doc: Doc) -> bool:
