@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmms_eval_tasks import settings
@@ -31,8 +31,7 @@ from lmms_eval_tasks.judges.geval import TOP_LOGPROBS, Rating
 from lmms_eval_tasks.judges.verdict import DEBATE, NONE, PANEL
 from lmms_eval_tasks.utils import prompts, provenance
 from lmms_eval_tasks.utils.metrics import local_models, text_metrics
-from lmms_eval_tasks.utils.metrics.bertscore import of_pairs
-from lmms_eval_tasks.utils.metrics.text_metrics import Pair
+from lmms_eval_tasks.utils.metrics.bertscore import bert_score
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -152,49 +151,18 @@ def reference(item: Item) -> str:
 # --- BERTScore ----------------------------------------------------------------------------------
 
 
-@dataclass
-class _Known:
-    """What one encoder has scored so far, and what that was computed with."""
-
-    values: dict[Pair, float] = field(default_factory=dict)
-    n_truncated: int = 0
-    note: str = ""
-
-
-@functools.lru_cache(maxsize=2)
-def _known(model: str | None) -> _Known:  # noqa: ARG001 - by it they are kept apart
-    return _Known()
-
-
 def bertscore(items: Items) -> list[float | None]:
     """BERTScore F1 of each item's summary against the release's, not rescaled.
 
-    0 of a candidate without a word; None without a reference, or an encoder. A pair of texts is
-    scored once for the process; the note is about all pairs scored so far.
+    0 of a candidate without a word; None without a reference, or an encoder.
     """
-    candidates = [item["candidate"] for item in items]
-    references = [reference(item) for item in items]
-    model = settings.value(settings.BERTSCORE)
-    pairs, known = text_metrics.pairs(candidates, references), _known(model)
-    if new := tuple(dict.fromkeys(pair for pair in pairs if pair not in known.values)):
-        score = of_pairs(new, model, LANGUAGE)
-        if score.reason is not None:
-            note("bertscore", score.describe())
-            return [None] * len(items)
-        from bert_score.utils import model2layers
-
-        known.values.update(zip(new, score.values, strict=True))
-        known.n_truncated += score.n_truncated
-        known.note = (
-            f"BERTScore F1, not rescaled, model {score.model}, layer {score.layer}, hash "
-            f"{score.hash}; {known.n_truncated} texts of {len(known.values)} different pairs cut "
-            f"to {score.max_tokens} tokens"
-        )
-        if not local_models.is_released(score.model, model2layers):
-            known.note += f"; {local_models.NOT_COMPARABLE}"
-    if pairs:
-        note("bertscore", known.note)
-    return [known.values.get(pair) for pair in zip(candidates, references, strict=True)]
+    if not items:
+        return []  # nothing is told of it either
+    references = [[one] if text_metrics.tokenize(one) else [] for one in map(reference, items)]
+    candidates, model = [item["candidate"] for item in items], settings.value(settings.BERTSCORE)
+    scores = bert_score(candidates, references, model=model, lang=LANGUAGE)
+    note("bertscore", scores.note)
+    return list(scores.values)
 
 
 # --- CLIPScore ----------------------------------------------------------------------------------

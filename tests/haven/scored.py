@@ -13,7 +13,7 @@ from lmms_eval_tasks.haven import judge as texts
 from lmms_eval_tasks.haven.tasks import BENCHMARK, BLANK, keep
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.runs import rescore, scoring
-from lmms_eval_tasks.utils.metrics.bertscore import BertScore
+from lmms_eval_tasks.utils.metrics.local_models import Scores
 from lmms_eval_tasks.utils.saved_runs import Run
 from tests.haven.docs import doc
 
@@ -54,13 +54,14 @@ def video(number: int, source: str = "tvsum") -> dict[str, str]:
 def no_bert(monkeypatch: pytest.MonkeyPatch) -> None:
     """BERTScore is the share of the candidate's words that the reference has."""
 
-    def fake(pairs: Sequence[tuple[str, str]], *_: object) -> BertScore:
-        both = [(one.split(), other.split()) for one, other in pairs]
+    def fake(candidates: Sequence[str], references: Sequence[Sequence[str]], **_: Any) -> Scores:
+        both = [
+            (c.split(), " ".join(r).split()) for c, r in zip(candidates, references, strict=True)
+        ]
         found = [sum(w in ref for w in own) / len(own) if own else 0.0 for own, ref in both]
-        return BertScore(0.0, 0, "by hand", 1, "none", None, 9, tuple(found))
+        return Scores(tuple(found), "BERTScore by hand")
 
-    texts._known.cache_clear()
-    monkeypatch.setattr(texts, "of_pairs", fake)
+    monkeypatch.setattr(texts, "bert_score", fake)
 
 
 def no_models(monkeypatch: pytest.MonkeyPatch) -> None:

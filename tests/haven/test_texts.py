@@ -14,7 +14,8 @@ from lmms_eval_tasks.errors import DataError, MediaError
 from lmms_eval_tasks.haven import data, inputs
 from lmms_eval_tasks.haven import judge as texts
 from lmms_eval_tasks.utils import provenance
-from lmms_eval_tasks.utils.metrics import bertscore, clipscore
+from lmms_eval_tasks.utils.metrics import clipscore, local_models
+from lmms_eval_tasks.utils.metrics.bertscore import bert_score
 from tests.checks import refused
 from tests.haven.docs import doc
 from tests.haven.release_files import write
@@ -39,38 +40,23 @@ def nothing_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[No
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setenv(settings.JUDGE, "none")
     monkeypatch.setattr(provenance, "_notes", {})
-    caches = (texts._known, bertscore.of_pairs, clipscore._loaded)
-    for cache in caches:
-        cache.cache_clear()
+    local_models.loaded.cache_clear()
     yield
-    for cache in caches:
-        cache.cache_clear()
+    local_models.loaded.cache_clear()
 
 
-def test_bertscore_per_pair(bert: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pair is scored once; parts of what was asked are known. Nothing takes a note's place."""
+def test_bertscore_per_item(bert: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a reference there is none. A mean of nothing takes no note's place."""
     monkeypatch.setenv(settings.BERTSCORE, bert)
-    original, calls = bertscore.bert_score, []
-
-    def counted(candidates: Any, references: Any, **options: Any) -> Any:
-        calls.append(len(candidates))
-        return original(candidates, references, **options)
-
-    monkeypatch.setattr(bertscore, "bert_score", counted)
-    items = [{"candidate": c, "summary": [r]} for c, r in zip(CANDIDATES, REFERENCES, strict=True)]
-    values = texts.bertscore(items)
 
     def alone(place: int) -> float | None:
-        return original([CANDIDATES[place]], [[REFERENCES[place]]], model=bert).value
+        return bert_score([CANDIDATES[place]], [[REFERENCES[place]]], model=bert).value
 
-    assert values == [alone(0), 0.0, alone(2), None, alone(4)]
+    items = [{"candidate": c, "summary": [r]} for c, r in zip(CANDIDATES, REFERENCES, strict=True)]
+    assert texts.bertscore(items) == [alone(0), 0.0, alone(2), None, alone(4)]
     assert alone(0) != alone(2)
-    note = texts.computed_with()["bertscore"]
-    assert (texts.bertscore(items[:1:-1]), texts.bertscore([])) == (values[:1:-1], [])
-    assert (texts.computed_with()["bertscore"], calls) == (note, [4])
-    assert "0 texts of 4 different pairs cut to 16 tokens; NOT COMPARABLE" in note
-    more = {"candidate": "Un uomo corre", "summary": [REFERENCES[0]]}
-    assert (texts.bertscore([more, *items])[1:], calls) == (values, [4, 1])
+    assert texts.bertscore([]) == []
+    assert "0 texts of 4 different items cut to 16 tokens" in texts.computed_with()["bertscore"]
 
 
 # --- CLIPScore ------------------------------------------------------------------------------------
