@@ -314,7 +314,7 @@ def _said(doc: Doc, draw: random.Random | None) -> str:
 
         def place(number: int) -> float:  # by time, or by importance
             unit = units[number - 1]
-            return unit if kind == "temporal" else -doc["importance"][unit - 1]
+            return float(unit if kind == "temporal" else -doc["importance"][unit - 1])
 
         order = draw.sample(places, len(places)) if draw else sorted(places, key=place)
         return " > ".join(f"{word} {number}" for number in order)
