@@ -283,7 +283,7 @@ _TASKS = {
         score_summary if variant.kind in SUMMARIES else score,
         metrics.of_kind(variant.kind),
         handed=handed,
-        asks={judging.GEVAL: ""} if variant.kind in SUMMARIES else {},
+        asks=(judging.GEVAL,) if variant.kind in SUMMARIES else (),
         blank=BLANK,
         stand_in=stand_in,
     )
