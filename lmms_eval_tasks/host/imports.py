@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.abc
-import importlib.machinery
 import importlib.util
 import sys
 from collections.abc import Callable
@@ -21,45 +20,33 @@ def when_imported(
     An exception of `act` is raised now; after an import, which it must not break, `failed(name,
     exception)` is called instead.
     """
-    module = sys.modules.get(name)
-    if module is not None:
+    if (module := sys.modules.get(name)) is not None:
         act(module)
-        return
-    if not any(isinstance(f, _Finder) and f.name == name for f in sys.meta_path):
+    elif not any(isinstance(f, _Finder) and f.name == name for f in sys.meta_path):
         sys.meta_path.insert(0, _Finder(name, act, failed))
 
 
 class _Finder(importlib.abc.MetaPathFinder):
     """One shot: steps aside at the first import of `name`, and acts once it has been executed."""
 
-    def __init__(
-        self,
-        name: str,
-        act: Callable[[ModuleType], None],
-        failed: Callable[[str, Exception], None],
-    ) -> None:
+    def __init__(self, name: str, act: Any, failed: Any) -> None:
         self.name, self._act, self._failed = name, act, failed
 
-    def find_spec(
-        self,
-        fullname: str,
-        path: Any = None,  # noqa: ARG002
-        target: ModuleType | None = None,  # noqa: ARG002
-    ) -> importlib.machinery.ModuleSpec | None:
+    def find_spec(self, fullname: str, *_: Any) -> Any:
         if fullname != self.name:
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(fullname)
         if spec is None or spec.loader is None:
             return spec
-        execute, act, failed = spec.loader.exec_module, self._act, self._failed
+        execute = spec.loader.exec_module
 
         def exec_module(module: ModuleType) -> None:
             execute(module)
             try:
-                act(module)
+                self._act(module)
             except Exception as error:
-                failed(fullname, error)
+                self._failed(fullname, error)
 
         spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec

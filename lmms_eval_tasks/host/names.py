@@ -99,7 +99,9 @@ def process_results(doc: Doc, results: list[str]) -> dict[str, Any]:
     if doc.get(NOT_RUN):
         nothing = {**task.blank, "status": NOT_RUN, NOT_RUN: doc[NOT_RUN], "reply": ""}
         return scoring.spread(task, benchmark.joins, {**task.keep(doc), **nothing})
-    kept = {**task.keep(doc), **_handed(task, doc), **_arrived(task, doc)}
+    kept = {**task.keep(doc), **_handed(task, doc)}
+    if seen := arrived.REMEMBERED.get((task.name, str(doc["id"]))):
+        kept["arrived"] = {**seen, "of": task.frames(doc)}
     # A task that asks nothing needs no judge that can be used.
     answer = Asker(_judge(judge_run.current(), benchmark)) if task.asks else _nobody
     return scoring.spread(task, benchmark.joins, scoring.scored(task, kept, reply, answer))
@@ -115,7 +117,7 @@ def _handed(task: Task, doc: Doc) -> dict[str, Any]:
     """What was handed over; where it cannot be told any more, the answer still counts."""
     try:
         told = task.handed(doc)
-        if told.get("media") and running.videos_as_pictures():
+        if told.get("media") and running.planned().videos_as_pictures:
             told["media"] = {**told["media"], "as": "images"}
         return told
     except (TasksError, OSError):  # a file is gone by now
@@ -124,12 +126,6 @@ def _handed(task: Task, doc: Doc) -> dict[str, Any]:
         say(f"what {doc['id']} was given cannot be told")
         traceback.print_exc()
         return {"media": None}
-
-
-def _arrived(task: Task, doc: Doc) -> dict[str, Any]:
-    """What of it reached the model, and of how many frames by the protocol."""
-    seen = arrived.of(task.name, doc)
-    return {} if seen is None else {"arrived": {**seen, "of": task.frames(doc)}}
 
 
 def _nobody(asks: Asks) -> Sequence[Verdict]:

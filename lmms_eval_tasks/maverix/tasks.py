@@ -61,11 +61,11 @@ def prompt(doc: Doc) -> list[Part]:
 
     def alone() -> list[Any]:
         path, rate = sound(), segments.RATE
-        wants = running.wants_samples()
+        wants = running.sound_form() == "samples"
         return [{"array": segments.samples(path), "sampling_rate": rate} if wants else path]
 
     shown: list[Part] = []
-    if mode.picture and mode.sound and running.wants_track():
+    if mode.picture and mode.sound and running.sound_form() == "track":
         shown = [Part("video", both)]
     elif mode.picture and mode.sound:
         shown = [Part("video", muted, lambda: [both()]), Part("audio", sound, [])]

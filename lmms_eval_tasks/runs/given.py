@@ -71,7 +71,7 @@ def messages_of(
 
 def _fitting(parts: Sequence[Part]) -> Sequence[Part]:
     """The parts in the form that the running model's class takes (running/plan.py)."""
-    if not running.videos_as_pictures():
+    if not running.planned().videos_as_pictures:
         return parts
     return [
         Part("images", functools.partial(_pictures, part.given)) if part.kind == "video" else part
