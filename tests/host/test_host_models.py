@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.maia import sample as maia
@@ -47,11 +47,9 @@ def endpoint() -> Iterator[LocalEndpoint]:
 
     def play(request: dict[str, Any]) -> str:
         text = last_user_text(request)
-        plays = {
-            "oracle": lambda: oracle(text),
-            "judge": lambda: hosted.reply(request),
-        }
-        return plays.get(request["model"], lambda: "A")()
+        if request["model"] == "judge":
+            return hosted.reply(request)
+        return oracle(text) if request["model"] == "oracle" else "A"
 
     with LocalEndpoint(play) as running:
         yield running
@@ -107,11 +105,8 @@ def asked(endpoint: LocalEndpoint, model: str) -> list[Recorded]:
     return [chat for chat in endpoint.chats if chat.json["model"] == model]
 
 
-def parts(request: Recorded, *kinds: str) -> list[dict[str, Any]]:
-    return [part for part in request.json["messages"][-1]["content"] if part["type"] in kinds]
-
-
-# --- players ------------------------------------------------------------------------------------
+def parts(request: Recorded, kind: str) -> list[dict[str, Any]]:
+    return [part for part in request.json["messages"][-1]["content"] if part["type"] == kind]
 
 
 def test_oracle(runs: dict[str, HostRun], endpoint: LocalEndpoint) -> None:
@@ -140,16 +135,13 @@ def test_two_language_models_alone(runs: dict[str, HostRun]) -> None:
     items = runs["lm_pairs"].items("maia_unimodal")
     assert len(items) == 96
     for item in items:
-        assert {Path(name).name for name in item["lm_scores"]} == {"llama", "gpt2"}
+        assert len(item["lm_scores"]) == 2
         best = max((score, i) for own in item["lm_scores"].values() for i, score in enumerate(own))
         assert item["letter"] == "AB"[best[1]]
         assert item["right"] == int(item["letter"] == item["answer"])
     found = runs["lm_pairs"].numbers["maia_unimodal"]
     assert 0 < found["pair_acc"] < 1
     assert found["pair_acc_failed"] == 0
-
-
-# --- judges of the study ------------------------------------------------------------------------
 
 
 def test_an_endpoint_as_judge(runs: dict[str, HostRun], endpoint: LocalEndpoint) -> None:
@@ -177,9 +169,6 @@ def test_a_checkpoint_as_judge(runs: dict[str, HostRun]) -> None:
         assert [item["media"]["kind"] for item in items] == ["video"] * 3
         found = runs["tiny"].numbers[task]
         assert (found["kappa"], found["rating_valid"], found["rating_failed"]) == (None, None, 3)
-
-
-# --- MAVERIX: what is sent of each mode -----------------------------------------------------------
 
 
 @pytest.mark.parametrize("interface", INTERFACES)
@@ -210,12 +199,9 @@ def test_a_run_says_whether_the_sound_arrived(interface: Any, runs: dict[str, Ho
     section = run.results["lmms_eval_tasks"]["maverix"]
     assert section["sound"] == {"maverix_a": "delivered", "maverix_av": both}
     for mode, status in {"a": "delivered", "av": both, "v": "", "s": "", "vs": ""}.items():
-        items = run.items(f"maverix_{mode}")
-        assert [item["sound"] for item in items] == [status] * N_DOCS
-    warning = class_table.warning("openai", interface, "video_and_audio")
+        assert [item["sound"] for item in run.items(f"maverix_{mode}")] == [status] * N_DOCS
+    _, warning = class_table.heard(running.Model("openai", interface), with_picture=True)
     assert (warning is None) == (both == "delivered")
     if warning is not None:  # of the last run, and only of that one are our tables printed
         assert warning in section["warnings"]
-        printed = " ".join(run.stdout.split())
-        assert warning in printed
-        assert "the sound does not reach" in printed
+        assert warning in " ".join(run.stdout.split())
