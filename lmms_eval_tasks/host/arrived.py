@@ -166,11 +166,7 @@ def _dealt(
 ) -> list[Seen] | None:
     """What each of the requests got; None where it cannot be told apart.
 
-    Args:
-        asked: requests that were handed over.
-        events: what was seen.
-        reads: as of `watching`.
-        whole: whether these are all that were.
+    `whole` says whether these are all that were handed over.
     """
     of: dict[str, list[Any]] = {kind: [] for kind in ("video", "pictures", "sound", "read")}
     for kind, value in events:

@@ -28,13 +28,7 @@ class Kept:
     finished: ClassVar[list[Path]] = []  # files of the last run that got its results
 
     def __init__(self, model: str, tasks: Sequence[str], rank: int) -> None:
-        """Read what was kept.
-
-        Args:
-            model: it and all that decides on its replies beside the request.
-            tasks: whose replies are kept.
-            rank: of this process.
-        """
+        """Read what was kept of a model, and of all that decides on its replies beside."""
         name = hashlib.sha256(model.encode()).hexdigest()[:16]
         self.folder = settings.cache_dir() / "replies" / name
         self._tasks, self._rank = tuple(tasks), rank

@@ -38,10 +38,6 @@ def named(run: Mapping[str, Any]) -> running.Model | None:
 def interface_of(model: str, force_simple: bool = False) -> running.Interface:
     """Which class of a model the host takes: the chat class if there is one, unless told not to.
 
-    Args:
-        model: the name in `--model`, or an alias of it; plugins' models as well.
-        force_simple: as `--force_simple`; without effect on a model that has no simple class.
-
     Raises:
         TasksError: the host has no such model.
     """
@@ -57,10 +53,7 @@ def interface_of(model: str, force_simple: bool = False) -> running.Interface:
 
 
 def prepare(run: dict[str, Any]) -> None:
-    """Give the host what was decided for the run's class, and see whether it can be built.
-
-    Args:
-        run: arguments of the host's `simple_evaluate`, which get what is set for the model.
+    """Put what was decided for the class into a run's arguments, and see whether it can be built.
 
     Raises:
         TasksError: the class cannot be imported, built, or read videos here.

@@ -6,16 +6,19 @@ task asks for them (PEP 562): `docs_TASK`, `metrics_TASK`, `data_BENCHMARK`, `jo
 
 from __future__ import annotations
 
+import os
+import tempfile
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks import benchmarks, running
+from lmms_eval_tasks import benchmarks, running, settings
 from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Doc, Task
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.host import arrived, needs, rows_store
+from lmms_eval_tasks.host import arrived, needs
 from lmms_eval_tasks.judges import run as judge_run
 from lmms_eval_tasks.judges.asking import Asker, usable
 from lmms_eval_tasks.runs import before, given, scoring
@@ -34,7 +37,7 @@ NOTHING_ASKED = "Nothing is asked here. Reply with the word: skipped."
 def __getattr__(name: str) -> Any:
     kind, _, rest = name.partition("_")
     if kind == "data" and rest in benchmarks.NAMES:
-        return str(rows_store.folder(rest))
+        return str(_rows(rest))
     if kind == "docs":
         return _docs(rest)
     if kind == "metrics":
@@ -52,6 +55,28 @@ def __getattr__(name: str) -> Any:
 def _of(task: str) -> tuple[Benchmark, Task]:
     benchmark = benchmarks.of(task)
     return benchmark, benchmark.tasks[task]
+
+
+def _rows(benchmark: str) -> Path:
+    """A folder for the host's `load_from_disk`, whose split `test` has one row (see `_docs`).
+
+    No builder, no lock, no hub. Renamed when it is written: safe with several processes.
+    """
+    target = settings.cache_dir() / "datasets" / benchmark
+    if target.is_dir():
+        return target
+    from datasets import Dataset, DatasetDict
+
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{benchmark}-", dir=target.parent) as temporary:
+        rows = DatasetDict({"test": Dataset.from_list([{"benchmark": benchmark}])})
+        rows.save_to_disk(f"{temporary}/rows")
+        try:
+            os.rename(f"{temporary}/rows", target)  # noqa: PTH104
+        except OSError:  # another process was first
+            if not target.is_dir():
+                raise
+    return target
 
 
 def _docs(task: str) -> Callable[[Dataset], Dataset]:

@@ -39,10 +39,6 @@ PARTS = {
         "a wrong name of a task is not put right, and what is missing ends in a traceback",
         ("lmms_eval.tasks TaskManager.match_tasks", "lmms_eval.tasks TaskManager.all_tasks"),
     ),
-    "limit": Part(
-        "all data are checked and all media made, whatever part of them is asked",
-        (f"{_EVALUATE} limit offset",),
-    ),
     "model": Part(
         "the model's class is not known, so neither is whether its frames and sound arrive",
         (
@@ -50,10 +46,6 @@ PARTS = {
             "lmms_eval.models MODEL_REGISTRY_V2.resolve force_simple",
             "lmms_eval.utils simple_parse_args_string",
         ),
-    ),
-    "simple classes": Part(
-        "a model's simple class is not taken where its chat class will not do",
-        (f"{_EVALUATE} force_simple",),
     ),
     "replies": Part(
         "replies are not kept as they arrive, and failed requests count as answers",
@@ -67,7 +59,11 @@ PARTS = {
         "judges' failures and costs are not counted",
         ("lmms_eval.api.task ConfigurableTask.process_results",),
     ),
-    "threads": Part("judges get the host's own threads", (f"{_EVALUATE} process_docs_parallel",)),
+    "arguments": Part(
+        "what rests on them is left out: a part of the data is not checked and prepared alone, a "
+        "simple class not taken where the chat class will not do, a judge not given its threads",
+        (f"{_EVALUATE} limit offset force_simple process_docs_parallel",),
+    ),
 }
 _said: set[str] = set()
 
@@ -88,9 +84,8 @@ def _lacking(part: str) -> str:
                 found = getattr(found, step)
         except (ImportError, AttributeError):
             return f"there is no {name}"
-        for argument in arguments:
-            if argument not in inspect.signature(found).parameters:
-                return f"{name} has no {argument}"
+        if lacking := [one for one in arguments if one not in inspect.signature(found).parameters]:
+            return f"{name} has no {', '.join(lacking)}"
     return ""
 
 

@@ -20,6 +20,8 @@ What a host does not have is left out (needs.py).
 from __future__ import annotations
 
 import functools
+import importlib.abc
+import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -31,7 +33,6 @@ from typing import Any
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError, about_file, nearest
 from lmms_eval_tasks.host import needs
-from lmms_eval_tasks.host.imports import when_imported
 
 TASKS_PATH = Path(__file__).resolve().parent.parent
 HOST_THREADS = 4  # the host's default of process_docs_parallel
@@ -69,6 +70,51 @@ def install() -> None:
 def missed(name: str, error: Exception) -> None:
     """Say that a hook is not in place, and what to do."""
     say(f"could not hook {name} ({error!r}); pass {_FALLBACK}")
+
+
+# --- when the host imports a module, which is heavy, and not ours -------------------------------
+
+
+def when_imported(
+    name: str,
+    act: Callable[[ModuleType], None],
+    failed: Callable[[str, Exception], None],
+) -> None:
+    """Call `act(module)` now if `name` is imported, else right after its import.
+
+    An exception of `act` is raised now; after an import, which it must not break, `failed(name,
+    exception)` is called instead.
+    """
+    if (module := sys.modules.get(name)) is not None:
+        act(module)
+    elif not any(isinstance(f, _Finder) and f.name == name for f in sys.meta_path):
+        sys.meta_path.insert(0, _Finder(name, act, failed))
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """One shot: steps aside at the first import of `name`, and acts once it has been executed."""
+
+    def __init__(self, name: str, act: Any, failed: Any) -> None:
+        self.name, self._act, self._failed = name, act, failed
+
+    def find_spec(self, fullname: str, *_: Any) -> Any:
+        if fullname != self.name:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        if spec is None or spec.loader is None:
+            return spec
+        execute = spec.loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            execute(module)
+            try:
+                self._act(module)
+            except Exception as error:
+                self._failed(fullname, error)
+
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
 
 
 # --- the task manager -------------------------------------------------------------------------

@@ -55,9 +55,6 @@ def kept(run: Mapping[str, Any], tasks: Sequence[str]) -> Iterator[Mapping[str, 
 
     Yields:
         How long each task's replies are, filled as they come.
-
-    Raises:
-        RequestsFailedError: too many requests in a row failed.
     """
     if not needs.on("replies"):
         yield {}
@@ -98,18 +95,10 @@ def kept(run: Mapping[str, Any], tasks: Sequence[str]) -> Iterator[Mapping[str, 
 
 
 class _Asked:
-    """One model's requests in one run.
-
-    Attributes:
-        kept: its replies on disk.
-    """
+    """One model's requests in one run."""
 
     def __init__(
-        self,
-        lm: Any,
-        run: Mapping[str, Any],
-        tasks: Sequence[str],
-        lengths: dict[str, Lengths],
+        self, lm: Any, run: Mapping[str, Any], tasks: Sequence[str], lengths: dict[str, Lengths]
     ) -> None:
         self._lm, self._tasks, self._lengths = lm, frozenset(tasks), lengths
         self._reads = not cut_replies.has_processor(lm)
@@ -160,11 +149,7 @@ class _Asked:
         return replies
 
     def _ask_all(
-        self,
-        requests: Sequence[Any],
-        places: Sequence[int],
-        replies: list[Any],
-        keys: Mapping[int, str],
+        self, requests: Sequence[Any], places: Any, replies: list[Any], keys: Mapping[int, str]
     ) -> None:
         """Ask one task's requests at these places, in portions, and keep what comes."""
         start, size = 0, self._portion(0, 0)

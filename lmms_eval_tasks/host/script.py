@@ -25,7 +25,6 @@ from lmms_eval_tasks import benchmarks, settings
 from lmms_eval_tasks.console import UNSEEN, say, table_console
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import plugin
-from lmms_eval_tasks.host.imports import when_imported
 from lmms_eval_tasks.utils.json_files import check_folder
 
 _OTHER_SUBCOMMANDS = {"tasks", "models", "ui", "serve", "power", "version", "tui", "mcp"}
@@ -41,7 +40,7 @@ def main() -> None:
     # The host itself does not tell.
     outcome = SimpleNamespace(failed=False, runs=[], printed=[])
     watch = functools.partial(_watch, outcome)
-    when_imported("lmms_eval.__main__", watch, plugin.missed)
+    plugin.when_imported("lmms_eval.__main__", watch, plugin.missed)
     try:
         from lmms_eval.cli.dispatch import main as host
     except ImportError as error:

@@ -100,9 +100,12 @@ def off(part: str, what: str, version: str) -> str:
                 "could not hook lmms_eval.tasks (TypeError('TaskManager has no include_path')); "
                 'pass --include_path "$(lmms-eval-tasks path)"',
                 off("names", "there is no TaskManager.match_tasks", "0.7.3"),
-                off("simple classes", "simple_evaluate has no force_simple", "0.7.3"),
                 off("replies", "evaluate has no lm", "0.7.3"),
-                off("threads", "simple_evaluate has no process_docs_parallel", "0.7.3"),
+                off(
+                    "arguments",
+                    "simple_evaluate has no force_simple, process_docs_parallel",
+                    "0.7.3",
+                ),
             ],
             True,
         ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 import threading
@@ -24,8 +23,6 @@ from lmms_eval_tasks.models import files
 from lmms_eval_tasks.models.vllm import VLLM, own_gpus, sampling
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.sample import tiny
-from lmms_eval_tasks.sample.second_code import TICKS
-from lmms_eval_tasks.utils.media.recipes import uniform_indices
 from lmms_eval_tasks.utils.replies import answers
 from tests.checks import refused, table
 from tests.maverix import reading
@@ -325,6 +322,7 @@ def test_each_of_the_last_files_is_read_once_whether_it_can_be_or_not() -> None:
         (2, None, 1, 2, "2,3"),
         (2, "4,5,6,7", 1, 2, "6,7"),
         (2, "GPU-a,GPU-b", 1, 1, "GPU-b"),
+        (2, "0", 1, 1, "too few"),
     ],
 )
 def test_each_process_has_its_own_gpus_and_its_engine_knows_of_no_other(
@@ -342,17 +340,14 @@ def test_each_process_has_its_own_gpus_and_its_engine_knows_of_no_other(
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     before = dict(os.environ)
+    if expected == "too few":
+        refused(TasksError, "1 GPUs for each process", own_gpus(count).__enter__)
+        return
     with own_gpus(count):
         assert os.environ.get("CUDA_VISIBLE_DEVICES") == expected
         left = {*told, "TORCHELASTIC_USE_AGENT_STORE"} & set(os.environ)
         assert bool(left) == (processes == 1)
     assert dict(os.environ) == before
-
-
-def test_too_few_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"WORLD_SIZE": "2", "LOCAL_RANK": "1", "CUDA_VISIBLE_DEVICES": "0"}.items():
-        monkeypatch.setenv(name, value)
-    refused(TasksError, "1 GPUs for each process", own_gpus(1).__enter__)
 
 
 # --- through the host, on the sample --------------------------------------------------------------
@@ -387,7 +382,13 @@ def test_every_request_is_asked_as_its_task_says(
         for picture, url in zip(items.get("image", ()), urls.get("image", ()), strict=True):
             assert np.array_equal(np.asarray(picture), np.asarray(url))
         for (pixels, told), url in zip(items.get("video", ()), urls.get("video", ()), strict=True):
-            check_video(pixels, told, url, doc)
+            with av.open(url) as file:
+                rate = float(file.streams.video[0].average_rate)
+                clip = [frame.to_ndarray(format="rgb24") for frame in file.decode(video=0)]
+            places = told["frames_indices"]  # all of a clip, or as many of a segment
+            assert (len(places), places[0], places[-1]) == (32, 0, len(clip) - 1)
+            assert np.array_equal(pixels, np.stack([clip[place] for place in places]))
+            assert told["fps"] == pytest.approx(rate, rel=0.01)
         for samples, rate in items.get("audio", ()):
             reading.check_sound(samples, rate, *reading.source(doc))
         seen = sample["failed"]["arrived"]
@@ -398,23 +399,3 @@ def test_every_request_is_asked_as_its_task_says(
         assert pictures or frames
         assert sample["failed"]["reply"] == "A"
         assert sample["token_counts"][0]["output_tokens"] == 2
-
-
-def check_video(pixels: Any, told: dict[str, Any], url: str, doc: Any) -> None:
-    """All of a clip, to the pixel and at its own rate; of a segment 32 frames, by their code."""
-    if doc["task"] != "maverix_av":
-        with av.open(url) as file:
-            rate = float(file.streams.video[0].average_rate)
-            clip = [frame.to_ndarray(format="rgb24") for frame in file.decode(video=0)]
-        assert len(clip) == 32
-        assert np.array_equal(pixels, np.stack(clip))
-        assert told["frames_indices"] == list(range(32))
-        assert told["fps"] == pytest.approx(rate, rel=0.01)
-        return
-    video, start, end = reading.source(doc)
-    first = math.ceil(start * TICKS - 1e-6)
-    count = math.ceil(end * TICKS - 1e-6) - first
-    places = uniform_indices(count, 32)
-    found = [reading.read_frame(frame) for frame in pixels]
-    assert found == [(video, (first + place) / TICKS) for place in places]
-    assert (told["frames_indices"], told["total_num_frames"]) == (places, count)
