@@ -155,12 +155,6 @@ def _processor(checkpoint: Path) -> Any:
     return AutoProcessor.from_pretrained(checkpoint)
 
 
-def line(row: Row, task: str, found: Outcome) -> str:
-    """A line of the table."""
-    told = [found] if isinstance(found, str) else found
-    return f"{row.name:72} {task:16}" + "".join(f"{str(one)[:90]:>9}" for one in told)
-
-
 def expected(row: Row, found: Mapping[str, Outcome]) -> dict[str, Outcome]:
     """What the row says of these tasks; an error that begins as it says is given whole."""
 

@@ -76,7 +76,6 @@ def check(
         pytest.skip(f"{', '.join(row.missing)} not as this needs it")
     monkeypatch.setenv("LMMS_EVAL_TASKS_DATA", str(root))
     found = runs.measured(row, checkpoints, tasks)
-    print("", *(runs.line(row, task, told) for task, told in found.items()), sep="\n")
     assert found == runs.expected(row, found)
 
 

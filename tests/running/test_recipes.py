@@ -32,23 +32,17 @@ def commands() -> list[list[str]]:
     return [one[one.index("lmms_eval") :] for one in words if "lmms_eval" in one]
 
 
-def parsed(words: list[str], monkeypatch: pytest.MonkeyPatch) -> Any:
-    """As the host reads them."""
-    from lmms_eval import __main__ as host
-
-    monkeypatch.setattr("sys.argv", words)
-    _, options = host.parse_eval_args()
-    return options
-
-
 def test_every_command_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lmms_eval import __main__ as host
     from lmms_eval.utils import simple_parse_args_string
 
     found = commands()
     assert len(found) > 8
-    names = {name for one in benchmarks.NAMES for name in tasks_of(one)}
+    names = {x for one in benchmarks.NAMES for x in benchmarks.load(one).tasks}
+    names |= {x for one in benchmarks.NAMES for x in benchmarks.groups(one)}
     for words in found:
-        options = parsed(words, monkeypatch)
+        monkeypatch.setattr("sys.argv", words)
+        _, options = host.parse_eval_args()  # as the host reads them
         assert set(options.tasks.split(",")) <= names
         arguments = simple_parse_args_string(options.model_args)
         known = frame_parameters(registered()[options.model].chat_class_path)
@@ -60,11 +54,6 @@ def test_every_command_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
             assert 64 <= int(options.batch_size) <= 256
             wanted = plan.Needs("maia_vsv", videos=True, frames=frozenset({32}))
             assert plan.of(model, [wanted]).arguments == {}
-
-
-def tasks_of(benchmark: str) -> set[str]:
-    folder = files("lmms_eval_tasks").joinpath(benchmark)
-    return {Path(str(one)).stem for one in folder.iterdir() if str(one).endswith(".yaml")}
 
 
 @table(
@@ -92,3 +81,14 @@ def test_advice(
     for line, words in zip(found, said, strict=True):
         assert words in line
         assert line.endswith(f"(lmms-eval-tasks models {name})")
+
+
+def test_the_engines_that_need_batches_are_known() -> None:
+    told = {
+        (name, kind)
+        for name, entry in class_table.table().models.items()
+        for kind, one in entry.classes()
+        if one.media.batches
+    }
+    engines = {(name, "chat") for name in ("vllm", "vllm_generate", "sglang", "tasks_vllm")}
+    assert told == {*engines, ("vllm", "simple")}
