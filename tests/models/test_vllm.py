@@ -228,8 +228,7 @@ def test_arguments(checkpoint: str, engine: Any, monkeypatch: pytest.MonkeyPatch
     assert given["limit_mm_per_prompt"] == {"image": 40, "video": 1}
     assert (given["model"], given["tensor_parallel_size"]) == (checkpoint, 2)
     assert given["enable_prefix_caching"] is True
-    assert lm.batch_size == 64
-    assert model(checkpoint, batch_size="1").batch_size == 64
+    assert lm.batch_size == model(checkpoint, batch_size="1").batch_size == 64
     assert model(checkpoint, batch_size=3, enable_prefix_caching=False).batch_size == 3
     assert engine.made[-1].given["enable_prefix_caching"] is False
     with pytest.raises(TypeError, match="nframes"):
