@@ -96,7 +96,7 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
                 args.include_path = str(plugin.TASKS_PATH)
             if told["tasks"] is None:
                 outcome.failed = True  # the host prints an error and exits with 0
-            elif Path(told["tasks"]).is_dir() and plugin.selected_tasks([told["tasks"]]):
+            elif plugin.selected_tasks([told["tasks"]]) and Path(told["tasks"]).is_dir():
                 # A list of names is never taken for a folder, and the host drops repetitions.
                 args.tasks = f"{args.tasks},{args.tasks}"
             # The host logs a warning of what it failed to write, and goes on.

@@ -252,7 +252,8 @@ def test_where_nothing_can_be_saved(tmp_path: Path) -> None:
     module = ModuleType("host")
     module.cli_evaluate_single = lambda _: logger.warning("Could not save results aggregated")  # type: ignore[attr-defined]
     script._watch(outcome, module)
-    given = SimpleNamespace(tasks="a,b", output_path=str(tmp_path))
+    tasks = ",".join(["maia_vsv"] * 99)  # longer than a name of a file can be
+    given = SimpleNamespace(tasks=tasks, output_path=str(tmp_path))
     with pytest.raises(OSError, match="Could not save results"):
         module.cli_evaluate_single(given)
     assert outcome.failed
