@@ -58,14 +58,14 @@ def prompt(doc: Doc) -> list[Part]:
 
     def alone() -> list[Any]:
         path, rate = made("sound"), segments.RATE
-        wants = running.wants_samples()
+        wants = running.sound_form() == "samples"
         return [{"array": segments.samples(path), "sampling_rate": rate} if wants else path]
 
     muted, sound, both = (
         functools.partial(made, name) for name in ("video", "sound", "video_with_sound")
     )
     shown: list[Part] = []
-    if mode.picture and mode.sound and running.wants_track():
+    if mode.picture and mode.sound and running.sound_form() == "track":
         shown = [Part("video", both)]
     elif mode.picture and mode.sound:
         shown = [Part("video", muted, lambda: [both()]), Part("audio", sound, [])]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
@@ -69,12 +69,6 @@ def frames(path: str, most: int) -> tuple[Any, dict[str, Any]]:
         "video_backend": "pyav",
         "do_sample_frames": False,
     }
-
-
-def rate(metadata: Mapping[str, Any]) -> float:
-    """Frames that were taken of a video, a second."""
-    share = len(metadata["frames_indices"]) / metadata["total_num_frames"]
-    return float(metadata["fps"] * share)
 
 
 def sound(path: str) -> tuple[Any, int]:
