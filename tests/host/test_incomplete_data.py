@@ -42,7 +42,6 @@ def test_haven_without_hdf5(launch: Launch, sample_root: Path, cache: Path, tmp_
     assert not_run < set(found)
     for name in set(found) - {"haven"}:
         assert found[name].get("videos") == (None if name in not_run else 2)
-    printed = " ".join(done.stdout.split())
     for name in not_run:
         (told,) = (line for line in section["warnings"] if line.startswith(f"{name}: "))
         why = told.removeprefix(f"{name}: not run: ")
