@@ -13,14 +13,11 @@ and odd sizes, as the RGB that readers make of it; more are encoded at 46 dB or 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils.media import cache as media_cache
-from lmms_eval_tasks.utils.media import mp4, video, worker
+from lmms_eval_tasks.utils.media import cache, mp4, video
 
 KINDS = ("uniform", "first_frame", "black")
 # Raise when a made file can change for the same source and recipe.
@@ -87,33 +84,16 @@ class Media:
         return asdict(self)
 
 
-def make(
-    source: str | Path, recipe: Recipe, cache: Path | None = None, time_limit: float = 120
-) -> Media:
+def make(source: str | Path, recipe: Recipe) -> Media:
     """The file that `recipe` makes of `source`, from the cache if it is there.
-
-    Args:
-        source: a video file.
-        recipe: what to make of it.
-        cache: folder for results, created if absent; default `media` in the user's cache folder.
-        time_limit: seconds for making it, and again at most for waiting until another process that
-            makes the same file is done.
 
     Raises:
         MediaError: the source cannot be read or the result cannot be written; names the source.
     """
-    path = worker.source_file(source)
-    entry = media_cache.kept(
-        path,
-        cache,
-        recipe.name,
-        _VERSION,
-        work=("recipes", "write"),
-        arguments={"recipe": asdict(recipe)},
-        time_limit=time_limit,
-    )
+    work = ("recipes", "write")
+    entry = cache.kept(source, recipe.name, _VERSION, work, recipe=asdict(recipe))
     (made,) = entry.paths.values()
-    return Media(path=made, source=str(path), recipe=recipe.name, **entry.facts)
+    return Media(path=made, source=entry.source, recipe=recipe.name, **entry.facts)
 
 
 def uniform_indices(n_total: int, n: int) -> list[int]:
@@ -147,12 +127,8 @@ def write(source: str, out: str, recipe: dict[str, Any]) -> dict[str, Any]:
     """
     wanted = Recipe(**recipe)
     count = 1 if wanted.kind == "first_frame" else wanted.n_frames
-
-    def take(table: video.FrameTable) -> tuple[list[int], list[mp4.Planes], mp4.Look]:
-        indices = uniform_indices(len(table.times), count)
-        return indices, *_pictures(source, table, indices)
-
-    table, (indices, planes, look) = video.with_table(source, take)
+    table, taken = video.pick(source, lambda total: uniform_indices(total, count), _upright)
+    (look, _), planes = taken[0], [one for _, one in taken]
     if wanted.kind == "black":
         look, black = _black(look)
         planes = [black] * len(planes)
@@ -165,6 +141,7 @@ def write(source: str, out: str, recipe: dict[str, Any]) -> dict[str, Any]:
         planes = planes * STILL_FRAMES
         times, duration = [n / STILL_RATE for n in range(STILL_FRAMES)], STILL_FRAMES / STILL_RATE
     else:
+        indices = uniform_indices(len(table.times), count)
         times, duration = [table.seconds(index) for index in indices], table.duration
     if wanted.kind != "black" and sum(plane.size for one in planes for plane in one) <= _STORED:
         mp4.write_stored(f"{out}.mp4", planes, look, times, duration)
@@ -177,36 +154,20 @@ def write(source: str, out: str, recipe: dict[str, Any]) -> dict[str, Any]:
     return {**facts, **clip, "duration": duration, "fps": len(times) / duration}
 
 
-def _pictures(
-    path: str, table: video.FrameTable, indices: Sequence[int]
-) -> tuple[list[mp4.Planes], mp4.Look]:
-    """The upright planes of the frames at `indices`; a rotation in the file (phones) is applied.
-
-    Raises:
-        MediaError, LookupError: as video.decode.
-    """
+def _upright(frame: Any) -> tuple[mp4.Look, mp4.Planes]:
+    """A frame's planes, RGB where 4:2:0 cannot hold it; a rotation in the file is applied."""
     import numpy as np
 
-    found: list[mp4.Planes] = []
-    look: mp4.Look | None = None
-    for frame in video.decode(path, table, indices):
-        turns = video.quarter_turns(frame)
-        if look is None:
-            look = _look(frame, turns)
-        planes = (
-            np.moveaxis(video.rgb(frame)[..., [1, 2, 0]], 2, 0) if look.rgb else video.planes(frame)
-        )
-        found.append([np.ascontiguousarray(np.rot90(plane, turns)) for plane in planes])
-    if look is None:
-        raise MediaError("has no frame")
-    return found, look
-
-
-def _look(frame: Any, turns: int) -> mp4.Look:
+    turns = video.quarter_turns(frame)
     size = (frame.height, frame.width) if turns % 2 else (frame.width, frame.height)
     if frame.format.name not in video.PLAIN or frame.width % 2 or frame.height % 2:
-        return mp4.Look(*size, rgb=True)
-    return mp4.Look(*size, full_range=video.is_full_range(frame), matrix=int(frame.colorspace))
+        look = mp4.Look(*size, rgb=True)
+        planes = list(np.moveaxis(video.rgb(frame)[..., [1, 2, 0]], 2, 0))
+    else:
+        full = video.is_full_range(frame)
+        look = mp4.Look(*size, full_range=full, matrix=int(frame.colorspace))
+        planes = video.planes(frame)
+    return look, [np.ascontiguousarray(np.rot90(plane, turns)) for plane in planes]
 
 
 def _black(look: mp4.Look) -> tuple[mp4.Look, mp4.Planes]:

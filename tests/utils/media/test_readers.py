@@ -24,16 +24,15 @@ def source(tmp_path_factory):
     return files.write_video(path, 750, options={"preset": "ultrafast", "crf": "30"})
 
 
-@pytest.fixture(scope="module")
-def media(source, tmp_path_factory):
-    cache = tmp_path_factory.mktemp("cache")
+@pytest.fixture
+def media(source):
     recipes = {
         "uniform": Recipe("uniform", LIMIT),
         "black": Recipe("black", LIMIT),
         "still": Recipe("first_frame", still=True),
         "image": Recipe("first_frame"),
     }
-    return {name: make(source, recipe, cache) for name, recipe in recipes.items()}
+    return {name: make(source, recipe) for name, recipe in recipes.items()}
 
 
 def chat_qwen(path):
