@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.utils.released_files import read_json
 
 # The metric of every task that carries the whole item: how many items failed in some way.
 CARRIER = "failed"
@@ -27,17 +28,14 @@ class Lines:
         """One sample after another; a DataError names a line that is not of the host's form."""
         with self.file.open(encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):
-                sample = _loads(line, f"{self.file}, line {number}")
+                try:
+                    sample = json.loads(line)
+                except json.JSONDecodeError as error:
+                    where = f"{self.file}, line {number}"
+                    raise DataError(f"{where}: not JSON ({error.msg})") from None
                 if not isinstance(sample, dict):
                     raise DataError(f"{self.file}, line {number}: expected an object")
                 yield sample
-
-
-def _loads(text: str, where: str) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise DataError(f"{where}: not JSON ({error.msg})") from None
 
 
 @dataclass(frozen=True)
@@ -55,8 +53,7 @@ class Run:
     @property
     def results_file(self) -> Path:
         """Where the host wrote the run's results."""
-        run = _SAMPLES.match(self.file.name)
-        return self.file.with_name(f"{run['run'] if run else self.file.stem}_results.json")
+        return self.file.with_name(_SAMPLES.sub(r"\g<run>_results.json", self.file.name))
 
     def conditions(self, benchmark: str, *, judged_anew: bool) -> list[str]:
         """What the run told of its numbers: all that makes them not comparable.
@@ -124,7 +121,7 @@ def read(file: Path) -> Run:
     results_file = file.with_name(f"{match['run']}_results.json")
     if not results_file.is_file():
         return Run(task, file, samples, model=None, saved={})
-    results = _loads(results_file.read_text(encoding="utf-8"), str(results_file))
+    results = read_json(results_file)
     config = results.get("config", {})
     own = _own_numbers(results)
     return Run(
