@@ -8,12 +8,10 @@ from __future__ import annotations
 import heapq
 import io
 import re
-import wave
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.errors import MediaError
@@ -41,8 +39,6 @@ CLIP = {
     "qp": "14",
     "x264-params": f"keyint=1:cabac=0:no-deblock=1:{PARAMS}",
 }
-_TRACK_RATE, _TRACK_BITS = 48_000, 128_000  # Hz and bits a second of a file's sound
-_PACKET = 1024  # samples of an AAC packet
 
 
 @dataclass(frozen=True)
@@ -334,43 +330,3 @@ def _picture_packets(
                 one.stream = track
                 yield one
             waiting = []
-
-
-def add_sound(muted: str, wav: str, out: str) -> None:
-    """Write an mp4 file with the picture of `muted`, packet by packet, and `wav` as its sound.
-
-    AAC at 48 kHz, whose packets are 21 ms long, so that neither its delay (which the edit list
-    takes away) nor the rest of its last packet is long for a reader that ignores them. That one is
-    left out if less than half of it is sound: the track ends within 11 ms of the wav's end.
-    """
-
-    track_file = f"{out}.m4a"
-    with wave.open(wav) as sound, open_mp4(track_file) as file:
-        total = sound.getnframes() * _TRACK_RATE // sound.getframerate()
-        track: Any = file.add_stream("aac", rate=_TRACK_RATE, layout="mono")
-        track.bit_rate = _TRACK_BITS
-        for frame in _resampled(sound):
-            for packet in track.encode(frame):
-                if packet.pts <= 0 or total - packet.pts > _PACKET // 2:
-                    file.mux(packet)
-    try:
-        mux(out, muted, track_file)
-    finally:
-        Path(track_file).unlink()
-
-
-def _resampled(sound: wave.Wave_read) -> Iterator[Any]:
-    """Frames at the track's rate; the last is None, as encoders have it."""
-    import av
-    import numpy as np
-
-    resampler = av.AudioResampler("fltp", "mono", _TRACK_RATE)
-    rate, fed = sound.getframerate(), 0
-    while data := sound.readframes(rate):
-        samples = np.frombuffer(data, "<i2").astype(np.int16)[None]
-        frame = av.AudioFrame.from_ndarray(samples, format="s16", layout="mono")
-        frame.sample_rate, frame.time_base, frame.pts = rate, Fraction(1, rate), fed
-        fed += samples.size
-        yield from resampler.resample(frame)
-    yield from resampler.resample(None)
-    yield None

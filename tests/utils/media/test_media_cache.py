@@ -171,6 +171,6 @@ def minute(tmp_path_factory):
 def test_reading_begins_near_the_window(minute, monkeypatch, kind, late):
     """Where a jump ends too late, or beyond the end of the file, the next one is longer."""
     seek = cut._seek
-    monkeypatch.setattr(cut, "_seek", lambda *where: seek(*where[:3], where[3] + late))
+    monkeypatch.setattr(cut, "_seek", lambda *where: seek(*where[:2], where[2] + late))
     begin, _ = next(cut.frames(*minute, Fraction("55.3"), kind))
     assert (0 if late else 52) <= begin <= Fraction("55.3")

@@ -119,8 +119,8 @@ def test_a_crash_is_an_error_and_leaves_nothing(video, tmp_path, cache, monkeypa
         (
             """
             import os
-            from lmms_eval_tasks.utils.media import mp4, worker
-            mp4.add_sound = lambda *_: os.kill(os.getpid(), 11)  # two files are written
+            from lmms_eval_tasks.utils.media import sounds, worker
+            sounds.add_sound = lambda *_: os.kill(os.getpid(), 11)  # two files are written
             worker.main()
             """,
             segment,
