@@ -67,7 +67,7 @@ def kept(
         MediaError: the video cannot be read or the folder not be written to; names the video.
     """
     video, place = worker.source_file(source), (settings.cache_dir() / folder).absolute()
-    limit = PATIENCE if time_limit is None else time_limit
+    limit = time_limit or PATIENCE
     try:
         made_from = json.dumps([identity or content_id(video), recipe, version, arguments])
         name = f"{recipe}-{hashlib.blake2b(made_from.encode(), digest_size=12).hexdigest()}"
@@ -147,14 +147,14 @@ def content_id(path: Path) -> str:
     Raises:
         OSError: the file cannot be read.
     """
-    status = path.stat()
-    return _content_id(str(path), status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    state = path.stat()
+    return _content_id(path, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
 
 
 @lru_cache(maxsize=65536)
-def _content_id(path: str, size: int, modified: int, changed: int) -> str:
+def _content_id(path: Path, size: int, modified: int, changed: int) -> str:
     digest = hashlib.blake2b(digest_size=16)
-    with Path(path).open("rb") as file:
+    with path.open("rb") as file:
         if size <= _WHOLE:
             digest.update(file.read())
         else:

@@ -19,7 +19,6 @@ from typing import Any
 
 from lmms_eval_tasks.utils.media import cache, mp4, video
 
-KINDS = ("uniform", "first_frame", "black")
 # Raise when a made file can change for the same source and recipe.
 _VERSION = 2
 # A clip of the first frame only: four frames, which is what Qwen's reader wants at least
@@ -44,19 +43,13 @@ class Recipe:
     n_frames: int = 32
     still: bool = False
 
-    def __post_init__(self) -> None:
-        if self.kind not in KINDS or self.n_frames < 1 or (self.still and self.kind != KINDS[1]):
-            raise ValueError(
-                f"{self}: expected one of {', '.join(KINDS)}, 1 frame or more, and still for "
-                "first_frame only"
-            )
-
     @property
     def name(self) -> str:
         """`uniform-32`, `black-32`, `first_frame` or `first_frame-still`."""
-        if self.kind == "first_frame":
-            return "first_frame-still" if self.still else "first_frame"
-        return f"{self.kind}-{self.n_frames}"
+        count = (
+            ("-still" if self.still else "") if self.kind == "first_frame" else f"-{self.n_frames}"
+        )
+        return f"{self.kind}{count}"
 
 
 @dataclass(frozen=True)
@@ -78,10 +71,6 @@ class Media:
     timestamps: list[float]
     source: str
     recipe: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain types only, for result logs."""
-        return asdict(self)
 
 
 def make(source: str | Path, recipe: Recipe) -> Media:
@@ -108,9 +97,7 @@ def uniform_indices(n_total: int, n: int) -> list[int]:
 
     if n_total < 1 or n < 1:
         raise ValueError(f"cannot take {n} of {n_total} frames")
-    if n >= n_total:
-        return list(range(n_total))
-    indices: list[int] = np.linspace(0, n_total - 1, n).astype(int).tolist()
+    indices: list[int] = np.linspace(0, n_total - 1, min(n, n_total)).astype(int).tolist()
     return indices
 
 
@@ -125,6 +112,8 @@ def write(source: str, out: str, recipe: dict[str, Any]) -> dict[str, Any]:
     Raises:
         MediaError: what is wrong with the file, without its name.
     """
+    from PIL import Image
+
     wanted = Recipe(**recipe)
     count = 1 if wanted.kind == "first_frame" else wanted.n_frames
     table, taken = video.pick(source, lambda total: uniform_indices(total, count), _upright)
@@ -134,7 +123,7 @@ def write(source: str, out: str, recipe: dict[str, Any]) -> dict[str, Any]:
         planes = [black] * len(planes)
     facts: dict[str, Any] = {"width": look.width, "height": look.height}
     if len(planes) == 1 and not wanted.still:
-        _write_image(f"{out}.png", planes[0], look)
+        Image.fromarray(video.rgb(mp4.frame_of(planes[0], look))).save(f"{out}.png")
         image = {"files": [".png"], "kind": "image", "n_frames": 1}
         return {**facts, **image, "duration": 0.0, "fps": 0.0, "timestamps": [0.0]}
     if wanted.still:
@@ -179,9 +168,3 @@ def _black(look: mp4.Look) -> tuple[mp4.Look, mp4.Planes]:
         return look, [np.zeros(size, np.uint8)] * 3
     grey = np.full((look.height // 2, look.width // 2), 128, np.uint8)
     return mp4.Look(look.width, look.height), [np.full(size, 16, np.uint8), grey, grey]
-
-
-def _write_image(path: str, planes: mp4.Planes, look: mp4.Look) -> None:
-    from PIL import Image
-
-    Image.fromarray(video.rgb(mp4.frame_of(planes, look))).save(path, format="PNG")

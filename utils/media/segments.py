@@ -12,7 +12,6 @@ Files hold exactly the window; how they are made: cut.py.
 from __future__ import annotations
 
 import math
-import wave
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -106,15 +105,14 @@ def samples(path: str | Path) -> NDArray[np.float32]:
         MediaError: it is not such a file; names it.
     """
     import numpy as np
+    from scipy.io import wavfile
 
     try:
-        with wave.open(str(path), "rb") as file:
-            form = (file.getframerate(), file.getnchannels(), 8 * file.getsampwidth())
-            content = file.readframes(file.getnframes())
-    except (OSError, EOFError, wave.Error) as error:
+        rate, found = wavfile.read(path)
+    except (OSError, EOFError, ValueError) as error:
         raise MediaError(f"{path}: cannot be read as a wav file ({error})") from error
-    if form != (RATE, 1, 16):
-        raise MediaError(f"{path}: expected Hz, channels and bits of {RATE}, 1, 16; found {form}")
-    found: NDArray[np.float32] = np.frombuffer(content, dtype="<i2").astype(np.float32)
-    found /= 2**15
-    return found
+    if (rate, found.ndim, found.dtype.name) != (RATE, 1, "int16"):
+        form = f"found {rate} Hz, {found.dtype.name} of shape {found.shape}"
+        raise MediaError(f"{path}: expected {RATE} Hz, one channel of 16 bits; {form}")
+    made: NDArray[np.float32] = found.astype(np.float32) / np.float32(2**15)
+    return made

@@ -63,7 +63,9 @@ def probe(source: str | Path) -> VideoInfo:
     Raises:
         MediaError: it is not a readable video; the message names the file and the trouble.
     """
-    found = _look(worker.source_file(source))
+    file = worker.source_file(source)
+    state = file.stat()
+    found = _looked(file, state.st_size, state.st_mtime_ns)
     if isinstance(found, str):
         raise MediaError(found)
     return found
@@ -85,11 +87,11 @@ def look(
     def one(path: Path) -> VideoInfo | str:
         try:
             path.stat()
-            return _look(worker.source_file(path))
+            return probe(path)
         except OSError:
             return f"missing: {path}"
         except MediaError as error:
-            return str(error)
+            return f"unreadable: {error}"
 
     # realpath, unlike Path.resolve, leaves a link that leads to itself as it is: it is missing.
     asked = {n: p for n, p in paths.items() if only is None or os.path.realpath(p) in only}
@@ -99,12 +101,9 @@ def look(
         known = dict(zip(different, pool.map(one, different), strict=True))
     finally:
         pool.shutdown(cancel_futures=True)  # who stops the run does not wait for all
-    found = {n: info for n, p in asked.items() if isinstance(info := known[p], VideoInfo)}
-    problems = {n: str(known[p]) for n, p in asked.items() if n not in found}
-    return found, {
-        name: why if why.startswith("missing: ") else f"unreadable: {why}"
-        for name, why in problems.items()
-    }
+    said = {name: known[path] for name, path in asked.items()}
+    found = {name: one for name, one in said.items() if isinstance(one, VideoInfo)}
+    return found, {name: one for name, one in said.items() if isinstance(one, str)}
 
 
 def outside(start: float | None, end: float | None, seconds: float) -> str:
@@ -157,15 +156,9 @@ def stop(place: Path | str, complaints: Sequence[str]) -> None:
 
 def listed(problems: Mapping[str, str]) -> str:
     """One line each of the first 20, and how many more there are."""
-    lines = [f"  {name}: {why}" for name, why in list(problems.items())[:LISTED]]
-    if len(problems) > LISTED:
-        lines.append(f"  and {len(problems) - LISTED} more")
-    return "\n".join(lines)
-
-
-def _look(file: Path) -> VideoInfo | str:
-    state = file.stat()
-    return _looked(file, state.st_size, state.st_mtime_ns)
+    lines = [f"  {name}: {why}" for name, why in problems.items()]
+    more = [f"  and {len(lines) - LISTED} more"] if len(lines) > LISTED else []
+    return "\n".join(lines[:LISTED] + more)
 
 
 @functools.lru_cache(maxsize=65536)
