@@ -247,21 +247,22 @@ def encode(
     slot, n_frames = -1, 0
     shown: tuple[Fraction, Any] = Fraction(0), None  # the last frame on screen
     until, length = end or start, Fraction(0)
-    with mp4.Encoder(out, look, mp4.CUT) as encoder:
 
-        def add(time: Fraction, frame: Any) -> None:
-            nonlocal slot, n_frames
-            before, slot = slot, int(time * _KEYS_PER_SECOND)
-            n_frames += 1
-            encoder.add(time, _planes(frame, first.frame, turns), key=slot > before)
+    def picture(time: Fraction, frame: Any) -> tuple[Fraction, mp4.Planes, bool]:
+        nonlocal slot, n_frames
+        before, slot = slot, int(time * _KEYS_PER_SECOND)
+        n_frames += 1
+        return time, _planes(frame, first.frame, turns), slot > before
 
+    def pictures() -> Iterator[tuple[Fraction, mp4.Planes | None, bool]]:
+        nonlocal shown, until, length
         for time, frame in frames(path, first, start):
             if end is not None and time >= end:
                 break
             length = time - shown[0] if shown[1] else length
             shown = time, frame
             if time >= start:
-                add(time - start, frame)
+                yield picture(time - start, frame)
         else:
             last = shown[1] or first.frame
             length = (last.duration or 0) * last.time_base or length or Fraction(1, 25)
@@ -276,10 +277,12 @@ def encode(
                 )
             until = file_end if end is None else min(file_end, end)
         if not n_frames:
-            add(Fraction(0), shown[1])
+            yield picture(Fraction(0), shown[1])
         if n_frames == 1:
-            add((until - start) / 2, shown[1])
-        encoder.finish(until - start)
+            yield picture((until - start) / 2, shown[1])
+        yield until - start, None, False
+
+    mp4.write_encoded(out, look, mp4.CUT, pictures())
     return _facts(start, until, (look.width, look.height), n_frames)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -76,65 +76,54 @@ def open_mp4(out: str) -> Any:
     return av.open(out, "w", format="mp4", options={"movie_timescale": str(TICKS)})
 
 
-class Encoder:
-    """Writes pictures with x264, without B-frames; use as a context manager.
+def write_encoded(
+    out: str,
+    look: Look,
+    options: dict[str, str],
+    pictures: Iterable[tuple[Fraction | float, Planes | None, bool]],
+) -> None:
+    """Write pictures with x264, without B-frames.
 
     Args:
         out: the file.
         look: of the pictures.
         options: x264's, CUT or CLIP.
+        pictures: from when on each is shown (seconds), and whether it has to be a key frame; None
+            in the end, when the last one is shown no longer.
     """
+    import av
+    from av.video.frame import PictureType
 
-    def __init__(self, out: str, look: Look, options: dict[str, str]) -> None:
-        import av
-
-        self._look = look
-        self._waiting: Any = None  # the last packet: the muxer asks how long it is shown
-        self._last = -1
-        self._file = open_mp4(out)
+    with open_mp4(out) as file:
         try:
             # The rate is of no use: the frames have times.
-            stream: Any = self._file.add_stream("libx264rgb" if look.rgb else "libx264", rate=25)
+            stream: Any = file.add_stream("libx264rgb" if look.rgb else "libx264", rate=25)
         except (av.error.FFmpegError, ValueError) as error:
             raise MediaError(f"this PyAV {av.__version__} cannot encode with libx264") from error
-        self._stream, self._base = stream, Fraction(1, TICKS)
         context = stream.codec_context
         context.width, context.height = look.width, look.height
         context.pix_fmt = "rgb24" if look.rgb else video.PLAIN[0]
-        stream.time_base = context.time_base = self._base
+        stream.time_base = context.time_base = Fraction(1, TICKS)
         if not look.rgb:
             context.color_range = 1 + look.full_range
             context.colorspace = look.matrix
         context.max_b_frames, context.gop_size, context.thread_count = 0, 250, THREADS
         context.options = options
-
-    def __enter__(self) -> Encoder:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    def add(self, time: Fraction | float, planes: Planes, *, key: bool = False) -> None:
-        """Show a picture from `time` (seconds) on; `key` asks for a key frame."""
-        from av.video.frame import PictureType
-
-        frame = frame_of(planes, self._look)
-        frame.pts = self._last = max(self._last + 1, round(time * TICKS))
-        frame.time_base = self._base
-        frame.pict_type = PictureType.I if key else PictureType.NONE
-        self._mux(self._stream.encode(frame))
-
-    def finish(self, duration: Fraction | float) -> None:
-        """Show the last picture until `duration` (seconds)."""
-        self._mux(self._stream.encode(None))
-        self._waiting.duration = max(1, round(duration * TICKS) - self._waiting.pts)
-        self._file.mux(self._waiting)
-
-    def _mux(self, packets: Sequence[Any]) -> None:
-        for packet in packets:
-            if self._waiting is not None:
-                self._file.mux(self._waiting)
-            self._waiting = packet
+        waiting: Any = None  # the last packet: the muxer asks how long it is shown
+        last = -1
+        for time, planes, key in pictures:
+            frame = None  # the encoder's end
+            last = max(last + 1, round(time * TICKS))
+            if planes is not None:
+                frame = frame_of(planes, look)
+                frame.pts, frame.time_base = last, stream.time_base
+                frame.pict_type = PictureType.I if key else PictureType.NONE
+            for packet in stream.encode(frame):
+                if waiting is not None:
+                    file.mux(waiting)
+                waiting = packet
+        waiting.duration = max(1, last - waiting.pts)
+        file.mux(waiting)
 
 
 # --- pictures that are stored -------------------------------------------------------------------

@@ -14,6 +14,7 @@ and odd sizes, as the RGB that readers make of it; more are encoded at 46 dB or 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -135,10 +136,8 @@ def write(source: str, out: str, recipe: dict[str, Any]) -> dict[str, Any]:
     if wanted.kind != "black" and sum(plane.size for one in planes for plane in one) <= _STORED:
         mp4.write_stored(f"{out}.mp4", planes, look, times, duration)
     else:
-        with mp4.Encoder(f"{out}.mp4", look, mp4.CLIP) as encoder:
-            for time, picture in zip(times, planes, strict=True):
-                encoder.add(time, picture, key=True)
-            encoder.finish(duration)
+        shown = zip([*times, duration], [*planes, None], repeat(True), strict=False)
+        mp4.write_encoded(f"{out}.mp4", look, mp4.CLIP, shown)
     clip = {"files": [".mp4"], "kind": "video", "n_frames": len(times), "timestamps": times}
     return {**facts, **clip, "duration": duration, "fps": len(times) / duration}
 
