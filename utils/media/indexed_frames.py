@@ -5,8 +5,7 @@
     [<PIL.Image.Image image mode=RGB size=512x288 ...>, <PIL.Image.Image ...>]
 
 All frames are taken in one pass through the file, turned upright, resized once, and kept in the
-cache as one uncompressed zip of JPEG pictures. Whoever asks for the same frames of the same video
-shares that one decoding, and opens the pictures it needs alone.
+cache as one uncompressed zip of JPEG pictures, from which each task opens those that it needs.
 """
 
 from __future__ import annotations

@@ -248,18 +248,17 @@ def _macroblocks(look: Look) -> tuple[int, int]:
 def mux(
     out: str, picture: str, sound: str | None = None, shown: video.FrameTable | None = None
 ) -> None:
-    """Write a file of the picture of one and the sound of another, packet by packet.
+    """Write an mp4 file of the picture of one file and the sound of another, packet by packet.
 
     Args:
-        out: the file; mp4, or what its ending says.
+        out: the file.
         picture: a video file; sound of its own is left out.
         sound: a file with sound; None for none.
         shown: of the picture's frames, where they are to begin at 0, and to last until its end.
 
     Raises:
         MediaError: the picture's file cannot be read.
-        av.error.FFmpegError, IndexError, ValueError: the file cannot hold both, or there is no
-            sound.
+        av.error.FFmpegError, IndexError, ValueError: mp4 cannot hold both, or there is no sound.
     """
     import av
 
@@ -269,30 +268,24 @@ def mux(
         if not shown and stream.duration:  # the last packet does not tell its own
             end = (stream.start_time or 0) + stream.duration
             table = replace(table, end=max(table.times[-1] + 1, end))
-        named_mp4 = out.endswith(".mp4")
-        file = files.enter_context(open_mp4(out) if named_mp4 else av.open(out, "w"))
+        file = files.enter_context(open_mp4(out))
         # Opaque: no encoder is opened, which would refuse a bit rate of a few hundred bits.
         track = file.add_stream_from_template(stream, opaque=True)
         track.time_base = stream.time_base
-        begin = table.times[0] if shown else 0
-        tracks = [_picture_packets(container, stream, track, table, begin)]
+        made = {"video": track}
+        parts = [_picture_packets(container, stream, table, table.times[0] if shown else 0)]
         if sound is not None:
             other = files.enter_context(av.open(sound))
             heard = other.streams.audio[0]
-            tracks.append(_sound_packets(other, heard, file.add_stream_from_template(heard)))
-        for packet in heapq.merge(*tracks, key=lambda packet: packet.dts * packet.time_base):
+            made["audio"] = file.add_stream_from_template(heard)
+            parts.append(packet for packet in other.demux(heard) if packet.dts is not None)
+        for packet in heapq.merge(*parts, key=lambda packet: packet.dts * packet.time_base):
+            packet.stream = made[packet.stream.type]
             file.mux(packet)
 
 
-def _sound_packets(container: Any, stream: Any, track: Any) -> Iterator[Any]:
-    for packet in container.demux(stream):
-        if packet.dts is not None:
-            packet.stream = track
-            yield packet
-
-
 def _picture_packets(
-    container: Any, stream: Any, track: Any, table: video.FrameTable, begin: int
+    container: Any, stream: Any, table: video.FrameTable, begin: int
 ) -> Iterator[Any]:
     """A picture's packets, each with a decoding time and a duration, until `table.end`.
 
@@ -316,6 +309,5 @@ def _picture_packets(
             for one in waiting:
                 one.pts -= begin
                 one.dts -= begin
-                one.stream = track
                 yield one
             waiting = []

@@ -116,8 +116,7 @@ class _Child:
         finally:
             timer.cancel()
         if time.monotonic() - begin >= time_limit:
-            why = f"reading it took more than {time_limit:g} s; the file may be damaged"
-            return {"error": why}
+            return {"error": f"took more than {time_limit:g} s; the file may be damaged"}
         self._errors.seek(0)
         said = self._errors.read().decode(errors="replace").strip().splitlines()
         how = (said or [f"exit status {code}"])[-1]
