@@ -1,9 +1,12 @@
 """A small source video, a coded one, and a cache folder for the tests of media."""
 
+import textwrap
+
 import media_files as files
 import pytest
 
 from lmms_eval_tasks import settings
+from lmms_eval_tasks.utils.media import worker
 
 
 @pytest.fixture(autouse=True)
@@ -17,6 +20,28 @@ def cache(shared_cache, tmp_path, monkeypatch):
     """The folder of clips and segments of an empty cache."""
     monkeypatch.setenv(settings.CACHE, str(tmp_path / "cache"))
     return tmp_path / "cache" / "media"
+
+
+@pytest.fixture
+def jobs(monkeypatch):
+    """The jobs that the worker is given."""
+    given, work = [], worker.call
+    monkeypatch.setattr(worker, "call", lambda *job, **how: given.append(job) or work(*job, **how))
+    return given
+
+
+@pytest.fixture
+def fake_worker(tmp_path, monkeypatch):
+    """Puts other code in the place of worker.py in new children."""
+
+    def put(code):
+        (tmp_path / "fake_worker.py").write_text(textwrap.dedent(code))
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+        monkeypatch.setattr(worker, "WORKER", "fake_worker")
+        worker.end_waiting()
+
+    yield put
+    worker.end_waiting()
 
 
 @pytest.fixture(scope="module")

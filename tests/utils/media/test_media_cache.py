@@ -14,20 +14,12 @@ import numpy as np
 import pytest
 
 from lmms_eval_tasks.utils.media import cache as media_cache
-from lmms_eval_tasks.utils.media import cut, mp4, worker
+from lmms_eval_tasks.utils.media import cut, mp4
 from lmms_eval_tasks.utils.media.recipes import Recipe, make
 from lmms_eval_tasks.utils.media.segments import segment
 from tests.checks import table
 
 UNIFORM = Recipe("uniform", 32)
-
-
-@pytest.fixture
-def jobs(monkeypatch):
-    """The jobs that the worker is given."""
-    given, work = [], worker.call
-    monkeypatch.setattr(worker, "call", lambda *job, **how: given.append(job) or work(*job, **how))
-    return given
 
 
 def test_an_entry_belongs_to_a_content(tmp_path, cache, jobs):
@@ -136,15 +128,14 @@ def test_a_lock_ends_with_its_process_or_with_patience(tmp_path):
         f"with only_one(pathlib.Path({str(tmp_path)!r}), 'entry', 1):\n"
         " print('held', flush=True); time.sleep(60)"
     )
-    holder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert holder.stdout.readline().strip() == "held"
-    start = time.monotonic()
-    with media_cache.only_one(tmp_path, "entry", patience=0.3):
-        assert time.monotonic() - start >= 0.3
-    threading.Timer(0.3, holder.kill).start()
-    with media_cache.only_one(tmp_path, "entry", patience=30):
-        assert time.monotonic() - start < 10
-    holder.wait()
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as one:
+        assert one.stdout.readline().strip() == "held"
+        start = time.monotonic()
+        with media_cache.only_one(tmp_path, "entry", patience=0.3):
+            assert time.monotonic() - start >= 0.3
+        threading.Timer(0.3, one.kill).start()
+        with media_cache.only_one(tmp_path, "entry", patience=30):
+            assert time.monotonic() - start < 10
 
 
 def test_leftovers_of_a_killed_maker_are_removed(video, cache):

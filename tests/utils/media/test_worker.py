@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import textwrap
 import time
 
 import media_files as files
@@ -14,7 +13,6 @@ from PIL import Image
 
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils.media import cache as media_cache
-from lmms_eval_tasks.utils.media import worker
 from lmms_eval_tasks.utils.media.indexed_frames import frames
 from lmms_eval_tasks.utils.media.recipes import Recipe, make
 from lmms_eval_tasks.utils.media.segments import segment
@@ -89,60 +87,41 @@ def test_a_broken_file_is_named_and_leaves_nothing(broken_files, cache, name):
         refused(MediaError, BROKEN[name], probe, path)
 
 
-def fake_worker(tmp_path, monkeypatch, code):
-    (tmp_path / "fake_worker.py").write_text(textwrap.dedent(code))
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(worker, "WORKER", "fake_worker")
-    worker.end_waiting()
-
-
-def test_a_hanging_decoder_is_ended(video, tmp_path, cache, monkeypatch):
-    code = """
+def test_a_hanging_decoder_is_ended(video, cache, monkeypatch, fake_worker):
+    fake_worker("""
         import json, pathlib, sys, time
         *_, arguments = json.loads(sys.stdin.readline())
         pathlib.Path(arguments["out"]).write_bytes(b"half a clip")
         time.sleep(60)
-    """
-    fake_worker(tmp_path, monkeypatch, code)
+    """)
     monkeypatch.setattr(media_cache, "PATIENCE", 1.0)
-    words = r"some video\.mp4: .* more than 1 s"
+    words = r"some video\.mp4: took more than 1 s"
     for call, *wanted in ((make, UNIFORM), (frames, [0], 48), (segment, 0.5, 3)):
         refused(MediaError, words, call, video, *wanted)
-        assert files.made_files(cache) == []
-        assert [one.name for one in cache.iterdir()] == [".locks"]
+    assert [one.name for one in cache.iterdir()] == [".locks"]
 
 
-def test_a_crash_is_an_error_and_leaves_nothing(video, tmp_path, cache, monkeypatch):
+def test_a_crash_is_an_error_and_leaves_nothing(video, cache, fake_worker):
     """At once, and in the middle of the work."""
-    for code, call, *wanted in (
-        ("import os; os.kill(os.getpid(), 11)", make, UNIFORM),
-        (
-            """
-            import os
-            from lmms_eval_tasks.utils.media import sounds, worker
-            sounds.add_sound = lambda *_: os.kill(os.getpid(), 11)  # two files are written
-            worker.main()
-            """,
-            segment,
-            0.5,
-            3,
-        ),
-    ):
-        with monkeypatch.context() as patch:
-            fake_worker(tmp_path, patch, code)
-            refused(MediaError, r"some video\.mp4: .*SIGSEGV", call, video, *wanted)
+    in_the_middle = """
+        import os
+        from lmms_eval_tasks.utils.media import sounds, worker
+        sounds.add_sound = lambda *_: os.kill(os.getpid(), 11)  # two files are written
+        worker.main()
+    """
+    for code in ("import os; os.kill(os.getpid(), 11)", in_the_middle):
+        fake_worker(code)
+        refused(MediaError, r"some video\.mp4: .*SIGSEGV", segment, video, 0.5, 3)
         assert files.made_files(cache) == []
-    assert segment(video, 0.5, 3).n_frames > 60
 
 
 def test_a_worker_ends_by_itself_when_its_parent_is_gone():
-    code = textwrap.dedent("""
+    code = """if True:
         import time
-        from lmms_eval_tasks.utils.media import worker
-        worker._GRACE = 0.2
+                worker._GRACE = 0.2
         worker._answer = lambda *job: time.sleep(60)
         worker.main()
-    """)
+    """
     start = time.monotonic()
     command = [sys.executable, "-c", code]
     job = json.dumps([0.3, "", "", "", {}])
