@@ -77,35 +77,28 @@ def open_video(path: str, threads: int = MAX_THREADS) -> Iterator[tuple[Any, Any
         threads: that decode; so many frames, less one, are decoded ahead.
     """
     import av
+    from av.stream import Disposition
 
     if Path(path).stat().st_size == 0:
         raise MediaError("the file is empty")
     try:
         with av.open(path) as container:
-            stream = _video_stream(container)
-            stream.thread_type = "AUTO"
-            stream.codec_context.thread_count = threads
-            yield container, stream
+            found = [
+                stream
+                for stream in container.streams.video
+                if stream.codec_context is not None
+                and stream.codec_context.name not in _TEXT_CODECS
+                # The cover of a song is a video stream of one picture.
+                and not stream.disposition & Disposition.attached_pic
+            ]
+            form = container.format.name
+            if not found or any(mark in form for mark in _STILL_FORMATS):
+                raise MediaError(f"holds no video that FFmpeg can decode (its format: {form})")
+            found[0].thread_type = "AUTO"
+            found[0].codec_context.thread_count = threads
+            yield container, found[0]
     except av.error.FFmpegError as error:
         raise MediaError(f"not a readable video ({error.strerror or error})") from error
-
-
-def _video_stream(container: Any) -> Any:
-    from av.stream import Disposition
-
-    found = [
-        stream
-        for stream in container.streams.video
-        if stream.codec_context is not None
-        and stream.codec_context.name not in _TEXT_CODECS
-        # The cover of a song is a video stream of one picture.
-        and not stream.disposition & Disposition.attached_pic
-    ]
-    if not found or any(mark in container.format.name for mark in _STILL_FORMATS):
-        raise MediaError(
-            f"holds no video that FFmpeg can decode (its format: {container.format.name})"
-        )
-    return found[0]
 
 
 # --- when frames are shown ----------------------------------------------------------------------

@@ -12,7 +12,6 @@ hold threads and a GPU. (multiprocessing's would import the host's main module, 
 from __future__ import annotations
 
 import atexit
-import faulthandler
 import json
 import os
 import select
@@ -31,7 +30,6 @@ from typing import Any
 from lmms_eval_tasks.errors import MediaError
 
 WORKER = "lmms_eval_tasks.utils.media.worker"
-_GRACE = 10.0  # seconds after which a job whose parent is gone ends by itself
 _UNUSED = 20.0  # seconds without a job after which a child ends: it holds some 100 MB
 
 
@@ -62,7 +60,7 @@ def call(
     Raises:
         MediaError: what is wrong with the file, or the child crashed or was too slow; names it.
     """
-    job = json.dumps([time_limit, module, function, str(source), arguments])
+    job = json.dumps([module, function, str(source), arguments])
     while True:
         try:
             child, used = _waiting.pop(), True
@@ -163,11 +161,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what a library prints is no answer
     while select.select([0], [], [], _UNUSED)[0] and (line := sys.stdin.readline()):
-        time_limit, *job = json.loads(line)
-        # Runs in C, without the interpreter lock: ends the process even inside a hanging decoder.
-        faulthandler.dump_traceback_later(time_limit + _GRACE, exit=True)
-        print(json.dumps(_answer(*job)), file=answers, flush=True)
-        faulthandler.cancel_dump_traceback_later()
+        print(json.dumps(_answer(*json.loads(line))), file=answers, flush=True)
 
 
 if __name__ == "__main__":

@@ -252,40 +252,32 @@ def test_the_wav_is_the_mean_of_the_channels_resampled(tmp_path, rate):
         assert np.abs(wav - mean).max() < 2 / 2**15  # sample by sample, both ends included
 
 
-def test_sound_that_begins_late_keeps_its_time_and_may_end_early(tmp_path):
-    path = files.write_coded(tmp_path / "late.mov", audio="pcm_s16le", sound=(2.5, 8))
-    cut = segment(path, START, END)
-    wav = samples(cut.sound)
-    quiet = round((2.5 - START) * 16_000)
-    assert np.abs(wav[: quiet - 40]).max() < 1e-3
-    files.check_sound(wav[quiet:], 16_000, 2.5, END)
-    assert len(wav) == math.ceil(cut.duration * 16_000 - 1e-6)
-    path = files.write_coded(tmp_path / "short.mov", audio="pcm_s16le", sound=(0, 3.25))
-    cut = segment(path, START, END)
-    files.check_sound(samples(cut.sound), 16_000, START, 3.25)
-    assert cut.duration == pytest.approx(3.44)
-    files.check_picture(cut.video_with_sound, STEADY)
-
-
 @table(
-    "sound, start, end, audio",
-    [((0, 3), 4.2, 6.7, "aac"), ((5, 8), 1.3, 3, "aac"), ((0, 1), 6.5, None, "pcm_s16le")],
+    "sound, window, audio",
+    [
+        ((2.5, 8), (START, END), "pcm_s16le"),  # begins late
+        ((0, 3.25), (START, END), "pcm_s16le"),  # ends early, and so does the wav
+        # A model hears nothing there: that is no reason to lose the item, or the run.
+        ((0, 3), (4.2, 6.7), "aac"),
+        ((5, 8), (1.3, 3), "aac"),
+        ((0, 1), (6.5, 8), "pcm_s16le"),
+    ],
 )
-def test_a_window_without_sound_is_silent_where_the_file_has_some(
-    tmp_path, sound, start, end, audio
-):
-    """A model hears nothing there: that is no reason to lose the item, or the run."""
+def test_sound_keeps_its_time_and_silence_is_heard(tmp_path, sound, window, audio):
     path = files.write_coded(tmp_path / "v.mov", audio=audio, sound=sound)
-    cut = segment(path, start, end)
-    length = (end or 8) - start
-    assert cut.duration == pytest.approx(length)
-    wav = samples(cut.sound)
-    assert (len(wav), wav.any()) == (math.ceil(length * 16_000 - 1e-6), False)
-    track, begins, rate = files.track_of(cut.video_with_sound)
-    assert abs(begins) <= 1e-3
-    assert len(track) / rate == pytest.approx(length, abs=0.022)
-    assert not track.any()
-    files.check_picture(cut.video_with_sound, STEADY, start, end or 8, tolerance=1e-3)
+    cut, (start, end) = segment(path, *window), window
+    assert cut.duration == pytest.approx(end - start)
+    files.check_picture(cut.video_with_sound, STEADY, *window, tolerance=1e-3)
+    wav, (track, begins, rate) = samples(cut.sound), files.track_of(cut.video_with_sound)
+    until = sound[1] if start < sound[1] < end else end
+    assert len(wav) == pytest.approx((until - start) * 16_000, abs=1)
+    assert (begins, len(track) / rate) == pytest.approx((0, until - start), abs=0.022)
+    loud = sound[0] < end and sound[1] > start
+    quiet = round(max(sound[0] - start, 0) * 16_000) if loud else len(wav) + 40
+    assert not quiet or np.abs(wav[: quiet - 40]).max() < 1e-3
+    assert loud or not track.any()
+    if loud:
+        files.check_sound(wav[quiet:], 16_000, max(start, sound[0]), until)
 
 
 # --- a file ends with the later of its last frame and its sound --------------------------------
