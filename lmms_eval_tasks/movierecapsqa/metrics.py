@@ -15,9 +15,9 @@ The paper's "+-" is a variance (Table 4's caption), so `_var` is one: the popula
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Item, Items, Metric, refusals, value_is
@@ -29,12 +29,10 @@ from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS
 from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils.metrics import aggregate, rating_means, text_metrics
-from lmms_eval_tasks.utils.metrics.bertscore import of_pairs
-from lmms_eval_tasks.utils.metrics.text_metrics import Pair
+from lmms_eval_tasks.utils.metrics.bertscore import bert_score
+from lmms_eval_tasks.utils.metrics.local_models import Scores
 
-if TYPE_CHECKING:
-    from lmms_eval_tasks.utils.metrics.bartscore import BartScore
-
+Pair = tuple[str, str]  # candidate, reference
 Statistic = Callable[[Sequence[float]], float | None]
 
 
@@ -119,41 +117,30 @@ def count_ratings(items: Items) -> dict[str, Any]:
 ROUGE_L = text_metrics.IMPLEMENTATIONS["rouge_l"]  # for results: no stemmer, Unicode words
 LANGUAGE = "en"  # of the release; decides bert-score's default encoder (roberta-large)
 NOT_ASKED = f"no model was named with --bartscore ({settings.BARTSCORE})"
-Scored = tuple[Mapping[Pair, float] | None, str]  # values by candidate and reference; a note
 
 
-def bertscore(pairs: tuple[Pair, ...]) -> Scored:
+def bertscore(pairs: Sequence[Pair]) -> Scores:
     """BERTScore F1 by the user's encoder (settings.BERTSCORE) or the default one."""
-    if not pairs:
-        return None, f"BERTScore not computed: {text_metrics.NO_REFERENCE}"
-    score = of_pairs(pairs, settings.value(settings.BERTSCORE), LANGUAGE)
-    known = None if score.reason else dict(zip(pairs, score.values, strict=True))
-    return known, score.describe()
+    references = [[other] for _, other in pairs]
+    model = settings.value(settings.BERTSCORE)
+    return bert_score([one for one, _ in pairs], references, model=model, lang=LANGUAGE)
 
 
-@lru_cache(maxsize=2)  # mean and variance need it twice, as bertscore.of_pairs
-def _bartscore(pairs: tuple[Pair, ...], model: str) -> BartScore:
-    from lmms_eval_tasks.utils.metrics.bartscore import bart_score
-
-    return bart_score([one for one, _ in pairs], [one for _, one in pairs], model=model)
-
-
-def bartscore(pairs: tuple[Pair, ...]) -> Scored:
+def bartscore(pairs: Sequence[Pair]) -> Scores:
     """BARTScore, exponentiated: the geometric mean of the answer's token probabilities.
 
     By the user's model (settings.BARTSCORE), or not computed.
     """
+    from lmms_eval_tasks.utils.metrics.bartscore import bart_score
+
     if (model := settings.value(settings.BARTSCORE)) is None:
-        return None, f"BARTScore not computed: {NOT_ASKED}"
-    if not pairs:
-        return None, f"BARTScore not computed: {text_metrics.NO_REFERENCE}"
-    score = _bartscore(pairs, model)
-    if score.reason:
-        return None, score.describe()
+        return Scores((), f"BARTScore not computed: {NOT_ASKED}", computed=False)
+    made = bart_score([one for one, _ in pairs], [other for _, other in pairs], model=model)
+    if not made.computed:
+        return made
     # Of an answer without a word there is no likelihood; in 0..1 its place is at the end.
-    likelihoods = [0.0 if value is None else value for value in score.likelihoods]
-    note = f"{score.describe()}; these are 0 in the exponentiated column"
-    return dict(zip(pairs, likelihoods, strict=True)), note
+    values = tuple(0.0 if value is None else math.exp(value) for value in made.values)
+    return Scores(values, f"{made.note}, and are 0 in the exponentiated column")
 
 
 def check_bartscore() -> None:
@@ -185,16 +172,15 @@ _NOTES = "movierecapsqa"  # in provenance.py: metric -> task -> what it was comp
 
 
 def _by_model(
-    name: str, score: Callable[[tuple[Pair, ...]], Scored], statistic: Statistic, items: Items
+    name: str, score: Callable[[Sequence[Pair]], Scores], statistic: Statistic, items: Items
 ) -> float | None:
     """A statistic over the items with a reference; None where the metric has no model."""
     texts = [(item["candidate"], item["reference"]) for item in _replied(items)]
-    own = tuple(sorted(pair for pair in texts if text_metrics.tokenize(pair[1])))
-    known, note = score(own)
+    scores = score([pair for pair in texts if text_metrics.tokenize(pair[1])])
     notes = provenance.notes().get(_NOTES, {})
-    told = {task_name(item["source"], item["condition"]): note for item in items}
+    told = {task_name(item["source"], item["condition"]): scores.note for item in items}
     provenance.note(_NOTES, {**notes, name: {**notes.get(name, {}), **told}})
-    return statistic([known[pair] for pair in own]) if known is not None else None
+    return statistic([value for value in scores.values if value is not None])
 
 
 def notes_of(tasks: Sequence[str]) -> dict[str, dict[str, str]]:

@@ -21,7 +21,7 @@ from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS
 from lmms_eval_tasks.runs import scoring
 from lmms_eval_tasks.utils import provenance
-from lmms_eval_tasks.utils.metrics import bertscore
+from lmms_eval_tasks.utils.metrics import local_models
 from tests.movierecapsqa.items import TASK, answer, answers, geval, helmet, numbers
 
 METRICS = {metric.name: metric for metric in metrics.METRICS}
@@ -163,12 +163,9 @@ def nothing_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[No
 
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr(provenance, "_notes", {})
-    kept = (bertscore.of_pairs, metrics._bartscore)
-    for one in kept:
-        one.cache_clear()
+    local_models.loaded.cache_clear()
     yield
-    for one in kept:
-        one.cache_clear()
+    local_models.loaded.cache_clear()
 
 
 @pytest.mark.usefixtures("nothing_kept")
