@@ -70,7 +70,7 @@ def write(
     if first.has_audio:  # first, since it may go on after the last frame
         heard = frames(source, first, window[0], "audio")
         samples, sound_end = sounds.write_wav(f"{out}.wav", heard, *window)
-    facts = _copy(source, first, sound_end, f"{out}.mp4") if window == (0, None) else None
+    facts = _copy(source, first, sound_end, f"{out}.mp4") if window == (Fraction(0), None) else None
     facts = facts or encode(source, first, window, sound_end, f"{out}.mp4")
     files = [".mp4"]
     if first.has_audio and sound:
