@@ -83,7 +83,7 @@ def read(source: Path) -> Data:
     stop(release.file, bad_items(release.problems, "segments cannot be used"))
     named = settings.text(settings.BASELINES)
     which = list(settings.value(settings.BASELINES) if named else settings.JUDGED_BASELINES)
-    names = leaderboards.leaderboard("movierecapsqa").models
+    names = leaderboards.stored("movierecapsqa")["models"]
     known = data.Checked(release, release.digest, {}, Options())
     docs = {doc["id"]: {**doc, "judged_baselines": which} for doc in data.docs(known, TASK)}
     answers: dict[tuple[str, str, int], Released] = {}

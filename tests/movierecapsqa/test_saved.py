@@ -68,7 +68,7 @@ def test_missing_only(fails: str, missing: dict[str, int], monkeypatch: pytest.M
         rater.fails = ""
         before = len(endpoint.chats)
         monkeypatch.setenv(settings.BASELINES, "")
-        values = again(run, judge=judge, missing_only=True).numbers[TASK]
+        values = again(run, judge=judge).numbers[TASK]
         assert asked(endpoint, before) == missing
         failed = [values[f"{name}_failed"] for name in DIMENSIONS]
         assert failed == [values["empty"]] * len(DIMENSIONS)  # empty answers alone
@@ -77,11 +77,11 @@ def test_missing_only(fails: str, missing: dict[str, int], monkeypatch: pytest.M
         done = saved_run(TASK, score(TASK, reply))
         # With all of it there nobody is asked, ...
         before = len(endpoint.chats)
-        assert again(done, judge=judge, missing_only=True).numbers[TASK] == values
+        assert again(done, judge=judge).numbers[TASK] == values
         assert asked(endpoint, before) == {}
         # ... but verdicts of another judge, or with other settings, do not stand for its own.
         every = {**EVERYTHING, **dict.fromkeys(HELMET, 3), **dict.fromkeys(GEVAL, 6)}
-        again(done, judge=f"two@{endpoint.url}", missing_only=True)
+        again(done, judge=f"two@{endpoint.url}")
         assert asked(endpoint, before) == every
 
 
@@ -92,12 +92,12 @@ def test_who_is_asked_of_a_saved_run(monkeypatch: pytest.MonkeyPatch) -> None:
         # Labels of claims that are asked for again fall.
         items_of(run)[0]["verdicts"]["claims"]["setup"] = "of other prompts"
         before = len(endpoint.chats)
-        again(run, judge=judge, missing_only=True)
+        again(run, judge=judge)
         assert asked(endpoint, before) == dict.fromkeys(("claims", *DIMENSIONS), 1)
         # Baselines asked for later: without a judge there is nobody to ask for them.
         monkeypatch.setenv(settings.BASELINES, "helmet")
         assert again(run).numbers[TASK]["helmet_fluency_coverage"] is None
-        done = again(run, judge=judge, missing_only=True).numbers[TASK]
+        done = again(run, judge=judge).numbers[TASK]
         assert done["helmet_fluency_coverage"] == 1
 
 
@@ -109,7 +109,7 @@ def test_what_the_judge_is_shown_can_be_chosen_for_a_saved_run(
         run = saved_run(TASK, score(TASK, reply))
         before = len(endpoint.chats)
         monkeypatch.setenv(settings.MOVIERECAPSQA, "dialogue=none")
-        done = again(run, judge=judge, missing_only=True)
+        done = again(run, judge=judge)
         assert asked(endpoint, before) == {"factuality": 3, "relevance": 3}
         assert done.notes[-1] == f"{TASK}: the judge is shown facts=all, dialogue=none"
         monkeypatch.setenv(settings.MOVIERECAPSQA, "facts=aligned")

@@ -134,10 +134,10 @@ def test_groups_of_models_by_their_names() -> None:
     found = tables.grouped([QWEN, GPT, LLAVA, served, *others, gemini, GPT])
     assert found == {"open-source": [QWEN, LLAVA, served], "proprietary": [GPT, gemini]}
     assert tables.grouped([QWEN, GPT]) == {}  # one model is no group
-    table, papers = leaderboards.leaderboard("movierecapsqa").tables[4], {}
-    for row in table.rows:
+    groups, papers = leaderboards.stored("movierecapsqa")["groups"], {}
+    for row in leaderboards.table("movierecapsqa", 4):
         if row.identity:
-            papers.setdefault(table.groups[row.group], []).append(row.identity)
+            papers.setdefault(groups[row.group], []).append(row.identity)
     assert tables.grouped(name for models in papers.values() for name in models) == papers
     one = {"factuality_valid": 3.0, "factuality_var": 1.0, "relevance_valid": 4.0}
     two = {"factuality_valid": 4.0, "factuality_var": 2.0, "relevance_valid": None}
