@@ -22,6 +22,7 @@ from scipy.signal import correlate
 
 from lmms_eval_tasks.sample import second_code
 from lmms_eval_tasks.utils.media import segments
+from tests import seconds as code
 
 # Options of `write_video`, by the name of the file that is made.
 SOURCES: dict[str, dict[str, Any]] = {
@@ -214,7 +215,7 @@ def coded_picture(number: int, width: int, height: int) -> np.ndarray:
 
 def number_of(rgb: np.ndarray) -> int | None:
     """Which frame of a coded file a picture is; None where it cannot be read."""
-    second, tick = second_code.number_of_frame(rgb), second_code.tick_of_frame(rgb)
+    second, tick = code.number_of_frame(rgb), code.tick_of_frame(rgb)
     return None if second is None or tick is None else 10 * second + tick
 
 
@@ -304,7 +305,7 @@ def check_sound(samples: np.ndarray, rate: int, start: float = START, end: float
     for begin in range(0, len(samples) - rate // 10 + 1, rate // 10):
         time = start + begin / rate
         if int(time) == int(time + 0.1) and time + 0.1 <= end:
-            heard = second_code.number_of_sound(samples[begin : begin + rate // 10], rate)
+            heard = code.number_of_sound(samples[begin : begin + rate // 10], rate)
             assert heard == int(time), time
 
 
