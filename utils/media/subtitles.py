@@ -7,11 +7,10 @@
 The json forms are Whisper's, `{"segments": [{"start": 63.2, "end": 65.0, "text": "..."}]}`, and the
 plain list of such objects; times in seconds, other keys are not looked at.
 
-The parsers are ours, because no wrong time or text may pass unseen. pysubs2 1.8.1 reads files
-without counters (MovieRecapsQA's; srt and webvtt-py do not) with the same result, but loses a last
-line that is a number ("They are / 7"), takes WebVTT's comments and names of cues for speech and its
-inline times for timings, appends a cue whose timing is broken to the cue before it, and has no line
-numbers for a message.
+The parsers are ours, because no wrong time or text may pass unseen. pysubs2 1.8.1 loses a last line
+that is a number ("They are / 7"), takes WebVTT's comments and names of cues for speech, and appends
+a cue whose timing is broken to the cue before it; srt and webvtt-py need counters, which
+MovieRecapsQA's files lack.
 """
 
 from __future__ import annotations
@@ -22,10 +21,13 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.utils.released_files import read_text
+from lmms_eval_tasks.utils.validation import quoted
 
 KINDS = ("srt", "vtt", "json")
 MIN_SHARE = 0.5
@@ -99,19 +101,7 @@ def read(path: Path) -> list[Cue]:
     kind = path.suffix.lower().removeprefix(".")
     if kind not in KINDS:
         raise DataError(f"{path}: subtitles are .srt, .vtt or .json files")
-    try:
-        content = path.read_bytes()
-        text = content.decode("utf-8-sig")
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
-    except UnicodeDecodeError as error:
-        line = content[: error.start].count(b"\n") + 1
-        raise DataError(
-            f"{path}, line {line}: is not UTF-8; save it as such: iconv -f CP1252 -t UTF-8"
-        ) from error
-    if "\0" in text:
-        raise DataError(f"{path}: is UTF-16 or no text at all; save it: iconv -f UTF-16 -t UTF-8")
-    return parse(text, kind, str(path))
+    return parse(read_text(path), kind, str(path))
 
 
 def parse(text: str, kind: str, source: str = "subtitles") -> list[Cue]:
@@ -197,15 +187,6 @@ def clock(seconds: float, mark: str = ",") -> str:
     return f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02}{mark}{milliseconds:03}"
 
 
-def _plain(raw: str) -> str:
-    """Text on one line without markup; entities last, so that `&lt;i&gt;` stays as was meant."""
-    text = _TAG.sub("", _OVERRIDE.sub("", _BREAK.sub(" ", raw)))
-    text = _ENTITY.sub(lambda entity: html.unescape(entity.group()), text)
-    # Halves of a surrogate pair (json has them as \ud83d) cannot be sent to any model.
-    text = _INVISIBLE.sub("", text).encode("utf-8", "replace").decode("utf-8")
-    return " ".join(text.split())
-
-
 # --- the three kinds of files: cues with their place, times (unchecked) and text as written -----
 
 _Found = Iterator[tuple[str, float, float, str]]
@@ -221,7 +202,7 @@ def _srt(text: str, source: str) -> _Found:
     if head and not counted:
         raise DataError(
             f"{source}, line {head[0] + 1}: expected a cue's number or timing, found "
-            f"{_quoted(lines[head[0]])}; is this an .srt file?"
+            f"{quoted(lines[head[0]])}; is this an .srt file?"
         )
     for i, following in zip(timings, [*timings[1:], None], strict=False):
         body = lines[i + 1 : following]
@@ -240,16 +221,12 @@ def _vtt(text: str, source: str) -> _Found:
     lines = _lines(text)
     if not re.match(r"WEBVTT(?:\s|$)", lines[0]):
         raise DataError(
-            f"{source}, line 1: expected WEBVTT, found {_quoted(lines[0])}; is this a .vtt file?"
+            f"{source}, line 1: expected WEBVTT, found {quoted(lines[0])}; is this a .vtt file?"
         )
     for i, line in enumerate(lines):
         if "-->" in line and i:
-            body = []
-            for said in lines[i + 1 :]:
-                # A line of spaces belongs to the cue: automatic captions have them.
-                if not said or "-->" in said:
-                    break
-                body.append(said)
+            # A line of spaces belongs to the cue: automatic captions have them.
+            body = takewhile(lambda said: said and "-->" not in said, lines[i + 1 :])
             yield f"line {i + 1}", *_times(line, source, i + 1), "\n".join(body)
 
 
@@ -266,11 +243,11 @@ def _json(text: str, source: str) -> _Found:
     for number, segment in enumerate(segments, 1):
         place = f"segment {number}"
         if not isinstance(segment, dict):
-            raise DataError(f"{source}, {place}: expected an object, found {_quoted(segment)}")
+            raise DataError(f"{source}, {place}: expected an object, found {quoted(segment)}")
         for key in ("start", "end", "text"):
             kind, wanted = (str, "a text") if key == "text" else (float, "a number of seconds")
             if not isinstance(segment.get(key), kind):
-                found = _quoted(segment[key]) if key in segment else "missing"
+                found = quoted(segment[key]) if key in segment else "missing"
                 raise DataError(f"{source}, {place}: {key} is {found}; expected {wanted}")
         yield place, segment["start"], segment["end"], segment["text"]
 
@@ -288,17 +265,19 @@ def _times(line: str, source: str, number: int) -> tuple[float, float]:
     if not (match := _TIMING.fullmatch(line)):
         raise DataError(
             f"{source}, line {number}: expected a timing like 00:00:01,000 --> 00:00:02,500, "
-            f"found {_quoted(line)}"
+            f"found {quoted(line)}"
         )
-    h1, m1, s1, h2, m2, s2 = match.groups()
-    return _seconds(h1, m1, s1), _seconds(h2, m2, s2)
+    start, end = (
+        round(int(h or 0) * 3600 + int(m) * 60 + float(s.replace(",", ".")), 3)
+        for h, m, s in (match.groups()[:3], match.groups()[3:])
+    )
+    return start, end
 
 
-def _seconds(hours: str | None, minutes: str, seconds: str) -> float:
-    whole = int(hours or 0) * 3600 + int(minutes) * 60
-    return round(whole + float(seconds.replace(",", ".")), 3)
-
-
-def _quoted(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 60 else f"{shown[:57]}..."
+def _plain(raw: str) -> str:
+    """Text on one line without markup; entities last, so that `&lt;i&gt;` stays as was meant."""
+    text = _TAG.sub("", _OVERRIDE.sub("", _BREAK.sub(" ", raw)))
+    text = _ENTITY.sub(lambda entity: html.unescape(entity.group()), text)
+    # Halves of a surrogate pair (json has them as \ud83d) cannot be sent to any model.
+    text = _INVISIBLE.sub("", text).encode("utf-8", "replace").decode("utf-8")
+    return " ".join(text.split())

@@ -191,10 +191,10 @@ def test_whole_files_that_are_none(tmp_path: Path) -> None:
     assert "tvsum.h5, cannot be read: " in refused(tmp_path)
     file = tmp_path / "processed" / "tvsum_data.json"
     for text, told in (
-        ("", "not valid JSON at line 1, column 1: Expecting value"),
+        ("", "not valid JSON: Expecting value: line 1 column 1 (char 0)"),
         ("[1]", 'expected {"video_1": {...}, ...}'),
         ("{}", 'expected {"video_1": {...}, ...}'),
-        ('{"a": 1,\n "b": [1,', "not valid JSON at line 2, column 10: Expecting value"),
+        ('{"a": 1,\n "b": [1,', "not valid JSON: Expecting value: line 2 column 10 (char 18)"),
     ):
         file.write_text(text, encoding="utf-8")
         assert refused(tmp_path) == f"{file}: {told}"
