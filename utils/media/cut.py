@@ -81,22 +81,6 @@ def write(
     return {"files": files, **facts}
 
 
-def sound(source: str, out: str) -> dict[str, Any]:
-    """Write the sound of a whole file as `out`.wav.
-
-    Raises:
-        MediaError: the file has no audio stream, or its sound cannot be decoded.
-    """
-    first = head(source)
-    if not first.has_audio:
-        raise MediaError("has no audio stream")
-    heard = frames(source, first, Fraction(0), "audio")
-    samples, _ = sounds.write_wav(f"{out}.wav", heard, Fraction(0), None)
-    if not samples:
-        sounds.write_silence(f"{out}.wav", video.frame_table(source).duration)
-    return {"files": [".wav"]}
-
-
 # --- reading ------------------------------------------------------------------------------------
 
 

@@ -88,16 +88,6 @@ def segment(
     )
 
 
-def sound_file(path: str | Path) -> str:
-    """The sound of a whole video alone, as a 16 kHz mono 16-bit wav file in the cache.
-
-    Raises:
-        MediaError: the video has no audio stream, or cannot be read, or the wav not be written; one
-            line, which names the video.
-    """
-    return cache.kept(path, "sound", _VERSION, ("cut", "sound")).paths[".wav"]
-
-
 def samples(path: str | Path) -> NDArray[np.float32]:
     """Samples of a 16 kHz mono wav file of 16 bits: float32, shape (n,), from -1 to 1.
 

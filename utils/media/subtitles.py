@@ -1,11 +1,8 @@
-"""Subtitles: read from srt, vtt or json, cut to a segment, written for a prompt (paper, Baselines).
+"""Subtitles: read from srt or vtt, cut to a segment, written for a prompt (paper, Baselines).
 
     >>> cues = read(find(folder, "video5"))
     >>> render(cut(cues, 60, 90))
     '[00:03.2 - 00:05.0] So this is where it starts.'
-
-The json forms are Whisper's, `{"segments": [{"start": 63.2, "end": 65.0, "text": "..."}]}`, and the
-plain list of such objects; times in seconds, other keys are not looked at.
 
 The parsers are ours, because no wrong time or text may pass unseen. pysubs2 1.8.1 loses a last line
 that is a number ("They are / 7"), takes WebVTT's comments and names of cues for speech, and appends
@@ -16,20 +13,18 @@ MovieRecapsQA's files lack.
 from __future__ import annotations
 
 import html
-import json
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils.released_files import read_text
 from lmms_eval_tasks.utils.validation import quoted
 
-KINDS = ("srt", "vtt", "json")
+KINDS = ("srt", "vtt")
 MIN_SHARE = 0.5
 
 # Known names only: "<laughs>" is what somebody transcribed, not markup.
@@ -73,7 +68,7 @@ class Cue:
 
 
 def find(folder: Path, video: str) -> Path | None:
-    """The subtitle file of a video: VIDEO.srt, else VIDEO.vtt, else VIDEO.json; None without any.
+    """The subtitle file of a video: VIDEO.srt, else VIDEO.vtt; None without any.
 
     None means that nobody knows what is said; a file without cues means that nobody speaks.
 
@@ -93,14 +88,14 @@ def find(folder: Path, video: str) -> Path | None:
 
 
 def read(path: Path) -> list[Cue]:
-    """Cues of a UTF-8 file (.srt, .vtt or .json, with or without byte order mark); see `parse`.
+    """Cues of a UTF-8 file (.srt or .vtt, with or without byte order mark); see `parse`.
 
     Raises:
         DataError: not there, not readable, not UTF-8, another ending, or as `parse`.
     """
     kind = path.suffix.lower().removeprefix(".")
     if kind not in KINDS:
-        raise DataError(f"{path}: subtitles are .srt, .vtt or .json files")
+        raise DataError(f"{path}: subtitles are .srt or .vtt files")
     return parse(read_text(path), kind, str(path))
 
 
@@ -113,12 +108,12 @@ def parse(text: str, kind: str, source: str = "subtitles") -> list[Cue]:
 
     Args:
         text: a whole file.
-        kind: `srt`, `vtt` or `json`.
+        kind: `srt` or `vtt`.
         source: for messages: a file or an item.
 
     Raises:
         DataError: not of this kind, or a cue whose times are malformed, negative or reversed; names
-            source and line or segment. No cue is guessed, because a wrong time moves speech into
+            source and line. No cue is guessed, because a wrong time moves speech into
             or out of a segment.
     """
     cues = []
@@ -230,29 +225,7 @@ def _vtt(text: str, source: str) -> _Found:
             yield f"line {i + 1}", *_times(line, source, i + 1), "\n".join(body)
 
 
-def _json(text: str, source: str) -> _Found:
-    """Segments of Whisper's `{"segments": [{"start", "end", "text"}]}` or of such a list alone."""
-    try:
-        # Whole numbers as floats too: of any length, they are a number or infinite.
-        data: Any = json.loads(text, parse_int=float)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{source}: is not JSON ({error})") from error
-    segments = data.get("segments") if isinstance(data, dict) else data
-    if not isinstance(segments, list):
-        raise DataError(f'{source}: expected {{"segments": [...]}} or a list of segments')
-    for number, segment in enumerate(segments, 1):
-        place = f"segment {number}"
-        if not isinstance(segment, dict):
-            raise DataError(f"{source}, {place}: expected an object, found {quoted(segment)}")
-        for key in ("start", "end", "text"):
-            kind, wanted = (str, "a text") if key == "text" else (float, "a number of seconds")
-            if not isinstance(segment.get(key), kind):
-                found = quoted(segment[key]) if key in segment else "missing"
-                raise DataError(f"{source}, {place}: {key} is {found}; expected {wanted}")
-        yield place, segment["start"], segment["end"], segment["text"]
-
-
-_READERS: dict[str, Callable[[str, str], _Found]] = {"srt": _srt, "vtt": _vtt, "json": _json}
+_READERS: dict[str, Callable[[str, str], _Found]] = {"srt": _srt, "vtt": _vtt}
 
 
 def _lines(text: str) -> list[str]:
