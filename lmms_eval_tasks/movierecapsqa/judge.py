@@ -66,7 +66,7 @@ def suited(judge: JudgeConfig) -> JudgeConfig:
     if judge.provider in (PANEL, DEBATE):
         raise JudgeError(
             f"the judge {judge.label} is several judges, which have no claims in common to label: "
-            "name one model for MovieRecapsQA, and judge again with another (rescore --judge)"
+            "name one model for MovieRecapsQA, and judge again with another (judge --judge)"
         )
     if judge.endpoints and judge.sampling.max_tokens == MAX_TOKENS:
         judge = replace(judge, sampling=replace(judge.sampling, max_tokens=REPLY_TOKENS))
