@@ -135,7 +135,7 @@ def read(files: Mapping[str, Path], folder: Path) -> tuple[list[Row], dict[str, 
                 "movieStartTime": row["movie_start_time"],
                 "movieEndTime": row["movie_end_time"],
                 "facts": _facts(row, "fact_ids", known),
-                "srt": _said(cues.get(video, []), row),
+                "srt": said(cues.get(video, []), row["movie_start_time"], row["movie_end_time"]),
                 "questions": [],
             }
         )
@@ -159,11 +159,13 @@ def _id(row: Row) -> str:
     return f"{row['video_id']}.{row['segment_id']}"
 
 
-def _said(cues: Sequence[Cue], row: Row) -> str:
-    """What is said in a segment, by its times in the movie, as the site's srt has it."""
-    start, end = row["movie_start_time"], row["movie_end_time"]
+def said(cues: Sequence[Cue], start: Any, end: Any) -> str:
+    """What is said in a window of the movie, in seconds, as the site's srt has it.
+
+    "" where that is no window: the schema complains of it.
+    """
     if not isinstance(start, int | float) or not isinstance(end, int | float) or not start < end:
-        return ""  # the schema complains
+        return ""
     own = subtitles.cut(cues, max(start, 0), end)
     return "\n\n".join(f"{clock(cue.start)} --> {clock(cue.end)}\n{cue.text}" for cue in own)
 
