@@ -15,7 +15,6 @@ from lmms_eval_tasks.judges.verdict import NONE, JudgeConfig
 from lmms_eval_tasks.movierecapsqa import judge as judging
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, Context
 from lmms_eval_tasks.runs.rescore import verdicts
-from lmms_eval_tasks.utils.metrics.aggregate import is_unjudged
 from tests.judges.injections import INJECTIONS
 from tests.local_endpoint import error, last_user_text, refused, truncated
 from tests.movierecapsqa.asking import (
@@ -41,20 +40,18 @@ from tests.movierecapsqa.asking import (
 )
 
 REPLY = "He regrets it."
-NOTHING = {"labels": [], "low": None, "high": None, "consistent": None}
 
 
 # --- claims first, then three dimensions --------------------------------------------------------
 
 
 def test_four_requests_and_what_comes_of_them() -> None:
-    given: dict[str, tuple[list[str], int, tuple[int, int]]] = {
-        "factuality": (["supported", "contradictory"], 2, (2, 2)),
-        "relevance": (["relevant", "partially_relevant"], 4, (3, 4)),
-        # The judge's own score is kept, also outside of what its labels allow.
-        "coherence": (["consistent", "contradictory"], 4, (2, 2)),
+    given: dict[str, tuple[list[str], int]] = {
+        "factuality": (["supported", "contradictory"], 2),
+        "relevance": (["relevant", "partially_relevant"], 4),
+        "coherence": (["consistent", "contradictory"], 4),
     }
-    replies = {name: labelled(labels, score, name) for name, (labels, score, _) in given.items()}
+    replies = {name: labelled(labels, score, name) for name, (labels, score) in given.items()}
     done, chats = judge_with(script(**replies), f"<think>hm</think> {REPLY} \n")
     first, *others = kinds(chats)
     assert (first, sorted(others)) == ("claims", sorted(DIMENSIONS))
@@ -66,11 +63,8 @@ def test_four_requests_and_what_comes_of_them() -> None:
         "claims": CLAIMS,
         "n_claims": 2,
         "dimensions": {
-            name: {
-                **{"score": score, "status": "ok", "labels": labels, "low": low, "high": high},
-                "consistent": low <= score <= high,
-            }
-            for name, (labels, score, (low, high)) in given.items()
+            name: {"score": score, "status": "ok", "labels": labels}
+            for name, (labels, score) in given.items()
         },
     }
     assert (found["claims"]["score"], found["factuality"]["reason"]) == (2, "factuality")
@@ -99,6 +93,10 @@ def test_requests_of_a_segment_differ_only_behind_its_facts_and_dialogue() -> No
 # --- whose failure it is ------------------------------------------------------------------------
 
 
+def all_are(score: int | None, status: str) -> dict[str, Any]:
+    return {name: {"score": score, "status": status, "labels": []} for name in DIMENSIONS}
+
+
 def test_what_is_no_answer_costs_no_call() -> None:
     for reply, status, score in (
         (" \n", "empty", 0),
@@ -106,18 +104,18 @@ def test_what_is_no_answer_costs_no_call() -> None:
         ("[LMMS_EVAL_REQUEST_FAILED after 3 retries] x", "model_error", None),
     ):
         done = judge_reply(Unasked(), reply)
-        expected = {"score": score, "status": status, **NOTHING}
         assert (done["candidate"], done["status"], done["claims"]) == ("", status, [])
-        assert done["dimensions"] == dict.fromkeys(DIMENSIONS, expected)
-        assert done["verdicts"] == {}
+        assert (done["dimensions"], done["verdicts"]) == (all_are(score, status), {})
     # A refusal is put to the judge; and without claims it is the candidate's failure.
     done, chats = judge_with(script(), "I'm sorry, but I can't watch videos.")
     assert (done["status"], len(chats)) == ("ok", 4)
     done, chats = judge_with(script(claims=["", " \n", "-"]), "Who knows?")
     assert kinds(chats) == ["claims"]
-    assert (done["candidate"], done["status"]) == ("Who knows?", "no_claims")
-    expected = {"score": 0, "status": "no_claims", **NOTHING}
-    assert done["dimensions"] == dict.fromkeys(DIMENSIONS, expected)
+    assert (done["candidate"], done["dimensions"]) == ("Who knows?", all_are(0, "no_claims"))
+    # Judge `none` waits.
+    done = judge_reply(judges.make(JudgeConfig(NONE)), REPLY)
+    assert (done["candidate"], done["status"]) == (REPLY, "unjudged")
+    assert done["dimensions"] == all_are(None, "unjudged")
 
 
 FAILURES: list[tuple[Answer, str]] = [
@@ -136,8 +134,7 @@ def test_without_the_claims_the_dimensions_are_not_asked() -> None:
             assert set(kinds([chat.json for chat in endpoint.chats])) == {"claims"}
             (row,) = current.ledger.rows()
         assert (done["status"], done["claims"]) == (f"judge_{status}", [])
-        assert set(each(done, "status").values()) == {"judge_skipped"}
-        assert set(each(done, "score").values()) == {None}
+        assert done["dimensions"] == all_are(None, "judge_skipped")
         for name in DIMENSIONS:
             verdict = done["verdicts"][name]
             assert verdict["reason"] == f"the claims are not known ({status})"
@@ -148,29 +145,15 @@ def test_without_the_claims_the_dimensions_are_not_asked() -> None:
 
 
 def test_a_dimension_that_failed_is_the_judges() -> None:
-    unreadable = [
-        "Five.",
-        labelled(["relevant"]),
-        labelled(["relevant", "supported"]),
-        labelled(["relevant", "relevant"], 6),
-    ]
+    unreadable = ["Five.", labelled(["relevant"]), labelled(["relevant", "supported"])]
     for reply, status in [*FAILURES, *((one, "parse_failure") for one in unreadable)]:
         done, chats = judge_with(script(relevance=reply))
-        failed = {"score": None, "status": f"judge_{status}", **NOTHING}
-        assert done["dimensions"]["relevance"] == failed
+        assert done["dimensions"]["relevance"] == all_are(None, f"judge_{status}")["relevance"]
         assert done["status"] == f"judge_{status}"
         assert done["verdicts"]["relevance"]["reason"]
         assert {each(done, "score")[name] for name in ("factuality", "coherence")} == {5}
         if status == "parse_failure":  # it was asked once more
             assert kinds(chats).count("relevance") == 2
-
-
-def test_judge_none_waits() -> None:
-    done = judge_reply(judges.make(JudgeConfig(NONE)), REPLY)
-    assert (done["candidate"], done["status"], done["claims"]) == (REPLY, "unjudged", [])
-    expected = {"score": None, "status": "unjudged", **NOTHING}
-    assert done["dimensions"] == dict.fromkeys(DIMENSIONS, expected)
-    assert is_unjudged([{"status": s} for s in (done["status"], "no_claims", "empty")])
 
 
 def test_over_the_budget() -> None:

@@ -241,10 +241,7 @@ def test_status(root: Path, user: Path) -> None:
     status = data.status(root)
     assert (status.found, status.videos, status.counts["questions"]) == (True, 2, 10)
     assert (set(status.missing), set(status.unreadable)) == ({"gone", "lost (movie)"}, {"bad"})
-    told = "\n".join(status.notes)
-    assert "segments without dialogue: 1 (the prompt says so)" in told
-    assert "talk.5: aligned recap segment: ends at 99 s; its video ends at 12" in told
-    assert "talk.6: facts: " in told
+    assert "talk.6: facts: " in "\n".join(status.notes)
     shutil.rmtree(user / "movies")
     assert "not held, it needs movieId" in runs(root)["movierecapsqa_movie"]
     write(user, [])

@@ -171,7 +171,7 @@ def test_what_is_to_be_fetched_and_what_is_left_out(
     # Neither the model nor the judge needs it.
     monkeypatch.delenv(settings.ALLOW_MISSING)
     monkeypatch.setenv(settings.MOVIERECAPSQA, "dialogue=none")
-    assert data.unspoken(schema.read(place), data.options(), ["movierecapsqa_segment_frames"]) == {}
+    data.look(["movierecapsqa_segment_frames"], videos=False)
 
 
 def test_what_the_judge_is_shown(
@@ -190,7 +190,7 @@ def test_what_the_judge_is_shown(
         monkeypatch.setenv(settings.DATA, str(folder.parent))
         monkeypatch.setenv(settings.MOVIERECAPSQA, chosen)
         doc = tasks.keep(data.docs(data.look([name]), name)[0])
-        shown = tasks._shown(doc)
+        shown = tasks.shown(doc)
         assert (shown.segment, shown.facts, shown.dialogue) == ("abC-1.0", facts, dialogue)
         # The model's own dialogue is another matter.
         assert doc["dialogue"] == "In the first.\nAstride."

@@ -101,23 +101,6 @@ def test_who_is_asked_of_a_saved_run(monkeypatch: pytest.MonkeyPatch) -> None:
         assert done["helmet_fluency_coverage"] == 1
 
 
-def test_what_the_judge_is_shown_can_be_chosen_for_a_saved_run(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    with judged_at(Rater(), monkeypatch) as endpoint:
-        judge = f"one@{endpoint.url}"
-        run = saved_run(TASK, score(TASK, reply))
-        before = len(endpoint.chats)
-        monkeypatch.setenv(settings.MOVIERECAPSQA, "dialogue=none")
-        done = again(run, judge=judge, missing_only=True)
-        assert asked(endpoint, before) == {"factuality": 3, "relevance": 3}
-        assert done.notes[-1] == f"{TASK}: the judge is shown facts=all, dialogue=none"
-        monkeypatch.setenv(settings.MOVIERECAPSQA, "facts=aligned")
-        with pytest.raises(DataError, match="has no facts of its own"):
-            again(run, judge=judge)
-        again(run)  # nobody is asked
-
-
 def command(*arguments: object, code: int = 0) -> str:
     judge_run.forget()
     done = CliRunner().invoke(app, [str(one) for one in arguments])

@@ -178,11 +178,7 @@ def test_segments_that_the_user_left_out(user: Path, monkeypatch: pytest.MonkeyP
 def test_how_pictures_were_handed_over(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frames = annotated(BOTH, DIALOGUE)["frames"]
     assert "the model's own maximum of frames applies" in frames["rule"]
-    rule = "uniform frames in order, as images"
-    for asked, expected in (
-        ("16,talk=4", {"rule": rule, "asked": 16, "asked_of_videos": {"talk": 4}}),
-        ("16,other=4", {"rule": rule, "asked": 16}),
-    ):
-        monkeypatch.setenv(settings.FRAMES, asked)
-        assert annotated(BOTH)["frames"] == expected
+    monkeypatch.setenv(settings.FRAMES, "16,talk=4")
+    expected = {"rule": "uniform frames in order, as images", "asked": 16}
+    assert annotated(BOTH)["frames"] == expected
     assert annotated(DIALOGUE)["frames"] == {"rule": "no picture is handed over"}
