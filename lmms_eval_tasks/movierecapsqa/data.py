@@ -17,7 +17,7 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Cut, Doc, Found
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.movierecapsqa import schema
-from lmms_eval_tasks.movierecapsqa.schema import UNLABELLED, Release
+from lmms_eval_tasks.movierecapsqa.schema import UNLABELLED, Release, Segment
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.media import clips, video_checks
 from lmms_eval_tasks.utils.media.video_checks import bad_items, listed, missing_videos, stop
@@ -136,30 +136,40 @@ def held(release: Release, source: str, only: Collection[str] | None = None) -> 
 
     A window that ends a rounded second after its video ends with it.
     """
-    wanted = {one.id: (one, release.path(one, _NEEDS[source][0])) for one in release.asked}
+    windows = {one.id: _window(release, one, source) for one in release.asked}
+    paths = sorted({str(one[0]) for one in windows.values() if not isinstance(one, str)})
     # As they are handed over (resolved), so that a whole movie is listed once in a process.
-    paths = {str(path): released_files.real(path) for _, path in wanted.values() if path}
-    infos, troubles = video_checks.look(dict(sorted(paths.items())), only)
+    resolved = {path: released_files.real(Path(path)) for path in paths}
+    infos, troubles = video_checks.look(resolved, only)
     result = Held({}, {}, {})
-    for name, (segment, path) in wanted.items():
-        start, end = segment.start, segment.end
-        if source == "scenes":
-            start, end = segment.movie_start, segment.movie_end
-        elif source != "segment":
-            start = end = None
-        last = infos[str(path)].end if str(path) in infos else math.inf
-        if path is None:
-            result.absent[name] = "names no movie (movieId)"
-        elif source == "scenes" and start is None:
-            result.absent[name] = "has no window in the movie (movieStartTime, movieEndTime)"
-        elif why := troubles.get(str(path)):
+    for name, one in windows.items():
+        if isinstance(one, str):
+            result.absent[name] = one
+            continue
+        path, start, end = one
+        last = infos[path].end if path in infos else math.inf
+        if why := troubles.get(path):
             result.absent[name] = why
         elif why := video_checks.outside(start, end, last):
             result.bad[name] = why
         else:
-            shown = (start, None if end is None else min(end, last))
-            result.windows[name] = (str(paths[str(path)]), *shown)
+            end = None if end is None else min(end, last)
+            result.windows[name] = (str(resolved[path]), start, end)
     return result
+
+
+def _window(release: Release, segment: Segment, source: str) -> Window | str:
+    """What a source shows of a segment, or why it shows nothing."""
+    path = release.path(segment, _NEEDS[source][0])
+    if path is None:
+        return "names no movie (movieId)"
+    if source in ("recap", "movie"):
+        return str(path), None, None
+    if source == "segment":
+        return str(path), segment.start, segment.end
+    if segment.movie_start is None:
+        return "has no window in the movie (movieStartTime, movieEndTime)"
+    return str(path), segment.movie_start, segment.movie_end
 
 
 # --- the check before a run ---------------------------------------------------------------------

@@ -19,28 +19,15 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
-from typing import Annotated, Any, NamedTuple
+from operator import methodcaller
+from typing import Any, NamedTuple
 
-from pydantic import (
-    AliasChoices,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    field_validator,
-)
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
 from lmms_eval_tasks.errors import JudgeError, PromptError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict, run
 from lmms_eval_tasks.judges.asking import ahead, said
-from lmms_eval_tasks.judges.verdict import (
-    DEBATE,
-    MAX_TOKENS,
-    PANEL,
-    Ask,
-    Asks,
-    graded,
-)
+from lmms_eval_tasks.judges.verdict import DEBATE, MAX_TOKENS, PANEL, Ask, Asks, graded
 from lmms_eval_tasks.utils import prompts
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES, NO_CLAIMS, NOT_JUDGED
 from lmms_eval_tasks.utils.replies import answers
@@ -118,13 +105,6 @@ def label(dimension: str, written: str) -> str:
 # --- what is asked ------------------------------------------------------------------------------
 
 
-def _number(value: Any) -> Any:
-    """An id in another notation ("2", 2.0) as a whole number."""
-    if isinstance(value, str) and value.strip().isdecimal():
-        return int(value)
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
 class Claims(BaseModel):
     """The claims of an answer, one statement each."""
 
@@ -145,10 +125,16 @@ class Label(BaseModel):
     what else is there is let be.
     """
 
-    id: Annotated[int, BeforeValidator(_number)] = Field(
-        validation_alias=AliasChoices("id", "claim_number")
-    )
+    id: int = Field(validation_alias=AliasChoices("id", "claim_number"))
     label: str = Field(json_schema_extra={"enum": list(dict.fromkeys(chain(*WORDS.values())))})
+
+    @field_validator("id", mode="before")
+    @classmethod
+    def _number(cls, value: Any) -> Any:
+        """An id in another notation ("2", 2.0) as a whole number."""
+        if isinstance(value, str) and value.strip().isdecimal():
+            return int(value)
+        return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 class Labels(BaseModel):
@@ -158,7 +144,7 @@ class Labels(BaseModel):
     reason: str = Field(
         default="",
         validation_alias=AliasChoices("reason", "score_justification", "explanation"),
-        json_schema_extra=lambda schema: schema.pop("default", None),  # strict mode knows none
+        json_schema_extra=methodcaller("pop", "default"),  # strict mode knows none
     )
     score: int = Field(ge=LOWEST, le=HIGHEST)
 
@@ -287,8 +273,7 @@ def judged(
 
     Args:
         context: the segment; it reaches the judge in the dimensions' requests alone.
-        question: as the model got it.
-        reply: the model's text, as the host hands it over.
+        question, reply: as the model got the one, and as the host hands the other over.
 
     Returns:
         `candidate` (what was put to the judge: without reasoning; "" if it is no answer), `status`
@@ -320,7 +305,8 @@ def judged(
                 dimensions[own.name] = {"score": score, "status": state, "labels": labels}
             statuses = [status, *(one["status"] for one in dimensions.values())]
             status = next((one for one in statuses if one != "ok"), "ok")
-    nothing = {"score": 0 if status in CANDIDATE_FAILURES else None, "status": status, "labels": []}
+    score = 0 if status in CANDIDATE_FAILURES else None
+    nothing: dict[str, Any] = {"score": score, "status": status, "labels": []}
     return {
         "candidate": candidate,
         "status": status,
@@ -339,11 +325,7 @@ def _read(ask: Ask, verdict: Verdict) -> tuple[str, Any]:
 def _about_claims(
     context: Context, dimension: str, question: str, claims: Sequence[str], found: Verdict
 ) -> Ask:
-    """A dimension's request; where the claims are not known it is skipped, and booked as missing.
-
-    Args:
-        found: the claims' verdict.
-    """
+    """A dimension's request; where the claims were not `found` it is skipped, booked as missing."""
     criterion = dimension_criterion(dimension, len(claims))
     # The config and the prompt decide on every byte before the segment's own.
     prefix = (criterion.prompt_hash, context.segment, tuple(context.facts))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import JudgeError, PromptError
 from lmms_eval_tasks.judges import reader
 from lmms_eval_tasks.judges.engine import render
@@ -18,7 +19,7 @@ from lmms_eval_tasks.movierecapsqa.judge import WORDS
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.utils import authors_prompts, prompts
-from tests.movierecapsqa.asking import CLAIMS, CONTEXT, labelled, use_prompts
+from tests.movierecapsqa.asking import CLAIMS, CONTEXT, labelled
 
 LABELS = Path(__file__).parents[1] / "cases" / "movierecapsqa_labels.json"
 
@@ -80,12 +81,12 @@ def test_one_label_for_every_claim_and_a_score() -> None:
 BOTH = ((1, "supported"), (2, "supported"))
 
 
-def test_anything_else_is_no_verdict() -> None:
-    bad: list[tuple[Any, str]] = [
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
         (pairs(), "one label for each of 2 claims"),
         (pairs(*BOTH, (3, "supported")), "one label for each"),
         (pairs((1, "supported"), (1, "unsupported")), "one label for each"),
-        (pairs((1, "supported"), (3, "supported")), "one label for each"),
         (pairs((0, "supported"), (1, "supported")), "one label for each"),
         (pairs((1, "supported"), (2.5, "supported")), "integer"),
         (pairs((1, "supported"), (True, "supported")), "integer"),
@@ -95,15 +96,15 @@ def test_anything_else_is_no_verdict() -> None:
         (pairs(*BOTH, score=4.5), "score"),
         (pairs(*BOTH, score="4/10"), "another scale"),
         (pairs(*BOTH, score=None), "score"),
-        (pairs(*BOTH, reason=None), "reason"),
         (pairs(*BOTH, mean=3), "unknown key"),
         ({"labels": ["supported", "supported"], "reason": "", "score": 3}, "labels"),
         ("Score: 3", "no object"),
-    ]
-    for reply, said in bad:
-        with pytest.raises(reader.UnreadableError, match=said) as caught:
-            read("factuality", reply)
-        assert caught.value.status == "parse_failure", reply
+    ],
+)
+def test_anything_else_is_no_verdict(reply: Any, said: str) -> None:
+    with pytest.raises(reader.UnreadableError, match=said) as caught:
+        read("factuality", reply)
+    assert caught.value.status == "parse_failure"
 
 
 def test_what_counts_as_a_claim() -> None:
@@ -164,7 +165,8 @@ def test_prompts_of_the_user_that_do_not_fit(
         ours = yaml.safe_load(packaged.read_text(encoding="utf-8"))
         file = tmp_path / "movierecapsqa" / f"{name}.yml"
         file.write_text(yaml.safe_dump({**ours, **changes}), encoding="utf-8")
-        use_prompts(tmp_path, monkeypatch)
+        monkeypatch.setenv(settings.PROMPTS, str(tmp_path))
+        prompts.forget()
         with pytest.raises(PromptError, match=rf"{name}\.yml.*{re.escape(said)}"):
             read[name]()
 
@@ -181,28 +183,27 @@ def test_the_authors_own_texts_are_whole_requests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the form of their files; the sentences are made up."""
-    for layout in ("eval", "code"):
-        clone, own = tmp_path / layout, tmp_path / f"{layout}_own"
-        (clone / layout / "prompts").mkdir(parents=True)
-        for name, text in (
-            *((name, DIMENSION + FACTS) for name in ("factuality", "relevance")),
-            ("coherence", DIMENSION),
-            ("claim_extraction", "Split {{ answer }}, for {{ question }}"),
-        ):
-            (clone / layout / "prompts" / f"movierecaps_{name}.jinja").write_text(text)
-        code = 'class A:\n    def __init__(self):\n        self.system_message = "You split."\n'
-        (clone / layout / "evaluator.py").write_text(code)
-        authors_prompts.write("movierecapsqa", clone, own)
-        use_prompts(own, monkeypatch)
-        if layout == "eval":
-            claims = judge.claims_criterion()
-            assert claims.system == "You split."
-            assert claims.template.startswith("Split {candidate}, for {question}")
-        for dimension in WORDS:
-            asked = judge.asked(CONTEXT, dimension, "Who?", CLAIMS)
-            (user,) = render(judge.dimension_criterion(dimension, 2), asked)
-            assert user["content"].startswith("Mark it.\nWho?\n<")
-            assert '{"claim_evaluations": [{"claim_number": 1}]}' in user["content"]
-            shown = "Tommy was a scientist." in user["content"]
-            assert shown is (dimension != "coherence")
+    clone, own = tmp_path / "clone", tmp_path / "own"
+    (clone / "eval" / "prompts").mkdir(parents=True)
+    for name, text in (
+        *((name, DIMENSION + FACTS) for name in ("factuality", "relevance")),
+        ("coherence", DIMENSION),
+        ("claim_extraction", "Split {{ answer }}, for {{ question }}"),
+    ):
+        (clone / "eval" / "prompts" / f"movierecaps_{name}.jinja").write_text(text)
+    code = 'class A:\n    def __init__(self):\n        self.system_message = "You split."\n'
+    (clone / "eval" / "evaluator.py").write_text(code)
+    authors_prompts.write("movierecapsqa", clone, own)
+    monkeypatch.setenv(settings.PROMPTS, str(own))
+    prompts.forget()
+    claims = judge.claims_criterion()
+    assert claims.system == "You split."
+    assert claims.template.startswith("Split {candidate}, for {question}")
+    for dimension in WORDS:
+        asked = judge.asked(CONTEXT, dimension, "Who?", CLAIMS)
+        (user,) = render(judge.dimension_criterion(dimension, 2), asked)
+        assert user["content"].startswith("Mark it.\nWho?\n<")
+        assert '{"claim_evaluations": [{"claim_number": 1}]}' in user["content"]
+        shown = "Tommy was a scientist." in user["content"]
+        assert shown is (dimension != "coherence")
     prompts.forget()
