@@ -109,18 +109,15 @@ def test_anything_else_is_no_verdict(reply: Any, said: str) -> None:
 
 def test_what_counts_as_a_claim() -> None:
     criterion = judge.claims_criterion()
-    found = reader.read('{"atomic_claims": ["He runs."]}', criterion.schema)
-    assert found == judge.Claims(claims=["He runs."])
     for given, kept in (
-        ([], []),
         (["", "  ", "\n", "-", "...", "\u200b"], []),
         ([" He runs. ", "", "He runs. "], ["He runs.", "He runs."]),
         (["He\n2. runs\r\n\taway"], ["He 2. runs away"]),
         (["È rosso", "他跑了", "7"], ["È rosso", "他跑了", "7"]),
     ):
-        found = reader.read(json.dumps({"claims": given}), criterion.schema)
-        assert isinstance(found, judge.Claims)
-        assert (found.claims, criterion.score(found)) == (kept, len(kept))
+        for key in ("claims", "atomic_claims"):
+            found = reader.read(json.dumps({key: given}), criterion.schema)
+            assert (found.claims, criterion.score(found)) == (kept, len(kept))  # type: ignore[attr-defined]
     for reply in ('{"claims": "He runs."}', '{"claims": [1]}', '["He runs."]', "He runs.", "{}"):
         with pytest.raises(reader.UnreadableError):
             reader.read(reply, criterion.schema)
@@ -131,44 +128,42 @@ def test_what_counts_as_a_claim() -> None:
 
 def test_who_cannot_judge(tmp_path: Path) -> None:
     before.check_judge(BENCHMARK, "none")
-    recorded = tmp_path / "recorded.jsonl"
-    fields = {"question": "q", "candidate": "a"}
-    line = {"criterion": judge.CLAIMS, "fields": fields, "reply": '{"claims": []}'}
+    recorded, panel = tmp_path / "recorded.jsonl", tmp_path / "panel.yml"
+    line = {"criterion": judge.CLAIMS, "fields": {"candidate": "a"}, "reply": '{"claims": []}'}
     recorded.write_text(json.dumps(line))
-    with pytest.raises(JudgeError, match=f"cannot decide {judge.LABELS}:"):
-        before.check_judge(BENCHMARK, f"replay:{recorded}")
-    for kind in ("panel", "debate"):
-        file = tmp_path / f"{kind}.yml"
-        file.write_text(f"{kind}: [a@http://localhost:1/v1, b@http://localhost:1/v1]\n")
-        for refuses in (before.check_judge, before.judge_config, before.describe_judge):
-            with pytest.raises(JudgeError, match=r"several judges.*name one model") as caught:
-                refuses(BENCHMARK, str(file))
-            assert "\n" not in str(caught.value)
+    panel.write_text("panel: [a@http://localhost:1/v1, b@http://localhost:1/v1]\n")
+    for given, said in (
+        (f"replay:{recorded}", f"cannot decide {judge.LABELS}:"),
+        (str(panel), "several judges.*name one model"),
+    ):
+        with pytest.raises(JudgeError, match=said):
+            before.check_judge(BENCHMARK, given)
 
 
+@pytest.mark.parametrize(
+    ("name", "changes", "said"),
+    [
+        ("task", {"both": "Mine. {question}"}, "{dialogue}"),
+        ("task", {"only_frames": "{question} {dialogue}"}, "unknown placeholder {dialogue}"),
+        ("judge", {"claims": "{question} {candidate} {facts}"}, "{facts}"),
+        ("judge", {"factuality": "Rate {claims}"}, "{claims}"),
+        ("baselines", {"read": "{question} {candidate} {reference}"}, "{reference}"),
+    ],
+)
 def test_prompts_of_the_user_that_do_not_fit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, changes: dict[str, str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a model or a judge would not be told, or must not."""
     read = {"task": tasks.task_prompts, "judge": judge.prompt, "baselines": baselines.prompt}
+    packaged = Path(tasks.__file__).parent / "prompts" / f"{name}.yml"
+    ours = yaml.safe_load(packaged.read_text(encoding="utf-8"))
     (tmp_path / "movierecapsqa").mkdir()
-    for name, changes, said in (
-        ("task", {"both": "Mine. {question}"}, "{dialogue}"),
-        ("task", {"only_frames": "{question} {dialogue}"}, "unknown placeholder {dialogue}"),
-        ("judge", {"context": "{facts}"}, "{dialogue}"),
-        ("judge", {"claims": "{question} {candidate} {facts}"}, "{facts}"),
-        ("judge", {"factuality": "Rate {claims}"}, "{claims}"),
-        ("baselines", {"compare": "{question} {candidate}"}, "{reference}"),
-        ("baselines", {"read": "{question} {candidate} {reference}"}, "{reference}"),
-    ):
-        packaged = Path(tasks.__file__).parent / "prompts" / f"{name}.yml"
-        ours = yaml.safe_load(packaged.read_text(encoding="utf-8"))
-        file = tmp_path / "movierecapsqa" / f"{name}.yml"
-        file.write_text(yaml.safe_dump({**ours, **changes}), encoding="utf-8")
-        monkeypatch.setenv(settings.PROMPTS, str(tmp_path))
-        prompts.forget()
-        with pytest.raises(PromptError, match=rf"{name}\.yml.*{re.escape(said)}"):
-            read[name]()
+    file = tmp_path / "movierecapsqa" / f"{name}.yml"
+    file.write_text(yaml.safe_dump({**ours, **changes}), encoding="utf-8")
+    monkeypatch.setenv(settings.PROMPTS, str(tmp_path))
+    prompts.forget()
+    with pytest.raises(PromptError, match=rf"{name}\.yml.*{re.escape(said)}"):
+        read[name]()
 
 
 DIMENSION = """Mark it.

@@ -16,7 +16,7 @@ import pytest
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.geval import MODES
-from lmms_eval_tasks.movierecapsqa import metrics, published
+from lmms_eval_tasks.movierecapsqa import metrics
 from lmms_eval_tasks.movierecapsqa.baselines import HELMET_NAMES
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS
@@ -98,50 +98,6 @@ def test_dimensions_fail_apart_and_refusals_are_told() -> None:
     assert numbers([answer("v.1/0", "n", refused=True)])["factuality_valid"] == 0
     found = numbers([answer("v.1/0", rouge_l=0.5), answer("v.1/1", "e", rouge_l=0.0)])
     assert [found[f"rouge_l{form}"] for form in ("", "_var", "_empty_wrong")] == [0.5, 0, 0.25]
-
-
-def test_labels_of_table_5() -> None:
-    items = [
-        answer("a.1/0", "5", modality="vision", category="sta"),
-        answer("a.1/1", "1", modality="vision", category="npa"),
-        answer("a.1/2", "4", modality="multimodal", category="npa"),
-        answer("a.1/3", "e", modality="dialogue", category="th"),
-        answer("b.1/0", "j", modality="dialogue", category="crd"),
-        answer("b.1/1", "2"),
-        answer("b.1/2", "3", category="temp"),
-    ]
-    expected = {
-        "modality": {"dialogue": None, "vision": 3, "multimodal": 4, "unlabelled": 2.5},
-        "category": {"crd": None, "npa": 2.5, "sta": 5, "temp": 3, "th": None, "unlabelled": 2},
-    }
-    found = numbers(items)
-    for name in DIMENSIONS:
-        for split, slugs in SPLITS.items():
-            own = {slug: found[f"{name}_valid_{split}_{slug}"] for slug in slugs}
-            assert own == expected[split]
-    # A label that no item has has no number.
-    assert len(numbers(items)) - len(numbers(items[:1])) == 3 * (3 + 5)
-
-
-def test_published_means_come_out_of_published_scores(real: Path) -> None:
-    """Nova: 24 of its 52 answers have scores, and 28 are empty."""
-    found = {}
-    for model in ("Amazon Nova Lite", "Claude 3.5 Sonnet", "GPT-4o"):
-        data = published.read(real / "movierecapsqa", model)
-        items = []
-        for number, one in enumerate(data.answers):
-            without = "j" if one.text.strip() else "e"
-            marks = {n: without if s is None else str(s) for n, s in one.scores.items()}
-            items.append(answer(f"v.{number}/0", {**marks, "coherence": without}))
-        found[model] = numbers(items)
-    nova = found["Amazon Nova Lite"]
-    assert (nova["empty"], nova["factuality_coverage"]) == (28, 24 / 52)
-    assert nova["factuality_valid"] == pytest.approx(98 / 24)
-    assert nova["factuality_valid_empty_wrong"] == pytest.approx(98 / 52)
-    assert nova["relevance_valid"] == pytest.approx(94 / 24)
-    claude = found["Claude 3.5 Sonnet"]
-    assert (claude["empty"], claude["factuality_valid"]) == (8, 4.5)
-    assert found["GPT-4o"]["factuality_valid"] == pytest.approx(218 / 49)
 
 
 # --- text metrics -------------------------------------------------------------------------------

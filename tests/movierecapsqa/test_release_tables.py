@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from pathlib import Path
 from typing import Any
 
+import pandas
 import pytest
 
 from lmms_eval_tasks import settings
@@ -61,21 +60,13 @@ SRT = "".join(
 def write(folder: Path, ending: str, **changes: Any) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     for name, rows in {**TABLES, **changes}.items():
-        file = folder / f"{name}.{ending}"
-        if ending == "json":
-            file.write_text(json.dumps(rows))
-        elif ending == "jsonl":
-            file.write_text("\n".join(map(json.dumps, rows)))
-        elif ending == "csv":
-            with file.open("w", newline="") as out:
-                writer = csv.DictWriter(out, list(rows[0]))
-                writer.writeheader()
-                writer.writerows(rows)
+        file, table = folder / f"{name}.{ending}", pandas.DataFrame(rows)
+        if ending == "csv":
+            table.to_csv(file, index=False)
+        elif ending == "parquet":
+            table.to_parquet(file)
         else:
-            import pyarrow
-            from pyarrow import parquet
-
-            parquet.write_table(pyarrow.Table.from_pylist(rows), file)
+            file.write_text(table.to_json(orient="records", lines=ending == "jsonl"))
     return folder
 
 
@@ -114,32 +105,19 @@ def test_four_forms_of_the_tables_are_one_release(tmp_path: Path) -> None:
 
 def test_tables_that_do_not_fit_stop(tmp_path: Path) -> None:
     rows = TABLES["questions"]
-    for number, (changes, said) in enumerate(
-        (
-            ({"facts": TABLES["facts"][:2]}, "row 2: no fact 1"),
-            ({"recaps": TABLES["recaps"][:1]}, "'xyz' is in no row"),
-            (
-                {"questions": [{**rows[0], "segment_id": 9, "aligned_fact_ids": []}]},
-                "abC-1.9 is no segment",
-            ),
-            ({"questions": [{"question": "Who?"}]}, "row 1: no video_id"),
-        )
-    ):
+    nowhere = {**rows[0], "segment_id": 9, "aligned_fact_ids": []}
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"facts": TABLES["facts"][:2]}, "row 2: no fact 1"),
+        ({"recaps": TABLES["recaps"][:1]}, "'xyz' is in no row"),
+        ({"questions": [nowhere]}, "abC-1.9 is no segment"),
+        ({"questions": [{"question": "Who?"}]}, "row 1: no video_id"),
+    ]
+    for number, (changes, said) in enumerate(cases):
         with pytest.raises(DataError, match=said):
             schema.read(write(tmp_path / str(number), "json", **changes))
-    named = [{**row, "question_id": f"q-{row['question_id']}"} for row in rows]
-    made = schema.read(write(tmp_path / "named", "csv", questions=named))
-    assert [made.segments[0].question_id(one) for one in made.segments[0].questions] == [
-        "abC-1.0/q-0",
-        "abC-1.0/q-1",
-    ]
     twice = write(write(tmp_path / "twice", "json"), "csv")
     with pytest.raises(DataError, match="one file of each"):
         schema.read(twice)
-    (twice / "facts.csv").unlink()
-    for name in ("recaps", "segments", "questions"):
-        (twice / f"{name}.json").unlink()
-    assert len(schema.read(twice).segments) == 3
 
 
 def test_what_is_to_be_fetched_and_what_is_left_out(
@@ -175,29 +153,33 @@ def test_what_is_to_be_fetched_and_what_is_left_out(
 
 
 def test_what_the_judge_is_shown(
-    root: Path, user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = "movierecapsqa_segment_dialogue"
+    monkeypatch.setenv(settings.MOVIERECAPSQA, "facts=aligned")
+    with pytest.raises(DataError, match="have no facts of their own"):
+        data.look([name])
     folder = write(tmp_path / "other" / "movierecapsqa", "json")
     for video in ("abC-1", "xyz"):
         subtitle(folder, f"{video}.srt")
+    labels = folder / "labels.csv"
+    labels.write_text("id,modality,category\nabC-1.0/0,vision,STA\n")
+    monkeypatch.setenv(settings.DATA, str(folder.parent))
     for chosen, facts, dialogue in (
         ("", ["Fact 1.", "Fact 2."], "In the first.\nAstride."),
-        ("facts=all, dialogue=given", ["Fact 1.", "Fact 2."], "In the first.\nAstride."),
         ("facts=aligned", ["Fact 2."], "In the first.\nAstride."),
         ("facts=aligned,dialogue=none", ["Fact 2."], ""),
     ):
-        monkeypatch.setenv(settings.DATA, str(folder.parent))
         monkeypatch.setenv(settings.MOVIERECAPSQA, chosen)
         doc = tasks.keep(data.docs(data.look([name]), name)[0])
-        shown = tasks.shown(doc)
-        assert (shown.segment, shown.facts, shown.dialogue) == ("abC-1.0", facts, dialogue)
+        assert tasks.shown(doc) == ("abC-1.0", facts, dialogue)
         # The model's own dialogue is another matter.
         assert doc["dialogue"] == "In the first.\nAstride."
-    monkeypatch.setenv(settings.DATA, str(root))
-    with pytest.raises(DataError, match="have no facts of their own"):
-        data.look([name])
+        assert (doc["modality"], doc["category"]) == ("vision", "sta")
     for text in ("fact=all", "facts=some", "facts=all,facts=all"):
         monkeypatch.setenv(settings.MOVIERECAPSQA, text)
         with pytest.raises(TasksError, match="expected each once of"):
             data.options()
+    labels.write_text("id,modality,category\nabC-1.9/0,vision,STA\n")
+    with pytest.raises(DataError, match=r"labels\.csv: there is no question 'abC-1\.9/0'"):
+        schema.read(folder)

@@ -6,7 +6,6 @@ What it says and writes of a good recap: tests/golden.
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -154,20 +153,3 @@ def test_bad_options_are_one_line(desk: Desk) -> None:
         assert why in str(done.exception)
         assert "\n" not in str(done.exception)
     assert not desk.endpoint.chats
-
-
-def test_own_instructions_take_the_place_of_ours(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ours = Path(schema.__file__).with_name("prompts") / "facts.yml"
-    folder = desk.folder / "own" / "movierecapsqa"
-    folder.mkdir(parents=True)
-    text = ours.read_text(encoding="utf-8").replace("You read the narration", "Read the narration")
-    (folder / "facts.yml").write_text(text, encoding="utf-8")
-    assert desk.run().exit_code == 0
-    monkeypatch.setenv("LMMS_EVAL_TASKS_PROMPTS", str(folder.parent))
-    assert "made with another prompt" in str(desk.run().exception)
-    desk.out.unlink()
-    assert desk.run().exit_code == 0
-    systems = [r["messages"][0]["content"] for step, r in desk.writer.requests if step == "facts"]
-    assert [s.startswith("Read the narration") for s in systems] == [False] * 3 + [True] * 3
