@@ -172,9 +172,7 @@ def table(dimension: str, found: Mapping[str, Row]) -> list[Table]:
 
     intervals = [interval for one in found.values() for interval in one.intervals.values()]
     videos = max((interval.clusters for interval in intervals), default=0)
-    few = (
-        f" Fewer than {FEW_CLUSTERS} videos: these are too narrow." if videos < FEW_CLUSTERS else ""
-    )
+    few = f"; fewer than {FEW_CLUSTERS} are too few for it" if videos < FEW_CLUSTERS else ""
     return by_row(
         f"{dimension}: our judge beside the published scores",
         ["answers of"],

@@ -38,14 +38,14 @@ def release(folder: Path) -> Path:
     """Two segments of two videos, with two questions each."""
     segments = []
     for place in (0, 1):
-        facts = [f"Fact {place} of the film.", "And another one."]
+        facts = [f"Fact {place} of the film."]
         questions = []
         for number in (0, 1):
             given = {by: with_scores(own[2 * place + number]) for by, own in ANSWERS.items()}
             human = given.pop("people")
             models = [{"model": model, **one} for model, one in given.items()]
             answers = {"humanAnswer": human, "modelAnswers": models}
-            questions.append(question(number, **answers, alignedFacts=facts[:1]))
+            questions.append(question(number, **answers, alignedFacts=facts))
         one = entry(place + 1, videoId=f"video{place}", questions=questions, facts=facts)
         segments.append(one)
     return write(folder, segments)

@@ -119,9 +119,7 @@ def test_a_judge_at_an_endpoint(at: Any) -> None:
 
 def test_baselines_are_asked_for_and_the_judge_is_shown_what_the_user_says(at: Any) -> None:
     def blind(request: dict[str, Any]) -> str | Fault:
-        text = last_user_text(request)
-        assert "And another one." not in text
-        assert SPOKEN not in text
+        assert SPOKEN not in last_user_text(request)
         return plays(request)
 
     env = {settings.BASELINES: "", settings.MOVIERECAPSQA: "facts=aligned,dialogue=none"}
