@@ -12,6 +12,8 @@ from lmms_eval_tasks.commands.saved_runs import Concurrency, MaxCalls, MaxCost, 
 from lmms_eval_tasks.console import table_console
 from lmms_eval_tasks.report.fold import show
 
+PAPER_MODEL = "gpt-4.1"  # paper, 3.2
+
 
 def facts_command(
     recap: Annotated[Path, typer.Argument(help="A recap as JSON.")],
@@ -44,7 +46,9 @@ def facts_command(
     set_limits(max_calls, max_cost, concurrency)
     segments = recap_file.read(recap, dialogue)
     # An estimate needs no key.
-    config = build.model(model, {KEY: "none", **os.environ} if dry_run else os.environ)
+    env = {KEY: "none", **os.environ} if dry_run else os.environ
+    writes = "one language model writes the facts"
+    config = writer.writer(model or PAPER_MODEL, env, "--model", writes, PAPER_MODEL)
     planned = build.Plan(out, config, writer.load("facts", steps.STEPS), segments)
     with run.use(run.from_settings(progress=False)):
         if dry_run:

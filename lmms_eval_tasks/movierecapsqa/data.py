@@ -349,13 +349,9 @@ def _videos(release: Release) -> dict[str, tuple[str, Path]]:
 
 
 def _notes(release: Release) -> Iterator[str]:
+    yield released_files.compared(release.counts, schema.PAPER_COUNTS)
     if release.tables:
-        counts = schema.RELEASED_COUNTS
-        parts = [f"{release.counts[name]:,} of {n:,} {name}" for name, n in counts.items()]
-        yield f"{', '.join(parts)} of the released tables"
         yield "recap videos: https://www.youtube.com/watch?v=VIDEOID, to recaps/VIDEOID.mp4"
-    else:
-        yield released_files.compared(release.counts, schema.PAPER_COUNTS)
     for one in release.subtitles.values():
         if one.path is None:
             yield f"to fetch: {one.name}, the subtitles of {one.movie!r}: {one.url}"

@@ -187,7 +187,6 @@ class Segment(_Entry):
 
 # The full set (paper, Tables 2 and 3).
 PAPER_COUNTS = {"videos": 60, "questions": 8231, "facts": 16462}
-RELEASED_COUNTS = {"videos": 74, "segments": 1430, "questions": 8263}  # the four tables
 FILE_NAMES = ("segments.json",)
 
 
@@ -263,9 +262,9 @@ def read(path: Path) -> Release:
     tables = release_tables.find(path) if path.is_dir() else {}
     file = tables.get("segments") or released_files.find_file(path, FILE_NAMES, "the four tables")
     folder = path if tables else file.parent
-    labels = release_tables.labels_file(folder)
+    labels = next(release_tables.files(folder, "labels"), None)
     there = [file, *tables.values(), *([labels] if labels else [])]
-    there += release_tables.subtitle_files(folder) if tables else []
+    there += sorted((folder / "subtitles").glob("*.*")) if tables else []
     state = (tuple(there), released_files.state(*there))
     return _read(file, folder, tuple(tables.items()), labels, state)
 

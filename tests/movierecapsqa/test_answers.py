@@ -7,6 +7,8 @@ import json
 import threading
 from typing import Any
 
+import pytest
+
 from lmms_eval_tasks import judges
 from lmms_eval_tasks.judges import Verdict, run
 from lmms_eval_tasks.judges.asking import said
@@ -117,41 +119,41 @@ def test_what_is_no_answer_costs_no_call() -> None:
 
 
 FAILURES: list[tuple[Answer, str]] = [
+    ("It is good.", "parse_failure"),
     (truncated('{"claims": ["x'), "truncated"),
     (refused(), "refused"),
     (error(400), "api_error"),
 ]
 
 
-def test_without_the_claims_the_dimensions_are_not_asked() -> None:
-    unreadable: list[tuple[Answer, str]]
-    unreadable = [("It is good.", "parse_failure"), ('{"claims": "x"}', "parse_failure")]
-    for reply, status in [*unreadable, *FAILURES]:
-        with at(script(claims=reply)) as (judge, endpoint, current), run.task("t"):
-            done = judge_reply(judge, REPLY)
-            assert set(kinds([chat.json for chat in endpoint.chats])) == {"claims"}
-            (row,) = current.ledger.rows()
-        assert (done["status"], done["claims"]) == (f"judge_{status}", [])
-        assert done["dimensions"] == all_are(None, "judge_skipped")
-        for name in DIMENSIONS:
-            verdict = done["verdicts"][name]
-            assert verdict["reason"] == f"the claims are not known ({status})"
-            assert verdict["setup"] == done["verdicts"]["claims"]["setup"] != ""
-        # All four count towards the failures that make a run invalid.
-        assert (row.task, row.verdicts) == ("t", 4)
-        assert row.by_status == {status: 1, "skipped": 3}
+@pytest.mark.parametrize(("reply", "status"), FAILURES)
+def test_without_the_claims_the_dimensions_are_not_asked(reply: Answer, status: str) -> None:
+    with at(script(claims=reply)) as (judge, endpoint, current), run.task("t"):
+        done = judge_reply(judge, REPLY)
+        assert set(kinds([chat.json for chat in endpoint.chats])) == {"claims"}
+        (row,) = current.ledger.rows()
+    assert (done["status"], done["claims"]) == (f"judge_{status}", [])
+    assert done["dimensions"] == all_are(None, "judge_skipped")
+    for name in DIMENSIONS:
+        verdict = done["verdicts"][name]
+        assert verdict["reason"] == f"the claims are not known ({status})"
+        assert verdict["setup"] == done["verdicts"]["claims"]["setup"] != ""
+    # All four count towards the failures that make a run invalid.
+    assert (row.task, row.verdicts) == ("t", 4)
+    assert row.by_status == {status: 1, "skipped": 3}
 
 
-def test_a_dimension_that_failed_is_the_judges() -> None:
-    unreadable = ["Five.", labelled(["relevant"]), labelled(["relevant", "supported"])]
-    for reply, status in [*FAILURES, *((one, "parse_failure") for one in unreadable)]:
-        done, chats = judge_with(script(relevance=reply))
-        assert done["dimensions"]["relevance"] == all_are(None, f"judge_{status}")["relevance"]
-        assert done["status"] == f"judge_{status}"
-        assert done["verdicts"]["relevance"]["reason"]
-        assert {each(done, "score")[name] for name in ("factuality", "coherence")} == {5}
-        if status == "parse_failure":  # it was asked once more
-            assert kinds(chats).count("relevance") == 2
+@pytest.mark.parametrize(
+    ("reply", "status"), [*FAILURES, (labelled(["relevant", "supported"]), "parse_failure")]
+)
+def test_a_dimension_that_failed_is_the_judges(reply: Answer, status: str) -> None:
+    done, chats = judge_with(script(relevance=reply))
+    assert done["dimensions"]["relevance"] == all_are(None, f"judge_{status}")["relevance"]
+    assert done["status"] == f"judge_{status}"
+    assert done["verdicts"]["relevance"]["reason"]
+    assert {each(done, "score")[name] for name in ("factuality", "coherence")} == {5}
+    if status == "parse_failure":  # it was asked once more
+        assert kinds(chats).count("relevance") == 2
 
 
 # --- no score is ever read from what a candidate writes -----------------------------------------

@@ -179,12 +179,10 @@ def test_the_authors_own_texts_are_whole_requests(
 ) -> None:
     """In the form of their files; the sentences are made up."""
     clone, own = tmp_path / "clone", tmp_path / "own"
+    texts = dict.fromkeys(("factuality", "relevance"), DIMENSION + FACTS)
+    texts |= {"coherence": DIMENSION, "claim_extraction": "Split {{ answer }}, for {{ question }}"}
     (clone / "eval" / "prompts").mkdir(parents=True)
-    for name, text in (
-        *((name, DIMENSION + FACTS) for name in ("factuality", "relevance")),
-        ("coherence", DIMENSION),
-        ("claim_extraction", "Split {{ answer }}, for {{ question }}"),
-    ):
+    for name, text in texts.items():
         (clone / "eval" / "prompts" / f"movierecaps_{name}.jinja").write_text(text)
     code = 'class A:\n    def __init__(self):\n        self.system_message = "You split."\n'
     (clone / "eval" / "evaluator.py").write_text(code)

@@ -5,7 +5,6 @@ Models of text metrics are tiny elsewhere (tests/golden): here are rules.
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -154,31 +153,22 @@ def four(items: list[dict[str, Any]], name: str) -> list[Any]:
     return [found[f"{name}{form}"] for form in ("", "_var", "_failed", "_coverage")]
 
 
-def test_helmet_by_hand() -> None:
+def test_who_is_counted_by_a_baseline() -> None:
     for items in (rated({}, {}), answers("e5x")):  # not asked for
         for name in (*MODES, *HELMET_NAMES):
             assert four(items, name) == [None, None, 0, None]
-    waiting = rated(helmet(None, None, "unjudged"))
-    assert four(waiting, "helmet_fluency") == [None, None, 1, 0]
     items = rated(helmet(1, 3), helmet(0, 1), helmet(0, 0, "truncated"))
     items += rated(helmet(None, None, "judge_truncated"))
     assert four(items, "helmet_fluency") == [1 / 3, pytest.approx(2 / 9), 1, 3 / 4]
-    assert numbers(items)["helmet_correctness"] == 4 / 3
     # Items without a reference are none of theirs; one whose scoring broke counts as failed.
     items = rated(helmet(1, 3), helmet(None, None, "no_reference"))
-    assert four(items, "helmet_fluency") == [1, 0, 0, 1]
-    items = [*rated(helmet(1, 2) | geval(0.5)), answer("x.1/0", "x")]
-    for name in (*HELMET_NAMES, "geval_logprobs"):
-        assert four(items, name)[2:] == [1, 1 / 2]
+    assert four([*items, answer("x.1/0", "x")], "helmet_fluency") == [1, 0, 1, 1 / 2]
 
 
 def test_the_modes_of_g_eval_never_share_a_column() -> None:
-    for mode, other in (("logprobs", "samples"), ("samples", "logprobs")):
-        made = [geval(0.25, mode), geval(0.75, mode), geval(0.0, None, "truncated")]
-        items = rated(*made, geval(None, None, "judge_refused"))
-        variance = pytest.approx(statistics.pvariance([0, 1, 3]) / 16)
-        assert four(items, f"geval_{mode}") == [1 / 3, variance, 1, 3 / 4]
-        assert four(items, f"geval_{other}") == [None, None, 0, None]
     items = rated(geval(0.25), geval(1.0, "samples"), geval(0.75), geval(0.5, "samples"))
-    assert four(items, "geval_logprobs")[0::2] == [0.5, 2]
-    assert four(items, "geval_samples")[0::2] == [0.75, 2]
+    items += rated(geval(0.0, None, "truncated"), geval(None, None, "judge_refused"))
+    assert four(items, "geval_logprobs") == [1 / 3, pytest.approx(0.875 / 9), 3, 3 / 6]
+    assert four(items, "geval_samples")[0::2] == [0.5, 3]
+    items = rated(geval(0.25), geval(None, None, "judge_refused"))
+    assert four(items, "geval_samples") == [None, None, 0, None]

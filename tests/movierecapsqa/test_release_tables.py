@@ -13,60 +13,60 @@ from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.movierecapsqa import data, schema, tasks
 from tests.movierecapsqa.entries import RECAP, render
 
-TABLES: dict[str, list[dict[str, Any]]] = {
-    "recaps": [
-        {"video_id": "abC-1", "movie_name": "Talk: I/II", "subtitle_url": "http://x/1.srt"},
-        {"video_id": "xyz", "movie_name": "Other", "subtitle_url": "http://x/2.srt"},
-    ],
-    "segments": [
-        {
-            **{"video_id": video, "segment_id": number, "fact_ids": ids},
-            **{"movie_start_time": 600.0 + 60 * number, "movie_end_time": 660.0 + 60 * number},
-            **{"recap_start_time": 2.5 * number, "recap_end_time": 2.5 * number + 2},
-        }
-        for video, number, ids in (("abC-1", 0, ["1", "2"]), ("abC-1", 1, ["1"]), ("xyz", 0, ["1"]))
-    ],
-    "questions": [
-        {
-            **{"video_id": video, "segment_id": segment, "question_id": number, "vague_answer": ""},
-            **{"question": f"Who is {number}?", "answer": f"Number {number}."},
-            "aligned_fact_ids": ids,
-        }
-        for video, segment, number, ids in (
-            *(("abC-1", 0, 0, ["2"]), ("abC-1", 0, 1, ["1", "2"])),
-            *(("abC-1", 1, 0, ["1"]), ("xyz", 0, 0, ["1"])),
-        )
-    ],
-    "facts": [  # an id may come again in another segment
-        {"fact_id": fact, "video_id": video, "segment_id": segment, "fact": f"Fact {number}."}
-        for number, (video, segment, fact) in enumerate(
-            (("abC-1", 0, "1"), ("abC-1", 0, "2"), ("abC-1", 1, "1"), ("xyz", 0, "1")), 1
-        )
-    ],
+
+def table(columns: str, *rows: tuple[Any, ...]) -> list[dict[str, Any]]:
+    return [dict(zip(columns.split(), row, strict=True)) for row in rows]
+
+
+TIMES = "movie_start_time movie_end_time recap_start_time recap_end_time"
+TABLES = {
+    "recaps": table(
+        "video_id movie_name subtitle_url",
+        ("abC-1", "Talk: I/II", "http://x/1.srt"),
+        ("xyz", "Other", "http://x/2.srt"),
+    ),
+    "segments": table(
+        f"video_id segment_id fact_ids {TIMES}",
+        ("abC-1", 0, ["1", "2"], 600.0, 660.0, 0.0, 2.0),
+        ("abC-1", 1, ["1"], 660.0, 720.0, 2.5, 4.5),
+        ("xyz", 0, ["1"], 600.0, 660.0, 0.0, 2.0),
+    ),
+    "questions": table(
+        "video_id segment_id question_id question answer aligned_fact_ids",
+        ("abC-1", 0, 0, "Who is 0?", "Number 0.", ["2"]),
+        ("abC-1", 0, 1, "Who is 1?", "Number 1.", ["1", "2"]),
+        ("abC-1", 1, 0, "Who is 0?", "Number 0.", ["1"]),
+        ("xyz", 0, 0, "Who is 0?", "Number 0.", ["1"]),
+    ),
+    "facts": table(  # an id may come again in another segment
+        "video_id segment_id fact_id fact",
+        ("abC-1", 0, "1", "Fact 1."),
+        ("abC-1", 0, "2", "Fact 2."),
+        ("abC-1", 1, "1", "Fact 3."),
+        ("xyz", 0, "1", "Fact 4."),
+    ),
 }
-SRT = "".join(
-    f"{number}\n{times}\n{text}\n\n"
-    for number, (times, text) in enumerate(
-        (
-            ("00:09:50,000 --> 00:09:54,000", "Before."),
-            ("00:10:10,000 --> 00:10:14,000", "In the first."),
-            ("00:10:57,000 --> 00:11:01,000", "Astride."),
-            ("00:11:20,000 --> 00:11:24,000", "Then."),
-        )
-    )
-)
+SRT = """00:09:50,000 --> 00:09:54,000
+Before.
+00:10:10,000 --> 00:10:14,000
+In the first.
+00:10:57,000 --> 00:11:01,000
+Astride.
+00:11:20,000 --> 00:11:24,000
+Then.
+"""
 
 
 def write(folder: Path, ending: str, **changes: Any) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     for name, rows in {**TABLES, **changes}.items():
-        file, table = folder / f"{name}.{ending}", pandas.DataFrame(rows)
+        file, frame = folder / f"{name}.{ending}", pandas.DataFrame(rows)
         if ending == "csv":
-            table.to_csv(file, index=False)
+            frame.to_csv(file, index=False)
         elif ending == "parquet":
-            table.to_parquet(file)
+            frame.to_parquet(file)
         else:
-            file.write_text(table.to_json(orient="records", lines=ending == "jsonl"))
+            file.write_text(frame.to_json(orient="records", lines=ending == "jsonl"))
     return folder
 
 

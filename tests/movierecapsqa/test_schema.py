@@ -27,17 +27,9 @@ def one(folder: Path, **changes: Any) -> Segment:
 
 def test_dialogue_is_whole_without_times_and_markup(tmp_path: Path) -> None:
     """It is in movie time, the segment in recap time: cutting by the other would empty it."""
-    markup = "00:00:01,000 --> 00:00:02,000\n<b>{\\an8}Hi</b> <font color='red'>&amp; bye</font>"
-    # Overlapping cues stay, in the order in which they begin; none is cut or merged.
-    overlapping = (
-        "00:00:05,000 --> 00:00:09,000\nsecond\n00:00:01,000 --> 00:00:07,000\nfirst\n"
-        "00:00:06,000 --> 00:00:06,500\nthird\n"
-    )
     for srt, dialogue in (
         (SRT, SPOKEN),
         ("\ufeff\ufeff1\n" + SRT.replace("\n", "\r\n"), SPOKEN),
-        (markup, "Hi & bye"),
-        (overlapping, "first\nsecond\nthird"),
         *((nothing, "") for nothing in (" \n\n", None, ...)),
     ):
         assert one(tmp_path, srt=srt, startTime=0, endTime=1).dialogue == dialogue

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,19 +28,8 @@ from lmms_eval_tasks.utils.json_files import write_json
 from lmms_eval_tasks.utils.prompts import Prompt
 from lmms_eval_tasks.utils.validation import told
 
-PAPER_MODEL = "gpt-4.1"  # paper, 3.2
 GENERATED = "generated"  # our field in a segment: how it was made
 Entry = dict[str, Any]  # a segment as the file has it
-
-
-def model(spec: str | None, env: Mapping[str, str]) -> JudgeConfig:
-    """The model that writes, in the forms of a judge; None is the paper's GPT-4.1.
-
-    Raises:
-        JudgeError: it cannot be used, or is no single language model.
-    """
-    writes = "one language model writes the facts"
-    return writer.writer(spec or PAPER_MODEL, env, "--model", writes, PAPER_MODEL)
 
 
 class Plan(NamedTuple):

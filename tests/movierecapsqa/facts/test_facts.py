@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.errors import DataError, TasksError
+from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.movierecapsqa import schema
 from tests.local_endpoint import refused
 from tests.movierecapsqa.facts.desk import RECAP, Desk, is_for
@@ -136,20 +136,3 @@ def test_what_is_there_stays_or_is_refused_before_anybody_is_asked(desk: Desk) -
     del entries[2]["generated"]
     before = desk.write("segments.json", entries).read_bytes()
     assert "made with another input and model and prompt" in refusal()
-
-
-# --- options --------------------------------------------------------------------------------------
-
-
-def test_bad_options_are_one_line(desk: Desk) -> None:
-    for options, why in (
-        (("--model", "none"), "one language model writes the facts"),
-        (("--model", "gpt-4.1"), "needs a key: set OPENAI_API_KEY"),
-        (("--model", "two words"), "--model takes MODEL"),
-        (("--out", "/nowhere/at/all.json"), "not a file in a folder that is there"),
-    ):
-        done = desk.run(*options)
-        assert isinstance(done.exception, TasksError)
-        assert why in str(done.exception)
-        assert "\n" not in str(done.exception)
-    assert not desk.endpoint.chats
