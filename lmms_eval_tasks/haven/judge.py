@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmms_eval_tasks import settings
@@ -32,8 +32,7 @@ from lmms_eval_tasks.judges.geval import TOP_LOGPROBS, Rating
 from lmms_eval_tasks.judges.verdict import DEBATE, NONE, PANEL
 from lmms_eval_tasks.utils import prompts, provenance
 from lmms_eval_tasks.utils.metrics import local_models, text_metrics
-from lmms_eval_tasks.utils.metrics.bertscore import of_pairs
-from lmms_eval_tasks.utils.metrics.text_metrics import Pair, TextScores
+from lmms_eval_tasks.utils.metrics.bertscore import bert_score
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -160,55 +159,15 @@ def bertscore(items: Items) -> list[float | None]:
     """
     if not items:
         return []  # nothing is told of it either
-    both = [(item["candidate"], reference(item)) for item in items]
-    scores = bert_scores([one for one, _ in both], [other for _, other in both])
+    references = [
+        [other] if text_metrics.tokenize(other) else [] for other in map(reference, items)
+    ]
+    model = settings.value(settings.BERTSCORE)
+    scores = bert_score(
+        [item["candidate"] for item in items], references, model=model, lang=LANGUAGE
+    )
     note("bertscore", scores.note)
     return list(scores.values)
-
-
-def bert_scores(candidates: Sequence[str], references: Sequence[str]) -> TextScores:
-    """BERTScore F1 per pair; a pair of texts is scored once for the process.
-
-    The note is about all pairs scored so far: the encoder, how many texts were cut, and whether its
-    figures compare with others.
-
-    Raises:
-        ValueError: the lengths differ.
-    """
-    model = settings.value(settings.BERTSCORE)
-    pairs = text_metrics.pairs(candidates, references)
-    if not pairs:
-        return text_metrics.none(candidates, f"BERTScore not computed: {text_metrics.NO_REFERENCE}")
-    known = _known(model)
-    if new := tuple(dict.fromkeys(pair for pair in pairs if pair not in known.values)):
-        score = of_pairs(new, model, LANGUAGE)
-        if score.reason is not None:
-            return text_metrics.none(candidates, score.describe())
-        from bert_score.utils import model2layers
-
-        known.values.update(zip(new, score.values, strict=True))
-        known.n_truncated += score.n_truncated
-        comparable = local_models.is_released(score.model, model2layers)
-        known.note = (
-            f"BERTScore F1, not rescaled, model {score.model}, layer {score.layer}, hash "
-            f"{score.hash}; {known.n_truncated} texts of {len(known.values)} different pairs cut "
-            f"to {score.max_tokens} tokens"
-        ) + ("" if comparable else f"; {local_models.NOT_COMPARABLE}")
-    return text_metrics.by_item(candidates, references, known.values, known.note)
-
-
-@dataclass
-class _Known:
-    """What one encoder has scored so far."""
-
-    values: dict[Pair, float] = field(default_factory=dict)
-    n_truncated: int = 0
-    note: str = ""
-
-
-@functools.lru_cache(maxsize=2)
-def _known(model: str | None) -> _Known:  # noqa: ARG001 - by it they are kept apart
-    return _Known()
 
 
 # --- CLIPScore ----------------------------------------------------------------------------------

@@ -133,7 +133,7 @@ def bertscore(items: Items) -> float | None:
     score = implementation.bert_score(
         candidates, references, model=settings.value(settings.BERTSCORE), lang="it"
     )
-    provenance.note("bertscore", score.describe())
+    provenance.note("bertscore", score.note)
     return score.value
 
 

@@ -15,7 +15,8 @@ The paper's "+-" is a variance (Table 4's caption), so `_var` is one: the popula
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from lmms_eval_tasks import settings
@@ -29,7 +30,7 @@ from lmms_eval_tasks.movierecapsqa.schema import SPLITS
 from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils.metrics import aggregate, bartscore, bertscore, rating_means
 from lmms_eval_tasks.utils.metrics import text_metrics as texts
-from lmms_eval_tasks.utils.metrics.text_metrics import Pair
+from lmms_eval_tasks.utils.metrics.local_models import Scores
 
 
 def answered(items: Items) -> list[Item]:
@@ -121,42 +122,25 @@ def _of_baseline(name: str) -> list[Metric]:
 # item without a reference has no value, and neither has a request that failed.
 
 Statistic = Callable[[Sequence[float]], float | None]
-Scored = tuple[Mapping[Pair, float] | None, str]  # values by candidate and reference; a note
 ROUGE_L = texts.IMPLEMENTATIONS["rouge_l"]  # for results: no stemmer, Unicode words
 LANGUAGE = "en"  # of the release; decides bert-score's default encoder (roberta-large)
 _NOTES = "movierecapsqa"  # in provenance.py: metric -> task -> what it was computed with
 
 
-def bert_scores(pairs: tuple[Pair, ...]) -> Scored:
-    """BERTScore F1 by the user's encoder (settings.BERTSCORE) or the default one."""
-    if not pairs:
-        return None, f"BERTScore not computed: {texts.NO_REFERENCE}"
-    score = bertscore.of_pairs(pairs, settings.value(settings.BERTSCORE), LANGUAGE)
-    known = None if score.reason else dict(zip(pairs, score.values, strict=True))
-    return known, score.describe()
-
-
-def bart_scores(pairs: tuple[Pair, ...]) -> Scored:
+def _bart_scores(candidates: Sequence[str], references: Sequence[str]) -> Scores:
     """BARTScore, exponentiated: the geometric mean of the answer's token probabilities.
 
     By the user's model (settings.BARTSCORE), or not computed.
     """
     if (model := settings.value(settings.BARTSCORE)) is None:
         unnamed = f"no model was named with --bartscore ({settings.BARTSCORE})"
-        return None, f"BARTScore not computed: {unnamed}"
-    if not pairs:
-        return None, f"BARTScore not computed: {texts.NO_REFERENCE}"
-    score = _bart_score(pairs, model)
-    if score.reason:
-        return None, score.describe()
+        return Scores((), f"BARTScore not computed: {unnamed}", computed=False)
+    made = bartscore.bart_score(candidates, references, model=model)
+    if not made.computed:
+        return made
     # Of an answer without a word there is no likelihood; in 0..1 its place is at the end.
-    known = {pair: one or 0.0 for pair, one in zip(pairs, score.likelihoods, strict=True)}
-    return known, f"{score.describe()}; these are 0 in the exponentiated column"
-
-
-@functools.lru_cache(maxsize=2)  # mean and variance need it twice, as bertscore.of_pairs
-def _bart_score(pairs: tuple[Pair, ...], model: str) -> bartscore.BartScore:
-    return bartscore.bart_score([one for one, _ in pairs], [one for _, one in pairs], model=model)
+    values = tuple(0.0 if value is None else math.exp(value) for value in made.values)
+    return Scores(values, f"{made.note}, and are 0 in the exponentiated column")
 
 
 def check_bartscore() -> None:
@@ -173,17 +157,22 @@ def check_bartscore() -> None:
         )
 
 
-def _values(name: str, items: Items) -> list[float] | None:
-    """A text metric of the items that have a reply and a reference; None without its model."""
+def _values(name: str, items: Items) -> list[float]:
+    """A text metric of the items that have a reply and a reference; none without its model."""
     replied = [item for item in items if item["status"] not in ("model_error", "error")]
     if name == "rouge_l":
         return [item[name] for item in replied if item[name] is not None]
-    pairs = texts.pairs(*([item[side] for item in replied] for side in ("candidate", "reference")))
-    known, note = (bert_scores if name == "bertscore" else bart_scores)(pairs)
+    told = [item for item in replied if texts.tokenize(item["reference"])]
+    candidates, references = ([item[side] for item in told] for side in ("candidate", "reference"))
+    if name == "bartscore":
+        scores = _bart_scores(candidates, references)
+    else:
+        model, against = settings.value(settings.BERTSCORE), [[one] for one in references]
+        scores = bertscore.bert_score(candidates, against, model=model, lang=LANGUAGE)
     notes = provenance.notes().get(_NOTES, {})
-    told = {task_name(item["source"], item["condition"]): note for item in items}
-    provenance.note(_NOTES, {**notes, name: {**notes.get(name, {}), **told}})
-    return None if known is None else [known[pair] for pair in pairs]
+    own = {task_name(item["source"], item["condition"]): scores.note for item in items}
+    provenance.note(_NOTES, {**notes, name: {**notes.get(name, {}), **own}})
+    return [value for value in scores.values if value is not None]
 
 
 def notes_of(tasks: Sequence[str]) -> dict[str, dict[str, str]]:
@@ -195,8 +184,7 @@ def notes_of(tasks: Sequence[str]) -> dict[str, dict[str, str]]:
 
 def _text(name: str, shown: tuple[str, ...] | None = None) -> list[Metric]:
     def of(statistic: Statistic, items: Items) -> float | None:
-        values = _values(name, items)
-        return None if values is None else statistic(values)
+        return statistic(_values(name, items))
 
     return [
         Metric(name, lambda items: of(aggregate.mean, answered(items)), shown=shown),

@@ -40,7 +40,7 @@ _OF_THE_RUN = {
     r"/(?:[\w.+-]+/)+(?=replies-)": "",  # the folder of the recorded replies
     r"\d{8}_\d{6}(?=_samples_)": "DATE",
     # Counted over all runs of a process.
-    r"\d+ (texts of|of) \d+ (different pairs|sentences|texts) cut": r"N \1 N \2 cut",
+    r"\d+ (texts of|of) \d+ (different \w+|sentences|texts) cut": r"N \1 N \2 cut",
 }
 
 Path_ = tuple[str, ...]

@@ -14,7 +14,7 @@ from lmms_eval_tasks.haven.options import TASKS
 from lmms_eval_tasks.haven.tasks import BENCHMARK, BLANK, keep
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.runs import rescore, scoring
-from lmms_eval_tasks.utils.metrics.text_metrics import TextScores
+from lmms_eval_tasks.utils.metrics.local_models import Scores
 from lmms_eval_tasks.utils.saved_runs import Run
 from tests.haven.docs import doc
 
@@ -56,17 +56,17 @@ def no_models(monkeypatch: pytest.MonkeyPatch) -> None:
     """BERTScore: the share of the candidate's words that the reference has. CLIPScore: a quarter
     of each sentence, and a hundredth of frame numbers."""
 
-    def fake(candidates: Sequence[str], references: Sequence[str]) -> TextScores:
+    def fake(candidates: Sequence[str], references: Sequence[Sequence[str]], **_: Any) -> Scores:
         found = []
-        for one, other in zip(candidates, references, strict=True):
-            words = one.split()
-            found.append(sum(w in other.split() for w in words) / len(words) if words else 0.0)
-        return TextScores(tuple(found), "BERTScore by hand")
+        for one, refs in zip(candidates, references, strict=True):
+            words, others = one.split(), " ".join(refs).split()
+            found.append(sum(w in others for w in words) / len(words) if words else 0.0)
+        return Scores(tuple(found), "BERTScore by hand")
 
     def clip(asked: Sequence[texts.Asked], **_: bool) -> list[float | None]:
         return [len(one.sentences) / 4 + sum(one.frames) / 100 for one in asked]
 
-    monkeypatch.setattr(texts, "bert_scores", fake)
+    monkeypatch.setattr(texts, "bert_score", fake)
     monkeypatch.setattr(texts, "clip_values", clip)
     monkeypatch.setattr(texts, "clip_problem", lambda: None)
 

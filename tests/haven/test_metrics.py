@@ -42,8 +42,8 @@ def nobody_judges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LMMS_EVAL_TASKS_JUDGE", "none")
     with monkeypatch.context() as patched:
         no_models(patched)
-        by_hand = texts.bert_scores
-    monkeypatch.setattr(texts, "bert_scores", by_hand)
+        by_hand = texts.bert_score
+    monkeypatch.setattr(texts, "bert_score", by_hand)
 
 
 def four(*replies: str, task: str = "haven_v2v", **more: Any) -> list[Item]:

@@ -13,7 +13,8 @@ from lmms_eval_tasks.errors import DataError, MediaError
 from lmms_eval_tasks.haven import data, inputs, metrics
 from lmms_eval_tasks.haven import judge as texts
 from lmms_eval_tasks.utils import provenance
-from lmms_eval_tasks.utils.metrics import bertscore, clipscore
+from lmms_eval_tasks.utils.metrics import clipscore, local_models
+from lmms_eval_tasks.utils.metrics.bertscore import bert_score
 from tests.checks import refused
 from tests.haven.docs import doc
 from tests.haven.release_files import write
@@ -38,12 +39,9 @@ def nothing_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[No
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setenv(settings.JUDGE, "none")
     monkeypatch.setattr(provenance, "_notes", {})
-    caches = (texts._known, bertscore.of_pairs, clipscore._loaded)
-    for cache in caches:
-        cache.cache_clear()
+    local_models.loaded.cache_clear()
     yield
-    for cache in caches:
-        cache.cache_clear()
+    local_models.loaded.cache_clear()
 
 
 def told() -> dict[str, str]:
@@ -54,27 +52,20 @@ def told() -> dict[str, str]:
 # --- BERTScore ------------------------------------------------------------------------------------
 
 
-def test_bertscore_per_pair(bert: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pair is scored once; parts of what was asked are known."""
+def test_bertscore_per_item(bert: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a reference there is none."""
     monkeypatch.setenv(settings.BERTSCORE, bert)
-    original, calls = bertscore.bert_score, []
-
-    def counted(candidates: Any, references: Any, **options: Any) -> Any:
-        calls.append(len(candidates))
-        return original(candidates, references, **options)
-
-    monkeypatch.setattr(bertscore, "bert_score", counted)
-    score = texts.bert_scores(CANDIDATES, REFERENCES)
 
     def alone(place: int) -> float | None:
-        return original([CANDIDATES[place]], [[REFERENCES[place]]], model=bert).value
+        return bert_score([CANDIDATES[place]], [[REFERENCES[place]]], model=bert).value
 
-    assert score.values == (alone(0), 0.0, alone(2), None, alone(4))
+    items = [
+        {"candidate": one, "summary": [other]}
+        for one, other in zip(CANDIDATES, REFERENCES, strict=True)
+    ]
+    assert texts.bertscore(items) == [alone(0), 0.0, alone(2), None, alone(4)]
     assert alone(0) != alone(2)
-    part = texts.bert_scores(CANDIDATES[:1:-1], REFERENCES[:1:-1])
-    assert (part.values, part.note, calls) == (score.values[:1:-1], score.note, [4])
-    more = texts.bert_scores(["Un uomo corre", *CANDIDATES], [REFERENCES[0], *REFERENCES])
-    assert (more.values[1:], calls) == (score.values, [4, 1])
+    assert "0 texts of 4 different items cut to 16 tokens" in told()["bertscore"]
 
 
 def test_a_mean_of_nothing_takes_no_notes_place(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from lmms_eval_tasks.movierecapsqa.schema import SPLITS
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.runs import scoring
 from lmms_eval_tasks.utils import provenance
-from lmms_eval_tasks.utils.metrics import bertscore
+from lmms_eval_tasks.utils.metrics import local_models
 
 METRICS = {metric.name: metric for metric in metrics.METRICS}
 TASK = BENCHMARK.tasks["movierecapsqa_segment"]
@@ -109,9 +109,9 @@ def nothing_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[No
 
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr(provenance, "_notes", {})
-    bertscore.of_pairs.cache_clear()
+    local_models.loaded.cache_clear()
     yield
-    bertscore.of_pairs.cache_clear()
+    local_models.loaded.cache_clear()
 
 
 @pytest.mark.usefixtures("nothing_kept")

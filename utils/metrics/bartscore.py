@@ -4,7 +4,7 @@ The score is the mean log-likelihood of the candidate's tokens, given the refere
 encoder reads (the authors' "precision"); the special tokens that the tokenizer adds to it count as
 tokens, as in their code.
 MovieRecapsQA's paper (Table 4: 0.03 to 0.05) names neither its model nor its direction; its column
-can only be the exponentiated score, exp(mean log-likelihood) in 0..1, which `likelihoods` holds.
+can only be the exponentiated score, exp(mean log-likelihood) in 0..1.
 
 Any model that transformers' AutoModelForSeq2SeqLM loads will do; the authors' is
 facebook/bart-large-cnn.
@@ -14,14 +14,17 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lmms_eval_tasks.utils.metrics import aggregate, local_models
-from lmms_eval_tasks.utils.metrics.text_metrics import check_corpus, tokenize
+from lmms_eval_tasks.utils.metrics import local_models
+from lmms_eval_tasks.utils.metrics.local_models import Scores
+from lmms_eval_tasks.utils.metrics.text_metrics import NO_REFERENCE, tokenize
 
+Known = dict[tuple[str, str], tuple[float | None, int]]  # by source and target
 KIND = "sequence-to-sequence model"
 _BATCH = 16  # pairs of one forward pass at most: one at a time took 6 times as long (2 threads)
 # Target tokens of one batch, padding included: with a vocabulary of 50,000 their logits take 400 MB
@@ -29,83 +32,46 @@ _BATCH = 16  # pairs of one forward pass at most: one at a time took 6 times as 
 _MAX_BATCH_TOKENS = 2048
 
 
-class BartScore(NamedTuple):
-    """BARTScore of some items.
-
-    Attributes:
-        values: per item, in the order given, the mean log-likelihood of a token (natural logarithm,
-            at most 0); None for an item of which one text has no word, or if not computed.
-        with_what: model, precision, and how many texts were cut to how many tokens.
-        reason: why nothing was computed, else None.
-    """
-
-    values: tuple[float | None, ...]
-    with_what: str
-    reason: str | None = None
-
-    @property
-    def value(self) -> float | None:
-        """Mean log-likelihood over the items that have one; None if none has."""
-        return aggregate.mean(value for value in self.values if value is not None)
-
-    @property
-    def likelihoods(self) -> tuple[float | None, ...]:
-        """The values exponentiated: per item the geometric mean of its tokens' probabilities."""
-        return tuple(None if value is None else math.exp(value) for value in self.values)
-
-    def describe(self) -> str:
-        """One line for the results: the number with its model, direction, precision and cuts."""
-        if self.reason is not None:
-            return f"BARTScore not computed: {self.reason}"
-        shown = aggregate.mean(value for value in self.likelihoods if value is not None)
-        numbers = (
-            "of no item"
-            if self.value is None
-            else f"{self.value:.4f} (exponentiated per item {shown:.4f})"
-        )
-        return (
-            f"BARTScore {numbers}, mean token log-likelihood P(candidate | reference) "
-            f"(precision); {self.with_what}; "
-            f"{self.values.count(None)} of {len(self.values)} items left out for lack of words"
-        )
-
-
-def bart_score(candidates: Sequence[str], references: Sequence[str], *, model: str) -> BartScore:
-    """Mean token log-likelihood of each candidate given its reference.
+def bart_score(
+    candidates: Sequence[str], references: Sequence[str | None], *, model: str
+) -> Scores:
+    """Mean log-likelihood of a token of each candidate given its reference (natural, at most 0).
 
     On the CPU, as the model under test may still fill the GPU. Texts are in NFC without blanks
-    around them. Equal items are scored once, and batches are put together by length and text: the
-    order of items changes no bit, and a list agrees with the same list item by item up to the
-    rounding of single precision (about 1e-6).
+    around them. An item of which one text has no word has no value. Equal items are scored once,
+    and batches are put together by length and text: the order of items changes no
+    bit, and a list agrees with the same list item by item up to the rounding of single precision
+    (about 1e-6).
 
     Args:
         candidates: one text per item.
-        references: one text per item.
+        references: one text per item; None: there is none.
         model: folder of a sequence-to-sequence model, or a name in the local Hugging Face cache.
 
     Raises:
-        ValueError: there is no item, or the lengths differ. A model that is absent, broken or of
-            another kind raises nothing: there are no values, and the reason says why.
+        ValueError: the lengths differ. A model that is absent, broken or of another kind raises
+            nothing: there are no values, and the note says why.
     """
-    check_corpus(candidates, [[reference] for reference in references])
     pairs = list(zip(map(_clean, references), map(_clean, candidates), strict=True))
 
-    def score(folder: Path) -> BartScore:
+    def score(scorer: _Scorer) -> Scores:
         import transformers
 
-        scorer = _load(folder)
-        known = scorer.scores(sorted({pair for pair in pairs if all(pair)}))
-        found = [known.get(pair, (None, 0)) for pair in pairs]
-        commit = local_models.revision(folder)
-        with_what = (
-            f"model {model}{f' at {commit[:12]}' if commit else ''}, transformers "
-            f"{transformers.__version__}, float32; {sum(cut for _, cut in found)} texts cut "
-            f"(encoder {scorer.max_source}, decoder {scorer.max_target} tokens)"
+        known = _scored(scorer, tuple(sorted({pair for pair in pairs if all(pair)})))
+        commit = local_models.revision(scorer.folder)
+        return Scores(
+            tuple(known.get(pair, (None, 0))[0] for pair in pairs),
+            "BARTScore, mean token log-likelihood P(candidate | reference) (precision); model "
+            f"{model}{f' at {commit[:12]}' if commit else ''}, transformers "
+            f"{transformers.__version__}, float32; {sum(cut for _, cut in known.values())} "
+            f"texts of {len(known)} different pairs cut (encoder {scorer.max_source}, "
+            f"decoder {scorer.max_target} tokens); texts without a word have none",
         )
-        return BartScore(tuple(value for value, _ in found), with_what)
 
-    made, why = local_models.attempt(KIND, model, score)
-    return made or BartScore((None,) * len(pairs), "", why)
+    made, why = None, NO_REFERENCE
+    if any(one is not None for one in references):
+        made, why = local_models.scored(KIND, model, _load, score)
+    return made or Scores((None,) * len(pairs), f"BARTScore not computed: {why}", computed=False)
 
 
 def problem(model: str) -> str | None:
@@ -119,9 +85,14 @@ def problem(model: str) -> str | None:
     return local_models.problem(KIND, model, fits, " such as BART or T5")
 
 
-def _clean(text: str) -> str:
+@lru_cache(maxsize=2)  # a mean and its variance ask about the same
+def _scored(scorer: _Scorer, pairs: tuple[tuple[str, str], ...]) -> Known:
+    return scorer.scores(pairs)
+
+
+def _clean(text: str | None) -> str:
     """The text in NFC; "" if it has no word, and so nothing to score."""
-    return unicodedata.normalize("NFC", text).strip() if tokenize(text) else ""
+    return unicodedata.normalize("NFC", text).strip() if text and tokenize(text) else ""
 
 
 class _Tokens(NamedTuple):
@@ -133,18 +104,17 @@ class _Tokens(NamedTuple):
     n_cut: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Scorer:
     """A loaded model; the two limits count special tokens too."""
 
+    folder: Path
     model: Any
     tokenizer: Any
     max_source: int
     max_target: int
 
-    def scores(
-        self, pairs: Sequence[tuple[str, str]]
-    ) -> Mapping[tuple[str, str], tuple[float | None, int]]:
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> Known:
         """Mean log-likelihood of each (source, target)'s target, and how many texts were cut.
 
         A pair is missing if the tokenizer finds nothing in one of its texts.
@@ -152,9 +122,12 @@ class _Scorer:
         Raises:
             ValueError: the model's output is not finite.
         """
-        found: dict[tuple[str, str], tuple[float | None, int]] = {}
-        read = [one for one in map(self._tokens, pairs) if one.source and one.target]
-        ordered = sorted(read, key=lambda one: (len(one.target), len(one.source), one.pair))
+        found: Known = {}
+        read = [self._tokens(pair) for pair in pairs]
+        ordered = sorted(
+            (one for one in read if one.source and one.target),
+            key=lambda one: (len(one.target), len(one.source), one.pair),
+        )
         while ordered:
             longest = len(ordered[:_BATCH][-1].target)  # targets come shortest first
             size = max(1, min(_BATCH, _MAX_BATCH_TOKENS // longest))
@@ -199,7 +172,7 @@ class _Scorer:
         return [float(value) for value in found.double().sum(1) / (labels >= 0).sum(1)]
 
 
-def _load(folder: Path) -> _Scorer:
+def _load(_: str, folder: Path) -> _Scorer:
     """The model with its limits; raises what transformers raises, as `local_models.load` does."""
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
@@ -216,4 +189,4 @@ def _load(folder: Path) -> _Scorer:
         positions = next((limit for limit in limits if limit is not None), None)
         return local_models.least(positions, tokenizer.model_max_length)
 
-    return _Scorer(model, tokenizer, most("encoder"), most("decoder"))
+    return _Scorer(folder, model, tokenizer, most("encoder"), most("decoder"))

@@ -14,7 +14,6 @@ import math
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -83,71 +82,50 @@ def clip_score(sentences: Sequence[str], images: Sequence[Picture], model: str) 
             another kind raises nothing: there is no value, and the reason says why.
     """
     said = [sentence for sentence in sentences if tokenize(sentence)]
-    encoder, why = _loaded(model)
-    if encoder is None or not said or not images:
-        return ClipScore(None, None, why or None)
 
-    def score(_: Path) -> ClipScore:
-        texts = [encoder.text(sentence) for sentence in said]
-        shown = [encoder.picture(one) for one in images]
-        return ClipScore(of_means(texts, shown), of_pairs(texts, shown))
+    def score(encoder: _Encoder) -> ClipScore:
+        if not said:
+            return ClipScore(None, None)
+        return of_vectors([encoder.text(one) for one in said], list(map(encoder.picture, images)))
 
-    found, why = local_models.attempt(KIND, model, score)
+    found, why = local_models.scored(KIND, model, _load, score)
     return found or ClipScore(None, None, why)
 
 
-def of_means(
+def of_vectors(
     text_embeddings: Sequence[ArrayLike], image_embeddings: Sequence[ArrayLike]
-) -> float | None:
-    """CLIPScore of the mean of texts and the mean of images, 0..2.5; 0 if one of them is no vector.
+) -> ClipScore:
+    """CLIPScore of n and m embeddings of any length; no numbers if n or m is 0.
 
-    Args and raises: as `of_pairs`.
-    """
-    if not len(text_embeddings) or not len(image_embeddings):
-        return None
-    sums = [
-        [math.fsum(column) for column in _directions(vectors).T]
-        for vectors in (text_embeddings, image_embeddings)
-    ]
-    if not all(math.hypot(*vector) for vector in sums):
-        return 0.0
-    text, image = _directions(sums)
-    return WEIGHT * min(max(0.0, math.fsum(text * image)), 1.0)
-
-
-def of_pairs(
-    text_embeddings: Sequence[ArrayLike], image_embeddings: Sequence[ArrayLike]
-) -> float | None:
-    """CLIPScore of embeddings: the mean over all pairs of a text and an image, 0..2.5.
-
-    Pairs at more than a right angle count 0, one by one, before the mean is taken. The order of
-    texts or images changes no bit.
-
-    Args:
-        text_embeddings: n vectors, of any length but 0 each; None is the score if n is 0.
-        image_embeddings: m vectors, likewise.
+    Pairs at more than a right angle count 0, one by one, before their mean is taken; of means one
+    of which is no vector the score is 0. The order of texts or images changes no bit.
 
     Raises:
         ValueError: a number that is not finite, or a vector of zeros, which has no direction.
     """
     if not len(text_embeddings) or not len(image_embeddings):
-        return None
+        return ClipScore(None, None)
     texts, images = _directions(text_embeddings), _directions(image_embeddings)
     # Row by row: a matrix product rounds a pair's cosine differently at another place. Of equal
     # directions it can exceed 1 by a rounding error.
     cosines = [min(float(cosine), 1.0) for text in texts for cosine in (images * text).sum(axis=1)]
-    return WEIGHT * math.fsum(max(0.0, cosine) for cosine in cosines) / len(cosines)
+    pairs = WEIGHT * math.fsum(max(0.0, cosine) for cosine in cosines) / len(cosines)
+    sums = [[math.fsum(column) for column in vectors.T] for vectors in (texts, images)]
+    if not all(map(any, sums)):
+        return ClipScore(0.0, pairs)
+    text, image = _directions(sums)
+    return ClipScore(WEIGHT * min(max(0.0, math.fsum(text * image)), 1.0), pairs)
 
 
 def _directions(vectors: Sequence[ArrayLike]) -> NDArray[Any]:
-    """Rows of length 1; raises as `of_pairs`."""
+    """Rows of length 1; raises as `of_vectors`."""
     import numpy as np
 
     table = np.asarray(vectors, dtype=np.float64)
     if not np.isfinite(table).all():
         raise ValueError("a number of an embedding is not finite")
     # By the largest number first, so that no square overflows or vanishes.
-    largest = np.abs(table).max(axis=1, keepdims=True, initial=0.0)
+    largest = np.abs(table).max(axis=1, keepdims=True)
     if not largest.all():
         raise ValueError("an embedding of zeros has no direction")
     scaled = table / largest
@@ -164,24 +142,20 @@ def describe(model: str) -> str:
 
     The sentences are those of all scores of this process by this model, each counted once.
     """
-    encoder, why = _loaded(model)
-    if encoder is None:
-        return f"CLIPScore not computed: {why}"
-    import transformers
 
-    commit = local_models.revision(encoder.folder)
-    origin = f"at {commit[:12]}" if commit else f"(SHA-256 of its weights {encoder.weights})"
-    doubt = "" if is_comparable(model) else f"; {local_models.NOT_COMPARABLE}"
-    cut = f"{len(encoder.cut)} of {len(encoder.texts)} sentences cut to {encoder.max_tokens} tokens"
-    return (
-        f"CLIPScore: {RULE}; model {model} {origin}, transformers {transformers.__version__}, "
-        f"float32; {cut}{doubt}"
-    )
+    def told(encoder: _Encoder) -> str:
+        import transformers
 
+        commit = local_models.revision(encoder.folder)
+        cut = f"{len(encoder.cut)} of {len(encoder.texts)} sentences cut"
+        return (
+            f"CLIPScore: {RULE}; model {model}{f' at {commit[:12]}' if commit else ''}, "
+            f"transformers {transformers.__version__}, float32; {cut} to {encoder.max_tokens} "
+            f"tokens{local_models.doubt(model, RELEASED)}"
+        )
 
-def is_comparable(model: str) -> bool:
-    """Whether these are a released model's weights, as far as a name can tell (`RELEASED`)."""
-    return local_models.is_released(model, RELEASED)
+    made, why = local_models.scored(KIND, model, _load, told)
+    return made or f"CLIPScore not computed: {why}"
 
 
 @dataclass(frozen=True)
@@ -198,7 +172,6 @@ class _Encoder:
     tokenizer: Any
     processor: Any
     max_tokens: int  # of a text that are read at most, special tokens included (CLIP: 77)
-    weights: str  # local_models.weights of a folder of the user's
     texts: dict[str, Any] = field(default_factory=dict, repr=False)
     cut: list[str] = field(default_factory=list, repr=False)  # those that were longer
     pictures: dict[str, Any] = field(default_factory=dict, repr=False)
@@ -234,13 +207,7 @@ class _Encoder:
         return getattr(found, "pooler_output", found)[0].float().numpy()
 
 
-# Loaded once, and so is the reason why it cannot be: every item asks.
-@lru_cache(maxsize=2)
-def _loaded(model: str) -> tuple[_Encoder | None, str]:
-    return local_models.attempt(KIND, model, _load)
-
-
-def _load(folder: Path) -> _Encoder:
+def _load(_: str, folder: Path) -> _Encoder:
     """The model with its tokenizer and the preparation of pictures that comes with it."""
     from transformers import AutoTokenizer, CLIPImageProcessor, CLIPModel
 
@@ -251,5 +218,4 @@ def _load(folder: Path) -> _Encoder:
     model = local_models.load(CLIPModel, folder)
     positions = model.config.text_config.max_position_embeddings
     most = local_models.least(positions, tokenizer.model_max_length)
-    weights = "" if local_models.revision(folder) else local_models.weights(folder)
-    return _Encoder(folder, model, tokenizer, processor, most, weights)
+    return _Encoder(folder, model, tokenizer, processor, most)

@@ -6,14 +6,16 @@ one line, never 0.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Collection, Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.utils.metrics import aggregate
 
 T = TypeVar("T")
+Loader = Callable[[str, Path], Any]  # of a name and its folder
 
 # The hub later gave owners to models whose names had none; older tables have the old names.
 _OWNERS = (
@@ -25,6 +27,25 @@ NOT_COMPARABLE = (
     "NOT COMPARABLE with other figures: the weights are not those of a released model's name in "
     "the Hugging Face cache, and may be any, even random ones"
 )
+
+
+class Scores(NamedTuple):
+    """A metric of many items by a model.
+
+    Attributes:
+        values: per item, in the order given; None for an item that has none.
+        note: one line for the results: what it was computed with, or why nothing was.
+        computed: whether anything was.
+    """
+
+    values: tuple[float | None, ...]
+    note: str
+    computed: bool = True
+
+    @property
+    def value(self) -> float | None:
+        """Mean over the items that have a value; None if none has."""
+        return aggregate.mean(value for value in self.values if value is not None)
 
 
 def find(name: str, *, may_be_path: bool = True) -> Path | None:
@@ -72,6 +93,23 @@ def attempt(
         return None, f"{folder}: {type(error).__name__}: {' '.join(str(error).split())}"
 
 
+# Loaded once, and so is the reason why it cannot be: every metric and every item asks.
+@lru_cache(maxsize=4)
+def loaded(kind: str, name: str, load: Loader, may_be_path: bool) -> tuple[Any, str]:
+    """What `load` makes of a model's folder, kept for the process; as `attempt`."""
+    return attempt(kind, name, lambda folder: load(name, folder), may_be_path=may_be_path)
+
+
+def scored(
+    kind: str, name: str, load: Loader, use: Callable[[Any], T], *, may_be_path: bool = True
+) -> tuple[T | None, str]:
+    """What `use` makes of what `loaded` keeps, or None and why not, in one line."""
+    made, why = loaded(kind, name, load, may_be_path)
+    if made is None:
+        return None, why
+    return attempt(kind, name, lambda _: use(made), may_be_path=may_be_path)
+
+
 def problem(kind: str, name: str, fits: Callable[[Any], bool], like: str = "") -> str | None:
     """Why a model cannot be used, in one line, or None; for the time before a run.
 
@@ -106,24 +144,14 @@ def revision(folder: Path) -> str | None:
     return folder.name if folder.parent.name == "snapshots" else None
 
 
-def is_released(name: str, known: Collection[str]) -> bool:
-    """Whether a model is one of `known` in the Hugging Face cache.
+def doubt(name: str, known: Collection[str]) -> str:
+    """What is put behind a note: whether a model is one of `known` in the Hugging Face cache.
 
     Only there does a name say whose weights they are: a folder can hold any.
     """
     folder = find(name)
-    return bool(folder and revision(folder)) and any(alias in known for alias in aliases(name))
-
-
-def weights(folder: Path) -> str:
-    """12 hex digits of the SHA-256 of a folder's weights: the same for the same files."""
-    digest = hashlib.sha256()
-    for file in sorted([*folder.glob("*.safetensors"), *folder.glob("*.bin")]):
-        digest.update(file.name.encode())
-        with file.open("rb") as stream:
-            while block := stream.read(1 << 20):
-                digest.update(block)
-    return digest.hexdigest()[:12]
+    whose = folder and revision(folder) and any(alias in known for alias in aliases(name))
+    return "" if whose else f"; {NOT_COMPARABLE}"
 
 
 def load(auto: Any, folder: Path, *, optional: Sequence[str] = ()) -> Any:

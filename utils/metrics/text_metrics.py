@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -71,6 +71,7 @@ IMPLEMENTATIONS: dict[str, str] = {
         "NFC; encoder, layer and hash are given with each result; not torchmetrics"
     ),
 }
+NO_REFERENCE = "no answer has a reference"
 ROUGE_KINDS = ("rouge1", "rouge2", "rougeL")
 ROUGE_IMPLEMENTATION = (
     "rouge-score RougeScorer: F1 in 0..1 of rouge1, rouge2 and rougeL (over the whole text, not "
@@ -352,44 +353,3 @@ def _joined(
     check_corpus(candidates, references)
     others = [sorted(filter(None, (" ".join(words(ref)) for ref in refs))) for refs in references]
     return [" ".join(words(text)) for text in candidates], [refs or [""] for refs in others]
-
-
-# --- values per item, for those that have a reference ---------------------------------------------
-
-NO_REFERENCE = "no answer has a reference"
-Pair = tuple[str, str]  # candidate, reference
-
-
-class TextScores(NamedTuple):
-    """A metric of many items.
-
-    Attributes:
-        values: per item, in the order given, 0..1 (BERTScore can be below 0); 0 for a text without
-            a word, None for an item without a reference, or where nothing was computed.
-        note: one line for the results: the model and its settings, or why there are no values.
-    """
-
-    values: tuple[float | None, ...]
-    note: str
-
-
-def pairs(candidates: Sequence[str], references: Sequence[str]) -> tuple[Pair, ...]:
-    """The pairs with a reference, sorted, so that the same items are found again in the caches."""
-    both = zip(candidates, references, strict=True)
-    return tuple(sorted(pair for pair in both if tokenize(pair[1])))
-
-
-def by_item(
-    candidates: Sequence[str],
-    references: Sequence[str],
-    known: Mapping[Pair, float] | None,
-    note: str,
-) -> TextScores:
-    """Values in the items' order; None for `known` says that the metric could not be computed."""
-    both = zip(candidates, references, strict=True)
-    return TextScores(tuple((known or {}).get(pair) for pair in both), note)
-
-
-def none(candidates: Sequence[str], note: str) -> TextScores:
-    """No values, for the reason in `note`."""
-    return TextScores((None,) * len(candidates), note)

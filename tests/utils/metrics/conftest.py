@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import tiny_clip
 
-from lmms_eval_tasks.utils.metrics import clipscore
+from lmms_eval_tasks.utils.metrics import local_models
 
 
 @pytest.fixture(scope="module")
@@ -25,11 +25,11 @@ def one_thread() -> Iterator[None]:
 
 
 @pytest.fixture
-def no_clip_kept() -> Iterator[None]:
-    """Every test loads its CLIP model anew."""
-    clipscore._loaded.cache_clear()
+def none_kept() -> Iterator[None]:
+    """Every test loads its models anew."""
+    local_models.loaded.cache_clear()
     yield
-    clipscore._loaded.cache_clear()
+    local_models.loaded.cache_clear()
 
 
 @pytest.fixture(scope="module")

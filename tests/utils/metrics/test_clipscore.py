@@ -17,23 +17,22 @@ import tiny_clip
 from tiny_clip import IMAGES, SENTENCES, given, scored
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils.metrics import clipscore
+from lmms_eval_tasks.utils.metrics import clipscore, local_models
 from lmms_eval_tasks.utils.metrics.clipscore import (
     ClipScore,
     Picture,
     clip_score,
-    of_means,
-    of_pairs,
+    of_vectors,
 )
 from tests.checks import refused, table
 
 ROUNDING = 1e-5  # of single precision, over batches of different shapes
-pytestmark = pytest.mark.usefixtures("one_thread", "no_clip_kept")
+pytestmark = pytest.mark.usefixtures("one_thread", "none_kept")
 
 
 @table("texts, images, expected")
 def test_by_hand(texts: list[Any], images: list[Any], expected: float) -> None:
-    assert of_pairs(texts, images) == pytest.approx(expected, abs=1e-12)
+    assert of_vectors(texts, images).pairs == pytest.approx(expected, abs=1e-12)
 
 
 def test_of_means_and_of_nothing() -> None:
@@ -44,17 +43,17 @@ def test_of_means_and_of_nothing() -> None:
         ([[1, 0]], [[-1, 0.1]], 0.0),
         ([[1, 0], [-1, 0]], [[1, 0]], 0.0),
     ):
-        assert of_means(texts, images) == pytest.approx(expected)
-        assert of_means(texts[::-1], images) == of_means(texts, images)
-    for of in (of_means, of_pairs):
-        assert of([], [[1, 0]]) is of([[1, 0]], []) is of([], []) is None
+        found = of_vectors(texts, images)
+        assert found.value == pytest.approx(expected)
+        assert of_vectors(texts[::-1], images) == found
+    assert of_vectors([], [[1, 0]]) == of_vectors([[1, 0]], []) == ClipScore(None, None)
     for vector in np.random.default_rng(5).normal(size=(200, 17)):
-        found = of_pairs([vector], [vector * 3])
-        assert found == pytest.approx(2.5)
-        assert found <= 2.5
+        one = of_vectors([vector], [vector * 3])
+        assert one == pytest.approx((2.5, 2.5, None))
+        assert max(one[:2]) <= 2.5
     for wrong, said in (([math.nan, 0], "not finite"), ([0, 0], "of zeros has no direction")):
-        refused(ValueError, said, of_pairs, [[1, 0]], [[1, 0], wrong])
-        refused(ValueError, said, of_pairs, [wrong], [[1, 0]])
+        refused(ValueError, said, of_vectors, [[1, 0]], [[1, 0], wrong])
+        refused(ValueError, said, of_vectors, [wrong], [[1, 0]])
 
 
 # --- with a model -----------------------------------------------------------------------------
@@ -93,7 +92,7 @@ def test_the_models_own_cosines_give_the_same(clip: str, monkeypatch: pytest.Mon
     both = clip_score(SENTENCES, given(names), clip).value
     assert both is not None
     assert both > first  # means are shorter than 1
-    clipscore._loaded.cache_clear()
+    local_models.loaded.cache_clear()
     for name in ("get_text_features", "get_image_features"):  # older ones return vectors alone
         now = getattr(CLIPModel, name)
         old = lambda self, now=now, **given: now(self, **given).pooler_output  # noqa: E731
@@ -104,7 +103,7 @@ def test_the_models_own_cosines_give_the_same(clip: str, monkeypatch: pytest.Mon
 def test_company_and_order_change_no_bit(clip: str) -> None:
     names = list(IMAGES)
     together = scored(clip, SENTENCES, names)
-    clipscore._loaded.cache_clear()  # else nothing would be embedded again
+    local_models.loaded.cache_clear()  # else nothing would be embedded again
     alone = [scored(clip, [sentence], [name]) for sentence in SENTENCES for name in names]
     assert together == pytest.approx(sum(alone) / 9, abs=1e-15)
     assert scored(clip, SENTENCES[::-1], names[1:] + names[:1]) == together
