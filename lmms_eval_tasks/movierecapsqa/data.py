@@ -197,8 +197,7 @@ class Checked(Found):
     def unspoken(self, names: Sequence[str]) -> dict[str, str]:
         """Segments whose dialogue is not at hand, if a task's model or its judge is shown it."""
         told = any(CONDITIONS[TASKS[name][1]].dialogue for name in names)
-        needed = told or self.options.dialogue == GIVEN
-        return self.release.without_subtitles if needed else {}
+        return self.release.without_subtitles if told or self.options.dialogue == GIVEN else {}
 
 
 def look(
@@ -269,8 +268,8 @@ def docs(found: Found, task: str) -> list[dict[str, Any]]:
 
     `video_path`, `start` and `end` are what is shown, in seconds (None and None is the whole file);
     `n_frames` is what the user asked for, 0 for the clip as a file. With dialogue alone, or where
-    no video was looked at, nothing is shown: the path is "". `lure`, for scripted models as
-    `references` is, answers another segment's question: of this one it would be true.
+    no video was looked at, the path is "". `lure`, for scripted models as `references` is, answers
+    another segment's question: of this one it would be true.
     """
     known = cast(Checked, found)
     source, condition = TASKS[task]
@@ -333,8 +332,8 @@ def status(root: Path) -> DataStatus:
 
 def _seen(place: Path) -> Seen:
     release = schema.read(place)
-    videos = {name: released_files.real(path) for name, (_, path) in _videos(release).items()}
-    found, problems = video_checks.look(videos)
+    paths = {name: released_files.real(path) for name, (_, path) in _videos(release).items()}
+    found, problems = video_checks.look(paths)
     return Seen(release.file, release.digest, release.counts, len(found), problems, _notes(release))
 
 
@@ -396,6 +395,6 @@ def prepare(source: Path, root: Path, link: bool) -> str:
         )
     there = _videos(placed)
     released_files.check_placed((there[name][1], path) for name, (_, path) in videos.items())
-    counted = f"{len(release.segments)} segments, {release.counts['questions']} questions"
-    told = f"{done}: {counted}; {len(release.problems)} segments with problems"
+    counts = f"{release.counts['segments']} segments, {release.counts['questions']} questions"
+    told = f"{done}: {counts}; {len(release.problems)} segments with problems"
     return "\n".join([told, *_notes(placed)])
