@@ -16,7 +16,6 @@ from lmms_eval_tasks.movierecapsqa import tasks as own
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, WITH_CONTEXT
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.runs import after, before, scoring
-from lmms_eval_tasks.utils.media import clips
 from tests.movierecapsqa.asking import Rater, asked_for, judged_at, kind, score
 from tests.movierecapsqa.entries import SECRET, SPOKEN, entry, question, second_of, write
 from tests.movierecapsqa.test_data import docs
@@ -58,17 +57,9 @@ def test_pictures_come_before_the_text(user: Path, monkeypatch: pytest.MonkeyPat
     assert (message["role"], text["type"]) == ("user", "text")
     assert video == {"type": "video", "url": names.doc_to_visual(one)[0]}
     monkeypatch.setenv(settings.FRAMES, "3")
-    one = doc("movierecapsqa_recap_frames")
-    (message,) = names.doc_to_messages(one)
-    *images, text = message["content"]
-    assert [part["type"] for part in (*images, text)] == ["image"] * 3 + ["text"]
-    assert [second_of(part["url"]) for part in images] == [0, 5, 11]
-    assert [second_of(image) for image in names.doc_to_visual(one)] == [0, 5, 11]
-
-    def made(*_: Any) -> Any:
-        raise AssertionError("a clip was made")
-
-    monkeypatch.setattr(clips, "make", made)
+    (message,) = names.doc_to_messages(doc("movierecapsqa_recap_frames"))
+    assert [part["type"] for part in message["content"]] == ["image"] * 3 + ["text"]
+    assert [second_of(part["url"]) for part in message["content"][:3]] == [0, 5, 11]
     alone = doc(DIALOGUE)
     assert names.doc_to_visual(alone) == []
     assert [part["type"] for part in names.doc_to_messages(alone)[0]["content"]] == ["text"]
