@@ -19,30 +19,16 @@ from simulation import WORLDS
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=_positive, default=simulated_study.SEEDS, help="how many")
+    parser.add_argument("--seeds", type=int, default=simulated_study.SEEDS, help="how many")
     parser.add_argument("--world", action="append", choices=list(WORLDS), help="default: all")
     parser.add_argument(
-        "--weight", type=_share, default=simulated_study.WEIGHT, help="how far others sway, 0 to 1"
+        "--weight", type=float, default=simulated_study.WEIGHT, help="how far others sway, 0 to 1"
     )
     options = parser.parse_args()
     for name in options.world or WORLDS:
         rows = simulated_study.study(WORLDS[name], range(options.seeds), options.weight)
         about = f"{name}: {WORLDS[name].about} ({options.seeds} seeds)"
         print(simulated_study.table(about, rows), end="\n\n", flush=True)
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text}: at least 1")
-    return value
-
-
-def _share(text: str) -> float:
-    value = float(text)
-    if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"{text}: between 0 and 1")
-    return value
 
 
 if __name__ == "__main__":

@@ -37,56 +37,34 @@ NOT_RUN = "not_run"  # status of the one item of a task that has nothing to ask
 
 
 class Part(NamedTuple):
-    """A part of what a model is given, in the order of the parts.
+    """A part of what a model is given, in the order of the parts."""
 
-    Attributes:
-        kind: what it is; `images` are a list of pictures that are made together.
-        given: the text; a path; a picture; or a function that makes it when it is asked for.
-        simple: what a simple model gets in its place, a list of visuals, or of a text another one;
-            `given` unless told.
-    """
-
-    kind: Literal["text", "image", "images", "video", "audio"]
-    given: Any
-    simple: Any = SAME
+    kind: Literal["text", "image", "images", "video", "audio"]  # images are made together
+    given: Any  # the text; a path; a picture; or a function that makes it when it is asked for
+    simple: Any = SAME  # what a simple model gets instead: a list of visuals, or another text
 
 
 class Cut(NamedTuple):
-    """What has to be made of a video before a doc can be shown.
+    """What has to be made of a video before a doc can be shown."""
 
-    Attributes:
-        name: what is left out if it cannot be made: a question, a segment, a video.
-        window: docs with the same window share what is made.
-        make: makes it, or finds it; a MediaError says why it cannot.
-    """
-
-    name: str
-    window: tuple[Any, ...]
-    make: Callable[[], object]
+    name: str  # what is left out if it cannot be made: a question, a segment, a video
+    window: tuple[Any, ...]  # docs with the same window share what is made
+    make: Callable[[], object]  # makes it, or finds it; a MediaError says why it cannot
 
 
 @dataclass(frozen=True)
 class Metric:
-    """One number.
+    """One number."""
 
-    Attributes:
-        name: as in tables and files.
-        of: the number of some items, in whatever order; None where there is none.
-        where: the items that it is of; all unless told.
-        better: higher is; None if neither way is better.
-        shown: fields of an item that `of` needs, if the metric stands in the host's table; `a.b` is
-            the part b of the field a.
-        mean: the field that it is the plain mean of, for the host's standard errors; "" if none.
-        interval: 95 % interval of the number; None where it has none.
-    """
-
-    name: str
-    of: Callable[[Items], Any]
-    where: Callable[[Item], bool] | None = None
-    better: bool | None = True
+    name: str  # as in tables and files
+    of: Callable[[Items], Any]  # of some items, in whatever order; None where there is none
+    where: Callable[[Item], bool] | None = None  # the items that it is of; all unless told
+    better: bool | None = True  # higher is; None if neither way is better
+    # Fields of an item that `of` needs, if the metric stands in the host's table; `a.b` is the part
+    # b of the field a.
     shown: tuple[str, ...] | None = None
-    mean: str = ""
-    interval: Callable[[Items], Interval | None] | None = None
+    mean: str = ""  # the field that it is the plain mean of, for the host's standard errors
+    interval: Callable[[Items], Interval | None] | None = None  # 95 %
 
     def own(self, items: Items) -> Items:
         """The items that it is of."""
@@ -95,79 +73,56 @@ class Metric:
 
 @dataclass(frozen=True)
 class Join:
-    """Numbers of several tasks together, in the row of a group.
+    """Numbers of several tasks together, in the row of a group."""
 
-    Attributes:
-        group: name of the host's group, and of the row.
-        tasks: whose items are joined.
-        of: the numbers by name, from whole items by task; empty if too few tasks are there.
-        shown: the numbers that stand in the host's table, and the fields of an item that they need.
-        notes: what the user should know of a join over saved runs.
-        counted: the number that says how many questions were joined.
-    """
-
-    group: str
-    tasks: tuple[str, ...]
+    group: str  # name of the host's group, and of the row
+    tasks: tuple[str, ...]  # whose items are joined
+    # The numbers by name, from whole items by task; empty if too few tasks are there.
     of: Callable[[Mapping[str, Items]], Mapping[str, Any]]
+    # The numbers that stand in the host's table, and the fields of an item that they need.
     shown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # What the user should know of a join over saved runs.
     notes: Callable[[Mapping[str, Items]], Iterable[str]] = lambda sides: ()  # noqa: ARG005
-    counted: str = ""
+    counted: str = ""  # the number that says how many questions were joined
 
 
 @dataclass(frozen=True)
 class Task:
-    """One task of the host.
-
-    Attributes:
-        name: of the task.
-        prompt: what the model is given for a doc.
-        keep: what the log keeps of a doc: all that `score` reads, in plain types.
-        frames: how many of its video's frames a model should see for a doc, where the protocol says
-            it; None where that is the model's own affair.
-        handed: what the log says of the media that were handed over; a file may be gone by then.
-        score: what a reply to a kept doc is worth; a generator where a judge is asked (asking.py).
-        metrics: its numbers.
-        more: further numbers, which depend on what the items are of (candidates of a run); they
-            stand in our section alone.
-        together: what is scored of several items at once, when all are there: each scoring returns
-            further fields of one item, whose id stands before it. Not in the host's table.
-        asks: names of its asks, and under which name two judges are compared on them: "" is the
-            task's own, None is no rating. Empty where nothing is judged.
-        blank: what an item has whose scoring broke.
-        details: what else the results tell of its items, beside counts by status and intervals.
-        notes: what the user should know of the numbers of a saved run.
-        stand_in: a reply as a model may give it, for estimates; of a doc and its number.
-        cluster: field that says which items belong together (intervals).
-    """
+    """One task of the host."""
 
     name: str
-    prompt: Callable[[Doc], Sequence[Part]]
+    prompt: Callable[[Doc], Sequence[Part]]  # what the model is given for a doc
+    # What the log keeps of a doc: all that `score` reads, in plain types.
     keep: Callable[[Doc], dict[str, Any]]
+    # What a reply to a kept doc is worth; a generator where a judge is asked (asking.py).
     score: Callable[[Item, str], Scoring | dict[str, Any]]
     metrics: Sequence[Metric]
+    # Further numbers, which depend on what the items are of (candidates); in our section alone.
     more: Callable[[Items], Sequence[Metric]] = lambda items: ()  # noqa: ARG005
+    # How many of its video's frames a model should see, where the protocol says it.
     frames: Callable[[Doc], int | None] = lambda doc: None  # noqa: ARG005
+    # What the log says of the media that were handed over; a file may be gone by then.
     handed: Callable[[Doc], dict[str, Any]] = lambda doc: {}  # noqa: ARG005
+    # What is scored of several items at once, when all are there: each scoring returns further
+    # fields of one item, whose id stands before it. Not in the host's table.
     together: Callable[[Items], Iterable[tuple[str, Scoring]]] = lambda items: ()  # noqa: ARG005
-    asks: Mapping[str, str | None] = field(default_factory=dict)
-    blank: Mapping[str, Any] = field(default_factory=dict)
+    asks: Collection[str] = ()  # names of its asks; empty where nothing is judged
+    blank: Mapping[str, Any] = field(default_factory=dict)  # of an item whose scoring broke
+    # What else the results tell of its items, beside counts by status and intervals.
     details: Callable[[Items], dict[str, Any]] = lambda items: {}  # noqa: ARG005
+    # What the user should know of the numbers of a saved run.
     notes: Callable[[Items], Sequence[str]] = lambda items: ()  # noqa: ARG005
+    # A reply as a model may give it, for estimates; of a doc and its number.
     stand_in: Callable[[Doc, int], str] = lambda doc, number: ""  # noqa: ARG005
-    cluster: str = "video"
+    cluster: str = "video"  # the field that says which items belong together (intervals)
 
 
 @dataclass(frozen=True)
 class Found:
-    """What the check before a run found; a benchmark adds what it needs for docs and results.
+    """What the check before a run found; a benchmark adds what it needs for docs and results."""
 
-    Attributes:
-        release: the user's data.
-        digest: of the data.
-    """
-
-    release: Any
-    digest: str
+    release: Any  # the user's data
+    digest: str  # of the data
 
     def left_out(self, task: str) -> Mapping[str, str]:  # noqa: ARG002
         """What a task leaves out because the user allowed it, by name, with the reason."""

@@ -23,11 +23,7 @@ def load(name: str) -> Benchmark:
 
 
 def named(name: str) -> Benchmark:
-    """The benchmark that a user names.
-
-    Raises:
-        DataError: there is none of that name.
-    """
+    """The benchmark that a user names; a DataError if there is none of that name."""
     if name not in NAMES:
         near = nearest(name, NAMES)
         raise DataError(f"no benchmark {name!r}{near or ': ' + ', '.join(NAMES)}")
@@ -37,20 +33,12 @@ def named(name: str) -> Benchmark:
 def of_task_name(task: str) -> str | None:
     """The benchmark whose name a task's or group's name starts with, or None."""
     beginnings = {**{name: name for name in NAMES}, **_ALSO}
-    return next(
-        (own for start, own in beginnings.items() if task == start or task.startswith(f"{start}_")),
-        None,
-    )
+    return next((own for one, own in beginnings.items() if f"{task}_".startswith(f"{one}_")), None)
 
 
 def of(task: str) -> Benchmark:
-    """The benchmark of one of its tasks or groups.
-
-    Raises:
-        LookupError: it is none of ours.
-    """
-    name = of_task_name(task)
-    if name is None:
+    """The benchmark of one of its tasks or groups; a LookupError if it is none of ours."""
+    if (name := of_task_name(task)) is None:
         raise LookupError(task)
     return load(name)
 
@@ -79,28 +67,20 @@ def groups(name: str) -> Mapping[str, list[str]]:
 
 
 def selected(names: Collection[str]) -> list[str]:
-    """The tasks that names of tasks and groups, or patterns of them, stand for; without the host.
-
-    Raises:
-        TasksError: a name is none of ours.
-    """
-    in_groups: dict[str, list[str]] = {}
+    """The tasks that names or patterns of tasks and groups stand for; a TasksError if none."""
+    members: dict[str, list[str]] = {}
     for name in NAMES:
-        in_groups |= {**{task: [] for task in load(name).tasks}, **groups(name)}
-    found: dict[str, None] = {}
+        members |= {**{task: [] for task in load(name).tasks}, **groups(name)}
 
-    def visit(name: str) -> None:
-        if not in_groups[name]:
-            found[name] = None
-        for one in in_groups[name]:
-            visit(one)
+    def tasks_of(name: str) -> list[str]:
+        return [task for one in members[name] for task in tasks_of(one)] or [name]
 
+    found: list[str] = []
     for name in names:
-        if not (meant := [one for one in in_groups if fnmatch(one, name)]):
+        if not (meant := [one for one in members if fnmatch(one, name)]):
             raise TasksError(
-                f"no task or group of this suite is called {name}{nearest(name, in_groups)} "
+                f"no task or group of this suite is called {name}{nearest(name, members)} "
                 "(lmms-eval-tasks list)"
             )
-        for one in meant:
-            visit(one)
-    return list(found)
+        found += [task for one in meant for task in tasks_of(one)]
+    return list(dict.fromkeys(found))

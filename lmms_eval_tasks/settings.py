@@ -10,11 +10,14 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import FunctionType
+from typing import Annotated, Any, Literal, NamedTuple
+
+from annotated_types import Ge, Gt, Le, Lt
 
 from lmms_eval_tasks.errors import TasksError, nearest
 
@@ -24,25 +27,15 @@ SAMPLE = "sample"
 JUDGED_BASELINES = ("geval", "helmet")
 
 
-@dataclass(frozen=True)
-class Setting:
-    """One row of the table.
+class Setting(NamedTuple):
+    """One row of the table."""
 
-    Attributes:
-        variable: its name in the environment.
-        form: the value of a text, which is never empty; a ValueError says what was expected.
-        value: what stands for the text, in help; "" of a switch.
-        help: what it does, in one line.
-        default: what holds where it is unset.
-        is_option: whether `lmms_eval` has it as an option too.
-    """
-
-    variable: str
-    form: Callable[[str], Any]
-    value: str
-    help: str
-    default: Any = None
-    is_option: bool = True
+    variable: str  # its name in the environment
+    form: Any  # of a text that is not empty: a type that pydantic reads, or a function
+    value: str  # what stands for the text, in help; "" of a switch
+    help: str  # what it does, in one line
+    default: Any = None  # what holds where it is unset
+    is_option: bool = True  # of `lmms_eval`
 
     @property
     def option(self) -> str:
@@ -55,57 +48,23 @@ _said: dict[str, str] = {}  # what options of this process said, by variable
 
 
 def _set(
-    name: str,
-    form: Callable[[str], Any],
-    value: str,
-    told: str,
-    default: Any = None,
-    *,
-    is_option: bool = True,
+    name: str, form: Any, value: str, told: str, default: Any = None, *, is_option: bool = True
 ) -> str:
     """Put a setting into the table; returns its variable."""
-    default = False if form is _flag else default
-    made = Setting(PREFIX + name, form, value, told, default, is_option)
-    TABLE[made.variable] = made
-    return made.variable
+    default = False if form is bool else default
+    TABLE[PREFIX + name] = Setting(PREFIX + name, form, value, told, default, is_option)
+    return PREFIX + name
 
 
 # --- forms ----------------------------------------------------------------------------------------
 
+_Count = Annotated[int, Ge(0)]
+_Dollars = Annotated[float, Ge(0), Lt(math.inf)]
+_Rate = Annotated[float, Gt(0), Lt(math.inf)]
+
 
 def _path(text: str) -> Path:
     return Path(text).expanduser()
-
-
-def _flag(text: str) -> bool:
-    known = {**dict.fromkeys(("1", "true", "yes", "on"), True)}
-    known |= dict.fromkeys(("0", "false", "no", "off"), False)
-    if text.lower() not in known:
-        raise ValueError("1 or 0")
-    return known[text.lower()]
-
-
-def _number(
-    least: float, *, whole: bool = False, above: bool = False, most: float = math.inf
-) -> Callable[[str], float]:
-    """A number from `least` on; `above` excludes that one."""
-
-    def form(text: str) -> float:
-        try:
-            number = float(text)
-        except ValueError:
-            number = math.nan
-        in_range = (number > least if above else number >= least) and number <= most
-        if not math.isfinite(number) or not in_range or (whole and number != int(number)):
-            kind = "a whole number" if whole else "a number"
-            raise ValueError(
-                f"a share in {least:g}..{most:g}"
-                if math.isfinite(most)
-                else f"{kind} {'above' if above else 'of at least'} {least:g}"
-            )
-        return int(number) if whole else number
-
-    return form
 
 
 def _frames(text: str) -> list[tuple[str, int]]:
@@ -114,25 +73,16 @@ def _frames(text: str) -> list[tuple[str, int]]:
     for part in text.split(","):
         name, _, number = part.strip().rpartition("=")
         if not number.isdigit() or int(number) < 1:
-            raise ValueError("a form like 32 or 32,video7=16")
+            raise ValueError("expected a form like 32 or 32,video7=16")
         found.append((name, int(number)))
     return found
 
 
 def _baselines(text: str) -> tuple[str, ...]:
-    names = {name.strip().lower() for name in text.split(",") if name.strip()}
-    if names - set(JUDGED_BASELINES) - {"none"} or ("none" in names and len(names) > 1):
-        raise ValueError(f"a comma list of {', '.join(JUDGED_BASELINES)}, or none")
+    names = {name.strip().lower() for name in text.split(",") if name.strip()} - {"none"}
+    if names - set(JUDGED_BASELINES):
+        raise ValueError(f"expected a comma list of {', '.join(JUDGED_BASELINES)}, or none")
     return tuple(name for name in JUDGED_BASELINES if name in names)
-
-
-def _one_of(*choices: str) -> Callable[[str], str]:
-    def form(text: str) -> str:
-        if text.lower() not in choices:
-            raise ValueError(" or ".join(choices))
-        return text.lower()
-
-    return form
 
 
 def _paths(text: str) -> list[Path]:
@@ -151,33 +101,32 @@ _cache = "where clips, sample, replies and data live; the system's user cache if
 CACHE = _set("CACHE", _path, "DIR", _cache, is_option=False)  # of the machine, not of a run
 PROMPTS = _set("PROMPTS", _path, "DIR", "DIR/BENCHMARK/FILE stands in for our prompt of that name")
 _tables = "print the papers' tables below the first screen; `all`: splits and the host's table too"
-TABLES = _set("TABLES", _one_of("headline", "all"), "headline|all", _tables)
+TABLES = _set("TABLES", Literal["headline", "all"], "headline|all", _tables)
 JUDGE = _set("JUDGE", str, "SPEC", "who judges open answers (docs/judges.md); the paper's if unset")
 _kept = "where replies of judges are kept; in the cache if unset"
 JUDGE_CACHE = _set("JUDGE_CACHE", str, "DIR|off", _kept)
-_count, _amount = _number(0, whole=True), _number(0, above=True)
 _flight = "requests to a judge in flight; 16 if unset"
-JUDGE_CONCURRENCY = _set("JUDGE_CONCURRENCY", _number(1, whole=True), "N", _flight)
-JUDGE_RPM = _set("JUDGE_RPM", _amount, "N", "requests to a judge a minute at most")
-JUDGE_TPM = _set("JUDGE_TPM", _amount, "N", "tokens of a judge a minute at most")
+JUDGE_CONCURRENCY = _set("JUDGE_CONCURRENCY", Annotated[int, Ge(1)], "N", _flight)
+JUDGE_RPM = _set("JUDGE_RPM", _Rate, "N", "requests to a judge a minute at most")
+JUDGE_TPM = _set("JUDGE_TPM", _Rate, "N", "tokens of a judge a minute at most")
 _given_up = "failed requests in a row after which a judge is given up; 20 if unset, 0 never"
-JUDGE_STOP_AFTER = _set("JUDGE_STOP_AFTER", _count, "N", _given_up, 20)
-MAX_CALLS = _set("MAX_CALLS", _count, "N", "pay for at most so many replies of judges")
-MAX_COST = _set("MAX_COST", _number(0), "DOLLARS", "pay at most so much for judges")
+JUDGE_STOP_AFTER = _set("JUDGE_STOP_AFTER", _Count, "N", _given_up, 20)
+MAX_CALLS = _set("MAX_CALLS", _Count, "N", "pay for at most so many replies of judges")
+MAX_COST = _set("MAX_COST", _Dollars, "DOLLARS", "pay at most so much for judges")
 _failed = (
     "share of verdicts, or of requests to the model, that may fail in a valid run; 0.05 if unset"
 )
-MAX_FAILED = _set("MAX_FAILED", _number(0, most=1), "SHARE", _failed, 0.05)
+MAX_FAILED = _set("MAX_FAILED", Annotated[float, Ge(0), Le(1)], "SHARE", _failed, 0.05)
 PRICES = _set("PRICES", _path, "FILE", "your own prices of models (docs/judges.md)")
 _ended = "failed requests to the model in a row that end a run; 20 if unset, 0 never"
-MODEL_STOP_AFTER = _set("MODEL_STOP_AFTER", _count, "N", _ended, 20)
-FRESH = _set("FRESH", _flag, "", "ask anew for replies that a stopped run has kept")
+MODEL_STOP_AFTER = _set("MODEL_STOP_AFTER", _Count, "N", _ended, 20)
+FRESH = _set("FRESH", bool, "", "ask anew for replies that a stopped run has kept")
 _uniform = "uniform frames of a video (`32,video7=16`); MAIA: 32 if unset, else a segment's own"
 FRAMES = _set("FRAMES", _frames, "N", _uniform, ())
-STILL_CLIP = _set("STILL_CLIP", _flag, "", "MAIA's 1-frame and black settings as clips, not images")
+STILL_CLIP = _set("STILL_CLIP", bool, "", "MAIA's 1-frame and black settings as clips, not images")
 _missing = "leave out questions whose video is missing or unreadable; they are counted"
-ALLOW_MISSING = _set("ALLOW_MISSING_VIDEOS", _flag, "", _missing)
-ALLOW_BAD_ITEMS = _set("ALLOW_BAD_ITEMS", _flag, "", "leave out broken items; they are counted")
+ALLOW_MISSING = _set("ALLOW_MISSING_VIDEOS", bool, "", _missing)
+ALLOW_BAD_ITEMS = _set("ALLOW_BAD_ITEMS", bool, "", "leave out broken items; they are counted")
 BERTSCORE = _set(
     "BERTSCORE", str, "MODEL", "BERTScore's encoder: a name in the local cache, a path"
 )
@@ -214,11 +163,18 @@ def value(variable: str) -> Any:
     """
     if not (given := text(variable)):
         return TABLE[variable].default
+    reads = TABLE[variable].form
+    if not isinstance(reads, FunctionType):
+        from pydantic import TypeAdapter
+
+        reads = TypeAdapter(reads).validate_python
     try:
-        return TABLE[variable].form(given)
+        return reads(given)
     except ValueError as error:
-        expected = str(error) if ": no such" in str(error) else f"expected {error}"
-        raise TasksError(f"{variable}={given!r}: {expected}") from None
+        errors = getattr(error, "errors", None)  # pydantic's, which is of several lines
+        raise TasksError(
+            f"{variable}={given!r}: {errors()[0]['msg'] if errors else error}"
+        ) from None
 
 
 def say(given: Mapping[str, Any]) -> None:
@@ -343,26 +299,12 @@ class JudgeLimits:
 
 
 def judge_limits() -> JudgeLimits:
-    """The user's limits.
-
-    Raises:
-        TasksError: naming the variable that is not a number in range.
-    """
-    return JudgeLimits(
-        concurrency=value(JUDGE_CONCURRENCY),
-        requests_per_minute=value(JUDGE_RPM),
-        tokens_per_minute=value(JUDGE_TPM),
-        max_calls=value(MAX_CALLS),
-        max_cost=value(MAX_COST),
-        stop_after=value(JUDGE_STOP_AFTER),
-    )
+    """The user's limits."""
+    budget = (JUDGE_CONCURRENCY, JUDGE_RPM, JUDGE_TPM, MAX_CALLS, MAX_COST, JUDGE_STOP_AFTER)
+    return JudgeLimits(*map(value, budget))
 
 
 def frames_for(video: str, default: int = 32) -> int:
-    """Number of uniform frames for `video`, which may be an exception (MAIA's paper, 4.4).
-
-    Raises:
-        TasksError: the value is not of its form.
-    """
+    """Number of uniform frames for `video`, which may be an exception (MAIA's paper, 4.4)."""
     named: dict[str, int] = dict(reversed(value(FRAMES)))
     return named.get(video, named.get("", default))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 import io
 import json
 import threading
@@ -17,75 +15,33 @@ from rich.console import Console
 from rich.table import Table
 
 from lmms_eval_tasks.console import UNSEEN
-from lmms_eval_tasks.utils import prompts
 
 Test = Callable[..., None]
 T = TypeVar("T")
 
 
 def table(names: str, cases: Iterable[Any] | None = None) -> Callable[[Test], Test]:
-    """What `pytest.mark.parametrize` makes many tests of, as one test.
+    """`pytest.mark.parametrize` with cases by number.
 
-    Each case has a `tmp_path` of its own, and what it does with `monkeypatch` is undone after it;
-    other fixtures are shared by all cases.
-
-    Args:
-        names: of the test's arguments that a case gives, with commas between.
-        cases: a tuple for several names, the value itself for one. Left out: those under the
-            test's name in tests/cases/FOLDER/MODULE.json, where a last text more is a remark.
+    Without cases: those under the test's name in tests/cases/FOLDER/MODULE.json, where a last text
+    more is a remark.
     """
-    given = [name.strip() for name in names.split(",")]
+    width = len(names.split(","))
 
     def over(test: Test) -> Test:
-        rows = _saved(test, len(given)) if cases is None else list(cases)
-        signature = inspect.signature(test)
-        others = [one for one in signature.parameters.values() if one.name not in given]
-
-        @functools.wraps(test)
-        def all_cases(*instance: Any, **fixtures: Any) -> None:
-            failed: list[tuple[str, BaseException]] = []
-            for number, row in enumerate(rows):
-                values = dict(zip(given, row, strict=True)) if len(given) > 1 else {given[0]: row}
-                try:
-                    _one(functools.partial(test, *instance), values, fixtures, str(number))
-                except (Exception, pytest.fail.Exception) as error:
-                    failed.append((f"case {number}, {_short(values)}", error))
-            if failed:
-                said = "\n".join(f"{name}: {type(e).__name__}: {e}" for name, e in failed)
-                message = f"{len(failed)} of {len(rows)} cases fail:\n{said}"
-                raise AssertionError(message) from failed[0][1]
-
+        rows = _saved(test, width) if cases is None else list(cases)
         assert rows, "a table without cases tests nothing"
-        all_cases.__signature__ = signature.replace(parameters=others)  # type: ignore[attr-defined]
-        return all_cases
+        return pytest.mark.parametrize(names, rows, ids=map(str, range(len(rows))))(test)
 
     return over
 
 
 def _saved(test: Test, width: int) -> list[Any]:
-    module = Path(inspect.unwrap(test).__code__.co_filename)
+    module = Path(test.__code__.co_filename)
     name = f"{module.stem.removeprefix('test_')}.json"
     file = Path(__file__).parent / "cases" / module.parent.name / name
     rows = json.loads(file.read_text(encoding="utf-8"))[test.__name__.removeprefix("test_")]
     return rows if width == 1 else [row[:width] for row in rows]
-
-
-def _one(test: Test, values: dict[str, Any], fixtures: dict[str, Any], number: str) -> None:
-    prompts.forget()
-    own = dict(fixtures)
-    if isinstance(folder := own.get("tmp_path"), Path):
-        own["tmp_path"] = folder / number
-        own["tmp_path"].mkdir()
-    if "monkeypatch" not in own:
-        test(**own, **values)
-        return
-    with own["monkeypatch"].context() as patch:
-        test(**{**own, "monkeypatch": patch}, **values)
-
-
-def _short(values: dict[str, Any]) -> str:
-    said = ", ".join(f"{name}={value!r}" for name, value in values.items())
-    return said if len(said) < 400 else f"{said[:400]}..."
 
 
 def refused(

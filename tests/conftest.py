@@ -18,6 +18,7 @@ import pytest
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.host import plugin
 from lmms_eval_tasks.host.imports import when_imported
+from lmms_eval_tasks.utils import saved_runs
 from tests import warm
 from tests.utils.metrics import tiny_nltk
 
@@ -106,7 +107,6 @@ def sample_root(cache: Path) -> Path:
 
 def cvrr_study(sample_root: Path) -> dict[str, str]:
     """What the study of judges is given, of the sample."""
-    from lmms_eval_tasks import settings
     from lmms_eval_tasks.cvrr_es import sample
 
     places = {
@@ -125,9 +125,8 @@ def recorded_judge(sample_root: Path) -> str:
 @pytest.fixture
 def on_sample(sample_root: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """This process has the sample as its data, and MAIA's recorded judge."""
-    given = {"CACHE": str(cache), "DATA": "sample", "JUDGE": recorded_judge(sample_root)}
-    given = {f"LMMS_EVAL_TASKS_{name}": value for name, value in given.items()}
-    for name, value in (given | cvrr_study(sample_root)).items():
+    given = {settings.CACHE: str(cache), settings.DATA: "sample", **cvrr_study(sample_root)}
+    for name, value in {**given, settings.JUDGE: recorded_judge(sample_root)}.items():
         monkeypatch.setenv(name, value)
 
 
@@ -167,15 +166,7 @@ class HostRun:
     @property
     def numbers(self) -> dict[str, dict[str, Any]]:
         """Every number by task or group: those of our section, which are more, or the table's."""
-        results = self.results
-        shown = {**results["results"], **results.get("groups", {})}
-        found = {
-            task: {name.removesuffix(",none"): value for name, value in values.items()}
-            for task, values in shown.items()
-        }
-        for section in results["lmms_eval_tasks"].values():
-            found |= section.get("numbers", {}) if isinstance(section, dict) else {}
-        return found
+        return saved_runs.numbers(self.results)
 
 
 Launch = Callable[..., HostRun]
@@ -223,19 +214,13 @@ def launcher(cache: Path, server: warm.Server | None = None) -> Launch:
         processes: int = 1,
     ) -> HostRun:
         """`processes` ranks are given what torchrun would tell them; an empty value unsets one."""
-        given = {**environment(cache), **(env or {})}
-        given = {key: value for key, value in given.items() if value}
+        given = {
+            key: value for key, value in (environment(cache) | {**(env or {})}).items() if value
+        }
         out.mkdir(parents=True, exist_ok=True)
         if fresh or server is None:
-            done = subprocess.run(
-                command,
-                env=given,
-                cwd=cwd or out,
-                capture_output=True,
-                text=True,
-                timeout=timeout,
-                check=False,
-            )
+            options = {"env": given, "cwd": cwd or out, "timeout": timeout, "text": True}
+            done = subprocess.run(command, capture_output=True, check=False, **options)
             return HostRun(done.returncode, done.stdout, done.stderr, out)
         ranks = [given] if processes == 1 else [given | rank for rank in ranks_of(processes)]
         ended = server.run(command, ranks, cwd or out, int(timeout))
@@ -265,16 +250,9 @@ def launch_all(
     codes: Sequence[int] = (0,),
     **options: Any,
 ) -> dict[str, HostRun]:
-    """Make all `runs` in one command line, one after the other, each with an output folder.
+    """Make all `runs` (the host's arguments by a name of ours) in one command line.
 
-    Args:
-        runs: the host's arguments by a name of ours.
-        processes: more than one are started by torchrun.
-        codes: exit codes that are no failure.
-        options: of `launch`.
-
-    Raises:
-        AssertionError: the host failed; ends with what it said.
+    Each has an output folder; several processes are started by torchrun; `codes` are no failure.
     """
     out = {name: folder / name.replace(" ", "-") for name in runs}
     config = [

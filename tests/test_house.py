@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import networkx
+import pytest
 
 from lmms_eval_tasks import benchmarks
 from tests.conftest import REPOSITORY
@@ -47,13 +48,10 @@ def modules() -> dict[str, Path]:
 def imported(file: Path, known: dict[str, Path]) -> Iterator[str]:
     """Modules of the package that a file imports when it runs, at its top or in a function."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
-    typed = {
-        node
-        for block in ast.walk(tree)
-        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
-        for node in ast.walk(block)
-    }
-    for node in (one for one in ast.walk(tree) if one not in typed):
+    blocks = [one for one in ast.walk(tree) if isinstance(one, ast.If)]
+    typed = [one for one in blocks if ast.unparse(one.test) == "TYPE_CHECKING"]
+    left_out = {node for block in typed for node in ast.walk(block)}
+    for node in (one for one in ast.walk(tree) if one not in left_out):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
@@ -75,6 +73,7 @@ def floor(module: str) -> int:
     return next(place for place, rooms in enumerate(FLOORS) if room(module) in rooms)
 
 
+@pytest.fixture(scope="module")
 def graph() -> networkx.DiGraph:
     known = modules()
     made = networkx.DiGraph()
@@ -83,28 +82,20 @@ def graph() -> networkx.DiGraph:
     return made
 
 
-def test_no_circle_of_imports() -> None:
-    """Packages are left out: every module of one imports it, and may be named in it."""
-    made = graph()
-    packages = [name for name, file in modules().items() if file.name == "__init__.py"]
-    made.remove_nodes_from(packages)
-    circles = [sorted(one) for one in networkx.strongly_connected_components(made) if len(one) > 1]
-    assert circles == []
+def test_imports_go_down_without_circles(graph: networkx.DiGraph) -> None:
+    """In circles packages do not count: every module of one imports it, and may be named in it."""
+    assert sorted(f"{a} -> {b}" for a, b in graph.edges if floor(b) < floor(a)) == []
+    packages = {name for name, file in modules().items() if file.name == "__init__.py"}
+    own = graph.subgraph(graph.nodes - packages)
+    assert [
+        sorted(one) for one in networkx.strongly_connected_components(own) if len(one) > 1
+    ] == []
 
 
-def test_imports_go_down() -> None:
-    up = [f"{a} -> {b}" for a, b in graph().edges if floor(b) < floor(a)]
-    assert sorted(up) == []
-
-
-def test_benchmarks_know_no_host_and_no_run() -> None:
-    """Nor each other."""
-    wrong = []
-    for one, other in graph().edges:
-        if room(one) in benchmarks.NAMES:
-            forbidden = {"host", "runs", "commands", *benchmarks.NAMES} - {room(one)}
-            wrong += [f"{one} -> {other}"] if room(other) in forbidden else []
-    assert sorted(wrong) == []
+def test_benchmarks_know_no_host_no_run_and_not_each_other(graph: networkx.DiGraph) -> None:
+    others = {"host", "runs", "commands", *benchmarks.NAMES}
+    edges = [(a, b) for a, b in graph.edges if room(a) in benchmarks.NAMES and room(a) != room(b)]
+    assert sorted(f"{a} -> {b}" for a, b in edges if room(b) in others) == []
 
 
 def files(folder: Path) -> list[Path]:
@@ -117,7 +108,6 @@ def test_rooms_are_small() -> None:
     assert len(files(package)) <= 8, sorted(files(package))
     for name in benchmarks.NAMES:
         assert len(files(package / name)) <= 12, name
-        folders = {file.parent for file in (package / name).glob("*/*.py")}
-        assert len(folders) <= 1, name
+        assert len({file.parent for file in (package / name).glob("*/*.py")}) <= 1, name
     for folder in {file.parent for file in package.rglob("*.py")}:
         assert len(files(folder)) <= 15, folder

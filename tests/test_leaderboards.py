@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_tasks.leaderboards import BENCHMARKS, leaderboard
+from lmms_eval_tasks.leaderboards import BENCHMARKS, rows, stored
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared"
@@ -65,10 +65,10 @@ def blocks(benchmark):
     return found
 
 
-def of(benchmark, number):
-    """A stored table by its number, or by its name beside the tables."""
-    board = leaderboard(benchmark)
-    return board.beside[number] if isinstance(number, str) else board.tables[number]
+def tables(benchmark):
+    """The stored tables by their number, or by their name beside them."""
+    board = stored(benchmark)
+    return {**{int(one["number"]): one for one in board["tables"]}, **board.get("beside", {})}
 
 
 def columns(entry):
@@ -78,35 +78,39 @@ def columns(entry):
 def printed(benchmark, place):
     """Every row of an entry's table: (group, name, attributes, figures)."""
     entry = CASES[benchmark]["tables"][place]
-    table, groups, title, rows = of(benchmark, entry["number"]), entry.get("groups", {}), "", []
+    attributes = tables(benchmark)[entry["number"]].get("attributes", [])
+    groups, title, made = entry.get("groups", {}), "", []
     for line in blocks(benchmark)[place]:
         fields = cells(line)
         # Attributes (a size, an architecture) stand before the figures and may be dashes.
-        front = 1 + len(table.attributes) if "\t" in line else 0
+        front = 1 + len(attributes) if "\t" in line else 0
         found = [f for cell in fields[front:] for f in figures(cell, entry.get("width", 1))]
         labels = [field for field in fields if field and not figures(field)]
         if len(found) != len(columns(entry)):
             title = labels[0] if labels else title
             continue
-        titled = fields[0] if entry.get("grouped") else len(labels) == 2 and not table.attributes
+        titled = fields[0] if entry.get("grouped") else len(labels) == 2 and not attributes
         title = labels[0] if titled else title
-        name = labels[0] if table.attributes else labels[-1]
-        known = groups if isinstance(groups, dict) else {title: groups[len(rows)]}
-        group = known.get(name, known.get(title, title if title in table.groups else ""))
-        given = (fields[1:front] or labels[1:]) if table.attributes else []
+        name = labels[0] if attributes else labels[-1]
+        known = groups if isinstance(groups, dict) else {title: groups[len(made)]}
+        own = title if title in stored(benchmark)["groups"] else ""
+        group = known.get(name, known.get(title, own))
+        given = (fields[1:front] or labels[1:]) if attributes else []
         given = [{"✓": "yes", "–": None, "": None}.get(one, one) for one in given]
-        rows.append((group, name.split(": ")[0], given, found))
-    return rows
+        made.append((group, name.split(": ")[0], given, found))
+    return made
 
 
 @pytest.mark.parametrize(("benchmark", "place"), ENTRIES)
 def test_every_cell_equals_the_paper(benchmark, place):
-    entry, stored = CASES[benchmark]["tables"][place], []
-    for row in of(benchmark, entry["number"]).rows:
+    entry, found = CASES[benchmark]["tables"][place], []
+    table = tables(benchmark)[entry["number"]]
+    for row, raw in zip(rows(benchmark, table), table["rows"], strict=True):
         values = [row.figures[name] for name in columns(entry)]
         as_text = [None if value is None else str(value) for value in values]
-        stored.append((row.group, row.name, list(row.attributes.values()), as_text))
-    assert stored == printed(benchmark, place)
+        assert len(raw.get("attributes", [])) == len(table.get("attributes", []))
+        found.append((row.group, row.name, raw.get("attributes", []), as_text))
+    assert found == printed(benchmark, place)
     lines = ["\t".join(filter(None, cells(line))) for line in blocks(benchmark)[place]]
     for part in entry["columns"]:
         header = "\t".join(filter(None, part.values()))
@@ -115,31 +119,31 @@ def test_every_cell_equals_the_paper(benchmark, place):
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
 def test_nothing_that_is_stored_is_left_out_of_the_cases(benchmark):
-    board, case, looked_up = leaderboard(benchmark), CASES[benchmark], {}
+    board, case, looked_up = stored(benchmark), CASES[benchmark], {}
     for entry in case["tables"]:
         looked_up[entry["number"]] = [*looked_up.get(entry["number"], []), *columns(entry)]
-    for number, table in board.tables.items():
-        assert [*table.columns] == looked_up.get(number, [])
-    assert set(board.stated) - IN_PROMPTS == set(case["stated"])
-    assert set(board.named) - IN_PROMPTS == set(case["named"])
+    for table in board["tables"]:
+        assert table["columns"] == looked_up.get(table["number"], [])
+    assert set(board.get("stated", ())) - IN_PROMPTS == set(case["stated"])
+    assert set(board.get("named", ())) - IN_PROMPTS == set(case["named"])
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
 def test_the_page_shows_every_stored_cell(benchmark):
     text = (ROOT / "leaderboards" / f"{benchmark}.md").read_text(encoding="utf-8")
-    board = leaderboard(benchmark)
-    for table in (*board.tables.values(), *board.beside.values()):
-        part = text[text.index(f"**{table.heading}.**") :]
+    board = stored(benchmark)
+    for number, table in tables(benchmark).items():
+        part = text[text.index(f"**{table.get('label') or f'Table {number}'}.**") :]
         part = part[part.index("\n|") + 1 :].split("\n\n")[0]
         titles, _, *shown = [cells(line) for line in part.splitlines()]
-        front = len(titles) - len(table.columns)
-        assert titles[front:] == [*table.columns.values()]
-        for row, fields in zip(table.rows, shown, strict=True):
+        front = len(titles) - len(table["columns"])
+        assert titles[front:] == [board["columns"][name]["title"] for name in table["columns"]]
+        for row, raw, fields in zip(rows(benchmark, table), table["rows"], shown, strict=True):
             values = [None if value is None else str(value) for value in row.figures.values()]
             assert [one for cell in fields[front:] for one in figures(cell)] == values
             assert {row.name, row.identity} & set(fields[:front])
-            known = {row.name, row.identity, table.groups[row.group], *row.attributes.values(), ""}
-            assert set(fields[:front]) <= known
+            known = {row.name, row.identity, board["groups"][row.group], ""}
+            assert set(fields[:front]) <= {*known, *raw.get("attributes", [])}
 
 
 # --- text --------------------------------------------------------------------------------------
@@ -147,7 +151,7 @@ def test_the_page_shows_every_stored_cell(benchmark):
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
 def test_what_is_stored_of_the_text_stands_in_it(benchmark):
-    case, board = CASES[benchmark], leaderboard(benchmark)
+    case, board = CASES[benchmark], stored(benchmark)
     text, cut = paper(benchmark), case.get("cut", ["$^", ""])
     both = (text, re.sub(*cut, text, flags=re.S))  # as it is; without a table inside a sentence
     text = "\n".join(re.sub("[ \n]+", " ", one) for one in both).replace("\\pm", "±")
@@ -155,11 +159,11 @@ def test_what_is_stored_of_the_text_stands_in_it(benchmark):
         (found,) = {match.replace(",", "") for match in re.findall(pattern, text)}
         found = found.replace("double", "two")
         value = str(NUMERALS.index(found)) if found in NUMERALS else found
-        assert (key, str(board.stated[key])) == (key, value)
+        assert (key, str(board["stated"][key]["value"])) == (key, value)
     for key, (before, after) in case["named"].items():
         start = text.index(before)
         passage = text[start : text.index(after, start + len(before))]
         passage = passage.replace("Factualty", "Factuality").replace("fact-based ", "")
-        assert [name for name in board.named[key] if name not in passage] == [], key
+        assert [name for name in board["named"][key]["names"] if name not in passage] == [], key
         assert not any(name in passage for name in case.get("absent", {}).get(key, ()))
     assert [part for part in case["says"] if part not in text] == []

@@ -43,32 +43,28 @@ class Server:
     """The process that forks."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
-        command = [sys.executable, __file__]
         pipe = subprocess.PIPE
-        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=env, text=True)
+        self._process = subprocess.Popen(
+            [sys.executable, __file__], stdin=pipe, stdout=pipe, env=env, text=True
+        )
 
     def run(
         self, command: Sequence[str], envs: Sequence[Mapping[str, str]], cwd: Path, timeout: int
     ) -> list[Done]:
-        """Run `command` once for each of `envs`, side by side, and wait for all.
+        """Run `command` (Python or a script) in each of whole `envs`, side by side; wait for all.
 
-        Args:
-            command: a Python script, or Python itself, and its arguments.
-            envs: whole environments.
-            cwd: the folder to run in.
-            timeout: seconds after which a child ends by SIGALRM.
+        After `timeout` seconds a child ends by SIGALRM.
         """
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
+        ask, told = self._process.stdin, self._process.stdout
+        assert ask is not None
+        assert told is not None
         with tempfile.TemporaryDirectory() as name:
             outputs = [(f"{name}/{n}.out", f"{name}/{n}.err") for n in range(len(envs))]
-            jobs = [
-                (list(command), env, str(cwd), files, timeout)
-                for env, files in zip(envs, outputs, strict=True)
-            ]
-            self._process.stdin.write(json.dumps(jobs) + "\n")
-            self._process.stdin.flush()
-            codes = json.loads(self._process.stdout.readline())
+            both = zip(envs, outputs, strict=True)
+            jobs = [(list(command), env, str(cwd), files, timeout) for env, files in both]
+            ask.write(json.dumps(jobs) + "\n")
+            ask.flush()
+            codes = json.loads(told.readline())
             said = [[Path(one).read_text("utf-8", errors="replace") for one in o] for o in outputs]
         return [Done(code, *texts) for code, texts in zip(codes, said, strict=True)]
 
@@ -141,19 +137,15 @@ def fork(
 
 def execute(program: str, *arguments: str) -> None:
     """As Python does, in a namespace of its own."""
-    if program != sys.executable:
-        arguments = (program, *arguments)
-    first, *rest = arguments
-    if first not in ("-c", "-m"):
-        sys.argv, sys.path[0] = [first, *rest], str(Path(first).parent)
-        runpy.run_path(first, run_name="__main__")
-        return
-    what, *rest = rest
-    sys.argv, sys.path[0] = [first, *rest], ""
+    first, *rest = arguments if program == sys.executable else (program, *arguments)
+    what = rest.pop(0) if first in ("-c", "-m") else ""
+    sys.argv, sys.path[0] = [first, *rest], "" if what else str(Path(first).parent)
     if first == "-c":
         exec(compile(what, "<string>", "exec"), {"__name__": "__main__"})
-    else:
+    elif first == "-m":
         runpy.run_module(what, run_name="__main__", alter_sys=True)
+    else:
+        runpy.run_path(first, run_name="__main__")
 
 
 if __name__ == "__main__":

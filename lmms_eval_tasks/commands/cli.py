@@ -17,8 +17,6 @@ from lmms_eval_tasks.commands import (
     facts_command,
     haven_command,
     judge_commands,
-    models_command,
-    prompts_command,
     reliability_command,
     saved_runs,
 )
@@ -35,7 +33,9 @@ app = typer.Typer(
 data_app = typer.Typer(
     help="Look at, validate and place a benchmark's files.", no_args_is_help=True
 )
+prompts_app = typer.Typer(help="The texts that models and judges are given.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
+app.add_typer(prompts_app, name="prompts")
 
 
 def main() -> None:
@@ -113,29 +113,21 @@ def status() -> None:
         from lmms_eval_tasks import sample
 
         sample.build(root)
-    console = table_console()
-    table = Table(title=f"Data root: {root} ({settings.DATA})", title_justify="left")
-    for column in ("benchmark", "found", "where", "version"):
-        table.add_column(column, no_wrap=column != "where")
+    left = ("benchmark", "found", "where", "version")
+    table = Table(*left, title=f"Data root: {root} ({settings.DATA})", title_justify="left")
     for column in ("questions", "pools", "videos present", "missing", "unreadable"):
         table.add_column(column, justify="right")
     details = []
     for name in benchmarks.NAMES:
         found = benchmarks.load(name).status(root)
-        table.add_row(
-            name,
-            "yes" if found.found else "no",
-            str(found.where),
-            found.version or "-",
-            *(str(found.counts.get(key, "-")) for key in ("questions", "pools")),
-            str(found.videos),
-            str(len(found.missing)),
-            str(len(found.unreadable)),
-        )
+        counts = [str(found.counts.get(key, "-")) for key in ("questions", "pools")]
+        counts += map(str, (found.videos, len(found.missing), len(found.unreadable)))
+        there = "yes" if found.found else "no"
+        table.add_row(name, there, str(found.where), found.version or "-", *counts)
         details += [f"{name}: {line}" for line in (found.problem, *found.notes) if line]
-        details += [f"{name}: {video} {why}" for video, why in found.missing.items()]
-        details += [f"{name}: {video} {why}" for video, why in found.unreadable.items()]
-    show(console, [table])
+        bad = [*found.missing.items(), *found.unreadable.items()]
+        details += [f"{name}: {video} {why}" for video, why in bad]
+    show(table_console(), [table])
     for line in details:
         print(line)
 
@@ -174,6 +166,48 @@ def _users_root() -> Path:
     return settings.data_root()
 
 
+@app.command()
+def models(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Models, as in --model.")
+    ] = None,
+    markdown: Annotated[bool, typer.Option(help="Print docs/models.md instead.")] = False,
+) -> None:
+    """Say how each model class takes videos, pictures and sound, and what to pass for 32 frames."""
+    from lmms_eval_tasks.running import class_pages
+
+    if markdown:
+        print(class_pages.markdown(), end="")
+        return
+    for place, name in enumerate(names or ()):
+        print("\n" * bool(place) + "\n".join(class_pages.facts(name)))
+    if names:
+        return
+    print(f"To pass for {class_pages.FRAMES} of a clip; more with NAME, all in docs/models.md\n")
+    for row in class_pages.rows():
+        needs = f"; needs: {row.needs}" if row.needs else ""
+        print(f"{row.model} {row.interface}: {row.frames}; sound: {row.sound}{needs}")
+    print(f"\nTake none of our media: {', '.join(class_pages.others())}")
+
+
+@prompts_app.callback()
+def _group() -> None:
+    """Keeps `import` a command of its own."""
+
+
+@prompts_app.command("import")
+def import_prompts(
+    benchmark: Annotated[str, typer.Argument(help="Whose prompts.")],
+    clone: Annotated[Path, typer.Option("--from", help="Your clone of the authors' repository.")],
+    to: Annotated[Path, typer.Option(help="The folder to write, for --prompts.")] = Path("prompts"),
+) -> None:
+    """Write the authors' exact wording, out of your clone of their repository, for --prompts."""
+    from lmms_eval_tasks.utils import authors_prompts
+
+    for line in authors_prompts.write(benchmarks.named(benchmark).name, clone, to):
+        print(line)
+
+
 app.command("estimate")(judge_commands.estimate_command)
 app.command("rescore")(saved_runs.rescore_command)
 app.command("judge")(saved_runs.judge_command)
@@ -181,7 +215,5 @@ app.command("agreement")(agreement_command.agreement_command)
 app.command("debate")(debate_command.debate_command)
 app.command("facts")(facts_command.facts_command)
 app.command("reliability")(reliability_command.reliability_command)
-app.command("models")(models_command.models)
 app.add_typer(judge_commands.cache_app, name="cache")
 app.add_typer(haven_command.haven_app, name="haven")
-app.add_typer(prompts_command.prompts_app, name="prompts")

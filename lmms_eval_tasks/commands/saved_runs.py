@@ -1,30 +1,22 @@
-"""The commands on saved runs.
-
-`rescore` computes every metric again, `judge` completes verdicts.
-"""
+"""The commands on saved runs: `rescore` computes every metric again, `judge` asks for verdicts."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from lmms_eval_tasks import benchmarks, settings
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.runs import before
-from lmms_eval_tasks.runs.saved_batches import read_batch, write_batch
-from lmms_eval_tasks.runs.score_again import Saved, score_again
+from lmms_eval_tasks.runs.score_again import Saved, read_batch, score_again, write_batch
 from lmms_eval_tasks.utils import saved_runs as saved_files
 
-if TYPE_CHECKING:
-    from lmms_eval_tasks.judges.run import Run as JudgeRun
-
 Logs = Annotated[list[Path], typer.Argument(help="Sample files, or folders with them.")]
-Output = Annotated[Path | None, typer.Option(help="Write numbers and verdicts as JSON.")]
+Output = Annotated[Path | None, typer.Option(help="Write the numbers as JSON.")]
 MaxCalls = Annotated[int | None, typer.Option(help="Pay for at most so many replies.")]
 MaxCost = Annotated[float | None, typer.Option(help="Pay at most so many dollars.")]
 Concurrency = Annotated[
@@ -32,25 +24,10 @@ Concurrency = Annotated[
 ]
 
 
-def rescore_command(
-    logs: Logs,
-    *,
-    judge: Annotated[
-        str | None, typer.Option(help="Judge all answers with this judge (docs/judges.md).")
-    ] = None,
-    output: Output = None,
-    max_calls: MaxCalls = None,
-    max_cost: MaxCost = None,
-    concurrency: Concurrency = None,
-) -> None:
-    """Compute every metric again from samples saved with `--log_samples`.
-
-    With `--judge`, both judges stand side by side: agreement, flips, cost.
-    """
-    set_limits(max_calls, max_cost, concurrency)
-    saved = _read(logs)
-    with _judge_run() as run:
-        score_again(saved, judge, output, run)
+def rescore_command(logs: Logs, *, output: Output = None) -> None:
+    """Compute every metric again from samples saved with `--log_samples`; asks nobody."""
+    settings.check()
+    _score(_read(logs), None, output)
 
 
 def judge_command(
@@ -75,14 +52,15 @@ def judge_command(
     max_cost: MaxCost = None,
     concurrency: Concurrency = None,
 ) -> None:
-    """Give saved answers the verdicts they lack; those of this judge are kept."""
+    """Give saved answers this judge's verdicts; those that it gave before are kept."""
     if batch is not None and batch_results is not None:
         raise TasksError("either --batch writes a file or --batch-results reads one, not both")
     if (batch or batch_results) and (max_calls, max_cost) != (None, None):
         raise TasksError("--max-calls and --max-cost are no limits of a batch: it pays for nothing")
     set_limits(max_calls, max_cost, concurrency)
     saved = _read(logs)
-    spec = judge or _the_judge(saved)
+    spec = judge or settings.text(settings.JUDGE)
+    spec = spec or before.judge_config(benchmarks.load(saved[0][0]), env=os.environ).model
     if save is None:
         place = logs[0].absolute()
         place = place if place.is_dir() else place.parent
@@ -92,8 +70,7 @@ def judge_command(
     elif batch_results is not None:
         read_batch(saved, spec, batch_results, output, save)
     else:
-        with _judge_run() as run:
-            score_again(saved, spec, output, run, missing_only=True, save=save)
+        _score(saved, spec, output, save)
 
 
 def set_limits(max_calls: int | None, max_cost: float | None, concurrency: int | None) -> None:
@@ -108,12 +85,11 @@ def set_limits(max_calls: int | None, max_cost: float | None, concurrency: int |
     settings.check()
 
 
-@contextmanager
-def _judge_run(**changes: Any) -> Iterator[JudgeRun]:
+def _score(saved: Saved, spec: str | None, output: Path | None, save: Path | None = None) -> None:
     from lmms_eval_tasks.judges import run
 
-    with run.use(run.from_settings(**changes)) as made:
-        yield made
+    with run.use(run.from_settings()) as made:
+        score_again(saved, spec, output, made, save=save)
 
 
 def _read(logs: Sequence[Path]) -> Saved:
@@ -131,10 +107,3 @@ def _read(logs: Sequence[Path]) -> Saved:
     if not found:
         raise DataError(f"no tasks of this suite in {', '.join(str(run.file) for run in runs)}")
     return found
-
-
-def _the_judge(saved: Saved) -> str:
-    """The user's setting, or the paper's judge."""
-    if spec := settings.text(settings.JUDGE):
-        return spec
-    return before.judge_config(benchmarks.load(saved[0][0]), env=os.environ).model

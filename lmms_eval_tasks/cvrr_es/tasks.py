@@ -126,7 +126,7 @@ def _tasks() -> dict[str, Task]:
             answer,
             metrics.ANSWERS,
             handed=handed,
-            asks={"correct": ""},
+            asks=("correct",),
             blank={"answer": "", "right": None, "points": None},
             stand_in=_stand_in,
         )

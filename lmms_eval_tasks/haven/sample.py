@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 ALSO = ("options.py",)  # it decides the sample too: the capacity
 NAMED = ("summe", "tvsum")  # sources whose files name the original video
 SHOTS_IN_JSON = ("youtube",)
-# For render.write_mp4: a key frame at least every 30 frames; no macroblock trees
+# For render.Clip: a key frame at least every 30 frames; no macroblock trees
 # (sample/second_code.py says why).
 X264 = {"g": "30", "mbtree": "0"}
 

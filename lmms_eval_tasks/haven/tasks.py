@@ -307,7 +307,7 @@ def _tasks() -> dict[str, Task]:
             score_summary if judged else score,
             numbers[variant.kind],
             handed=handed,
-            asks={judging.GEVAL: ""} if judged else {},
+            asks=(judging.GEVAL,) if judged else (),
             blank=BLANK,
             details=metrics.details,
             stand_in=stand_in,

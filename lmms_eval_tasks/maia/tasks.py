@@ -230,7 +230,7 @@ def _tasks() -> dict[str, Task]:
         make,
         score=oevqa,
         metrics=metrics.ANSWERS,
-        asks={"agrees": ""},
+        asks=("agrees",),
         blank={"right": None, "candidate": ""},
         stand_in=stand_in,
     )

@@ -399,11 +399,13 @@ def humans() -> Mapping[tuple[str, str], Sequence[Cell]]:
     """The paper's human accuracy in 0..1 by mode and whose (Table 7): by agentic category, all."""
     from lmms_eval_tasks import leaderboards
 
-    rows = leaderboards.leaderboard("maverix").tables[7].rows
-    figures = {(MODES[row.group].slug, row.name): row for row in rows}
+    rows = leaderboards.table("maverix", 7)
+    figures = {(MODES[row.group].slug, row.name): row.figures for row in rows}
     return {
         (mode, which): [
-            Cell(row.value(which) / 100) if (row := figures.get((mode, title))) else Cell(None)
+            Cell(float(row[which] or 0) / 100)
+            if (row := figures.get((mode, title)))
+            else Cell(None)
             for title in (*SPLITS["agentic"].values(), "Overall")
         ]
         for mode in _ASKED

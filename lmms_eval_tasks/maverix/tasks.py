@@ -300,7 +300,7 @@ def _tasks() -> dict[str, Task]:
             details=metrics.open_details,
             notes=metrics.open_notes,
             together=consistency,
-            asks=dict.fromkeys((*DIMENSIONS, CONSISTENCY), ""),
+            asks=(*DIMENSIONS, CONSISTENCY),
             blank={"candidate": "", "dimensions": no_rating, "words": 0},
             # The reference in the place of the model's answer: as long as people's.
             stand_in=lambda doc, number: str(doc["reference"]),  # noqa: ARG005

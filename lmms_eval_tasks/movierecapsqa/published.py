@@ -86,7 +86,7 @@ def read(source: Path, models: str | None = None) -> Data:
     stop(release.file, problems + data.without_own(release, chosen))
     named = settings.text(settings.BASELINES)
     which = list(settings.value(settings.BASELINES) if named else settings.JUDGED_BASELINES)
-    names = leaderboards.leaderboard("movierecapsqa").models
+    names = leaderboards.stored("movierecapsqa")["models"]
     known = data.Checked(release, release.digest, {}, chosen)
     docs = {doc["id"]: {**doc, "judged_baselines": which} for doc in data.docs(known, TASK)}
     answers: dict[tuple[str, str], Released] = {}

@@ -130,13 +130,7 @@ def told_shown(items: Items) -> list[str]:
 
 # --- the tasks --------------------------------------------------------------------------------
 
-# Two judges are compared on one scale at a time; the number of claims is no rating.
-_COMPARED = {
-    "claims": None,
-    **dict.fromkeys(judging.DIMENSIONS, ""),
-    **dict.fromkeys(baselines.GEVAL_NAMES, baselines.GEVAL),
-    **{name: name for name in baselines.HELMET_NAMES},
-}
+_ASKS = ("claims", *judging.DIMENSIONS, *baselines.GEVAL_NAMES, *baselines.HELMET_NAMES)
 _BLANK: dict[str, Any] = {
     **{"candidate": "", "claims": [], "n_claims": 0},
     **{"dimensions": {}, "baselines": {}, "rouge_l": None},
@@ -159,7 +153,7 @@ class MovieRecapsQA(Benchmark):
             score,
             metrics.METRICS,
             handed=handed,
-            asks=dict(sorted(_COMPARED.items())),
+            asks=_ASKS,
             blank=_BLANK,
             stand_in=stand_in,
             notes=told_shown,

@@ -39,15 +39,12 @@ def parts(table: Table, width: int) -> list[Table]:
     if sum(_width(column, whole=True) for column in table.columns) <= width:
         return [_of_columns(table, table.columns)]
     names = list(takewhile(lambda column: column.justify == "left", table.columns))
-    room = width - sum(_width(column) for column in names) - 2
+    room = width - sum(map(_width, names)) - 2
     groups: list[list[Column]] = [[]]
-    left = room
     for column in table.columns[len(names) :]:
-        if _width(column) > left and groups[-1]:
+        if groups[-1] and sum(map(_width, [*groups[-1], column])) > room:
             groups.append([])
-            left = room
         groups[-1].append(column)
-        left -= _width(column)
     return [_of_columns(table, [*names, *group], NAME_WIDTH) for group in groups]
 
 
@@ -64,17 +61,11 @@ def _of_columns(table: Table, columns: Sequence[Column], names: int | None = Non
     """Some columns as a table of their own; `names` is how wide a column of names may be."""
     from rich.table import Table
 
-    made = Table(box=table.box, padding=table.padding)
-    for column in columns:
-        made.add_column(
-            column.header,
-            justify=column.justify,
-            no_wrap=column.no_wrap,
-            overflow=column.overflow,
-            min_width=column.min_width,
-            max_width=names if column.justify == "left" else None,
-        )
+    own = [column.copy() for column in columns]  # without cells
+    for column in own:
+        column.max_width = names if column.justify == "left" else None
+    made = Table(*own, box=table.box, padding=table.padding)
     cells = [list(column.cells) for column in columns]
     for place, row in enumerate(table.rows):
-        made.add_row(*(own[place] for own in cells), end_section=row.end_section)
+        made.add_row(*(one[place] for one in cells), end_section=row.end_section)
     return made

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -70,29 +69,21 @@ def annotate(
 
 
 def score_together(results: dict[str, Any], tasks: Sequence[str]) -> None:
-    """What is scored of several items at once, now that the host has those of every process.
+    """What is scored of several items at once, now that the host has those of every process."""
+    for name in tasks:
+        benchmark = benchmarks.of(name)
+        if (carried := _carried(results, name)) is None:
+            continue
 
-    Args:
-        results: the host's; items and samples get what comes of it.
-        tasks: names of the leaf tasks of ours.
-    """
-    for benchmark, names in benchmarks.chosen(tasks):
-        asker = functools.partial(_asker, benchmark)
-        for name in names:
-            if (carried := _carried(results, name)) is None:
-                continue
-            task = benchmark.tasks[name]
-            made = scoring.scored_together(task, carried.items, asker)
-            if made is carried.items:  # as in nearly all tasks
-                continue
-            carried.items = made
-            own = {item["id"]: item for item in made}
-            for sample in results.get("samples", {}).get(name, ()):
-                sample[saved.CARRIER] = own[sample[saved.CARRIER]["id"]]
+        def asker(_: Item, benchmark: Benchmark = benchmark) -> Asker:
+            return Asker(usable(lambda: before.run_judge(benchmark)))
 
-
-def _asker(benchmark: Benchmark, _: Item) -> Asker:
-    return Asker(usable(lambda: before.run_judge(benchmark)))
+        made = scoring.scored_together(benchmark.tasks[name], carried.items, asker)
+        if made is carried.items:  # as in nearly all tasks
+            continue
+        carried.items, own = made, {item["id"]: item for item in made}
+        for sample in results.get("samples", {}).get(name, ()):
+            sample[saved.CARRIER] = own[sample[saved.CARRIER]["id"]]
 
 
 def _of_benchmark(
@@ -110,12 +101,10 @@ def _of_benchmark(
     are paid for.
     """
     unpack(results, names)
-    made = {name: benchmark.tasks[name] for name in items}
     # First of all: what a metric was computed with is noted while it is (provenance.note).
-    numbers = {name: scoring.numbers(task, items[name]) for name, task in made.items()}
-    for join in benchmark.joins:
-        if found_here := scoring.joined(join, items):
-            numbers[join.group] = found_here
+    numbers = {name: scoring.numbers(benchmark.tasks[name], own) for name, own in items.items()}
+    joined = {join.group: scoring.joined(join, items) for join in benchmark.joins}
+    numbers |= {group: found for group, found in joined.items() if found}
     warnings = [SAMPLE] if settings.is_sample() else []
     config = results.get("config", {})
     if config.get("offset") or config.get("limit") not in (None, 0, -1):
@@ -134,19 +123,23 @@ def _of_benchmark(
         if judge is not None:
             section["judge"] = judge
             warnings += [judge["warning"]] if judge.get("warning") else []
+    details = section["details"] = {}
     for name, own in items.items():
-        warnings += [line] if (line := arrivals.short(name, own)) else []
-        warnings += [line] if (line := invalid.requests_failed(name, own)) else []
-        warnings += [line] if (line := invalid.replies_cut(name, own, lengths.get(name))) else []
+        details[name] = scoring.details(benchmark.tasks[name], own)
+        if name in lengths:
+            details[name]["token_limit"] = vars(lengths[name])
+        cut = invalid.replies_cut(name, own, lengths.get(name))
+        told = (arrivals.short(name, own), invalid.requests_failed(name, own), cut)
+        warnings += filter(None, told)
     videos = provenance.known("videos", lambda: _videos(benchmark, found, items), warnings)
     section["videos"] = videos
     section["warnings"] = list(dict.fromkeys(warnings))
     section["arrived"] = arrivals.line(items) or _not_counted()
-    section["details"] = {name: scoring.details(task, items[name]) for name, task in made.items()}
-    for name in items.keys() & lengths.keys():
-        section["details"][name]["token_limit"] = vars(lengths[name])
     section["numbers"] = numbers
-    _show_groups(results, benchmark, numbers)
+    for join in benchmark.joins:  # a group's joined numbers stand in its row of the host's table
+        row = results.get("groups", {}).get(join.group, {})
+        now = numbers.get(join.group, {})
+        row |= {f"{n},none": now[n] for n in join.shown if n in now and f"{n},none" in row}
     return section
 
 
@@ -184,26 +177,11 @@ def unpack(results: Mapping[str, Any], names: Sequence[str]) -> None:
     """
     for values in (results["results"].get(name, {}) for name in names):
         for key, value in list(values.items()):
-            if not isinstance(value, Carried):
-                continue
-            if not value.task:
+            if isinstance(value, Carried) and not value.task:
                 values[key] = int(value)
-                continue
-            metric, _, name = key.partition(",")
-            for suffix in ("", "_stderr", "_stderr_clt", "_stderr_clustered"):
-                values.pop(f"{metric}{suffix},{name}", None)
-
-
-def _show_groups(
-    results: Mapping[str, Any], benchmark: Benchmark, numbers: Mapping[str, Mapping[str, Any]]
-) -> None:
-    """A group's joined numbers in its row: those of saved runs and of this one are the same."""
-    for join in benchmark.joins:
-        row = results.get("groups", {}).get(join.group)
-        for name in join.shown if row is not None else ():
-            key = f"{name},none"
-            if key in row and name in numbers.get(join.group, {}):
-                row[key] = numbers[join.group][name]
+            elif isinstance(value, Carried):
+                for one in (key, *scoring.errors_of(key)):
+                    values.pop(one, None)
 
 
 def mark(results: dict[str, Any]) -> None:

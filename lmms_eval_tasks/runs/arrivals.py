@@ -20,11 +20,7 @@ _WHERE = {
 
 
 def line(asked: Mapping[str, Items]) -> str:
-    """What reached the model, by task; "" where nothing was counted.
-
-    Args:
-        asked: the items of each task of a run.
-    """
+    """What reached the model, by task; "" where nothing was counted."""
     told: dict[str, list[str]] = {}
     places: dict[str, None] = {}
     for name, items in asked.items():
@@ -39,12 +35,7 @@ def line(asked: Mapping[str, Items]) -> str:
 
 
 def short(name: str, items: Items) -> str:
-    """That the model saw fewer frames than the protocol's; "" if it saw all, or nobody knows.
-
-    Args:
-        name: of the task.
-        items: all of its items.
-    """
+    """That the model saw fewer frames than the protocol's; "" if it saw all, or nobody knows."""
     seen = [one for one in _seen(items) if one.get("of") and one["frames"] is not None]
     missed = [one for one in seen if _frames(one) < one["of"]]
     if not missed:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks import benchmarks, judges, running, settings
-from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Doc, Found
+from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Cut, Doc, Found
 from lmms_eval_tasks.console import say
-from lmms_eval_tasks.errors import TasksError, nearest
+from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import JudgeConfig
 from lmms_eval_tasks.judges.verdict import NONE
 from lmms_eval_tasks.running import plan
@@ -41,14 +41,23 @@ def check(tasks: Sequence[str]) -> None:
     """
     settings.check()
     prompts.forget()
-    _check_framed(tasks)
-    chosen = list(benchmarks.chosen(tasks))
-    looked = {}
+    chosen, looked = list(benchmarks.chosen(tasks)), {}
+    framed = {name for name, _ in settings.value(settings.FRAMES) if name}
+    for benchmark, names in chosen if framed else ():
+        found = benchmark.look(names, videos=False)
+        framed -= {str(one.get("video")) for name in names for one in benchmark.docs(found, name)}
+    if framed:
+        raise TasksError(
+            f"{settings.FRAMES}: no videos of these tasks: {', '.join(sorted(framed))}"
+        )
     for benchmark, names in chosen:
         _checked.pop(benchmark.name, None)
         looked[benchmark.name] = _look(benchmark, names)
         benchmark.prompts(names)
-    _plan(lambda: [_needs(one, looked[one.name], name) for one, names in chosen for name in names])
+    if (model := running.current()) is not None:
+        _go_by_plan(
+            model, [_needs(one, looked[one.name], name) for one, names in chosen for name in names]
+        )
     for benchmark, names in chosen:
         found = looked[benchmark.name]
         benchmark.check(names, found)
@@ -57,18 +66,15 @@ def check(tasks: Sequence[str]) -> None:
         _checked[benchmark.name] = Checked(found, names)
 
 
-def _plan(needs: Callable[[], list[plan.Needs]]) -> None:
-    """Decide what the running model's class needs for these tasks, and go by it.
+def _go_by_plan(model: running.Model, needs: Sequence[plan.Needs]) -> None:
+    """Decide what the running model's class needs for these tasks.
 
     Raises:
         TasksError: it cannot take what they hand over.
     """
-    model = running.current()
-    if model is None:
-        return
-    made = plan.of(model, needs())
+    made = plan.of(model, needs)
     running.go_by(made)
-    if made.pictures_as_videos and (left := [one.task for one in needs() if one.pictures]):
+    if made.pictures_as_videos and (left := [one.task for one in needs if one.pictures]):
         raise TasksError(
             f"{model.name} ({made.interface}) takes videos alone, and {', '.join(left)} hand over "
             f"pictures: leave these tasks out, or take another model"
@@ -91,51 +97,20 @@ def _needs(benchmark: Benchmark, found: Found, name: str) -> plan.Needs:
     )
 
 
-def _check_framed(tasks: Sequence[str]) -> None:
-    """Do the videos exist that have a number of frames of their own?
-
-    Raises:
-        TasksError: one does not; the data are not there.
-    """
-    framed = [name for name, _ in settings.value(settings.FRAMES) if name]
-    if not framed:
-        return
-    videos = set()
-    for benchmark, names in benchmarks.chosen(tasks):
-        found = benchmark.look(names, videos=False)
-        videos |= {str(doc.get("video")) for name in names for doc in benchmark.docs(found, name)}
-    for video in framed:
-        if video not in videos:
-            raise TasksError(
-                f"{settings.FRAMES} names {video!r}, which is no video of these tasks"
-                f"{nearest(video, videos)}"
-            )
-
-
 def _look(benchmark: Benchmark, names: Sequence[str]) -> Found:
     """The user's data; of the videos those that this run shows (`--limit`, `--offset`)."""
-    run, seen = running.docs(), set[str]()
-    if run.stop is None and not run.start:
+    run = running.docs()
+    whole = run.stop is None and not run.start
+    # Docs that are left out make way for others, which have to be good then.
+    if whole or settings.value(settings.ALLOW_MISSING) or settings.value(settings.ALLOW_BAD_ITEMS):
         return benchmark.look(names)
-    if settings.value(settings.ALLOW_MISSING) or settings.value(settings.ALLOW_BAD_ITEMS):
-        # Docs that are left out make way for others, which are then looked at in turn; how many
-        # of those before `run` are left says which come after them.
-        run = slice(None, run.stop)
-    while True:
-        found = benchmark.look(names, only=seen)
-        asked = [doc for name in names for doc in benchmark.docs(found, name)[run]]
-        new = {doc["video_path"] for doc in asked} - seen
-        if not new:
-            return found
-        seen |= new
+    found = benchmark.look(names, only=())
+    shown = {doc["video_path"] for name in names for doc in benchmark.docs(found, name)[run]}
+    return benchmark.look(names, only=shown)
 
 
 def checked(benchmark: Benchmark, names: Sequence[str]) -> Checked:
-    """What the check before the run found; made now if it was not, or not of these tasks.
-
-    Raises:
-        TasksError: the data cannot be used.
-    """
+    """What the check before the run found; made now if it was not, or not of these tasks."""
     known = _checked.get(benchmark.name)
     if known is None or not set(names) <= set(known.names):
         known = _checked[benchmark.name] = Checked(_look(benchmark, names), names)
@@ -143,35 +118,26 @@ def checked(benchmark: Benchmark, names: Sequence[str]) -> Checked:
 
 
 def docs(benchmark: Benchmark, name: str) -> list[Doc]:
-    """A task's docs without what cannot be shown; each says which task it is of.
-
-    Raises:
-        TasksError: the data cannot be used.
-    """
+    """A task's docs without what cannot be shown; each says which task it is of."""
     known = checked(benchmark, [name])
     return [
         {**doc, "task": name}
         for doc in benchmark.docs(known.found, name)
-        if not _lost(benchmark, known, name, doc)
+        if _uncut(benchmark, known, name, doc) is None
     ]
 
 
-def _lost(benchmark: Benchmark, known: Checked, name: str, doc: Doc) -> bool:
-    if not known.lost:
-        return False
-    cut = benchmark.cut(known.found, name, doc)
-    return cut is not None and cut.window in known.lost
+def _uncut(benchmark: Benchmark, known: Checked, name: str, doc: Doc) -> Cut | None:
+    """The cut of a doc, if it cannot be made."""
+    cut = benchmark.cut(known.found, name, doc) if known.lost else None
+    return cut if cut is not None and cut.window in known.lost else None
 
 
 def left_out(benchmark: Benchmark, known: Checked, name: str) -> dict[str, str]:
     """What a task leaves out, by name, with the reason."""
-    found = dict(known.found.left_out(name))
-    if known.lost:
-        for doc in benchmark.docs(known.found, name):
-            cut = benchmark.cut(known.found, name, doc)
-            if cut is not None and cut.window in known.lost:
-                found.setdefault(cut.name, known.lost[cut.window])
-    return found
+    uncut = (_uncut(benchmark, known, name, doc) for doc in benchmark.docs(known.found, name))
+    lost = {cut.name: known.lost[cut.window] for cut in uncut if cut is not None}
+    return {**known.found.left_out(name), **lost}
 
 
 # --- media --------------------------------------------------------------------------------------
@@ -197,12 +163,11 @@ def make_media(tasks: Sequence[str], limit: float | None = None) -> None:
         docs_of = {name: benchmark.docs(known.found, name) for name in names}
         empty = [name for name, own in docs_of.items() if not own]
         stop(benchmark.title, [f"nothing is left of {', '.join(empty)}"] if empty else [])
-        asked = media.asked([len(own) for own in docs_of.values()], limit)
+        counts = media.asked([len(own) for own in docs_of.values()], limit)
         first, parts = running.docs().start or 0, []
-        for (name, own), count in zip(docs_of.items(), asked, strict=True):
-            cuts = (benchmark.cut(known.found, name, doc) for doc in own[first:])
-            if needed := [cut for cut in cuts if cut is not None]:
-                parts.append(media.Needs(name, needed, count))
+        for (name, own), count in zip(docs_of.items(), counts, strict=True):
+            cuts = [benchmark.cut(known.found, name, doc) for doc in own[first:]]
+            parts.append(media.Needs(name, [cut for cut in cuts if cut is not None], count))
         done, impossible = benchmark.cuts
         known.lost = media.make(parts, benchmark.title, done)
         lost = media.lost(parts, known.lost, impossible)

@@ -16,7 +16,7 @@ from lmms_eval_tasks.judges.asking import settle
 from lmms_eval_tasks.judges.costs import Plan, add_judge, calls_per_verdict
 from lmms_eval_tasks.judges.prices import counter
 from lmms_eval_tasks.judges.verdict import DEBATE, Ask, Asks, Criterion, Scoring, Verdict
-from lmms_eval_tasks.report.paper_tables import empty
+from lmms_eval_tasks.report.paper_tables import by_row
 from lmms_eval_tasks.runs import media
 from lmms_eval_tasks.runs.given import text_of
 
@@ -25,13 +25,7 @@ if TYPE_CHECKING:
 
 
 def estimate(task: str, config: JudgeConfig | None, limit: int | None = None) -> Plan:
-    """The work of one task.
-
-    Args:
-        task: its name.
-        config: the judge; None if nothing is to be judged.
-        limit: as the host's `--limit`.
-    """
+    """The work of one task."""
     benchmark = benchmarks.of(task)
     own = benchmark.tasks[task]
     whole = benchmark.docs(benchmark.look([task], videos=False), task)
@@ -106,41 +100,27 @@ def _stand_ins(found: list[Ask]) -> Callable[[Asks], list[Verdict]]:
     return answer
 
 
-def table(estimates: Sequence[Plan], rate: float) -> Table:
-    """The estimates with their sum.
-
-    Args:
-        estimates: one for each task.
-        rate: calls a second.
-    """
+def table(estimates: Sequence[Plan], rate: float) -> list[Table]:
+    """The estimates with their sum, at so many calls a second."""
     from lmms_eval_tasks.judges.report import dollars, duration
 
-    made = empty("Estimate")
-    made.add_column("task", overflow="fold")
-    for title in (
-        "generations",
-        "prompt tokens\n(text only)",
-        "verdicts",
-        "judge calls",
-        "judge tokens\nin + out",
-        "cost",
-        "as a batch",
-        "judging\ntakes",
-    ):
-        made.add_column(title, justify="right")
     total = Plan("all")
     for one in estimates:
         total.add(one)
-    for one in [*estimates, total] if len(estimates) > 1 else estimates:
-        made.add_row(
-            one.task,
-            f"{one.generations:,}",
-            f"{one.prompt_tokens:,}",
-            f"{one.verdicts:,}",
-            f"{one.calls:,}",
-            f"{one.judge_tokens:,} + {one.reply_tokens:,}",
-            "unknown" if one.cost is None else dollars(one.cost),
-            "unknown" if one.batch_cost is None else dollars(one.batch_cost),
-            duration(one.calls / rate),
+    columns = (
+        *("generations", "prompt tokens\n(text only)", "verdicts", "judge calls"),
+        *("judge tokens\nin + out", "cost", "as a batch", "judging\ntakes"),
+    )
+    rows = [
+        (
+            (one.task,),
+            (
+                *(f"{n:,}" for n in (one.generations, one.prompt_tokens, one.verdicts, one.calls)),
+                f"{one.judge_tokens:,} + {one.reply_tokens:,}",
+                *("unknown" if n is None else dollars(n) for n in (one.cost, one.batch_cost)),
+                duration(one.calls / rate),
+            ),
         )
-    return made
+        for one in ([*estimates, total] if len(estimates) > 1 else estimates)
+    ]
+    return by_row("Estimate", ["task"], columns, rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,17 +26,17 @@ def text_of(parts: Sequence[Part], kwargs: Mapping[str, Any] | None = None) -> s
         kwargs: the host's `lmms_eval_specific_kwargs`: `pre_prompt`, `post_prompt`, `placeholder`,
             which may hold `{n}`, the number of the picture, from 1.
     """
-    given = kwargs or {}
-    texts = [part for part in parts if part.kind == "text"]
-    mark = given.get("placeholder", PLACEHOLDER) if len(texts) > 1 else ""
-    made, shown = [], 0
-    for part in parts:
-        if part.kind == "text":
-            made.append(part.given if part.simple is SAME else part.simple)
-        else:
-            shown += 1
-            made.append(mark.replace("{n}", str(shown)))
-    return f"{given.get('pre_prompt', '')}{''.join(made)}{given.get('post_prompt', '')}"
+    given, number = kwargs or {}, itertools.count(1)
+    several = sum(part.kind == "text" for part in parts) > 1
+    mark = given.get("placeholder", PLACEHOLDER) if several else ""
+
+    def told(part: Part) -> str:
+        if part.kind != "text":
+            return str(mark.replace("{n}", str(next(number))))
+        return str(part.given if part.simple is SAME else part.simple)
+
+    text = "".join(map(told, parts))
+    return f"{given.get('pre_prompt', '')}{text}{given.get('post_prompt', '')}"
 
 
 def visuals_of(parts: Sequence[Part]) -> list[Any]:
@@ -73,20 +74,20 @@ def _fitting(parts: Sequence[Part]) -> Sequence[Part]:
     """The parts in the form that the running model's class takes (running/plan.py)."""
     if not running.videos_as_pictures():
         return parts
+
+    def pictures(video: Any) -> list[Image]:
+        return list(_frames_of(_made(video)))
+
     return [
-        Part("images", functools.partial(_pictures, part.given)) if part.kind == "video" else part
+        Part("images", functools.partial(pictures, part.given)) if part.kind == "video" else part
         for part in parts
     ]
 
 
-def _pictures(given: Any) -> list[Image]:
-    return list(_frames_of(_made(given)))
-
-
 @functools.lru_cache(maxsize=2)  # a video's questions follow each other
-def _frames_of(path: str) -> tuple[Image, ...]:
+def _frames_of(path: str) -> list[Image]:
     wanted = settings.frames_for("", plan.FRAMES)
-    return tuple(clips.images(recipes.make(path, recipes.Recipe("uniform", wanted))))
+    return list(clips.images(recipes.make(path, recipes.Recipe("uniform", wanted))))
 
 
 def _made(given: Any) -> Any:

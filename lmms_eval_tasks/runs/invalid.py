@@ -40,19 +40,15 @@ def of_judge(usage: Iterable[Mapping[str, Any]], labels: Collection[str]) -> dic
     """
     from lmms_eval_tasks.judges.verdict import NONE, Status
 
-    limit, found = settings.value(settings.MAX_FAILED), {}
+    found: dict[str, str] = {}
     for row in usage:
-        counts = row["by_status"]
-        failed = {status: n for status, n in counts.items() if status != Status.OK}
-        if row["judge"] == NONE or row["judge"] not in labels or not row["verdicts"]:
+        failed = {status: n for status, n in row["by_status"].items() if status != Status.OK}
+        if row["judge"] == NONE or row["judge"] not in labels:
             continue
-        share = sum(failed.values()) / row["verdicts"]
-        if share > limit:
-            shown = ", ".join(f"{n} {status}" for status, n in sorted(failed.items()))
-            found[row["task"]] = (
-                f"{row['task']}: {sum(failed.values())} of {row['verdicts']} verdicts failed "
-                f"({shown}), more than the {limit:.0%} allowed by {settings.MAX_FAILED}"
-            )
+        shown = ", ".join(f"{n} {status}" for status, n in sorted(failed.items()))
+        number, total = sum(failed.values()), row["verdicts"]
+        told = f"{row['task']}: {number} of {total} verdicts failed ({shown})"
+        found |= _above_limit(row["task"], number, total, told)
     return found
 
 
@@ -61,30 +57,25 @@ def of_items(name: str, items: Items) -> dict[str, str]:
 
     Classes that swallow a failure return an empty text, and a judge that fails finds no claims: of
     one such reply nothing can be told, of all of them it can.
-
-    Args:
-        name: of the task.
-        items: all of its items.
     """
     asked = [item for item in items if item["status"] != NOT_RUN]
-    lost = [item for item in asked if item["status"] == LOST]
-    limit = settings.value(settings.MAX_FAILED)
-    if asked and len(lost) > limit * len(asked):
-        return {
-            name: f"{requests_failed(name, asked)}, more than the {limit:.0%} allowed by "
-            f"{settings.MAX_FAILED}"
-        }
+    lost = sum(item["status"] == LOST for item in asked)
+    if found := _above_limit(name, lost, len(asked), requests_failed(name, asked)):
+        return found
     if asked and not any(str(item.get("reply", "")).strip() for item in asked):
-        return {
-            name: f"{name}: all {len(asked)} replies are empty: the model's class or endpoint "
-            "failed, or its answers are cut away"
-        }
+        why = "replies are empty: the model's class or endpoint failed, or its answers are cut away"
+        return {name: f"{name}: all {len(asked)} {why}"}
     if aggregate.is_claimless(asked):
-        return {
-            name: f"{name}: the judge found no claim in any of {len(asked)} answers: it failed, or "
-            "its prompt did"
-        }
+        why = "answers: it failed, or its prompt did"
+        return {name: f"{name}: the judge found no claim in any of {len(asked)} {why}"}
     return {}
+
+
+def _above_limit(name: str, failed: int, total: int, told: str) -> dict[str, str]:
+    limit = settings.value(settings.MAX_FAILED)
+    if failed <= limit * total:
+        return {}
+    return {name: f"{told}, more than the {limit:.0%} allowed by {settings.MAX_FAILED}"}
 
 
 def requests_failed(name: str, items: Items) -> str:

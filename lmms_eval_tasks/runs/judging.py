@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks import benchmarks
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.runs import before
 
@@ -39,14 +39,7 @@ class Judging:
         from lmms_eval_tasks.judges import run
 
         wanted = run.current().concurrency
-        if asked == default:
-            return max(asked, wanted)
-        if asked < wanted and settings.judge_limits().concurrency is not None:
-            say(
-                f"{settings.JUDGE_CONCURRENCY} is ignored: --process_docs_parallel {asked} leaves "
-                f"the judge at most {asked} requests in flight"
-            )
-        return asked
+        return max(asked, wanted) if asked == default else asked
 
     def scoring(self, task: str, items: int) -> AbstractContextManager[None]:
         """While one item of `task` is scored, of which this process has `items`."""
@@ -95,10 +88,10 @@ def _gathered(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     distributed = torch.distributed
     if not distributed.is_initialized() or distributed.get_world_size() == 1:
         return [rows]
+    found: list[Any] = [None] * distributed.get_world_size()
     first = distributed.get_rank() == 0
-    found: list[Any] | None = [None] * distributed.get_world_size() if first else None
-    distributed.gather_object(rows, found, dst=0)
-    return found or [rows]
+    distributed.gather_object(rows, found if first else None, dst=0)
+    return found if first else [rows]
 
 
 _judging: Judging | None = None

@@ -7,34 +7,25 @@ from __future__ import annotations
 
 import math
 import os
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
-from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Cut
-from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import DataError, MediaError
 from lmms_eval_tasks.utils.media.video_checks import listed
 
-PATIENCE = 10.0  # seconds between two lines about the cuts
+PATIENCE = 10.0  # seconds of cutting after which a bar tells of it
 
 Window = tuple[Any, ...]  # of a Cut: what tells it apart
 
 
 class Needs(NamedTuple):
-    """What one task needs.
+    """What one task needs."""
 
-    Attributes:
-        task: its name.
-        cuts: of its docs, in their order.
-        asked: how many of these docs are asked.
-    """
-
-    task: str
-    cuts: Sequence[Cut]
-    asked: int
+    task: str  # its name
+    cuts: Sequence[Cut]  # of its docs, in their order
+    asked: int  # how many of these docs are asked
 
     def first(self, tried: Mapping[Window, str]) -> Iterator[Cut]:
         """Those of its first docs, not tried so far; one that failed does not count."""
@@ -66,18 +57,32 @@ def asked(docs: Sequence[int], limit: float | None) -> list[int]:
 
 
 def make(parts: Sequence[Needs], title: str, done: str) -> dict[Window, str]:
-    """Make the cuts of the parts; returns those that cannot be made, with the reason.
+    """Make the cuts of the parts, as many at once as there are processors.
 
-    Args:
-        parts: what the tasks need.
-        title: of the benchmark, for lines on stderr while they take long.
-        done: what is counted in these lines.
+    Returns:
+        Those that cannot be made, with the reason.
     """
+    from tqdm import tqdm
+
     tried: dict[Window, str] = {}
-    # A cut that cannot be made makes way for the next one, which is then inside the limit.
-    while new := {cut.window: cut for part in parts for cut in part.first(tried)}:
-        tried |= _made(new, f"{title}: {{:,}} of {{:,}} {done}")
+    pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1)
+    try:
+        # A cut that cannot be made makes way for the next one, which is then inside the limit.
+        while new := {cut.window: cut for part in parts for cut in part.first(tried)}:
+            made = pool.map(_why_not, new.values())
+            bar = tqdm(made, f"{title}: {done}", len(new), delay=PATIENCE)
+            tried |= dict(zip(new, bar, strict=True))
+    finally:
+        pool.shutdown(cancel_futures=True)  # who stops the run does not wait for all of them
     return {window: why for window, why in tried.items() if why}
+
+
+def _why_not(cut: Cut) -> str:
+    try:
+        cut.make()
+    except MediaError as error:
+        return str(error)
+    return ""
 
 
 def lost(parts: Sequence[Needs], uncut: Mapping[Window, str], impossible: str) -> dict[str, str]:
@@ -98,34 +103,3 @@ def lost(parts: Sequence[Needs], uncut: Mapping[Window, str], impossible: str) -
             raise DataError(f"none of the {impossible.format(part.task)}:\n{listed(own)}")
         found |= own
     return found
-
-
-def _made(cuts: Mapping[Window, Cut], line: str) -> dict[Window, str]:
-    """Make cuts, as many at once as there are processors; why each failed, or ""."""
-
-    def why_not(cut: Cut) -> str:
-        try:
-            cut.make()
-        except MediaError as error:
-            return str(error)
-        return ""
-
-    found: dict[Window, str] = {}
-    pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1)
-    try:
-        futures = {pool.submit(why_not, cut): window for window, cut in cuts.items()}
-        for future in _told(as_completed(futures), len(cuts), line):
-            found[futures[future]] = future.result()
-    finally:
-        pool.shutdown(cancel_futures=True)  # who stops the run does not wait for all of them
-    return found
-
-
-def _told(things: Iterable[Any], total: int, line: str) -> Iterator[Any]:
-    """`things`, with a line on stderr now and then while they take long."""
-    told = time.monotonic()
-    for number, thing in enumerate(things, 1):
-        yield thing
-        if number < total and time.monotonic() - told > PATIENCE:
-            told = time.monotonic()
-            say(f"{line.format(number, total)} (kept in {settings.cache_dir()})")

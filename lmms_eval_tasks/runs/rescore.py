@@ -1,45 +1,42 @@
-"""Every metric of saved runs again, with the saved verdicts, another judge, or what is missing."""
+"""Every metric of saved runs again, with the saved verdicts or those that a judge gives now."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Item, Items, Join, Task
+from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Item, Items
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import Judge, Verdict
 from lmms_eval_tasks.judges.asking import Asker, given_by, usable
 from lmms_eval_tasks.judges.run import ordered_map
 from lmms_eval_tasks.judges.verdict import NONE, JudgeConfig
 from lmms_eval_tasks.runs import arrivals, before, invalid, scoring
-from lmms_eval_tasks.utils.saved_runs import Run, refuse_twice, saved_items
+from lmms_eval_tasks.utils.saved_runs import Run, difference, refuse_twice, saved_items
 
-
-class Pair(NamedTuple):
-    """One judged item: the verdict that was saved and the one that holds now."""
-
-    id: str
-    before: Verdict | None
-    after: Verdict | None
+# What joined runs have in common: the model, a hash of the data, what was shown of it.
+Side = tuple[str | None, str, str]
+_TITLES = ("model", "data hash", "setting")
 
 
 @dataclass
 class Rescored:
     """What came out: numbers by label, and what the user should know.
 
-    A label is a task's or group's name, with the model behind it where several were rescored.
+    A label is a task's or group's name, with the model behind it where there are several.
     """
 
+    several: bool = False
     numbers: dict[str, dict[str, Any]] = field(default_factory=dict)
     sidecar: dict[str, dict[str, Any]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    equal: list[str] = field(default_factory=list)  # how many of the saved numbers came out again
     problems: dict[str, str] = field(default_factory=dict)  # tasks that are invalid, and why
-    labels: dict[Path, str] = field(default_factory=dict)  # of each run's file
-    judged: set[str] = field(default_factory=set)  # labels of tasks that have verdicts
     groups: dict[str, list[str]] = field(default_factory=dict)  # label -> those of its tasks
+    apart: dict[str, list[Side]] = field(default_factory=dict)  # group -> what could not be joined
+    judged: bool = False  # whether there are any verdicts
 
     @property
     def invalid(self) -> set[str]:
@@ -47,43 +44,25 @@ class Rescored:
         bad = self.problems.keys()
         return {*bad, *(name for name, own in self.groups.items() if bad & set(own))}
 
+    def label(self, name: str, run: Run) -> str:
+        """Of a task's or group's numbers."""
+        return f"{name} {run.model}" if self.several else name
 
-class Again(NamedTuple):
-    """One run, scored again.
-
-    Attributes:
-        run: as it was saved.
-        label: its numbers are under.
-        items: whole ones, in the order of their ids.
-        pairs: of verdicts, by what they are compared on.
-    """
-
-    run: Run
-    label: str
-    items: Items
-    pairs: Mapping[str, Sequence[Pair]]
-
-
-# What joined runs have in common: the model, a hash of the data, what was shown of it.
-Side = tuple[str | None, str, str]
-_TITLES = ("model", "data hash", "setting")
-
-
-class _Joined(NamedTuple):
-    """The numbers of a join of one side, what is to be told of them, and of which labels."""
-
-    numbers: dict[str, Any]
-    notes: list[str]
-    labels: list[str]
+    def compare(self, label: str, saved: Mapping[str, Any] | None, now: Mapping[str, Any]) -> None:
+        """Tell whether numbers came out again to the last digit; what had no value is no number."""
+        values = {name: one for name, one in (saved or {}).items() if one is not None}
+        if shared := len(values.keys() & now.keys()):
+            differing = difference(values, now)
+            line = f"{label}: {shared - len(differing)} of {shared} numbers equal the saved ones"
+            self.equal.append(line + (f"; differing: {', '.join(differing)}" if differing else ""))
 
 
 def rescore_saved(
     benchmark: Benchmark,
     runs: Sequence[Run],
-    judge: str | None,
+    judge: str | None = None,
     *,
-    missing_only: bool = False,
-    take: Callable[[Again], object] = lambda again: None,  # noqa: ARG005
+    take: Callable[[Run, Items], object] | None = None,
 ) -> Rescored:
     """Every metric again from saved samples; joined numbers of each model and data.
 
@@ -92,9 +71,9 @@ def rescore_saved(
     Args:
         benchmark: whose tasks were run.
         runs: saved runs.
-        judge: judge the answers with this judge; None keeps the saved verdicts.
-        missing_only: keep the verdicts that this very judge has given already.
-        take: gets each run, a model's one after another.
+        judge: gives the verdicts that are missing, and those that are not this very judge's; None
+            keeps what was saved.
+        take: gets the whole items of each run.
 
     Raises:
         DataError: a sample lacks what these tasks write, two samples of a run share an id, or two
@@ -105,76 +84,121 @@ def rescore_saved(
     if judge:
         before.check_judge(benchmark, judge)
     # Without a judge the saved verdicts stand, and what has none stays unjudged.
-    ask = usable(
-        lambda: before.judge_config(benchmark, judge) if judge else JudgeConfig(NONE),
-    )
-    several = len({run.task for run in runs}) < len(runs)
-    joined: dict[str, dict[Side, _Joined]] = {}
-    done = Rescored()
+    asked = usable(lambda: before.judge_config(benchmark, judge) if judge else JudgeConfig(NONE))
+    done = Rescored(several=len({run.task for run in runs}) < len(runs))
+    joined: dict[str, dict[str, Any]] = {}
 
-    def small(run: Run) -> tuple[Side, Again]:
-        again = _of_run(benchmark, run, ask, several=several, missing_only=missing_only)
-        _tell(benchmark, again, done, judged_anew=bool(judge))
-        take(again)
-        first = again.items[0]
+    def small(run: Run) -> tuple[Side, Items]:
+        """What joins read of a run, which is no verdict; of others what their notes read."""
+        items = _scored(benchmark, run, asked)
+        _tell(benchmark, run, items, done, judged_anew=bool(judge))
+        if take is not None:
+            take(run, items)
+        first, joins = items[0], any(run.task in join.tasks for join in benchmark.joins)
         side = (run.model, str(first.get("data")), str(first.get("setting", "")))
-        return side, _small(again, benchmark)
+        return side, [
+            {k: v for k, v in item.items() if (k != "verdicts" if joins else k in ("id", "status"))}
+            for item in items
+            if item["status"] != NOT_RUN
+        ]
 
     def of_model(model: str | None) -> list[str]:
-        sides: dict[Side, dict[str, Again]] = {}
-        for side, again in map(small, [run for run in runs if run.model == model]):
-            if again.items[0]["status"] != NOT_RUN:
-                sides.setdefault(side, {})[again.run.task] = again
+        sides: dict[Side, dict[str, tuple[Run, Items]]] = {}
+        for run in (one for one in runs if one.model == model):
+            side, items = small(run)
+            if items:
+                sides.setdefault(side, {})[run.task] = (run, items)
         for side, own in sides.items():
-            _join(benchmark, side, own, joined)
-        asked = {name: one.items for own in sides.values() for name, one in own.items()}
-        return [f"{model}: {one}" if several else one for one in benchmark.notes(asked)]
+            joined.update(_joined(benchmark, side, own, done))
+        told = benchmark.notes({n: one for own in sides.values() for n, (_, one) in own.items()})
+        return [f"{model}: {line}" if done.several else line for line in told]
 
-    last = [note for model in dict.fromkeys(run.model for run in runs) for note in of_model(model)]
-    for join in benchmark.joins:
-        _tell_joined(join, joined.get(join.group, {}), done)
+    last = [line for model in dict.fromkeys(run.model for run in runs) for line in of_model(model)]
+    done.numbers |= joined
+    for group, found in done.apart.items():
+        if len(found) > 1 and not any(label.split()[0] == group for label in joined):
+            unlike = [
+                f"{title} ({' / '.join(sorted(map(str, values)))})"
+                for title, values in zip(_TITLES, map(set, zip(*found, strict=True)), strict=True)
+                if len(values) > 1
+            ]
+            done.notes.append(f"{group} not computed: the runs differ in {', '.join(unlike)}")
     done.notes = list(dict.fromkeys([*done.notes, *last]))
     return done
 
 
-def _of_run(
-    benchmark: Benchmark, run: Run, judge: Judge, *, several: bool, missing_only: bool
-) -> Again:
+def _scored(benchmark: Benchmark, run: Run, judge: Judge) -> Items:
+    """A run's items again, in the order of their ids."""
     task = benchmark.tasks.get(run.task)
     if task is None:
         raise DataError(f"{run.file}: {run.task} is no task of {benchmark.title}")
     try:
         saved = benchmark.reread(saved_items(run), judged=judge.config.provider != NONE)
-        given = [verdicts(item) for item in saved]
+        given = {item["id"]: verdicts(item) for item in saved}
     except DataError as error:
         raise DataError(f"{run.file}: {error}") from None
-    label = f"{run.task} {run.model}" if several else run.task
-    items, pairs = _again(task, list(saved), given, judge, missing_only=missing_only)
-    return Again(run, label, items, pairs)
+    keeps = given_by(judge, missing_only=True)
+
+    def asker(item: Item) -> Asker:
+        return Asker(judge, given[item["id"]], keeps)
+
+    def score(item: Item) -> Item:
+        if item["status"] == NOT_RUN:
+            return item
+        return scoring.scored(task, item, item["reply"], asker(item))
+
+    if not task.asks:
+        return list(map(score, saved))
+    return scoring.scored_together(task, ordered_map(score, saved, task.name), asker)
 
 
-def _tell(benchmark: Benchmark, again: Again, done: Rescored, *, judged_anew: bool) -> None:
+def _tell(
+    benchmark: Benchmark, run: Run, items: Items, done: Rescored, *, judged_anew: bool
+) -> None:
     """The numbers of one run, and all that the user should know of them."""
-    run, label, items, pairs = again
-    done.labels[run.file] = label
-    done.judged |= {label} if pairs else set()
-    task = benchmark.tasks[run.task]
-    of = "" if label == run.task else f"{run.model}: "  # of several models
-    known = run.conditions(benchmark.name, judged_anew=judged_anew)
-    done.notes += [f"{of}{line}" for line in known]
-    done.numbers[label] = scoring.numbers(task, items)
+    task, label = benchmark.tasks[run.task], done.label(run.task, run)
+    told = run.conditions(benchmark.name, judged_anew=judged_anew)
+    done.notes += [f"{run.model}: {line}" if done.several else line for line in told]
+    numbers = done.numbers[label] = scoring.numbers(task, items)
     done.sidecar[label] = scoring.details(task, items)
+    done.compare(label, run.saved, numbers)
     if items[0]["status"] == NOT_RUN:
         done.notes.append(f"{label}: not run: {items[0]['not_run']}")
         return
     done.notes += [f"{label}: {note}" for note in task.notes(items)]
-    told = (arrivals.short(label, items), invalid.requests_failed(label, items))
-    done.notes += [line for line in told if line]
-    given = statuses(label, items)
-    asked = {row["judge"] for row in given}
-    done.problems |= invalid.together(
-        invalid.of_judge(given, asked), invalid.of_items(label, items)
+    done.notes += filter(
+        None, (arrivals.short(label, items), invalid.requests_failed(label, items))
     )
+    given = statuses(label, items)
+    done.judged = done.judged or bool(given)
+    failed = invalid.of_judge(given, {row["judge"] for row in given})
+    done.problems |= invalid.together(failed, invalid.of_items(label, items))
+
+
+def _joined(
+    benchmark: Benchmark, side: Side, own: Mapping[str, tuple[Run, Items]], done: Rescored
+) -> dict[str, dict[str, Any]]:
+    """The joined numbers of runs of one side, by label."""
+    found = {}
+    for join in benchmark.joins:
+        there = {name: own[name] for name in join.tasks if name in own}
+        sides = {name: items for name, (_, items) in there.items()}
+        if not (numbers := scoring.joined(join, sides)):
+            if sides and join.shown:
+                done.apart.setdefault(join.group, []).append(side)
+            continue
+        runs = [run for run, _ in there.values()]
+        label = done.label(join.group, runs[0])
+        found[label] = numbers
+        done.groups[label] = [done.label(run.task, run) for run in runs]
+        done.compare(label, runs[0].saved_groups.get(join.group), numbers)
+        done.notes += [f"{label}: {note}" for note in join.notes(sides)]
+        if join.counted:
+            names = " and ".join(run.file.name for run in runs)
+            done.notes.append(f"{label}: {numbers[join.counted]} questions joined from {names}")
+            if runs[0].model is None:
+                done.notes.append("no results files, so the models could not be compared")
+    return found
 
 
 def statuses(label: str, items: Items) -> list[dict[str, Any]]:
@@ -187,15 +211,6 @@ def statuses(label: str, items: Items) -> list[dict[str, Any]]:
         {"task": label, "judge": judge, "verdicts": counts.total(), "by_status": dict(counts)}
         for judge, counts in found.items()
     ]
-
-
-def _small(again: Again, benchmark: Benchmark) -> Again:
-    """What joins of several tasks read, which is no verdict; of others what their notes read."""
-    if any(again.run.task in join.tasks for join in benchmark.joins):
-        items = [{k: v for k, v in item.items() if k != "verdicts"} for item in again.items]
-    else:
-        items = [{k: item[k] for k in ("id", "status")} for item in again.items]
-    return again._replace(items=items, pairs={})
 
 
 def verdicts(item: Item) -> dict[str, Verdict]:
@@ -214,72 +229,3 @@ def verdicts(item: Item) -> dict[str, Verdict]:
                 "run the task again"
             ) from None
     return found
-
-
-def _again(
-    task: Task,
-    saved: list[dict[str, Any]],
-    given: Sequence[Mapping[str, Verdict]],
-    judge: Judge,
-    *,
-    missing_only: bool,
-) -> tuple[Items, dict[str, list[Pair]]]:
-    """The items again, and each verdict as saved and as given now, by what it is compared on."""
-    keeps = given_by(judge, missing_only=missing_only)
-
-    def score(place: int) -> dict[str, Any]:
-        item = saved[place]
-        if item["status"] == NOT_RUN:
-            return item
-        return scoring.scored(task, item, item["reply"], Asker(judge, given[place], keeps))
-
-    if not task.asks:
-        return [score(place) for place in range(len(saved))], {}
-    items: Items = ordered_map(score, range(len(saved)), task.name)
-    had = {item["id"]: old for item, old in zip(items, given, strict=True)}
-    items = scoring.scored_together(task, items, lambda one: Asker(judge, had[one["id"]], keeps))
-    pairs: dict[str, list[Pair]] = {}
-    for item, old in zip(items, given, strict=True):
-        new = verdicts(item)
-        for name, compared in task.asks.items():
-            if compared is not None and (name in old or name in new):
-                own = item["id"] if len(task.asks) == 1 else f"{item['id']}/{name}"
-                pairs.setdefault(compared, []).append(Pair(own, old.get(name), new.get(name)))
-    return items, pairs
-
-
-def _join(
-    benchmark: Benchmark,
-    side: Side,
-    own: Mapping[str, Again],
-    joined: dict[str, dict[Side, _Joined]],
-) -> None:
-    for join in benchmark.joins:
-        items = {name: own[name].items for name in join.tasks if name in own}
-        if not items:
-            continue
-        numbers = scoring.joined(join, items)
-        notes = list(join.notes(items)) if numbers else []
-        if numbers and join.counted:
-            names = " and ".join(own[name].run.file.name for name in items)
-            notes.append(f"{numbers[join.counted]} questions joined from {names}")
-            if side[0] is None:
-                notes.append("no results files, so the models could not be compared")
-        labels = [own[name].label for name in items]
-        joined.setdefault(join.group, {})[side] = _Joined(numbers, notes, labels)
-
-
-def _tell_joined(join: Join, found: Mapping[Side, _Joined], done: Rescored) -> None:
-    made = {side: one for side, one in found.items() if one.numbers}
-    for side, one in made.items():
-        label = f"{join.group} {side[0]}" if len(made) > 1 else join.group
-        done.numbers[label] = one.numbers
-        done.notes += [f"{label}: {note}" for note in one.notes]
-        done.groups[label] = one.labels
-    if join.shown and not made and len(found) > 1:
-        unlike = [
-            f"{title} ({' / '.join(sorted({str(side[place]) for side in found}))})"
-            for place, title in enumerate(_TITLES)
-            if len({side[place] for side in found}) > 1
-        ]
-        done.notes.append(f"{join.group} not computed: the runs differ in {', '.join(unlike)}")

@@ -1,39 +1,45 @@
-"""Every metric of saved runs again: computed, printed, written, compared with the saved numbers."""
+"""Saved runs scored again: computed, printed, written, saved as the host saves a run.
+
+With a judge a run is written whole, so that all that reads runs reads it with its verdicts.
+"""
 
 from __future__ import annotations
 
-import json
-import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+import copy
+import functools
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import benchmarks, judges
 from lmms_eval_tasks.console import say, table_console
+from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.report.fold import show
-from lmms_eval_tasks.runs import before, save_again, screen, two_judges
-from lmms_eval_tasks.runs.rescore import Again, Pair, Rescored, rescore_saved
+from lmms_eval_tasks.runs import after, before, invalid, scoring, screen
+from lmms_eval_tasks.runs.rescore import Rescored, rescore_saved
 from lmms_eval_tasks.utils import saved_runs as saved_files
-from lmms_eval_tasks.utils.json_files import check_folder, check_output, write_json
+from lmms_eval_tasks.utils.json_files import check_folder, check_output, write_json, write_lines
+from lmms_eval_tasks.utils.saved_runs import CARRIER
 
 if TYPE_CHECKING:
-    from lmms_eval_tasks.benchmark import Benchmark
+    from lmms_eval_tasks.benchmark import Benchmark, Items
     from lmms_eval_tasks.judges.run import Run as JudgeRun
 
 Saved = Sequence[tuple[str, list[saved_files.Run]]]  # saved runs by benchmark
 
 
 def score_again(
-    saved: Saved,
-    judge: str | None,
-    output: Path | None,
-    run: JudgeRun,
-    *,
-    missing_only: bool = False,
-    save: Path | None = None,
+    saved: Saved, judge: str | None, output: Path | None, run: JudgeRun, *, save: Path | None = None
 ) -> None:
     """Compute, print and write the numbers of saved runs.
+
+    Args:
+        saved: the runs.
+        judge: gives the verdicts that are missing; None keeps those that are there.
+        output: a JSON file for the numbers.
+        run: what the judge may cost.
+        save: a folder for the runs with their verdicts.
 
     Raises:
         TasksError: a judge that cannot be used, or no folder to write to.
@@ -41,7 +47,6 @@ def score_again(
     """
     from lmms_eval_tasks.judges.report import lines
     from lmms_eval_tasks.judges.verdict import NONE
-    from lmms_eval_tasks.runs import invalid
 
     if output is not None:
         check_output(output)
@@ -53,40 +58,37 @@ def score_again(
             before.check_judge(benchmark, judge)
     if save is not None:
         check_folder(save, "--save")
-    folder = save_again.Folder(save, [one for _, own in saved for one in own]) if save else None
+    folder = _Folder(save, [one for _, own in saved for one in own]) if save else None
     written: dict[str, Any] = {}
     problems: dict[str, str] = {}
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as waiting:
-        for name, own in saved:
-            benchmark = benchmarks.load(name)
-            found = _Taken(benchmark, run, waiting if output else None, folder)
-            if judge:
-                config = before.judge_config(benchmark, judge)
-                say(judges.announcement(config, before.judge_prompt(benchmark)))
-            done = rescore_saved(benchmark, own, judge, missing_only=missing_only, take=found.take)
-            run.progress.close()
-            done.notes += saved_files.unknown(own, name)
-            described = before.describe_judge(benchmark, judge) if judge and done.judged else {}
-            done.notes += [described["warning"]] if described.get("warning") else []
-            problems |= done.problems
-            _print(benchmark, own, done, config.label if judge else None)
-            if found.compared and judge and not missing_only:
-                show(table_console(), [two_judges.table(found.compared)])
-            if folder is not None:
-                folder.finish(benchmark, own, done, described)
-            written[name] = {
-                "numbers": done.numbers,
-                "details": done.sidecar,
-                "notes": done.notes,
-                "invalid": done.problems,
-                "judge": judges.describe(config) if judge else None,
-                "judges_compared": found.compared if judge else {},
-                "verdicts": found.verdicts,
-            }
-        usage = [row for row in run.ledger.rows() if row.judge != "none"]
-        written["usage"] = [row.as_dict() for row in usage]
-        if output is not None:
-            write_json(output, written)
+    for name, own in saved:
+        benchmark = benchmarks.load(name)
+        if judge:
+            config = before.judge_config(benchmark, judge)
+            say(judges.announcement(config, before.judge_prompt(benchmark)))
+        take = functools.partial(folder.add, benchmark) if folder else None
+        done = rescore_saved(benchmark, own, judge, take=take)
+        run.progress.close()
+        done.notes += saved_files.unknown(own, name)
+        described = before.describe_judge(benchmark, judge) if judge and done.judged else {}
+        done.notes += [described["warning"]] if described.get("warning") else []
+        problems |= done.problems
+        numbers = screen.marked(done.numbers, done.invalid)
+        show(table_console(), screen.chosen(benchmark, [("", numbers)]))
+        for line in [*done.notes, *done.equal]:
+            print(line)
+        if folder is not None:
+            folder.finish(benchmark, own, done, described)
+        written[name] = {
+            "numbers": done.numbers,
+            "details": done.sidecar,
+            "notes": done.notes,
+            "invalid": done.problems,
+            "judge": judges.describe(config) if judge else None,
+        }
+    usage = [row for row in run.ledger.rows() if row.judge != NONE]
+    if output is not None:
+        write_json(output, {**written, "usage": [row.as_dict() for row in usage]})
     if save is not None:
         print(f"{save}: the run with its verdicts, to be read like any other")
     for line in [*lines(usage, run.prices.origin), *run.stopped()]:
@@ -94,78 +96,163 @@ def score_again(
     invalid.stop(problems)
 
 
-@dataclass
-class _Taken:
-    """What is kept of the verdicts of one benchmark's runs, which come one after another."""
+class _Folder:
+    """Where `DATE_samples_TASK.jsonl` and `..._results.json` go, of several folders below each.
 
-    benchmark: Benchmark
-    run: JudgeRun
-    waiting: IO[str] | None  # where verdicts wait for the file that they will stand in
-    folder: save_again.Folder | None
-    compared: dict[str, Any] = field(default_factory=dict)  # two judges
-    verdicts: dict[str, Callable[[], list[Any]]] = field(default_factory=dict)
-
-    def take(self, again: Again) -> None:
-        """Take a run."""
-        for kind, pairs in again.pairs.items():
-            label = f"{again.label} {kind}".strip()
-            if found := two_judges.compared(pairs, self.run.prices):
-                self.compared[label] = found
-            if self.waiting is not None:
-                self.verdicts[label] = _put(self.waiting, pairs)
-        if self.folder is not None:
-            self.folder.add(self.benchmark, again)
-
-
-def _put(waiting: IO[str], pairs: Sequence[Pair]) -> Callable[[], list[dict[str, Any]]]:
-    """Write the verdicts that hold now to a file; what is returned reads them again."""
-    start, count = waiting.tell(), len(pairs)
-    for pair in pairs:
-        row = {"id": pair.id, **(pair.after.as_dict() if pair.after else {})}
-        waiting.write(json.dumps(row) + "\n")
-
-    def rows() -> list[dict[str, Any]]:
-        waiting.seek(start)
-        return [json.loads(waiting.readline()) for _ in range(count)]
-
-    return rows
-
-
-def _print(
-    benchmark: Benchmark, runs: Sequence[saved_files.Run], done: Rescored, judge: str | None
-) -> None:
-    """The tables, and what belongs to their numbers."""
-    numbers = screen.marked(done.numbers, done.invalid)
-    show(table_console(), screen.chosen(benchmark, [("", numbers)]))
-    for line in [*done.notes, *compared(runs, done, judge)]:
-        print(line)
-
-
-def compared(runs: Sequence[saved_files.Run], done: Rescored, judge: str | None) -> list[str]:
-    """Whether the saved numbers came out again, to the last digit.
-
-    Args:
-        runs: saved ones.
-        done: their numbers as they are now.
-        judge: who was asked now; numbers of tasks without verdicts, and their groups', owe it
-            nothing.
+    Files of the same names are replaced.
     """
-    lines = []
-    for run in runs:
-        own = done.labels[run.file]
-        groups = [label for label, members in done.groups.items() if own in members]
-        for label in (own, *groups):
-            values = run.saved if label == own else run.saved_groups.get(label.split()[0])
-            if not values:
-                continue
-            differing = saved_files.difference(values, done.numbers[label])
-            shared = len(values.keys() & done.numbers[label].keys())
-            same = f"{shared - len(differing)} of {shared} numbers equal the saved ones"
-            # What had no value lacked what has come since: a judge, reference ratings.
-            new = [metric for metric in differing if values[metric] is None]
-            other = [metric for metric in differing if values[metric] is not None]
-            why = f"; {len(new)} had no value before" if new else ""
-            why += f"; differing: {', '.join(other)}" if other else ""
-            judged = not done.judged.isdisjoint(done.groups.get(label, [own]))
-            lines.append(f"{label}: {same}{why}{f' (judged by {judge})' * bool(judge and judged)}")
-    return list(dict.fromkeys(lines))
+
+    def __init__(self, folder: Path, runs: Sequence[saved_files.Run]) -> None:
+        several = len({run.file.parent for run in runs}) > 1
+        self._places = {
+            run.file: folder / run.file.parent.name if several else folder for run in runs
+        }
+        self._results: dict[Path, dict[str, Any]] = {}
+
+    def add(self, benchmark: Benchmark, run: saved_files.Run, items: Items) -> None:
+        """Write the samples of one run."""
+        task, place = benchmark.tasks[run.task], self._places[run.file]
+        place.mkdir(parents=True, exist_ok=True)
+        own = {item["id"]: item for item in items}
+        lines = (
+            {**sample, **scoring.spread(task, benchmark.joins, own[sample[CARRIER]["id"]])}
+            for sample in run.samples
+        )
+        write_lines(place / run.file.name, lines)
+
+    def finish(
+        self,
+        benchmark: Benchmark,
+        runs: Sequence[saved_files.Run],
+        done: Rescored,
+        judge: Mapping[str, Any],
+    ) -> None:
+        """Write the results files of one benchmark's runs; `judge` is empty if nobody judged."""
+        for run in (one for one in runs if one.results):
+            file = self._places[run.file] / run.results_file.name
+            results = self._results.setdefault(file, copy.deepcopy(run.results))
+            _renew(results, benchmark, run, done, judge)
+        for file, results in self._results.items():
+            write_json(file, results)
+
+
+def _renew(
+    results: dict[str, Any],
+    benchmark: Benchmark,
+    run: saved_files.Run,
+    done: Rescored,
+    judge: Mapping[str, Any],
+) -> None:
+    """One task in a results file: its numbers, those of its groups, and what they rest on."""
+    label = done.label(run.task, run)
+    ours = results.setdefault("lmms_eval_tasks", {})
+    section = ours.setdefault(benchmark.name, {})
+    section["warnings"] = run.conditions(benchmark.name, judged_anew=bool(judge))
+    if judge:
+        section["judge"] = judge
+        ours.pop("judges", None)  # what the judge before did
+        section["warnings"] += [judge["warning"]] if judge.get("warning") else []
+    ours.setdefault("invalid", {}).pop(run.task, None)
+    if label in done.problems:
+        ours["invalid"][run.task] = done.problems[label]
+    section.setdefault("details", {})[run.task] = done.sidecar[label]
+    for shown in (label, *(group for group, own in done.groups.items() if label in own)):
+        name = shown.split()[0]
+        section.setdefault("numbers", {})[name] = dict(done.numbers[shown])
+        for rows in (results.get("results", {}), results.get("groups", {})):
+            row = rows.get(name, {})
+            for key in list(row):  # of the host's table; an error of another number goes
+                metric, comma, _ = key.partition(",")
+                if comma and row[key] != done.numbers[shown].get(metric, row[key]):
+                    row[key] = done.numbers[shown][metric]
+                    row |= {one: "N/A" for one in scoring.errors_of(key) if one in row}
+    after.mark(results)
+
+
+# --- as an OpenAI batch, at half the price --------------------------------------------------------
+
+# A batch pays for nothing while it is written or read, and asks no endpoint.
+_NO_LIMITS: dict[str, Any] = {
+    "requests_per_minute": None,
+    "tokens_per_minute": None,
+    "max_calls": None,
+    "max_cost": None,
+    "stop_after": 0,  # its failed requests say nothing about an endpoint
+}
+
+
+def _shown_judge(saved: Saved, spec: str) -> str:
+    """How to show the judge that a batch is for: without a password in its URL.
+
+    Raises:
+        TasksError: it is not asked through an OpenAI-compatible endpoint.
+    """
+    from lmms_eval_tasks.judges.verdict import OPENAI
+
+    config = before.judge_config(benchmarks.load(saved[0][0]), spec, os.environ)  # no run yet
+    models = config.endpoints
+    if not models or any(model.provider != OPENAI for model in models):
+        raise TasksError(f"the judge {spec} has no batches: name a model at an endpoint (--judge)")
+    return spec if spec.endswith((".yml", ".yaml")) else config.label
+
+
+def write_batch(saved: Saved, spec: str, path: Path) -> None:
+    """Write the requests of all missing verdicts; asks nobody.
+
+    Raises:
+        TasksError: the judge has no batches, or the file cannot be written.
+    """
+    from lmms_eval_tasks.judges import run
+    from lmms_eval_tasks.judges.providers.batch import Writer, WritingProvider
+
+    partial = path.with_name(f".{path.name}.part")
+    shown = _shown_judge(saved, spec)
+    try:
+        with partial.open("w", encoding="utf-8") as out:
+            writer = Writer(out)
+            made = run.from_settings(
+                wrap=lambda provider: WritingProvider(provider, writer),
+                progress=False,
+                **_NO_LIMITS,
+            )
+            with run.use(made):
+                for name, own in saved:
+                    rescore_saved(benchmarks.load(name), own, spec)
+        if not writer.count:
+            print("every verdict is there already: nothing to put into a batch")
+            return
+        partial.replace(path)
+    except OSError as error:
+        raise TasksError(f"{path}: the batch cannot be written ({error.strerror})") from None
+    finally:
+        partial.unlink(missing_ok=True)
+    print(
+        f"{path}: {writer.count:,} requests to {', '.join(sorted(writer.models))}. Upload it as a "
+        "batch for /v1/chat/completions, then: lmms-eval-tasks judge LOGS "
+        f"--judge {shown} --batch-results RESULTS.jsonl"
+    )
+    if len(writer.models) > 1:
+        say("OpenAI takes one model in a batch: split the file by `body.model`")
+
+
+def read_batch(saved: Saved, spec: str, path: Path, output: Path | None, save: Path) -> None:
+    """Give the verdicts that a batch's results hold, and compute all numbers.
+
+    Raises:
+        TasksError: the judge has no batches, or the results cannot be read.
+        SystemExit: as `score_again`.
+    """
+    from lmms_eval_tasks.judges import run
+    from lmms_eval_tasks.judges.providers.batch import ReadingProvider, Results
+
+    results = Results(path)
+    _shown_judge(saved, spec)
+    made = run.from_settings(wrap=lambda provider: ReadingProvider(provider, results), **_NO_LIMITS)
+    with run.use(made):
+        try:
+            score_again(saved, spec, output, made, save=save)
+        finally:
+            print(
+                f"{path}: {len(results.used):,} of {len(results):,} results used; what still has "
+                "no verdict goes into the next batch (--batch)"
+            )

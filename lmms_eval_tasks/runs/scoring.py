@@ -18,14 +18,7 @@ from lmms_eval_tasks.utils.saved_runs import CARRIER
 
 
 def scored(task: Task, kept: Item, reply: str, answer: Answer) -> dict[str, Any]:
-    """The item of one reply; an exception becomes the status `error`, or the run would be lost.
-
-    Args:
-        task: the reply's.
-        kept: what the log keeps of its doc (`Task.keep`), or a saved item.
-        reply: the model's text.
-        answer: gives verdicts (asking.Asker).
-    """
+    """The item of one reply; an exception becomes the status `error`, or the run would be lost."""
     try:
         made = settle(task.score(kept, reply), answer)
     except Exception:
@@ -38,13 +31,7 @@ def scored(task: Task, kept: Item, reply: str, answer: Answer) -> dict[str, Any]
 
 
 def scored_together(task: Task, items: Items, asker: Callable[[Item], Answer]) -> Items:
-    """Items with what is scored of several at once (`Task.together`), in their order.
-
-    Args:
-        task: theirs.
-        items: all of them.
-        asker: gives the verdicts that an item keeps.
-    """
+    """Items with what is scored of several at once (`Task.together`), in their order."""
     listed = aggregate.never_raises(lambda: list(task.together(items)), task.name)
     if not (wanted := listed()):
         return items
@@ -83,17 +70,16 @@ def details(task: Task, items: Items) -> dict[str, Any]:
     if why is not None:
         return {"items": 0, "not_run": why}
     ordered = sorted(aggregate.as_counted(items), key=lambda item: str(item["id"]))
-    intervals = {}
-    for metric in task.metrics:
-        if metric.interval is not None and (own := metric.own(ordered)):
-            found = metric.interval(own)
-            if found is not None:
-                intervals[metric.name] = found.as_dict()
+    found = {
+        one.name: one.interval(own)
+        for one in task.metrics
+        if one.interval is not None and (own := one.own(ordered))
+    }
     return {
         "items": len(ordered),
         "status": aggregate.by_status(ordered),
         **task.details(ordered),
-        "intervals": intervals,
+        "intervals": {name: one.as_dict() for name, one in found.items() if one is not None},
     }
 
 
@@ -108,19 +94,22 @@ def joined(join: Join, sides: Mapping[str, Items]) -> dict[str, Any]:
 # --- through the host ---------------------------------------------------------------------------
 
 
+def errors_of(key: str) -> list[str]:
+    """Names of the host's standard errors of a metric in its table, `metric,filter`."""
+    metric, _, of = key.partition(",")
+    return [f"{metric}_stderr{kind},{of}" for kind in ("", "_clt", "_clustered")]
+
+
 class Carried(float):
     """A number on its way through the host that carries a task's items.
 
     The host aggregates each metric alone and in no fixed order (host.md, Results). What is computed
     of whole items is computed once, after it is done (after.py).
 
-    Attributes:
-        items: of the task.
-        task: whose side of a joined number it is, which is nan in the task's own row; "" else.
     """
 
-    items: Items
-    task: str
+    items: Items  # of the task
+    task: str  # whose side of a joined number it is, which is nan in the task's own row; "" else
 
     def __new__(cls, value: float, items: Items, task: str = "") -> Carried:
         """Make one."""
@@ -182,28 +171,25 @@ def _short(item: Item, needs: Sequence[str]) -> dict[str, Any]:
 
 def metric_list(task: Task, joins: Sequence[Join]) -> list[dict[str, Any]]:
     """The host's `metric_list` of a task."""
-    rows: list[tuple[str, Callable[[Items], Any], bool | None]] = [(CARRIER, carried, False)]
-    rows += [(one.name, _whole(one), one.better) for one in task.metrics if one.shown is not None]
-    for join in joins:
-        if task.name in join.tasks:
-            rows += [(name, _side(task.name), True) for name in join.shown]
+
+    def whole(metric: Metric) -> Callable[[Items], Any]:
+        return lambda items: metric.of(aggregate.as_counted(items))
+
+    def side(items: Items) -> Carried:
+        return Carried(math.nan, items, task.name)
+
+    shown = [one for one in task.metrics if one.shown is not None]
+    rows = [(CARRIER, carried, False), *((one.name, whole(one), one.better) for one in shown)]
+    own = (join for join in joins if task.name in join.tasks)
+    rows += [(name, side, True) for join in own for name in join.shown]
     return [
         {
             "metric": name,
-            "aggregation": aggregate.never_raises(aggregation, name),
+            "aggregation": aggregate.never_raises(of, name),
             "higher_is_better": better,
         }
-        for name, aggregation, better in rows
+        for name, of, better in rows
     ]
-
-
-def _whole(metric: Metric) -> Callable[[Items], Any]:
-    """A metric of all items that the host hands over."""
-    return lambda items: metric.of(aggregate.as_counted(items))
-
-
-def _side(task: str) -> Callable[[Items], Carried]:
-    return lambda items: Carried(math.nan, items, task)
 
 
 def group_number(join: Join, name: str) -> Callable[..., Any]:

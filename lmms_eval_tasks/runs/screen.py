@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import benchmarks, leaderboards, settings
 from lmms_eval_tasks.benchmark import Benchmark, Numbers
@@ -26,13 +26,7 @@ NOTES = 3  # of what makes numbers not comparable; the others stand in the table
 
 
 def first(results: Mapping[str, Any], console: Console, files: Sequence[Path] = ()) -> None:
-    """Print the first screen of the host's results.
-
-    Args:
-        results: with our section.
-        console: where to.
-        files: what was written of the run.
-    """
+    """Print the first screen of the host's results."""
     section = results["lmms_eval_tasks"]
     for name in (one for one in benchmarks.NAMES if one in section):
         show(console, [*_of_benchmark(benchmarks.load(name), results), ""])
@@ -64,75 +58,71 @@ def _of_benchmark(benchmark: Benchmark, results: Mapping[str, Any]) -> list[Any]
     config = results.get("config", {})
     model = f"{config.get('model', '')} ({config.get('model_args') or 'default arguments'})"
     state = "INVALID" if bad & set(section["details"]) else "VALID"
-    lines: list[Any] = [f"{benchmark.title}: {state}{_videos(section)}", f"  model: {model}"]
-    mains = [one for name in _order(benchmark, section) if (one := _main(benchmark, name, section))]
-    lines.append(_numbers(mains[:ROWS], model, bad))
-    if len(mains) > ROWS:
-        lines.append(f"  and {len(mains) - ROWS} more tasks (--tables headline)")
+    seen = section.get("videos")
+    videos = f", {seen['asked']:,} of {seen['of']:,} videos" if seen and seen["of"] else ""
+    lines: list[Any] = [f"{benchmark.title}: {state}{videos}", f"  model: {model}"]
+    tasks = [name for name in benchmark.tasks if name in section["numbers"]]
+    groups = [one.group for one in benchmark.joins if one.group in section["numbers"] and one.shown]
+    # Joined numbers stand before a benchmark's many splits.
+    names = [*groups, *tasks] if len(tasks) > ROWS else [*tasks, *groups]
+    rows = [row for name in names if (row := _row(benchmark, name, section, model, bad))]
+    lines.append(_numbers(rows[:ROWS]))
     if judge := section.get("judge"):
         whose = "" if judge.get("warning") else ", the paper's"
         lines.append(f"  judge: {judge.get('model') or judge['provider']}{whose}")
     lines += [f"  {section['arrived']}"] if section.get("arrived") else []
     notes = section["warnings"]
     lines += [f"  Note: {note}" for note in notes[:NOTES]]
-    if len(notes) > NOTES:
-        lines.append(f"  and {len(notes) - NOTES} more notes (--tables headline)")
+    for what, more in (("tasks", len(rows) - ROWS), ("notes", len(notes) - NOTES)):
+        lines += [f"  and {more} more {what} (--tables headline)"] if more > 0 else []
     return lines
 
 
-def _videos(section: Mapping[str, Any]) -> str:
-    seen = section.get("videos")
-    return f", {seen['asked']:,} of {seen['of']:,} videos" if seen and seen["of"] else ""
-
-
-def _order(benchmark: Benchmark, section: Mapping[str, Any]) -> list[str]:
-    """Tasks and groups that have numbers; joined numbers before a benchmark's many splits."""
-    tasks = [name for name in benchmark.tasks if name in section["numbers"]]
-    groups = [one.group for one in benchmark.joins if one.group in section["numbers"] and one.shown]
-    return [*groups, *tasks] if len(tasks) > ROWS else [*tasks, *groups]
-
-
-class _Main(NamedTuple):
-    """One task's or group's main number and what stands beside it."""
-
-    name: str
-    metric: str
-    value: float | None
-    about: Mapping[str, Any]  # details of the task; empty of a group
-    known: leaderboards.Headline | None  # of this very metric
-
-    def paper(self, model: str) -> str:
-        """The paper's row of this model, or else the nearest one."""
-        papers = self.known.papers if self.known else {}
-        if not papers or self.value is None:
-            return NONE
-        given, value = _plain(model), self.value
-        # The longest name: GPT-4o stands in GPT-4o mini.
-        own = {one: key for key in papers for one in key if one and _plain(one) in given}
-        models = [key for key in papers if key[1] is not None] or list(papers)
-        nearest = min(models, key=lambda one: abs(papers[one] - value))
-        key = own[max(own, key=len)] if own else nearest
-        return f"{_shown(papers[key])} {key[0]}"
-
-    @property
-    def chance(self) -> str:
-        """What guessing gives."""
-        chance = self.known.chance if self.known else None
-        return NONE if chance is None else f"{chance:g}"
-
-
-def _main(benchmark: Benchmark, name: str, section: Mapping[str, Any]) -> _Main | None:
+def _row(
+    benchmark: Benchmark, name: str, section: Mapping[str, Any], model: str, bad: Collection[str]
+) -> list[str] | None:
+    """A task's or group's main number, and what stands beside it; None where it shows none."""
     numbers, about = section["numbers"][name], section["details"].get(name, {})
-    if (known := leaderboards.headline(name)) and known.metric in numbers:
-        return _Main(name, known.metric, number(numbers[known.metric]), about, known)
-    if name in benchmark.tasks:
-        shown = [one.name for one in benchmark.tasks[name].metrics if one.shown is not None]
+    known = leaderboards.headline(name)
+    if known is not None and known.metric in numbers:
+        metric, chance, papers = known
     else:
-        shown = [metric for one in benchmark.joins if one.group == name for metric in one.shown]
-    return _Main(name, shown[0], number(numbers.get(shown[0])), about, None) if shown else None
+        task, joins = benchmark.tasks.get(name), benchmark.joins
+        shown = [one.name for one in task.metrics if one.shown is not None] if task else []
+        shown += [metric for one in joins if one.group == name for metric in one.shown]
+        if not shown:
+            return None
+        metric, chance, papers = shown[0], None, {}
+    value = number(numbers.get(metric))
+    interval = about.get("intervals", {}).get(metric, {})
+    low, high = interval.get("low"), interval.get("high")
+    return [
+        f"  {name}{' INVALID' if name in bad else ''}",
+        metric,
+        fixed(value, 3),
+        NONE if low is None or high is None else f"{fixed(low, 3)} to {fixed(high, 3)}",
+        NONE if chance is None else f"{chance:g}",
+        f"{about.get('items', '')}",
+        NONE if value is None or not papers else _nearest(papers, model, value),
+    ]
 
 
-def _numbers(mains: Iterable[_Main], model: str, bad: Collection[str]) -> Table:
+def _nearest(papers: Mapping[tuple[str, str | None], float], model: str, value: float) -> str:
+    """The paper's row of this model, or else the nearest one."""
+    given = _plain(model)
+    # The longest name: GPT-4o stands in GPT-4o mini.
+    own = {one: key for key in papers for one in key if one and _plain(one) in given}
+    models = [key for key in papers if key[1] is not None] or list(papers)
+    nearest = min(models, key=lambda one: abs(papers[one] - value))
+    key = own[max(own, key=len)] if own else nearest
+    return f"{fixed(papers[key], 3)} {key[0]}"
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def _numbers(rows: Iterable[Sequence[str]]) -> Table:
     from rich.table import Table
 
     made = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
@@ -141,22 +131,9 @@ def _numbers(mains: Iterable[_Main], model: str, bad: Collection[str]) -> Table:
     for column in ("value", "95 % interval", "chance", "n"):
         made.add_column(column, justify="right", no_wrap=True)
     made.add_column("the paper's nearest row", overflow="fold")
-    for one in mains:
-        interval = one.about.get("intervals", {}).get(one.metric, {})
-        low, high = interval.get("low"), interval.get("high")
-        span = NONE if low is None or high is None else f"{_shown(low)} to {_shown(high)}"
-        mark = " INVALID" if one.name in bad else ""
-        cells = (one.metric, _shown(one.value), span, one.chance, f"{one.about.get('items', '')}")
-        made.add_row(f"  {one.name}{mark}", *cells, one.paper(model))
+    for row in rows:
+        made.add_row(*row)
     return made
-
-
-def _shown(value: float | None) -> str:
-    return fixed(value, 3)
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 # --- the tables in full ---------------------------------------------------------------------------

@@ -12,12 +12,14 @@ path), and `PLAYED`, what the demo makes of it. All files that decide the result
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib
 import json
 import os
 import shutil
 import tempfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -49,8 +51,14 @@ def build(root: Path) -> Path:
     try:
         root.mkdir(parents=True, exist_ok=True)
         with FileLock(root / ".sample.lock", timeout=_LOCK_SECONDS):
-            for name in BENCHMARKS:
-                _build_one(root / name)
+            for folder in (root / name for name in BENCHMARKS):
+                if folder.exists() and not (folder / MANIFEST).is_file():
+                    raise DataError(
+                        f"{folder} exists and is not a packaged sample; it is left alone. "
+                        "Name another folder, or move this one away"
+                    )
+                if not is_current(folder):  # by now
+                    put(folder, functools.partial(_write_whole, folder.name))
     except Timeout as error:
         raise DataError(
             f"{root}: another process has been building the sample for {_LOCK_SECONDS} s; "
@@ -80,11 +88,7 @@ def version(name: str) -> str:
 
 
 def write(name: str, folder: Path) -> None:
-    """Write a benchmark's sample into an existing empty folder, its videos side by side.
-
-    Raises:
-        MediaError: a video cannot be encoded.
-    """
+    """Write a benchmark's sample into an existing empty folder, its videos side by side."""
     made = module(name)
     videos, files = made.videos(), made.files()
     for file in (*videos, *files):
@@ -92,46 +96,37 @@ def write(name: str, folder: Path) -> None:
     # Threads: encoders let go of Python's lock.
     with ThreadPoolExecutor(min(os.cpu_count() or 1, len(videos))) as pool:
         for file, content in files.items():
-            _write_file(folder / file, content)
+            path = folder / file
+            if callable(content):
+                content(path)
+            elif isinstance(content, str):
+                path.write_text(content, encoding="utf-8")
+            else:
+                (write_lines if path.suffix == ".jsonl" else write_json)(path, content)
         list(pool.map(lambda file: videos[file].write(folder / file), videos))
 
 
-def _write_file(path: Path, content: Any) -> None:
-    if callable(content):
-        content(path)
-    elif isinstance(content, str):
-        path.write_text(content, encoding="utf-8")
-    elif path.suffix == ".jsonl":
-        write_lines(path, content)
-    else:
-        write_json(path, content)
+def put(folder: Path, make: Callable[[Path], None]) -> None:
+    """Make a folder beside its place and rename it there: whole or not at all.
 
-
-def _build_one(folder: Path) -> None:
-    """Write one benchmark's sample beside `folder`, then put it in place. Caller holds the lock."""
-    if is_current(folder):
-        return
-    if folder.exists() and not (folder / MANIFEST).is_file():
-        raise DataError(
-            f"{folder} exists and is not a packaged sample; it is left alone. "
-            "Name another folder, or move this one away"
-        )
-    # Killed builds leave their temporary folder behind; under the lock nobody else is using one.
+    The caller holds a lock: what killed processes left beside it goes.
+    """
     for leftover in folder.parent.glob(f".{folder.name}-*"):
         shutil.rmtree(leftover, ignore_errors=True)
-    work = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
-        new = work / "new"
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as work:
+        new = Path(work, "new")
         new.mkdir()
-        write(folder.name, new)
-        files = sorted(path for path in new.rglob("*") if path.is_file())
-        hashes = {path.relative_to(new).as_posix(): _hash(path) for path in files}
-        write_json(new / MANIFEST, {"version": version(folder.name), "files": hashes})
+        make(new)
         if folder.exists():
-            folder.rename(work / "old")
+            folder.rename(Path(work, "old"))
         new.rename(folder)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+
+
+def _write_whole(name: str, new: Path) -> None:
+    write(name, new)
+    files = sorted(path for path in new.rglob("*") if path.is_file())
+    hashes = {path.relative_to(new).as_posix(): _hash(path) for path in files}
+    write_json(new / MANIFEST, {"version": version(name), "files": hashes})
 
 
 def is_current(folder: Path) -> bool:

@@ -10,7 +10,6 @@ a judge. The tiny model's own words stay unjudged.
 
 from __future__ import annotations
 
-import functools
 import json
 import math
 import os
@@ -25,10 +24,11 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from lmms_eval_tasks import benchmarks, sample, settings
+from lmms_eval_tasks.benchmark import NOT_RUN
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.verdict import NONE, REPLAY
-from lmms_eval_tasks.report.fold import show
-from lmms_eval_tasks.sample import keys
+from lmms_eval_tasks.runs import before, given
+from lmms_eval_tasks.sample import players
 from lmms_eval_tasks.sample.players import Chance, Played
 from lmms_eval_tasks.utils import saved_runs as saved
 
@@ -68,70 +68,50 @@ class Model(NamedTuple):
     more: Sequence[str] = ()
 
 
-class Stages:
-    """A line for each piece of work, with its time while it works."""
-
-    def __init__(self, console: Console) -> None:
-        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-        clock = (SpinnerColumn(finished_text="✓"), TextColumn("{task.description}"))
-        self.progress = Progress(*clock, TimeElapsedColumn(), console=console)
-        self.shown = console.is_terminal
-        self.console = console
-
-    def __enter__(self) -> Stages:
-        if self.shown:
-            self.progress.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self.shown:
-            self.progress.stop()
-
-    def __call__(self, name: str, work: Callable[[], T]) -> T:
-        """What a piece of work returns."""
-        started = time.monotonic()
-        task = self.progress.add_task(name, total=1)
-        if not self.shown:
-            self.console.print(f"{name} ...", highlight=False)
-        made = work()
-        self.progress.update(task, completed=1)
-        if not self.shown:
-            self.console.print(f"{name}: {time.monotonic() - started:.0f} s", highlight=False)
-        return made
-
-
 def run(out: Path, console: Console) -> bool:
-    """Build what is needed, run the models, check their numbers, print the last screen.
+    """Build what is needed, run the models, print the last screen; whether all numbers are right.
 
-    Returns:
-        Whether every number is what it must be.
+    Each piece of work has a line with its time while it works.
 
     Raises:
         TasksError: the sample cannot be built, or a process of the host failed; says where its log
             is.
     """
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
     started = time.monotonic()
     settings.say({settings.DATA: settings.SAMPLE, settings.JUDGE: NONE})
     out = out.resolve()
     out.mkdir(parents=True, exist_ok=True)
     played = {name: sample.module(name).PLAYED for name in benchmarks.NAMES}
-    with Stages(console) as stages, ThreadPoolExecutor(min(os.cpu_count() or 1, 4)) as pool:
-        tiny = pool.submit(stages, "tiny random checkpoint", lambda: _checkpoint(out))
-        root = stages("packaged sample", lambda: sample.build(settings.data_root()))
-        stages("key of all requests", lambda: _write_key(played, out / "key.json"))
+    lines = (SpinnerColumn(finished_text="✓"), TextColumn("{task.description}"))
+    with (
+        Progress(*lines, TimeElapsedColumn(), console=console) as progress,
+        ThreadPoolExecutor(min(os.cpu_count() or 1, 4)) as pool,
+    ):
+
+        def stage(name: str, work: Callable[..., T], *given: Any) -> T:
+            line = progress.add_task(name, total=1)
+            made = work(*given)
+            progress.update(line, completed=1)
+            return made
+
+        # In a process of its own, since it needs torch.
+        build = [sys.executable, "-c", _BUILD, str(out / CHECKPOINT)]
+        log = out / "checkpoint.log"
+        tiny = pool.submit(stage, "tiny random checkpoint", lambda: _process(build, log))
+        root = stage("packaged sample", sample.build, settings.data_root())
+        known = [task for one in played.values() for task in one.oracle]
+        stage("key of all requests", write_key, out / "key.json", known)
         texts = (file.read_text(encoding="utf-8") for file in sorted(root.glob("*/replay.jsonl")))
         (out / "replay.jsonl").write_text("".join(texts), encoding="utf-8")  # a run has one judge
-        tasks = [task for one in played.values() for task in one.tasks]
-        runs = []
-        for model in models(out, tasks):
+        runs = {}
+        for model in models(out, [task for one in played.values() for task in one.tasks]):
             if model.name == TINY:
                 tiny.result()
-            work = functools.partial(_run_host, out / model.name, model)
-            runs.append((model.name, pool.submit(stages, model.name, work)))
-        results = {name: one.result() for name, one in runs}
+            runs[model.name] = pool.submit(stage, model.name, _run_host, out / model.name, model)
+        results = {name: one.result() for name, one in runs.items()}
     checks = list(checked(played, results, out / COIN))
-    tables = _write_tables(out / "tables.txt", results)
     for line in screen(played, results, checks):
         console.print(line, highlight=False)
     good = [check.good for check in checks]
@@ -139,8 +119,7 @@ def run(out: Path, console: Console) -> bool:
     seconds = time.monotonic() - started
     for line in (
         f"\n{verdict}  {sum(good)} of {len(good)} numbers as expected, {seconds:.0f} s",
-        f"tables   {tables}",
-        f"results  {out}/MODEL/, with all that the host printed in host.log",
+        f"results  {out}/MODEL/, with all tables, and all that the host printed in host.log",
         "next     lmms_eval --tasks maia --data YOUR_DATA --log_samples --output_path out \\",
         "           --model qwen2_5_vl --model_args pretrained=Qwen/Qwen2.5-VL-7B-Instruct",
     ):
@@ -161,15 +140,31 @@ def models(out: Path, tasks: Sequence[str]) -> list[Model]:
     ]
 
 
-def _checkpoint(out: Path) -> None:
-    """In a process of its own, since it needs torch."""
-    _process([sys.executable, "-c", _BUILD, str(out / CHECKPOINT)], out / "checkpoint.log")
+def write_key(path: Path, names: Sequence[str]) -> Path:
+    """Of each request of some tasks its fingerprint and its replies, the right one first.
 
+    Made with the data at hand, media included, which are kept for the run that follows: whoever
+    looks up what was handed to it (players.Key) has to be handed the same.
 
-def _write_key(played: Mapping[str, Played], path: Path) -> None:
-    tasks = {name: benchmarks.load(name).tasks for name in played}
-    known = [task for name, one in played.items() for task in one.oracle if task in tasks[name]]
-    keys.write(path, known)
+    Args:
+        path: of the JSON file.
+        names: of tasks; groups among them are passed over.
+
+    Raises:
+        TasksError: the data cannot be used.
+    """
+    found = {}
+    for name in names:
+        benchmark = benchmarks.of(name)
+        for doc in before.docs(benchmark, name) if name in benchmark.tasks else ():
+            if not doc.get(NOT_RUN):
+                known, parts = players.known(doc), benchmark.tasks[name].prompt(doc)
+                chat = players.of_messages(given.messages_of(parts))
+                simple = players.of_visuals(given.visuals_of(parts), given.text_of(parts))
+                for asked in (chat, simple):
+                    found[players.fingerprint(asked)] = [known.right, *known.drawn]
+    path.write_text(json.dumps(found, ensure_ascii=False), encoding="utf-8")
+    return path
 
 
 def _run_host(folder: Path, model: Model) -> dict[str, Any]:
@@ -210,13 +205,7 @@ def _process(command: Sequence[str], log: Path) -> None:
 def checked(
     played: Mapping[str, Played], results: Mapping[str, Mapping[str, Any]], coin: Path
 ) -> Iterator[Check]:
-    """Every number that is expected.
-
-    Args:
-        played: by benchmark.
-        results: of every model.
-        coin: the folder of its samples.
-    """
+    """Every number that is expected."""
     numbers = {name: saved.numbers(one) for name, one in results.items()}
     for name, one in played.items():
         yield from oracle_checks(name, one, numbers[ORACLE])
@@ -303,16 +292,3 @@ def screen(
 
 def _mark(good: bool) -> str:
     return "[green]✓[/]" if good else "[red]✗[/]"
-
-
-def _write_tables(path: Path, results: Mapping[str, Mapping[str, Any]]) -> Path:
-    """All tables in the papers' layout, with a row for each model that was run on their tasks."""
-    from rich.console import Console
-
-    rows = [(name, saved.numbers(one)) for name, one in results.items()]
-    with path.open("w", encoding="utf-8") as file:
-        console = Console(file=file, width=160)
-        for name in benchmarks.NAMES:
-            own = [row for row in rows if any(benchmarks.of_task_name(t) == name for t in row[1])]
-            show(console, benchmarks.load(name).tables(own))
-    return path

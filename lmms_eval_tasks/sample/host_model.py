@@ -63,7 +63,7 @@ class HostModel(lmms):  # type: ignore[misc]  # the host has no types
         """The doc of a request."""
         return self.task_dict[task][split][doc_id]
 
-    def loglikelihood(self, requests: list[Any]) -> list[tuple[float, bool]]:  # noqa: ARG002
+    def loglikelihood(self, requests: list[Any]) -> Any:  # noqa: ARG002
         """Not offered.
 
         Raises:
@@ -71,10 +71,4 @@ class HostModel(lmms):  # type: ignore[misc]  # the host has no types
         """
         raise TasksError(f"{type(self).__name__} answers generate_until tasks only")
 
-    def generate_until_multi_round(self, requests: list[Any]) -> list[str]:  # noqa: ARG002
-        """Not offered.
-
-        Raises:
-            TasksError: always.
-        """
-        raise TasksError(f"{type(self).__name__} answers generate_until tasks only")
+    generate_until_multi_round = loglikelihood

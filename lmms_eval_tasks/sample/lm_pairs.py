@@ -43,35 +43,27 @@ from lmms_eval_tasks.sample.host_model import HostModel
 _OPTIONS = ("pretrained", "dtype", "batch_size", "device")
 _DTYPES = ("auto", "float32", "float16", "bfloat16")
 
-Pair = tuple[str, str]
-
 
 class LmPairs(HostModel):
     """Language models as judges of statement pairs; no video, no prompt.
 
     Args:
-        pretrained: models, as one text (see above) or a list.
+        pretrained: models, as one text (see above).
         dtype: `auto`, `float32`, `float16` or `bfloat16`.
         batch_size: pairs in one forward pass. With 1 the scores do not depend on how requests are
             spread over processes, to the last digit.
         device: `cpu`, `cuda`, ...; default: the process's GPU if there is one.
 
     Raises:
-        TasksError: no model, one named twice, a folder without a model, an unknown dtype or a
-            tokenizer that cannot be loaded. Weights are loaded later.
+        TasksError: no model, one named twice, an unknown dtype or a tokenizer that cannot be
+            loaded. Weights are loaded later.
     """
 
     is_simple = True
 
-    def __init__(
-        self,
-        pretrained: str | Sequence[str] = (),
-        dtype: str = "auto",
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, pretrained: str = "", dtype: str = "auto", **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        given = pretrained.split(",") if isinstance(pretrained, str) else pretrained
-        self.names = [name.strip() for name in given if name.strip()]
+        self.names = [name.strip() for name in pretrained.split(",") if name.strip()]
         if not self.names or len(set(self.names)) < len(self.names):
             raise TasksError(
                 "lm_pairs needs its models, each once: --model_args pretrained=NAME_OR_FOLDER,..., "
@@ -113,22 +105,20 @@ class LmPairs(HostModel):
         # Idle ranks and repeats ask for the same doc again.
         pairs = {key: self._pair(*key) for key in keys}
         scores: dict[tuple[Any, ...], dict[str, list[float]]] = {key: {} for key in pairs}
-        if not pairs:
-            return []
-        for name, tokenizer in self._tokenizers.items():
+        for name, tokenizer in self._tokenizers.items() if pairs else ():
             # Before the weights are loaded: a text that cannot be scored shows at once.
             tokens = {key: [tokenize(tokenizer, t, name) for t in pairs[key]] for key in pairs}
             model = load_model(name, self._dtype, self.compute_device)
-            size, keys_once = self.batch_size, list(pairs)
-            for start in tqdm(range(0, len(pairs), size), desc=name, disable=self.rank != 0):
-                batch = keys_once[start : start + size]
+            size, once = self.batch_size, list(pairs)
+            for start in tqdm(range(0, len(once), size), desc=name, disable=self.rank != 0):
+                batch = once[start : start + size]
                 flat = mean_logprobs(model, [ids for key in batch for ids in tokens[key]])
-                for key, pair in zip(batch, zip(flat[::2], flat[1::2], strict=True), strict=True):
+                for key, *pair in zip(batch, flat[::2], flat[1::2], strict=True):
                     if not all(float("-inf") < score <= 0 for score in pair):
                         raise TasksError(
                             f"lm_pairs: {name} gives {pair} for {pairs[key]}; try dtype=float32"
                         )
-                    scores[key][name] = list(pair)
+                    scores[key][name] = pair
             del model  # the next one is loaded after this one is gone
             gc.collect()
             torch.cuda.empty_cache()
@@ -137,7 +127,7 @@ class LmPairs(HostModel):
             self.cache_hook.add_partial("generate_until", request.args[:2], reply)
         return replies
 
-    def _pair(self, doc_id: int, task: str, split: str) -> Pair:
+    def _pair(self, doc_id: int, task: str, split: str) -> tuple[str, str]:
         options = self.doc(task, split, doc_id).get("options")
         if options is None or len(options) != 2 or not all(isinstance(o, str) for o in options):
             raise TasksError(f"lm_pairs: {task}, doc {doc_id}: no two statements in `options`")
@@ -145,11 +135,7 @@ class LmPairs(HostModel):
 
 
 def load_tokenizer(name: str) -> Any:
-    """The tokenizer of a model.
-
-    Raises:
-        TasksError: no such folder, or it cannot be loaded.
-    """
+    """The tokenizer of a model."""
     from transformers import AutoTokenizer
 
     return _load(AutoTokenizer, name)
@@ -160,6 +146,14 @@ def load_model(name: str, dtype: str, device: torch.device) -> Any:
     from transformers import AutoModelForCausalLM
 
     return _load(AutoModelForCausalLM, name, torch_dtype=dtype).to(device).eval()
+
+
+def _load(loader: Any, name: str, **kwargs: Any) -> Any:
+    try:
+        return loader.from_pretrained(str(Path(name).expanduser()), **kwargs)
+    except (OSError, ValueError, ImportError) as error:
+        reason = (str(error).strip() or repr(error)).splitlines()[0]
+        raise TasksError(f"lm_pairs: {name} cannot be loaded: {reason}") from None
 
 
 def tokenize(tokenizer: Any, text: str, name: str) -> list[int]:
@@ -193,16 +187,3 @@ def mean_logprobs(model: Any, texts: Sequence[Sequence[int]]) -> list[float]:
     scored = mask[:, 1:].bool()
     # Row by row, over its own tokens only: a sum over padded rows would round differently.
     return [row[keep].mean().item() for row, keep in zip(logprobs, scored, strict=True)]
-
-
-def _load(loader: Any, name: str, **kwargs: Any) -> Any:
-    path = Path(name).expanduser()
-    if path.is_absolute() or name.startswith((".", "~")) or path.is_dir():
-        if not (path / "config.json").is_file():
-            raise TasksError(f"lm_pairs: {name} is no model folder (no config.json in it)")
-        name = str(path)
-    try:
-        return loader.from_pretrained(name, **kwargs)
-    except (OSError, ValueError, ImportError) as error:
-        reason = (str(error).strip() or repr(error)).splitlines()[0]
-        raise TasksError(f"lm_pairs: {name} cannot be loaded: {reason}") from None

@@ -15,7 +15,7 @@ MANIFESTS: tuple[dict[str, str], ...] = (
         {
             "model_id": f"tasks_{name.lower()}",
             "simple_class_path": f"{__package__}.scripted.{name}Simple",
-            "chat_class_path": f"{__package__}.scripted.{name}Chat",
+            "chat_class_path": f"{__package__}.scripted.{name}",
         }
         for name in ("Oracle", "Coin", "Scripted", "Witness", "Recorded")
     ),

@@ -13,7 +13,9 @@ import json
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.utils.released_files import read_text
@@ -39,23 +41,14 @@ SAMPLES: dict[str, str] = {
 
 
 class Known(NamedTuple):
-    """Replies to a doc whose worth is known.
+    """Replies to a doc whose worth is known."""
 
-    Attributes:
-        item: what the worth of a scripted reply is drawn by.
-        right: a right one.
-        wrong: a wrong one.
-        unreadable: one that cannot be read.
-        drawn: what a coin draws from.
-        pool: items of one pool are right together on some of the pools; None if there is none.
-    """
-
-    item: str
+    item: str  # what the worth of a scripted reply is drawn by
     right: str
     wrong: str
     unreadable: str
-    drawn: Sequence[str] = ()
-    pool: str | None = None
+    drawn: Sequence[str] = ()  # what a coin draws from
+    pool: str | None = None  # items of one pool are right together on some of the pools
 
 
 class Chance(NamedTuple):
@@ -68,19 +61,12 @@ class Chance(NamedTuple):
 
 
 class Played(NamedTuple):
-    """A benchmark's part of the demo.
+    """A benchmark's part of the demo."""
 
-    Attributes:
-        tasks: what is run, tasks or groups; no task is in those of two benchmarks.
-        oracle: task or group -> what the oracle must have in each metric.
-        coin: what the coin must have about.
-        headline: task or group and metric that the last screen shows.
-    """
-
-    tasks: Sequence[str]
-    oracle: Mapping[str, Mapping[str, float]]
-    coin: Sequence[Chance]
-    headline: tuple[str, str]
+    tasks: Sequence[str]  # what is run, tasks or groups; none is in those of two benchmarks
+    oracle: Mapping[str, Mapping[str, float]]  # task or group -> what it must have in each metric
+    coin: Sequence[Chance]  # what the coin must have about
+    headline: tuple[str, str]  # task or group and metric that the last screen shows
 
 
 def known(doc: Mapping[str, Any]) -> Known:
@@ -104,26 +90,20 @@ def known(doc: Mapping[str, Any]) -> Known:
     try:
         given = [str(doc[name]) for name in ("mode", "length") if name in doc]
         item = "/".join([str(doc["id"]), *given])
-        if doc.get("options"):
-            pool = "/".join([str(doc["question_id"]), *given]) if "question_id" in doc else None
-            return _choice(item, LETTERS[: len(doc["options"])], doc["answer"], pool)
-        wrong = str(doc.get("lure") or UNKNOWN)
-        right = next((str(one) for one in doc["references"]), wrong)
+        if not doc.get("options"):
+            wrong = str(doc.get("lure") or UNKNOWN)
+            right = next((str(one) for one in doc["references"]), wrong)
+            return Known(item, right, wrong, "", [right, wrong])
+        pool = "/".join([str(doc["question_id"]), *given]) if "question_id" in doc else None
+        letters, answer = LETTERS[: len(doc["options"])], doc["answer"]
     except (KeyError, TypeError) as error:
         raise TasksError(
             f"players need docs with id and options, answer or references: {error!r}"
         ) from None
-    return Known(item, right, wrong, "", [right, wrong])
-
-
-def _choice(item: str, letters: str, answer: object, pool: str | None) -> Known:
-    if answer == "" and len(letters) > 1:  # withheld
-        any_letter = _draw(letters, "withheld", item)
-        return Known(item, any_letter, any_letter, UNREADABLE, letters, pool)
-    if not isinstance(answer, str) or len(answer) != 1 or answer not in letters or len(letters) < 2:
+    if len(letters) < 2 or answer not in ("", *letters):
         raise TasksError(f"{item}: answer {answer!r} is none of {list(letters)}")
-    wrong = _draw(letters.replace(answer, ""), "wrong", item)
-    return Known(item, answer, wrong, UNREADABLE, letters, pool)
+    wrong = _draw(letters.replace(answer, ""), "wrong" if answer else "withheld", item)
+    return Known(item, answer or wrong, wrong, UNREADABLE, letters, pool)
 
 
 def scripted(doc: Mapping[str, Any]) -> str:
@@ -132,23 +112,16 @@ def scripted(doc: Mapping[str, Any]) -> str:
     The only player that looks at the doc: its score tests metrics, not prompts. Items are right on
     about 70 %, unreadable on 5 %, wrong on the rest; those of a pool together on half of the pools,
     so that pool metrics lie between 0 and 1 too, with the same shares over all items.
-
-    Raises:
-        TasksError: as of `known`.
     """
     replies = known(doc)
-    whole = 0.0
-    if replies.pool is not None:
-        whole = WHOLE_POOL_SHARE
-        if _unit("pool", replies.pool) < whole:
-            return replies.right
-    # Shares among the rest, so that over all items they are what they should be.
-    right = (RIGHT_SHARE - whole) / (1 - whole)
-    unreadable = UNREADABLE_SHARE / (1 - whole)
-    place = _unit("item", replies.item)
-    if place < right:
+    whole = WHOLE_POOL_SHARE if replies.pool is not None else 0.0
+    if _unit("pool", replies.pool) < whole:
         return replies.right
-    return replies.unreadable if place < right + unreadable else replies.wrong
+    # Shares among the rest, so that over all items they are what they should be.
+    place = _unit("item", replies.item) * (1 - whole)
+    if place < RIGHT_SHARE - whole:
+        return replies.right
+    return replies.unreadable if place < RIGHT_SHARE - whole + UNREADABLE_SHARE else replies.wrong
 
 
 # --- the key --------------------------------------------------------------------------------------
@@ -196,19 +169,17 @@ class Key:
 
     @classmethod
     def load(cls, path: str | Path) -> Key:
-        """Read a key file (keys.write): a JSON object, fingerprint -> replies, the right one first.
+        """Read a key file (demo.write_key): fingerprint -> replies, the right one first.
 
         Raises:
             TasksError: the file is missing or has another form.
         """
+        text = read_text(Path(path).expanduser())
         try:
-            content = json.loads(read_text(Path(path).expanduser()))
-            texts = [text for replies in content.values() for text in replies]
-        except (ValueError, AttributeError, TypeError):
-            texts = [None]
-        if not all(isinstance(text, str) for text in texts):
-            raise TasksError(f"key {path}: expected a JSON object of fingerprints with replies")
-        return cls(content)
+            return cls(TypeAdapter(dict[str, list[str]]).validate_json(text))
+        except ValidationError:
+            expected = "expected a JSON object of fingerprints with replies"
+            raise TasksError(f"key {path}: {expected}") from None
 
     def oracle(self, parts: Iterable[Any]) -> str:
         """The right reply to a request, or UNKNOWN."""
@@ -234,6 +205,18 @@ def _draw(choices: Sequence[str], *parts: object) -> str:
 # --- replies of lm_pairs --------------------------------------------------------------------------
 
 
+_Score = Annotated[float, Field(le=0, allow_inf_nan=False)]
+
+
+class _Scored(BaseModel, extra="forbid", strict=True):
+    choice: Literal["A", "B"] | None
+    scores: Annotated[dict[str, tuple[_Score, _Score]], Field(min_length=1)]
+
+
+class _Reply(BaseModel, extra="forbid"):
+    lm_pairs: _Scored
+
+
 def lm_pairs_choice(scores: Mapping[str, Iterable[float]]) -> str | None:
     """The statement with the highest probability among all models (paper, 4.3).
 
@@ -250,7 +233,7 @@ def lm_pairs_choice(scores: Mapping[str, Iterable[float]]) -> str | None:
 
 
 def lm_pairs_reply(scores: Mapping[str, Iterable[float]]) -> str:
-    """The reply of `--model lm_pairs`: JSON that `read_lm_pairs` reads."""
+    """The reply: JSON that `read_lm_pairs` reads."""
     kept = {model: list(pair) for model, pair in scores.items()}
     return json.dumps({"lm_pairs": {"choice": lm_pairs_choice(kept), "scores": kept}})
 
@@ -263,22 +246,8 @@ def read_lm_pairs(reply: str) -> tuple[str | None, dict[str, list[float]]] | Non
         any other form, or a choice that does not follow from its scores.
     """
     try:
-        content = json.loads(reply)
-    except (ValueError, TypeError, RecursionError):
+        read = _Reply.model_validate_json(reply).lm_pairs
+    except ValidationError:
         return None
-    body = content.get("lm_pairs") if isinstance(content, dict) and len(content) == 1 else None
-    if not isinstance(body, dict) or set(body) != {"choice", "scores"}:
-        return None
-    choice, scores = body["choice"], body["scores"]
-    if not isinstance(scores, dict) or not scores or not all(map(_is_pair, scores.values())):
-        return None
-    return (choice, scores) if choice == lm_pairs_choice(scores) else None
-
-
-def _is_pair(value: object) -> bool:
-    """Two finite log-probabilities. By type(): a bool is an int, and neither is a score."""
-    return (
-        isinstance(value, list)
-        and len(value) == 2
-        and all(type(score) is float and float("-inf") < score <= 0 for score in value)
-    )
+    scores = {model: list(pair) for model, pair in read.scores.items()}
+    return (read.choice, scores) if read.choice == lm_pairs_choice(scores) else None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from lmms_eval_tasks.errors import MediaError
 
@@ -34,20 +34,57 @@ class Tone(NamedTuple):
 
 
 class Clip(NamedTuple):
-    """A video that can be made; the fields are the arguments of `write_mp4`."""
+    """A video that can be made, of h264 and AAC."""
 
-    frames: Callable[[], Iterable[NDArray[np.uint8]]]
-    fps: int
+    frames: Callable[[], Iterable[NDArray[np.uint8]]]  # (height, width, 3), even sizes
+    fps: int  # frames a second
+    # One channel (n,) or two (2, n) in [-1, 1]; None makes a file without a sound track.
     sound: Callable[[], NDArray[np.float32]] | None = None
-    rate: int = 0
-    picture_options: Mapping[str, str] | None = None
-    sound_options: Mapping[str, str] | None = None
+    rate: int = 0  # samples a second
+    picture_options: Mapping[str, str] | None = None  # further options of FFmpeg's libx264
+    sound_options: Mapping[str, str] | None = None  # of FFmpeg's AAC encoder
 
     def write(self, path: Path) -> None:
-        """Draw and encode it (`write_mp4`)."""
-        sound = None if self.sound is None else self.sound()
-        options = {"picture_options": self.picture_options, "sound_options": self.sound_options}
-        write_mp4(path, self.frames(), self.fps, sound, self.rate, **options)
+        """Draw and encode it into an mp4 file.
+
+        One encoder thread: with several the result would depend on the machine's number of cores.
+
+        Raises:
+            MediaError: the installed PyAV cannot encode (no libx264 or AAC), or the disk is full.
+        """
+        import av
+        import numpy as np
+
+        options = {"movflags": "+faststart", "fflags": "+bitexact"}
+        channels = None if self.sound is None else np.atleast_2d(self.sound())
+        x264 = {"crf": "18", "preset": "medium", "threads": "1", **(self.picture_options or {})}
+        try:
+            with av.open(str(path), "w", format="mp4", options=options) as container:
+                video = container.add_stream("libx264", rate=self.fps)
+                video.options = x264
+                video.pix_fmt = "yuv420p"
+                if channels is not None:
+                    audio = container.add_stream("aac", rate=self.rate)
+                    audio.options = dict(self.sound_options or {})
+                    audio.codec_context.layout = _LAYOUTS[len(channels)]
+                    audio.codec_context.bit_rate = 48_000 * len(channels)
+                for index, pixels in enumerate(self.frames()):
+                    if index == 0:
+                        video.height, video.width = pixels.shape[:2]
+                    frame = av.VideoFrame.from_ndarray(pixels, format="rgb24")
+                    frame.pts = index
+                    container.mux(video.encode(frame))
+                container.mux(video.encode())
+                if channels is not None:
+                    for start in range(0, channels.shape[1], _AAC_BLOCK):
+                        block = np.ascontiguousarray(channels[:, start : start + _AAC_BLOCK])
+                        layout = _LAYOUTS[len(channels)]
+                        samples = av.AudioFrame.from_ndarray(block, format="fltp", layout=layout)
+                        samples.sample_rate, samples.pts = self.rate, start
+                        container.mux(audio.encode(samples))
+                    container.mux(audio.encode())
+        except (av.FFmpegError, ValueError) as error:  # PyAV 12 reports a missing codec so
+            raise MediaError(f"{path}: the clip cannot be encoded with PyAV: {error}") from error
 
 
 class Canvas:
@@ -98,79 +135,6 @@ def soundtrack(tones: Iterable[Tone], seconds: float, rate: int) -> NDArray[np.f
         wave = _LOUDNESS * np.sin(2 * np.pi * tone.hertz * clock) * np.clip(rise, 0, 1)
         sound[start : start + count] += wave.astype(np.float32)
     return sound
-
-
-def write_mp4(
-    path: Path,
-    frames: Iterable[NDArray[np.uint8]],
-    fps: int,
-    sound: NDArray[np.float32] | None,
-    rate: int,
-    *,
-    picture_options: Mapping[str, str] | None = None,
-    sound_options: Mapping[str, str] | None = None,
-) -> None:
-    """Encode frames (height, width, 3; even sizes) and sound in [-1, 1] as h264 and AAC.
-
-    One encoder thread: with several the result would depend on the machine's number of cores.
-
-    Args:
-        path: the mp4 file to write.
-        frames: shown one after the other.
-        fps: frames a second.
-        sound: one channel (n,) or two (2, n); None makes a file without a sound track.
-        rate: samples a second.
-        picture_options: further options of FFmpeg's libx264.
-        sound_options: options of FFmpeg's AAC encoder.
-
-    Raises:
-        MediaError: the installed PyAV cannot encode (no libx264 or AAC), or the disk is full.
-    """
-    import av
-    import numpy as np
-
-    options = {"movflags": "+faststart", "fflags": "+bitexact"}
-    channels = None if sound is None else np.atleast_2d(sound)
-    x264: dict[str, object] = {
-        "crf": "18",
-        "preset": "medium",
-        "threads": "1",
-        **(picture_options or {}),
-    }
-    try:
-        with av.open(str(path), "w", format="mp4", options=options) as container:
-            video = container.add_stream("libx264", rate=fps)
-            video.options = x264
-            video.pix_fmt = "yuv420p"
-            if channels is not None:
-                audio = container.add_stream("aac", rate=rate)
-                audio.options = dict(sound_options or {})
-                audio.codec_context.layout = _LAYOUTS[len(channels)]
-                audio.codec_context.bit_rate = 48_000 * len(channels)
-            for index, pixels in enumerate(frames):
-                if index == 0:
-                    video.height, video.width = pixels.shape[:2]
-                frame = av.VideoFrame.from_ndarray(pixels, format="rgb24")
-                frame.pts = index
-                container.mux(video.encode(frame))
-            container.mux(video.encode())
-            if channels is not None:
-                _mux_sound(container, audio, channels, rate)
-    except (av.FFmpegError, ValueError) as error:  # PyAV 12 reports a missing codec as ValueError
-        raise MediaError(f"{path}: the clip cannot be encoded with PyAV: {error}") from error
-
-
-def _mux_sound(container: Any, audio: Any, channels: NDArray[np.float32], rate: int) -> None:
-    """Encode samples (channels, n) into the stream `audio` of an open file."""
-    import av
-    import numpy as np
-
-    for start in range(0, channels.shape[1], _AAC_BLOCK):
-        block = np.ascontiguousarray(channels[:, start : start + _AAC_BLOCK])
-        samples = av.AudioFrame.from_ndarray(block, format="fltp", layout=_LAYOUTS[len(channels)])
-        samples.sample_rate, samples.pts = rate, start
-        container.mux(audio.encode(samples))
-    container.mux(audio.encode())
 
 
 def _scaled(points: Sequence[Point]) -> list[Point]:

@@ -34,28 +34,18 @@ _ALTERNATIVES = re.compile(r"\[([^][|]*)\|([^][|]*)\]")
 
 @dataclass(frozen=True)
 class Actor:
-    """A coloured shape.
+    """A coloured shape."""
 
-    Attributes:
-        shape: circle, square, triangle, diamond, or a face, a circle with eyes and a mouth.
-        colour: a name of second_code.PALETTE, or red, green, blue.
-        path: (second, x, y) of its middle: it stays where it is before the first and after the
-            last, and goes straight and evenly between two of them.
-        half: half its width and height.
-        shown: from when until when it is seen.
-        glad: from when until when a face smiles; else its mouth turns down.
-        falls: when it tips over its far foot: -1 to the left, 1 to the right, 0 not at all.
-        beside: how far from its path it is, of a part of what moves along it.
-    """
-
-    shape: str
-    colour: str | Colour
+    shape: str  # circle, square, triangle, diamond, or a face, a circle with eyes and a mouth
+    colour: str | Colour  # a name of second_code.PALETTE, or red, green, blue
+    # (second, x, y) of its middle: it stays where it is before the first and after the last, and
+    # goes straight and evenly between two of them.
     path: Sequence[Sequence[float]]
-    half: float | tuple[float, float] = 14
-    shown: tuple[float, float] = (0.0, math.inf)
-    glad: tuple[float, float] = (0.0, 0.0)
-    falls: tuple[float, int] = (0.0, 0)
-    beside: Point = (0.0, 0.0)
+    half: float | tuple[float, float] = 14  # its width and height
+    shown: tuple[float, float] = (0.0, math.inf)  # from when until when it is seen
+    glad: tuple[float, float] = (0.0, 0.0)  # while a face smiles; else its mouth turns down
+    falls: tuple[float, int] = (0.0, 0)  # when it tips over its far foot: -1 left, 1 right, 0 never
+    beside: Point = (0.0, 0.0)  # how far from its path, of a part of what moves along it
 
     def at(self, second: float) -> Point:
         """Its middle."""

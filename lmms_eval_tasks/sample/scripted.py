@@ -6,26 +6,28 @@
     lmms_eval --model tasks_witness --tasks maverix_table3
     lmms_eval --model tasks_recorded --model_args replies=replies.jsonl --tasks cvrr_es
 
-Each exists as a simple and as a chat class (the host takes the chat class unless
-`--force_simple`). For every request they call the task's doc_to_visual or doc_to_messages, so the
-media really are made, and check what comes back as a real model class would. Batches do not
-matter: a reply depends on one request alone, and replies come in the order of the requests.
+Each is a chat class and, under its name with `Simple`, a simple one. For every request they call
+the task's doc_to_visual or doc_to_messages, so the media really are made, and check what comes back
+as a real model class would. Batches do not matter: a reply depends on one request alone, and
+replies come in the order of the requests.
 
 Classes of the host: importing this module imports the host and torch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from lmms_eval.protocol import ChatMessages
+from pydantic import BaseModel, ValidationError
 
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.sample import players, witness
 from lmms_eval_tasks.sample.host_model import HostModel
-from lmms_eval_tasks.sample.recorded import Replies
+from lmms_eval_tasks.utils.released_files import read_lines
+from lmms_eval_tasks.utils.validation import told
 
 Parts = list[Any]  # a request's texts and media in their order (players.fingerprint)
 
@@ -33,13 +35,20 @@ Parts = list[Any]  # a request's texts and media in their order (players.fingerp
 class Player(HostModel):
     """A player behind the host's interface; `reply` is what makes the difference."""
 
+    is_simple = False
+
     def reply(self, parts: Parts, doc: Mapping[str, Any], task: str) -> str:
         """Answer one request from what was handed over (or, scripted and recorded, its doc)."""
         raise NotImplementedError
 
     def parts(self, request: Any, doc: Mapping[str, Any]) -> Parts:
         """What a request hands over, its media made."""
-        raise NotImplementedError
+        if self.is_simple:
+            context, _, doc_to_visual, *_ = request.args
+            return players.of_visuals(doc_to_visual(doc) or [], context)
+        messages = request.args[1](doc)
+        ChatMessages(messages=messages)  # of the host's form
+        return players.of_messages(messages)
 
     def generate_until(self, requests: list[Any]) -> list[str]:
         """One reply per request, in order.
@@ -47,49 +56,27 @@ class Player(HostModel):
         Raises:
             TasksError: a request's media are missing, or a doc lacks what `tasks_scripted` needs.
         """
-        return list(self._replies(requests))
+        return list(map(self._reply, requests))
 
-    def _replies(self, requests: list[Any]) -> Iterator[str]:
-        for request in requests:
-            *_, doc_id, task, split = request.args
-            doc = self.doc(task, split, doc_id)
-            parts = self.parts(request, doc)
-            for part in parts:
-                if part is None:
-                    raise TasksError(f"{task}: a request holds an empty medium")
-                if isinstance(part, Path) and not (part.is_file() and part.stat().st_size):
-                    raise TasksError(f"{task}: {part} is missing or empty")
-            reply = self.reply(parts, doc, task)
-            kwargs = request.args[1] if self.is_simple else request.args[2]
-            # The host's `--use_cache`.
-            self.cache_hook.add_partial("generate_until", (request.args[0], kwargs), reply)
-            yield reply
-
-
-class Simple(Player):
-    """Takes a text and visuals."""
-
-    is_simple = True
-
-    def parts(self, request: Any, doc: Mapping[str, Any]) -> Parts:
-        """All media come before the text, whose placeholders say where they belong."""
-        context, _, doc_to_visual, *_ = request.args
-        return players.of_visuals(doc_to_visual(doc) or [], context)
+    def _reply(self, request: Any) -> str:
+        *_, doc_id, task, split = request.args
+        doc = self.doc(task, split, doc_id)
+        parts = self.parts(request, doc)
+        for part in parts:
+            if part is None:
+                raise TasksError(f"{task}: a request holds an empty medium")
+            if isinstance(part, Path) and not (part.is_file() and part.stat().st_size):
+                raise TasksError(f"{task}: {part} is missing or empty")
+        reply = self.reply(parts, doc, task)
+        kwargs = request.args[1] if self.is_simple else request.args[2]
+        # The host's `--use_cache`.
+        self.cache_hook.add_partial("generate_until", (request.args[0], kwargs), reply)
+        return reply
 
 
-class Chat(Player):
-    """Takes messages."""
+class Oracle(Player):
+    """Always right, by a key of requests (`key=PATH`)."""
 
-    is_simple = False
-
-    def parts(self, request: Any, doc: Mapping[str, Any]) -> Parts:
-        """In the order of the messages."""
-        messages = request.args[1](doc)
-        ChatMessages(messages=messages)  # of the host's form
-        return players.of_messages(messages)
-
-
-class _Oracle(Player):
     def __init__(self, key: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if key is None:
@@ -97,81 +84,95 @@ class _Oracle(Player):
         self.key = players.Key.load(str(key))
 
     def reply(self, parts: Parts, doc: Mapping[str, Any], task: str) -> str:  # noqa: ARG002
+        """The right one."""
         return self.key.oracle(parts)
 
 
-class _Coin(_Oracle):
+class Coin(Oracle):
+    """Any of the replies that the key (`key=PATH`) has, by a hash of request and `seed`."""
+
     def __init__(self, seed: int = 0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.seed = seed
 
     def reply(self, parts: Parts, doc: Mapping[str, Any], task: str) -> str:  # noqa: ARG002
+        """One of them."""
         return self.key.coin(parts, self.seed)
 
 
-class _Scripted(Player):
+class Scripted(Player):
+    """Right on about 70 % of items, unreadable on 5 %, by the doc's id (players.scripted)."""
+
     def reply(self, parts: Parts, doc: Mapping[str, Any], task: str) -> str:  # noqa: ARG002
+        """That of the doc."""
         return players.scripted(doc)
 
 
-class _Witness(Player):
+class Witness(Player):
+    """Sees, hears and reads MAVERIX's packaged sample (witness.py)."""
+
     def reply(self, parts: Parts, doc: Mapping[str, Any], task: str) -> str:  # noqa: ARG002
+        """A letter."""
         return witness.reply(parts)
 
 
-class _Recorded(Player):
+class Line(BaseModel, extra="forbid"):
+    """One line of a file of recorded replies; `id` is the doc's, which a run's samples show."""
+
+    id: str
+    reply: str
+    task: str = ""  # of every task with such an item; a task's own reply stands before it
+
+
+class Recorded(Player):
+    """The recorded reply to each item (`replies=FILE`), one JSON object a line (`Line`)."""
+
     def __init__(self, replies: str | None = None, **kwargs: Any) -> None:
         if replies is None:
             raise TasksError("tasks_recorded needs its replies: --model_args replies=FILE")
         super().__init__(**kwargs)
-        self.replies = Replies.load(str(replies))
+        self.file = Path(str(replies)).expanduser()
+        self.replies = recorded(self.file)
 
     def generate_until(self, requests: list[Any]) -> list[str]:
         """As all players; every reply is looked up before the first medium is made."""
         for request in requests:
             *_, doc_id, task, split = request.args
-            self.replies.find(task, self.doc(task, split, doc_id)["id"])
+            self.reply([], self.doc(task, split, doc_id), task)
         return super().generate_until(requests)
 
     def reply(self, parts: Parts, doc: Mapping[str, Any], task: str) -> str:  # noqa: ARG002
-        return self.replies.find(task, doc["id"])
+        """The reply to an item: that of its task before that of every task."""
+        for key in ((doc["id"], task), (doc["id"], "")):
+            if key in self.replies:
+                return self.replies[key]
+        raise TasksError(f"{self.file}: no reply to {doc['id']} of {task}")
 
 
-class OracleSimple(_Oracle, Simple):
-    """Always right, by a key of requests (`key=PATH`)."""
+def recorded(file: Path) -> dict[tuple[str, str], str]:
+    """The replies of a file by item and task.
+
+    Raises:
+        TasksError: it cannot be read, a line is of another form, or two lines give different
+            replies to one item; names the file and the line.
+    """
+    found: dict[tuple[str, str], str] = {}
+    for number, entry in read_lines(file):
+        try:
+            line = Line.model_validate(entry)
+        except ValidationError as error:
+            raise TasksError(f"{file}, line {number}: {told(error)}") from None
+        if found.setdefault((line.id, line.task), line.reply) != line.reply:
+            raise TasksError(f"{file}, line {number}: another reply to {line.id} stands before")
+    return found
 
 
-class OracleChat(_Oracle, Chat):
-    """Always right, by a key of requests (`key=PATH`)."""
+def _simple(player: type[Player]) -> type[Player]:
+    return type(
+        f"{player.__name__}Simple", (player,), {"is_simple": True, "__doc__": player.__doc__}
+    )
 
 
-class CoinSimple(_Coin, Simple):
-    """Any of the replies that the key (`key=PATH`) has, by a hash of request and `seed`."""
-
-
-class CoinChat(_Coin, Chat):
-    """Any of the replies that the key (`key=PATH`) has, by a hash of request and `seed`."""
-
-
-class ScriptedSimple(_Scripted, Simple):
-    """Right on about 70 % of items, unreadable on 5 %, by the doc's id (players.scripted)."""
-
-
-class ScriptedChat(_Scripted, Chat):
-    """Right on about 70 % of items, unreadable on 5 %, by the doc's id (players.scripted)."""
-
-
-class WitnessSimple(_Witness, Simple):
-    """Sees, hears and reads MAVERIX's packaged sample (witness.py)."""
-
-
-class WitnessChat(_Witness, Chat):
-    """Sees, hears and reads MAVERIX's packaged sample (witness.py)."""
-
-
-class RecordedSimple(_Recorded, Simple):
-    """The recorded reply to each item (`replies=FILE`)."""
-
-
-class RecordedChat(_Recorded, Chat):
-    """The recorded reply to each item (`replies=FILE`)."""
+OracleSimple, CoinSimple, ScriptedSimple, WitnessSimple, RecordedSimple = map(
+    _simple, (Oracle, Coin, Scripted, Witness, Recorded)
+)

@@ -2,9 +2,9 @@
 
 A benchmark gives every second of its videos a number, 0 to COUNT - 1, and what reaches a model
 tells it back, also after H.264 and AAC, in other sizes and at other sampling rates, and one channel
-in place of two. What is no such code is read as None and never guessed. No two numbers have the
-same two colours or the same tone, and both change clearly from one number to the next. A bar at the
-bottom of the picture grows from frame to frame and tells them apart within the second.
+in place of two. What is no such code is read as "" or None and never guessed. No two numbers have
+the same two colours or the same tone, and both change clearly from one number to the next. A bar at
+the bottom of the picture grows from frame to frame and tells them apart within the second.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ N = len(NAMES)
 COUNT = N * (N - 1)  # numbers that have colours and a tone of their own
 TICKS = 10  # frames a second; a bar at the bottom grows by a tenth from frame to frame
 BAR = 0.9  # the bar's upper edge, as a share of the frame's height
-# For render.write_mp4. A key frame every 12 s and no other: a cut that copies from a key frame on
+# For render.Clip. A key frame every 12 s and no other: a cut that copies from a key frame on
 # carries up to 12 s too much. No macroblock trees: with them x264's assembler (not its C code) was
 # seen to encode plain pictures like these otherwise in every second build.
 X264 = {"g": str(12 * TICKS), "sc_threshold": "0", "mbtree": "0"}
@@ -67,50 +67,34 @@ def hertz(number: int) -> int:
 
 _COLOUR_LIMIT = 50.0  # half of what the nearest two colours differ by
 _PURE = 0.8  # share of the power that a tone must have; two seconds at once have less
-_HERTZ_LIMIT = 3.0  # how far from its tone a sound may be
 _SHORTEST = 0.08  # seconds of sound; from less, tones that are 10 Hz apart are one
 _QUIET = 0.004  # root mean square
-_BY_COLOURS = {colours(number): number for number in range(COUNT)}
-_BY_HERTZ = {hertz(number): number for number in range(COUNT)}
-
-
-def number_of_frame(frame: NDArray[Any]) -> int | None:
-    """The number whose colours a picture shows (height, width, 3); None for any other picture."""
-    return _BY_COLOURS.get(colours_of(frame))
 
 
 def colours_of(frame: NDArray[Any]) -> tuple[str, str]:
-    """Names of the colours of both halves; "" for one of another colour, or of several."""
-    left, right = (_colour(part(frame, x0, x1, 0.15, 0.75)) for x0, x1 in ((0.1, 0.4), (0.6, 0.9)))
-    return left, right
+    """Names of the colours of both halves of a picture (height, width, 3).
+
+    "" for one of another colour, or of several.
+    """
+    import numpy as np
+
+    names = []
+    for x0, x1 in ((0.1, 0.4), (0.6, 0.9)):
+        flat = part(frame, x0, x1, 0.15, 0.75).reshape(-1, 3).astype(np.float64)
+        far = {one: float(np.linalg.norm(flat.mean(axis=0) - rgb)) for one, rgb in PALETTE.items()}
+        name = min(far, key=lambda one: far[one])
+        near = max(far[name], float(flat.std(axis=0).max())) < _COLOUR_LIMIT
+        names.append(name if near else "")
+    return names[0], names[1]
 
 
-def tick_of_frame(frame: NDArray[Any]) -> int | None:
-    """Which frame of its second a picture is, 0 to TICKS - 1, by the bar; None without one."""
-    lit = [
-        bool(part(frame, (t + 0.3) / TICKS, (t + 0.7) / TICKS, 0.93, 0.98).mean() > 128)
-        for t in range(TICKS)
-    ]
-    length = sum(lit)
-    return length - 1 if length and all(lit[:length]) else None
-
-
-def number_of_sound(samples: NDArray[Any], rate: int) -> int | None:
-    """The number whose tone is played; None for silence, noise, two tones or less than 0.08 s.
+def hertz_of(samples: NDArray[Any], rate: int) -> float | None:
+    """The pitch of a pure tone; None for silence, noise, two tones or less than 0.08 s.
 
     Args:
         samples: (n,) or (channels, n), floats of full scale 1 or integers.
         rate: samples a second, 8,000 or more.
     """
-    found = hertz_of(samples, rate)
-    if found is None:
-        return None
-    nearest = min(_BY_HERTZ, key=lambda one: abs(one - found))
-    return _BY_HERTZ[nearest] if abs(nearest - found) < _HERTZ_LIMIT else None
-
-
-def hertz_of(samples: NDArray[Any], rate: int) -> float | None:
-    """The pitch of a pure tone, of whatever height (as `number_of_sound`)."""
     import numpy as np
 
     sound = np.asarray(samples)
@@ -129,15 +113,6 @@ def hertz_of(samples: NDArray[Any], rate: int) -> float | None:
         return None
     before, here, after = np.log(power[top - 1 : top + 2] + 1e-30)
     return float((top + 0.5 * (before - after) / (before - 2 * here + after)) * rate / size)
-
-
-def _colour(pixels: NDArray[Any]) -> str:
-    import numpy as np
-
-    flat = pixels.reshape(-1, 3).astype(np.float64)
-    far = {one: float(np.linalg.norm(flat.mean(axis=0) - rgb)) for one, rgb in PALETTE.items()}
-    name = min(far, key=lambda one: far[one])
-    return name if max(far[name], float(flat.std(axis=0).max())) < _COLOUR_LIMIT else ""
 
 
 def part(frame: NDArray[Any], x0: float, x1: float, y0: float, y1: float) -> NDArray[Any]:

@@ -6,18 +6,14 @@ the way from a video file to a number, not the number. About 1 MB each, built in
 
 from __future__ import annotations
 
-import json
-import tempfile
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.sample import put
 
-MARKER = "lmms_eval_tasks_tiny.json"
-_RECIPE = 1  # raised when a recipe changes, so that checkpoints built before are built again
 # Standard deviation of the weights. With the usual 0.02 so small a model replies the same to all.
 WIDE = 0.2
 
@@ -31,14 +27,8 @@ _CORPUS = (
     "You are a helpful assistant.",
 )
 QWEN_SPECIALS = (
-    "<|endoftext|>",
-    "<|im_start|>",
-    "<|im_end|>",
-    "<|vision_start|>",
-    "<|vision_end|>",
-    "<|vision_pad|>",
-    "<|image_pad|>",
-    "<|video_pad|>",
+    *("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>"),
+    *("<|vision_pad|>", "<|image_pad|>", "<|video_pad|>"),
 )
 CHAT_TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n"
@@ -53,62 +43,30 @@ CHAT_TEMPLATE = (
 
 
 def build(kind: str, folder: str | Path, seed: int = 0) -> Path:
-    """Build the tiny checkpoint `kind` in `folder`, unless it is there already.
+    """Build the tiny checkpoint `kind` of KINDS in `folder`, unless there is one; whole or not.
 
-    Built beside the folder and renamed when finished: a broken build leaves no half checkpoint, and
-    of two processes one waits. The same kind and seed give the same weights with the same versions
-    of torch and transformers.
-
-    Args:
-        kind: one of `KINDS`.
-        folder: where to; its parents are made.
-        seed: of the random weights.
-
-    Returns:
-        The folder.
+    The same kind and seed give the same weights with the same versions of torch and transformers.
 
     Raises:
-        TasksError: unknown kind, or the folder holds something that was not built here.
+        TasksError: the folder holds something else.
     """
-    if kind not in KINDS:
-        raise TasksError(f"no tiny checkpoint {kind!r}: {', '.join(KINDS)}")
-    folder = Path(folder).expanduser().resolve()
-    wanted = {"kind": kind, "seed": seed, "recipe": _RECIPE}
-    if _built(folder) == wanted:
-        return folder
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())) and not _built(folder):
-        raise TasksError(f"{folder} is not empty and not a tiny checkpoint of ours: left alone")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder.with_name(f".{folder.name}.lock")):
-        if _built(folder) == wanted:  # by another process meanwhile
-            return folder
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
-            new = Path(temporary, "new")
-            new.mkdir()
-            _save(kind, new, seed)
-            (new / MARKER).write_text(json.dumps(wanted), encoding="utf-8")
-            if folder.exists():
-                folder.rename(Path(temporary, "old"))
-            new.rename(folder)
-    return folder
-
-
-def _save(kind: str, folder: Path, seed: int) -> None:
     import torch
 
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        for part in KINDS[kind]():
-            part.save_pretrained(str(folder))
+    folder = Path(folder).expanduser().resolve()
+    if (folder / "config.json").is_file():
+        return folder
+    if folder.is_dir() and any(folder.iterdir()):
+        raise TasksError(f"{folder} is not empty and not a tiny checkpoint of ours: left alone")
 
+    def save(new: Path) -> None:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            for part in KINDS[kind]():
+                part.save_pretrained(str(new))
 
-def _built(folder: Path) -> dict[str, Any] | None:
-    """What stands in the folder's marker; None if there is no finished checkpoint."""
-    try:
-        content = json.loads((folder / MARKER).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return content if isinstance(content, dict) else None
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    put(folder, save)
+    return folder
 
 
 def tokenizer_of(specials: tuple[str, ...], **kwargs: Any) -> Any:
@@ -188,36 +146,23 @@ def _qwen2_5_vl() -> list[Any]:
     return [Qwen2_5_VLForConditionalGeneration(config), processor]
 
 
-def _gpt2() -> list[Any]:
-    """GPT-2: learned positions, no BOS token in front of a text, no padding token."""
-    from transformers import GPT2Config, GPT2LMHeadModel
+def _language(kind: str, begin: str, end: str) -> list[Any]:
+    """A language model of two layers; its tokenizer puts `begin` in front of a text if it has one.
 
-    end = "<|endoftext|>"
-    tokenizer = tokenizer_of((end,), bos_token=end, eos_token=end)
-    config = GPT2Config(
-        vocab_size=len(tokenizer),
-        n_embd=32,
-        n_layer=2,
-        n_head=2,
-        n_positions=512,
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-        initializer_range=WIDE,
-    )
-    return [GPT2LMHeadModel(config), tokenizer]
-
-
-def _llama() -> list[Any]:
-    """Llama: rotary positions, a BOS token in front of every text."""
+    Neither has a padding token.
+    """
     from tokenizers import processors
-    from transformers import LlamaConfig, LlamaForCausalLM
+    from transformers import AutoConfig, AutoModelForCausalLM
 
-    begin, end = "<s>", "</s>"
-    tokenizer = tokenizer_of((begin, end), bos_token=begin, eos_token=end)
-    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{begin} $A", special_tokens=[(begin, tokenizer.bos_token_id)]
+    tokenizer = tokenizer_of(
+        tuple(filter(None, (begin, end))), bos_token=begin or end, eos_token=end
     )
-    config = LlamaConfig(
+    if begin:
+        tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+            single=f"{begin} $A", special_tokens=[(begin, tokenizer.bos_token_id)]
+        )
+    config = AutoConfig.for_model(
+        kind,
         vocab_size=len(tokenizer),
         hidden_size=32,
         intermediate_size=64,
@@ -228,12 +173,12 @@ def _llama() -> list[Any]:
         eos_token_id=tokenizer.eos_token_id,
         initializer_range=WIDE,
     )
-    return [LlamaForCausalLM(config), tokenizer]
+    return [AutoModelForCausalLM.from_config(config), tokenizer]
 
 
 # kind -> the parts of a checkpoint, each with save_pretrained
 KINDS: dict[str, Callable[[], list[Any]]] = {
     "qwen2_5_vl": _qwen2_5_vl,
-    "gpt2": _gpt2,
-    "llama": _llama,
+    "gpt2": functools.partial(_language, "gpt2", "", "<|endoftext|>"),
+    "llama": functools.partial(_language, "llama", "<s>", "</s>"),
 }

@@ -14,6 +14,7 @@ import hashlib
 import math
 import re
 import statistics
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,13 +39,23 @@ class Moment:
     hertz: float | None = None
     word: str = ""
 
+    def near(self, told: re.Match[str] | None) -> bool:
+        """Whether its pitch is the one that a text tells."""
+        return (
+            self.hertz is not None and told is not None and abs(self.hertz - int(told[1])) < _NEAR
+        )
+
+    def shows(self, option: str) -> bool:
+        """Whether it is as an option says."""
+        if sides := _SIDES.search(option.lower()):
+            return self.colours == sides.groups()
+        if tone := _TONE.search(option):
+            return self.near(tone)
+        return option.lower() in (self.word, *(self.colours or ())[:1])
+
 
 def reply(parts: Iterable[Any]) -> str:
-    """A letter.
-
-    Args:
-        parts: a request's text, and the paths of its video and of its sound, if there are any.
-    """
+    """A letter."""
     given = list(parts)
     text = "\n".join(part for part in given if isinstance(part, str))
     options: list[tuple[str, str]] = _OPTION.findall(text)
@@ -59,20 +70,16 @@ def reply(parts: Iterable[Any]) -> str:
 
 def noticed(text: str, media: Sequence[Path]) -> list[Moment]:
     """Every tenth of a second of what was handed over, in order."""
-    found: dict[int, Moment] = {}
-
-    def at(second: float) -> Moment:
-        return found.setdefault(round(second / _STEP), Moment())
-
+    found: dict[int, Moment] = defaultdict(Moment)
     for path in media:
         for second, colours in seen(path):
-            at(second).colours = colours
+            found[round(second / _STEP)].colours = colours
         for second, hertz in heard(path):
-            at(second).hertz = hertz
+            found[round(second / _STEP)].hertz = hertz
     for *times, word in _CUE.findall(text):
         start, end = (60 * int(times[n]) + float(times[n + 1]) for n in (0, 2))
         for step in range(round((end - start) / _STEP)):
-            at(start + step * _STEP).word = word
+            found[round(start / _STEP + step)].word = word
     return [found[place] for place in sorted(found)]
 
 
@@ -105,41 +112,25 @@ def heard(path: Path) -> list[tuple[float, float | None]]:
     return [(n / rate, second_code.hertz_of(sound[n : n + size], rate)) for n in starts]
 
 
-# --- what it makes of it --------------------------------------------------------------------------
-
-
 def _worth(question: str, option: str, moments: Sequence[Moment]) -> int:
     """How many moments speak for an option."""
     sides, tone = _SIDES.search(question), _TONE.search(question)
+    sounds = [n for n, one in enumerate(moments) if one.near(tone)]
+    here = sounds
     if sides:
         here = [n for n, one in enumerate(moments) if one.colours == sides.groups()]
-    else:
-        here = [n for n, one in enumerate(moments) if tone and _near(one.hertz, tone)]
     if not here:
         return 0
     after = moments[here[-1] + 1 : here[-1] + 1 + _NEXT]
     if question.startswith("How long after"):
-        later = [n for n, one in enumerate(moments) if tone and _near(one.hertz, tone)]
-        return int(bool(later) and option.startswith(f"{(later[0] - here[0]) * _STEP:.0f} second"))
+        gone = f"{(sounds[0] - here[0]) * _STEP:.0f} second" if sounds else None
+        return int(gone is not None and option.startswith(gone))
     if question.startswith("What does the pitch do"):
         change = _pitch(after) - _pitch([moments[n] for n in here])
-        size = _TONE.search(option)
-        return int(("rises" in option) == (change > 0) and _near(abs(change), size))
+        told = Moment(hertz=abs(change)).near(_TONE.search(option))
+        return int(("rises" in option) == (change > 0) and told)
     shown = after if "directly after" in question else [moments[n] for n in here]
-    return sum(_shows(one, option) for one in shown)
-
-
-def _shows(moment: Moment, option: str) -> bool:
-    """Whether a moment is as an option says."""
-    if sides := _SIDES.search(option.lower()):
-        return moment.colours == sides.groups()
-    if tone := _TONE.search(option):
-        return _near(moment.hertz, tone)
-    return option.lower() in (moment.word, *(moment.colours or ())[:1])
-
-
-def _near(hertz: float | None, told: re.Match[str] | None) -> bool:
-    return hertz is not None and told is not None and abs(hertz - int(told[1])) < _NEAR
+    return sum(one.shows(option) for one in shown)
 
 
 def _pitch(moments: Iterable[Moment]) -> float:

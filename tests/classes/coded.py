@@ -7,6 +7,7 @@ off or padded where a processor wants one.
 
 from __future__ import annotations
 
+import functools
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,16 +19,8 @@ from numpy.typing import NDArray
 
 from lmms_eval_tasks.maverix import sample as maverix
 from lmms_eval_tasks.sample import render
-from lmms_eval_tasks.sample.second_code import (
-    AAC,
-    BAR,
-    PALETTE,
-    TICKS,
-    X264,
-    colours,
-    number_of_frame,
-    tick_of_frame,
-)
+from lmms_eval_tasks.sample.second_code import AAC, BAR, PALETTE, TICKS, X264, colours
+from tests.seconds import number_of_frame, tick_of_frame
 
 SIDE = 240
 # Of the first doc of each task that is run: the path, and which video of MAVERIX's sample it is,
@@ -48,9 +41,9 @@ def root(sample_root: Path, folder: Path) -> Path:
         with av.open(str(path)) as container:
             (video,) = container.streams.video
             count, rate = sum(1 for _ in container.decode(video)), int(video.average_rate)
-        sound, hertz = (maverix.sound(number), maverix.RATE) if number else (None, 0)
-        options = {"picture_options": X264, "sound_options": AAC}
-        render.write_mp4(path, frames(count), rate, sound, hertz, **options)
+        sound = functools.partial(maverix.sound, number) if number else None
+        shown = functools.partial(frames, count)
+        render.Clip(shown, rate, sound, maverix.RATE, X264, AAC).write(path)
     return folder
 
 

@@ -108,12 +108,9 @@ def _shortened(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _shortened(one) for key, one in value.items()}
     text = json.dumps(value, ensure_ascii=False, sort_keys=True)
-    return value if len(text) <= _KEPT else f"{len(text)} {_digest(value)}"
-
-
-def _digest(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return (
+        value if len(text) <= _KEPT else f"{len(text)} {hashlib.sha256(text.encode()).hexdigest()}"
+    )
 
 
 def all_said(folder: Path, cache: Path, runs: Mapping[str, HostRun]) -> dict[str, Any]:
@@ -142,32 +139,19 @@ def _saved(desk: Desk, runs: Mapping[str, HostRun]) -> None:
     out, batch = desk.folder / "out.json", desk.folder / "batch.jsonl"
     means = [*_of(runs["chat"], "cvrr_es"), *_of(runs["chat"], "haven_v2")]
     with desk.endpoint() as other:
-        good = other.replace("other", "good")
-        given = ((other, logs), (good, means), ("none", logs[:1]))
-        for spec, files in given:
-            name = f"rescore, {spec.partition('@')[0]}"
-            desk(name, "rescore", *files, "--judge", spec, "--output", out)
-            desk.said[name]["files"] = desk.normal(_judged(out))
-        desk("judge", "judge", *logs, "--judge", other, "--save", desk.folder / "judged")
+        for spec, files in ((other, logs), (other.replace("other", "good"), means)):
+            name = f"judge, {spec.partition('@')[0]}"
+            save = ("--save", desk.folder / "judged")
+            desk(name, "judge", *files, "--judge", spec, "--output", out, *save)
+            written = json.loads(out.read_text(encoding="utf-8"))
+            numbers_of = {n: {"numbers": written[n]["numbers"]} for n in written if n != "usage"}
+            desk.said[name]["files"] = desk.normal({**numbers_of, "usage": written["usage"]})
     asked = ("judge", *logs, "--judge", "other@http://127.0.0.1:9/v1", "--batch", batch)
     desk("judge, a batch", *asked, files=(batch,))
 
 
 def _of(run: HostRun, start: str) -> list[Path]:
     return sorted(run.out.rglob(f"*_samples_{start}*.jsonl"))
-
-
-def _judged(file: Path) -> Any:
-    """Numbers of both judges; of the verdicts their status and score."""
-    written = json.loads(file.read_text(encoding="utf-8"))
-    for name in written.keys() & {*numbers.BENCHMARKS}:
-        verdicts = written[name]["verdicts"]
-        written[name] = {key: written[name][key] for key in ("numbers", "judges_compared")}
-        written[name]["verdicts"] = {
-            task: " ".join(f"{one.get('status')}:{one.get('score')}" for one in own)
-            for task, own in verdicts.items()
-        }
-    return written
 
 
 def _agreement(desk: Desk, _: Mapping[str, HostRun]) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from lmms_eval_tasks.runs.invalid import INVALID
 from tests.conftest import HostRun, launcher
-from tests.golden import commands, interface, judge, numbers, run
+from tests.golden import commands, judge, numbers, run, test_interface
 from tests.golden.command import tasks_command
 from tests.local_endpoint import LocalEndpoint
 
@@ -29,15 +29,9 @@ def main() -> None:
         env = run.environment(cache, endpoint.url)
         runs = run.run_all(launcher(cache), out, env)
         for name, content in recorded(runs, cache).items():
-            save(name, content)
-        save("commands", commands.all_said(out, cache, runs))
-        interface.save()
-
-
-def save(name: str, content: Mapping[str, Any]) -> None:
-    """Write a recording and say how large it is."""
-    file = numbers.save(name, content)
-    print(f"{file.name}: {file.stat().st_size:,} bytes", flush=True)
+            numbers.save(name, content)
+        numbers.save("commands", commands.all_said(out, cache, runs))
+        test_interface.save()
 
 
 def recorded(runs: Mapping[str, HostRun], cache: Path) -> dict[str, dict[str, Any]]:

@@ -3,7 +3,7 @@
 `RUNS` are the runs that one process makes, one after the other (the host's `--config` takes a
 list); `run_all` makes them and gives each its `HostRun`, whose `results` and `samples` any
 end-to-end test can read. The packaged sample, recorded replies of the model under test
-(replies.py), a drawing judge (judge.py), tiny random models for the metrics that need one. In a
+(replies.json), a drawing judge (judge.py), tiny random models for the metrics that need one. In a
 test use the session fixture `golden_runs` (tests/conftest.py): it is made once.
 `python -m tests.golden.record` records what they say (record.py).
 """
@@ -20,7 +20,7 @@ from filelock import FileLock
 
 from lmms_eval_tasks import sample, settings
 from tests.conftest import HostRun, Launch, cvrr_study, launch_all
-from tests.golden import judge, replies
+from tests.golden import judge
 from tests.local_endpoint import LocalEndpoint, last_user_text
 from tests.utils.metrics import tiny_bert, tiny_clip
 
@@ -37,7 +37,7 @@ OTHER_GROUPS = ("maverix", "movierecapsqa", "movierecapsqa_lengths")  # of the s
 class Setting(NamedTuple):
     """One run of the host."""
 
-    model: str  # of replies.MODELS
+    model: str  # whose replies
     interface: str  # simple or chat
     tasks: tuple[str, ...]
     limit: int | None = None
@@ -83,6 +83,25 @@ class Golden(NamedTuple):
     asked: list[str]
 
 
+def write_replies(folder: Path) -> dict[str, Path]:
+    """A file for `--model tasks_recorded` for each model under test.
+
+    replies.json was made once and is data now: whatever becomes of the docs, a model says the same.
+    `main` fails now and then; `faulty` on most items, so that every task meets every status. Of a
+    new task write what both say to its items.
+    """
+    saved = json.loads(Path(__file__).with_name("replies.json").read_text(encoding="utf-8"))
+    files = {model: folder / f"replies-{model}.jsonl" for model in ("main", "faulty")}
+    for model, file in files.items():
+        lines = [
+            json.dumps({"task": task, "id": item, "reply": saved["texts"][place]})
+            for task, own in saved["tasks"].items()
+            for item, place in zip(saved["items"][own["items"]], own[model], strict=True)
+        ]
+        file.write_text("\n".join(lines), encoding="utf-8")
+    return files
+
+
 def run_all(
     launch: Launch, folder: Path, env: Mapping[str, str], processes: int = 1
 ) -> dict[str, HostRun]:
@@ -91,7 +110,7 @@ def run_all(
     Raises:
         AssertionError: the host failed; ends with what it said.
     """
-    files = replies.write(folder)
+    files = write_replies(folder)
     runs: dict[str, dict[str, Any]] = {}
     for name in RUNS if processes == 1 else TWICE:
         one = RUNS[name]

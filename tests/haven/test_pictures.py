@@ -27,7 +27,7 @@ def video(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """60 frames; frame n is grey 20 + 3 n."""
     path = tmp_path_factory.mktemp("videos") / "video.mp4"
     shown = (np.full((SIZE[1], SIZE[0], 3), 20 + 3 * n, np.uint8) for n in range(N_FRAMES))
-    render.write_mp4(path, shown, 25, None, 0)
+    render.Clip(lambda: shown, 25).write(path)
     return path
 
 

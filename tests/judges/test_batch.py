@@ -73,7 +73,9 @@ class Saved(NamedTuple):
 
     def judge(self, *arguments: str, cache: str = "cache") -> Result:
         env = {JUDGE_CACHE: str(self.folder / cache), PRICES: str(self.folder / "prices.yml")}
-        return CliRunner().invoke(app, ["judge", str(self.logs), *arguments], env=env)
+        name = arguments[-1] if "--output" in arguments else self.path("other.json")
+        save = ["--save", str(Path(name).with_suffix(""))]
+        return CliRunner().invoke(app, ["judge", str(self.logs), *arguments, *save], env=env)
 
     def write(self, spec: list[str], name: str) -> Result:
         return self.judge(*spec, "--batch", self.path(name))
@@ -84,6 +86,9 @@ class Saved(NamedTuple):
 
     def output(self, name: str) -> dict[str, Any]:
         found: dict[str, Any] = json.loads((self.folder / name).read_text(encoding="utf-8"))
+        (file,) = (self.folder / name).with_suffix("").glob(f"*_samples_{TASK}.jsonl")
+        items = [json.loads(line)["failed"] for line in file.read_text("utf-8").splitlines()]
+        found["verdicts"] = [v for item in items for v in item["verdicts"].values()]
         return found
 
     def path(self, name: str) -> str:
@@ -114,7 +119,7 @@ def endpoint():
 
 def verdicts(output: dict[str, Any]) -> list[dict[str, Any]]:
     """All but how they were paid for."""
-    found: list[dict[str, Any]] = output["maia"]["verdicts"][TASK]
+    found: list[dict[str, Any]] = output["verdicts"]
     for verdict in found:
         verdict.get("usage", {}).pop("batch", None)
     return found

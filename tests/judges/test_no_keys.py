@@ -125,12 +125,11 @@ def test_an_endpoint_that_repeats_the_header(kind, tmp_path, caplog, capsys, mon
 
 
 @table("judge", [KEY, f"m@http://u:{KEY}@localhost:bad/v1", f"m@http://h/v1?key={KEY}"])
-@table("command", ["rescore", "judge"])
-def test_commands_do_not_repeat_a_misplaced_key(judge, command, tmp_path, capsys, monkeypatch):
+def test_the_command_does_not_repeat_a_misplaced_key(judge, tmp_path, capsys, monkeypatch):
     logs = tmp_path / "1_samples_maia_oevqa.jsonl"
     logs.write_text('{"judge_acc": {"id": "1", "reply": "x"}}\n')
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setattr("sys.argv", ["lmms-eval-tasks", command, str(logs), "--judge", judge])
+    monkeypatch.setattr("sys.argv", ["lmms-eval-tasks", "judge", str(logs), "--judge", judge])
     with pytest.raises(SystemExit) as stop:
         main()
     assert stop.value.code == 2

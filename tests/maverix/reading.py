@@ -20,9 +20,9 @@ from PIL import Image
 
 from lmms_eval_tasks.maverix.release import seconds
 from lmms_eval_tasks.maverix.sample import SECONDS, VIDEOS, Moment, plans
-from lmms_eval_tasks.sample import second_code
 from lmms_eval_tasks.sample.second_code import TICKS
 from tests.maverix import runs
+from tests.seconds import number_of_frame, number_of_sound, tick_of_frame
 
 RAMP = 0.01  # seconds at both ends of a tone that are not read: it fades in and out there
 # Seconds: AAC ends with a whole block of 1024 samples. What is beyond the window must be silent.
@@ -76,7 +76,7 @@ def seen(path: str) -> tuple[tuple[int | None, float | None], ...]:
 
 def read_frame(frame: Any) -> tuple[int | None, float | None]:
     """Video and time of a picture: exact to a frame, by second and bar."""
-    moment, tick = moment_of(second_code.number_of_frame(frame)), second_code.tick_of_frame(frame)
+    moment, tick = moment_of(number_of_frame(frame)), tick_of_frame(frame)
     if moment is None or tick is None:
         return moment and moment.video, None
     return moment.video, round(moment.second + tick / TICKS, 3)
@@ -132,7 +132,7 @@ def check_sound(samples: Any, rate: int, video: int, start: float, end: float) -
         begin, stop = max(second + RAMP, start), min(second + 1 - RAMP, end)
         if stop - begin >= 0.1:
             part = samples[round((begin - start) * rate) : round((stop - start) * rate)]
-            assert moment_of(second_code.number_of_sound(part, rate)) == Moment(video, second)
+            assert moment_of(number_of_sound(part, rate)) == Moment(video, second)
 
 
 @functools.lru_cache(maxsize=256)

@@ -130,7 +130,7 @@ def test_names_with_commas_between(
         ("pretrained=a,b,a", "each once: .* not a, b, a"),
         ("pretrained=a,dtype=int8", "dtype=int8"),
         ("pretrained=a,batch_size=auto", "batch_size=auto"),
-        ("pretrained=./nowhere", r"\./nowhere is no model folder"),
+        ("pretrained=./nowhere", r"\./nowhere cannot be loaded"),
     ],
 )
 def test_argument_errors(text: str, message: str) -> None:

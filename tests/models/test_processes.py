@@ -12,7 +12,7 @@ import pytest
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.runs import before
-from lmms_eval_tasks.sample import keys, players, tiny
+from lmms_eval_tasks.sample import demo, players, tiny
 from tests.checks import table
 from tests.conftest import HostRun, Launch, launch_all
 
@@ -63,7 +63,7 @@ def runs(
         patch.setenv(settings.CACHE, str(cache))
         patch.setenv(settings.DATA, settings.SAMPLE)
         patch.setattr(before, "_checked", {})
-        key = f"key={keys.write(folder / 'key.json', ['maia_vsv'])}"
+        key = f"key={demo.write_key(folder / 'key.json', ['maia_vsv'])}"
     given = {
         "oracle": ("tasks_oracle", key),
         "oracle simple": ("tasks_oracle", key),

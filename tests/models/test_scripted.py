@@ -13,7 +13,6 @@ from PIL import Image
 
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.sample import players, scripted
-from lmms_eval_tasks.sample.recorded import Replies
 from tests.checks import refused, table
 
 PAIRS = [(f"La scatola {i} è blu.", f"La scatola {i} è rossa.") for i in range(6)]
@@ -76,7 +75,7 @@ def ask(lm: Any, parts: Callable[[Any], Parts], order: list[int], docs: Any = DO
 
 
 def build(name: str, form: str, arguments: str = "") -> Any:
-    cls = getattr(scripted, f"{name}{form}")
+    cls = getattr(scripted, name + form.removeprefix("Chat"))
     return cls.create_from_arg_string(arguments, {"batch_size": "4", "device": "cpu"})
 
 
@@ -118,7 +117,7 @@ def test_arguments(key: Path) -> None:
         ("Recorded", "Chat", "", "--model_args replies=FILE"),
     ):
         refused(TasksError, words, build, name, form, given)
-    create = scripted.ScriptedChat.create_from_arg_string
+    create = scripted.Scripted.create_from_arg_string
     refused(TasksError, "batch_size=auto", create, "", {"batch_size": "auto"})
     lm = build("Scripted", "Chat")
     for ask_other in (lm.loglikelihood, lm.generate_until_multi_round):
@@ -138,10 +137,11 @@ def write(folder: Path, *entries: Any) -> Path:
 def test_a_task_before_all_tasks(tmp_path: Path) -> None:
     mine = {"id": "v/1", "reply": "mine", "task": "b"}
     text = {"id": "v/1", "reply": "a line\u2028of its own"}
-    found = Replies.load(write(tmp_path, text, mine, "", text, {"id": "v/2", "reply": ""}))
-    assert found.find("a", "v/1") == "a line\u2028of its own"
-    assert (found.find("b", "v/1"), found.find("b", "v/2")) == ("mine", "")
-    refused(TasksError, r"replies\.jsonl: no reply to v/3 of b", found.find, "b", "v/3")
+    file = write(tmp_path, text, mine, "", text, {"id": "v/2", "reply": ""})
+    lm = build("Recorded", "Chat", f"replies={file}")
+    assert lm.reply([], {"id": "v/1"}, "a") == "a line\u2028of its own"
+    assert [lm.reply([], {"id": one}, "b") for one in ("v/1", "v/2")] == ["mine", ""]
+    refused(TasksError, r"replies\.jsonl: no reply to v/3 of b", lm.reply, [], {"id": "v/3"}, "b")
 
 
 @table(
@@ -156,12 +156,11 @@ def test_a_task_before_all_tasks(tmp_path: Path) -> None:
             [{"id": "a", "reply": "b"}, "", {"id": "a", "reply": "c"}],
             "line 3: another reply to a stands before",
         ),
-        (["", " "], "no replies; expected one JSON object a line"),
     ],
 )
 def test_bad_files(entries: list[Any], message: str, tmp_path: Path) -> None:
-    refused(TasksError, message, Replies.load, write(tmp_path, *entries))
-    refused(TasksError, r"nothing\.jsonl: No such file", Replies.load, tmp_path / "nothing.jsonl")
+    refused(TasksError, message, scripted.recorded, write(tmp_path, *entries))
+    refused(TasksError, r"no\.jsonl: No such file", scripted.recorded, tmp_path / "no.jsonl")
 
 
 @table("form", FORMS)

@@ -218,8 +218,8 @@ def items_of(saved: Run) -> list[Item]:
     return [sample["failed"] for sample in saved.samples]
 
 
-def again(*runs: Run, judge: str | None = None, **options: bool) -> rescore.Rescored:
-    return rescore.rescore_saved(BENCHMARK, runs, judge, **options)
+def again(*runs: Run, judge: str | None = None) -> rescore.Rescored:
+    return rescore.rescore_saved(BENCHMARK, runs, judge)
 
 
 def judged_run(monkeypatch: pytest.MonkeyPatch, baselines: str = "") -> Run:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks.sample.render import Tone, soundtrack, write_mp4
+from lmms_eval_tasks.sample.render import Clip, Tone, soundtrack
 
 SECRET = "zebra"  # in every fact and every reference, and nowhere else
 RATE = 10  # frames a second
@@ -69,7 +69,7 @@ def render(path: Path, seconds: int) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     greys = (np.full((48, 64, 3), 20 + 10 * (n // RATE), np.uint8) for n in range(seconds * RATE))
     hum = soundtrack([Tone(0, seconds, 440)], seconds, 44_100)
-    write_mp4(path, greys, RATE, hum, 44_100)
+    Clip(lambda: greys, RATE, lambda: hum, 44_100).write(path)
     return path
 
 

@@ -63,7 +63,7 @@ def test_missing_only(fails: str, missing: dict[str, int], monkeypatch: pytest.M
         rater.fails, before = "", len(endpoint.chats)
         # The baselines that a run has are kept.
         monkeypatch.setenv(settings.BASELINES, "")
-        values = again(run, judge=f"one@{endpoint.url}", missing_only=True).numbers[TASK]
+        values = again(run, judge=f"one@{endpoint.url}").numbers[TASK]
         assert asked(endpoint, before) == missing
     failed = [values[f"{name}_failed"] for name in DIMENSIONS]
     assert failed == [values["empty"]] * len(DIMENSIONS)  # empty answers alone
@@ -76,7 +76,7 @@ def test_baselines_may_be_asked_for_later(monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setenv(settings.BASELINES, "helmet")
         # Without a judge there is nobody to ask for them.
         assert again(run).numbers[TASK]["helmet_fluency_coverage"] is None
-        done = again(run, judge=f"one@{endpoint.url}", missing_only=True).numbers[TASK]
+        done = again(run, judge=f"one@{endpoint.url}").numbers[TASK]
         assert done["helmet_fluency_coverage"] == 1
 
 

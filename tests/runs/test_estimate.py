@@ -10,7 +10,7 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.judges import costs, resolve
 from lmms_eval_tasks.runs import estimate
 
-TASK, PAIRS = "maia_oevqa", "maia_vsv"
+TASK = "maia_oevqa"
 
 
 @pytest.fixture(autouse=True)
@@ -24,18 +24,9 @@ def judge(spec: str = "gpt-4o"):
     return resolve(spec, {"OPENAI_API_KEY": "x"}, default_model="gpt-4o")
 
 
-def test_counts_are_those_of_the_data() -> None:
-    found = estimate.estimate(TASK, judge())
-    assert found.generations == found.verdicts == found.calls == 48
-    pairs = estimate.estimate(PAIRS, None)
-    assert (pairs.generations, pairs.calls) == (8 * 48, 0)
-    few = estimate.estimate(TASK, judge(), limit=3)
-    assert (few.generations, few.verdicts) == (3, 3)
-    assert 0 < few.judge_tokens < found.judge_tokens
-
-
 def test_dollars_follow_from_tokens_and_a_batch_is_half() -> None:
     found = estimate.estimate(TASK, judge())
+    assert found.generations == found.verdicts == found.calls == 48
     assert found.reply_tokens == found.calls * costs.REPLY_TOKENS
     expected = (found.judge_tokens * 2.5 + found.reply_tokens * 10) / 1e6
     assert found.cost == pytest.approx(expected)

@@ -40,16 +40,15 @@ def writes(monkeypatch) -> list[Path]:
     return done
 
 
-def test_a_complete_sample_is_left_alone(copy, writes):
+def test_a_complete_sample_is_left_alone_and_a_damaged_file_is_made_again(copy, monkeypatch):
+    video = copy / "maia" / "videos" / "1.mp4"
+    whole, write = video.read_bytes(), sample.write
+    monkeypatch.setattr(sample, "write", None)
     assert sample.build(copy) == copy
-    assert writes == []
-
-
-def test_a_damaged_file_is_made_again(copy):
-    whole = (copy / "maia" / "videos" / "1.mp4").read_bytes()
-    (copy / "maia" / "videos" / "1.mp4").write_bytes(whole[:1000])
+    monkeypatch.setattr(sample, "write", write)
+    video.write_bytes(whole[:1000])
     sample.build(copy)
-    assert (copy / "maia" / "videos" / "1.mp4").read_bytes() == whole
+    assert video.read_bytes() == whole
     assert sorted(p.name for p in copy.iterdir()) == [".sample.lock", "maia"]
 
 
@@ -67,9 +66,8 @@ def test_an_incomplete_or_unreadable_sample_is_made_again(
     sample_root, tmp_path, writes, file, content
 ):
     shutil.copytree(sample_root / "maia", tmp_path / "maia")
-    if content is None:
-        (tmp_path / "maia" / file).unlink()
-    else:
+    (tmp_path / "maia" / file).unlink()
+    if content is not None:
         (tmp_path / "maia" / file).write_text(content)
     before = len(writes)
     for _ in range(2):
@@ -102,24 +100,19 @@ def test_a_folder_that_is_not_ours_is_never_replaced(tmp_path, writes):
     assert writes == []
 
 
-def test_a_failed_build_keeps_the_old_one_and_leaves_nothing(copy, monkeypatch):
+def test_a_failed_build_keeps_the_old_one_and_clears_up(copy, monkeypatch):
     def fail(name: str, folder: Path) -> None:
         (folder / "data.json").write_text("half")
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(sample, "write", fail)
     monkeypatch.setattr(sample, "version", lambda name: "newer")
+    (copy / ".maia-killed" / "new").mkdir(parents=True)  # by a build that was killed
     before = (copy / "maia" / "data.json").read_bytes()
     with pytest.raises(DataError, match="No space left"):
         sample.build(copy)
     assert (copy / "maia" / "data.json").read_bytes() == before
     assert sorted(p.name for p in copy.iterdir()) == [".sample.lock", "maia"]
-
-
-def test_what_a_killed_build_left_is_cleared(tmp_path, writes):
-    (tmp_path / ".maia-killed" / "new").mkdir(parents=True)
-    sample.build(tmp_path)
-    assert sorted(p.name for p in tmp_path.iterdir()) == [".sample.lock", "maia"]
 
 
 def test_two_processes_at_once(tmp_path):

@@ -30,10 +30,8 @@ from tests.checks import table
 from tests.conftest import recorded_judge
 from tests.haven import strip
 
-BYTES = {"maia": 700_000, "maverix": 2_500_000, "movierecapsqa": 2_000_000} | {
-    "haven": 1_000_000,
-    "cvrr_es": 400_000,
-}
+BYTES = {"maia": 700_000, "maverix": 2_500_000, "movierecapsqa": 2_000_000}
+BYTES |= {"haven": 1_000_000, "cvrr_es": 400_000}
 
 
 def decoded(path: Path) -> Any:
@@ -63,32 +61,7 @@ def folded(text: str) -> str:
     return "".join(c if c.isalnum() else " " for c in plain if c.isascii()).strip()
 
 
-ITEMS = [
-    {part: {one.category: one for one in maia.items(scene, part)} for part in "AB"}
-    for scene in maia.told()
-]
-EVERY = [one for both in ITEMS for part in both.values() for one in part.values()]
-# What a person saw in the clips: the truth of the first pair in each of these questions.
-SEEN = {
-    "SpazialeParziale_A": (
-        "palla rossa si trova a sinistra della scatola blu",
-        "macchina verde si trova a destra della casa gialla",
-    ),
-    "SpazialeParziale_B": (
-        "palla rossa si trova a destra della scatola blu",
-        "macchina verde si trova a sinistra della casa gialla",
-    ),
-    "Sentiment_A": ("il pagliaccio è triste", "il robot è felice"),
-    "Sentiment_B": ("il pagliaccio è felice", "il robot è triste"),
-    "ImplicitoTot_A": ("si svolge di giorno", "si svolge di notte"),
-    "ImplicitoTot_B": ("è ambientato in primavera", "è ambientato in inverno"),
-    "TemporaleDurata_A": ("per circa due secondi", "per circa tre secondi"),
-    "TemporaleDurata_B": ("dopo circa cinque secondi", "dopo circa sei secondi"),
-    "TemporaleParziale_B": (
-        "si nasconde dopo la caduta del birillo bianco",
-        "si nasconde prima della caduta del cono arancione",
-    ),
-}
+EVERY = [one for scene in maia.told() for part in "AB" for one in maia.items(scene, part)]
 
 
 def test_maia_texts_are_unique_and_never_true_and_false() -> None:
@@ -98,11 +71,6 @@ def test_maia_texts_are_unique_and_never_true_and_false() -> None:
     assert len(trues) == len(set(pairs)) == 384
     assert not trues & falses
     assert all(len({folded(answer) for answer in one.answers}) == 8 for one in EVERY)
-    for category, ends in SEEN.items():
-        for both, end in zip(ITEMS, ends, strict=True):
-            true, false = both[category[-1]][category].pairs[0]
-            assert true.endswith(end)
-            assert not false.endswith(end)
 
 
 def test_maia_recorded_judge_accepts_answers_and_rejects_lures(sample_root: Path) -> None:

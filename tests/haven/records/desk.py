@@ -43,7 +43,7 @@ def render_video(path: Path, scenes: Sequence[tuple[tuple[int, int, int], int]] 
                 picture[:8, :8] = next(shades)
                 yield from [picture] * (RATE // 2)
 
-    render.write_mp4(path, drawn(), RATE, None, 0)
+    render.Clip(drawn, RATE).write(path)
     return path
 
 
