@@ -16,11 +16,13 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import patch
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import MediaError
@@ -62,9 +64,12 @@ def compare(source: Path, reader: Reader, n: int, chunks: int) -> tuple[float, f
     """Seconds for N questions on the source, on the clip, the part of making it, and the clip."""
     recipe = Recipe("uniform", FRAMES)
     on_source = on_clip = 0.0
-    with tempfile.TemporaryDirectory() as cache:
+    with (
+        tempfile.TemporaryDirectory() as cache,
+        patch.dict(os.environ, {settings.CACHE: cache}),
+    ):
         start = time.perf_counter()
-        clip = make(source, recipe, Path(cache))
+        clip = make(source, recipe)
         making = on_clip = time.perf_counter() - start
         for chunk in range(chunks):
             questions = n * (chunk + 1) // chunks - n * chunk // chunks
@@ -73,7 +78,7 @@ def compare(source: Path, reader: Reader, n: int, chunks: int) -> tuple[float, f
                 reader(str(source))
             middle = time.perf_counter()
             for _ in range(questions):
-                reader(make(source, recipe, Path(cache)).path)
+                reader(make(source, recipe).path)
             on_source += middle - start
             on_clip += time.perf_counter() - middle
     return on_source, on_clip, making, clip

@@ -25,7 +25,9 @@ from fractions import Fraction
 from pathlib import Path
 from statistics import median
 from typing import Any
+from unittest.mock import patch
 
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils.media import cache as media_cache
 from lmms_eval_tasks.utils.media import worker
@@ -117,10 +119,13 @@ def _number(planes: Any) -> int:
 
 def timed(source: Path, start: float, length: float) -> tuple[float, float]:
     """Seconds for a cut into an empty cache, and of processor time; the source's hash included."""
-    with tempfile.TemporaryDirectory() as cache:
+    with (
+        tempfile.TemporaryDirectory() as cache,
+        patch.dict(os.environ, {settings.CACHE: cache}),
+    ):
         media_cache._content_id.cache_clear()
         begin, work = time.perf_counter(), _processor()
-        cut = segment(source, start, round(start + length, 2), Path(cache))
+        cut = segment(source, start, round(start + length, 2))
         spent = time.perf_counter() - begin, _processor() - work
         check(cut, start, length)
     return spent
@@ -137,9 +142,6 @@ def modes(source: Path, start: float, length: float) -> bool:
     What a process keeps in memory is forgotten before each mode: another one may run it. Prints
     what they cost; False if one decoded again, or they hand over other files than the cut's.
     """
-    from unittest.mock import patch
-
-    from lmms_eval_tasks import settings
     from lmms_eval_tasks.maverix import tasks
     from lmms_eval_tasks.maverix.labels import LETTERS, MODES
     from lmms_eval_tasks.runs import given

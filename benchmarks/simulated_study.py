@@ -1,7 +1,7 @@
 """Panels and a final judge in the made-up worlds, against the best single judge and the mean.
 
 It measures and promises nothing: which panel wins depends on the world. The best single judge is
-the best in hindsight, chosen on the very items; the panel `best_judge` had to choose on others.
+the best in hindsight, chosen on the very items.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from simulation import Drawn, World
 from lmms_eval_tasks.cvrr_es.labels import SCALE
 from lmms_eval_tasks.cvrr_es.study import selection
 from lmms_eval_tasks.cvrr_es.study.kappas import average
-from lmms_eval_tasks.cvrr_es.study.panels import PANELS, Judges
+from lmms_eval_tasks.cvrr_es.study.panels import PANELS, panel
 from lmms_eval_tasks.cvrr_es.study.ratings import Item
 from lmms_eval_tasks.cvrr_es.study.selection import Selection, judge_kappa
-from lmms_eval_tasks.cvrr_es.study.study import Ratings
 
 SEEDS = 20
 WEIGHT = 0.5  # how far the final judge is swayed: half of the way
@@ -123,14 +122,13 @@ def _one(
 ) -> dict[tuple[str, str], tuple[float | None, str]]:
     """Kappa and note of every row, for one draw."""
 
-    def kappa(ratings: Ratings) -> float | None:
+    def kappa(ratings: Mapping[Item, int]) -> float | None:
         return judge_kappa(ratings, drawn.reference, drawn.reference)  # there is one dimension
 
     found = {("judge", name): (kappa(own), "") for name, own in sorted(drawn.ratings.items())}
-    judges = Judges(drawn.ratings, drawn.reference, drawn.strata)
     for name in names:
-        panel = judges.panel(name)
-        found["panel", name] = (kappa(panel.ratings), panel.note)
+        made = panel(name, drawn.ratings, drawn.reference, drawn.strata)
+        found["panel", name] = (kappa(made.ratings), made.note)
     everybody = dict.fromkeys(drawn.reference, tuple(world.judges))
     finals = {"alone": {}, "collective": everybody} | {
         name: shown_to_final(drawn, rule) for name, rule in MIXTURES.items()

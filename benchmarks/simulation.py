@@ -14,7 +14,7 @@ from random import Random
 from lmms_eval_tasks.cvrr_es.labels import SCALE
 from lmms_eval_tasks.cvrr_es.study.panels import to_scale
 from lmms_eval_tasks.cvrr_es.study.ratings import Item
-from lmms_eval_tasks.cvrr_es.study.study import Stratum
+from lmms_eval_tasks.cvrr_es.study.selection import Stratum
 
 Channel = tuple[tuple[float, ...], ...]  # [rating before - 1][rating after - 1] -> probability
 

@@ -80,7 +80,7 @@ def one_child_each(paths: list[Path]) -> None:
     from lmms_eval_tasks.utils.media import worker
 
     def look(path: Path) -> None:
-        job = json.dumps([60, "video_checks", "facts", str(path), {}])
+        job = json.dumps(["video_checks", "facts", str(path), {"out": ""}])
         child = worker._Child()
         child.ask(job, 60)
         child.end()

@@ -14,6 +14,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -21,7 +22,7 @@ from weakref import WeakKeyDictionary
 from lmms_eval_tasks import judges
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.judges import geval, reader, report, run
+from lmms_eval_tasks.judges import geval, reader, run
 from lmms_eval_tasks.judges.providers.replay import NoJudge
 from lmms_eval_tasks.judges.verdict import (
     NONE,
@@ -93,34 +94,24 @@ class Asker:
         found = self._saved.get(ask.name)
         if found is None or ask.samples or ask.rests_on in self._anew:
             return None
-        if not self._keeps(ask, found):
-            return None
-        if ask.reads and found.status == Status.OK.value and said(ask, found) is None:
-            return None
-        return found
+        unread = ask.reads and found.status == Status.OK.value and said(ask, found) is None
+        return found if self._keeps(ask, found) and not unread else None
 
     def _side_by_side(self, asks: Asks) -> list[Verdict]:
         """Each in a thread of its own; how many requests go out is up to the judge's limits."""
         if len(asks) < 2 or not self._judge.config.endpoints:
             return [ask_judge(self._judge, ask) for ask in asks]
-        task = report.current_task()
-
-        def booked(ask: Ask) -> Verdict:
-            with report.task(task):  # a context variable: threads do not inherit it
-                return ask_judge(self._judge, ask)
-
+        # The task is a context variable: threads do not inherit it.
+        contexts = [copy_context() for _ in asks]
         with ThreadPoolExecutor(max_workers=len(asks)) as pool:
-            return list(pool.map(booked, asks))
+            return list(
+                pool.map(lambda own, ask: own.run(ask_judge, self._judge, ask), contexts, asks)
+            )
 
 
 def said(ask: Ask, verdict: Verdict) -> Any:
-    """What a verdict's reply says, in the criterion's schema; None if it cannot be read."""
-    criterion = ask.criterion
-    try:
-        sources = reader.quotable(criterion, ask.fields)
-        return reader.read(verdict.raw, criterion.schema, sources, labels=criterion.labels)
-    except reader.UnreadableError:
-        return None
+    """What a verdict's reply says (`reader.said`)."""
+    return reader.said(ask.criterion, ask.fields, verdict)
 
 
 def ask_judge(judge: Judge, ask: Ask) -> Verdict:
@@ -128,10 +119,9 @@ def ask_judge(judge: Judge, ask: Ask) -> Verdict:
     if ask.samples:
         return geval.drawn(judge, ask.criterion, ask.fields, ask.samples, ask.first)
 
-    def plainly() -> Verdict:
-        return judge.verdict(ask.criterion, ask.fields)
-
-    return plainly() if ask.before is None else ask.before(judge, plainly)
+    if ask.before is not None:
+        return ask.before(judge, lambda: judge.verdict(ask.criterion, ask.fields))
+    return judge.verdict(ask.criterion, ask.fields)
 
 
 def given_by(judge: Judge, *, missing_only: bool) -> Callable[[Ask, Verdict], bool]:

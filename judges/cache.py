@@ -18,14 +18,13 @@ import platform
 import re
 import threading
 import zlib
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import fields
 from datetime import datetime, timezone
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import console, settings
 from lmms_eval_tasks.errors import JudgeError
@@ -36,16 +35,12 @@ if TYPE_CHECKING:
 
 COMMON = "replies.sqlite3"
 BUSY_SECONDS = 60.0  # others hold the file for milliseconds, a load for seconds
-_OURS = 0x6C6D6A72  # SQLite's application_id
-_EMPTY = (0, 0, 0)  # `_kind` of a file that SQLite just made
 # `rest` is what a hit does not need: request, criterion, judge, task, stored. Copies above 0 are
 # second replies that earlier versions kept.
 _TABLE = """CREATE TABLE replies (key TEXT NOT NULL, copy INTEGER NOT NULL, reply BLOB NOT NULL,
     rest BLOB NOT NULL, PRIMARY KEY (key, copy))"""
-_INSERT = "INSERT OR IGNORE INTO replies (key, copy, reply, rest) VALUES (?, 0, ?, ?)"
+_INSERT = "INSERT OR IGNORE INTO replies (key, copy, reply, rest) "
 _USED = "SELECT reply FROM replies WHERE key = ? AND copy = 0"
-_KIND = """SELECT * FROM pragma_application_id, pragma_user_version,
-    (SELECT count(*) FROM sqlite_master)"""
 
 
 def file_of(folder: Path, env: Mapping[str, str]) -> Path:
@@ -93,32 +88,29 @@ class Cache:
             process which was first. If the file fails now (a full disk), that is said once, and it
             is `reply`.
         """
-        line = {"key": key, "reply": plain(reply), "request": plain(request)}
         now = datetime.now(timezone.utc).isoformat(timespec="microseconds")
-        row = _row({**line, **about, "stored": now})
+        packed = _pack(plain(reply))
+        row = key, packed, _pack({"request": plain(request), **about, "stored": now})
         kept = reply
         with _explained(self.path, self._warn):
-            packed = row[1]
             with self._lock:
                 file = self._open()
-                if file.execute(_INSERT, row).rowcount == 0:
+                if file.execute(f"{_INSERT} VALUES (?, 0, ?, ?)", row).rowcount == 0:
                     (packed,) = file.execute(_USED, (key,)).fetchone()
             kept = reply_of(_unpack(packed))
         return kept  # noqa: RET504 - as above
 
-    def load(self, other: Path) -> dict[str, int]:
-        """Take over the replies of another cache, all or none; counts of `new` and `known` ones.
-
-        Raises:
-            JudgeError: a file cannot be used.
-        """
-        counts = {"new": 0, "known": 0}
-        with _explained(self.path), self._lock, self._open() as file:
-            file.execute("BEGIN IMMEDIATE")
-            for line in lines(other):
-                is_new = file.execute(_INSERT, _row(line)).rowcount > 0
-                counts["new" if is_new else "known"] += 1
-        return counts
+    def load(self, other: Path) -> int:
+        """Take over another cache's replies, all or none (JudgeError); the number of new ones."""
+        with _explained(other), self._lock:
+            _connect(other, create=False).close()  # of this format, a killed process's log read
+            file = self._open()
+            file.execute("ATTACH ? AS other", (f"{other.absolute().as_uri()}?mode=ro",))
+            try:
+                rows = "SELECT key, copy, reply, rest FROM other.replies WHERE copy = 0"
+                return file.execute(_INSERT + rows).rowcount
+            finally:
+                file.execute("DETACH other")
 
     def close(self) -> None:
         """Close the file; a later call opens it again."""
@@ -128,7 +120,7 @@ class Cache:
     def _open(self) -> sqlite3.Connection:
         """This process's connection; the lock is held."""
         if self._file is None:
-            self._file = _connect(self.path, "mode=rwc")
+            self._file = _connect(self.path, create=True)
         return self._file
 
     def _close(self) -> None:
@@ -164,92 +156,37 @@ def _explained(path: Path, tell: Callable[[JudgeError], None] | None = None) -> 
         tell(problem)
 
 
-def _connect(path: Path, option: str) -> sqlite3.Connection:
-    """A connection to a file of ours; `mode=rwc` makes one. Nothing is written to any other file.
-
-    Raises:
-        sqlite3.Error, OSError, ValueError: the file cannot be used.
-    """
+def _connect(path: Path, *, create: bool) -> sqlite3.Connection:
     import sqlite3
 
     from filelock import FileLock
 
-    create = option == "mode=rwc"
     if create:
         path.parent.mkdir(parents=True, exist_ok=True)
     file = sqlite3.connect(
-        f"{path.absolute().as_uri()}?{option}",
+        f"{path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}",
         uri=True,
         timeout=BUSY_SECONDS,
         isolation_level=None,  # a statement commits by itself
         check_same_thread=False,  # a lock of ours sees to it
     )
     try:
-        if create and _kind(file) == _EMPTY:
-            # A file becomes WAL in steps that do not wait for each other: one process takes them.
-            with FileLock(f"{path}.lock", timeout=BUSY_SECONDS):
-                if _kind(file) == _EMPTY:
-                    _make(file)
-        application, version, _ = _kind(file)
-        if application != _OURS:
-            raise ValueError("it is something else, and was left as it is")
-        if version != FORMAT:
-            raise ValueError(f"it has format {version}, and this version of the suite {FORMAT}")
+        # A file becomes WAL in steps that do not wait for each other: one process takes them.
+        with FileLock(f"{path}.lock", timeout=BUSY_SECONDS) if create else nullcontext():
+            tables = "SELECT (SELECT count(*) FROM sqlite_master), * FROM pragma_user_version"
+            count, version = file.execute(tables).fetchone()
+            if create and count == 0:
+                file.execute("PRAGMA journal_mode = WAL")
+                version = f"PRAGMA user_version = {FORMAT}"
+                file.executescript(f"BEGIN IMMEDIATE; {_TABLE}; {version}; COMMIT")
+            elif version != FORMAT:
+                raise ValueError(f"it is something else, or not of format {FORMAT}")
         file.execute("PRAGMA synchronous = NORMAL")
         file.execute(_USED, ("",)).fetchone()
     except BaseException:
         file.close()
         raise
     return file
-
-
-def _kind(file: sqlite3.Connection) -> tuple[int, int, int]:
-    """Whose file it is, its format, and its number of tables and indices."""
-    kind: tuple[int, int, int] = file.execute(_KIND).fetchone()
-    return kind
-
-
-def _make(file: sqlite3.Connection) -> None:
-    (mode,) = file.execute("PRAGMA journal_mode = WAL").fetchone()
-    if mode != "wal":
-        raise ValueError("its file system has no shared memory, which SQLite's WAL mode needs")
-    with file:
-        file.execute("BEGIN IMMEDIATE")
-        file.execute(_TABLE)
-        file.execute(f"PRAGMA application_id = {_OURS}")
-        file.execute(f"PRAGMA user_version = {FORMAT}")
-
-
-# --- whole files -------------------------------------------------------------------------------
-
-# Ends of lines to some readers of JSON lines, and halves of characters, which UTF-8 lacks.
-_UNSAFE = re.compile("[\x85\u2028\u2029\ud800-\udfff]")
-
-
-def export(path: Path, out: TextIO) -> int:
-    """Write all `lines` as JSON to UTF-8 text, for people; returns their number."""
-    count = 0
-    for line in lines(path):
-        out.write(_UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", to_json(line)) + "\n")
-        count += 1
-    return count
-
-
-def summary(path: Path) -> dict[str, Any]:
-    """What a cache holds: `replies`, and by judge and criterion how many; `bytes` on disk.
-
-    Raises:
-        JudgeError: the file cannot be used.
-    """
-    judges: dict[str, Counter[str]] = {}
-    for line in lines(path):
-        judges.setdefault(line["judge"], Counter())[line["criterion"]] += 1
-    parts = [file for file in (path, Path(f"{path}-wal")) if file.exists()]
-    return {
-        "replies": sum(criteria.total() for criteria in judges.values()),
-        "judges": judges,
-        "bytes": sum(file.stat().st_size for file in parts),
-    }
 
 
 def lines(path: Path) -> Iterator[dict[str, Any]]:
@@ -262,7 +199,7 @@ def lines(path: Path) -> Iterator[dict[str, Any]]:
         JudgeError: the file cannot be used.
     """
     query = "SELECT key, reply, rest FROM replies WHERE copy = 0 ORDER BY key"
-    with _explained(path), closing(_connect(path, "mode=rw")) as file:
+    with _explained(path), closing(_connect(path, create=False)) as file:
         for key, reply, rest in file.execute(query):
             yield {"key": key, "reply": _unpack(reply), **_unpack(rest)}
 
@@ -319,12 +256,6 @@ def reply_of(values: Mapping[str, Any]) -> Reply:
             for text, logprob, top in tokens
         )
     return Reply(**{**values, "tokens": tokens})
-
-
-def _row(line: Mapping[str, Any]) -> tuple[str, bytes, bytes]:
-    """A line of `export` as the table has it."""
-    rest = {name: value for name, value in line.items() if name not in ("key", "reply")}
-    return line["key"], _pack(line["reply"]), _pack(rest)
 
 
 def _pack(value: Any) -> bytes:

@@ -11,12 +11,12 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.errors import JudgeError, nearest
+from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges.verdict import (
     DEBATE,
     HUGGINGFACE,
@@ -44,7 +44,6 @@ _FORMS = (
     "replay:FILE.jsonl, FILE.yml or none (docs/judges.md)"
 )
 _SPEC = re.compile(r"(?P<model>(?!https?://)[^@\s]+)(?:@(?P<url>https?://\S+))?")
-_OPENAI = re.compile(r"gpt-|chatgpt-|o\d", re.IGNORECASE)  # its models, whichever there will be
 _REASONING = re.compile(r"(?:.*/)?(?:o[1-9]|gpt-5)(?!\d)", re.IGNORECASE)
 _FILE = (".yml", ".yaml")
 
@@ -65,44 +64,27 @@ def resolve(spec: str | None, env: Mapping[str, str], *, default_model: str) -> 
         JudgeError: no key, or not one of the forms; the message never repeats a key.
     """
     spec = (spec or "").strip()
-    if spec == NONE:
+    if spec.lower() == NONE:
         return JudgeConfig(NONE)
-    _refuse_key(spec, env)
+    if spec == "offline":  # the rules of earlier versions
+        raise JudgeError("offline is gone: name none to judge later, hf:MODEL, or MODEL@BASE_URL")
+    key = env.get(KEY, "").strip()
+    # It would be printed and saved. What is shorter (vLLM users set EMPTY, or x) is a common word.
+    if (len(key) >= 8 and key in spec) or spec.startswith("sk-"):
+        raise JudgeError(f"{settings.JUDGE} holds a key: keys go into {KEY}; {_FORMS}")
     if spec.endswith(_FILE):
-        return _read(Path(spec).expanduser(), env, default_model=default_model)
+        return _read(Path(spec).expanduser(), env, default_model)
     kind, colon, rest = spec.partition(":")
-    if kind in ("hf", REPLAY) and colon:
-        if not rest:
-            raise JudgeError(f"{spec!r} names nothing. {_FORMS}")
-        local = HUGGINGFACE if kind == "hf" else REPLAY
-        return JudgeConfig(local, rest if kind == "hf" else str(Path(rest).expanduser()))
-    if "@" not in spec and not colon and spec.lower() != default_model.lower():
-        if nearest(spec, ["offline"]):  # the rules of earlier versions
-            raise JudgeError(
-                f"there is no judge {spec!r}: offline is gone; name none to judge later, hf:MODEL, "
-                "or an endpoint MODEL@BASE_URL"
-            )
-        near = "" if _OPENAI.match(spec) else nearest(spec, (NONE, default_model))
-        if near:
-            raise JudgeError(f"there is no judge {spec!r}{near} {_FORMS}")
-    if not spec:
-        if not _key_of(env, KEY):
-            raise JudgeError(f"no judge: {default_model} needs a key. {_CHOICES}")
-        spec = default_model
-    match = _SPEC.fullmatch(spec)
+    if kind == "hf" and colon:
+        return JudgeConfig(HUGGINGFACE, rest)
+    if kind == REPLAY and colon:
+        return JudgeConfig(REPLAY, str(Path(rest).expanduser()))
+    match = _SPEC.fullmatch(spec or default_model)
     if match is None:
         # Only the part before the first @: what follows may hold a password.
         shown = spec.partition("@")[0]
         raise JudgeError(f"not a judge: {shown + ('@...' if '@' in spec else '')!r}. {_FORMS}")
     return _endpoint(match["model"], match["url"], env, default_model)
-
-
-def _refuse_key(spec: str, env: Mapping[str, str]) -> None:
-    """A key in the judge's name would be printed and saved."""
-    key = env.get(KEY, "").strip()
-    # What is shorter (vLLM users set EMPTY, or x) is no key but a common word.
-    if (len(key) >= 8 and key in spec) or spec.startswith("sk-"):
-        raise JudgeError(f"{settings.JUDGE} holds a key: keys go into {KEY}; {_FORMS}")
 
 
 def _key_of(env: Mapping[str, str], variable: str) -> str:
@@ -128,19 +110,21 @@ def _endpoint(
     sampling = Sampling(None, REASONING_TOKENS) if thinks else Sampling(0.0, MAX_TOKENS)
     if url is None:
         if not key:
-            raise JudgeError(
-                f"the judge {model} at OpenAI needs a key: "
-                + (_CHOICES if variable == KEY else f"set {variable}")
-            )
+            how = _CHOICES if variable == KEY else f"set {variable}"
+            raise JudgeError(f"the judge {model} needs a key: {how}")
         paper = re.fullmatch(re.escape(default_model) + r"(-\d{4}-\d\d-\d\d)?", model)
         return JudgeConfig(
-            OPENAI,
-            model,
-            sampling=sampling,
-            comparable=bool(paper),
-            key=SecretStr(key),
+            OPENAI, model, sampling=sampling, comparable=bool(paper), key=SecretStr(key)
         )
-    parts = _split(url)
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or parts.query or parts.fragment or "@" in parts.netloc:
+        raise JudgeError(
+            f"the judge's URL needs a host, and no query, fragment, user or bad port. {_FORMS}"
+        )
     host = parts.hostname or ""
     if host.endswith(AZURE_HOSTS) and key_variable is None:
         key = _key_of(env, AZURE_KEY) or key
@@ -168,28 +152,13 @@ def is_local(host: str) -> bool:
     return address.is_loopback or address.is_private or address.is_link_local
 
 
-def _split(url: str) -> SplitResult:
-    try:
-        parts = urlsplit(url)
-        usable = bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:
-        usable = False
-    if not usable or parts.scheme not in ("http", "https"):
-        raise JudgeError(f"the judge's URL has no usable host and port. {_FORMS}")
-    if parts.query or parts.fragment or "@" in parts.netloc:
-        raise JudgeError(f"the judge's URL must not have a query, a fragment or a key. {_FORMS}")
-    return parts
-
-
 # --- from a file ----------------------------------------------------------------------------------
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class _Model(_Strict):
+class _Model(BaseModel):
     """One language model; every setting is optional but the model."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     model: str = Field(min_length=1)
     base_url: str | None = None
@@ -210,64 +179,60 @@ class _Model(_Strict):
     trust_remote_code: bool = False
 
 
-class _Panel(_Strict):
+class _Panel(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
     panel: list[str | _Model] = Field(min_length=2)
     rule: Literal["majority", "mean", "median"] = "majority"
     tie: Literal["lower", "higher", "mean", "none"] = "lower"
     name: str = ""
 
 
-class _Debate(_Strict):
-    debate: list[str | _Model] = Field(min_length=2)  # the agents
+class _Debate(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    debate: list[str | _Model] = Field(min_length=2, max_length=2)  # the agents
     consolidator: str | _Model | None = None  # the last agent's model if not given
-    rounds: int = Field(default=0, ge=1)  # 0, as published: debate.py
     name: str = ""
 
 
-_KINDS: dict[str, type[_Panel] | type[_Debate]] = {"panel": _Panel, "debate": _Debate}
 _FORM = "keys such as `model: gpt-4o`"
 
 
-def _read(path: Path, env: Mapping[str, str], *, default_model: str) -> JudgeConfig:
+def _read(path: Path, env: Mapping[str, str], default_model: str) -> JudgeConfig:
     """The judge that a file describes.
 
-    Members of a panel or a debate are short forms, further files (relative to this one) or the
+    Members of a panel or a debate are short forms, files of one model (relative to this one) or the
     same keys.
     """
     values = read_yaml(path, _FORM)
-    kind: type[_Model] | type[_Panel] | type[_Debate] = _Model
-    for name in _KINDS.keys() & values.keys():
-        kind = _KINDS[name]
+    kind = _Panel if "panel" in values else _Debate if "debate" in values else _Model
     try:
         parsed = kind.model_validate(values)
     except ValidationError as error:
         raise JudgeError(f"{path}: {first_problem(error)}") from None
+
+    def member(given: str | _Model) -> JudgeConfig:
+        if isinstance(given, str) and given.endswith(_FILE):
+            file = path.parent / Path(given).expanduser()
+            if "model" not in read_yaml(file, _FORM):  # a file may name itself
+                raise JudgeError(f"{path}: {given} describes no model: name models")
+            return _read(file, env, default_model)
+        if isinstance(given, str):
+            found = resolve(given, env, default_model=default_model)
+        else:
+            found = _model(given, path, env, default_model)
+        if found.provider == NONE:
+            raise JudgeError(f"{path}: {NONE} cannot be a member: name models")
+        return found
+
     if isinstance(parsed, _Model):
         return _model(parsed, path, env, default_model)
-    given = parsed.panel if isinstance(parsed, _Panel) else parsed.debate
     if isinstance(parsed, _Debate):
-        given = [*given, parsed.consolidator or given[-1]]
-    members = tuple(_member(member, path, env, default_model) for member in given)
-    if isinstance(parsed, _Debate):
-        return JudgeConfig(DEBATE, members=members, rounds=parsed.rounds, name=parsed.name)
-    rule, tie = parsed.rule, parsed.tie
-    return JudgeConfig(PANEL, members=members, rule=rule, tie=tie, name=parsed.name)
-
-
-def _member(
-    member: str | _Model, path: Path, env: Mapping[str, str], default_model: str
-) -> JudgeConfig:
-    if isinstance(member, _Model):
-        return _model(member, path, env, default_model)
-    if member.endswith(_FILE):
-        file = path.parent / Path(member).expanduser()
-        if _KINDS.keys() & read_yaml(file, _FORM).keys():  # first: a file may name itself
-            raise JudgeError(f"{path}: {member} is a panel or a debate itself: name models")
-        member = str(file)
-    found = resolve(member, env, default_model=default_model)
-    if found.members or found.provider == NONE:
-        raise JudgeError(f"{path}: {member} cannot be a member: name models")
-    return found
+        given = (*parsed.debate, parsed.consolidator or parsed.debate[-1])
+        return JudgeConfig(DEBATE, members=tuple(map(member, given)), name=parsed.name)
+    members = tuple(map(member, parsed.panel))
+    return JudgeConfig(PANEL, members=members, rule=parsed.rule, tie=parsed.tie, name=parsed.name)
 
 
 def _model(given: _Model, path: Path, env: Mapping[str, str], default_model: str) -> JudgeConfig:
@@ -279,9 +244,6 @@ def _model(given: _Model, path: Path, env: Mapping[str, str], default_model: str
     else:
         found = resolve(given.model, env, default_model=default_model)
     own = given.model_dump(exclude_unset=True, exclude={"model", "base_url", "key_variable"})
-    drawn = {
-        field.name: own.pop(field.name)
-        for field in dataclasses.fields(Sampling)
-        if field.name in own
-    }
-    return dataclasses.replace(found, sampling=dataclasses.replace(found.sampling, **drawn), **own)
+    names = {field.name for field in dataclasses.fields(Sampling)} & own.keys()
+    drawn = dataclasses.replace(found.sampling, **{name: own.pop(name) for name in names})
+    return dataclasses.replace(found, sampling=drawn, **own)

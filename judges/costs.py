@@ -11,8 +11,8 @@ from lmms_eval_tasks.judges import run
 from lmms_eval_tasks.judges.config import is_reasoning
 from lmms_eval_tasks.judges.engine import render
 from lmms_eval_tasks.judges.prices import Counter, count_messages, counter
-from lmms_eval_tasks.judges.report import dollars, duration
-from lmms_eval_tasks.judges.verdict import DEBATE, Criterion, JudgeConfig
+from lmms_eval_tasks.judges.report import duration, price
+from lmms_eval_tasks.judges.verdict import DEBATE, Criterion, JudgeConfig, sum_known
 
 REPLY_TOKENS = 60  # of a verdict with one short reason
 REASONING_TOKENS = 600  # more for a model that thinks first
@@ -40,30 +40,24 @@ class Plan:
     def add(self, other: Plan) -> None:
         """Add another one's numbers."""
         for name in _NUMBERS:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        for name in ("cost", "batch_cost"):
-            one, more = getattr(self, name), getattr(other, name)
-            setattr(self, name, None if one is None or more is None else one + more)
+            setattr(self, name, sum_known([getattr(self, name), getattr(other, name)]))
 
     def enlarged(self, factor: float) -> Plan:
         """The work if there were `factor` times as much of it; without its notes."""
-        cost, batch_cost = (
-            None if one is None else factor * one for one in (self.cost, self.batch_cost)
-        )
-        counts = {name: round(factor * getattr(self, name)) for name in _NUMBERS}
-        return replace(self, **counts, cost=cost, batch_cost=batch_cost, notes=[])
+        own = {name: getattr(self, name) for name in _NUMBERS}
+        more: dict[str, Any] = {
+            name: round(factor * one) if isinstance(one, int) else one and factor * one
+            for name, one in own.items()
+        }
+        return replace(self, **more, notes=[])
 
 
-_NUMBERS = [one.name for one in fields(Plan) if one.type == "int"]  # annotations are strings here
+_NUMBERS = [one.name for one in fields(Plan) if one.name not in ("task", "notes")]
 
 
 def calls_per_verdict(config: JudgeConfig, model: JudgeConfig) -> int:
-    """How often a verdict asks one of its models: a debate's agents once a round, others once.
-
-    At most: as published (no rounds) a debate's agents are asked once where they agree, else twice.
-    """
-    is_agent = config.provider == DEBATE and model is not config.endpoints[-1]
-    return (config.rounds or 2) if is_agent else 1
+    """How often a verdict asks one of its models: a debate's agents twice at most, others once."""
+    return 2 if config.provider == DEBATE and model is not config.endpoints[-1] else 1
 
 
 def add_judge(
@@ -73,11 +67,10 @@ def add_judge(
     times: int,
 ) -> None:
     """Add to an estimate what one model is asked, `times` times each."""
-    number = counter(model.model)
     each = min(REPLY_TOKENS, model.sampling.max_tokens or REPLY_TOKENS)  # MAIA's says one word
     thinks = is_reasoning(model.model)
     each += REASONING_TOKENS if thinks else 0
-    calls = times * len(judged)
+    number, calls = counter(model.model), times * len(judged)
     found.add(_priced(model, times * _asked(judged, number), calls * each, calls))
     error = "error unknown" if number.error is None else f"within {number.error:.0%} of a total"
     found.notes.append(
@@ -89,10 +82,8 @@ def add_judge(
 def plan(config: JudgeConfig, asked: Sequence[Asked], picture_tokens: int = 0) -> Plan:
     """The work of a judge that is asked once for each of `asked`; none for one that asks nobody.
 
-    Without repairs and without what is in our own cache already.
-
-    Args:
-        picture_tokens: of all their pictures, which they leave out.
+    Without repairs and without what is in our own cache already. `picture_tokens` are those of all
+    their pictures, which they leave out.
     """
     if not config.endpoints:
         return Plan(verdicts=len(asked), notes=[f"{config.label} sends no requests"])
@@ -100,11 +91,9 @@ def plan(config: JudgeConfig, asked: Sequence[Asked], picture_tokens: int = 0) -
     thought = REASONING_TOKENS if is_reasoning(config.model) else 0
     prompt = picture_tokens + _asked([(one, given) for one, given, _ in asked], number)
     reply = sum(number.count(text) + thought for _, _, text in asked)
-    found = _priced(config, prompt, reply, len(asked))
-    found.verdicts = len(asked)
     assumed = f"; {thought} tokens of reasoning assumed for each reply" if thought else ""
-    found.notes.append(f"{config.label}: tokens by {number.name}{assumed}")
-    return found
+    note = f"{config.label}: tokens by {number.name}{assumed}"
+    return replace(_priced(config, prompt, reply, len(asked)), verdicts=len(asked), notes=[note])
 
 
 def _asked(judged: Sequence[tuple[Criterion, Mapping[str, Any]]], number: Counter) -> int:
@@ -112,11 +101,10 @@ def _asked(judged: Sequence[tuple[Criterion, Mapping[str, Any]]], number: Counte
 
 
 def _priced(model: JudgeConfig, prompt: int, reply: int, calls: int) -> Plan:
-    price = run.current().price(model)
-    plain, batch = (
-        None if price is None else price.cost(prompt, reply, batch=batch) for batch in (False, True)
-    )
-    return Plan(calls=calls, judge_tokens=prompt, reply_tokens=reply, cost=plain, batch_cost=batch)
+    known = run.current().endpoint(model).price
+    costs = [known.cost(prompt, reply, batch=batch) if known else None for batch in (False, True)]
+    work = Plan(calls=calls, judge_tokens=prompt, reply_tokens=reply)
+    return replace(work, cost=costs[0], batch_cost=costs[1])
 
 
 def default_rate() -> tuple[float, str]:
@@ -135,9 +123,8 @@ def summary(found: Plan) -> str:
     if not found.calls:
         return f"{found.verdicts:,} verdicts, no requests"
     rate, why = default_rate()
-    cost = "unknown price" if found.cost is None else dollars(found.cost)
+    took = f"{duration(found.calls / rate)} at {rate:g} calls a second ({why})"
     return (
         f"{found.verdicts:,} verdicts, {found.calls:,} calls, about {found.judge_tokens:,} + "
-        f"{found.reply_tokens:,} tokens, {cost}, {duration(found.calls / rate)} at {rate:g} calls "
-        f"a second ({why})"
+        f"{found.reply_tokens:,} tokens, {price(found.cost)}, {took}"
     )

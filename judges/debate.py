@@ -1,10 +1,9 @@
 """Several judges on one item: a panel votes by a stated rule, a debate discusses (vlm_judge, 3.2).
 
-A debate as the study's code has it: two agents rate; if they agree that is the result, else the
+A debate is as the study's code has it: two agents rate; if they agree that is the result, else the
 first one answers the second one's rating, the second may change its own, and a consensus is written
-(2 or 5 calls). With `rounds` it is ours: any number of agents with personas, who all speak in every
-round. Every turn is a criterion of its own, asked through an ordinary judge: so each is cached,
-retried, budgeted and read like any other verdict. It is the benchmark's criterion (rubric,
+(2 or 5 calls). Every turn is a criterion of its own, asked through an ordinary judge: so each is
+cached, retried, budgeted and read like any other verdict. It is the benchmark's criterion (rubric,
 material, schema, score) with the debate's text behind it.
 
 Members and agents are asked one after another in the calling thread: threads of their own would go
@@ -25,7 +24,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, create_model
 
-from lmms_eval_tasks.errors import JudgeError, PromptError
+from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges.verdict import (
     Criterion,
     Judge,
@@ -36,6 +35,15 @@ from lmms_eval_tasks.judges.verdict import (
     total_usage,
 )
 from lmms_eval_tasks.utils.prompts import Prompt, fill, load
+
+
+def _check_different(config: JudgeConfig, judges: Sequence[Judge]) -> None:
+    """Raises JudgeError: one judge twice would vote double, or agree with itself."""
+    counts = Counter(judge.config for judge in judges)
+    if twice := [one.label for one, count in counts.items() if count > 1]:
+        kind = config.provider
+        raise JudgeError(f"the {kind} {config.label} has the judge {twice[0]} twice: name others")
+
 
 # --- a panel --------------------------------------------------------------------------------------
 
@@ -69,46 +77,27 @@ def combine(
     if 2 * len(votes) <= len(verdicts):
         reason = f"{len(votes)} of {len(verdicts)} voted, too few; {failed}"
         return Verdict(None, failure_of(verdicts), reason, **whole)
-    score = _decide(votes, rule, tie)
-    counts = sorted(Counter(votes).items(), key=lambda pair: (-pair[1], pair[0]))
-    told = ", ".join(f"{vote:g} ({count})" for vote, count in counts)
+    counts = Counter(votes)
+    if rule == "mean":
+        tied = [fmean(votes)]
+    elif rule == "median":
+        tied = [votes[(len(votes) - 1) // 2], votes[len(votes) // 2]]
+    else:
+        tied = [score for score, count in counts.items() if count == max(counts.values())]
+    taken = {"lower": tied[0], "higher": tied[-1], "mean": fmean(tied), "none": None}[tie]
+    score = tied[0] if tied[0] == tied[-1] else taken
+    order = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    told = ", ".join(f"{vote:g} ({count})" for vote, count in order)
     reason = f"{rule} of {len(votes)} votes: {told}" + (f"; no vote: {failed}" if failed else "")
     return Verdict(score, Status.TIE if score is None else Status.OK, reason, **whole)
 
 
-def _decide(votes: Sequence[float], rule: str, tie: str) -> float | None:
-    """The score of at least one vote, in ascending order; None: a tie that stays one."""
-    if rule == "mean":
-        return fmean(votes)
-    if rule == "median":
-        tied = [votes[(len(votes) - 1) // 2], votes[len(votes) // 2]]
-    else:
-        counts = Counter(votes)
-        tied = [score for score, count in counts.items() if count == max(counts.values())]
-    if tied[0] == tied[-1]:
-        return tied[0]
-    return {"lower": tied[0], "higher": tied[-1], "mean": fmean(tied), "none": None}[tie]
-
-
 class PanelJudge(Judge):
-    """A panel as one judge, without a state of its own.
-
-    Raises:
-        JudgeError: a judge is in it twice, and would count double.
-    """
+    """A panel as one judge, without a state of its own. JudgeError: a judge is in it twice."""
 
     def __init__(self, config: JudgeConfig, judges: Sequence[Judge]) -> None:
-        counts = Counter(judge.config for judge in judges)
-        if twice := [one.label for one, count in counts.items() if count > 1]:
-            raise JudgeError(
-                f"the panel {config.label} has the judge {twice[0]} twice, whose vote would count "
-                "double: name different judges"
-            )
+        _check_different(config, judges)
         self.config, self._judges = config, judges
-
-    def supports(self, criterion: str) -> bool:
-        """Whether every member can decide it."""
-        return all(judge.supports(criterion) for judge in self._judges)
 
     def verdicts(
         self, criterion: Criterion, fields: Mapping[str, Any], samples: int
@@ -121,12 +110,28 @@ class PanelJudge(Judge):
 
 # --- a debate -------------------------------------------------------------------------------------
 
+
+class _Turn(NamedTuple):
+    agent: str
+    round: int | None  # from 1; None for the consolidator
+    role: str = ""  # the part of the prompt behind the system text
+    part: str = ""  # and the one behind the material
+
+    @property
+    def field(self) -> str:
+        """What holds the turn's reason; it also names the reason's block in later requests."""
+        return f"{self.agent.lower().replace(' ', '_')}_round_{self.round}"
+
+
+_TURNS = (
+    _Turn("Agent A", 1),
+    _Turn("Agent B", 1),
+    _Turn("Agent A", 2, "agent", "answer"),
+    _Turn("Agent B", 2, "agent", "revision"),
+    _Turn("Consolidator", None, "consolidator", "consolidation"),
+)
 _PARTS: Mapping[str, tuple[str, ...]] = {
-    "agent": ("agent", "persona"),
-    "persona_1": (),
-    "persona_2": (),
-    "opening": (),
-    "discussion": ("transcript",),
+    "agent": ("agent",),
     "answer": ("transcript",),
     "revision": ("transcript",),
     "turn": ("agent", "round", "score", "reason"),
@@ -134,155 +139,67 @@ _PARTS: Mapping[str, tuple[str, ...]] = {
     "consolidator": (),
     "consolidation": ("transcript",),
 }
-_NAMES = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_CONSOLIDATOR = "Consolidator"
-# How a part says whose turn it is: `Agent B, round 2: gpt-4o` or `Consolidator: gpt-4o`.
-_SPEAKER = re.compile(
-    rf"(?:(?P<agent>Agent [A-Z]), round (?P<round>[0-9]+)|{_CONSOLIDATOR}): (?P<judge>.*)",
-    re.DOTALL,
-)
-
-
-class _Turn(NamedTuple):
-    round: int  # from 1
-    agent: str  # Agent A, Agent B, ...
-    verdict: Verdict  # as the agent's judge gave it
-
-    @property
-    def field(self) -> str:
-        """What holds the turn's reason; it also names the reason's block in the request."""
-        return f"{self.agent.lower().replace(' ', '_')}_round_{self.round}"
-
-    @property
-    def spoken(self) -> Verdict:
-        """Its part of the debate's verdict."""
-        speaker = f"{self.agent}, round {self.round}: {self.verdict.judge}"
-        return replace(self.verdict, judge=speaker)
 
 
 def load_prompts(override_dir: Path | None = None) -> Prompt:
-    """The debate's texts: the user's `judges/debate.yml` before the packaged one.
-
-    Raises:
-        PromptError: a part or a placeholder is missing or unknown.
-    """
-    # A user may add personas; more than agents would never speak.
-    personas = {f"persona_{number}": () for number in range(3, len(_NAMES) + 1)}
-    return load("judges", "debate", _PARTS, override_dir, optional=personas)
+    """The debate's texts: the user's `judges/debate.yml` before ours. PromptError: as `load`'s."""
+    return load("judges", "debate", _PARTS, override_dir)
 
 
 class DebateJudge(Judge):
-    """A debate as one judge, without a state of its own. The same judge may be several agents,
-    since name and persona differ.
-
-    Raises:
-        JudgeError: too many agents, or not two where `rounds` says nothing.
-        PromptError: a prompt file of the user's that does not fit.
-    """
+    """A debate as one judge, without a state of its own. JudgeError: both agents are the same."""
 
     def __init__(self, config: JudgeConfig, agents: Sequence[Judge], consolidator: Judge) -> None:
-        if len(agents) > len(_NAMES):
-            raise JudgeError(
-                f"the debate {config.label} has {len(agents)} agents: at most {len(_NAMES)}"
-            )
-        if not config.rounds and len(agents) != 2:
-            raise JudgeError(
-                f"the debate {config.label} has {len(agents)} agents: as published it has two; say "
-                "how many rounds (`rounds: 2`) others shall discuss"
-            )
-        self.config = config
-        self._agents = {f"Agent {_NAMES[place]}": agent for place, agent in enumerate(agents)}
-        self._consolidator, self._prompts = consolidator, load_prompts()
-        texts = self._prompts.text
-        personas = [f"persona_{number}" for number in range(1, len(_NAMES) + 1)]
-        self._personas = [texts[part].strip() for part in personas if part in texts]
-
-    def supports(self, criterion: str) -> bool:
-        """Whether every agent and the consolidator can decide it."""
-        judges = (*self._agents.values(), self._consolidator)
-        return all(judge.supports(_turn_name(criterion)) for judge in judges)
+        _check_different(config, agents)
+        self.config, self._judges = config, (*agents, *agents, consolidator)
+        self._prompts = load_prompts()
 
     def verdicts(
         self, criterion: Criterion, fields: Mapping[str, Any], samples: int
     ) -> list[Verdict]:
         """One debate's verdict as often: nobody draws samples of a discussion.
 
-        The verdict is the consolidator's, with every turn in `parts` (`transcript` reads them). An
-        agent without a usable turn is named in later transcripts and asked again in the next round.
-        If nobody has one in the last round, the verdict has their most frequent status and the
-        consolidator is not asked; if the consolidator fails, it has the consolidator's.
+        The verdict is the last turn's, with every turn in `parts` (`transcript` reads them). An
+        agent without a usable turn is named in later ones and asked again. If nobody has a usable
+        turn in a round, the debate ends with its most frequent status.
         """
-        discuss = self._discuss if self.config.rounds else self._exchange
-        turns = discuss(criterion, fields)
-        last = [turn for turn in turns if turn.round == turns[-1].round]
-        parts = tuple(turn.spoken for turn in turns)
-        if all(turn.verdict.score is None for turn in last):
-            status = failure_of(turn.verdict for turn in last)
-            told = "; ".join(f"{turn.agent}: {turn.verdict.status}" for turn in last)
-            reason = f"no agent has a usable turn in round {last[0].round}: {told}"
-            final = Verdict(None, status, reason)
-        elif self.config.rounds or last[0].round > 1:
-            role = self._prompts.text["consolidator"]
-            asked = self._turn(criterion, role, "consolidation", turns)
-            final = self._consolidator.verdict(asked, _with_reasons(fields, turns))
-            parts = (*parts, replace(final, judge=f"{_CONSOLIDATOR}: {final.judge}"))
-        else:  # both agree at once
-            final = turns[-1].verdict
-        done = replace(final, judge=self.config.label, usage=total_usage(parts), parts=parts)
-        return [done] * samples
+        said: list[Verdict] = []
+        for judge, turn in zip(self._judges, _TURNS, strict=True):
+            scores = [one.score for one in said]
+            agreed = len(said) == 2 and scores[0] == scores[1]
+            if agreed or (len(said) == 4 and scores[2:] == [None, None]):
+                break
+            seen = dict(zip(_TURNS, said, strict=False)) if turn.role else {}
+            asked = self._asked(criterion, turn, seen)
+            said.append(judge.verdict(asked, {**fields, **_reasons(seen)}))
+        final = said[-1]
+        if final.score is None and len(said) < len(_TURNS):
+            names = zip(_TURNS, said, strict=False)
+            told = "; ".join(f"{turn.agent}: {one.status}" for turn, one in [*names][-2:])
+            reason = f"no agent has a usable turn in round {len(said) // 2}: {told}"
+            final = Verdict(None, failure_of(said[-2:]), reason)
+        label, usage = self.config.label, total_usage(said)
+        return [replace(final, judge=label, usage=usage, parts=tuple(said))] * samples
 
-    def _discuss(self, criterion: Criterion, fields: Mapping[str, Any]) -> list[_Turn]:
-        """All turns in order of round and agent; agents of a round see only earlier rounds."""
-        turns: list[_Turn] = []
-        for number in range(1, self.config.rounds + 1):
-            seen = tuple(turns)
-            part = "discussion" if seen else "opening"  # which does not say how many will follow
-            for place, name in enumerate(self._agents):
-                role = self._role(name, self._personas[place % len(self._personas)])
-                asked = self._turn(criterion, role, part, seen)
-                turns.append(self._said(number, name, asked, _with_reasons(fields, seen)))
-        return turns
-
-    def _exchange(self, criterion: Criterion, fields: Mapping[str, Any]) -> list[_Turn]:
-        """Both agents' ratings; unless they agree, the first one's answer and the second one's."""
-        first = self._turn(criterion, "", "", ())
-        turns = [self._said(1, name, first, fields) for name in self._agents]
-        if turns[0].verdict.score == turns[1].verdict.score:  # agreed, or both failed
-            return turns
-        for part, name in zip(("answer", "revision"), self._agents, strict=True):
-            asked = self._turn(criterion, self._role(name, ""), part, turns)
-            turns.append(self._said(2, name, asked, _with_reasons(fields, turns)))
-        return turns
-
-    def _role(self, name: str, persona: str) -> str:
-        return fill(self._prompts.text["agent"], {"agent": name, "persona": persona})
-
-    def _said(self, number: int, name: str, asked: Criterion, fields: Mapping[str, Any]) -> _Turn:
-        """An agent's turn, without log-probabilities, which nobody reads in a discussion."""
-        verdict = self._agents[name].verdict(replace(asked, top_logprobs=0), fields)
-        return _Turn(number, name, verdict)
-
-    def _turn(self, base: Criterion, role: str, part: str, seen: Sequence[_Turn]) -> Criterion:
-        """The base criterion with a role behind its system text and a part behind its template;
-        both may be "".
+    def _asked(self, base: Criterion, turn: _Turn, seen: Mapping[_Turn, Verdict]) -> Criterion:
+        """The base criterion with the turn's texts behind its own.
 
         Each reason that was seen is an untrusted field, and so a block of its own: no reason can
         pass for another agent's turn.
         """
-        text = self._prompts.text
+        text = {"": "", **self._prompts.text}
         lines = []
-        for turn in seen:
-            score = turn.verdict.score
+        for other, verdict in seen.items():
             shown = {
-                "agent": turn.agent,
-                "round": str(turn.round),
-                "score": "" if score is None else f"{score:g}",
-                "reason": "{" + turn.field + "}",
+                "agent": other.agent,
+                "round": str(other.round),
+                "score": "" if verdict.score is None else f"{verdict.score:g}",
+                "reason": "{" + other.field + "}",
             }
-            lines.append(fill(text["missing" if score is None else "turn"], shown).strip())
-        ours = text[part] if part else ""
-        if "transcript" in _PARTS.get(part, ()):
-            ours = fill(ours, {"transcript": "\n\n".join(lines)})
+            line = text["missing" if verdict.score is None else "turn"]
+            lines.append(fill(line, shown).strip())
+        role = fill(text[turn.role], {"agent": turn.agent})
+        part = fill(text[turn.part], {"transcript": "\n\n".join(lines)})
         schema = _with_reason(base.schema)
         if base.labels:  # a word holds no reason
             keys = ", ".join(schema.model_fields)
@@ -291,37 +208,23 @@ class DebateJudge(Judge):
             base,
             name=_turn_name(base.name),
             system=_below(base.system, role),
-            template=_below(base.template, ours),
+            template=_below(base.template, part),
             schema=schema,
             labels=(),
             prompt_hash=f"{base.prompt_hash}+{self._prompts.hash}",
             untrusted=(*base.untrusted, *_reasons(seen)),
+            # Log-probabilities cost; only the last word's are of use.
+            top_logprobs=base.top_logprobs if turn.round is None else 0,
         )
 
 
 def transcript(verdict: Verdict) -> list[dict[str, Any]]:
-    """A debate's turns in order: round (None: consolidator), agent, judge, score, reason, status.
-
-    Raises:
-        ValueError: the verdict is not a debate's.
-    """
-    turns = []
-    for part in verdict.parts:
-        if (speaker := _SPEAKER.fullmatch(part.judge)) is None:
-            break
-        turns.append(
-            {
-                "round": int(speaker["round"]) if speaker["round"] else None,
-                "agent": speaker["agent"] or _CONSOLIDATOR,
-                "judge": speaker["judge"],
-                "score": part.score,
-                "reason": part.reason,
-                "status": part.status,
-            }
-        )
-    if not turns or len(turns) < len(verdict.parts):
-        raise ValueError(f"the verdict of {verdict.judge} is not a debate's")
-    return turns
+    """A debate's turns in order: round (None: consolidator), agent, judge, score, reason, ..."""
+    names = ("judge", "score", "reason", "status")
+    return [
+        {"round": turn.round, "agent": turn.agent, **{name: getattr(one, name) for name in names}}
+        for turn, one in zip(_TURNS, verdict.parts, strict=False)
+    ]
 
 
 def _below(text: str, more: str) -> str:
@@ -329,16 +232,9 @@ def _below(text: str, more: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", f"{text.rstrip()}\n\n{more.strip()}").rstrip() + "\n"
 
 
-def _reasons(seen: Sequence[_Turn]) -> dict[str, str]:
+def _reasons(seen: Mapping[_Turn, Verdict]) -> dict[str, str]:
     """The reasons of the usable turns, by field."""
-    return {turn.field: turn.verdict.reason for turn in seen if turn.verdict.score is not None}
-
-
-def _with_reasons(fields: Mapping[str, Any], seen: Sequence[_Turn]) -> dict[str, Any]:
-    reasons = _reasons(seen)
-    if taken := reasons.keys() & fields.keys():
-        raise PromptError(f"the field {min(taken)} is the debate's own: rename the benchmark's")
-    return {**fields, **reasons}
+    return {turn.field: one.reason for turn, one in seen.items() if one.score is not None}
 
 
 def _turn_name(criterion: str) -> str:

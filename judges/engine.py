@@ -36,6 +36,7 @@ from lmms_eval_tasks.judges.verdict import (
     Request,
     Status,
     Verdict,
+    sum_known,
     total_usage,
 )
 from lmms_eval_tasks.utils.prompts import fill
@@ -89,7 +90,11 @@ class LanguageJudge(Judge):
                     told = f"{verdict.reason} {_NOT_REPAIRED}{answer})"
                     verdict = replace(verdict, reason=told)
                     break
-                verdict = _repaired(verdict, self._judged(criterion, fields, answer))
+                second = self._judged(criterion, fields, answer)
+                ok = second.status == Status.OK.value
+                why = second.reason if ok else f"{second.reason} (and before: {verdict.reason})"
+                usage = total_usage([verdict, second])
+                verdict = replace(second, repaired=ok, reason=why, usage=usage)
             self._run.ledger.verdict(self.config.label, verdict)
             found.append(verdict)
         return found
@@ -113,33 +118,33 @@ class LanguageJudge(Judge):
         keys = {sample: key(identity, request, sample) for sample in samples}
         found: dict[int, Reply | ProviderError] = {}
 
+        def took(sample: int, reply: Reply, *, paid: bool) -> None:
+            found[sample] = reply
+            self._run.ledger.reply(label, reply, paid=paid, cost=self._cost(reply))
+
         def missing() -> list[int]:
             for sample in samples:
                 if cache is None or sample in found:
                     continue
                 if (reply := cache.get(keys[sample])) is not None:
-                    found[sample] = reply
-                    self._run.ledger.reply(label, reply, paid=False, cost=self._cost(reply))
+                    took(sample, reply, paid=False)
             return [sample for sample in samples if sample not in found]
 
-        if not missing():
-            return [found[sample] for sample in samples]
-        with self._asking_lock:
-            lock = self._asking.setdefault(keys[samples[0]], threading.Lock())
-        with lock:  # two threads with the same question must not both pay for it
-            while left := missing():
-                try:
-                    replies = self._pay(request, left)
-                except ProviderError as error:
-                    found |= dict.fromkeys(left, error)
-                    break
-                for sample, reply in zip(left, replies, strict=False):
-                    if cache is not None:
+        if missing():
+            with self._asking_lock:
+                lock = self._asking.setdefault(keys[samples[0]], threading.Lock())
+            with lock:  # two threads with the same question must not both pay for it
+                while left := missing():
+                    try:
+                        replies = self._pay(request, left)
+                    except ProviderError as error:
+                        found |= dict.fromkeys(left, error)
+                        break
+                    for sample, reply in zip(left, replies, strict=False):
                         about = {"criterion": criterion.name, "judge": label}
                         about["task"] = current_task()
-                        reply = cache.put(keys[sample], reply, request, about)  # noqa: PLW2901
-                    found[sample] = reply
-                    self._run.ledger.reply(label, reply, paid=True, cost=self._cost(reply))
+                        kept = cache and cache.put(keys[sample], reply, request, about)
+                        took(sample, kept or reply, paid=True)
         return [found[sample] for sample in samples]
 
     def _pay(self, request: Request, samples: Sequence[int]) -> list[Reply]:
@@ -174,13 +179,10 @@ class LanguageJudge(Judge):
                 breaker=traffic.breaker,
                 on_retry=lambda: run.ledger.retry(self.config.label),
             )
-            costs = [self._cost(reply) for reply in replies]
-            known = [cost for cost in costs if cost is not None]
-            bill.calls = len(replies)
-            bill.cost = sum(known) if len(known) == len(costs) else None
+            bill.calls, bill.cost = len(replies), sum_known([self._cost(one) for one in replies])
         used = [n for one in replies for n in (one.prompt_tokens, one.completion_tokens)]
-        if None not in used:
-            traffic.tokens.settle(prompt + reply_tokens, sum(n or 0 for n in used))
+        if (total := sum_known(used)) is not None:
+            traffic.tokens.settle(prompt + reply_tokens, total)
         return replies
 
     def _cost(self, reply: Reply) -> float | None:
@@ -188,13 +190,6 @@ class LanguageJudge(Judge):
             return None
         tokens = reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens
         return price.cost(*tokens, batch=reply.batch)
-
-
-def _repaired(first: Verdict, second: Verdict) -> Verdict:
-    """The verdict after asking again."""
-    ok = second.status == Status.OK.value
-    reason = second.reason if ok else f"{second.reason} (and before: {first.reason})"
-    return replace(second, repaired=ok, reason=reason, usage=total_usage([first, second]))
 
 
 @lru_cache(maxsize=256)  # generating one costs as much as a cache hit
@@ -251,9 +246,7 @@ _IN_FORM = "Reply in exactly the form asked for above, and with nothing else."
 
 
 # Of replies that could not be used, also when asked for once more.
-_UNUSABLE = tuple(
-    f"{status.value}: " for status in (Status.PARSE_FAILURE, Status.REFUSED, Status.TRUNCATED)
-)
+_UNUSABLE = tuple(f"{status}: " for status in sorted(_REPAIRED))
 _NOT_REPAIRED = "(not repaired: "  # a second run asks once more
 
 
@@ -289,7 +282,6 @@ _TOKEN = re.compile(
     r"|\|(?:system|user|assistant|tool|endofturn)\|\])",
     re.IGNORECASE,
 )
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def render(criterion: Criterion, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -311,7 +303,8 @@ def render(criterion: Criterion, fields: Mapping[str, Any]) -> list[dict[str, An
     content: list[dict[str, Any]] = []
     # Texts stand at even places, the names of images between them. The template is split before
     # it is filled: no value can bring a placeholder.
-    for place, piece in enumerate(_split(criterion.template, criterion.images)):
+    names = "|".join(map(re.escape, criterion.images)) or "(?!)"
+    for place, piece in enumerate(re.split(rf"\{{({names})\}}", criterion.template)):
         if place % 2:
             content += [image_part(image) for image in fields[piece]]
         elif text := fill(piece, values):
@@ -321,12 +314,6 @@ def render(criterion: Criterion, fields: Mapping[str, Any]) -> list[dict[str, An
     # Endpoints refuse a message without a text; a user's prompts may have no system text.
     system = fill(criterion.system, values)
     return [*([{"role": "system", "content": system}] if system else []), user]
-
-
-def _split(template: str, names: Sequence[str]) -> list[str]:
-    if not names:
-        return [template]
-    return re.split(rf"\{{({'|'.join(map(re.escape, names))})\}}", template)
 
 
 def image_part(image: Image) -> dict[str, Any]:
@@ -344,7 +331,10 @@ def image_part(image: Image) -> dict[str, Any]:
 def block(name: str, text: str) -> str:
     """`text` neutralised, between `<name-TAG>` and `</name-TAG>`; TAG does not occur in it."""
     text = neutralise(text)
-    tag = _tag(text)
+    content, folded = text.encode("utf-8"), text.lower()
+    tag = hashlib.sha256(content).hexdigest()[:16]
+    while tag in folded:
+        tag = hashlib.sha256(content + tag.encode()).hexdigest()[:16]
     return f"<{name}-{tag}>\n{text}\n</{name}-{tag}>"
 
 
@@ -354,15 +344,8 @@ def neutralise(text: str) -> str:
     Only adds, so that no token can be put together from the pieces of another. A lone surrogate,
     which no request can carry, becomes U+FFFD. Text without either comes back unchanged.
     """
-    return _SURROGATE.sub("\ufffd", _TOKEN.sub(lambda match: match["open"] + " ", text))
-
-
-def _tag(text: str) -> str:
-    content, folded = text.encode("utf-8"), text.lower()
-    tag = hashlib.sha256(content).hexdigest()[:16]
-    while tag in folded:
-        tag = hashlib.sha256(content + tag.encode()).hexdigest()[:16]
-    return tag
+    split = _TOKEN.sub(lambda match: match["open"] + " ", text)
+    return re.sub("[\ud800-\udfff]", "\ufffd", split)
 
 
 def _text(value: Any) -> str:

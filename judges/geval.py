@@ -69,14 +69,12 @@ _AROUND = " \t\r\n\"'`:,{}[]*"
 
 def expected(reply: Reply, read: Callable[[str], int | None]) -> tuple[float, float] | None:
     """The rating's mean over the judge's own probabilities at the place of the rating's token, and
-    the probability (0, 1] that lies on numbers of the scale at all; the rest is left out.
+    the probability (0, 1] that lies on numbers of the scale at all; None where the reply has no
+    log-probabilities, or where no single token tells the number.
 
     The rating's token is the first one that decides what is read: with another number in its place
     the reply would say something else. Every token listed there counts that shows one number of the
-    scale, whatever white space, quotes or punctuation stand around it; equal numbers are added up,
-    and the weights are normalised over the numbers found.
-
-    None where the reply has no log-probabilities, or where no single token tells the number.
+    scale, whatever white space, quotes or punctuation stand around it; equal numbers are added up.
 
     Args:
         reply: with tokens.
@@ -116,11 +114,7 @@ def _place(tokens: Sequence[Token], chosen: str, read: Callable[[str], int | Non
 
 
 def scaled(value: float, low: float, high: float) -> float:
-    """A rating on the scale from `low` to `high` as a share of it: low is 0, high is 1.
-
-    Raises:
-        ValueError: an empty scale, or a value that is not on it.
-    """
+    """A rating as a share of the scale it is on: low is 0, high is 1; else ValueError."""
     if not low < high or not low <= value <= high:
         raise ValueError(f"{value} is not on a scale from {low} to {high}")
     return (value - low) / (high - low)
@@ -159,8 +153,7 @@ def rated(
     Returns:
         score (the mean of the dimensions' ratings, 1..5; 0 for what is no answer; None), status
         (as verdict.graded's), mode ("logprobs" or "samples"; None without a rating) and
-        dimensions, by the name of their ask, each with score (1..5 or None), status and mass (share
-        of the probability that lies on the scale).
+        dimensions, each with score, status and mass (of the probability that is on the scale).
     """
     candidate = ""
     if status in ("ok", "refused"):
@@ -176,19 +169,10 @@ def rated(
             pairs = zip(first, given, strict=True)
             given = yield [ask._replace(samples=SAMPLES, first=one) for ask, one in pairs]
             done = {ask.name: graded(candidate, one) for ask, one in zip(first, given, strict=True)}
-    return _rated(done)
-
-
-def _rated(done: Mapping[str, Judged]) -> dict[str, Any]:
     failed = [one for one in done.values() if one.status != "ok"]
     mode = None if failed else _mode(done)
-
-    def rating(verdict: Verdict | None) -> float | None:
-        if verdict is None or mode is None:
-            return None
-        return verdict.expected if mode == "logprobs" else verdict.score
-
-    ratings = {name: rating(one.verdict) for name, one in done.items()}
+    field = {"logprobs": "expected", "samples": "score"}.get(mode or "", "")
+    ratings = {name: getattr(one.verdict, field, None) for name, one in done.items()}
     known = [value for value in ratings.values() if value is not None]
     return {
         "score": failed[0].score if failed else fmean(known) if known else None,
@@ -250,8 +234,7 @@ def drawn(
 
     Args:
         judge: who is asked; drawn at `TEMPERATURE`.
-        first: the verdict without log-probabilities that this follows: not in the mean, but its
-            usage counts here.
+        first: the verdict that this follows: not in the mean, but its usage counts here.
     """
     config = sampling(judge.config)
     # A judge that is not the run's own (a stand-in) draws them itself.

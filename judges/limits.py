@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
-from lmms_eval_tasks.judges.verdict import ProviderError, Status
+from lmms_eval_tasks.judges.verdict import ProviderError, Status, sum_known
 
 N = TypeVar("N", int, float)
 T = TypeVar("T")
@@ -35,10 +35,7 @@ def share(total: N | None, rank: int, world: int, *, at_least: int = 0) -> N | N
     return max(part, at_least)
 
 
-# pyrate-limiter 4.5 keeps one list entry for each unit of the last minute (each token) and a
-# background thread; limits 5.8 and throttled-py 3.5 refuse instead of reserving a later turn, so
-# that threads must poll; none gives an estimate back, and all refuse for good what exceeds the
-# bucket. Hence this one.
+# No library on PyPI reserves ahead without polling, takes estimates back and amounts over a bucket.
 class Rate:
     """At most so much a minute (None: no limit), and BURST seconds' worth: requests or tokens.
 
@@ -95,8 +92,8 @@ class Breaker:
         with self._opened:
             self._failures += 1
             if 0 < self.after <= self._failures:
-                failed = f"{self.after} requests in a row" if self.after > 1 else "a request"
-                self.open(f"{failed} failed, the last with: {next(iter(reason.splitlines()), '')}")
+                last = next(iter(reason.splitlines()), "")
+                self.open(f"{self.after} requests in a row failed, the last with: {last}")
 
     def success(self) -> None:
         """A request got a reply: the endpoint is alive."""
@@ -156,7 +153,7 @@ class Budget:
         with self._settled:
             while self._over(most, *self._held):
                 if over := self._over(most):
-                    raise ProviderError(over, status=Status.SKIPPED)
+                    raise ProviderError(over, Status.SKIPPED)
                 self._settled.wait()
             self._held.append(most)
         try:
@@ -166,19 +163,17 @@ class Budget:
             with self._settled:
                 self._held = [held for held in self._held if held is not most]
                 self.calls += bill.calls
-                self.cost = None if self.cost is None or paid is None else self.cost + paid
+                self.cost = sum_known([self.cost, paid])
                 self._settled.notify_all()
 
     def _over(self, *wanted: Bill) -> str:
         """The limit that all these together would pass, in words, or ''."""
-        calls, limit = self.calls + sum(each.calls for each in wanted), self.max_calls
-        if limit is not None and calls > limit:
-            return f"over the budget of {limit} call{'s' if limit != 1 else ''}"
+        calls = self.calls + sum(each.calls for each in wanted)
+        if self.max_calls is not None and calls > self.max_calls:
+            return f"over the budget of {self.max_calls} calls"
         cost = (self.cost or 0.0) + sum(each.cost or 0.0 for each in wanted)
-        if self.max_cost is None or cost <= self.max_cost + _ROUNDING:
-            return ""
-        shown = f"{self.max_cost:.2f}" if self.max_cost >= 0.01 else f"{self.max_cost:.2g}"
-        return f"over the budget of ${shown}"
+        over = self.max_cost is not None and cost > self.max_cost + _ROUNDING
+        return f"over the budget of ${self.max_cost:.3g}" if over else ""
 
 
 def call_with_retries(
@@ -207,11 +202,10 @@ def call_with_retries(
             stands still for an hour looks like one that hangs.
 
     Raises:
-        ProviderError: the last attempt's; `skipped` with the breaker's reason if it was open
-            before the first.
+        ProviderError: the last attempt's; `skipped` if the breaker was open before the first.
     """
     if breaker.is_open:
-        raise ProviderError(breaker.reason, status=Status.SKIPPED)
+        raise ProviderError(breaker.reason, Status.SKIPPED)
     tried = 0
     while True:
         try:
@@ -222,11 +216,8 @@ def call_with_retries(
             breaker.success()
             return result
         if problem.retry and asked > longest:
-            problem = ProviderError(
-                f"the endpoint asks to wait {asked:.0f} s, longer than the {longest:.0f} s that "
-                f"are waited at most: {problem}",
-                status=problem.status,
-            )
+            told = f"the endpoint asks to wait {asked:.0f} s, over {longest:.0f} s: {problem}"
+            problem = ProviderError(told, problem.status)
         if problem.retry and tried < retries and not breaker.is_open:
             seconds = asked + uniform(0.0, min(cap, base * 2 ** min(tried, 20)))
             tried += 1

@@ -13,7 +13,7 @@ import os
 import re
 import tempfile
 from base64 import b64decode
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from io import BytesIO
@@ -108,9 +108,18 @@ def is_cached(encoding: str) -> bool:
 def count_messages(messages: Sequence[Mapping[str, Any]], number: Callable[[str], int]) -> int:
     """Tokens of a request's chat messages: texts, images, and what the chat form adds."""
     total = PER_REQUEST + PER_MESSAGE * len(messages)
-    for part in _parts(messages):
-        text = part.get("text")
-        total += _image(part["image_url"]["url"]) if text is None else number(text)
+    for message in messages:
+        content = message["content"]
+        parts: Any = [{"text": content}] if isinstance(content, str) else content
+        for part in parts:
+            if (text := part.get("text")) is None:
+                from PIL import Image
+
+                data = b64decode(part["image_url"]["url"].partition("base64,")[2])
+                with Image.open(BytesIO(data)) as opened:  # the header only
+                    total += image_tokens(*opened.size)
+            else:
+                total += number(text)
     return total
 
 
@@ -126,12 +135,6 @@ def upper_bound(messages: Sequence[Mapping[str, Any]]) -> int:
     return count_messages(messages, most)
 
 
-def _parts(messages: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    for message in messages:
-        content = message["content"]
-        yield from [{"text": content}] if isinstance(content, str) else content
-
-
 def image_tokens(width: int, height: int) -> int:
     """Estimated tokens of an image in pixels: OpenAI's published rule for gpt-4o and gpt-4.1.
 
@@ -144,16 +147,8 @@ def image_tokens(width: int, height: int) -> int:
     return 85 + 170 * across * down
 
 
-def _image(url: str) -> int:
-    from PIL import Image
-
-    with Image.open(BytesIO(b64decode(url.partition("base64,")[2]))) as opened:  # the header only
-        return image_tokens(*opened.size)
-
-
 # --- prices ---------------------------------------------------------------------------------------
 
-PER = 1_000_000  # tokens that a price is for
 BATCH_DISCOUNT = 0.5  # share that OpenAI's Batch API takes off
 ANY = "*"  # every endpoint but OpenAI's
 _PACKAGED = Path(__file__).with_name("prices.yml")
@@ -180,22 +175,16 @@ class Price(BaseModel):
     ) -> float | None:
         """Dollars for one reply, or None if a token count is unknown.
 
-        Args:
-            prompt_tokens: all of the prompt's, `cached_tokens` included.
-            completion_tokens: all of the reply's, with those of hidden reasoning.
-            cached_tokens: read from the endpoint's own prompt cache.
-            batch: asked through the Batch API.
+        Of the prompt's tokens `cached_tokens` were read from the endpoint's own cache; the reply's
+        include hidden reasoning. `batch`: asked through the Batch API.
         """
         if prompt_tokens is None or completion_tokens is None:
             return None
         cached = min(cached_tokens, prompt_tokens)
         cached_price = self.input if self.cached_input is None else self.cached_input
-        total = (
-            (prompt_tokens - cached) * self.input
-            + cached * cached_price
-            + completion_tokens * self.output
-        )
-        return total / PER * (1 - BATCH_DISCOUNT if batch else 1)
+        prompt = (prompt_tokens - cached) * self.input + cached * cached_price
+        total = (prompt + completion_tokens * self.output) / 1_000_000
+        return total * (1 - BATCH_DISCOUNT if batch else 1)
 
 
 class _File(BaseModel):
@@ -219,7 +208,7 @@ class PriceList:
         A name with a full date (gpt-4o-2024-08-06) has the price of the name without it unless it
         is listed itself.
         """
-        endpoint = _endpoint(base_url)
+        endpoint = (base_url or DEFAULT_BASE_URL).rstrip("/")
         places = [""] if endpoint == DEFAULT_BASE_URL else [f"@{endpoint}", f"@{ANY}"]
         for name in (model, _SNAPSHOT.sub("", model)):
             for place in places:
@@ -249,20 +238,8 @@ def _read(path: Path) -> tuple[datetime.date | None, dict[str, Price]]:
         file = _File.model_validate(read_yaml(path, form))
     except ValidationError as error:
         raise JudgeError(f"{path}: {told(error)}") from None
-    found: dict[str, Price] = {}
-    for key, entry in file.models.items():
-        model, at, url = key.partition("@")
-        if not model or (at and url != ANY and not re.match(r"https?://\S", url)):
-            raise JudgeError(
-                f"{path}: models: {key}: an entry is MODEL, MODEL@http(s)://... or MODEL@{ANY}"
-            )
-        endpoint = _endpoint(url) if at else DEFAULT_BASE_URL
-        name = model if endpoint == DEFAULT_BASE_URL else f"{model}@{endpoint}"
-        if name in found:
-            raise JudgeError(f"{path}: models: {key}: {name} is there twice")
-        found[name] = entry
-    return file.date, found
-
-
-def _endpoint(base_url: str | None) -> str:
-    return (base_url or DEFAULT_BASE_URL).rstrip("/")
+    plain = (
+        (key.rstrip("/").removesuffix(f"@{DEFAULT_BASE_URL}"), entry)
+        for key, entry in file.models.items()
+    )
+    return file.date, dict(plain)

@@ -10,6 +10,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from annotated_types import Le
@@ -110,6 +111,15 @@ def quotable(criterion: Criterion, fields: Mapping[str, Any]) -> list[str]:
     return texts
 
 
+def said(criterion: Criterion, fields: Mapping[str, Any], verdict: Verdict) -> Any:
+    """What a verdict's reply says, in the criterion's schema; None if it cannot be read."""
+    try:
+        sources = quotable(criterion, fields)
+        return read(verdict.raw, criterion.schema, sources, labels=criterion.labels)
+    except UnreadableError:
+        return None
+
+
 def read(
     reply: str,
     schema: type[BaseModel],
@@ -137,11 +147,8 @@ def read(
     Whatever stands in the same form in a text of `untrusted` (what a candidate wrote) may be a
     quotation: it is never a verdict.
 
-    Args:
-        schema: what it should say; each field's range comes from here.
-        untrusted: texts that the judge was shown and may quote.
-        labels: words and what each says: a reply that begins with one of them, in whatever case and
-            marks, says that; not if another word or a stroke follows in its line.
+    Of `labels`, words and what each says: a reply that begins with one of them, in whatever case
+    and marks, says that; not if another word or a stroke follows in its line.
 
     Raises:
         UnreadableError: with the reason, short and without the reply's text.
@@ -149,8 +156,9 @@ def read(
     if len(reply) > _MAX_REPLY:
         raise UnreadableError(f"the reply has {len(reply)} characters")
     sources = [source for source in untrusted if source]
-    names = _names(schema)
-    text = _without_reasoning(reply, names, sources)
+    fields = schema.model_fields
+    names = set(fields).union(*map(_aliases, fields.values()))
+    text = _without_reasoning(reply, sources)
     for label, meaning in labels:
         if re.match(rf"[\W_]*{label}(?![^\S\n]*[\w/|])", text, re.IGNORECASE):
             return meaning
@@ -181,13 +189,13 @@ def read(
     return _validate({bare: _bare_rating(rest, schema, bare, sources)}, schema, bare)
 
 
-def _without_reasoning(reply: str, keys: Collection[str], sources: Sequence[str]) -> str:
+def _without_reasoning(reply: str, sources: Sequence[str]) -> str:
     """The reply after the reasoning it starts with; tags inside a verdict's own text stay."""
     text = _REASONING.sub("", reply, count=1) if _REASONING.match(reply) else reply
     if text.lstrip().startswith("<think>"):
         raise UnreadableError("the reply ends inside its reasoning", Status.TRUNCATED)
     end = text.rfind("</think>")
-    if end < 0 or text.lstrip().startswith(("{", "```")) or _in_object(text, end, keys):
+    if end < 0 or text.lstrip().startswith(("{", "```")) or _in_object(text, end):
         return text
     if any("</think>" in _squashed(source) for source in sources):
         return text  # the tag may be a quotation
@@ -195,16 +203,20 @@ def _without_reasoning(reply: str, keys: Collection[str], sources: Sequence[str]
     return text[end + len("</think>") :]
 
 
-def _in_object(text: str, position: int, keys: Collection[str]) -> bool:
+def _in_object(text: str, position: int) -> bool:
     """Whether the object of a verdict stands around a position, as far as can be told."""
-    if any(found.start < position < found.end for found in whole_objects(text)):
-        return True
-    try:
-        list(objects(text[:position], keys))
-    except UnreadableError as problem:
-        if problem.status is Status.TRUNCATED:
-            return True
-    return text.count("{", position) != text.count("}", position)
+    start = text.find("{")
+    for _ in range(_MAX_OBJECTS):
+        if not 0 <= start < position:
+            break
+        with suppress(UnreadableError):
+            if (found := _whole(text, start)) is not None:
+                if found.end > position:
+                    return True
+                start = found.end - 1
+        start = text.find("{", start + 1)
+    sides = text[:position], text[position:]
+    return any(side.count("{") != side.count("}") for side in sides)
 
 
 def _in_list(text: str, span: Found) -> bool:
@@ -230,16 +242,18 @@ def _outside(spans: Sequence[Found], text: str) -> str:
 
 
 def _is_quoted(value: dict[str, Any], written: str, sources: Sequence[str]) -> bool:
-    """Whether the object stands in one of the sources, as written or with the same values."""
-    same = _squashed(written)
+    """Whether the object stands in one of the sources: as written, or key by key, in any order."""
+    whole, pairs = _squashed(written), [_squashed(f"{key}:{one}") for key, one in value.items()]
+
+    def stands(pair: str, text: str) -> bool:
+        if not pair[-1:].isdigit():
+            return pair in text
+        return re.search(rf"{re.escape(pair)}(?!\.?[0-9])", text) is not None
+
     return any(
-        same in _squashed(source)
-        or any(
-            value.items() <= other.items()
-            for found in whole_objects(source)
-            for other in dicts(found.value)
-        )
+        whole in text or all(stands(pair, text) for pair in pairs)
         for source in sources
+        for text in map(_squashed, {source, _unescaped(source)})
     )
 
 
@@ -292,13 +306,9 @@ def _check_scale(rating: re.Match[str], field: FieldInfo) -> None:
 
 
 def _aliases(field: FieldInfo) -> set[str]:
+    """The other keys that a field is read from."""
     alias = field.validation_alias
     return {str(name) for name in alias.choices} if isinstance(alias, AliasChoices) else set()
-
-
-def _names(schema: type[BaseModel]) -> set[str]:
-    """The keys of a schema, and others that its fields are read from."""
-    return set(schema.model_fields).union(*map(_aliases, schema.model_fields.values()))
 
 
 def _validate(value: dict[str, Any], schema: type[BaseModel], bare: str | None) -> BaseModel:
@@ -358,9 +368,6 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _WORDS = {"True": "true", "False": "false", "None": "null"}
-_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
-_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "a": "\a", "v": "\v", "0": "\0"}
-_ESCAPED |= {mark: mark for mark in "\\/'\""}
 _BRACES = re.compile(r'\\.|["{}]', re.DOTALL)
 _CLOSING = re.compile(r"\s*(?:,\s*)?\}")
 
@@ -398,36 +405,6 @@ def objects(text: str, keys: Collection[str]) -> Iterator[Found]:
                 found = _by_keys(text, start, keys, closed=balanced is not None)
         yield found
         start = text.find("{", found.end)
-
-
-def whole_objects(text: str) -> Iterator[Found]:
-    """The objects in a text that are whole, also behind and inside broken ones; none is a verdict.
-
-    For texts that a verdict may be a quotation of.
-    """
-    start = text.find("{")
-    for _ in range(_MAX_OBJECTS):
-        if start < 0:
-            return
-        try:
-            found = _whole(text, start)
-        except UnreadableError:
-            found = None
-        if found is not None:
-            yield found
-        start = text.find("{", found.end if found else start + 1)
-
-
-def dicts(value: Any) -> Iterator[dict[str, Any]]:
-    """The dicts in a JSON value, at every depth."""
-    waiting = [value]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, dict):
-            yield item
-            waiting += item.values()
-        elif isinstance(item, list):
-            waiting += item
 
 
 def literal(text: str, start: int = 0) -> tuple[Any, int] | None:
@@ -475,15 +452,17 @@ def _as_json(text: str, start: int) -> tuple[str, int] | None:
 
 
 def _unescaped(text: str) -> str:
-    """The escapes of Python and JSON; an unknown one stays as it is."""
+    """A text with the escapes of Python and JSON resolved; unknown ones, and cut ones, stay."""
 
-    def character(match: re.Match[str]) -> str:
-        if match[4] is not None:
-            return _ESCAPED.get(match[4], match[0])
-        code = int(match[1] or match[2] or match[3], 16)
-        return chr(code) if code <= 0x10FFFF else match[0]
+    def known(match: re.Match[str]) -> str:
+        if match[1] == "/":
+            return "/"
+        return match[0] if match[1] in "\\'\"abfnrtv0xuU" else "\\" + match[0]
 
-    return _ESCAPE.sub(character, text)
+    with suppress(UnicodeDecodeError):
+        plain = re.sub(r"\\(.)", known, text, flags=re.DOTALL)
+        return plain.encode("latin-1", "backslashreplace").decode("unicode_escape")
+    return text
 
 
 def _balanced_end(text: str, start: int) -> int | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import JudgeError
+from lmms_eval_tasks.judges.config import resolve
 from lmms_eval_tasks.judges.limits import Breaker, Budget, Rate, share
 from lmms_eval_tasks.judges.prices import Price, PriceList, load_prices
 from lmms_eval_tasks.judges.report import Ledger, Progress, lines, task
 from lmms_eval_tasks.judges.verdict import (
-    DEBATE,
     HUGGINGFACE,
     NONE,
     OPENAI,
@@ -63,9 +63,6 @@ class Run:
     Args:
         cache: folder of the replies; None keeps none.
         wrap: puts something between engine and endpoints (providers/batch.py).
-
-    Raises:
-        JudgeError: the cache or the prices cannot be used.
     """
 
     def __init__(
@@ -83,8 +80,8 @@ class Run:
         self._part = {"rank": rank, "world": world}
         self.limits, self._wrap = limits, wrap
         self.ledger = Ledger()
-        self.progress = Progress(self.ledger, enabled=progress, rank=rank, world=world)
-        self.prices = load_prices() if prices is None else prices
+        self.progress = Progress(self.ledger, enabled=progress and rank == 0)
+        self.prices = prices or load_prices()
         self.budget = Budget(
             share(limits.max_calls, **self._part), share(limits.max_cost, **self._part)
         )
@@ -106,8 +103,6 @@ class Run:
 
         Looked up once in a run: a file that changes meanwhile must not change the judge.
         """
-        from lmms_eval_tasks.judges.config import resolve
-
         name = (spec, default_model)
         if name not in self._resolved:
             self._resolved[name] = resolve(spec, os.environ, default_model=default_model)
@@ -139,14 +134,12 @@ class Run:
             if config.provider == NONE:
                 return NoJudge(config)
             return ReplayJudge(config, Recordings.load(config.model))
-        members = [self.judge(member) for member in config.members]
-        if config.provider in (PANEL, DEBATE):
-            from lmms_eval_tasks.judges.debate import DebateJudge, PanelJudge
+        from lmms_eval_tasks.judges.debate import DebateJudge, PanelJudge
 
-            if config.provider == PANEL:
-                return PanelJudge(config, members)
-            return DebateJudge(config, members[:-1], members[-1])
-        raise JudgeError(f"no judge provider is called {config.provider!r}")
+        members = [self.judge(member) for member in config.members]
+        if config.provider == PANEL:
+            return PanelJudge(config, members)
+        return DebateJudge(config, members[:-1], members[-1])
 
     def provider(self, config: JudgeConfig) -> Any:
         """What turns requests to a model into replies; new with each call."""
@@ -172,10 +165,6 @@ class Run:
                 )
             return self._endpoints[config.label]
 
-    def price(self, config: JudgeConfig) -> Price | None:
-        """The price of a model, None if it is unknown."""
-        return self.endpoint(config).price
-
     def describe(self) -> dict[str, Any]:
         """Limits, cache and prices as plain types, for results."""
         return {
@@ -199,9 +188,8 @@ class Run:
 
     def left_out(self, config: JudgeConfig) -> dict[str, list[str]]:
         """Parameters that endpoints were found not to take, by judge."""
-        providers = {
-            model.label: getattr(self.judge(model), "provider", None) for model in config.endpoints
-        }
+        judges = [self.judge(model) for model in config.endpoints]
+        providers = {one.config.label: getattr(one, "provider", None) for one in judges}
         found = {label: getattr(one, "left_out", []) for label, one in providers.items()}
         return {label: names for label, names in found.items() if names}
 
@@ -232,9 +220,6 @@ class _Outermost(Judge):
     def __init__(self, judge: Judge, run: Run) -> None:
         self.config, self._judge, self._run = judge.config, judge, run
 
-    def supports(self, criterion: str) -> bool:
-        return self._judge.supports(criterion)
-
     def verdicts(
         self, criterion: Criterion, fields: Mapping[str, Any], samples: int
     ) -> Sequence[Verdict]:
@@ -243,20 +228,99 @@ class _Outermost(Judge):
             for verdict in found:
                 self._run.ledger.verdict(self.config.label, verdict)
         self._run.progress.given(sum(one.score is None for one in found), len(found))
-        setup = f"{self.config.fingerprint}-{criterion.prompt_hash}"
-        return [replace(verdict, setup=setup) for verdict in found]
+        own = setup(self.config, criterion)
+        return [replace(verdict, setup=own) for verdict in found]
 
+
+# --- a judge from its setting to its description --------------------------------------------------
+
+
+def setup(config: JudgeConfig, criterion: Criterion) -> str:
+    """Hash of a judge's settings and a criterion's prompt: what `Verdict.setup` holds."""
+    return f"{config.fingerprint}-{criterion.prompt_hash}"
+
+
+def configured(
+    paper: str, spec: str | None = None, env: Mapping[str, str] | None = None
+) -> JudgeConfig:
+    """The judge of `spec`, or of the user's setting, or the paper's.
+
+    Resolved now, with the keys of `env`; or, without it, once for the process's run. JudgeError: it
+    cannot be used as configured.
+    """
+    spec = spec or settings.text(settings.JUDGE)
+    if env is None:
+        return current().resolved(spec, paper)
+    return resolve(spec, env, default_model=paper)
+
+
+def make(config: JudgeConfig) -> Judge:
+    """The judge of `config` in this process's run: its threads share one client.
+
+    Making it opens no connection; a fork may come between (the client sees to that).
+    """
+    return current().outermost(config)
+
+
+def preflight(config: JudgeConfig, criteria: Iterable[Criterion]) -> None:
+    """Check before a run all that can be checked without asking anyone: recordings, the cache, the
+    prices where a budget needs them, a local model's files. TasksError: what is wrong.
+    """
+    make(config)  # a file of recordings is read, a panel's members are looked at
+    run, asked = current(), list(criteria)
+    for model in config.endpoints:
+        if model.provider == HUGGINGFACE:
+            checkpoint = run.provider(model)
+            _ = checkpoint.front  # loads no weights
+            if not checkpoint.sees and any(one.images for one in asked):
+                raise JudgeError(f"the judge {model.label} takes no images")
+        if run.limits.max_cost is not None and run.endpoint(model).price is None:
+            raise JudgeError(
+                f"{settings.MAX_COST} is set, but the price of {model.label} is unknown: add it to "
+                f"a file named by {settings.PRICES} (docs/judges.md), or limit the calls with "
+                f"{settings.MAX_CALLS}"
+            )
+
+
+def describe(config: JudgeConfig) -> dict[str, Any]:
+    """The judge and the limits of this run as plain types, for results; no secrets.
+
+    `warning` is None, or one sentence that every number made by this judge must carry.
+    """
+    warning = f"judged by {config.label}, not by the paper's judge: compare with that in mind"
+    if config.provider == NONE:
+        warning = "not judged yet: judge the saved samples with `lmms-eval-tasks judge`"
+    description = {**config.describe(), "warning": None if config.comparable else warning}
+    if config.endpoints:
+        description["run"] = current().describe()
+        if left_out := current().left_out(config):
+            description["parameters_left_out"] = left_out
+    return description
+
+
+def announcement(config: JudgeConfig, prompt: str = "") -> str:
+    """One line about the judge, said before a run."""
+    asked = f", prompt {prompt}" if prompt else ""
+    if not config.endpoints:
+        return f"judge: {config.label}{asked if config.provider != NONE else ''}"
+    parts = []
+    for model in config.endpoints:
+        place = f" at {model.base_url or 'OpenAI'}" if model.provider != HUGGINGFACE else ""
+        price = "known" if current().endpoint(model).price else "unknown"
+        chosen = model.sampling
+        drawn = f"temperature {chosen.temperature:g}, " if chosen.temperature is not None else ""
+        parts.append(f"{model.model}{place} ({drawn}{chosen.max_tokens} tokens, price {price})")
+    return f"judge: {'; '.join(dict.fromkeys(parts))}{asked}; {current().summary()}"
+
+
+# --- the process's own run ------------------------------------------------------------------------
 
 _current: Run | None = None
 _lock = threading.Lock()
 
 
 def current() -> Run:
-    """This process's run.
-
-    Raises:
-        TasksError: a setting, the cache or the prices cannot be used.
-    """
+    """This process's run. TasksError: a setting, the cache or the prices cannot be used."""
     global _current  # noqa: PLW0603 - one run for each process is what is shared
     with _lock:
         if _current is None:

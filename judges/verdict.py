@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field, fields
 from enum import Enum
 from functools import cached_property
 from importlib import metadata
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from pydantic import SecretStr
 
@@ -25,6 +25,8 @@ from lmms_eval_tasks.utils.metrics.aggregate import NOT_JUDGED
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
+
+N = TypeVar("N", int, float)
 
 # --- what a judge says ----------------------------------------------------------------------------
 
@@ -98,36 +100,31 @@ class Verdict:
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Verdict:
-        """A verdict that `as_dict` wrote, also that of an older version.
+        """A verdict that `as_dict` wrote, also an older version; else ValueError, TypeError."""
+        usage = saved.get("usage") and Usage(**saved["usage"])
+        parts = tuple(cls.from_dict(part) for part in saved.get("parts", ()))
+        return cls(**{**saved, "usage": usage, "parts": parts})
 
-        Raises:
-            ValueError, TypeError: it is none.
-        """
-        values = dict(saved)
-        if values.get("usage") is not None:
-            values["usage"] = Usage(**values["usage"])
-        values["parts"] = tuple(cls.from_dict(part) for part in values.get("parts", ()))
-        return cls(**values)
+
+def sum_known(counts: Sequence[N | None]) -> N | None:
+    """The sum; None as soon as one is unknown: a partial sum would pass for the whole."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
 
 
 def total_usage(verdicts: Iterable[Verdict]) -> Usage | None:
     """Sum of what the verdicts took; None if none of them reports anything.
 
-    A token count is None as soon as one verdict that had replies does not report it: a partial sum
-    would pass for the whole.
+    A token count is None as soon as one verdict that had replies does not report it.
     """
     usages = [verdict.usage for verdict in verdicts if verdict.usage is not None]
     if not usages:
         return None
     asked = [usage for usage in usages if usage.replies]
-
-    def added(counts: list[int | None]) -> int | None:
-        return None if None in counts or not counts else sum(count or 0 for count in counts)
-
     return Usage(
         sum(usage.replies for usage in usages),
-        added([usage.prompt_tokens for usage in asked]),
-        added([usage.completion_tokens for usage in asked]),
+        sum_known([usage.prompt_tokens for usage in asked]) if asked else None,
+        sum_known([usage.completion_tokens for usage in asked]) if asked else None,
         sum(usage.cached_tokens for usage in asked),
         bool(asked) and all(usage.batch for usage in asked),
     )
@@ -140,11 +137,7 @@ def first_problem(error: ValidationError) -> str:
 
 
 def failure_of(verdicts: Iterable[Verdict]) -> str:
-    """The most frequent status that is not ok; of equally frequent ones the first in Status.
-
-    Raises:
-        ValueError: none failed.
-    """
+    """The most frequent status that is not ok, of at least one; of several the first in Status."""
     counts = Counter(verdict.status for verdict in verdicts if verdict.status != Status.OK)
     place = [status.value for status in Status]
     return min(counts, key=lambda name: (-counts[name], place.index(name)))
@@ -188,12 +181,10 @@ class JudgeConfig:
     dtype: str = "auto"  # huggingface
     revision: str | None = None  # huggingface
     trust_remote_code: bool = False  # huggingface
-    members: tuple[
-        JudgeConfig, ...
-    ] = ()  # panel: the judges; debate: the agents, consolidator last
+    # A panel's judges; a debate's agents, consolidator last.
+    members: tuple[JudgeConfig, ...] = ()
     rule: str = "majority"  # panel: majority, mean, median
     tie: str = "lower"  # panel: lower, higher, mean, none
-    rounds: int = 0  # debate: of all agents with personas; 0 is as published
     name: str = ""  # panel, debate: what to call it
     comparable: bool = False  # the judge of the benchmark's paper, at its own endpoint
     key: SecretStr | None = field(default=None, repr=False)
@@ -201,13 +192,13 @@ class JudgeConfig:
     @property
     def label(self) -> str:
         """Short name of the judge in verdicts and tables."""
-        if self.provider in (PANEL, DEBATE):
+        if self.members:
             return self.name or f"{self.provider}({', '.join(m.label for m in self.members)})"
-        if self.provider in (HUGGINGFACE, REPLAY):
-            return f"{'hf' if self.provider == HUGGINGFACE else REPLAY}:{self.model}"
-        if self.provider != OPENAI:
-            return self.provider
-        return f"{self.model}@{self.base_url}" if self.base_url else self.model
+        if self.provider == OPENAI:
+            return f"{self.model}@{self.base_url}" if self.base_url else self.model
+        return {HUGGINGFACE: f"hf:{self.model}", REPLAY: f"{REPLAY}:{self.model}"}.get(
+            self.provider, self.name or self.provider
+        )
 
     @cached_property
     def fingerprint(self) -> str:
@@ -229,29 +220,26 @@ class JudgeConfig:
     def describe(self) -> dict[str, Any]:
         """Plain types for results and logs; no secrets."""
         found: dict[str, Any] = {"provider": self.provider, "model": self.model or None}
-        named = _DESCRIBED.get(self.provider, {})
-        if self.provider in (OPENAI, HUGGINGFACE):
+        names, packages = _DESCRIBED.get(self.provider, ((), ()))
+        if packages:
             found |= vars(self.sampling)
-        found |= {name: getattr(self, name) for name in named.get("fields", ())}
+        found |= {name: getattr(self, name) for name in names}
         if self.provider == OPENAI:
             found["base_url"] = self.base_url or DEFAULT_BASE_URL
-        found |= {f"{name}_version": _version(name) for name in named.get("packages", ())}
+        found |= {f"{name}_version": _version(name) for name in packages}
         if self.members:
             found["members"] = [member.describe() for member in self.members]
         return found | {"version": _version("lmms-eval-tasks"), "comparable": self.comparable}
 
 
-_DESCRIBED: dict[str, dict[str, tuple[str, ...]]] = {
-    OPENAI: {
-        "fields": ("repairs", "base_url", "api_version", "reply_format", "timeout", "retries"),
-        "packages": ("openai",),
-    },
-    HUGGINGFACE: {
-        "fields": ("repairs", "device", "dtype", "revision"),
-        "packages": ("transformers", "torch"),
-    },
-    PANEL: {"fields": ("rule", "tie")},
-    DEBATE: {"fields": ("rounds",)},
+# What of a config its provider heeds, and the packages that do its work.
+_DESCRIBED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    OPENAI: (
+        ("repairs", "base_url", "api_version", "reply_format", "timeout", "retries"),
+        ("openai",),
+    ),
+    HUGGINGFACE: (("repairs", "device", "dtype", "revision"), ("transformers", "torch")),
+    PANEL: (("rule", "tie"), ()),
 }
 
 
@@ -294,10 +282,6 @@ class Judge(ABC):
 
     config: JudgeConfig
 
-    def supports(self, criterion: str) -> bool:  # noqa: ARG002 - a language model takes any
-        """Whether this judge can decide that criterion at all; asked before a run."""
-        return True
-
     def verdict(self, criterion: Criterion, fields: Mapping[str, Any]) -> Verdict:
         """Judge one item. Trouble with the judge becomes a status, never an exception."""
         return self.verdicts(criterion, fields, 1)[0]
@@ -310,31 +294,19 @@ class Judge(ABC):
 
 
 class Ask(NamedTuple):
-    """One thing to be judged.
+    """One thing to be judged."""
 
-    Attributes:
-        name: finds its saved verdict again; unique in an item.
-        criterion: what is asked.
-        fields: the criterion's placeholders.
-        samples: draw so many and take their mean (G-Eval without log-probabilities); 0: ask once.
-        first: the verdict whose request the samples follow; its usage counts with theirs.
-        together: a saved verdict stands only if those of the whole list do.
-        reads: a saved verdict stands only if its reply can still be read (asking.said).
-        rests_on: name of an earlier ask; a saved verdict falls when that one is asked anew.
-        before: called around the request, for those that want an order among requests.
-        stand_in: a reply as the judge may give it, for estimates, where later asks rest on it.
-    """
-
-    name: str
+    name: str  # finds its saved verdict again; unique in an item
     criterion: Criterion
-    fields: Mapping[str, Any]
-    samples: int = 0
-    first: Verdict | None = None
-    together: bool = False
-    reads: bool = False
-    rests_on: str = ""
+    fields: Mapping[str, Any]  # the criterion's placeholders
+    samples: int = 0  # draw so many and take their mean (G-Eval without log-probabilities)
+    first: Verdict | None = None  # whose request the samples follow; its usage counts with theirs
+    together: bool = False  # a saved verdict stands only if those of the whole list do
+    reads: bool = False  # a saved verdict stands only if its reply can still be read (asking.said)
+    rests_on: str = ""  # an earlier ask; a saved verdict falls when that one is asked anew
+    # Called around the request, for those that want an order among requests.
     before: Callable[[Judge, Callable[[], Verdict]], Verdict] | None = None
-    stand_in: str = ""
+    stand_in: str = ""  # a reply as the judge may give it, for estimates, if later asks rest on it
 
 
 Asks = Sequence[Ask]
@@ -415,8 +387,8 @@ class ProviderError(Exception):
     def __init__(
         self,
         message: str,
-        *,
         status: Status = Status.API_ERROR,
+        *,
         retry: bool = False,
         retry_after: float | None = None,
     ) -> None:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, create_model, model_validator
 
@@ -35,8 +35,6 @@ from lmms_eval_tasks.utils.prompts import Prompt
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-    from lmms_eval_tasks.judges.costs import Asked
 
 R = TypeVar("R", bound=BaseModel)
 T = TypeVar("T")
@@ -79,31 +77,20 @@ def checked(schema: type[R], check: Callable[[R], R]) -> type[R]:
 
 @dataclass(frozen=True)
 class Want(Generic[R]):
-    """One request of a unit.
+    """One request of a unit."""
 
-    Attributes:
-        name: in messages, such as `shot 3`; its first word is its row in the estimate.
-        criterion: what is asked, with the schema of the reply.
-        fields: what is shown, but for pictures.
-        stand_in: a reply of the usual length in plain types, for the estimate.
-        images: makes the pictures by field, when their turn comes; not for an estimate.
-        pictures: how many they are.
-    """
-
-    name: str
+    name: str  # in messages, such as `shot 3`; its first word is its row in the estimate
     criterion: Criterion
-    fields: Mapping[str, Any]
-    stand_in: Any
+    fields: Mapping[str, Any]  # what is shown, but for pictures
+    stand_in: Any  # a reply of the usual length in plain types, for the estimate
+    # Makes the pictures by field, when their turn comes; not for an estimate.
     images: Callable[[], Mapping[str, Any]] = dict
-    pictures: int = 0
+    pictures: int = 0  # how many they are
 
     def said(self, verdict: Verdict) -> R | None:
         """The reply in its schema; None if there is none that can be used."""
-        if verdict.status != Status.OK.value:
-            return None
-        asked = self.criterion
-        sources = reader.quotable(asked, self.fields)
-        return cast(R, reader.read(verdict.raw, asked.schema, sources))
+        ok = verdict.status == Status.OK.value
+        return reader.said(self.criterion, self.fields, verdict) if ok else None
 
 
 Unit = Generator[Sequence[Want[Any]], Sequence[Verdict], T]
@@ -111,23 +98,14 @@ Unit = Generator[Sequence[Want[Any]], Sequence[Verdict], T]
 
 @dataclass(frozen=True)
 class Step(Generic[R]):
-    """One kind of request: the parts `NAME` (instructions) and `NAME_user` of a prompt file.
+    """One kind of request: the parts `NAME` (instructions) and `NAME_user` of a prompt file."""
 
-    Attributes:
-        benchmark: whose file it is.
-        name: of both parts.
-        schema: of the reply.
-        shows: placeholders of `NAME_user`.
-        images: those of them that are lists of pictures.
-        words: placeholders of the instructions.
-    """
-
-    benchmark: str
-    name: str
-    schema: type[R]
-    shows: tuple[str, ...]
-    images: tuple[str, ...] = ()
-    words: tuple[str, ...] = ()
+    benchmark: str  # whose file it is
+    name: str  # of both parts
+    schema: type[R]  # of the reply
+    shows: tuple[str, ...]  # placeholders of `NAME_user`
+    images: tuple[str, ...] = ()  # those of them that are lists of pictures
+    words: tuple[str, ...] = ()  # placeholders of the instructions
 
     def criterion(self, given: Prompt, schema: type[R] | None = None) -> Criterion:
         """As the judges' layer asks it; its score says only that there is a reply."""
@@ -154,11 +132,7 @@ class Step(Generic[R]):
 
 
 def load(name: str, steps: Sequence[Step[Any]]) -> Prompt:
-    """The prompt file of a benchmark's steps: ours, or the user's.
-
-    Raises:
-        PromptError: the user's file does not fit.
-    """
+    """The prompt file of a benchmark's steps, the user's before ours; else PromptError."""
     required = {one.name: one.words for one in steps}
     required |= {f"{one.name}_user": one.shows for one in steps}
     return prompts.load(steps[0].benchmark, name, required)
@@ -173,13 +147,11 @@ SECONDS = 300.0  # that one reply may take: several times as long as a verdict
 def writer(
     spec: str, env: Mapping[str, str], option: str, writes: str, default_model: str = ""
 ) -> JudgeConfig:
-    """The model that writes, in the forms of a judge: `MODEL[@BASE_URL]`, `hf:...`, `FILE.yml`.
-
-    The user's setting of the judge is not looked at: who writes and who judges are two decisions.
+    """The model that writes, in the forms of a judge; the user's setting of the judge is not looked
+    at: who writes and who judges are two decisions.
 
     Args:
-        option: by which it was named, for messages.
-        writes: who writes what, for messages.
+        option: by which it was named, for messages; writes: who writes what, likewise.
         default_model: of an endpoint that is named alone.
 
     Raises:
@@ -209,25 +181,15 @@ class EndedError(Exception):
 
 @dataclass(frozen=True)
 class Written(Generic[T]):
-    """What became of a unit.
+    """What became of a unit."""
 
-    Attributes:
-        unit: its name.
-        made: what it returned; None if it ended early.
-        failures: requests without a usable reply: name -> status and reason.
-    """
-
-    unit: str
-    made: T | None
-    failures: Mapping[str, str]
+    unit: str  # its name
+    made: T | None  # what it returned; None if it ended early
+    failures: Mapping[str, str]  # requests without a usable reply: name -> status and reason
 
 
 def needed(want: Want[R]) -> Unit[R]:
-    """The reply to one request, for `yield from`; a unit without it ends.
-
-    Raises:
-        EndedError: there is none.
-    """
+    """The reply to one request, for `yield from`; a unit without it ends (EndedError)."""
     (verdict,) = yield [want]
     if (found := want.said(verdict)) is None:
         raise EndedError
@@ -235,13 +197,8 @@ def needed(want: Want[R]) -> Unit[R]:
 
 
 def start(config: JudgeConfig, criteria: Iterable[Criterion], prompt: str) -> None:
-    """Check all that can be checked without asking anyone, and say who writes.
-
-    Args:
-        prompt: file and hash of the instructions.
-
-    Raises:
-        TasksError: what is wrong, and what to do.
+    """Check all that can be checked without asking anyone (`judges.preflight`), and say who writes
+    by which instructions.
     """
     judges.preflight(config, criteria)
     say(f"model: {judges.announcement(config, prompt).removeprefix('judge: ')}")
@@ -255,13 +212,8 @@ def write(
 ) -> list[Written[T]]:
     """Ask for all units, side by side as far as the limits allow; trouble becomes a failure.
 
-    Args:
-        units: by name.
-        task: under which the ledger books.
-        each: called with a unit as soon as it is through, from several threads.
-
-    Returns:
-        What became of each unit, in their order.
+    `task` is booked in the ledger; `each` is called with a unit as soon as it is through, from
+    several threads. What became of each unit, in their order.
     """
     from lmms_eval_tasks.judges.run import ordered_map
 
@@ -270,12 +222,13 @@ def write(
     def ask(want: Want[Any]) -> Verdict:
         return judge.verdict(want.criterion, {**want.fields, **want.images()})
 
-    def answer(wants: Sequence[Want[Any]]) -> list[Verdict]:
-        # One alone needs no thread of its own, and the progress bar has counted it.
-        return [ask(wants[0])] if len(wants) == 1 else ordered_map(ask, wants, task)
-
     def through(name: str) -> Written[T]:
-        written = _drive(name, units[name], answer)
+        # One alone needs no thread of its own, and the progress bar has counted it.
+        written = _drive(
+            name,
+            units[name],
+            lambda wants: [ask(wants[0])] if len(wants) == 1 else ordered_map(ask, wants, task),
+        )
         each(written)
         return written
 
@@ -300,29 +253,20 @@ def _drive(
         return Written(name, None, failures)
 
 
-_NAMED = 5  # requests that failed for one reason
-
-
 def lines(written: Iterable[Written[Any]], also: str = "") -> Iterator[str]:
-    """What to tell after a run: failures by unit, what helps, and what it took.
-
-    Args:
-        also: what else helps, for the end of the advice.
-    """
+    """What to tell after a run: failures by unit, what helps (and `also`), and what it took."""
     from lmms_eval_tasks.judges.run import current
 
     failed = [one for one in written if one.failures]
-    kept = []
     for one in failed:
         for why in dict.fromkeys(one.failures.values()):
             names = [name for name, own in one.failures.items() if own == why]
-            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-            yield f"failed: {one.unit}: {', '.join(names[:_NAMED])}{more}: {why}"
-        if current().cache is not None and any(map(engine.fails_again, one.failures.values())):
-            kept.append(one.unit)
-    if kept:
+            more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+            yield f"failed: {one.unit}: {', '.join(names[:5])}{more}: {why}"
+    again = [one.unit for one in failed if any(map(engine.fails_again, one.failures.values()))]
+    if again and current().cache is not None:
         yield (
-            f"replies are kept, so the same command would fail the same way at {', '.join(kept)}: "
+            f"replies are kept, so the same command would fail the same way at {', '.join(again)}: "
             f"switch the cache off for one run ({settings.JUDGE_CACHE}=off), or name another model"
             f"{also}"
         )
@@ -342,13 +286,8 @@ def words(tokens: float) -> str:
 def estimated(
     units: Iterable[Unit[Any]], config: JudgeConfig, assumed: str, picture_tokens: int = 0
 ) -> tuple[Table, list[str]]:
-    """The work of each step and of all, and how the numbers came about.
-
-    Without repairs and without what is in the cache already.
-
-    Args:
-        assumed: of the stand-ins, in words.
-        picture_tokens: of one picture.
+    """The work of each step and of all, and how the numbers came about: what stand-ins assume, in
+    words, and the tokens of one picture. Without repairs and what is in the cache already.
     """
     from rich import box
     from rich.table import Table
@@ -357,17 +296,11 @@ def estimated(
     from lmms_eval_tasks.judges.report import dollars
     from lmms_eval_tasks.judges.run import current
 
-    asked: dict[str, list[Asked]] = {"all": []}
-    pictures = {"all": 0}
+    wanted: list[Want[Any]] = []
 
     def answer(wants: Sequence[Want[Any]]) -> list[Verdict]:
-        given = [json.dumps(want.stand_in) for want in wants]
-        for want, reply in zip(wants, given, strict=True):
-            fields = {**dict.fromkeys(want.criterion.images, ()), **want.fields}
-            for step in (want.name.split()[0], "all"):
-                asked.setdefault(step, []).append((want.criterion, fields, reply))
-                pictures[step] = pictures.get(step, 0) + want.pictures
-        return [Verdict(1.0, Status.OK.value, raw=reply) for reply in given]
+        wanted.extend(wants)
+        return [Verdict(1.0, Status.OK.value, raw=json.dumps(want.stand_in)) for want in wants]
 
     for unit in units:
         _drive("", unit, answer)
@@ -375,8 +308,13 @@ def estimated(
     made.add_column("step")
     for title in ("calls", "tokens in + out", "cost"):
         made.add_column(title, justify="right")
-    for step in (*(name for name in asked if name != "all"), "all"):
-        work = plan(config, asked[step], picture_tokens * pictures[step])
+    for step in (*dict.fromkeys(want.name.split()[0] for want in wanted), "all"):
+        own = [want for want in wanted if step in ("all", want.name.split()[0])]
+        asked = []
+        for want in own:
+            shown = {**dict.fromkeys(want.criterion.images, ()), **want.fields}
+            asked.append((want.criterion, shown, json.dumps(want.stand_in)))
+        work = plan(config, asked, picture_tokens * sum(want.pictures for want in own))
         cost = "price unknown" if work.cost is None else dollars(work.cost)
         amount = f"{work.judge_tokens:,} + {work.reply_tokens:,}"
         made.add_row(step, f"{work.calls:,}", amount, cost)

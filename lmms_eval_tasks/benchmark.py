@@ -23,7 +23,6 @@ from lmms_eval_tasks.utils.released_files import DataStatus
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges import JudgeConfig
-    from lmms_eval_tasks.utils.media.transcription import Whisper
     from lmms_eval_tasks.utils.metrics.stats import Interval
     from lmms_eval_tasks.utils.prompts import Prompt
 
@@ -182,14 +181,6 @@ class Benchmark:
             DataError: it is not there, does not fit, or other data is in the way.
         """
         raise DataError(f"{source}: put {self.title}'s files under {root / self.name} by hand")
-
-    def make_subtitles(self, root: Path, whisper: Whisper) -> int:  # noqa: ARG002
-        """Subtitles for the videos that lack them; how many failed.
-
-        Raises:
-            DataError: none are needed.
-        """
-        raise DataError(f"{self.title}'s models see no subtitles: none are needed")
 
     # --- prompts and the judge ------------------------------------------------------------------
 

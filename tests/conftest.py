@@ -17,7 +17,6 @@ import pytest
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.host import plugin
-from lmms_eval_tasks.host.imports import when_imported
 from lmms_eval_tasks.utils import saved_runs
 from tests import warm
 from tests.utils.metrics import tiny_nltk
@@ -40,7 +39,7 @@ OFFLINE = {
 
 # Before torch is imported: a worker of the tests has one core, and threads that wait use the other.
 os.environ.setdefault("OMP_NUM_THREADS", OFFLINE["OMP_NUM_THREADS"])
-when_imported("lmms_eval.utils", warm.remember_yamls, plugin.missed)
+plugin.when_imported("lmms_eval.utils", warm.remember_yamls, plugin.missed)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

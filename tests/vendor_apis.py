@@ -15,19 +15,16 @@ import email.policy
 import io
 import json
 import re
-import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from PIL import Image
 
 from tests.local_endpoint import Fault, Handler, Json, LocalEndpoint, Recorded
-
-HTML = Fault(body=b"<html><body>Bad gateway</body></html>", content_type="text/html")
-OTHER_SHAPE = Fault(body=b'{"result": "fine", "items": []}')
-NO_CONTENT = Fault(content=None)
 
 
 class Part(NamedTuple):
@@ -65,7 +62,8 @@ class VendorApis(LocalEndpoint):
 
     def _reply(self, request: Json) -> str | Fault:
         try:
-            parts = list(FORMS[request["_form"]].parts(request, self.files))
+            told = request.get("messages") or request.get("contents") or request["input"]
+            parts = list(parts_of(told, self.files))
         except (ValueError, OSError, KeyError) as error:
             return Fault(status=400, message=f"cannot read this: {error!r}"[:300])
         self.asked.append(parts)
@@ -79,74 +77,57 @@ def text_of(parts: Sequence[Part]) -> str:
 
 def order_of(parts: Sequence[Part]) -> str:
     """The kinds of a request's parts: `32 image, text`."""
-    found: list[list[Any]] = []
-    for part in parts:
-        if found and found[-1][1] == part.kind:
-            found[-1][0] += 1
-        else:
-            found.append([1, part.kind])
-    return ", ".join(kind if kind == "text" else f"{number} {kind}" for number, kind in found)
+    found = [(kind, len([*own])) for kind, own in groupby(part.kind for part in parts)]
+    return ", ".join(kind if kind == "text" else f"{number} {kind}" for kind, number in found)
 
 
 # --- the forms ------------------------------------------------------------------------------------
 
 
 class Form(NamedTuple):
-    """One vendor's API: where it is asked, how a request is read, a reply and an error written."""
+    """One vendor's API: where it is asked, how a reply and an error are written."""
 
-    path: str  # the end of the path, as an expression
-    parts: Callable[[Json, dict[str, bytes]], Iterator[Part]]
+    path: str  # the end of the path
     said: Callable[[str | None], Json]
     error: Callable[[Fault], Json]
 
 
-def _openai(request: Json, files: dict[str, bytes]) -> Iterator[Part]:
-    for message in request["messages"]:
-        content = message["content"]
-        for part in [{"type": "text", "text": content}] if isinstance(content, str) else content:
-            kind = part["type"]
-            if kind == "text":
-                yield Part("text", part["text"])
-            elif kind == "input_audio":
-                yield Part("audio", base64.b64decode(part["input_audio"]["data"], validate=True))
-            else:
-                url = part[kind]["url"]
-                data = read_address(url)
-                found = _media(kind.removesuffix("_url"), data) if data is not None else None
-                yield found or Part("unreadable", url)
+def parts_of(told: Any, files: dict[str, bytes]) -> Iterator[Part]:
+    """Texts and media of a request in the order in which they stand, in whatever form."""
+    if isinstance(told, list):
+        for one in told:
+            yield from parts_of(one, files)
+    if not isinstance(told, dict):
+        return
+    kind, content = str(told.get("type", "")), told.get("content")
+    if isinstance(text := told.get("text", content), str):
+        yield Part("text", text)
+    elif kind == "input_audio":
+        yield Part("audio", decoded(told[kind]["data"]))
+    elif kind.endswith("_url"):
+        data = read_address(url := told[kind]["url"])
+        yield Part("unreadable", url) if data is None else media(kind.removesuffix("_url"), data)
+    elif "source" in told:  # Anthropic's
+        yield media(kind, decoded(told["source"]["data"]))
+    elif sent := told.get("inlineData") or told.get("fileData"):  # Gemini's
+        # Both spellings are read, as everywhere in JSON of protocol buffers.
+        sent = {name.lower().replace("_", ""): value for name, value in sent.items()}
+        coded = sent.get("data")
+        data = base64.urlsafe_b64decode(coded) if coded else files[sent["fileuri"]]
+        yield media(sent["mimetype"].partition("/")[0], data)
+    elif {*told} <= {"image", "video"}:  # DashScope's
+        for kind, address in told.items():
+            yield media(kind, files[address])
+    else:
+        for one in told.values():
+            yield from parts_of(one, files)
 
 
-def _anthropic(request: Json, files: dict[str, bytes]) -> Iterator[Part]:
-    for message in request["messages"]:
-        for part in message["content"]:
-            if part["type"] == "text":
-                yield Part("text", part["text"])
-            else:
-                yield _media(part["type"], base64.b64decode(part["source"]["data"], validate=True))
+def decoded(data: str) -> bytes:
+    return base64.b64decode(data, validate=True)
 
 
-def _gemini(request: Json, files: dict[str, bytes]) -> Iterator[Part]:
-    for content in request["contents"]:
-        for part in content["parts"]:
-            if "text" in part:
-                yield Part("text", part["text"])
-                continue
-            sent = part.get("inlineData") or part["fileData"]
-            # Both spellings are read, as everywhere in JSON of protocol buffers.
-            sent = {name.lower().replace("_", ""): value for name, value in sent.items()}
-            coded = sent.get("data")
-            data = base64.urlsafe_b64decode(coded) if coded else files[sent["fileuri"]]
-            yield _media(sent["mimetype"].partition("/")[0], data)
-
-
-def _dashscope(request: Json, files: dict[str, bytes]) -> Iterator[Part]:
-    for message in request["input"]["messages"]:
-        for part in message["content"]:
-            ((kind, value),) = part.items()
-            yield Part("text", value) if kind == "text" else _media(kind, files[value])
-
-
-def _media(kind: str, data: bytes) -> Part:
+def media(kind: str, data: bytes) -> Part:
     return Part(kind, Image.open(io.BytesIO(data)).convert("RGB") if kind == "image" else data)
 
 
@@ -154,39 +135,31 @@ def read_address(url: str) -> bytes | None:
     """What stands at an address, as vLLM reads one; a bare path is nothing."""
     scheme = urlsplit(url).scheme
     if scheme == "data":
-        return base64.b64decode(url.partition("base64,")[2], validate=True)
-    if scheme == "file":
-        with open(unquote(urlsplit(url).path), "rb") as file:
-            return file.read()
-    if scheme in ("http", "https"):
-        with urllib.request.urlopen(url) as found:
-            return bytes(found.read())
-    return None
+        return decoded(url.partition("base64,")[2])
+    return Path(unquote(urlsplit(url).path)).read_bytes() if scheme == "file" else None
+
+
+def texts(text: str | None, **more: str) -> list[Json]:
+    return [] if text is None else [{**more, "text": text}]
 
 
 FORMS = {
-    "openai": Form(r"/chat/completions", _openai, lambda text: {}, lambda fault: {}),  # Handler's
+    "openai": Form("/chat/completions", lambda text: {}, lambda fault: {}),  # Handler's own
     "anthropic": Form(
-        r"/v1/messages",
-        _anthropic,
+        "/v1/messages",
         lambda text: {
-            "id": "msg_1",
-            "type": "message",
-            "role": "assistant",
-            "model": "local",
-            "content": [] if text is None else [{"type": "text", "text": text}],
-            "stop_reason": "end_turn",
+            **{"id": "msg_1", "type": "message", "role": "assistant", "model": "local"},
+            **{"content": texts(text, type="text"), "stop_reason": "end_turn"},
             "usage": {"input_tokens": 1, "output_tokens": 1},
         },
         lambda fault: {"type": "error", "error": {"type": "test", "message": fault.message}},
     ),
     "gemini": Form(
-        r":generateContent",
-        _gemini,
+        ":generateContent",
         lambda text: {
             "candidates": [
                 {
-                    "content": {"role": "model", **({"parts": [{"text": text}]} if text else {})},
+                    "content": {"role": "model", **({"parts": texts(text)} if text else {})},
                     "finishReason": "STOP",
                 }
             ],
@@ -195,18 +168,14 @@ FORMS = {
         lambda fault: {"error": {"code": fault.status, "message": fault.message, "status": "TEST"}},
     ),
     "dashscope": Form(
-        r"/multimodal-generation/generation",
-        _dashscope,
+        "/multimodal-generation/generation",
         lambda text: {
             "request_id": "1",
             "output": {
                 "choices": [
                     {
                         "finish_reason": "stop",
-                        "message": {
-                            "role": "assistant",
-                            "content": [] if text is None else [{"text": text}],
-                        },
+                        "message": {"role": "assistant", "content": texts(text)},
                     }
                 ]
             },
@@ -225,7 +194,7 @@ class _Vendors(Handler):
         server: Any = self.server.endpoint
         path = self.path.partition("?")[0]
         for name, form in FORMS.items():
-            if re.search(f"{form.path}$", path):
+            if path.endswith(form.path):
                 request = {**json.loads(body), "_form": name}
                 server.record(Recorded(self.path, dict(self.headers.items()), request))
                 reply = server.reply(request)

@@ -37,10 +37,6 @@ _JINJA = re.compile(r"\{\{-?\s*(\w+)[^}]*?-?\}\}")
 _JINJA_BLOCK = re.compile(r"\{%-?\s*(?:end)?raw\s*-?%\}\n?|\{#.*?#\}", re.DOTALL)
 
 
-class _CannotReadError(Exception):
-    """What in the authors' file is of no form that is known."""
-
-
 def write(benchmark: str, clone: Path, folder: Path) -> list[str]:
     """Write `folder/<benchmark>/*.yml` for `--prompts folder`.
 
@@ -72,13 +68,15 @@ def write(benchmark: str, clone: Path, folder: Path) -> list[str]:
         owner, file = Path(benchmark, name).parts[-2:]
         ours = resources.files(f"lmms_eval_tasks.{owner}") / "prompts" / file
         text = yaml.safe_load(ours.read_text(encoding="utf-8"))
-        for part, source in parts.items():
-            if "ours" in source and not _there(clone, source):
+        for part in {**text, **parts}:
+            source = parts.get(part, {"ours": "the authors have none"})
+            there = [clone / one for one in source.get("in", ()) if (clone / one).is_file()]
+            if there:
+                text[part] = _part(there[0], f"{name}, {part}", source)
+            elif "ours" in source:
                 told.append(f"{name}, {part}: ours ({source['ours']})")
             else:
-                text[part] = _part(clone, f"{name}, {part}", source)
-        own_parts = [part for part in text if part not in parts]
-        told += [f"{name}, {part}: ours (the authors have none)" for part in own_parts]
+                raise PromptError(f"{name}, {part}: {clone} has no {' or '.join(source['in'])}")
         made[name] = folder / owner / file, text
     packaged = {file.name for file in place.iterdir() if file.name.endswith(".yml")}
     if kept := packaged - made.keys():
@@ -100,45 +98,36 @@ def _files(known: Mapping[str, Any]) -> set[str]:
     return {file for source in sources for file in source.get("in", ())}
 
 
-def _there(clone: Path, source: Mapping[str, Any]) -> list[Path]:
-    return [file for name in source.get("in", ()) if (file := clone / name).is_file()]
-
-
-def _part(clone: Path, part: str, source: Mapping[str, Any]) -> str:
+def _part(file: Path, part: str, source: Mapping[str, Any]) -> str:
     """One part's text, with our placeholders."""
-    files = _there(clone, source)
-    if not files:
-        raise PromptError(f"{part}: {clone} has no {' or '.join(source['in'])}")
     try:
-        content = files[0].read_text(encoding="utf-8")
-        if "of" in source:
+        content, tree = file.read_text(encoding="utf-8"), ast.Module([], [])
+        if "of" in source or "at" in source:
             tree = ast.parse(content)
-            text = "".join(_piece(one, source, tree, files[0].parent) for one in source["of"])
-        elif "at" in source:
-            tree = ast.parse(content)
-            text = _python(tree, source)
+            pieces = source.get("of") or [f"@{source['at']}"]
+            text = "".join(_piece(one, source, tree, file.parent) for one in pieces)
         else:
-            tree = ast.Module([], [])
-            text = _jinja(content, source)
+            text = _JINJA_BLOCK.sub("", content)
+            if "{%" in text:
+                raise ValueError("a jinja statement")
+            text = _JINJA.sub(lambda match: _named(match[1], source), text)
+        if isinstance(names := source.get("names"), list):
+            if text.count("{}") != len(names):
+                raise ValueError(f"{source['at']} has {text.count('{}')} places for {names}")
+            for name in names:
+                text = text.replace("{}", f"{{{name}}}", 1)
         text = _cut(text, source, tree)
-    except (_CannotReadError, OSError, SyntaxError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise PromptError(f"{part}: {files[0]}: {error}; its form is not the one we know") from None
+    except (ValueError, OSError, SyntaxError, yaml.YAMLError) as error:
+        raise PromptError(f"{part}: {file}: {error}; its form is not the one we know") from None
     if lost := set(source.get("needs", ())) - placeholders(text):
         raise PromptError(f"{part}: the authors' text lacks {sorted(lost)}")
     return text
 
 
-def _jinja(content: str, source: Mapping[str, Any]) -> str:
-    text = _JINJA_BLOCK.sub("", content)
-    if "{%" in text:
-        raise _CannotReadError("a jinja statement")
-    return _JINJA.sub(lambda match: _named(match[1], source), text)
-
-
 def _named(name: str, source: Mapping[str, Any]) -> str:
     names = source.get("names", {})
     if name not in names:
-        raise _CannotReadError(f"the placeholder {name!r}")
+        raise ValueError(f"the placeholder {name!r}")
     return f"{{{names[name]}}}" if names[name] else ""
 
 
@@ -151,7 +140,7 @@ def _piece(piece: str, source: Mapping[str, Any], tree: ast.AST, folder: Path) -
     for key in keys.split("."):
         here = here.get(key) if isinstance(here, dict) else None
     if not isinstance(here, str):
-        raise _CannotReadError(f"{file}: no text at {keys}")
+        raise ValueError(f"{file}: no text at {keys}")
     return here
 
 
@@ -172,23 +161,12 @@ def _cut(text: str, source: Mapping[str, Any], tree: ast.AST) -> str:
         if kind in source:
             parts = text.partition(_placed(source[kind], source, tree))
             if not parts[1]:
-                raise _CannotReadError(f"{source[kind]!r} does not stand in it")
+                raise ValueError(f"{source[kind]!r} does not stand in it")
             text = "".join(parts[keep])
     return f"{text.strip() if 'strip' in source else text}{source.get('then', '')}"
 
 
 # --- Python ---------------------------------------------------------------------------------------
-
-
-def _python(tree: ast.AST, source: Mapping[str, Any]) -> str:
-    text = _placed(f"@{source['at']}", source, tree)
-    names = source.get("names", ())
-    if isinstance(names, list):
-        if text.count("{}") != len(names):
-            raise _CannotReadError(f"{source['at']} has {text.count('{}')} places for {names}")
-        for name in names:
-            text = text.replace("{}", f"{{{name}}}", 1)
-    return text
 
 
 def _find(tree: ast.AST, at: str) -> ast.expr:
@@ -198,10 +176,10 @@ def _find(tree: ast.AST, at: str) -> ast.expr:
         name, _, number = step.rstrip("]").partition("[")
         found = list(_inside(here, name))
         if len(found) <= int(number or 0):
-            raise _CannotReadError(f"{at}: no {step}")
+            raise ValueError(f"{at}: no {step}")
         here = found[int(number or 0)]
     if not isinstance(here, ast.expr):
-        raise _CannotReadError(f"{at} is no text")
+        raise ValueError(f"{at} is no text")
     return here
 
 
@@ -248,10 +226,10 @@ def _string(node: ast.expr, source: Mapping[str, Any], tree: ast.AST) -> str:
         return _named(ast.unparse(node.value), source)
     if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".join"):
         if "joined" not in source:
-            raise _CannotReadError(f"line {node.lineno}: a list that is joined")
+            raise ValueError(f"line {node.lineno}: a list that is joined")
         return f"{{{source['joined']}}}"
     names = source.get("names", {})
     place = names.get(ast.unparse(node)) if isinstance(names, dict) else None
     if place is not None and (not place or place.startswith("@")):
         return _placed(place, source, tree)
-    raise _CannotReadError(f"line {node.lineno}: {ast.unparse(node)[:60]}")
+    raise ValueError(f"line {node.lineno}: {ast.unparse(node)[:60]}")

@@ -79,10 +79,33 @@ def load(
     Raises:
         PromptError: naming the file, the part and the placeholder.
     """
+    import yaml
+
     file = name if name.endswith(".yml") else f"{name}.yml"
     content, source = _read(benchmark, file, override_dir or settings.value(settings.PROMPTS))
-    text = _parts(content, source)
-    _check(text, required, optional or {}, source)
+    try:
+        text = yaml.safe_load(content.decode("utf-8"))
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        why = " ".join(str(error).split())
+        raise PromptError(f"{source}: not YAML in UTF-8 ({why})") from error
+    if not isinstance(text, dict) or not text:
+        raise PromptError(f"{source}: expected a mapping from a part's name to its text")
+    known_parts = {**(optional or {}), **required}
+    if absent := [part for part in required if part not in text]:
+        raise PromptError(f"{source}: part {absent[0]!r} is missing")
+    for part, said in text.items():
+        if not isinstance(said, str) or not said.strip():
+            raise PromptError(f"{source}: part {part!r} has no text")
+        if part not in known_parts:
+            known = f"known: {', '.join(sorted(known_parts))}{nearest(part, known_parts)}"
+            raise PromptError(f"{source}: unknown part {part!r}; {known}")
+        place, found, names = f"{source}, part {part!r}", placeholders(said), known_parts[part]
+        if missing := [one for one in names if not {*found, ""} & set(one.split("|"))]:
+            raise PromptError(f"{place}: the placeholder {_braced(missing)} is missing")
+        allowed = {one for name in names for one in name.split("|") if one}
+        if unknown := found - allowed:
+            known = _braced(allowed) or "none"
+            raise PromptError(f"{place}: unknown placeholder {_braced(unknown)}; known: {known}")
     return Prompt(text, hashlib.sha256(content).hexdigest()[:12], source)
 
 
@@ -116,61 +139,20 @@ def _read(benchmark: str, file: str, override_dir: Path | None) -> tuple[bytes, 
         known = {one.name for one in ours.iterdir() if one.name.endswith(".yml")}
         for stray in sorted(override_dir.glob("*/*.y*ml")):  # what would have no effect
             if stray.parent.name not in folders:
-                raise _unknown(stray.parent, "this package", folders)
-            if stray.parent.name == benchmark and stray.name not in known:
-                raise _unknown(stray, benchmark, known)
+                wrong, whose, names = stray.parent, "this package", folders
+            elif stray.parent.name == benchmark and stray.name not in known:
+                wrong, whose, names = stray, benchmark, known
+            else:
+                continue
+            near = nearest(wrong.name, names) or f"; known: {', '.join(sorted(names))}"
+            raise PromptError(f"{wrong}: no prompts of {whose} are called so{near}")
         own = override_dir / benchmark / file
         if own.is_file():
             return own.read_bytes(), str(own)
-    packaged = ours / file
     source = f"lmms_eval_tasks/{benchmark}/prompts/{file}"
-    if not packaged.is_file():
+    if not (ours / file).is_file():
         raise PromptError(f"{source}: no such prompt file")
-    return packaged.read_bytes(), source
-
-
-def _unknown(stray: Path, whose: str, known: Collection[str]) -> PromptError:
-    near = nearest(stray.name, known) or f"; known: {', '.join(sorted(known))}"
-    return PromptError(f"{stray}: no prompts of {whose} are called so{near}")
-
-
-def _parts(content: bytes, source: str) -> dict[str, str]:
-    import yaml
-
-    try:
-        parts = yaml.safe_load(content.decode("utf-8"))
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
-        why = " ".join(str(error).split())
-        raise PromptError(f"{source}: not YAML in UTF-8 ({why})") from error
-    if not isinstance(parts, dict) or not parts:
-        raise PromptError(f"{source}: expected a mapping from a part's name to its text")
-    for part, text in parts.items():
-        if not isinstance(part, str) or not isinstance(text, str) or not text.strip():
-            raise PromptError(f"{source}: part {part!r} has no text")
-    return parts
-
-
-def _check(
-    text: Mapping[str, str],
-    required: Mapping[str, Collection[str]],
-    optional: Mapping[str, Collection[str]],
-    source: str,
-) -> None:
-    if absent := [part for part in required if part not in text]:
-        raise PromptError(f"{source}: part {absent[0]!r} is missing")
-    known_parts = {**optional, **required}
-    for part in text:
-        if part not in known_parts:
-            known = f"known: {', '.join(sorted(known_parts))}{nearest(part, known_parts)}"
-            raise PromptError(f"{source}: unknown part {part!r}; {known}")
-        place, found = f"{source}, part {part!r}", placeholders(text[part])
-        names = known_parts[part]
-        if missing := [name for name in names if not {*found, ""} & set(name.split("|"))]:
-            raise PromptError(f"{place}: the placeholder {_braced(missing)} is missing")
-        allowed = {one for name in names for one in name.split("|") if one}
-        if unknown := found - allowed:
-            known = _braced(allowed) or "none"
-            raise PromptError(f"{place}: unknown placeholder {_braced(unknown)}; known: {known}")
+    return (ours / file).read_bytes(), source
 
 
 def _braced(names: Collection[str]) -> str:

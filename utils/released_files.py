@@ -6,6 +6,7 @@ import csv
 import filecmp
 import io
 import json
+import os
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -65,15 +66,15 @@ def find_file(folder: Path, names: Sequence[str], *forms: str) -> Path:
     if not folder.is_dir():
         return folder
     others = sorted(p for p in folder.glob("*.json") if p.name not in _NOT_DATA)
-    known = [found for name in names if (found := folder / name).is_file()]
-    if known or len(others) == 1:
-        return (known or others)[0]
-    if others:
+    found = [folder / name for name in names if (folder / name).is_file()] or others
+    if not found:
+        raise DataError(f"{folder}: no data file (expected {' or '.join((*names, *forms))})")
+    if found is others and len(others) > 1:
         raise DataError(
             f"{folder}: more than one JSON file ({', '.join(p.name for p in others)}); "
             f"rename the data file to {names[0]}"
         )
-    raise DataError(f"{folder}: no data file (expected {' or '.join((*names, *forms))})")
+    return found[0]
 
 
 def user_folder(benchmark: str) -> Path:
@@ -124,15 +125,10 @@ def read_text(file: Path) -> str:
 
 def read_json(file: Path) -> Any:
     """The content of a JSON file in UTF-8, with or without a byte order mark."""
-    text = read_text(file)
     try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise DataError(
-            f"{file}: not valid JSON at line {error.lineno}, column {error.colno}: {error.msg}"
-        ) from None
-    except (ValueError, RecursionError) as error:  # a number of 5,000 digits; 100,000 brackets
-        raise DataError(f"{file}: cannot be read as JSON: {error}") from None
+        return json.loads(read_text(file))
+    except (ValueError, RecursionError) as error:  # also a number of 5,000 digits, 100,000 brackets
+        raise DataError(f"{file}: not valid JSON: {error}") from None
 
 
 def read_lines(file: Path) -> Iterator[tuple[int, Any]]:
@@ -193,7 +189,7 @@ def read_table(file: Path) -> list[Any]:
 
 def put(source: Path, target: Path, link: bool) -> None:
     """Copy or link a file to its place, as a whole or not at all; one that is there stays."""
-    if target.exists() and target.resolve() == source.resolve():
+    if target.exists() and target.samefile(source):
         return
     temporary = target.with_name(f".{target.name}.part")
     temporary.unlink(missing_ok=True)
@@ -220,16 +216,14 @@ def place(target: Path, files: Mapping[str, Path], link: bool, fixed: Collection
         DataError: another file is in a fixed place; nothing was put then.
     """
 
-    def same(there: Path, file: Path) -> bool:
-        """A link to it, or its bytes, since names say too little."""
-        linked = there.exists() and there.resolve() == file.resolve()
-        return linked or (there.exists() and filecmp.cmp(there, file, shallow=False))
+    def is_new(name: str, file: Path) -> bool:
+        there = target / name
+        same = there.exists() and (there.samefile(file) or filecmp.cmp(there, file, shallow=False))
+        if not same and name in fixed and there.exists():
+            raise DataError(f"{there}: is another file than {file}; remove it first")
+        return not same
 
-    new = {name: file for name, file in files.items() if not same(target / name, file)}
-    for name, file in new.items():
-        if name in fixed and (target / name).exists():
-            raise DataError(f"{target / name}: is another file than {file}; remove it first")
-    for name, file in new.items():
+    for name, file in [one for one in files.items() if is_new(*one)]:
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         put(file, target / name, link)
     return f"{'linked' if link else 'copied'} {len(files)} files to {target}"
@@ -275,27 +269,12 @@ def status(benchmark: str, root: Path, how_to_get: str, look: Callable[[Path], S
         seen = look(place)
     except TasksError as error:
         return DataStatus(benchmark, place, found=False, problem=str(error))
-    missing, unreadable = by_trouble(seen.problems)
-    return DataStatus(
-        benchmark,
-        seen.where,
-        True,
-        seen.digest,
-        seen.counts,
-        seen.videos,
-        missing,
-        unreadable,
-        notes=tuple(seen.notes),
-    )
-
-
-def by_trouble(problems: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Missing videos, then unreadable ones: a reason starts with one of the two words."""
     missing, unreadable = (
-        {video: why for video, why in problems.items() if why.startswith(kind)}
+        {video: why for video, why in seen.problems.items() if why.startswith(kind)}
         for kind in ("missing", "unreadable")
     )
-    return missing, unreadable
+    about = (seen.digest, seen.counts, seen.videos, missing, unreadable)
+    return DataStatus(benchmark, seen.where, True, *about, notes=tuple(seen.notes))
 
 
 def compared(counts: Mapping[str, int], paper: Mapping[str, int]) -> str:
@@ -318,10 +297,7 @@ def stem(video: str) -> str:
 
 def real(path: Path) -> Path:
     """The file that a link stands for; links in a circle, which stand for none, as they are."""
-    try:
-        return path.resolve()
-    except RuntimeError:  # before Python 3.13
-        return path.absolute()
+    return Path(os.path.realpath(path))  # unlike resolve(), it never raises
 
 
 def video_path(folders: Sequence[Path], name: str) -> Path:

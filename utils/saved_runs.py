@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.utils.released_files import read_json
 
 # The metric of every task that carries the whole item: how many items failed in some way.
 CARRIER = "failed"
@@ -27,17 +28,14 @@ class Lines:
         """One sample after another; a DataError names a line that is not of the host's form."""
         with self.file.open(encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):
-                sample = _loads(line, f"{self.file}, line {number}")
+                try:
+                    sample = json.loads(line)
+                except json.JSONDecodeError as error:
+                    where = f"{self.file}, line {number}"
+                    raise DataError(f"{where}: not JSON ({error.msg})") from None
                 if not isinstance(sample, dict):
                     raise DataError(f"{self.file}, line {number}: expected an object")
                 yield sample
-
-
-def _loads(text: str, where: str) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise DataError(f"{where}: not JSON ({error.msg})") from None
 
 
 @dataclass(frozen=True)
@@ -55,8 +53,7 @@ class Run:
     @property
     def results_file(self) -> Path:
         """Where the host wrote the run's results."""
-        run = _SAMPLES.match(self.file.name)
-        return self.file.with_name(f"{run['run'] if run else self.file.stem}_results.json")
+        return self.file.with_name(_SAMPLES.sub(r"\g<run>_results.json", self.file.name))
 
     def conditions(self, benchmark: str, *, judged_anew: bool) -> list[str]:
         """What the run told of its numbers: all that makes them not comparable.
@@ -117,24 +114,20 @@ def read(file: Path) -> Run:
     match = _SAMPLES.match(file.name)
     if match is None:
         raise DataError(f"{file}: expected a name like DATE_samples_TASK.jsonl")
-    samples = Lines(file)
+    samples, task = Lines(file), match["task"]
     if not sum(1 for _ in samples):  # all of them are looked at before anything is made of one
         raise DataError(f"{file}: no samples")
-    task = match["task"]
-    results_file = file.with_name(f"{match['run']}_results.json")
-    if not results_file.is_file():
-        return Run(task, file, samples, model=None, saved={})
-    results = _loads(results_file.read_text(encoding="utf-8"), str(results_file))
-    config = results.get("config", {})
-    own = _own_numbers(results)
-    return Run(
-        task,
-        file,
-        samples,
+    run = Run(task, file, samples, model=None, saved={})
+    if not run.results_file.is_file():
+        return run
+    results = read_json(run.results_file)
+    config, known = results.get("config", {}), numbers({"results": {}, **results})
+    return replace(
+        run,
         model=f"{config.get('model')} ({config.get('model_args')})",
-        saved=own.get(task) or plain_names(results.get("results", {}).get(task, {})),
+        saved=known.get(task, {}),
         saved_groups={
-            name: own.get(name) or plain_names(values)
+            name: known.get(name) or _plain_names(values)
             for name, values in results.get("groups", {}).items()
             if task in results.get("group_subtasks", {}).get(name, [])
         },
@@ -178,31 +171,24 @@ def saved_items(run: Run) -> list[dict[str, Any]]:
     return [seen[name] for name in sorted(seen)]
 
 
-def plain_names(values: dict[str, Any]) -> dict[str, Any]:
+def numbers(results: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Metrics by task and group: the host's; a group's own row counts for it; ours outrank all."""
+    groups, found = results.get("groups", {}), {}
+    for name, values in results["results"].items():
+        found[name] = _plain_names(groups.get(name) or values)
+    for section in results.get("lmms_eval_tasks", {}).values():
+        if isinstance(section, dict):
+            found |= section.get("numbers", {})
+    return found
+
+
+def _plain_names(values: dict[str, Any]) -> dict[str, Any]:
     """The host's `metric,filter` keys as metric names, without errors and aliases."""
     return {
         key.partition(",")[0]: value
         for key, value in values.items()
         if "," in key and "_stderr" not in key
     }
-
-
-def numbers(results: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Metrics by task and group of the host's results; a group's own row counts for a group."""
-    groups = results.get("groups", {})
-    found = {
-        name: plain_names(groups.get(name) or values) for name, values in results["results"].items()
-    }
-    return {**found, **_own_numbers(results)}
-
-
-def _own_numbers(results: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Every number in our section of the host's results, by task and group."""
-    found: dict[str, dict[str, Any]] = {}
-    for section in results.get("lmms_eval_tasks", {}).values():
-        if isinstance(section, dict):
-            found |= section.get("numbers", {})
-    return found
 
 
 def difference(saved: Mapping[str, Any], again: Mapping[str, Any]) -> list[str]:

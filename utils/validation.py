@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -87,22 +87,19 @@ def good_entries(
 
 def told(error: ValidationError, most: int = 1) -> str:
     """The first problems of a validation on one line: each one's place and what is wrong there."""
-    return "; ".join(map(_told, error.errors(include_url=False)[:most]))
-
-
-def _told(error: Mapping[str, Any]) -> str:
-    # A union names the type that it tried last; that is no place in the file.
-    steps = [step for step in error["loc"] if step not in ("int", "str")]
-    place = ", ".join(f"entry {s + 1}" if isinstance(s, int) else str(s) for s in steps)
-    own = str(error["msg"]).removeprefix("Value error, ")  # of our validators
-    what = _IN_WORDS.get(error["type"], own)
-    if what is not own:
-        what = what.format_map(error.get("ctx", {}))
-    value = error["input"]
-    is_short = isinstance(value, str | int | float)
-    if (is_short or error["type"].endswith("_type")) and ", found " not in what:
-        what += f", found {quoted(value)}"
-    return f"{place}: {what}" if place else what
+    lines = []
+    for one in error.errors(include_url=False)[:most]:
+        # A union names the type that it tried last; that is no place in the file.
+        steps = [step for step in one["loc"] if step not in ("int", "str")]
+        place = ", ".join(f"entry {s + 1}" if isinstance(s, int) else str(s) for s in steps)
+        what = one["msg"].removeprefix("Value error, ")  # of our validators
+        if words := _IN_WORDS.get(one["type"]):
+            what = words.format_map(one.get("ctx", {}))
+        is_short = isinstance(one["input"], str | int | float)
+        if (is_short or one["type"].endswith("_type")) and ", found " not in what:
+            what += f", found {quoted(one['input'])}"
+        lines.append(f"{place}: {what}" if place else what)
+    return "; ".join(lines)
 
 
 def quoted(value: Any) -> str:

@@ -52,15 +52,11 @@ class WritingProvider:
         self._provider, self._writer, self.identity = provider, writer, provider.identity
 
     def complete(self, request: Request, samples: Sequence[int]) -> list[Reply]:
-        """Write a line for each sample.
-
-        Raises:
-            ProviderError: always, with status `skipped`.
-        """
+        """Write a line for each sample; always ends in a ProviderError, `skipped`."""
         for sample in samples:
             name = key(self.identity, request, sample)
             self._writer.write(name, self._provider.body(request))
-        raise ProviderError("written to the batch file", status=Status.SKIPPED)
+        raise ProviderError("written to the batch file", Status.SKIPPED)
 
 
 class Results:
@@ -74,12 +70,12 @@ class Results:
         self._lines: dict[str, Mapping[str, Any]] = {}
         self.used: set[str] = set()
         for number, value in read_lines(path):
-            place = f"{path}, line {number}"
-            if not isinstance(value, dict) or not isinstance(value.get("custom_id"), str):
-                raise JudgeError(f"{place}: no result of a batch: custom_id is missing")
-            if "body" in value and "response" not in value:
-                raise JudgeError(f"{place}: this is a batch's input; name the file of its results")
-            self._lines[value["custom_id"]] = value
+            if not isinstance(value, dict) or {"custom_id", "response"} - value.keys():
+                raise JudgeError(
+                    f"{path}, line {number}: no result of a batch (custom_id, response); name the "
+                    "file of its results, not of its requests"
+                )
+            self._lines[str(value["custom_id"])] = value
 
     def __len__(self) -> int:
         return len(self._lines)
@@ -92,12 +88,11 @@ class Results:
         """
         line = self._lines.get(name)
         if line is None:
-            raise ProviderError("not in the batch's results", status=Status.SKIPPED)
+            raise ProviderError("not in the batch's results", Status.SKIPPED)
         self.used.add(name)
-        response = line.get("response")
-        body = response.get("body") if isinstance(response, dict) else response
-        ok = isinstance(response, dict) and response.get("status_code") == 200
-        if line.get("error") or not ok:
+        response = line["response"] if isinstance(line["response"], dict) else {}
+        body = response.get("body")
+        if line.get("error") or response.get("status_code") != 200:
             told = line.get("error") or (body.get("error") if isinstance(body, dict) else body)
             words = provider.clean(str(told))[:MAX_MESSAGE]
             raise ProviderError(f"the batch failed on this request: {words}")
@@ -114,9 +109,5 @@ class ReadingProvider:
         self._provider, self._results, self.identity = provider, results, provider.identity
 
     def complete(self, request: Request, samples: Sequence[int]) -> list[Reply]:
-        """The result of the first of the samples; the engine asks for the others next.
-
-        Raises:
-            ProviderError: there is none.
-        """
+        """The result of the first of the samples, or why there is none; the engine asks on."""
         return [self._results.reply(key(self.identity, request, samples[0]), self._provider)]

@@ -3,7 +3,7 @@
 One sequence is generated at a time: in a batch the padding changes the numbers, so that a verdict
 would depend on its neighbours. Of the checkpoint's generation_config.json only the end tokens are
 used: how a reply is drawn is the request's business alone, without repetition penalty or top_k.
-Needs torch, accelerate and transformers, 4.50 or newer.
+What is wrong with a checkpoint is said in transformers' own words.
 """
 
 from __future__ import annotations
@@ -32,38 +32,41 @@ from lmms_eval_tasks.judges.verdict import (
     Token,
 )
 
+_AUTO = {True: "AutoModelForImageTextToText", False: "AutoModelForCausalLM"}  # by `sees`
+# Of the files of a checkpoint that can change a reply.
+_SUFFIXES = {".json", ".safetensors", ".bin", ".model", ".jinja", ".txt", ".py"}
+_MARKERS = {"<think>", "</think>"}  # stay in the text: the reader drops what is between them
+
 
 class HuggingFaceProvider:
-    """One checkpoint, loaded once at the first `complete`; thread-safe.
+    """One checkpoint, loaded once at the first `complete`; thread-safe. Every property raises
+    JudgeError, in one line, where the checkpoint cannot be used.
 
     Args:
         config: its model is a folder, or a name on the Hub (with `revision`); `device` is auto
-            (cuda, else mps, else cpu) or a torch device, and the model must fit on it; `dtype` is
-            auto (the checkpoint's own) or a torch dtype such as bfloat16; `trust_remote_code` runs
-            Python code that comes with the checkpoint.
+            (cuda, else cpu) or a torch device, and the model must fit on it; `dtype` is
+            auto (the checkpoint's own) or one of torch; `trust_remote_code` runs its own code.
     """
 
     def __init__(self, config: JudgeConfig) -> None:
-        self.model, self._config = config.model, config
-        self.checkpoint = Checkpoint(config.model, config.revision, config.trust_remote_code)
+        self._config = config
+        folder = Path(config.model).expanduser()
+        self._folder = folder.resolve() if folder.is_dir() else None
         self._lock = threading.Lock()
         self._weights: Any = None
         self._failure = ""  # why loading failed
 
     @cached_property
     def identity(self) -> Mapping[str, Any]:
-        """Checkpoint, dtype, device type, package versions; loads no weights.
-
-        Raises:
-            JudgeError: there is no such checkpoint.
-        """
+        """Checkpoint, dtype, device type, package versions; loads no weights."""
         import torch
         import transformers
 
         return {
             "provider": "huggingface",
-            "model": self.checkpoint.label,
-            "revision": self.checkpoint.version,
+            # Of a folder the name alone: it may be mounted elsewhere.
+            "model": self._folder.name if self._folder else self._config.model,
+            "revision": self._revision,
             "dtype": self._config.dtype,
             "device": torch.device(self._device).type,
             "transformers": str(transformers.__version__),
@@ -74,150 +77,77 @@ class HuggingFaceProvider:
         """The reply of the first of `samples`; greedy if the temperature is 0 or None.
 
         Sample i of a request is drawn after seeding with (seed or 0, i): on the same machine it is
-        the same whenever and in whichever order it is asked for. A schema is not enforced (form
-        `text`). Special tokens are left out of the text, reasoning markers stay.
-        Log-probabilities are those of the model's own distribution, before temperature and top_p.
+        the same in whichever order it is asked for. A schema is not enforced (form `text`), special
+        tokens are left out, reasoning markers stay. Log-probabilities are the model's own, before
+        temperature and top_p.
 
         Raises:
-            ProviderError: the checkpoint cannot be used, the request does not fit it, or out of
-                memory. No retry.
+            ProviderError: the checkpoint, or the request to it, cannot be used. No retry.
         """
-        try:
-            identity = self.identity
-            with self._lock:
-                if self._weights is None and not self._failure:
-                    self._weights = self.checkpoint.load(self._device, self._config.dtype)
-                if self._failure:
-                    raise ProviderError(self._failure)
-                reply = self._reply(request, samples[0])
-        except JudgeError as error:
-            self._failure = str(error)  # it is not tried again for every verdict
-            raise ProviderError(self._failure) from error
-        return [replace(reply, model=f"{identity['model']}@{identity['revision'][:19]}")]
+        with self._lock:
+            if self._weights is None and not self._failure:
+                try:
+                    self._weights = self._loaded()
+                except JudgeError as error:  # it is not tried again for every verdict
+                    self._failure = str(error)
+            if self._failure:
+                raise ProviderError(self._failure)
+            try:
+                inputs = encode(self.front, request, sees=self.sees)
+                reply = generate(self._weights, self.front, inputs, request, samples[0])
+                name = f"{self.identity['model']}@{self._revision[:19]}"
+                return [replace(reply, model=name)]
+            except Exception as error:  # a template or a kernel that refuses: counted, not a crash
+                raise ProviderError(f"{self._config.model}: {_line(error)}") from error
 
     @property
     def _device(self) -> str:
         import torch
 
-        if self._config.device != "auto":
-            return self._config.device
-        if torch.cuda.is_available():
-            return "cuda"
-        return "mps" if torch.backends.mps.is_available() else "cpu"
-
-    def _reply(self, request: Request, sample: int) -> Reply:
-        import torch
-
-        front = self.checkpoint.front
-        try:
-            inputs = encode(front, request, sees=self.checkpoint.sees)
-            return generate(self._weights, front, inputs, request, sample)
-        except ProviderError as error:
-            raise ProviderError(f"{self.model}: {error}") from error
-        except torch.OutOfMemoryError as error:
-            raise ProviderError(
-                f"{self.model}: out of memory on {self.identity['device']}: a shorter prompt, "
-                "fewer or smaller images, or a smaller judge"
-            ) from error
-        except Exception as error:  # a template or a kernel that refuses: counted, not a crash
-            raise ProviderError(f"{self.model}: {_line(error)}") from error
-
-
-# --- a checkpoint, in a folder or on the Hub ------------------------------------------------------
-
-# Files of a checkpoint that can change a reply; of the large ones both ends are read, no more.
-_SUFFIXES = {".json", ".safetensors", ".bin", ".model", ".jinja", ".txt", ".py"}
-_WHOLE, _END = 64 << 20, 1 << 20  # bytes
-
-
-class Checkpoint:
-    """Every property raises JudgeError, in one line, where the checkpoint cannot be used."""
-
-    def __init__(self, name: str, revision: str | None, trust_remote_code: bool) -> None:
-        self.name = name
-        self._revision, self._remote = revision, trust_remote_code
+        best = "cuda" if torch.cuda.is_available() else "cpu"
+        return best if self._config.device == "auto" else self._config.device
 
     @cached_property
-    def folder(self) -> Path | None:
-        """The local folder; None for a name on the Hub."""
-        folder = Path(self.name).expanduser()
-        if folder.is_dir():
-            return folder.resolve()
-        if self.name.startswith((".", "/", "~")) or self.name.count("/") > 1:
-            raise self._unusable("there is no such folder")
-        return None
-
-    @property
-    def label(self) -> str:
-        """The name on the Hub, or a folder's without its parents: it may be mounted elsewhere."""
-        return self.name if self.folder is None else self.folder.name
-
-    @cached_property
-    def version(self) -> str:
+    def _revision(self) -> str:
         """The commit on the Hub, of which all parts are taken, or a folder's fingerprint."""
-        if self.folder is not None:
-            return fingerprint(self.folder)
+        if self._folder:
+            return fingerprint(self._folder)
         from huggingface_hub import hf_hub_download
 
+        name, revision = self._config.model, self._config.revision
         try:
-            file = hf_hub_download(self.name, "config.json", revision=self._revision)
+            return Path(hf_hub_download(name, "config.json", revision=revision)).parent.name
         except Exception as error:  # no network, no such name, no access, no good name
-            raise self._unusable(f"not to be had from the Hub: {_line(error)}") from error
-        return Path(file).parent.name
-
-    @cached_property
-    def config(self) -> Any:
-        """The model's config."""
-        return self._part("AutoConfig", "config")
+            why = f"no such folder, and not to be had from the Hub: {_line(error)}"
+            raise JudgeError(f"the judge {name}: {why}") from error
 
     @cached_property
     def sees(self) -> bool:
         """Whether the model takes images: by the type of its config, not by its name."""
-        from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
+        from transformers import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
 
-        own_code = getattr(self.config, "auto_map", None) or {}
-        for sees, mapping in (
-            (True, MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING),
-            (False, MODEL_FOR_CAUSAL_LM_MAPPING),
-        ):
-            if type(self.config) in mapping or _AUTO[sees] in own_code:
-                return sees
-        raise self._unusable(f"a {self.config.model_type} model writes no replies")
+        config = self._part("AutoConfig")
+        own_code = getattr(config, "auto_map", None) or {}
+        return type(config) in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING or _AUTO[True] in own_code
 
     @cached_property
     def front(self) -> Any:
         """The tokenizer, or the processor of a model that sees; it has a chat template."""
-        kind = "processor" if self.sees else "tokenizer"
-        front = self._part(f"Auto{kind.title()}", kind)
+        front = self._part("AutoProcessor" if self.sees else "AutoTokenizer")
         parts = (front, getattr(front, "tokenizer", None))
         if not any(getattr(part, "chat_template", None) for part in parts):
-            raise self._unusable("no chat template: name an instruction-tuned model")
+            name = self._config.model
+            raise JudgeError(f"the judge {name}: no chat template: name an instruction-tuned model")
         return front
 
-    def check(self) -> None:
-        """Find before a run what can be found without reading the weights.
-
-        Raises:
-            JudgeError: there is no such checkpoint (HF_HUB_OFFLINE: in the Hub's cache), a folder
-                lacks weights, it has no chat template or is no language model.
-        """
-        _ = self.front
-        if self.folder and not [*self.folder.glob("*.safetensors"), *self.folder.glob("*.bin")]:
-            raise self._unusable(f"{self.folder} lacks weights (model.safetensors)")
-
-    def load(self, device: str, dtype: str) -> Any:
-        """The model on a device, in evaluation mode; of its generation config only the ends stay.
-
-        Raises:
-            JudgeError: it cannot be loaded, in transformers' own words.
-        """
+    def _loaded(self) -> Any:
+        """The model, in evaluation mode; of its generation config only the ends stay."""
         import transformers
 
-        version = tuple(int(part) for part in transformers.__version__.split(".")[:2])
         tokenizer = getattr(self.front, "tokenizer", self.front)
         # A map of one device places quantised weights too, which cannot be moved afterwards.
-        options = {"dtype" if version >= (4, 56) else "torch_dtype": dtype}
-        model = self._part(_AUTO[self.sees], "weights", device_map={"": device}, **options)
+        device_map = {"": self._device}
+        model = self._part(_AUTO[self.sees], device_map=device_map, dtype=self._config.dtype)
         model.eval()
         saved = model.generation_config.eos_token_id
         # Some checkpoints name only the end of a document there, not the end of a turn.
@@ -230,41 +160,35 @@ class Checkpoint:
         )
         return model
 
-    def _part(self, auto: str, kind: str, **more: Any) -> Any:
+    def _part(self, auto: str, **options: Any) -> Any:
         import transformers
 
-        name, options = str(self.folder), {"trust_remote_code": self._remote, **more}
-        if self.folder is None:
-            name, options["revision"] = self.name, self.version
+        options["trust_remote_code"] = self._config.trust_remote_code
+        if not self._folder:
+            options["revision"] = self._revision
+        name = self._folder or self._config.model
         try:
             return getattr(transformers, auto).from_pretrained(name, **options)
         except Exception as error:  # OSError, ValueError, no memory, a checkpoint's own code
-            raise self._unusable(f"its {kind} cannot be loaded: {_line(error)}") from error
-
-    def _unusable(self, reason: str) -> JudgeError:
-        return JudgeError(f"the judge {self.name}: {reason}")
-
-
-_AUTO = {True: "AutoModelForImageTextToText", False: "AutoModelForCausalLM"}  # by `sees`
+            raise JudgeError(f"the judge {self._config.model}: {auto}: {_line(error)}") from error
 
 
 def fingerprint(folder: Path) -> str:
-    """What identifies a local checkpoint: `sha256:` and 64 digits.
+    """What identifies a local checkpoint: `sha256:` and 64 digits, of names, sizes and contents.
 
-    Covers names and sizes of the files that can change a reply, and their content; of files over
-    64 MiB the first and the last MiB alone, so that it takes seconds at most. Weights changed only
-    in between, at the same size, are not noticed.
+    Of files over 64 MiB the first and the last MiB alone, so that it takes seconds at most: weights
+    changed only in between, at the same size, are not noticed.
     """
-    digest = hashlib.sha256()
+    digest, end = hashlib.sha256(), 1 << 20
     for file in sorted(folder.iterdir()):
         if file.suffix not in _SUFFIXES or not file.is_file():
             continue
         size = file.stat().st_size
         digest.update(f"{file.name}\0{size}\0".encode())
         with file.open("rb") as stream:
-            digest.update(stream.read(_END if size > _WHOLE else -1))
-            if size > _WHOLE:
-                stream.seek(-_END, os.SEEK_END)
+            digest.update(stream.read(end if size > 64 * end else -1))
+            if size > 64 * end:
+                stream.seek(-end, os.SEEK_END)
                 digest.update(stream.read())
     return f"sha256:{digest.hexdigest()}"
 
@@ -276,19 +200,19 @@ def _line(error: Exception) -> str:
 
 # --- one reply ------------------------------------------------------------------------------------
 
-_MARKERS = {"<think>", "</think>"}  # stay in the text: the reader drops what is between them
-
 
 def encode(front: Any, request: Request, *, sees: bool) -> dict[str, Any]:
     """The model's inputs for a request, through the checkpoint's own chat template.
 
-    The tokenizer's special tokens inside a message's text are split by a space: text cannot end a
-    turn or stand for an image. Where the template refuses or drops a system message, its text opens
-    the first message after it. A ProviderError tells of an image for a model that takes none.
+    Special tokens inside a message's text are split by a space: text cannot end a turn or stand for
+    an image. Where the template refuses or drops a system message, its text opens the next one.
     """
+    from jinja2 import TemplateError
+    from PIL import Image
+
     tokenizer = getattr(front, "tokenizer", front)
-    specials = sorted((text for text in _specials(tokenizer).values() if len(text) > 1), key=len)
-    special = re.compile("|".join(map(re.escape, reversed(specials))) or "(?!)")
+    specials = [re.escape(text) for text in _specials(tokenizer).values() if len(text) > 1]
+    special = re.compile("|".join(specials) or "(?!)")
     options: dict[str, Any] = {"add_generation_prompt": True}
     if request.sampling.reasoning_effort is not None:
         options["reasoning_effort"] = request.sampling.reasoning_effort  # for templates that ask
@@ -296,59 +220,43 @@ def encode(front: Any, request: Request, *, sees: bool) -> dict[str, Any]:
         options["chat_template"] = tokenizer.chat_template
 
     def part(given: Mapping[str, Any]) -> dict[str, Any]:
-        from PIL import Image
-
         if given["type"] == "text":
             text = special.sub(lambda match: f"{match[0][0]} {match[0][1:]}", given["text"])
             return {"type": "text", "text": text}
         if not sees:
-            raise ProviderError("a text model, takes no images")
+            raise ValueError("a text model takes no images")
         data = given["image_url"]["url"].partition(",")[2]
         return {"type": "image", "image": Image.open(io.BytesIO(b64decode(data))).convert("RGB")}
 
-    def shaped(given: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Messages as templates take them: parts where there may be images, else strings."""
-        found = [{**one, "content": [part(each) for each in _parts(one)]} for one in given]
-        for one in found if not sees else ():
-            one["content"] = "\n".join(each["text"] for each in one["content"])
-        return found
+    def shaped(message: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+        """A message as templates take it: parts where there may be images, else a string."""
+        content = message["content"]
+        given = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        if before:
+            given = [{"type": "text", "text": before}, *given]
+        parts = [part(one) for one in given]
+        return {**message, "content": parts if sees else "\n".join(one["text"] for one in parts)}
 
-    messages = shaped(request.messages)
-    if messages[0]["role"] == "system" and not _shows(front, messages, options):
+    messages = [shaped(message) for message in request.messages]
+    if messages[0]["role"] == "system":
         system, first, *rest = request.messages
-        opening = {"type": "text", "text": f"{system['content']}\n"}
-        messages = shaped([{**first, "content": [opening, *_parts(first)]}, *rest])
+        try:
+            prompt = front.apply_chat_template(messages, tokenize=False, **options)
+        except TemplateError:
+            prompt = ""
+        if system["content"].strip() not in prompt:
+            messages = [shaped(first, f"{system['content']}\n"), *map(shaped, rest)]
     encoded = front.apply_chat_template(
         messages, tokenize=True, return_dict=True, return_tensors="pt", **options
     )
     return dict(encoded)
 
 
-def _parts(message: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    content = message["content"]
-    return [{"type": "text", "text": content}] if isinstance(content, str) else content
-
-
-def _shows(front: Any, messages: list[dict[str, Any]], options: dict[str, Any]) -> bool:
-    """Whether the rendered prompt holds the whole text of the system message."""
-    from jinja2 import TemplateError
-
-    try:
-        prompt = front.apply_chat_template(messages, tokenize=False, **options)
-    except TemplateError:
-        return False
-    return all(part["text"].strip() in prompt for part in _parts(messages[0]))
-
-
 def generate(
     model: Any, front: Any, inputs: Mapping[str, Any], request: Request, sample: int
 ) -> Reply:
-    """Draw one sample; the context's end cuts a reply like its token limit does.
-
-    The random state of the process, from which other threads draw, is what it was afterwards.
-
-    Raises:
-        ProviderError: the prompt leaves no room in the context.
+    """Draw one sample; the context's end cuts a reply like its token limit does. The random state
+    of the process, from which other threads draw, is what it was afterwards.
     """
     import torch
 
@@ -357,7 +265,7 @@ def generate(
     context = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     room = wanted if context is None else context - length
     if room < 1:
-        raise ProviderError(f"a prompt of {length} tokens, for a context of {context}")
+        raise ValueError(f"a prompt of {length} tokens, for a context of {context}")
     # Some tokenizers make token types for models that have none.
     unknown = {"token_type_ids"} - inspect.signature(model.forward).parameters.keys()
     moved = {

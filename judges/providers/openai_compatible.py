@@ -11,6 +11,7 @@ import re
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -48,8 +49,7 @@ class OpenAIProvider:
 
     def __init__(self, config: JudgeConfig) -> None:
         self.config = config
-        self._created: OpenAI | None = None
-        self._lock = threading.Lock()  # creation of the client only; requests run in parallel
+        self._lock = threading.Lock()
         self._form_known = config.reply_format != "auto"
         # Where in FORMS this endpoint was found to stand; it only ever moves down.
         self._form = FORMS.index(config.reply_format) if self._form_known else 0
@@ -88,10 +88,15 @@ class OpenAIProvider:
         import openai
 
         form, renamed = self._form, dict(self._renamed)
+        with self._lock:  # or each thread would make a client
+            client = self._client
         while True:
-            body = self._body(request, len(samples), FORMS[form], renamed)
+            body = self._body(request, len(samples), form, renamed)
             try:
-                data: object = self._client().post("/chat/completions", body=body, cast_to=object)
+                data: object = client.post("/chat/completions", body=body, cast_to=object)
+                replies = self.replies(data, FORMS[form] if request.schema else "text")
+            except ProviderError:
+                raise
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
                 change = self._adapted(error, body, form, renamed)
                 if change is None:
@@ -100,16 +105,20 @@ class OpenAIProvider:
             except Exception as error:  # whatever the transport raises is a status, not a crash
                 raise self._error(error) from None
             else:
-                replies = self.replies(data, FORMS[form] if request.schema else "text")
-                self._learn(form, renamed, with_schema=request.schema is not None)
+                # A failing 400 teaches nothing: its cause may be the prompt.
+                left_out, self._renamed = self.left_out, {**self._renamed, **renamed}
+                if request.schema is not None:
+                    self._form, self._form_known = max(self._form, form), True
+                for name in sorted({*self.left_out} - {*left_out}):
+                    say(f"the judge {self.config.label} does not take {name}: sent without it")
                 return replies[: len(samples)]
 
     def body(self, request: Request) -> dict[str, Any]:
         """The JSON of a request for one sample, as far as this endpoint is known; for batches."""
-        return self._body(request, 1, FORMS[self._form], self._renamed)
+        return self._body(request, 1, self._form, self._renamed)
 
     def _body(
-        self, request: Request, count: int, form: str, renamed: Mapping[str, str | None]
+        self, request: Request, count: int, form: int, renamed: Mapping[str, str | None]
     ) -> dict[str, Any]:
         parameters: dict[str, Any] = {
             **vars(request.sampling),
@@ -117,9 +126,9 @@ class OpenAIProvider:
             "logprobs": True if request.top_logprobs else None,
             "top_logprobs": request.top_logprobs or None,
         }
-        if request.schema is not None and form != "text":
-            parameters["response_format"] = {"type": form}
-            if form == "json_schema":
+        if request.schema is not None and FORMS[form] != "text":
+            parameters["response_format"] = {"type": FORMS[form]}
+            if FORMS[form] == "json_schema":
                 schema = {"name": request.schema_name, "schema": request.schema, "strict": True}
                 parameters["response_format"]["json_schema"] = schema
         body: dict[str, Any] = {"model": self.config.model, "messages": list(request.messages)}
@@ -129,14 +138,14 @@ class OpenAIProvider:
                 body[sent] = value
         return body
 
-    # --- learning what the endpoint takes ---------------------------------------------------
-
     def _adapted(
         self, error: Any, body: Mapping[str, Any], form: int, renamed: Mapping[str, str | None]
     ) -> tuple[int, dict[str, str | None]] | None:
         """Another way to send the same request after a 400 or 422, or None."""
         words = str(getattr(error, "message", error))
-        if _filtered(error) or (_TOO_LONG.search(words) and "response_format" not in words):
+        # A provider's content filter turns requests down with 400, too (Azure).
+        filtered = getattr(error, "code", None) == "content_filter"
+        if filtered or (_TOO_LONG.search(words) and "response_format" not in words):
             return None
         named = str(getattr(error, "param", None) or "")
         for name in _ADAPTABLE:
@@ -151,17 +160,6 @@ class OpenAIProvider:
             return max(form + 1, self._form), dict(renamed)
         return None
 
-    def _learn(self, form: int, renamed: Mapping[str, str | None], *, with_schema: bool) -> None:
-        """Remember what worked. A failing 400 teaches nothing: its cause may be the prompt."""
-        dropped = {name for name, new in renamed.items() if new is None} - {*self.left_out}
-        self._renamed = {**self._renamed, **renamed}
-        if with_schema:
-            self._form, self._form_known = max(self._form, form), True
-        for name in sorted(dropped):
-            say(f"the judge {self.config.label} does not take {name}: sent without it")
-
-    # --- what comes back --------------------------------------------------------------------
-
     def replies(self, data: object, form: str = "") -> list[Reply]:
         """The choices of a chat completion's JSON, without the key in any of its texts.
 
@@ -174,41 +172,36 @@ class OpenAIProvider:
         """
         data = self._redacted(data)
         values = data if isinstance(data, dict) else {}
-        choices = values.get("choices")
-        told = values.get("error")
-        why = f": {self.clean(str(told))}" if told and not choices else ""
-        nothing = ProviderError(f"the endpoint's reply is no chat completion{why}", retry=True)
-        if not isinstance(choices, list) or not choices:
-            raise nothing
+        choices = values.get("choices") or []
+        try:
+            messages = [choice["message"] for choice in choices]
+            texts = [message.get("content") for message in messages]
+            whole = bool(texts) and all(text is None or isinstance(text, str) for text in texts)
+        except (TypeError, KeyError, AttributeError):
+            whole = False
+        if not whole:
+            told = values.get("error")
+            why = f": {self.clean(str(told))}" if told and not choices else ""
+            raise ProviderError(f"the endpoint's reply is no chat completion{why}", retry=True)
         usage = values["usage"] if isinstance(values.get("usage"), dict) else {}
         details = usage.get("prompt_tokens_details")
         prompt, completion = (_count(usage.get(f"{of}_tokens")) for of in ("prompt", "completion"))
         cached = _count(details.get("cached_tokens")) if isinstance(details, dict) else None
-        found = []
-        for place, choice in enumerate(choices):
-            message = choice.get("message") if isinstance(choice, dict) else None
-            if not isinstance(message, dict):
-                raise nothing
-            text = message.get("content")
-            if text is not None and not isinstance(text, str):
-                raise ProviderError("the content of the endpoint's reply is not text", retry=True)
-            spread = divmod(completion or 0, len(choices))
-            found.append(
-                Reply(
-                    text=text,
-                    finish=str(choice.get("finish_reason") or "stop"),
-                    model=str(values.get("model") or ""),
-                    refusal=str(message.get("refusal") or ""),
-                    form=form or FORMS[self._form],
-                    prompt_tokens=prompt if prompt is None or place == 0 else 0,
-                    completion_tokens=None
-                    if completion is None
-                    else spread[0] + (place < spread[1]),
-                    cached_tokens=(cached or 0) if place == 0 else 0,
-                    tokens=_tokens(choice.get("logprobs")),
-                )
+        each, more = divmod(completion or 0, len(texts))
+        return [
+            Reply(
+                text=texts[place],
+                finish=str(choice.get("finish_reason") or "stop"),
+                model=str(values.get("model") or ""),
+                refusal=str(messages[place].get("refusal") or ""),
+                form=form or FORMS[self._form],
+                prompt_tokens=prompt if prompt is None or place == 0 else 0,
+                completion_tokens=None if completion is None else each + (place < more),
+                cached_tokens=(cached or 0) if place == 0 else 0,
+                tokens=_tokens(choice.get("logprobs")),
             )
-        return found
+            for place, choice in enumerate(choices)
+        ]
 
     def _error(self, error: Exception) -> ProviderError:
         """What an exception of the transport means for the run."""
@@ -217,7 +210,7 @@ class OpenAIProvider:
         status = getattr(error, "status_code", None)
         name = type(error).__name__ + (f" {status}" if status else "")
         told = f"{name}: {self.clean(str(error))}"[:MAX_MESSAGE]
-        if _filtered(error):
+        if getattr(error, "code", None) == "content_filter":
             return ProviderError(told, status=Status.REFUSED)
         if isinstance(error, openai.APIStatusError):
             busy = error.status_code in _BUSY or error.status_code >= 500
@@ -239,35 +232,28 @@ class OpenAIProvider:
             return [self._redacted(value) for value in data]
         return data.replace(self._key, "[key]") if self._key and isinstance(data, str) else data
 
+    @cached_property
     def _client(self) -> OpenAI:
-        """The client, made for the first request: the openai package takes long to import."""
-        with self._lock:
-            if self._created is None:
-                self._created = new_client(self.config)
-            return self._created
+        """The client, made for the first request: the openai package takes long to import. With
+        its own key and nothing from the environment.
+        """
+        import openai
 
-
-def new_client(config: JudgeConfig) -> OpenAI:
-    """A client for the endpoint of `config`, with its own key and nothing from the environment."""
-    import openai
-
-    base_url = config.base_url or DEFAULT_BASE_URL
-    limits = type(openai.DEFAULT_CONNECTION_LIMITS)(
-        max_connections=_CONNECTIONS, max_keepalive_connections=_CONNECTIONS
-    )
-    # A cluster's proxy settings must not send a local endpoint's requests to the proxy.
-    http_client = openai.DefaultHttpxClient(
-        trust_env=not is_local(urlsplit(base_url).hostname or ""), limits=limits
-    )
-    common: dict[str, Any] = {
-        "api_key": config.key.get_secret_value() if config.key else "unused",
-        "timeout": config.timeout,
-        "max_retries": 0,  # the engine retries
-        "http_client": http_client,
-    }
-    if config.api_version is None:
-        return openai.OpenAI(base_url=base_url, **common)
-    return openai.AzureOpenAI(azure_endpoint=base_url, api_version=config.api_version, **common)
+        config, base_url = self.config, self.config.base_url or DEFAULT_BASE_URL
+        limits = type(openai.DEFAULT_CONNECTION_LIMITS)(
+            max_connections=_CONNECTIONS, max_keepalive_connections=_CONNECTIONS
+        )
+        # A cluster's proxy settings must not send a local endpoint's requests to the proxy.
+        trusts = not is_local(urlsplit(base_url).hostname or "")
+        common: dict[str, Any] = {
+            "api_key": config.key.get_secret_value() if config.key else "unused",
+            "timeout": config.timeout,
+            "max_retries": 0,  # the engine retries
+            "http_client": openai.DefaultHttpxClient(trust_env=trusts, limits=limits),
+        }
+        if config.api_version is None:
+            return openai.OpenAI(base_url=base_url, **common)
+        return openai.AzureOpenAI(azure_endpoint=base_url, api_version=config.api_version, **common)
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
@@ -281,11 +267,6 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
         return max(0.0, float(given))
     except (ValueError, OverflowError):
         return None
-
-
-def _filtered(error: Exception) -> bool:
-    """Whether a provider's content filter turned the request down (Azure answers 400)."""
-    return getattr(error, "code", None) == "content_filter"
 
 
 def _count(value: object) -> int | None:

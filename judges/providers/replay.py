@@ -52,7 +52,6 @@ class _Recording(BaseModel):
 class Recordings:
     """Recorded replies; read only, so that threads and forks can share them."""
 
-    criteria: frozenset[str]
     replies: Mapping[bytes, Reply]  # by `_key`
 
     @classmethod
@@ -61,13 +60,10 @@ class Recordings:
 
         Raises:
             TasksError: the file cannot be read, a line is no recording, or two lines give different
-                replies to the same question; naming the file and the lines.
+                replies to the same question; naming the file and the line.
         """
-        path = Path(path)
-        lines: dict[bytes, int] = {}
         replies: dict[bytes, Reply] = {}
-        criteria: set[str] = set()
-        for number, line in read_lines(path):
+        for number, line in read_lines(Path(path)):
             try:
                 one = _Recording.model_validate(line)
             except ValidationError as error:
@@ -76,14 +72,12 @@ class Recordings:
             reply = Reply(one.reply, finish=one.finish, model=one.model, refusal=one.refusal)
             if replies.setdefault(key, reply) != reply:
                 raise JudgeError(
-                    f"{path}, lines {lines[key]} and {number}: different replies to the same "
-                    f"question of {one.criterion}; keep one, or number them by `sample`"
+                    f"{path}, line {number}: another reply to a question of {one.criterion} that "
+                    "stands above; keep one, or number them by `sample`"
                 )
-            lines.setdefault(key, number)
-            criteria.add(one.criterion)
         if not replies:
             raise JudgeError(f"{path}: no recordings; expected one JSON object a line")
-        return cls(frozenset(criteria), replies)
+        return cls(replies)
 
 
 @dataclass(frozen=True)
@@ -92,10 +86,6 @@ class ReplayJudge(Judge):
 
     config: JudgeConfig
     recordings: Recordings
-
-    def supports(self, criterion: str) -> bool:
-        """Whether anything is recorded for the criterion."""
-        return criterion in self.recordings.criteria
 
     def verdicts(
         self, criterion: Criterion, fields: Mapping[str, Any], samples: int

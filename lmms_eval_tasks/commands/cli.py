@@ -142,23 +142,6 @@ def prepare(
     print(benchmarks.named(benchmark).prepare(source, _users_root(), link))
 
 
-@data_app.command()
-def subtitles(
-    benchmark: Annotated[str, typer.Argument(help=f"One of: {', '.join(benchmarks.NAMES)}.")],
-    model: Annotated[
-        str, typer.Option(help="faster-whisper's: size, hub id, folder.")
-    ] = "large-v3",
-    language: Annotated[str | None, typer.Option(help="Such as en; found out if unset.")] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-) -> None:
-    """Transcribe the videos that have no subtitles, with Whisper; can be resumed."""
-    from lmms_eval_tasks.utils.media import transcription
-
-    whisper = transcription.Whisper(model, device, language)
-    if benchmarks.named(benchmark).make_subtitles(_users_root(), whisper):
-        raise typer.Exit(1)
-
-
 def _users_root() -> Path:
     """The data root to write to: the packaged sample is never changed."""
     if settings.is_sample():

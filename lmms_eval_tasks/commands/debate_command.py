@@ -15,7 +15,6 @@ from lmms_eval_tasks.commands.saved_runs import Concurrency, MaxCalls, MaxCost, 
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.cvrr_es import candidates as candidate_files
 from lmms_eval_tasks.cvrr_es import release
-from lmms_eval_tasks.cvrr_es.candidates import Aligned
 from lmms_eval_tasks.cvrr_es.judge import prompt
 from lmms_eval_tasks.cvrr_es.study import ratings, reference
 from lmms_eval_tasks.cvrr_es.study.reference import Asked, Rated
@@ -46,17 +45,13 @@ def debate_command(
     judge: Annotated[
         str | None,
         typer.Option(
-            help="A debate's file, or a model that debates with itself; "
+            help="A debate's file, or with --single a model; "
             "unset: GPT-3.5 and GPT-4o, as in the paper (docs/judges.md)."
         ),
     ] = None,
     single: Annotated[
         bool, typer.Option("--single", help="One model with the reference instead; unset: GPT-3.5.")
     ] = False,
-    transcripts: Annotated[
-        Path | None,
-        typer.Option(help="The folder for the transcripts; beside the ratings if unset."),
-    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Ask nobody: say what it would cost.")
     ] = False,
@@ -69,7 +64,7 @@ def debate_command(
     concurrency: Concurrency = None,
 ) -> None:
     """Rate candidates' answers 1 to 5 by the reference: a debate of models; can be resumed."""
-    said = (transcripts or out.parent) / f"{out.stem}{ENDING}"
+    said = out.with_name(f"{out.stem}{ENDING}")
     for file in (out, said):
         check_output(file)
     if data is not None:
@@ -114,25 +109,19 @@ def _asked(paths: Sequence[Path]) -> tuple[list[Asked], list[str]]:
     found = release.load()  # no video is opened: a debate is about texts
     stop(found.folder, bad_items(found.problems, "questions cannot be used"))
     aligned = candidate_files.fitting(paths, found)
-    asked = reference.asked_about(found, aligned)
-    notes = [note for one in aligned for note in (*one.problems, *one.notes)]
-    return asked, [*notes, *map(_counted, aligned)]
-
-
-def _counted(one: Aligned) -> str:
-    told = f"{one.candidate}: {len(one.answers):,} answers, {len(one.empty):,} of them empty"
-    if one.tokens:
-        told += f"; image tokens taken off {one.tokens:,} questions"
-    if one.ends:
-        told += f"; </s> taken off {one.ends:,} answers"
-    return told
+    notes = [problem for one in aligned for problem in one.problems]
+    notes += [
+        f"{one.candidate}: {len(one.answers):,} answers, {len(one.empty):,} of them empty"
+        for one in aligned
+    ]
+    return reference.asked_about(found, aligned), notes
 
 
 def _check_old(out: Path, label: str, asked: Iterable[Asked]) -> None:
-    """Stop before a file of other ratings is overwritten.
+    """Stop before a file is overwritten that has what this run does not make again.
 
     Raises:
-        DataError: it has ratings that this run does not make again.
+        DataError: it has.
     """
     if not out.exists():
         return
@@ -145,14 +134,10 @@ def _check_old(out: Path, label: str, asked: Iterable[Asked]) -> None:
             f"remove it ({error})"
         ) from None
     for row in there:
-        what = ""
-        if (row.judge, row.round) != (label, "reference"):
-            what = f"ratings of {row.judge} ({row.round})"
-        elif row.item not in ours:
-            what = f"a rating of {row.candidate}'s answer to {row.question}"
-        if what:
+        if (row.judge, row.round, row.item in ours) != (label, "reference", True):
             raise DataError(
-                f"{out}: has {what}, which this run would not make again; name another file with "
+                f"{out}: has a rating of {row.candidate}'s answer to {row.question} by {row.judge} "
+                f"({row.round}), which this run would not make again; name another file with "
                 "--out, or remove it"
             )
 
@@ -160,10 +145,10 @@ def _check_old(out: Path, label: str, asked: Iterable[Asked]) -> None:
 def _tell(rated: Sequence[Rated], config: JudgeConfig, current: run.Run) -> Mapping[str, Any]:
     """Print what came out and what it cost; why the run is invalid, if it is."""
     for name in dict.fromkeys(one.asked.candidate for one in rated):
-        own = [one for one in rated if one.asked.candidate == name]
-        scores = [one.verdict.score for one in own if one.verdict.score is not None]
+        own = [one.verdict for one in rated if one.asked.candidate == name]
+        scores = [one.score for one in own if one.score is not None]
         average = mean(scores)
-        failed = Counter(one.verdict.status for one in own if one.verdict.score is None)
+        failed = Counter(one.status for one in own if one.score is None)
         told = "no rating" if average is None else f"mean {average:.2f} of {len(scores):,} ratings"
         why = ", ".join(f"{number:,} {status}" for status, number in sorted(failed.items()))
         print(f"{name}: {told}" + (f"; failed: {why}" if why else ""))
@@ -175,17 +160,14 @@ def _advice(rated: Iterable[Rated], *, cached: bool) -> Iterator[str]:
     """What to do about answers without a rating.
 
     Args:
-        rated: all answers.
         cached: whether replies were kept, so that a second run reads them again.
     """
-    reasons = [
-        f"{one.verdict.status}: {one.verdict.reason}" for one in rated if one.verdict.score is None
-    ]
-    stay = sum(map(engine.fails_again, reasons)) if cached else 0
-    if len(reasons) > stay:
+    failed = [one.verdict for one in rated if one.verdict.score is None]
+    stay = sum(engine.fails_again(f"{one.status}: {one.reason}") for one in failed) if cached else 0
+    if len(failed) > stay:
         paid = "what is paid for is kept" if cached else "no reply was kept, so all are paid again"
         yield (
-            f"{len(reasons) - stay:,} without a rating: when what stopped them is mended (see "
+            f"{len(failed) - stay:,} without a rating: when what stopped them is mended (see "
             f"above), run the same command again; {paid}"
         )
     if stay:

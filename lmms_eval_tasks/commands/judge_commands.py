@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +16,7 @@ from lmms_eval_tasks.console import table_console
 from lmms_eval_tasks.errors import JudgeError, TasksError
 from lmms_eval_tasks.report.fold import show
 
-cache_app = typer.Typer(help="Look at, export and load the judges' replies.", no_args_is_help=True)
+cache_app = typer.Typer(help="Export and load the judges' replies.", no_args_is_help=True)
 Folder = Annotated[
     Path | None, typer.Option("--cache", help="Its folder; LMMS_EVAL_TASKS_JUDGE_CACHE if unset.")
 ]
@@ -62,36 +64,26 @@ def estimate_command(
 
 
 @cache_app.command()
-def info(cache: Folder = None) -> None:
-    """Show what the cache holds."""
-    from lmms_eval_tasks.judges import cache as replies
-
-    for path in _files(cache):
-        found = replies.summary(path)
-        print(f"{path}: {found['replies']:,} replies, {found['bytes'] / 1e6:.1f} MB")
-        for judge, criteria in sorted(found["judges"].items()):
-            listed = ", ".join(f"{name} {number:,}" for name, number in sorted(criteria.items()))
-            print(f"  {judge}: {listed}")
-
-
-@cache_app.command()
 def export(
+    cache: Folder = None,
     out: Annotated[
         Path | None, typer.Option(help="A JSONL file; standard output if unset.")
     ] = None,
-    cache: Folder = None,
 ) -> None:
     """Write all replies as JSON lines: request, reply, judge, task, time."""
-    from lmms_eval_tasks.judges import cache as replies
+    from lmms_eval_tasks.judges.cache import lines
 
-    if out is not None and not out.absolute().parent.is_dir():
-        raise JudgeError(f"{out}: there is no such folder to write to")
-    for path in _files(cache):
-        if out is None:
-            replies.export(path, sys.stdout)
-            continue
-        with out.open("a" if path != _files(cache)[0] else "w", encoding="utf-8") as lines:
-            print(f"{replies.export(path, lines):,} replies of {path} in {out}")
+    folder = _folder(cache)
+    files = sorted(folder.glob("*.sqlite3"))
+    if not files:
+        raise JudgeError(f"{folder}: there is no cache of judges' replies here")
+    try:
+        with out.open("w", encoding="utf-8") if out else nullcontext(sys.stdout) as stream:
+            for file in files:
+                for line in lines(file):
+                    print(json.dumps(line), file=stream)
+    except OSError as error:
+        raise JudgeError(f"{out}: cannot be written ({error.strerror})") from None
 
 
 @cache_app.command()
@@ -102,13 +94,10 @@ def load(
     cache: Folder = None,
 ) -> None:
     """Put another cache's replies into this one; may be repeated."""
-    from contextlib import closing
-
     from lmms_eval_tasks.judges.cache import COMMON, Cache
 
     with closing(Cache(_folder(cache) / COMMON)) as opened:
-        counts = opened.load(file)
-    print(f"{counts['new']:,} new replies, {counts['known']:,} known")
+        print(f"{opened.load(file):,} new replies")
 
 
 def _folder(given: Path | None) -> Path:
@@ -116,11 +105,3 @@ def _folder(given: Path | None) -> Path:
     if folder is None:
         raise JudgeError(f"{settings.JUDGE_CACHE} is off: name the cache's folder with --cache")
     return folder
-
-
-def _files(given: Path | None) -> list[Path]:
-    folder = _folder(given)
-    files = sorted(folder.glob("*.sqlite3"))
-    if not files:
-        raise JudgeError(f"{folder}: there is no cache of judges' replies here")
-    return files

@@ -7,22 +7,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from pydantic import TypeAdapter, ValidationError
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.console import table_console
 from lmms_eval_tasks.cvrr_es.study import page, tables
 from lmms_eval_tasks.cvrr_es.study import ratings as rating_files
-from lmms_eval_tasks.cvrr_es.study import selection as mixture
-from lmms_eval_tasks.cvrr_es.study.kappas import RESAMPLES
-from lmms_eval_tasks.cvrr_es.study.report import Options, report
-from lmms_eval_tasks.errors import DataError, TasksError
+from lmms_eval_tasks.cvrr_es.study.report import report
 from lmms_eval_tasks.report.fold import show
 from lmms_eval_tasks.runs.invalid import stop
 from lmms_eval_tasks.utils.json_files import check_output, write_json
 from lmms_eval_tasks.utils.media.video_checks import listed
-from lmms_eval_tasks.utils.released_files import read_json
-from lmms_eval_tasks.utils.validation import told
 
 
 def reliability_command(
@@ -35,24 +29,8 @@ def reliability_command(
         list[Path] | None,
         typer.Option(help="Reference ratings (`debate` makes them); repeatable; of one rater."),
     ] = None,
-    accuracies: Annotated[
-        Path | None,
-        typer.Option(help="Judges' own accuracy on the benchmark: JSON, judge to number."),
-    ] = None,
-    final_judge: Annotated[
-        str | None,
-        typer.Option(help="Of collective and mixture; unset: every judge that has such ratings."),
-    ] = None,
-    selection: Annotated[
-        str | None,
-        typer.Option(help="The mixture's rule, such as theta=0.1 or top=2,own=no."),
-    ] = None,
     output: Annotated[Path | None, typer.Option(help="Write everything as JSON.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write the report as one HTML page.")] = None,
-    resamples: Annotated[
-        int, typer.Option(help="Of each interval, 1000 or more; 0: no bootstrap.")
-    ] = RESAMPLES,
-    seed: Annotated[int, typer.Option(help="Of the resamples and folds.")] = 0,
     allow_bad_items: Annotated[
         bool, typer.Option("--allow-bad-items", help="Leave out ratings that cannot be right.")
     ] = False,
@@ -60,25 +38,14 @@ def reliability_command(
     """How far judges agree with a reference: kappas, intervals, panels, as tables and a page."""
     for file in filter(None, (output, html)):
         check_output(file)
-    if resamples and resamples < RESAMPLES:
-        raise TasksError(
-            f"--resamples {resamples}: an interval needs {RESAMPLES} or more; 0 leaves them out"
-        )
     if allow_bad_items:
         settings.say({settings.ALLOW_BAD_ITEMS: 1})
-    options = Options(
-        accuracies=_accuracies(accuracies) if accuracies else {},
-        final_judge=final_judge,
-        selection=mixture.parse(selection or ""),
-        resamples=resamples,
-        seed=seed,
-    )
-    loaded, notes = _read(ratings)
-    compared, more = _read(reference) if reference else (None, [])
-    found = report(loaded.rows, compared.rows if compared else [], options)
-    found["notes"] = [*notes, *more, *found["notes"]]
-    console = table_console()
-    show(console, tables.printed(found))
+    loaded = rating_files.load(ratings)
+    compared = rating_files.load(reference) if reference else None
+    found = report(loaded.rows, compared.rows if compared else [])
+    told = [line for one in (loaded, compared) if one for line in _told(one)]
+    found["notes"] = [*dict.fromkeys(told), *found["notes"]]
+    show(table_console(), tables.printed(found))
     for note in found["notes"]:
         print(note)
     if output is not None:
@@ -90,27 +57,12 @@ def reliability_command(
     stop({f"{run.model}, {run.task}": run.invalid for run in loaded.runs if run.invalid})
 
 
-def _accuracies(path: Path) -> dict[str, float]:
-    """Judge -> accuracy from a JSON file."""
-    try:
-        return TypeAdapter(dict[str, float]).validate_python(read_json(path), strict=True)
-    except ValidationError as error:
-        raise DataError(f'{path}: {told(error)}; expected a form like {{"GPT-4o": 70.8}}') from None
-
-
-def _read(paths: Sequence[Path]) -> tuple[rating_files.Loaded, list[str]]:
-    """What is in files; lines on those without rows, rows that are left out, what runs told.
-
-    Raises:
-        DataError: as ratings.read.
-    """
-    found = rating_files.load(paths)
-    notes = [f"{file}: has no rows" for file in found.blank]
-    if found.problems:
-        # Of ratings off the scale the rows stay, as failures: the report counts them.
-        notes += [f"left out: {line.strip()}" for line in listed(found.problems).split("\n")]
+def _told(found: rating_files.Loaded) -> Sequence[str]:
+    """Lines on rows that are left out, and what runs told."""
+    left_out = listed(found.problems).split("\n") if found.problems else []
+    notes = [f"left out: {line.strip()}" for line in left_out]
     for run in found.runs:
         lines = run.conditions("cvrr_es", judged_anew=True)  # of answers, not of its ratings
         lines += [f"INVALID: {run.invalid}"] if run.invalid else []
         notes += [f"{run.model}: {line}" for line in lines]
-    return found, list(dict.fromkeys(notes))
+    return notes

@@ -4,19 +4,17 @@
     RUN_samples_cvrr_es_DIMENSION.jsonl           written by the host with --log_samples
 
 Some released questions begin with image tokens ("<image> <image>\\n..."), some answers end in
-"</s>": both are taken off and counted. Nothing is guessed and nothing is lost quietly: an answer
-that cannot be joined is told, with its file, and stops unless the user leaves such items out
+"</s>": both are taken off. Nothing is guessed and nothing is lost quietly: an answer that cannot be
+joined is told, with its file, and stops unless the user leaves such items out
 (`--allow-bad-items`). Empty answers are kept and counted.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es.joining import fold, join
@@ -48,47 +46,29 @@ class Answer(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """A candidate's answers in one dimension.
-
-    Attributes:
-        file: where they are from.
-        entries: in the file's order.
-        tokens: questions that began with image tokens.
-        ends: answers that ended in "</s>".
-    """
+    """A candidate's answers in one dimension, in the order of their file."""
 
     file: Path
     entries: Sequence[Answer]
-    tokens: int = 0
-    ends: int = 0
 
 
 Candidates = dict[str, dict[str, Answers]]  # name -> dimension -> what it said
 
 
-@dataclass(frozen=True)
-class Aligned:
+class Aligned(NamedTuple):
     """A candidate's answers to the questions of a release.
 
     Attributes:
         candidate: its name.
         answers: question id -> answer as it stands, in the release's order.
         empty: ids of the questions whose answer holds no letter, digit or symbol.
-        tokens: questions that began with image tokens, which were taken off.
-        ends: answers that ended in "</s>", which was taken off.
-        ways: how many answers were joined in each way (joining.py; `id` in saved samples).
         problems: what does not fit, a line each; these answers are left out.
-        notes: what to know of those that fit, a line each.
     """
 
     candidate: str
     answers: Mapping[str, str]
     empty: tuple[str, ...]
-    tokens: int
-    ends: int
-    ways: Mapping[str, int]
     problems: tuple[str, ...]
-    notes: tuple[str, ...]
 
 
 def fitting(paths: Sequence[Path], release: Release) -> list[Aligned]:
@@ -113,73 +93,48 @@ def align(name: str, given: Mapping[str, Answers], release: Release) -> Aligned:
     """Put a candidate's answers to the release's questions; raises nothing.
 
     Answers to questions that cannot be used themselves (`release.problems`) are left out, as the
-    questions are. Dimensions that the release lacks are noted and not looked into.
+    questions are. Dimensions that the release lacks are not looked into.
     """
     found: dict[str, str] = {}
-    ways: Counter[str] = Counter()
     problems: list[str] = []
     for dimension, places in release.places.items():
         if (own := given.get(dimension)) is None:
             problems.append(f"{name}: no answers in {dimension} ({len(places):,} questions)")
             continue
-        has_ids = any(one.id for one in own.entries)
-        joined, how, wrong = (_by_id if has_ids else _by_text)(own.entries, places)
-        ways.update(how)
-        if bad := [one for one in joined.values() if one.text is None]:
-            wrong.append(f"whose `A` is no text: {len(bad):,}, such as {bad[0].question!r}")
-        problems += [f"{own.file}: answers {problem}" for problem in wrong]
-        if missing := [place for place in places if place.id not in joined]:
-            told = f"questions without an answer: {len(missing):,}, first {missing[0].id}"
-            problems.append(f"{own.file}: {told} ({missing[0].question})")
-        found |= {place: one.text for place, one in joined.items() if one.text is not None}
-    unasked = [dimension for dimension in given if dimension not in release.places]
+        joined = _joined(own.entries, places)
+        placed = {place: own.entries[number] for place, number in joined.items()}
+        left = [
+            one.id or repr(one.question)
+            for number, one in enumerate(own.entries)
+            if number not in joined.values()
+        ]
+        lost = [repr(one.question) for one in placed.values() if one.text is None]
+        missing = [f"{one.id} ({one.question})" for one in places if one.id not in joined]
+        for told, which in (
+            ("answers that fit no question of the release, or several", left),
+            ("answers whose `A` is no text", lost),
+            ("questions without an answer", missing),
+        ):
+            if which:
+                problems.append(f"{own.file}: {told}: {len(which):,}, first {which[0]}")
+        found |= {place: one.text for place, one in placed.items() if one.text is not None}
     ordered = {one.id: found[one.id] for one in release.questions if one.id in found}
-    return Aligned(
-        candidate=name,
-        answers=ordered,
-        empty=tuple(n for n, text in ordered.items() if replies.reply_status(text) == "empty"),
-        tokens=sum(own.tokens for own in given.values()),
-        ends=sum(own.ends for own in given.values()),
-        ways=dict(ways),
-        problems=tuple(problems),
-        notes=(f"{name}: answers in {', '.join(unasked)}: not in the release",) if unasked else (),
-    )
+    empty = tuple(one for one, text in ordered.items() if replies.reply_status(text) == "empty")
+    return Aligned(name, ordered, empty, tuple(problems))
 
 
-# Answers by the ids of their questions, how many were joined in each way, and what is wrong.
-_Joined = tuple[dict[str, Answer], Mapping[str, int], list[str]]
-
-
-def _by_text(entries: Sequence[Answer], places: Sequence[Asked]) -> _Joined:
-    """Entries of a predictions file, by what they say that they answer."""
-    joined, ways, left = join(
-        [(fold(one.question), fold(one.text or "")) for one in entries],
-        [fold(place.question) for place in places],
-    )
-    problems = [
-        f"{told}: {len(left[kind]):,}, first {entries[left[kind][0]].question!r}"
-        for kind, told in (
-            ("unknown", "to a question that is not in the release"),
-            ("several", "to a question that is answered more than once"),
-            ("open", "to a repeated question in another order than the release's"),
-        )
-        if left[kind]
-    ]
-    return {places[place].id: entries[number] for number, place in joined.items()}, ways, problems
-
-
-def _by_id(entries: Sequence[Answer], places: Sequence[Asked]) -> _Joined:
-    """The same of saved samples, whose ids are the release's."""
+def _joined(entries: Sequence[Answer], places: Sequence[Asked]) -> dict[str, int]:
+    """Numbers of the answers by the ids of their questions: saved samples have the release's."""
+    if not any(one.id for one in entries):
+        said = [fold(one.question) for one in entries]
+        found = join(said, [fold(place.question) for place in places])
+        return {places[place].id: number for number, place in found.items()}
     asked = {place.id: fold(place.question) for place in places}
-    good = {
-        one.id: one
-        for one in entries
+    return {
+        one.id: number
+        for number, one in enumerate(entries)
         if one.id in asked and fold(one.question) in ("", asked[one.id])
     }
-    bad = [one.id for one in entries if one.id not in good]
-    what = "to other questions than the release has under their ids: another version?"
-    problems = [f"{what} {len(bad):,}, first {bad[0]}"] if bad else []
-    return good, {"id": len(good)} if good else {}, problems
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -215,9 +170,7 @@ def read(paths: Sequence[Path]) -> Candidates:
                     f"two files with answers in {dimension} by {name}: {other.file} and "
                     f"{answers.file}; name one of them, or rename a folder"
                 )
-    return {
-        name: {slug: own[slug] for slug in DIMENSIONS if slug in own} for name, own in found.items()
-    }
+    return found
 
 
 def _predictions(path: Path) -> Iterator[tuple[str, str, Answers]]:
@@ -237,22 +190,12 @@ def _predicted(file: Path) -> Answers:
         raise DataError(f"{file}: expected a list of {{Q, A}}")
     if not content:
         raise DataError(f"{file}: holds no answers")
-    questions = [_without(_TOKENS, row.get("Q")) for row in content]
-    texts = [_without(_END, row.get("A")) for row in content]
-    return Answers(
-        file,
-        [Answer("", q or "", text) for (q, _), (text, _) in zip(questions, texts, strict=True)],
-        tokens=sum(found for _, found in questions),
-        ends=sum(found for _, found in texts),
-    )
 
+    def text(value: Any, without: re.Pattern[str]) -> str | None:
+        return without.sub("", value, count=1).strip() if isinstance(value, str) else None
 
-def _without(pattern: re.Pattern[str], text: object) -> tuple[str | None, bool]:
-    """A text without what `pattern` finds, and whether it found any; None if it is no text."""
-    if not isinstance(text, str):
-        return None, False
-    cleaned, found = pattern.subn("", text, count=1)
-    return cleaned.strip(), bool(found)
+    rows = [(text(row.get("Q"), _TOKENS), text(row.get("A"), _END)) for row in content]
+    return Answers(file, [Answer("", question or "", answer) for question, answer in rows])
 
 
 def _saved(path: Path) -> Iterator[tuple[str, str, Answers]]:

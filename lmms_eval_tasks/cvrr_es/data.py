@@ -18,8 +18,8 @@ from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS, dimension_of
 from lmms_eval_tasks.cvrr_es.metrics import OF, slug
 from lmms_eval_tasks.cvrr_es.release import Question, Release
 from lmms_eval_tasks.cvrr_es.study import ratings, selection
+from lmms_eval_tasks.cvrr_es.study.rated import Rated, make
 from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow, folded
-from lmms_eval_tasks.cvrr_es.study.selection import Rated
 from lmms_eval_tasks.cvrr_es.study.study import Place
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import released_files
@@ -117,13 +117,13 @@ def look(
         raise DataError("no candidate answered a question that can be asked")
     given: dict[str, Any] = {
         "candidates": answered,
-        "place_of": {one.id: Place(one.dimension, one.video_id) for one in found.questions},
+        "places": {one.id: Place(one.dimension, one.video_id) for one in found.questions},
         "first": first,
         "reference": reference(),
         "rule": selection.parse(settings.text(settings.CVRR_SELECTION)),
         "judge": running_model(),
     }
-    rated = {task: selection.make(task, **given) for task in judging}
+    rated = {task: make(task, **given) for task in judging}
     return Checked(found, found.digest, troubles, answered, rated)
 
 
@@ -195,7 +195,7 @@ def docs(found: Found, task: str) -> list[dict[str, Any]]:
 
     A doc of a dimension is of a question. `lure`, for scripted models as `references` is, answers
     the release's next question; that of the last one answers the first. One of a judge task is of
-    a candidate's answer: it has nothing that says what is right (selection.Rated.docs).
+    a candidate's answer: it has nothing that says what is right (Rated.docs).
     """
     known = cast(Checked, found)
     asked = known.release.questions
@@ -256,53 +256,42 @@ def describe(
 
 def _of_mixture(one: Rated) -> Iterator[str]:
     """Where its rule left nobody, and where it may show the judge's own ratings and has none."""
-    choices = one.choices.values()
-    if one.rule and (often := sum(choice.fell_back for choice in choices)):
+    if one.rule is None:
+        return
+    choices = {choice.stratum: choice for choice in one.chosen.values()}.values()
+    if often := sum(not choice.judges for choice in choices):
         yield (
             f"no judge passed in {often} of {len(choices)} choices (one for each fold and "
-            f"dimension; {one.rule}), and there it was shown "
-            f"{selection.FALLBACKS[one.rule.fallback]}"
+            f"dimension; {one.rule}), and there the final judge rates alone"
         )
     mine = folded(running_model())
-    rows = (row for own in one.first.values() for row in own)
-    if one.rule and one.rule.own and all(folded(row.judge) != mine for row in rows):
+    if all(folded(row.judge) != mine for own in one.first.values() for row in own):
         yield (
             f"no first rating by {running_model()} itself, which the published mixture may be "
-            "shown too: name its cvrr_judge run with --cvrr-ratings (own=no: never)"
+            "shown too: name its cvrr_judge run with --cvrr-ratings"
         )
 
 
 def _of_judges(found: Checked) -> dict[str, Any]:
     """Candidates, the ratings that may be shown, and whose the mixture shows."""
-    told: dict[str, dict[str, Any]] = {"candidates": {}, "first_ratings": {}, "selected": {}}
+    told: dict[str, Any] = {"candidates": {}, "first_ratings": {}, "selected": {}}
     for one in found.candidates:
         told["candidates"][one.candidate] = {
             "answers": len(one.answers),
             "empty": len(one.empty),
-            "image_tokens_taken_off": one.tokens,
-            "ends_taken_off": one.ends,
-            "joined": dict(one.ways),
             "problems": list(one.problems),
-            "notes": list(one.notes),
         }
-    rule = ""
-    asked = {Item(q, one.candidate) for one in found.candidates for q in one.answers}
     for task, rated in found.rated.items():
-        if rows := [row for own in rated.first.values() for row in own]:
-            told["first_ratings"][task] = {
-                "judges": dict(sorted(Counter(row.judge for row in rows).items())),
-                "own_not_shown": rated.own,
-                "of_other_answers": rated.elsewhere,
-                "notes": ratings.notes(rows, asked),
-            }
+        if judges := Counter(row.judge for own in rated.first.values() for row in own):
+            told["first_ratings"][task] = {"judges": dict(sorted(judges.items()))}
         if rated.rule:
-            rule = str(rated.rule)
+            told["selection"] = str(rated.rule)
             told["selected"][task] = {
                 f"{'all' if fold is None else f'fold {fold}'}, {dimension}": {
-                    "judges": list(choice.judges),
-                    "fell_back": choice.fell_back,
-                    "kappa": dict(choice.kappas),
+                    "judges": list(judges),
+                    "fell_back": not judges,
+                    "kappa": dict(kappa),
                 }
-                for (fold, dimension), choice in rated.choices.items()
+                for (fold, dimension), judges, kappa in rated.chosen.values()
             }
-    return {name: own for name, own in {**told, "selection": rule}.items() if own}
+    return {name: own for name, own in told.items() if own}

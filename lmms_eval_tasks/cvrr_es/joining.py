@@ -7,8 +7,7 @@ is joined by what shows where it belongs, the surest first; what nothing shows i
 1. order: all questions are the annotations', place by place.
 2. text: the question is unique in the dimension, in the annotations and among the answers.
 3. neighbours: up to the next unique question on either side all questions are the same.
-4. last: as many answers as questions of this text are left, and it makes no difference which is
-   whose: there is one of each, or all these answers are the same.
+4. last: one answer and one question of this text are left.
 
 A question may stand behind the context that two-step prompting put in front of it.
 """
@@ -16,7 +15,7 @@ A question may stand behind the context that two-step prompting put in front of 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 
 def fold(text: str) -> str:
@@ -24,52 +23,36 @@ def fold(text: str) -> str:
     return " ".join(text.split())
 
 
-def join(
-    said: Sequence[tuple[str, str]], places: Sequence[str]
-) -> tuple[dict[int, int], dict[str, int], dict[str, list[int]]]:
-    """Join the answers to the places of the annotations; numbers of both count from 0.
+def join(said: Sequence[str], places: Sequence[str]) -> dict[int, int]:
+    """Join the answers to the places of the annotations: answer -> its place, both from 0.
 
     Args:
-        said: (question, answer), folded, in the file's order.
+        said: the answers' questions, folded, in the file's order; "" where it does not say.
         places: the annotations' questions, folded, in their order.
-
-    Returns:
-        Answer -> its place; how many answers were joined in each way; and what is left: answers
-        whose question is `unknown`, asked once and answered by `several`, or repeated so that they
-        stay `open`.
     """
-    asked = _by_question(places)
-    questions = [_alone(question, asked) for question, _ in said]
-    answers = _by_question(questions)
-    found: dict[int, int] = {}
-    ways: Counter[str] = Counter()
+    asked = Counter(filter(None, places))
+    questions = [_alone(question, asked) for question in said]
     if questions == list(places):
-        found = {number: number for number in range(len(places))}
-        ways["order"] = len(found)
-    else:
-        unique = {
-            text for text, own in asked.items() if len(own) == 1 == len(answers.get(text, ()))
-        }
-        found = {answers[text][0]: asked[text][0] for text in unique}
-        ways["text"] = len(found)
-        where = {around: place for place, around in enumerate(_surroundings(places, unique))}
-        here = _surroundings(questions, unique)
-        for text in (text for text, own in asked.items() if len(own) > 1 and text in answers):
-            known = {a: where[here[a]] for a in answers[text] if here[a] in where}
-            ways["neighbours"] += len(known)
-            waiting = [answer for answer in answers[text] if answer not in known]
-            free = [place for place in asked[text] if place not in known.values()]
-            same = len({said[answer][1] for answer in waiting}) == 1
-            if same and len(waiting) == len(free):
-                known |= dict(zip(waiting, free, strict=True))
-                ways["last"] += len(waiting)
-            found |= known
-    left: dict[str, list[int]] = {"unknown": [], "several": [], "open": []}
-    for number, question in enumerate(questions):
-        if number not in found:
-            times = min(len(asked.get(question, ())), 2)
-            left[("unknown", "several", "open")[times]].append(number)
-    return found, {way: number for way, number in ways.items() if number}, left
+        return {number: number for number in range(len(places))}
+    answered = Counter(questions)
+    unique = {text for text, often in asked.items() if often == answered[text] == 1}
+    where = {around: place for place, around in enumerate(_surroundings(places, unique))}
+    # A unique question is known by itself, a repeated one by all that is around it.
+    first = {text: place for place, text in enumerate(places)}
+    found = {}
+    for number, around in enumerate(_surroundings(questions, unique)):
+        text = questions[number]
+        if text in unique:
+            found[number] = first[text]
+        elif asked[text] > 1 and around in where:
+            found[number] = where[around]
+    taken = set(found.values())
+    for text in asked:
+        waiting = [n for n, one in enumerate(questions) if one == text and n not in found]
+        free = [n for n, one in enumerate(places) if one == text and n not in taken]
+        if asked[text] > 1 and len(waiting) == len(free) == 1:
+            found[waiting[0]] = free[0]
+    return found
 
 
 def _alone(question: str, asked: Mapping[str, object]) -> str:
@@ -77,15 +60,6 @@ def _alone(question: str, asked: Mapping[str, object]) -> str:
     if question in asked:
         return question
     return next((own for own in asked if question.endswith(f": {own}")), question)
-
-
-def _by_question(texts: Iterable[str]) -> dict[str, list[int]]:
-    """Numbers of the entries by their question; those without one are joined by order or not."""
-    found: dict[str, list[int]] = {}
-    for number, text in enumerate(texts):
-        if text:
-            found.setdefault(text, []).append(number)
-    return found
 
 
 def _surroundings(texts: Sequence[str], unique: set[str]) -> list[tuple[tuple[str, ...], int]]:

@@ -2,51 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True)
-class Dimension:
-    """One of the eleven.
-
-    title: as the release writes it. short: as the study's tables head it (Tables 4 to 7).
-    """
-
-    title: str
-    short: str
-
-
-# Slug, which is the name of the folder and of the files too -> dimension, in the tables' order.
-DIMENSIONS: dict[str, Dimension] = {
-    "continuity_and_object_instance_count": Dimension(
-        "Continuity and Object Instance Count", "Cont. & Obj."
-    ),
-    "fine_grained_action_understanding": Dimension(
-        "Fine-grained action understanding", "Fine Action"
-    ),
-    "interpretation_of_social_context": Dimension(
-        "Interpretation of social context", "Social Context"
-    ),
-    "interpretation_of_visual_context": Dimension(
-        "Interpretation of visual context", "Visual Context"
-    ),
-    "multiple_actions_in_a_single_video": Dimension(
-        "Multiple actions in a single video", "Multi Actions"
-    ),
-    "non_existent_actions_with_existent_scene_depictions": Dimension(
-        "Non-existent actions with existent scene depictions", "Non-exist (E)"
-    ),
-    "non_existent_actions_with_non_existent_scene_depictions": Dimension(
-        "Non-existent actions with non-existent scene depictions", "Non-exist (NE)"
-    ),
-    "partial_actions": Dimension("Partial actions", "Partial Actions"),
-    "time_order_understanding": Dimension("Time order understanding", "Time Order"),
-    "understanding_emotional_context": Dimension(
-        "Understanding of emotional context", "Emotional Context"
-    ),
-    "unusual_and_physically_anomalous_activities": Dimension(
-        "Unusual and Physically Anomalous activities", "Unusual Activities"
-    ),
+# Slug, which is the name of the folder and of the files too -> as the study's tables head it
+# (Tables 4 to 7), in their order.
+DIMENSIONS = {
+    "continuity_and_object_instance_count": "Cont. & Obj.",
+    "fine_grained_action_understanding": "Fine Action",
+    "interpretation_of_social_context": "Social Context",
+    "interpretation_of_visual_context": "Visual Context",
+    "multiple_actions_in_a_single_video": "Multi Actions",
+    "non_existent_actions_with_existent_scene_depictions": "Non-exist (E)",
+    "non_existent_actions_with_non_existent_scene_depictions": "Non-exist (NE)",
+    "partial_actions": "Partial Actions",
+    "time_order_understanding": "Time Order",
+    "understanding_emotional_context": "Emotional Context",
+    "unusual_and_physically_anomalous_activities": "Unusual Activities",
 }
 PAPER_COUNTS = {"videos": 217, "questions": 2400}
 

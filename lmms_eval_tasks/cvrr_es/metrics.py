@@ -4,25 +4,21 @@ Of a dimension's answers, and as `mean_...` the mean over the dimensions, in the
 
 - acc_skip_empty: share of answers that the judge calls correct, of those that are not empty and
   that it decided on: how the published figures are computed, and the headline. `acc_valid` is with
-  empty answers as wrong, `acc` with the judge's failures as wrong too; `empty` counts empty ones.
-- score_skip_empty: the judge's 0 to 5, of the same answers; `score_valid` with 0 for empty ones,
-  with its count and coverage; `score_authors` as the first, each score cut to a whole number.
+  empty answers as wrong, `acc` with the judge's failures as wrong too.
+- score_skip_empty: the judge's 0 to 5, of the same answers; `score_valid` with 0 for empty ones;
+  `score_authors` as the first, each score cut to a whole number.
 
-Of a judge's ratings:
+Of a judge's ratings, each by dimension (`kappa_DIMENSION`) and most by candidate
+(`kappa_of_CANDIDATE`) too:
 
 - kappa: quadratic weighted kappa, per candidate and dimension, the mean over candidates of each
-  dimension (Table 5's averages), and the mean of these; `kappa_percent` is the same times 100, as
-  the paper prints it; `kappa_pooled` is over all items at once; `kappa_DIMENSION` and
-  `kappa_pooled_DIMENSION`, `kappa_of_CANDIDATE`. `kappa_authors` is `kappa` with distances over the
-  levels that occur, as the study's code computes it. `kappa_skip_empty` leaves out empty answers,
-  which the benchmark's scripts skip (the study's rate them). None without reference ratings: they
-  can be added later (`rescore`).
-- leniency: mean rating minus reference, on the items that have both; by dimension and candidate.
+  dimension (Table 5's averages), and the mean of these; `kappa_pooled` is over all items at once.
+  `kappa_authors` has distances over the levels that occur, as the study's code computes it.
+  `kappa_skip_empty` leaves out empty answers, which the benchmark's scripts skip (the study's rate
+  them). None without reference ratings: they can be added later (`rescore`).
+- leniency: mean rating minus reference, on the items that have both.
 - rating_valid: mean of the ratings that could be read; `rating_share_1` to `_5`: shares of them;
-  `rating_coverage`: share of the answers that have one, the others being failures; all of these by
-  dimension and candidate too.
-- `rating_failed`, `no_reason` (ratings without a reason, which count), `empty_rated` and
-  `empty_failed` (empty answers): counts.
+  `rating_coverage`: share of the answers that have one.
 
 A rating that cannot be read is a failure: no middle rating, and in no kappa.
 """
@@ -32,16 +28,14 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from lmms_eval_tasks.benchmark import Item, Items, Metric, refusals, value_is
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, RATINGS
 from lmms_eval_tasks.cvrr_es.study import kappas
-from lmms_eval_tasks.cvrr_es.study.comparisons import leniencies, leniency
-from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
-from lmms_eval_tasks.cvrr_es.study.study import Ratings, Study, summaries
+from lmms_eval_tasks.cvrr_es.study.ratings import Item as Rated
+from lmms_eval_tasks.cvrr_es.study.study import Pair, split, summary
 from lmms_eval_tasks.utils.metrics import aggregate, stats
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES
 
@@ -153,45 +147,26 @@ def partial_means(sides: Iterable[str]) -> list[str]:
 
 # --- ratings, as a study --------------------------------------------------------------------------
 
-REFERENCE = "reference"  # judge of the reference's rows, whose name the items do not keep
 OF = "_of_"  # in a metric's name, before a candidate's slug
 
 
-def study(items: Items) -> tuple[Study, Ratings]:
-    """Items of one judge and round, with their reference; and the judge's ratings.
+def pairs(items: Items) -> list[Pair]:
+    """One judge's ratings in one round beside their reference.
 
-    Whole items, or what the host's table has of them: an id says question and candidate.
+    Of whole items, or what the host's table has of them: an id says question and candidate.
     """
-    ordered = sorted(items, key=lambda item: str(item["id"]))
-    rows = [_row(item) for item in ordered]
-    compared = [
-        _row(item, judge=REFERENCE, round=REFERENCE, rating=item["reference_rating"], status="ok")
-        for item in ordered
-        if item["reference_rating"] is not None
-    ]
-    made = Study.of(rows, compared)
-    return made, next(iter(made.raters.values()))
-
-
-def _row(item: Item, **changes: Any) -> RatingRow:
-    dimension, number, candidate = str(item["id"]).split("/", 2)
-    fields = {
-        "dimension": dimension,
-        "question": f"{dimension}/{number}",
-        "video": item.get("video", ""),
-        "candidate": candidate,
-        "judge": item.get("judge", "judge"),
-        "round": item.get("round", "first"),
-        "rating": item["rating"],
-        "status": "ok" if item["rating"] is not None else "failed",
-        "empty": item.get("empty", False),
-    }
-    return RatingRow(**{**fields, **changes})
+    made = []
+    for item in sorted(items, key=lambda item: str(item["id"])):
+        dimension, number, candidate = str(item["id"]).split("/", 2)
+        rated = Rated(f"{dimension}/{number}", candidate)
+        sides = item["rating"], item["reference_rating"]
+        made.append(Pair(rated, dimension, item.get("video", ""), *sides))
+    return made
 
 
 def _kappa(kind: str = "mean", key: str = "kappa", times: float = 1) -> Statistic:
     def of(items: Items) -> float | None:
-        found = kappas.reliability(*study(items), resamples=0)[kind][key]
+        found = kappas.reliability(pairs(items), intervals=False)[kind][key]
         return None if found is None else times * found
 
     return of
@@ -204,8 +179,7 @@ def _skip_empty(items: Items) -> float | None:
 
 
 def _leniency(items: Items) -> float | None:
-    made, ratings = study(items)
-    found: float | None = leniency(made, ratings, made.items)["value"]
+    found: float | None = kappas.leniency(pairs(items))["value"]
     return found
 
 
@@ -283,25 +257,21 @@ def by_candidate(items: Items) -> list[Metric]:
 
 def rated_details(items: Items) -> dict[str, Any]:
     """Every cell of the study's tables for this judge, and what its ratings rest on."""
-    made, ratings = study(items)
-    found = kappas.reliability(made, ratings)
-    notes: Counter[str] = Counter()
-    for item in items:
-        notes.update({name: 1 for name, n in item["notes"].items() if n})
+    made = pairs(items)
+    found = kappas.reliability(made)
     cells = {
         f"{dimension}/{candidate}": one
         for dimension, own in found["cells"].items()
         for candidate, one in own.items()
     }
-    splits = {"ratings": summaries(made, ratings), "leniency": leniencies(made, ratings)}
+    splits = {"ratings": split(made, summary), "leniency": split(made, kappas.leniency)}
     kept = ("overall", "by_dimension", "by_candidate")
     return {
         "judge": items[0]["judge"],
-        "forms": dict(sorted(notes.items())),  # how ratings were written -> number of replies
         "fell_back": sum(item["fell_back"] for item in items),
         "kappa": {
             **{name: found[name] for name in ("mean", "pooled", "by_dimension")},
             "cells": cells,
         },
-        **{name: {part: split[part] for part in kept} for name, split in splits.items()},
+        **{name: {part: own[part] for part in kept} for name, own in splits.items()},
     }

@@ -2,8 +2,7 @@
 
     ROOT/cvrr_es/DIMENSION/annotations_DIMENSION.json   the original release: a list of
                                                         {Q, A, VideoID}
-    ROOT/cvrr_es/DIMENSION.json, .jsonl or .parquet     the hub copy as exported by dimension: rows
-    ROOT/cvrr_es/DIMENSION/test-*.parquet               of {DimensionName, Q, A, VideoID}
+    ROOT/cvrr_es/DIMENSION/test-*.parquet               the hub copy: rows of the same
     ROOT/cvrr_es/DIMENSION/VIDEO.mp4                    or CVRR-ES/DIMENSION/VIDEO.mp4
 
 All of it may lie in a folder CVRR-ES below. A question's id is `DIMENSION/NNN`, its place in the
@@ -18,8 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -116,12 +114,11 @@ class Release:
 
 
 class _Row(BaseModel):
-    """A row of the annotations; the copies write a dimension's title or its slug, or neither."""
+    """A row of the annotations; the hub copy's says its dimension too."""
 
     Q: Text
     A: Text
     VideoID: FileName
-    DimensionName: str | None = None
 
 
 def load() -> Release:
@@ -163,14 +160,11 @@ def find(base: Path, dimension: str) -> Path | None:
         DataError: there are several, which might differ.
     """
     own = base / dimension
-    names = [f"{dimension}{ending}" for ending in (".json", ".jsonl", ".parquet")]
-    paths = [own / f"annotations_{dimension}.json", *(base / name for name in names)]
-    there = [*filter(Path.is_file, paths), *sorted(own.glob(_PARQUET))]
+    released = own / f"annotations_{dimension}.json"
+    there = [*([released] if released.is_file() else []), *sorted(own.glob(_PARQUET))]
     if len(there) > 1:
-        raise DataError(
-            f"{base}: several annotation files of {dimension} "
-            f"({', '.join(str(path.relative_to(base)) for path in there)}); keep one"
-        )
+        names = ", ".join(path.name for path in there)
+        raise DataError(f"{own}: several annotation files ({names}); keep one")
     return there[0] if there else None
 
 
@@ -184,19 +178,20 @@ def _read(base: Path, files: tuple[tuple[str, Path], ...], _state: object) -> Re
         rows = released_files.read_table(file)
         good, asked, first = len(questions), list[Asked](), ""
         for place, row in enumerate(rows, 1):
-            name, canonical = f"{dimension}/{place:03d}", row
-            found, problem = _checked(row, dimension)
-            if found:
-                canonical = [found.Q, found.A, found.VideoID]
-                questions.append(Question(name, dimension, found.VideoID, found.Q, found.A))
-                asked.append(Asked(name, found.Q))
-            else:
-                problems[name] = f"{file}, entry {place}: {problem}"
+            name = f"{dimension}/{place:03d}"
+            try:
+                found = _Row.model_validate(row)
+            except ValidationError as error:
+                problems[name] = f"{file}, entry {place}: {told(error)}"
                 first = first or f"; {problems[name]}"
                 # It keeps its text: answers are put to places, and then left out with it.
                 text = row.get("Q") if isinstance(row, Mapping) else None
                 asked.append(Asked(name, text.strip() if isinstance(text, str) else ""))
-            content.setdefault(dimension, []).append(canonical)
+                content.setdefault(dimension, []).append(row)
+                continue
+            content.setdefault(dimension, []).append([found.Q, found.A, found.VideoID])
+            questions.append(Question(name, dimension, found.VideoID, found.Q, found.A))
+            asked.append(Asked(name, found.Q))
         places[dimension] = tuple(asked)
         if len(questions) == good:
             raise DataError(f"{file}: not one of {len(rows)} rows can be used{first}")
@@ -205,54 +200,24 @@ def _read(base: Path, files: tuple[tuple[str, Path], ...], _state: object) -> Re
     return Release(base, digest, tuple(questions), problems, places, dict(files))
 
 
-def _checked(row: Any, dimension: str) -> tuple[_Row | None, str]:
-    """A row, or what is wrong with it."""
-    try:
-        found = _Row.model_validate(row)
-    except ValidationError as error:
-        return None, told(error)
-    titles = (dimension, DIMENSIONS[dimension].title)
-    if found.DimensionName is None or _plain(found.DimensionName) in map(_plain, titles):
-        return found, ""
-    return None, f"DimensionName: expected {titles[1]!r}, found {found.DimensionName!r}"
-
-
-def _plain(name: str) -> str:
-    return "".join(filter(str.isalnum, name.casefold()))
-
-
 # --- what is there, and putting it in place -------------------------------------------------------
 
 
 def status(root: Path) -> DataStatus:
     """Look at CVRR-ES's data under a data root, without raising."""
-    return released_files.status("cvrr_es", root, HOW_TO_GET, _seen)
 
+    def look(place: Path) -> Seen:
+        release = read(place)
+        videos = {
+            one.video_id: released_files.real(release.video_path(one)) for one in release.questions
+        }
+        found, problems = video_checks.look(videos)
+        notes = [released_files.compared(release.counts, PAPER_COUNTS)]
+        notes += [f"{name}: not there" for name in DIMENSIONS if name not in release.files]
+        notes += release.problems.values()
+        return Seen(release.folder, release.digest, release.counts, len(found), problems, notes)
 
-def _seen(place: Path) -> Seen:
-    release = read(place)
-    videos = {
-        one.video_id: released_files.real(release.video_path(one)) for one in release.questions
-    }
-    found, problems = video_checks.look(videos)
-    return Seen(
-        release.folder, release.digest, release.counts, len(found), problems, _notes(release)
-    )
-
-
-def _notes(release: Release) -> Iterator[str]:
-    yield released_files.compared(release.counts, PAPER_COUNTS)
-    for dimension in DIMENSIONS:
-        own = [one for one in release.questions if one.dimension == dimension]
-        if not own:
-            yield f"{dimension}: not there"
-            continue
-        asked = Counter(" ".join(one.question.split()) for one in own)
-        repeated = sum(often for often in asked.values() if often > 1)
-        same = f"; {repeated:,} repeat another's text" if repeated else ""
-        n_videos = len({one.video for one in own})
-        yield f"{dimension}: {len(own):,} questions on {n_videos:,} videos{same}"
-    yield from release.problems.values()
+    return released_files.status("cvrr_es", root, HOW_TO_GET, look)
 
 
 def prepare(source: Path, root: Path, link: bool) -> str:

@@ -27,7 +27,7 @@ _NAME = re.compile(
     r"(?P<rest> .*)?",
     re.DOTALL,
 )
-_HEADS = [one.short.replace(" ", "\n", 1) for one in DIMENSIONS.values()]
+_HEADS = [one.replace(" ", "\n", 1) for one in DIMENSIONS.values()]
 _ALL = "all"
 # Metric -> what it is called, its factor and decimals: of answers; of judges, with two headings.
 _ANSWERS = {

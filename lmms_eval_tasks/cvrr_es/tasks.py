@@ -95,12 +95,7 @@ def answer(doc: Item, reply: str) -> Scoring:
 def rating(doc: Item, reply: str) -> dict[str, Any]:
     """One rating by the model under test; an unreadable one is a failure, never a middle rating."""
     read = replies.read(reply, [doc["answer"]])
-    return {
-        "rating": read.rating,
-        "reason": read.reason,
-        "status": read.status,
-        "notes": dict(read.notes),
-    }
+    return read._asdict()
 
 
 # --- the tasks --------------------------------------------------------------------------------
@@ -142,7 +137,7 @@ def _tasks() -> dict[str, Task]:
             metrics.RATED,
             more=metrics.by_candidate,
             handed=handed,
-            blank={"rating": None, "reason": "", "notes": {}},
+            blank={"rating": None, "reason": ""},
             details=metrics.rated_details,
             notes=_uncompared,
         )
@@ -229,26 +224,24 @@ class CvrrEs(Benchmark):
         made = []
         for item in items:
             of_rating = not item.keys().isdisjoint(("judge", "round", "reference_rating"))
-            texts, others = _NEEDED[of_rating]
-            lacking = [name for name in texts if not isinstance(item.get(name), str)]
-            if lacking := [*lacking, *(name for name in others if name not in item)]:
-                raise DataError(
-                    f"{item['id']} has no `{lacking[0]}`; take its line out or run the task again"
-                )
+            for name in _NEEDED[of_rating]:
+                if name not in item:
+                    raise DataError(
+                        f"{item['id']} has no `{name}`; take its line out or run the task again"
+                    )
+            later = {}
             if of_rating and known:
-                rated = Rated(item["question"], item["candidate"])
-                made.append({**item, "reference_rating": known.get(rated)})
-            else:
-                made.append(item)
+                later["reference_rating"] = known.get(Rated(item["question"], item["candidate"]))
+            made.append({**item, **later})
         return made
 
 
-# Of a rating or not: texts that a saved item must have, and what else.
+# Of a rating or not: what a saved item must have.
 _NEEDED = {
-    False: (("dimension", "video", "question", "reference", "reply"), ()),
+    False: ("dimension", "video", "question", "reference", "reply"),
     True: (
-        ("dimension", "video", "question", "candidate", "answer", "judge", "round", "reply"),
-        ("empty", "fell_back", "reference_rating"),
+        *("dimension", "video", "question", "candidate", "answer", "judge", "round", "reply"),
+        *("empty", "fell_back", "reference_rating"),
     ),
 }
 BENCHMARK = CvrrEs()

@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,23 +25,12 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven import options
 from lmms_eval_tasks.haven.options import (
     AUTHORS,
-    CLIP_LEAST,
-    CLIP_MOST,
-    CLIP_SHARE,
-    LARGE_SOURCES,
+    MOST,
     OF_SENTENCES,
-    ORDERS,
-    PAPER_COUNTS,
-    REFERENCE,
-    SELECTIONS,
-    SHOTS,
-    SOURCES,
     SUMMARIES,
     TASKS,
     Options,
     Variant,
-    budget,
-    layout,
 )
 from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.haven.records.record import Record
@@ -63,11 +51,11 @@ HOW_TO_GET = (
     "user's own copies, from the pages of SumMe, TVSum, OVP, YouTube, VideoXum and MR.HiSum"
 )
 NAMED = 20  # videos of one warning
-MISSING = "missing"  # a reason of `troubles` starts so where there is no file
 # Readers count frames differently by one (decord and PyAV, at the end of some files), and who made
 # `n_frames` used a third one, OpenCV. More than that is another encoding of the video.
 TOLERANCE = 1
-_WIDTH = 110  # columns of the lists of a subset's videos
+# Frames of a clip to ground in: a share of them, within bounds.
+CLIP_SHARE, CLIP_LEAST, CLIP_MOST = 0.3, 4, 8
 
 
 # --- which videos -------------------------------------------------------------------------------
@@ -104,13 +92,9 @@ def load() -> Release:
         DataError: they are not there (the message says how to get them) or do not fit the schema.
         TasksError: an option has no value of its range.
     """
-    place = released_files.required_folder(
-        "haven",
-        "HAVEN",
-        HOW_TO_GET,
-        "ROOT/haven/processed/SOURCE_data.json, ROOT/haven/SOURCE/h5/SOURCE.h5 and "
-        "ROOT/haven/videos/SOURCE/VIDEO.mp4",
-    )
+    files = "processed/SOURCE_data.json", "SOURCE/h5/SOURCE.h5", "videos/SOURCE/VIDEO.mp4"
+    told = "{}, {} and {}".format(*(f"ROOT/haven/{file}" for file in files))
+    place = released_files.required_folder("haven", "HAVEN", HOW_TO_GET, told)
     return released.read(place, options.current())
 
 
@@ -126,7 +110,7 @@ def look(
     release, chosen = load(), options.current()
     pictured = [name for name in names if videos and not TASKS[name].text]
     found = troubles(release.records, only) if pictured else {}
-    missing = {name: why for name, why in found.items() if why.startswith(MISSING)}
+    missing = {name: why for name, why in found.items() if why.startswith("missing")}
     unfit = {name: why for name, why in found.items() if name not in missing}
     needed = f"(tasks that end in _text need none; {', '.join(pictured)} do)"
     good = len(release.records)
@@ -142,7 +126,12 @@ def look(
     checked = Checked(release, release.digest, chosen, {})
     for name in names:
         own = found if name in pictured else {}
-        checked.reasons[name] = {**release.problems, **own, **dict(_reasons(checked, name, own))}
+        lacking = {
+            row["id"]: why
+            for record, row in zip(release.records, checked.rows, strict=True)
+            if record.id not in own and (why := _lacks(record, row, name, chosen))
+        }
+        checked.reasons[name] = {**release.problems, **own, **lacking}
     return checked
 
 
@@ -174,11 +163,8 @@ def troubles(records: Iterable[Record], only: Collection[str] | None = None) -> 
         the record is of, "unfit".
     """
     known = {record.id: record for record in records}
-    infos, found = video_checks.look(
-        {n: released_files.real(one.path) for n, one in known.items() if one.path is not None},
-        only,
-    )
-    found |= {name: "missing: no path" for name, record in known.items() if record.path is None}
+    paths = {name: released_files.real(record.path) for name, record in known.items()}
+    infos, found = video_checks.look(paths, only)
     for name, info in infos.items():
         if why := misfit(known[name], info):
             found[name] = f"unfit: {known[name].path}: {why}"
@@ -192,8 +178,8 @@ def misfit(record: Record, info: VideoInfo) -> str:
         record: its picks count frames from 0; `n_frames` is None without HDF5.
         info: facts about the file.
     """
-    n_frames, slack = record.n_frames, options.current().slack
-    if n_frames is not None and abs(info.n_frames - n_frames) > TOLERANCE + slack:
+    n_frames = record.n_frames
+    if n_frames is not None and abs(info.n_frames - n_frames) > TOLERANCE:
         return (
             f"re-encoded with another frame count: it has {info.n_frames} frames, the original "
             f"{n_frames} (n_frames)"
@@ -203,19 +189,16 @@ def misfit(record: Record, info: VideoInfo) -> str:
     return ""
 
 
-def _reasons(every: Checked, task: str, without: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Why items of good records are left out of one task, but for those that are out already."""
-    variant, most = TASKS[task], every.options.max_images
-    for record, given in zip(every.release.records, every.rows, strict=True):
-        why = record.gaps.get(task.removeprefix("haven_"), "")
-        if not why and layout(variant, every.options) == OF_SENTENCES and len(record.document) < 2:
-            why = "aligned_full_document: fewer than two sentences"
-        if not why and most:
-            needed = make_doc(given, variant, every.options)["n_images"]
-            if needed > most:
-                why = f"not run: needs {needed} images, the model's limit is {most} (max_images)"
-        if why and record.id not in without:
-            yield record.id, why
+def _lacks(record: Record, row: Row, task: str, chosen: Options) -> str:
+    """Why the item of a good record is left out of a task, or ""."""
+    if why := record.gaps.get(task.removeprefix("haven_")):
+        return why
+    if options.layout(TASKS[task], chosen) == OF_SENTENCES and len(record.document) < 2:
+        return "aligned_full_document: fewer than two sentences"
+    needed = make_doc(row, TASKS[task], chosen)["n_images"] if chosen.max_images else 0
+    if needed > (most := chosen.max_images):
+        return f"not run: needs {needed} images, the model's limit is {most} (max_images)"
+    return ""
 
 
 def not_run(left_out: Mapping[str, str]) -> str:
@@ -255,7 +238,7 @@ def row(record: Record, digest: str) -> Row:
     return {
         **content,
         "record": fingerprint[:12],
-        "video_path": "" if record.path is None else str(released_files.real(record.path)),
+        "video_path": str(released_files.real(record.path)),
         "data": digest,
         "tagged": record.tagged,
     }
@@ -270,13 +253,20 @@ def make_doc(given: Mapping[str, Any], task: Variant, chosen: Options) -> Row:
     `sentences`: the summary sentences shown; `tagged`: the reference if it is the text with tags of
     shots, else ""; `layout` of the request (inputs.py); `not_run`, which is empty here.
     """
-    units, shots = _units(given, task, chosen), given["shots"]
-    of_shots = task.kind not in SUMMARIES + SELECTIONS and not task.text
-    pictures = [shown(shots[n - 1], chosen.frames_per_shot, task.kind) for n in units if of_shots]
-    in_shots = [number for own in shots for number in own]
-    summary = range(1, 1 + len(given["summary"]))  # shotless sentences may be asked about too
+    n_shown = len(given["document" if options.layout(task, chosen) == OF_SENTENCES else "shots"])
+    units: list[int] = []
+    if task.kind == "grounding":
+        units = [*range(1, 1 + n_shown)]  # its clips stay in order, and all of them are needed
+    elif task.kind in MOST:
+        units = drawn(task.kind, n_shown, given, chosen.seed)
+    shots, limit = given["shots"], chosen.frames_per_shot
+    pictured = units and not task.text
+    pictures = [shown(shots[n - 1], limit, task.kind) for n in units] if pictured else []
+    every = [*range(1, len(given["picks"]) + 1)]
+    by_shot = [number for own in shots for number in own] == every
+    n_sentences = len(given["summary"])  # shotless ones may be asked about too
     tagged = chosen.reference == "tagged" and (task.kind == "v2vt" or task.text)
-    asked = len(given["summary"]) if chosen.sentences == REFERENCE else int(chosen.sentences)
+    of_grounding = task.kind == "grounding"
     return {
         **given,
         NOT_RUN: "",
@@ -284,46 +274,28 @@ def make_doc(given: Mapping[str, Any], task: Variant, chosen: Options) -> Row:
         "kind": task.kind,
         "text": task.text,
         "with_document": task.document,
-        "budget": budget(len(given["picks"])),
-        "n_sentences": asked if task.kind in SUMMARIES else 0,
+        "budget": options.budget(len(every)),
+        "n_sentences": n_sentences if task.kind in SUMMARIES else 0,
         "units": units,
         "unit_frames": pictures,
-        "n_images": 0 if task.text else sum(map(len, pictures)) or len(given["picks"]),
-        "sentences": drawn("grounding", summary, chosen.max_sentences, given, chosen.seed)
-        if task.kind == "grounding"
-        else [],
-        "layout": layout(task, chosen, by_shot=in_shots == [*range(1, len(given["picks"]) + 1)]),
+        "n_images": 0 if task.text else sum(map(len, pictures)) or len(every),
+        "sentences": drawn("grounding", n_sentences, given, chosen.seed) if of_grounding else [],
+        "layout": options.layout(task, chosen, by_shot=by_shot),
     }
-
-
-def _units(given: Mapping[str, Any], task: Variant, chosen: Options) -> list[int]:
-    """Numbers of what is shown, in order: shots, or the document's sentences (temporal proxy)."""
-    if task.kind not in (*ORDERS, "grounding"):
-        return []
-    what = "document" if layout(task, chosen) == OF_SENTENCES else "shots"
-    units = range(1, 1 + len(given[what]))
-    if task.kind == "grounding":
-        return list(units)  # its clips stay in order, and all of them are needed
-    most = SHOTS[task.kind] if chosen.max_shots == AUTHORS else int(chosen.max_shots)
-    return drawn(task.kind, units, most, given, chosen.seed)
 
 
 AUTHORS_SEED = 42
 
 
-def drawn(
-    kind: str, numbers: Sequence[int], most: int, given: Mapping[str, Any], seed: int = 0
-) -> list[int]:
-    """Some of the numbers, as the authors' code draws and shows them: with `seed` 0 the very same.
+def drawn(kind: str, n: int, given: Mapping[str, Any], seed: int = 0) -> list[int]:
+    """Some of 1 to n, as the authors' code draws and shows them: with `seed` 0 the very same.
 
     Python's generator is seeded for each video: for orders with 42 and the first 32 bits of the MD5
     of the video's key, which several sources share, so that these have the same draw; else with the
     last 32 bits of that of 42:SOURCE:VIDEO.
 
     Args:
-        kind: of task; for saliency the numbers stay in order, else they are shuffled.
-        numbers: ascending.
-        most: how many at most; 0 is all.
+        kind: of task, which says how many; for saliency they stay in order, else they are shuffled.
         given: the video's row.
         seed: is added to 42.
     """
@@ -336,7 +308,7 @@ def drawn(
         draw = random.Random((first + int(digest(video)[:8], 16)) % 2**32)
     else:
         draw = random.Random(int(digest(f"{first}:{given['source']}:{video}")[-8:], 16))
-    some = sorted(draw.sample(list(numbers), min(most or len(numbers), len(numbers))))
+    some = sorted(draw.sample(range(1, n + 1), min(MOST[kind], n)))
     if kind != "saliency":
         draw.shuffle(some)
     return some
@@ -366,9 +338,7 @@ def describe(
 ) -> tuple[dict[str, Any], list[str]]:
     """Data, options and what was left out, for the results, and what warns of it."""
     release = found.release
-    by_source: dict[str, list[str]] = {}
-    for record in release.records:
-        by_source.setdefault(record.source, []).append(record.video)
+    by_source = {name: [one.video for one in own] for name, own in release.by_source.items()}
     warnings = []
     for task, videos in left_out.items():
         if not {record.id for record in release.records} - videos.keys():
@@ -380,7 +350,7 @@ def describe(
     section = {
         "data": {"folder": str(release.folder), "hash": release.digest, **release.counts},
         "options": {**found.options.asdict(), "sources": list(by_source)},
-        "subsets": {source: by_source[source] for source in LARGE_SOURCES if source in by_source},
+        "subsets": {name: own for name, own in by_source.items() if name in options.LARGE_SOURCES},
         "left_out": {task: dict(videos) for task, videos in left_out.items()},
     }
     return section, warnings
@@ -400,33 +370,24 @@ def _seen(place: Path) -> Seen:
 
 def _notes(release: Release, chosen: Options, found: Mapping[str, str]) -> Iterator[str]:
     """Lines about sources, subsets, gaps, and videos that are bad, not merely not there."""
-    yield released_files.compared(release.counts, PAPER_COUNTS)
-    by_source: dict[str, list[Record]] = {}
-    for record in release.records:
-        by_source.setdefault(record.source, []).append(record)
-    for source, own in by_source.items():
+    yield released_files.compared(release.counts, options.PAPER_COUNTS)
+    for source, own in release.by_source.items():
         there = sum(record.id not in found for record in own)
         hdf5 = sum(record.n_frames is not None for record in own)
-        yield (
-            f"{source} ({SOURCES[source]}): {len(own):,} videos, {there:,} with a file that fits, "
-            f"{hdf5:,} with HDF5"
-        )
+        told = f"{len(own):,} videos, {there:,} with a file that fits, {hdf5:,} with HDF5"
+        yield f"{source} ({options.SOURCES[source]}): {told}"
     ids = [*(record.id for record in release.records), *release.problems]  # bad ones belong to it
-    for source in LARGE_SOURCES:
-        own_ids = (name.partition("/")[2] for name in ids if name.startswith(f"{source}/"))
-        keys = sorted(own_ids, key=released.natural)
+    for source in options.LARGE_SOURCES:
+        keys = [name.partition("/")[2] for name in ids if name.startswith(f"{source}/")]
         if keys and chosen.subset:
-            files = [f"ids={'+'.join(chosen.ids)}"] if chosen.ids else []
-            by = ", ".join([*files, f"subset={chosen.subset}", f"seed={chosen.seed}"])
-            told = f"({by}; any others are not validated)"
-            yield f"{source}: {len(keys):,} videos are evaluated {told}:"
-            for line in textwrap.wrap(" ".join(keys), _WIDTH, break_long_words=False):
-                yield f"  {line}"
+            by = f"subset={chosen.subset}, seed={chosen.seed}; any others are not validated"
+            yield f"{source}: {len(keys):,} videos are evaluated ({by}):"
+            yield f"  {' '.join(sorted(keys, key=released.natural))}"
     unfit = {name: why for name, why in found.items() if why.startswith("unfit")}
     yield from (f"{name}: {why}" for name, why in [*release.problems.items(), *unfit.items()])
     gaps: dict[tuple[str, str], list[str]] = {}
     for record in release.records:
-        for task, why in record.gaps.items():
-            gaps.setdefault((task, why), []).append(record.id)
+        for gap in record.gaps.items():
+            gaps.setdefault(gap, []).append(record.id)
     for (task, why), names in sorted(gaps.items()):
         yield f"haven_{task}: leaves out {len(names):,} videos, such as {names[0]}: {why}"

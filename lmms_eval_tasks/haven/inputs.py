@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.benchmark import Doc, Part
@@ -22,10 +22,9 @@ from lmms_eval_tasks.utils.media import indexed_frames
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-Piece = str | int  # a text, or the number of a sampled frame whose picture is shown
-
 _SHOWN = ""  # in a layout: the pictures or descriptions
 _NONE = "(not described)"  # in place of a description that the release lacks
+_EXAMPLE = (1, 5, 12)  # of frames, the appendix's
 # What a doc's `layout` names -> parts of the prompt file in their order. A part `KIND_document` is
 # there only where the task gives the document.
 _LAYOUTS: dict[str, tuple[str, ...]] = {
@@ -75,17 +74,23 @@ def prompt(doc: Doc) -> list[Part]:
     Raises:
         PromptError: the user's prompt file lacks a part or a placeholder.
     """
-    chat, simple = _joined(doc, simple=False), _joined(doc, simple=True)
-    numbers = [piece for piece in chat if isinstance(piece, int)]
+    numbers: list[int] = []
     loaded = functools.cache(lambda: pictures(doc, numbers))  # when the first is asked for
-    found, place = [], 0
-    for piece, other in zip(chat, simple, strict=True):
-        if isinstance(piece, str):
-            found.append(Part("text", piece, simple=other))
-        else:
+    found: list[Part] = []
+    before, told = ["", ""], [False, False]  # of chat models and of simple ones
+    for texts, frames in _pieces(doc):
+        for form, text in enumerate(texts):
+            if text:
+                before[form] += ("\n\n" if told[form] else "") + text + (":\n" if frames else "")
+                told[form] = True
+        for number in frames:
+            if any(before):
+                found.append(Part("text", before[0], simple=before[1]))
+            before = ["", ""]
+            place = len(numbers)
             found.append(Part("image", lambda nth=place: loaded()[nth]))
-            place += 1
-    return found
+            numbers.append(number)
+    return [*found, Part("text", before[0], simple=before[1])]
 
 
 def pictures(doc: Doc, numbers: Sequence[int]) -> list[Image]:
@@ -97,8 +102,6 @@ def pictures(doc: Doc, numbers: Sequence[int]) -> list[Image]:
     if not numbers:
         return []
     try:
-        if not doc["video_path"]:
-            raise MediaError("its video file is not there")
         return frames(doc).images(numbers)
     except MediaError as error:
         # The host cannot pass over an item, so the run ends here; before it, the check has read it.
@@ -127,69 +130,43 @@ def task_prompts() -> prompts.Prompt:
     return prompts.load("haven", "task", _PLACEHOLDERS)
 
 
-def _joined(doc: Doc, *, simple: bool) -> list[Piece]:
-    """Texts, an empty line between them, and frame numbers; neighbouring texts are one."""
-    said = task_prompts().text
-    made: list[Piece] = []
-    before = 0
-    for text, frames in _pieces(doc, said, simple=simple):
-        told = "\n\n" if any(isinstance(one, str) for one in made) else ""
-        told += text
-        if frames and text:
-            where = ""
-            if simple and not _by_frame(doc):  # the places of its pictures among all of the request
-                first, last = before + 1, before + len(frames)
-                name = "one_image" if first == last else "more_images"
-                where = " " + prompts.fill(said[name], {"first": str(first), "last": str(last)})
-            told += f"{where}:\n"
-        if told and made and isinstance(made[-1], str):
-            made[-1] += told
-        elif told:
-            made.append(told)
-        made += frames
-        before += len(frames)
-    return made
+def _pieces(doc: Doc) -> Iterator[tuple[tuple[str, str], Sequence[int]]]:
+    """Paragraphs, and labels with their frames, in their order; v2t's frames have no label.
 
-
-def _pieces(
-    doc: Doc, said: Mapping[str, str], *, simple: bool
-) -> Iterator[tuple[str, Sequence[int]]]:
-    """Paragraphs, and labels with their frames, in their order; v2t's frames have no label."""
-    values = _values(doc)
+    Of each the text for chat models and that for simple ones, which lack the pictures' places.
+    """
+    said, values, unit = task_prompts().text, _values(doc), _unit(doc)
     for part in _LAYOUTS[doc["layout"]]:
         if part != _SHOWN:
             if doc["with_document"] or not part.endswith("_document"):
-                yield prompts.fill(said[part], values), ()
+                yield (prompts.fill(said[part], values),) * 2, ()
         elif doc["text"]:
-            yield _lines(_unit(doc), _descriptions(doc)), ()
+            texts = doc["descriptions"]
+            if not _by_frame(doc):
+                name = "document" if doc["layout"] == options.OF_SENTENCES else "shot_texts"
+                texts = [doc[name][number - 1] for number in doc["units"]]
+            yield (_lines(unit, [text or _NONE for text in texts]),) * 2, ()
+        elif not _by_frame(doc):
+            before = 0  # pictures of the request
+            for place, own in enumerate(doc["unit_frames"], 1):
+                first, before = before + 1, before + len(own)
+                name = "one_image" if first == before else "more_images"
+                where = prompts.fill(said[name], {"first": str(first), "last": str(before)})
+                yield (f"{unit} {place}", f"{unit} {place} {where}"), own
+        elif doc["kind"] == "v2t":
+            yield ("", ""), range(1, len(doc["picks"]) + 1)
         else:
-            if simple and _by_frame(doc) and doc["kind"] != "v2t":
-                yield prompts.fill(said["frame_images"], values), ()
-            yield from _shown(doc)
+            yield ("", prompts.fill(said["frame_images"], values)), ()
+            every = [[number] for number in range(1, len(doc["picks"]) + 1)]
+            for place, own in enumerate(doc["shots"] if doc["layout"] == "v2vt" else every, 1):
+                yield (_label(doc, place, own),) * 2, own
 
 
-def _shown(doc: Doc) -> Iterator[tuple[str, Sequence[int]]]:
-    """The pictures as they are labelled: by shot or clip, by frame, or not at all (v2t)."""
-    numbers = range(1, len(doc["picks"]) + 1)
-    if not _by_frame(doc):
-        for place, own in enumerate(doc["unit_frames"], 1):
-            yield f"{_unit(doc)} {place}", own
-    elif doc["kind"] == "v2t":
-        yield "", numbers
-    elif doc["layout"] == "v2vt":
-        for place, own in enumerate(doc["shots"], 1):
-            span = f"Frame {own[0]}" if len(own) == 1 else f"Frames {own[0]}-{own[-1]}"
-            yield f"Shot {place} ({span})", own
-    else:
-        yield from ((f"{_unit(doc)} {number}", [number]) for number in numbers)
-
-
-def _descriptions(doc: Doc) -> list[str]:
-    """What a text proxy shows in place of pictures, in the order shown."""
-    if _by_frame(doc):
-        return [text or _NONE for text in doc["descriptions"]]
-    texts = doc["document" if doc["layout"] == options.OF_SENTENCES else "shot_texts"]
-    return [texts[unit - 1] or _NONE for unit in doc["units"]]
+def _label(doc: Doc, place: int, own: Sequence[int]) -> str:
+    if doc["layout"] != "v2vt":
+        return f"{_unit(doc)} {place}"
+    span = f"Frame {own[0]}" if len(own) == 1 else f"Frames {own[0]}-{own[-1]}"
+    return f"Shot {place} ({span})"
 
 
 def _by_frame(doc: Doc) -> bool:
@@ -204,25 +181,37 @@ def _unit(doc: Doc) -> str:
 
 
 def _values(doc: Doc) -> dict[str, str]:
-    """A value for every placeholder of the parts around what is shown."""
+    """A value for every placeholder of the parts around what is shown.
+
+    What the appendix shows with three and more stays true of one or two: no example asks for more
+    than there is.
+    """
     n_frames, n, k = len(doc["picks"]), len(doc["units"]), doc["budget"]
-    unit = _unit(doc)
-    few = example(k, n_frames)
+    unit, asked = _unit(doc), doc["n_sentences"]
     summary = [doc["summary"][sentence - 1] for sentence in doc["sentences"]]
+    few = [number for number in _EXAMPLE[:k] if number <= n_frames]
+    names = [f"{unit} {number}" for number in range(1, 1 + (n or n_frames))]
+    lines = [f"{number}. [sentence {number}]" for number in range(1, asked + 1)]
+    frame = "" if doc["text"] else f"{unit} "
     return {
         "n_frames": str(n_frames),
         "n": str(n),
-        "names": names(unit, n or n_frames),
-        "form": order(unit, n),
+        "names": ", ".join(_shortened(names)),
+        "form": " > ".join([*(f"{unit} {letter}" for letter in "XYZ"[:n]), *["..."] * (n > 3)]),
         "k": str(k),
-        "picked": picked("" if doc["text"] else unit, k),
+        "picked": ", ".join([*(f"{frame}{letter}" for letter in "XY"[:k]), *["..."] * (k > 2)]),
         "example": json.dumps(few),
         "n_example": str(len(few)),
-        "n_sentences": str(doc["n_sentences"] if doc["kind"] in SUMMARIES else len(summary)),
-        "numbered": numbered(doc["n_sentences"]),
+        "n_sentences": str(asked if doc["kind"] in SUMMARIES else len(summary)),
+        "numbered": "\n".join(_shortened(lines)),
         "document": " ".join(map(_line, doc["document"])),
         "lines": _lines("Summary", summary),
     }
+
+
+def _shortened(every: list[str]) -> list[str]:
+    """Up to three are listed in full."""
+    return every if len(every) <= 3 else [*every[:2], "...", every[-1]]
 
 
 def _lines(label: str, texts: Iterable[str]) -> str:
@@ -232,40 +221,3 @@ def _lines(label: str, texts: Iterable[str]) -> str:
 
 def _line(text: str) -> str:
     return " ".join(text.split())
-
-
-# --- formats and enumerations that depend on how many there are --------------------------------
-
-# What the appendix shows with three and more stays true of one or two: no example asks for more
-# than there is.
-_EXAMPLE = (1, 5, 12)  # the appendix's
-
-
-def names(word: str, n: int) -> str:
-    """`Shot 1, Shot 2, ..., Shot 5`; up to three are listed in full."""
-    every = [f"{word} {number}" for number in range(1, n + 1)]
-    return ", ".join(every if n <= 3 else [*every[:2], "...", every[-1]])
-
-
-def order(word: str, n: int) -> str:
-    """`Shot X > Shot Y > Shot Z > ...`; the dots only where there are more than three."""
-    return " > ".join([*(f"{word} {letter}" for letter in "XYZ"[:n]), *["..."] * (n > 3)])
-
-
-def picked(word: str, k: int) -> str:
-    """`Frame X, Frame Y, ...`; the dots only where there are more than two."""
-    return ", ".join([*(f"{word} {letter}".strip() for letter in "XY"[:k]), *["..."] * (k > 2)])
-
-
-def numbered(n: int) -> str:
-    """`1. [sentence 1]` to `n. [sentence n]`, one a line; up to three are listed in full."""
-    lines = [f"{number}. [sentence {number}]" for number in range(1, n + 1)]
-    return "\n".join(lines if n <= 3 else [*lines[:2], "...", lines[-1]])
-
-
-def example(k: int, n_frames: int) -> list[int]:
-    """The appendix's example, `[1, 5, 12]`, of no more frames than are asked for or there are.
-
-    With K of 15 % of the frames it is never cut for want of frames, and from K = 3 on it is whole.
-    """
-    return [number for number in _EXAMPLE[:k] if number <= n_frames]

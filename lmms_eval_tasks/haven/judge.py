@@ -17,7 +17,7 @@ sources find every value computed.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,7 +25,6 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Item, Items
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
 from lmms_eval_tasks.haven import data, inputs, options
-from lmms_eval_tasks.haven.records.record import Record
 from lmms_eval_tasks.haven.records.release import Release
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, geval
 from lmms_eval_tasks.judges.geval import TOP_LOGPROBS, Rating
@@ -129,19 +128,19 @@ def check() -> None:
 
 def note(metric: str, told: str) -> None:
     """Keep what a metric was computed with, for the results."""
-    provenance.note(NOTES, {**provenance.notes().get(NOTES, {}), metric: told})
+    provenance.note(NOTES, {**computed_with(), metric: told})
 
 
-def implementations() -> dict[str, str]:
-    """What the metrics of texts were computed with so far in this process."""
-    return {"rouge": text_metrics.ROUGE_IMPLEMENTATION, **provenance.notes().get(NOTES, {})}
+def computed_with() -> dict[str, str]:
+    """What BERTScore and CLIPScore were computed with so far in this process, or why not."""
+    found: dict[str, str] = provenance.notes().get(NOTES, {})
+    return found
 
 
 def doubts() -> list[str]:
     """What was computed with that makes a number missing or not comparable."""
     marks = ("not computed", local_models.NOT_COMPARABLE)
-    told = provenance.notes().get(NOTES, {}).values()
-    return [one for one in told if any(mark in one for mark in marks)]
+    return [one for one in computed_with().values() if any(mark in one for mark in marks)]
 
 
 def reference(item: Item) -> str:
@@ -159,20 +158,14 @@ def bertscore(items: Items) -> list[float | None]:
     """
     if not items:
         return []  # nothing is told of it either
-    references = [
-        [other] if text_metrics.tokenize(other) else [] for other in map(reference, items)
-    ]
-    model = settings.value(settings.BERTSCORE)
-    scores = bert_score(
-        [item["candidate"] for item in items], references, model=model, lang=LANGUAGE
-    )
+    references = [[one] if text_metrics.tokenize(one) else [] for one in map(reference, items)]
+    candidates, model = [item["candidate"] for item in items], settings.value(settings.BERTSCORE)
+    scores = bert_score(candidates, references, model=model, lang=LANGUAGE)
     note("bertscore", scores.note)
     return list(scores.values)
 
 
 # --- CLIPScore ----------------------------------------------------------------------------------
-
-OtherFrames = Callable[[int, int], Sequence[int]]  # of F and K
 
 
 class Asked(NamedTuple):
@@ -187,9 +180,7 @@ class Asked(NamedTuple):
     frames: Sequence[int]
 
 
-def clipscore(
-    items: Items, *, pairs: bool = False, frames: OtherFrames | None = None
-) -> list[float | None]:
+def clipscore(items: Items, *, pairs: bool = False) -> list[float | None]:
     """CLIPScore between each item's summary and its frames; 0 where one of them is missing.
 
     None for all if the pictures of any cannot be had: failed replies, which need none, would weigh
@@ -198,17 +189,11 @@ def clipscore(
     Args:
         items: of any sources.
         pairs: as of `clip_values`.
-        frames: in place of the selected ones: what the selection is worth.
     """
-    whole = [item for item in items if item["sentences"] and item["frames"]]
     asked = [
-        Asked(
-            item["id"],
-            item["record"],
-            item["sentences"],
-            frames(item["n_frames"], item["budget"]) if frames else item["frames"],
-        )
-        for item in whole
+        Asked(item["id"], item["record"], item["sentences"], item["frames"])
+        for item in items
+        if item["sentences"] and item["frames"]
     ]
     values = clip_values(asked, pairs=pairs)
     # Where nothing is computed, 0 for those that failed would be no mean of anything.
@@ -240,11 +225,10 @@ def clip_values(asked: Sequence[Asked], *, pairs: bool = False) -> list[float | 
         return [None] * len(asked)
     values: list[float | None] = []
     lost: list[str] = []
-    seen = Pictures()
+    load = functools.cache(data.load)
     for one in asked:
         try:
-            pictures = seen.of(one.video, one.record, one.frames)
-            found = implementation.clip_score(one.sentences, pictures, model)
+            found = implementation.clip_score(one.sentences, pictures(one, load()), model)
             values.append(found.pairs if pairs else found.value)
         except TasksError as error:  # a picture that cannot be opened any more
             lost.append(str(error))
@@ -256,52 +240,32 @@ def clip_values(asked: Sequence[Asked], *, pairs: bool = False) -> list[float | 
     return values
 
 
-class Pictures:
-    """The pictures of frames that replies selected: opened only when they are embedded.
+def pictures(asked: Asked, release: Release) -> list[Picture]:
+    """The pictures of the frames that a reply selected: opened only when they are embedded.
 
     An item has numbers of frames and no file: in a run they are the frames that the model saw, and
     in `rescore` those of the user's own copy of the video, wherever it is now.
+
+    Raises:
+        DataError: the data hold no or another record of this id, or the video file does not fit it.
     """
+    from lmms_eval_tasks.utils.metrics.clipscore import Picture
 
-    @functools.cached_property
-    def _known(self) -> tuple[Release, Mapping[str, Record]]:
-        release = data.load()
-        return release, {record.id: record for record in release.records}
+    video = asked.video
+    found = [record for record in release.records if record.id == video]
+    row = data.row(found[0], "") if found else {"record": ""}
+    if row["record"] != asked.record:
+        raise DataError(f"{release.folder}: has no {video} like the one that the replies are about")
+    if trouble := data.troubles(found):
+        raise DataError(f"{video}: {trouble[video]}")
+    size = options.current().size
 
-    def of(self, video: str, fingerprint: str, frames: Sequence[int]) -> list[Picture]:
-        """Pictures of a video's sampled frames.
+    def opened(number: int) -> Image:
+        return inputs.pictures(row, [number])[0]
 
-        Args:
-            video: id of its record.
-            fingerprint: of the record that the numbers are of (data.row).
-            frames: numbers, from 1.
-
-        Raises:
-            DataError: the data are not there any more, hold another record of this id, or the video
-                file does not fit it.
-            TasksError: an option has no value of its range.
-        """
-        from lmms_eval_tasks.utils.metrics.clipscore import Picture
-
-        release, records = self._known
-        if video not in records:
-            raise DataError(f"{release.folder}: has no video {video}")
-        row = data.row(records[video], "")
-        if row["record"] != fingerprint:
-            raise DataError(
-                f"{release.folder}: its {video} is not the one that the replies are about"
-            )
-        if trouble := data.troubles([records[video]]):
-            raise DataError(f"{video}: {trouble[video]}")
-        size = options.current().size
-
-        def opened(number: int) -> Image:
-            return inputs.pictures(row, [number])[0]
-
-        return [
-            Picture(
-                f"{release.digest} {video} frame {number} {size} px",
-                functools.partial(opened, number),
-            )
-            for number in frames
-        ]
+    return [
+        Picture(
+            f"{release.digest} {video} frame {number} {size} px", functools.partial(opened, number)
+        )
+        for number in asked.frames
+    ]

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import TasksError, nearest
+from lmms_eval_tasks.utils.validation import told
 
 OWN = "own"  # a user's own videos (`lmms-eval-tasks haven build`), which are no part of the paper
 # Slug, which is the name of the files too -> title; the paper's six in its order (Table 1).
@@ -88,11 +89,9 @@ def budget(n_frames: int) -> int:
     return -(-n_frames * 15 // 100)
 
 
-REFERENCE: Final = "reference"
 AUTHORS: Final = "authors"
-# Shots to order or to rank, and frames of a clip to ground in: a share of them, within bounds.
-SHOTS = {"temporal": 5, "saliency": 8}
-CLIP_SHARE, CLIP_LEAST, CLIP_MOST = 0.3, 4, 8
+# Shots (or sentences) to order or to rank, and sentences to ground, at most: so many are drawn.
+MOST = {"temporal": 5, "saliency": 8, "grounding": 3}
 Count = Annotated[int, Field(ge=0)]
 
 
@@ -108,20 +107,14 @@ class Options(BaseModel):
     size: Annotated[int, Field(ge=16)] = 512  # longest side in pixels; never enlarged
     # The model's limit of pictures in one request, 0 is none: an item that needs more is left out.
     max_images: Count = 0
-    # Shots (or sentences) to order or to rank at most: so many are drawn. `authors` is 5 and 8.
-    max_shots: Literal["authors"] | Annotated[int, Field(ge=2)] = AUTHORS
-    # Asked for where the prompt names a number; `reference` is as many as the reference has.
-    sentences: Literal["reference"] | Annotated[int, Field(ge=1)] = REFERENCE
     sources: tuple[str, ...] = ()  # empty: the paper's six, or a user's own where none is there
     seed: Count = 0  # of draws and subsets; 0 are the authors' own draws
     subset: Count = 100  # videos of each large source; 0 is all
-    max_sentences: Count = 3  # of the summary, to ground; 0 is all
     # What the proxy of temporal order shows: shots' descriptions, or the document's (Appendix C).
     temporal_text: Literal["shots", "sentences"] = "shots"
     # Of v2vt and text proxies: the summary's sentences, or its text with tags of shots (authors).
     reference: Literal["plain", "tagged"] = "plain"
     ids: tuple[str, ...] = ()  # files that name the videos of a source, in place of all
-    slack: Count = 0  # frames by which JSON, HDF5 and video may differ
 
     @field_validator("sources", "ids", mode="before")
     @classmethod
@@ -132,15 +125,13 @@ class Options(BaseModel):
     @classmethod
     def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if set(value) - set(SOURCES):
-            raise ValueError(f"some of {'+'.join(SOURCES)}")
+            raise ValueError(f"expected some of {'+'.join(SOURCES)}")
         return tuple(slug for slug in SOURCES if slug in value)
 
     def asdict(self) -> dict[str, Any]:
         """Plain types, for result logs."""
-        return {
-            **self.model_dump(mode="json"),
-            "sources": list(self.sources) or list(SOURCES),
-        }
+        sources = list(self.sources) or list(SOURCES)
+        return {**self.model_dump(mode="json"), "sources": sources}
 
 
 OF_SENTENCES = "temporal_sentences"  # the layout of the one proxy that shows no shots
@@ -179,18 +170,12 @@ def parse(text: str) -> Options:
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, _, value = (piece.strip() for piece in part.partition("="))
         if name not in names:
-            told = f"{name!r} is none of {', '.join(names)}{nearest(name, names)}"
-            raise TasksError(f"{settings.HAVEN}={text!r}: {told}")
+            why = f"{name!r} is none of {', '.join(names)}{nearest(name, names)}"
+            raise TasksError(f"{settings.HAVEN}={text!r}: {why}")
         if name in given or not value:
             raise TasksError(f"{settings.HAVEN}={text!r}: {part}: expected NAME=VALUE, each once")
         given[name] = value
     try:
         return Options.model_validate(given)
     except ValidationError as error:
-        first = error.errors()[0]["loc"][0]
-        wrong = [one["msg"] for one in error.errors() if one["loc"][0] == first]
-        kinds = (
-            one.removeprefix("Input should be ").removeprefix("Value error, ") for one in wrong
-        )
-        told = f"{first}={given[str(first)]}: expected {' or '.join(kinds)}"
-        raise TasksError(f"{settings.HAVEN}={text!r}: {told}") from None
+        raise TasksError(f"{settings.HAVEN}={text!r}: {told(error, 2)}") from None

@@ -23,7 +23,7 @@ import functools
 import json
 import random
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -114,61 +114,53 @@ def files() -> dict[str, Any]:
 
 def annotation(story: Story) -> dict[str, Any]:
     """A video's entry of the JSON file."""
-    keyed = {"shot_level_gt": shot_level_gt(story)} if story.source in SHOTS_IN_JSON else {}
+
+    def truth(value: bool) -> bool | int:  # of every other video as a number
+        return int(value) if STORIES.index(story) % 2 else value
+
+    frames, clips = [], []
+    for number, (pick, level) in enumerate(zip(story.picks, story.frames, strict=True), 1):
+        shot, _ = story.shown(pick)
+        key = " in a highlight" if shot in story.key_shots else ""
+        seen = f"A{str(story.scenes[shot - 1])[1:]}"
+        frames.append(
+            {
+                "frame_id": pick,
+                "description": f"{seen}, marked {level} of {TOP} for importance{key}.",
+                "is_gt": truth(number in story.keyframes),
+                "status": "success",
+            }
+        )
+    for number, (scene, own) in enumerate(zip(story.scenes, story.shots, strict=True), 1):
+        told = f"{PLACES[number - 1]}, {scene} moves for {len(own)} sampled frames"
+        total = sum(story.frames[frame - 1] for frame in own)
+        clips.append(
+            {
+                "clip_id": number - 1,
+                "summary": f"{told}; its marks for importance add up to {total}.",
+                "gt": truth(number in story.key_shots),
+                "frames": [story.picks[frame - 1] for frame in own],
+                "frame_count": len(own),
+                "status": "success",
+            }
+        )
     first, last = story.key_shots[0], story.key_shots[-1]
     of_summary = [[first], story.key_shots, [last], sorted({first, last})]
     return {
         **({"video_name": story.name} if story.source in NAMED else {}),
-        "frames": list(_frames(story)),
-        "clips": list(_clips(story)),
+        "frames": frames,
+        "clips": clips,
         "aligned_full_document": _block(document(story), story.document_shots),
         "aligned_text_summary": _block(summary(story.key_scenes), of_summary),
-        **keyed,
+        **({"shot_level_gt": shot_level_gt(story)} if story.source in SHOTS_IN_JSON else {}),
     }
-
-
-def _frames(story: Story) -> Iterator[dict[str, Any]]:
-    for number, (pick, level) in enumerate(zip(story.picks, story.frames, strict=True), 1):
-        shot, _ = story.shown(pick)
-        scene, key = str(story.scenes[shot - 1]), shot in story.key_shots
-        yield {
-            "frame_id": pick,
-            "description": f"A{scene[1:]}, marked {level} of {TOP} for importance"
-            f"{' in a highlight' if key else ''}.",
-            "is_gt": _truth(story, number in story.keyframes),
-            "status": "success",
-        }
-
-
-def _clips(story: Story) -> Iterator[dict[str, Any]]:
-    for number, (scene, frames) in enumerate(zip(story.scenes, story.shots, strict=True), 1):
-        levels = [story.frames[frame - 1] for frame in frames]
-        yield {
-            "clip_id": number - 1,
-            "summary": f"{PLACES[number - 1]}, {scene} moves for {len(levels)} sampled frames; its "
-            f"marks for importance add up to {sum(levels)}.",
-            "gt": _truth(story, number in story.key_shots),
-            "frames": [story.picks[frame - 1] for frame in frames],
-            "frame_count": len(frames),
-            "status": "success",
-        }
-
-
-def _truth(story: Story, value: bool) -> bool | int:
-    """As JSON has it: of every other video as a number."""
-    return int(value) if STORIES.index(story) % 2 else value
 
 
 def _block(sentences: list[str], shots: Sequence[Sequence[int]]) -> dict[str, Any]:
     """Sentences with their alignment; shots count from 0 here."""
-    return {
-        "sentences": sentences,
-        "alignments": [
-            {"sentence_id": place, "shot_ids": [number - 1 for number in numbers]}
-            for place, numbers in enumerate(shots)
-        ],
-        "raw_text": " ".join(sentences),
-    }
+    of = [[number - 1 for number in numbers] for numbers in shots]
+    aligned = [{"sentence_id": place, "shot_ids": own} for place, own in enumerate(of)]
+    return {"sentences": sentences, "alignments": aligned, "raw_text": " ".join(sentences)}
 
 
 def shot_level_gt(story: Story) -> list[int]:
@@ -177,37 +169,32 @@ def shot_level_gt(story: Story) -> list[int]:
 
 
 def _write_h5(own: Sequence[Story], path: Path) -> None:
-    import h5py
-
-    with h5py.File(path, "w") as file:
-        for story in own:
-            made = file.create_group(story.video)
-            for dataset, value in group(story).items():
-                made.create_dataset(dataset, data=value)
-
-
-def group(story: Story) -> dict[str, Any]:
-    """A video's group of the HDF5 file: name of a dataset -> its value, as a numpy type.
+    """A group for each video, as released.
 
     change_points (n_shots, 2), both ends inclusive, n_frame_per_seg (n_shots,) and picks (n_steps,)
     count frames of the video; gtscore (n_steps,) is in [0, 1]; gtframe (n_steps,) and shot_level_gt
     (n_shots,) are 0 or 1.
     """
+    import h5py
     import numpy as np
 
-    keyframes = [int(n in story.keyframes) for n in range(1, len(story.frames) + 1)]
-    lengths = [last - first + 1 for first, last in story.change_points]
-    return {
-        "change_points": np.array(story.change_points, dtype=np.int64),
-        "gtframe": np.array(keyframes, dtype=np.int64),
-        "gtscore": np.array([level / TOP for level in story.frames], dtype=np.float32),
-        "n_frame_per_seg": np.array(lengths, dtype=np.int64),
-        "n_frames": np.int64(story.n_frames),
-        "n_steps": np.int64(len(story.frames)),
-        "picks": np.array(story.picks, dtype=np.int64),
-        "shot_level_gt": np.array(shot_level_gt(story), dtype=np.int64),
-        **({"video_name": story.name} if story.source in NAMED else {}),
-    }
+    with h5py.File(path, "w") as file:
+        for story in own:
+            keyframes = [n in story.keyframes for n in range(1, len(story.frames) + 1)]
+            lengths = [last - first + 1 for first, last in story.change_points]
+            made = file.create_group(story.video)
+            for dataset, value in {
+                "change_points": np.array(story.change_points, dtype=np.int64),
+                "gtframe": np.array(keyframes, dtype=np.int64),
+                "gtscore": np.array([level / TOP for level in story.frames], dtype=np.float32),
+                "n_frame_per_seg": np.array(lengths, dtype=np.int64),
+                "n_frames": np.int64(story.n_frames),
+                "n_steps": np.int64(len(story.frames)),
+                "picks": np.array(story.picks, dtype=np.int64),
+                "shot_level_gt": np.array(shot_level_gt(story), dtype=np.int64),
+                **({"video_name": story.name} if story.source in NAMED else {}),
+            }.items():
+                made.create_dataset(dataset, data=value)
 
 
 def replay() -> Iterator[dict[str, Any]]:
@@ -215,11 +202,8 @@ def replay() -> Iterator[dict[str, Any]]:
     for story in STORIES:
         told = " ".join(summary(story.key_scenes))
         fields = {"reference": told, "document": " ".join(document(story)), "candidate": told}
-        line = {
-            "criterion": "haven_geval",
-            "fields": fields,
-            "reply": json.dumps({"score": HIGHEST}),
-        }
+        reply = json.dumps({"score": HIGHEST})
+        line = {"criterion": "haven_geval", "fields": fields, "reply": reply}
         yield from ({**line, "sample": sample} for sample in range(SAMPLES))
 
 
@@ -323,20 +307,29 @@ def known(doc: Doc) -> Known:
 
 def _said(doc: Doc, draw: random.Random | None) -> str:
     """The right reply, or a drawn one, in the form that the doc's prompt asks for (Appendix C)."""
-    kind, places = doc["kind"], range(1, len(doc["units"]) + 1)
+    kind, units = doc["kind"], doc["units"]
+    places = range(1, len(units) + 1)
     if kind in ORDERS:
         word = "Sentence" if doc["layout"] == OF_SENTENCES else "Shot"
-        order = draw.sample(places, len(places)) if draw else sorted(places, key=_place(doc))
+
+        def place(number: int) -> float:  # by time, or by importance
+            unit = units[number - 1]
+            return float(unit if kind == "temporal" else -doc["importance"][unit - 1])
+
+        order = draw.sample(places, len(places)) if draw else sorted(places, key=place)
         return " > ".join(f"{word} {number}" for number in order)
     if kind == "grounding":
         lines = []
         for number, sentence in enumerate(doc["sentences"], 1):
-            true = doc["summary_shots"][sentence - 1]
-            hits = [n for n in places if doc["units"][n - 1] in true]
+            hits = [n for n in places if units[n - 1] in doc["summary_shots"][sentence - 1]]
             clips = [draw.choice(places)] if draw else hits
             lines.append(f"Summary {number}: {', '.join(f'Clip {clip}' for clip in clips)}")
         return "\n".join(lines)
-    frames = _keyframes(doc, draw)
+    # As many frames as are asked for, true ones first.
+    numbers, k = range(1, len(doc["picks"]) + 1), doc["budget"]
+    true = {frame for shot in doc["key_shots"] for frame in doc["shots"][shot - 1]}
+    best = sorted(numbers, key=lambda number: (number not in true, number))
+    frames = sorted(draw.sample(numbers, k) if draw else best[:k])
     if kind == "v2v":
         return str(frames)
     told, asked = list(doc["summary"]), doc["n_sentences"]
@@ -351,19 +344,3 @@ def _said(doc: Doc, draw: random.Random | None) -> str:
         name = "" if doc["text"] else "Frame "
         lines.append(f"IMPORTANT FRAMES: [{', '.join(f'{name}{frame}' for frame in frames)}]")
     return "\n".join(lines)
-
-
-def _place(doc: Doc) -> Callable[[int], float]:
-    """Of a unit that is shown: by time, or by importance."""
-    units, worth = doc["units"], doc["importance"]
-    by_time = doc["kind"] == "temporal"
-    return lambda n: units[n - 1] if by_time else -worth[units[n - 1] - 1]
-
-
-def _keyframes(doc: Doc, draw: random.Random | None) -> list[int]:
-    """As many as are asked for, true ones first."""
-    numbers, asked = range(1, len(doc["picks"]) + 1), doc["budget"]
-    if draw:
-        return sorted(draw.sample(numbers, asked))
-    true = {frame for shot in doc["key_shots"] for frame in doc["shots"][shot - 1]}
-    return sorted(sorted(numbers, key=lambda number: (number not in true, number))[:asked])

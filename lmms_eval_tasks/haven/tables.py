@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmms_eval_tasks.benchmark import Numbers
 from lmms_eval_tasks.haven.metrics import IS_GT, ORDER
 from lmms_eval_tasks.haven.options import KINDS, SOURCES, TASKS
-from lmms_eval_tasks.report.paper_tables import (
-    INVALID,
-    NONE,
-    by_row,
-    doubted,
-    fixed,
-    number,
-    signed,
-)
+from lmms_eval_tasks.report.paper_tables import INVALID, by_row, doubted, fixed, number, signed
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-_GROUPS = ("haven", "haven_text")
-
 # A task's or group's name, then whatever was added to it: the model where several were rescored,
 # ` INVALID`.
-_NAME = re.compile(
-    rf"(?P<name>{'|'.join(sorted((*TASKS, *_GROUPS), key=len, reverse=True))})(?P<rest> .*)?",
-    re.DOTALL,
-)
+_NAMES = "|".join(sorted((*TASKS, "haven", "haven_text"), key=len, reverse=True))
+_NAME = re.compile(rf"(?P<name>{_NAMES})(?P<rest> .*)?", re.DOTALL)
 _OVER = {"": "videos", "_sources": "sources"}  # form of a metric -> what its mean is over
 
 
@@ -54,8 +42,8 @@ class Model(NamedTuple):
     def cell(self, task: str, metric: str) -> str:
         """A metric in a row of several tasks."""
         found = self.value(task, metric)
-        is_difference = found is not None and metric == _GAIN
-        shown = signed(found or 0.0, 3) if is_difference else fixed(found, 3)
+        is_gain = found is not None and metric == "joined_clip_gain"
+        shown = signed(found or 0.0, 3) if is_gain else fixed(found, 3)
         return doubted(shown, task in self.invalid)
 
 
@@ -77,9 +65,7 @@ def tables(rows: Sequence[tuple[str, Numbers]]) -> list[Table]:
     return [
         *_paper(models, "every task (the paper's Table 3)", _TABLE_3, _NOTES_3),
         *_paper(models, "summaries (the paper's Table 4)", of_table4, _NOTES_4),
-        *_worth(models),
-        *_by_source(models),
-        *_consistency(models),
+        *_beside(models),
     ]
 
 
@@ -132,7 +118,6 @@ _TABLE_4 = (
 )
 
 
-_GAIN = "joined_clip_gain"
 _NOTES_3 = (
     "temp.: temporal order; sal.: saliency; +doc: with the document\n"
     "rho: Spearman's; tau: Kendall's tau-b; the paper prints one and does not say which"
@@ -165,87 +150,53 @@ _MAIN = {
     "saliency": ORDER,
 }
 _BASELINES = ("random", "identity", "uniform", "first", "all", "best")
+_NOTES_WORTH = (
+    "random: expected, in closed form; identity: the order as shown; uniform, first: so many\n"
+    "frames; all: every frame, or each clip for each sentence; best: the most possible\n"
+    "f1_is_gt: against the frames that is_gt marks, not those of the key shots\n"
+    "failed: replies that could not be read in full; what could be read of them counts\n"
+    "rules broken: replies with a wrong number of frames, an unknown shot and so on\n"
+    "undef.: all shots equally important"
+)
 
 
-def _worth(models: Sequence[Model]) -> list[Table]:
-    rows = [
-        ((model.title_of(task), task, metric), _worth_cells(model, task, metric))
-        for model, task, metric in _measured(models)
+def _beside(models: Sequence[Model]) -> list[Table]:
+    """What the numbers are worth, and the same by source: a row for each main metric."""
+    measured = [
+        (model, task, metric)
+        for model in models
+        for task in [name for kind in KINDS for name in (kind, f"{kind}_doc")]
+        for metric in _MAIN[task.removesuffix("_doc")]
+        if model.value(task, metric) is not None
     ]
-    return by_row(
-        "HAVEN: what the numbers are worth",
-        ("model", "task", "metric"),
-        ["videos", "value", "valid", *_BASELINES, "failed", "rules\nbroken", "undef.", "clips"],
-        rows,
-        "random: expected, in closed form; identity: the order as shown; uniform, first: so many\n"
-        "frames; all: every frame, or each clip for each sentence; best: the most possible\n"
-        "f1_is_gt: against the frames that is_gt marks, not those of the key shots\n"
-        "failed: replies that could not be read in full; what could be read of them counts\n"
-        "rules broken: replies with a wrong number of frames, an unknown shot and so on\n"
-        "undef.: all shots equally important\n"
-        "clips: named for a sentence, mean",
-    )
-
-
-def _measured(models: Sequence[Model]) -> Iterator[tuple[Model, str, str]]:
-    for model in models:
-        for task in [name for kind in KINDS for name in (kind, f"{kind}_doc")]:
-            for metric in _MAIN[task.removesuffix("_doc")]:
-                if model.value(task, metric) is not None:
-                    yield model, task, metric
-
-
-def _worth_cells(model: Model, task: str, metric: str) -> list[str]:
-    forms = ["", "_valid", *(f"_{name}" for name in _BASELINES)]
-    # A joint reply has two parts, and CLIPScore needs both.
-    parts = {"rouge": "summary_", "f1": "frames_"} if task == "v2vt" else {}
-    part = parts.get(metric.removesuffix(IS_GT), "")
-    counts = (f"{part}failed", "violations", "undefined")
-    return [
-        fixed(model.value(task, "videos"), 0),
-        *(fixed(model.value(task, metric + form), 3) for form in forms),
-        *(fixed(model.value(task, name), 0) for name in counts),
-        fixed(model.value(task, "clips_predicted"), 1) if metric == "f1" else NONE,
-    ]
-
-
-def _by_source(models: Sequence[Model]) -> list[Table]:
-    measured = list(_measured(models))
     used = [
         source
         for source in SOURCES
         if any(model.value(task, f"{name}_{source}") is not None for model, task, name in measured)
     ]
-    rows = [
-        (
-            (model.title_of(task), task, metric),
-            [fixed(model.value(task, f"{metric}_{source}"), 3) for source in used],
+    worth, by_source = [], []
+    for model, task, metric in measured:
+        head = (model.title_of(task), task, metric)
+        # A joint reply has two parts, and CLIPScore needs both.
+        parts = {"rouge": "summary_", "f1": "frames_"} if task == "v2vt" else {}
+        part = parts.get(metric.removesuffix(IS_GT), "")
+        forms = ("", "_valid", *(f"_{name}" for name in _BASELINES))
+        counts = (f"{part}failed", "violations", "undefined")
+        worth.append(
+            (
+                head,
+                [
+                    fixed(model.value(task, "videos"), 0),
+                    *(fixed(model.value(task, metric + form), 3) for form in forms),
+                    *(fixed(model.value(task, name), 0) for name in counts),
+                ],
+            )
         )
-        for model, task, metric in measured
+        own = [fixed(model.value(task, f"{metric}_{source}"), 3) for source in used]
+        by_source.append((head, own))
+    names = ("model", "task", "metric")
+    heads = ["videos", "value", "valid", *_BASELINES, "failed", "rules\nbroken", "undef."]
+    return [
+        *by_row("HAVEN: what the numbers are worth", names, heads, worth, _NOTES_WORTH),
+        *by_row("HAVEN: by source", names, [SOURCES[source] for source in used], by_source),
     ]
-    heads = [SOURCES[source] for source in used]
-    return by_row("HAVEN: by source", ("model", "task", "metric"), heads, rows)
-
-
-def _consistency(models: Sequence[Model]) -> list[Table]:
-    rows = []
-    for model in models:
-        cells = []
-        for name in ("joined_saliency", "joined_grounding"):
-            share, chance = model.value("", name), model.value("", f"{name}_chance")
-            if share is None or chance is None:
-                cells += [NONE] * 4
-                continue
-            videos = fixed(model.value("", f"{name}_videos"), 0)
-            cells += [fixed(share, 3), fixed(chance, 3), signed(share - chance, 3), videos]
-        rows.append(((model.title_of(""),), cells))
-    heads = ["inside", "by chance", "diff.", "videos"]
-    return by_row(
-        "HAVEN: do a model's keyframes agree with its other replies on the same video?",
-        ("model",),
-        [f"{what}\n{head}" for what in ("salient", "grounded") for head in heads],
-        rows,
-        "salient: share of the frames selected in V2V that lie in the upper half of the shots\n"
-        "that the model ranks; grounded: in clips that its summary sentences ground to. No such\n"
-        "figures are published",
-    )

@@ -7,7 +7,7 @@ and annotations are Multimodal Video Summarization's).
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,13 +18,7 @@ from lmms_eval_tasks.haven import data, inputs, metrics
 from lmms_eval_tasks.haven import judge as judging
 from lmms_eval_tasks.haven import tables as layouts
 from lmms_eval_tasks.haven.metrics import ORDER
-from lmms_eval_tasks.haven.options import (
-    KINDS,
-    OF_SENTENCES,
-    SELECTIONS,
-    SUMMARIES,
-    TASKS,
-)
+from lmms_eval_tasks.haven.options import OF_SENTENCES, SELECTIONS, SUMMARIES, TASKS
 from lmms_eval_tasks.haven.records.release import prepare
 from lmms_eval_tasks.judges import Criterion, geval
 from lmms_eval_tasks.judges.verdict import Scoring
@@ -115,14 +109,12 @@ def _v2t(doc: Item, reply: str) -> dict[str, Any]:
         read = summaries.read_summary(reply, doc["n_sentences"])
         return _summary(doc, read, read.text, read.violations)
     read = summaries.read_summary(reply)
+    if read.status != "ok":
+        return _summary(doc, read, "", {})
     (least, most), found = V2T_SENTENCES, len(read.sentences)
-    broken = {
-        "too_few_sentences": max(0, least - found),
-        "too_many_sentences": max(0, found - most),
-    }
-    ok = read.status == "ok"
-    whole = answers.strip_reasoning(reply)[0].strip() if ok else ""
-    return _summary(doc, read, whole, {kind: n for kind, n in broken.items() if n and ok})
+    broken = {"too_few_sentences": least - found, "too_many_sentences": found - most}
+    whole = answers.strip_reasoning(reply)[0].strip()
+    return _summary(doc, read, whole, {kind: n for kind, n in broken.items() if n > 0})
 
 
 def _summary(
@@ -139,55 +131,48 @@ def _summary(
 
 
 def _v2v(doc: Item, reply: str) -> dict[str, Any]:
-    n_frames, k = doc["n_frames"], doc["budget"]
-    lenient = summaries.read_leniently(reply, n_frames, k)
-    return _frames(doc, summaries.read_frames(reply, n_frames, k), lenient)
+    limits = doc["n_frames"], doc["budget"]
+    strict = summaries.read_frames(reply, *limits)
+    return _frames(doc, strict, summaries.read_leniently(reply, *limits))
 
 
 def _frames(doc: Item, strict: summaries.Frames, lenient: Collection[int]) -> dict[str, Any]:
     """Against the frames of the key shots as the published figures are; beside, against `is_gt`.
 
     There what was given is scored, in whatever form it is read, and frames that do not exist too.
+    Beside each what looking at nothing is worth; None where nothing is true.
     """
+    n_frames, k = doc["n_frames"], doc["budget"]
     of_shots = [frame for shot in doc["key_shots"] for frame in doc["shots"][shot - 1]]
-    scores, baselines = _met(doc, of_shots, lenient, "")
+    scores: dict[str, Any] = {}
+    baselines: dict[str, Any] = {}
+    for form, true, chosen in (
+        ("", of_shots, lenient),
+        (metrics.IS_GT, doc["keyframes"], strict.selected or lenient),
+    ):
+        if not true:
+            scores |= {f"{name}{form}": None for name in metrics.KEYFRAMES}
+            continue
+        met = functools.partial(selections.set_scores, true=true)
+        own = met(chosen)
+        found = {
+            "random": selections.random_frames(n_frames, len(true), k),
+            "uniform": met(selections.uniform(n_frames, k)),
+            "first": met(selections.first(n_frames, k)),
+            "all": met(range(1, n_frames + 1)),
+            "best": selections.best_frames(len(true), k),
+        }
+        for name in metrics.KEYFRAMES:
+            scores[f"{name}{form}"] = getattr(own, name)
+            baselines |= {f"{name}{form}_{one}": getattr(it, name) for one, it in found.items()}
     read = strict.status == "ok" or not lenient
-    more = _met(doc, doc["keyframes"], strict.selected or lenient, metrics.IS_GT)
     return {
         "parts": {"frames": strict.status if read else "ok"},
         "frames": list(lenient),
         "violations": dict(strict.violations) if read else {"other_form": 1},
-        "scores": {**scores, **more[0]},
-        "baselines": {**baselines, **more[1]},
+        "scores": scores,
+        "baselines": baselines,
     }
-
-
-def _met(
-    doc: Item, true: Collection[int], chosen: Collection[int], form: str
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Scores of a selection and of baselines; names end in `form`. None where nothing is true."""
-    n_frames, k = doc["n_frames"], doc["budget"]
-    if not true:
-        return {f"{name}{form}": None for name in metrics.KEYFRAMES}, {}
-    met = functools.partial(selections.set_scores, true=true)
-    found = {
-        "": met(chosen),
-        "_random": selections.random_frames(n_frames, len(true), k),
-        "_uniform": met(selections.uniform(n_frames, k)),
-        "_first": met(selections.first(n_frames, k)),
-        "_all": met(range(1, n_frames + 1)),
-        "_best": selections.best_frames(len(true), k),
-    }
-    named = {
-        beside: {f"{name}{form}{beside}": getattr(own, name) for name in metrics.KEYFRAMES}
-        for beside, own in found.items()
-    }
-    scores = named.pop("")
-    return scores, _together(named.values())
-
-
-def _together(found: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    return {name: value for one in found for name, value in one.items()}
 
 
 def _v2vt(doc: Item, reply: str) -> dict[str, Any]:
@@ -231,11 +216,8 @@ def _order(doc: Item, reply: str, truth: list[float], unit: str) -> dict[str, An
         worth = dict.fromkeys(ORDER, 0.0)
     theirs = numbered.authors_order(reply, n, unit, in_time=doc["kind"] == "temporal")
     by_theirs = selections.correlations(selections.predicted_ranks(theirs, n), truth)
-    beside = {
-        "random": selections.chance(truth),
-        "identity": selections.identity(truth),
-        "best": best,
-    }
+    chance, identity = selections.chance(truth), selections.identity(truth)
+    beside = {"random": chance, "identity": identity, "best": best}
     return {
         "parts": {"reply": read.status},
         "ranked": [doc["units"][place - 1] for place in read.units],
@@ -254,23 +236,21 @@ def _grounding(doc: Item, reply: str) -> dict[str, Any]:
     n = len(doc["units"])
     true = [doc["summary_shots"][sentence - 1] for sentence in doc["asked"]]
     read = numbered.read_alignment(reply, len(true), n)
+    found = selections.aligned(read.sets, true)
     beside = {
-        "_random": selections.one_clip,
-        "_all": selections.all_clips,
-        "_best": selections.true_clips,
+        "random": selections.baseline(selections.one_clip, true, n),
+        "all": selections.baseline(selections.all_clips, true, n),
+        "best": selections.baseline(selections.true_clips, true, n),
     }
-
-    def named(found: selections.Scores, end: str = "") -> dict[str, float]:
-        return {f"f1{end}": found.f1, f"iou{end}": found.iou, f"hit1{end}": found.hit1}
-
+    names = metrics.ALIGNMENT
     return {
         "parts": {"reply": read.status},
         "clips": [sorted(clips) for clips in read.sets],
         "violations": dict(read.violations),
-        "scores": named(selections.aligned(read.sets, true)),
-        "baselines": _together(
-            named(selections.baseline(of, true, n), end) for end, of in beside.items()
-        ),
+        "scores": {name: getattr(found, name) for name in names},
+        "baselines": {
+            f"{name}_{one}": getattr(own, name) for one, own in beside.items() for name in names
+        },
     }
 
 
@@ -295,30 +275,20 @@ def stand_in(doc: Doc, number: int) -> str:  # noqa: ARG001
 # --- the tasks ------------------------------------------------------------------------------------
 
 
-def _tasks() -> dict[str, Task]:
-    made = {}
-    numbers = {kind: metrics.of_kind(kind) for kind in KINDS}
-    for name, variant in TASKS.items():
-        judged = variant.kind in SUMMARIES
-        made[name] = Task(
-            name,
-            inputs.prompt,
-            keep,
-            score_summary if judged else score,
-            numbers[variant.kind],
-            handed=handed,
-            asks=(judging.GEVAL,) if judged else (),
-            blank=BLANK,
-            details=metrics.details,
-            stand_in=stand_in,
-        )
-    return made
-
-
-def _join(end: str) -> Join:
-    kinds = ("v2t", "v2v", "v2vt", "grounding", "saliency")
-    names = tuple(f"haven_{kind}{end}" for kind in kinds)
-    return Join(f"haven{end}", names, metrics.joined, notes=metrics.apart)
+_TASKS = {
+    name: Task(
+        name,
+        inputs.prompt,
+        keep,
+        score_summary if variant.kind in SUMMARIES else score,
+        metrics.of_kind(variant.kind),
+        handed=handed,
+        asks=(judging.GEVAL,) if variant.kind in SUMMARIES else (),
+        blank=BLANK,
+        stand_in=stand_in,
+    )
+    for name, variant in TASKS.items()
+}
 
 
 class Haven(Benchmark):
@@ -331,8 +301,11 @@ class Haven(Benchmark):
     headline = 2
     cuts = ("videos read", "videos of {} can be read")
 
-    tasks = _tasks()
-    joins = (_join(""), _join("_text"))
+    tasks = _TASKS
+    joins = tuple(
+        Join(f"haven{end}", tuple(f"haven_{one}{end}" for one in metrics.JOINED), metrics.joined)
+        for end in ("", "_text")
+    )
 
     look = staticmethod(data.look)
     docs = staticmethod(data.docs)
@@ -378,7 +351,8 @@ class Haven(Benchmark):
         known = cast(data.Checked | None, found)
         section, warnings = data.describe(known, left_out) if known else ({}, [])
         if any(TASKS[name].kind in SUMMARIES for name in names):
-            section["implementations"] = judging.implementations()
+            rouge = text_metrics.ROUGE_IMPLEMENTATION
+            section["implementations"] = {"rouge": rouge, **judging.computed_with()}
         return section, [*warnings, *settings.told(settings.HAVEN), *judging.doubts()]
 
     def reread(
@@ -393,10 +367,10 @@ class Haven(Benchmark):
             DataError: one of them is not; names it.
         """
         for item in items:
-            if problem := _problem(item, items[0]):
-                raise DataError(
-                    f"{item.get('id')} {problem}; take its line out or run the task again"
-                )
+            needed = {*_READ, "key_shots"} if item.get("kind") in SELECTIONS else _READ
+            if lacking := sorted(name for name in needed if item.get(name) is None):
+                cure = "take its line out or run the task again"
+                raise DataError(f"{item.get('id')} has no `{lacking[0]}`; {cure}")
         if items[0]["kind"] in SUMMARIES:
             judging.check()
         return items
@@ -404,15 +378,6 @@ class Haven(Benchmark):
     def notes(self, asked: Mapping[str, Items]) -> Sequence[str]:  # noqa: ARG002
         """Metrics of texts that are missing or not comparable."""
         return judging.doubts()
-
-
-def _problem(item: Item, first: Item) -> str:
-    """What is wrong with a saved item of the task that `first` is of; "" if nothing is."""
-    needed = {*_READ, "key_shots"} if item.get("kind") in SELECTIONS else _READ
-    if lacking := sorted(name for name in needed if item.get(name) is None):
-        return f"has no `{lacking[0]}`"
-    same = all(item[name] == first[name] for name in ("kind", "text", "with_document"))
-    return "" if same else f"is of another task: {item['kind']}"
 
 
 BENCHMARK = Haven()

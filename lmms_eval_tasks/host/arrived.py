@@ -23,12 +23,19 @@ import threading
 import wave
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 _PICTURES = ("image_url", "image", "input_image")
 _VIDEOS = ("video_url", "video", "input_video")
 _SOUNDS = ("input_audio", "audio_url", "audio")
+
+# Something that was seen: `handed` the name of a request; `video` its frames, `pictures` how many,
+# `sound` its seconds, `read` the number of a frame; `generate`; `body` of a request.
+Event = tuple[str, Any]
+
+# By task and id of a doc: what reached the model (Seen, in plain types), until its reply is scored.
+REMEMBERED: dict[tuple[str, str], Mapping[str, Any]] = {}
 
 
 @dataclass
@@ -49,10 +56,6 @@ class Seen:
     pictures: int = 0
     seconds: float | None = 0.0
 
-    def as_dict(self) -> dict[str, Any]:
-        """In plain types, for an item."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class Expected:
@@ -63,16 +66,11 @@ class Expected:
     videos: int
     pictures: int
 
-
-@dataclass
-class _Window:
-    """What was counted since the last call of `generate`."""
-
-    handed: list[str] = field(default_factory=list)
-    videos: list[int] = field(default_factory=list)
-    pictures: int = 0
-    sounds: list[float] = field(default_factory=list)
-    read: list[int] = field(default_factory=list)  # numbers of frames
+    def seen(self, made: Seen) -> Seen:
+        """Pictures that were handed over as a video are its frames."""
+        if self.videos and not self.pictures and made.frames == 0:
+            made.frames, made.pictures = made.pictures, 0
+        return made
 
 
 class _Watch:
@@ -80,61 +78,55 @@ class _Watch:
 
     def __init__(self, asked: Iterable[Expected], reads: bool) -> None:
         self._reads = reads
-        self.asked = {one.name: replace(one, text=_bare(one.text)) for one in asked}
+        self._asked = {one.name: replace(one, text=_bare(one.text)) for one in asked}
         self.seen: dict[str, Seen] = {}
-        self._window = _Window()
+        self._events: list[Event] = []  # since the last call of `generate`
         self._lock = threading.Lock()
         self._sent: dict[str, str] = {}  # of a body: whose it is, since it may be sent again
 
-    def handed(self, name: str) -> None:
+    def note(self, events: Iterable[Event]) -> None:
         with self._lock:
-            if name in self.asked and name not in self._window.handed:
-                self._window.handed.append(name)
+            for kind, value in events:
+                if kind == "body":
+                    self._note_sent(value)
+                elif kind == "generate":
+                    self._deal_out()
+                elif kind != "handed" or (
+                    value in self._asked and (kind, value) not in self._events
+                ):
+                    self._events.append((kind, value))
 
-    def note(self, change: Callable[[_Window], None]) -> None:
-        with self._lock:
-            change(self._window)
-
-    def flush(self) -> None:
-        """Deal out what was counted among the requests that were handed over meanwhile.
-
-        Some classes prepare the next request while one is answered: what is not all there of it is
-        dealt out the next time.
-        """
-        with self._lock:
-            window, self._window = self._window, _Window()
-            names = window.handed
-            for number in range(len(names), 0, -1):
-                asked = [self.asked[name] for name in names[:number]]
-                found = _dealt(asked, window, self._reads, whole=number == len(names))
-                if found:
-                    for name, one in zip(names, found, strict=False):
-                        self.seen.setdefault(name, one)
-                    self._window.handed = names[number:]
-                    return
-
-    def sent(self, body: bytes) -> None:
-        with contextlib.suppress(ValueError, TypeError):  # not of our kind
-            told = json.loads(body)
-            texts: list[str] = []
-            found = Seen("sent")
-            _count(told, texts, found)
-            with self._lock:
-                name = self._whose(body, _bare("".join(texts)))
-                if name is not None:
-                    self.seen[name] = _as_frames(found, self.asked[name])
-
-    def _whose(self, body: bytes, text: str) -> str | None:
-        digest = hashlib.sha256(body).hexdigest()
+    def _note_sent(self, body: bytes) -> None:
+        texts: list[str] = []
+        found = Seen("sent")
+        _count(json.loads(body), texts, found)
+        text, digest = _bare("".join(texts)), hashlib.sha256(body).hexdigest()
         if digest not in self._sent:
-            fitting = [one for one in self.asked.values() if one.text and one.text in text]
+            fitting = [one for one in self._asked.values() if one.text and one.text in text]
             longest = max((len(one.text) for one in fitting), default=0)
             names = [one.name for one in fitting if len(one.text) == longest]
             names = [one for one in names if one not in self.seen] or names
             if not names:
-                return None
+                return
             self._sent[digest] = names[0]
-        return self._sent[digest]
+        name = self._sent[digest]
+        self.seen[name] = self._asked[name].seen(found)
+
+    def _deal_out(self) -> None:
+        """What was counted belongs to the requests that were handed over meanwhile.
+
+        Some classes prepare the next request while one is answered: what is not all there of it is
+        dealt out the next time.
+        """
+        events, self._events = self._events, []
+        names = [value for kind, value in events if kind == "handed"]
+        for number in range(len(names), 0, -1):
+            asked = [self._asked[name] for name in names[:number]]
+            if found := _dealt(asked, events, self._reads, whole=number == len(names)):
+                for name, one in zip(names, found, strict=False):
+                    self.seen.setdefault(name, one)
+                self._events = [("handed", name) for name in names[number:]]
+                return
 
 
 def _bare(text: str) -> str:
@@ -158,83 +150,47 @@ def watching(asked: Iterable[Expected], reads: bool = True) -> Iterator[Mapping[
     before, _watch = _watch, _Watch(asked, reads)
     try:
         yield _watch.seen
-        _watch.flush()
+        _watch.note([("generate", None)])
     finally:
         _watch = before
-
-
-_remembered: dict[tuple[str, str], Mapping[str, Any]] = {}
-
-
-def forget() -> None:
-    """Before a run."""
-    _remembered.clear()
-
-
-def remember(task: str, doc: Mapping[str, Any], seen: Mapping[str, Any] | None) -> None:
-    """Keep what reached the model until the doc's reply is scored."""
-    if seen is not None:
-        _remembered[task, str(doc["id"])] = seen
-
-
-def of(task: str, doc: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """What reached the model of a doc; None where nobody could tell."""
-    return _remembered.get((task, str(doc["id"])))
 
 
 def handed(name: str) -> None:
     """A request's media are asked for by the class, which is about to use them."""
     if _watch is not None:
-        _watch.handed(name)
+        _watch.note([("handed", name)])
 
 
 def _dealt(
-    asked: Sequence[Expected], window: _Window, reads: bool, whole: bool
+    asked: Sequence[Expected], events: Iterable[Event], reads: bool, whole: bool
 ) -> list[Seen] | None:
     """What each of the requests got; None where it cannot be told apart.
 
-    Args:
-        asked: requests that were handed over.
-        window: what was counted.
-        reads: as of `watching`.
-        whole: whether these are all that were.
+    `whole` says whether these are all that were handed over.
     """
-    frames, at = window.videos, "processor"
-    if not (frames or window.pictures or window.sounds):
-        if not window.read or not reads:
+    of: dict[str, list[Any]] = {kind: [] for kind in ("video", "pictures", "sound", "read")}
+    for kind, value in events:
+        of.setdefault(kind, []).append(value)
+    frames, pictures, sounds, at = of["video"], sum(of["pictures"]), of["sound"], "processor"
+    if not (frames or pictures or sounds):
+        if not of["read"] or not reads:
             return None
-        frames, at = [len(window.read)], "reader"
+        frames, at = [len(of["read"])], "reader"
     if len(asked) == 1 and whole:
-        made = Seen(at, sum(frames), None, window.pictures, sum(window.sounds))
-        made = _as_frames(made, asked[0])
-        if len(window.read) == made.frames:  # else it was asked for something else, such as a size
-            made.distinct = len(set(window.read)) or None
+        made = asked[0].seen(Seen(at, sum(frames), None, pictures, sum(sounds)))
+        if len(of["read"]) == made.frames:  # else it was asked for something else, such as a size
+            made.distinct = len(set(of["read"])) or None
         return [made]
-    number, shown = len(asked), sum(one.pictures for one in asked)
-    of_videos = window.pictures - shown  # frames that go as pictures
-    if len(frames) not in (0, number) or len(window.sounds) not in (0, number):
+    number = len(asked)
+    of_videos = pictures - sum(one.pictures for one in asked)  # frames that go as pictures
+    if len(frames) not in (0, number) or len(sounds) not in (0, number):
         return None
     if of_videos < 0 or of_videos % number or (of_videos and not whole):
         return None
     if not whole and not frames and any(one.videos for one in asked):
         return None
-    return [
-        Seen(
-            at,
-            (frames[place] if frames else 0) + of_videos // number,
-            None,
-            one.pictures,
-            window.sounds[place] if window.sounds else 0.0,
-        )
-        for place, one in enumerate(asked)
-    ]
-
-
-def _as_frames(found: Seen, asked: Expected) -> Seen:
-    """Pictures that were handed over as a video are its frames."""
-    if asked.videos and not asked.pictures and found.frames == 0:
-        found.frames, found.pictures = found.pictures, 0
-    return found
+    shares = zip(asked, frames or [0] * number, sounds or [0.0] * number, strict=True)
+    return [Seen(at, n + of_videos // number, None, one.pictures, s) for one, n, s in shares]
 
 
 def _count(told: Any, texts: list[str], found: Seen) -> None:
@@ -252,22 +208,17 @@ def _count(told: Any, texts: list[str], found: Seen) -> None:
     elif kind in _VIDEOS or mime.startswith("video/") or "fileData" in told or "file_data" in told:
         found.frames = None
     elif kind in _SOUNDS or mime.startswith("audio/"):
-        sound = told.get("input_audio")
-        seconds = _seconds(sound.get("data") if isinstance(sound, dict) else inline.get("data"))
-        known = None not in (seconds, found.seconds)
-        found.seconds = (found.seconds or 0) + (seconds or 0) if known else None
+        given = told.get("input_audio")
+        coded: Any = (given if isinstance(given, dict) else inline).get("data")
+        try:
+            sound = wave.open(io.BytesIO(base64.b64decode(coded)))  # noqa: SIM115 - a buffer
+            found.seconds += sound.getnframes() / sound.getframerate()
+        except (wave.Error, EOFError, ValueError, TypeError):
+            found.seconds = None  # and stays so: nothing can be added to it
     else:
         texts += [told[name] for name in ("text", "content") if isinstance(told.get(name), str)]
         for one in told.values():
             _count(one, texts, found)
-
-
-def _seconds(data: Any) -> float | None:
-    try:
-        sound = wave.open(io.BytesIO(base64.b64decode(data)))  # noqa: SIM115 - a buffer
-    except (wave.Error, EOFError, ValueError, TypeError):
-        return None
-    return float(sound.getnframes() / sound.getframerate())
 
 
 # --- the places where it is counted ---------------------------------------------------------------
@@ -280,101 +231,72 @@ def counted() -> Iterator[None]:
         for module, owner, method, see in _PLACES:
             found = getattr(sys.modules.get(module), owner, None)
             if found is not None and method in vars(found):
-                stack.enter_context(_wrapped(found, method, see))
+                original = vars(found)[method]
+                setattr(found, method, _seeing(original, see))
+                stack.callback(setattr, found, method, original)
         yield
 
 
-@contextmanager
-def _wrapped(owner: Any, method: str, see: Callable[..., None]) -> Iterator[None]:
-    original = vars(owner)[method]
-
-    def noted(watch: _Watch, *args: Any, **kwargs: Any) -> None:
-        with contextlib.suppress(Exception):  # a version that does otherwise
-            see(watch, *args, **kwargs)
+def _seeing(original: Callable[..., Any], see: Callable[..., Iterable[Event]]) -> Any:
+    def note(*args: Any, **kwargs: Any) -> None:
+        if _watch is not None:
+            with contextlib.suppress(Exception):  # of another kind, or version
+                _watch.note(see(*args, **kwargs))
 
     @functools.wraps(original)
-    def method_of(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if _watch is None:
-            return original(self, *args, **kwargs)
-        if see in _AFTER:
-            made = original(self, *args, **kwargs)
-            noted(_watch, self, made)
-            return made
-        noted(_watch, self, *args, **kwargs)
-        return original(self, *args, **kwargs)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if see is not _videos:
+            note(self, *args, **kwargs)
+        made = original(self, *args, **kwargs)
+        if see is _videos:
+            note(made)
+        return made
 
-    setattr(owner, method, method_of)
-    try:
-        yield
-    finally:
-        setattr(owner, method, original)
+    return method
 
 
-def _videos(watch: _Watch, _: Any, made: Sequence[Any]) -> None:
-    watch.note(lambda window: window.videos.extend(len(video) for video in made))
+def _videos(made: Sequence[Any]) -> Iterable[Event]:
+    return [("video", len(video)) for video in made]
 
 
-def _pictures(watch: _Watch, _: Any, images: Any = None, *__: Any, **___: Any) -> None:
-    number = _leaves(images)
+def _pictures(_: Any, images: Any = None, *__: Any, **___: Any) -> Iterable[Event]:
+    def leaves(some: Any) -> int:
+        if isinstance(some, list | tuple):
+            return sum(map(leaves, some))
+        return int(some.shape[0]) if len(getattr(some, "shape", ())) == 4 else int(some is not None)
 
-    def add(window: _Window) -> None:
-        window.pictures += number
-
-    watch.note(add)
-
-
-def _leaves(images: Any) -> int:
-    if images is None:
-        return 0
-    if isinstance(images, list | tuple):
-        return sum(map(_leaves, images))
-    return int(images.shape[0]) if len(getattr(images, "shape", ())) == 4 else 1
+    return [("pictures", leaves(images))]
 
 
-def _sounds(watch: _Watch, extractor: Any, features: Any, *_: Any, **__: Any) -> None:
+def _sounds(extractor: Any, features: Any, *_: Any, **__: Any) -> Iterable[Event]:
     signals = features[extractor.model_input_names[0]]
     if any(len(getattr(one, "shape", ())) > 1 and one.shape[-1] > 1 for one in signals):
-        return  # not the samples themselves
-    lengths = [len(one) / extractor.sampling_rate for one in signals]
-    watch.note(lambda window: window.sounds.extend(lengths))
+        return []  # not the samples themselves
+    return [("sound", len(one) / extractor.sampling_rate) for one in signals]
 
 
-def _read(watch: _Watch, _: Any, indices: Any) -> None:
-    taken = [int(one) for one in (indices if hasattr(indices, "__len__") else [indices])]
-    watch.note(lambda window: window.read.extend(taken))
+def _read(_: Any, indices: Any) -> Iterable[Event]:
+    return [("read", int(one)) for one in (indices if hasattr(indices, "__len__") else [indices])]
 
 
-def _generating(watch: _Watch, *_: Any, **__: Any) -> None:
-    watch.flush()
+def _generating(*_: Any, **__: Any) -> Iterable[Event]:
+    return [("generate", None)]
 
 
-def _sending(watch: _Watch, _: Any, request: Any, **__: Any) -> None:
-    body = getattr(request, "content", None) or getattr(request, "body", None)
-    if body:
-        watch.sent(body if isinstance(body, bytes) else str(body).encode())
+def _sending(_: Any, request: Any, **__: Any) -> Iterable[Event]:
+    body = getattr(request, "content", None) or getattr(request, "body", None) or b""
+    return [("body", body if isinstance(body, bytes) else str(body).encode())]
 
 
-_AFTER = (_videos,)
-_HTTP = [
-    (module, owner, "send", _sending)
-    for module in ("httpx", "httpx2")
-    for owner in ("Client", "AsyncClient")
-]
-_PLACES: list[tuple[str, str, str, Callable[..., None]]] = [
-    *_HTTP,
+_PLACES: list[tuple[str, str, str, Callable[..., Iterable[Event]]]] = [
+    *((module, "Client", "send", _sending) for module in ("httpx", "httpx2")),
+    *((module, "AsyncClient", "send", _sending) for module in ("httpx", "httpx2")),
     ("requests", "Session", "send", _sending),
-    (
-        "transformers.video_processing_utils",
-        "BaseVideoProcessor",
-        "_prepare_input_videos",
-        _videos,
-    ),
+    ("transformers.video_processing_utils", "BaseVideoProcessor", "_prepare_input_videos", _videos),
     ("transformers.image_processing_utils", "BaseImageProcessor", "__call__", _pictures),
     (
-        "transformers.feature_extraction_sequence_utils",
-        "SequenceFeatureExtractor",
-        "pad",
-        _sounds,
+        *("transformers.feature_extraction_sequence_utils", "SequenceFeatureExtractor"),
+        *("pad", _sounds),
     ),
     ("transformers.generation.utils", "GenerationMixin", "generate", _generating),
     ("decord", "VideoReader", "get_batch", _read),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import functools
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,55 +20,43 @@ def right_media() -> Iterator[None]:
     pictures, so that a later frame may get an earlier one's id, and its bytes. Of a sound it sends
     the path, which no server reads: OpenAI's, vLLM and SGLang take the sound itself.
     """
-    if not needs.on("frames"):
+    with ExitStack() as stack:
+        if needs.on("frames"):
+            from lmms_eval.protocol import ChatMessages
+
+            for name, mended in _MENDED.items():
+                if original := vars(ChatMessages).get(name):
+                    setattr(ChatMessages, name, functools.partialmethod(mended, original))
+                    stack.callback(setattr, ChatMessages, name, original)
         yield
-        return
-    from lmms_eval.protocol import ChatMessages
-
-    mended = {
-        "encode_image": _each_encoded,
-        "to_openai_messages": _with_sound,
-        "to_qwen3_vl_openai_messages": _with_sound,
-    }
-    methods = {name: found for name, found in vars(ChatMessages).items() if name in mended}
-    for name, method in methods.items():
-        setattr(ChatMessages, name, mended[name](method))
-    try:
-        yield
-    finally:
-        for name, method in methods.items():
-            setattr(ChatMessages, name, method)
 
 
-def _each_encoded(encode: Callable[..., Any]) -> Callable[..., str]:
-    @functools.wraps(encode)
-    def encode_image(
-        self: Any, image: Any, cache: dict[Any, str] | None = None, *args: Any, **kwargs: Any
-    ) -> str:
-        # A path names its picture for good.
-        kept = cache if isinstance(image, str) else None
-        return str(encode(self, image, kept, *args, **kwargs))
-
-    return encode_image
+def _each_encoded(
+    self: Any, encode: Callable[..., Any], image: Any, cache: Any = None, *args: Any, **kwargs: Any
+) -> str:
+    kept = cache if isinstance(image, str) else None  # a path names its picture for good
+    return str(encode(self, image, kept, *args, **kwargs))
 
 
-def _with_sound(form: Callable[..., Any]) -> Callable[..., list[dict[str, Any]]]:
-    @functools.wraps(form)
-    def messages(*args: Any, **kwargs: Any) -> list[dict[str, Any]]:
-        made: list[dict[str, Any]] = form(*args, **kwargs)
-        for message in made:
-            message["content"] = [_heard(part) for part in message["content"]]
-        return made
+def _with_sound(
+    self: Any, form: Callable[..., Any], *args: Any, **kwargs: Any
+) -> list[dict[str, Any]]:
+    made: list[dict[str, Any]] = form(self, *args, **kwargs)
+    for message in made:
+        for place, part in enumerate(message["content"]):
+            url = part["audio_url"]["url"] if part["type"] == "audio_url" else None
+            if isinstance(url, str) and (path := Path(url)).is_file():
+                data = base64.b64encode(path.read_bytes()).decode()
+                sound = {"data": data, "format": path.suffix[1:]}
+                message["content"][place] = {"type": "input_audio", "input_audio": sound}
+    return made
 
-    return messages
 
-
-def _heard(part: dict[str, Any]) -> dict[str, Any]:
-    url = part["audio_url"]["url"] if part["type"] == "audio_url" else None
-    if not isinstance(url, str) or not (path := Path(url)).is_file():
-        return part
-    data = base64.b64encode(path.read_bytes()).decode()
-    return {"type": "input_audio", "input_audio": {"data": data, "format": path.suffix[1:]}}
+_MENDED = {
+    "encode_image": _each_encoded,
+    "to_openai_messages": _with_sound,
+    "to_qwen3_vl_openai_messages": _with_sound,
+}
 
 
 def callable_again(lm: Any, generate: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
@@ -80,7 +68,6 @@ def callable_again(lm: Any, generate: Callable[..., list[Any]]) -> Callable[...,
     """
     from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
-    @functools.wraps(generate)
     def generate_until(requests: list[Any]) -> list[Any]:
         if isinstance(client := getattr(lm, "client", None), AsyncOpenAI):
             lm.client = client.with_options(http_client=DefaultAsyncHttpxClient())

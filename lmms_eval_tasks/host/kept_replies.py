@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, ClassVar, NamedTuple
+from typing import IO, Any, ClassVar
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.console import say
@@ -15,53 +15,39 @@ from lmms_eval_tasks.console import say
 _DONE = ".done"  # of a run that got its results: nothing to go on with
 
 
-class Reply(NamedTuple):
-    """A reply's text, and what reached the model (arrived.Seen), if that is known."""
-
-    text: str
-    arrived: Mapping[str, Any] | None = None
-
-
 class Kept:
     """Replies of one model to our tasks, a line each, in a file for each task and process.
 
     They are of a run that was stopped. A run that got its results renames its files, so that the
     same command asks again; `reopen` takes that back where the results could not be saved.
+
+    Attributes:
+        found: by key, the text of a `reply`, and what had `arrived` at the model, if it is known.
     """
 
     finished: ClassVar[list[Path]] = []  # files of the last run that got its results
 
     def __init__(self, model: str, tasks: Sequence[str], rank: int) -> None:
-        """Read what was kept.
-
-        Args:
-            model: it and all that decides on its replies beside the request.
-            tasks: whose replies are kept.
-            rank: of this process.
-        """
+        """Read what was kept of a model, and of all that decides on its replies beside."""
         name = hashlib.sha256(model.encode()).hexdigest()[:16]
         self.folder = settings.cache_dir() / "replies" / name
         self._tasks, self._rank = tuple(tasks), rank
         self._files: dict[str, IO[str]] = {}
         self._writable = True
-        self._found: dict[str, Reply] = {}
-        if settings.value(settings.FRESH):
-            for file in self._there():
-                file.unlink(missing_ok=True)
+        self.found: dict[str, Mapping[str, Any]] = {}
         for file in self._there():
+            if settings.value(settings.FRESH):
+                file.unlink(missing_ok=True)
+                continue
             for line in file.read_text(encoding="utf-8").splitlines():
-                with contextlib.suppress(ValueError, KeyError, TypeError):  # cut off by a kill
+                with contextlib.suppress(ValueError):  # cut off by a kill
                     row = json.loads(line)
-                    self._found[row["key"]] = Reply(row["reply"], row.get("arrived"))
+                    self.found[row["key"]] = row
 
     def _there(self) -> list[Path]:
         return [file for task in self._tasks for file in self.folder.glob(f"{task}.*.jsonl")]
 
-    def get(self, key: str) -> Reply | None:
-        """The reply that was kept."""
-        return self._found.get(key)
-
-    def add(self, task: str, key: str, reply: Reply) -> None:
+    def add(self, task: str, key: str, reply: str, arrived: Mapping[str, Any] | None) -> None:
         """Keep one; a folder that cannot be written is told once and loses nothing else."""
         if not self._writable:
             return
@@ -70,7 +56,7 @@ class Kept:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 path = self.folder / f"{task}.{self._rank}.jsonl"
                 self._files[task] = path.open("a", encoding="utf-8")
-            row = {"key": key, "reply": reply.text, "arrived": reply.arrived}
+            row = {"key": key, "reply": reply, "arrived": arrived}
             self._files[task].write(json.dumps(row) + "\n")
             self._files[task].flush()
         except OSError as error:
@@ -88,10 +74,9 @@ class Kept:
         """The run has its results."""
         for opened in self._files.values():
             opened.close()
-        if self._rank == 0:
-            for file in self._there():
-                file.replace(file.with_name(file.name + _DONE))
-                Kept.finished.append(file)
+        for file in self._there() if self._rank == 0 else ():
+            file.replace(file.with_name(file.name + _DONE))
+            Kept.finished.append(file)
 
     @staticmethod
     def reopen() -> None:

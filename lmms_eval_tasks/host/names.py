@@ -6,16 +6,19 @@ task asks for them (PEP 562): `docs_TASK`, `metrics_TASK`, `data_BENCHMARK`, `jo
 
 from __future__ import annotations
 
+import os
+import tempfile
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks import benchmarks, running
+from lmms_eval_tasks import benchmarks, running, settings
 from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Doc, Task
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.host import arrived, needs, rows_store
+from lmms_eval_tasks.host import arrived, needs
 from lmms_eval_tasks.judges import run as judge_run
 from lmms_eval_tasks.judges.asking import Asker, usable
 from lmms_eval_tasks.runs import before, given, scoring
@@ -34,7 +37,7 @@ NOTHING_ASKED = "Nothing is asked here. Reply with the word: skipped."
 def __getattr__(name: str) -> Any:
     kind, _, rest = name.partition("_")
     if kind == "data" and rest in benchmarks.NAMES:
-        return str(rows_store.folder(rest))
+        return str(_rows(rest))
     if kind == "docs":
         return _docs(rest)
     if kind == "metrics":
@@ -52,6 +55,28 @@ def __getattr__(name: str) -> Any:
 def _of(task: str) -> tuple[Benchmark, Task]:
     benchmark = benchmarks.of(task)
     return benchmark, benchmark.tasks[task]
+
+
+def _rows(benchmark: str) -> Path:
+    """A folder for the host's `load_from_disk`, whose split `test` has one row (see `_docs`).
+
+    No builder, no lock, no hub. Renamed when it is written: safe with several processes.
+    """
+    target = settings.cache_dir() / "datasets" / benchmark
+    if target.is_dir():
+        return target
+    from datasets import Dataset, DatasetDict
+
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{benchmark}-", dir=target.parent) as temporary:
+        rows = DatasetDict({"test": Dataset.from_list([{"benchmark": benchmark}])})
+        rows.save_to_disk(f"{temporary}/rows")
+        try:
+            os.rename(f"{temporary}/rows", target)  # noqa: PTH104
+        except OSError:  # another process was first
+            if not target.is_dir():
+                raise
+    return target
 
 
 def _docs(task: str) -> Callable[[Dataset], Dataset]:
@@ -99,7 +124,9 @@ def process_results(doc: Doc, results: list[str]) -> dict[str, Any]:
     if doc.get(NOT_RUN):
         nothing = {**task.blank, "status": NOT_RUN, NOT_RUN: doc[NOT_RUN], "reply": ""}
         return scoring.spread(task, benchmark.joins, {**task.keep(doc), **nothing})
-    kept = {**task.keep(doc), **_handed(task, doc), **_arrived(task, doc)}
+    kept = {**task.keep(doc), **_handed(task, doc)}
+    if seen := arrived.REMEMBERED.get((task.name, str(doc["id"]))):
+        kept["arrived"] = {**seen, "of": task.frames(doc)}
     # A task that asks nothing needs no judge that can be used.
     answer = Asker(_judge(judge_run.current(), benchmark)) if task.asks else _nobody
     return scoring.spread(task, benchmark.joins, scoring.scored(task, kept, reply, answer))
@@ -115,7 +142,7 @@ def _handed(task: Task, doc: Doc) -> dict[str, Any]:
     """What was handed over; where it cannot be told any more, the answer still counts."""
     try:
         told = task.handed(doc)
-        if told.get("media") and running.videos_as_pictures():
+        if told.get("media") and running.planned().videos_as_pictures:
             told["media"] = {**told["media"], "as": "images"}
         return told
     except (TasksError, OSError):  # a file is gone by now
@@ -124,12 +151,6 @@ def _handed(task: Task, doc: Doc) -> dict[str, Any]:
         say(f"what {doc['id']} was given cannot be told")
         traceback.print_exc()
         return {"media": None}
-
-
-def _arrived(task: Task, doc: Doc) -> dict[str, Any]:
-    """What of it reached the model, and of how many frames by the protocol."""
-    seen = arrived.of(task.name, doc)
-    return {} if seen is None else {"arrived": {**seen, "of": task.frames(doc)}}
 
 
 def _nobody(asks: Asks) -> Sequence[Verdict]:

@@ -25,66 +25,47 @@ class Part(NamedTuple):
     """
 
     without: str
-    places: tuple[tuple[str, ...], ...]
+    places: tuple[str, ...]
 
 
-_EVALUATOR = "lmms_eval.evaluator"
-_MANAGER = "lmms_eval.tasks"
+_EVALUATE = "lmms_eval.evaluator simple_evaluate"
 PARTS = {
     "tasks": Part(
         "data, media and judge are not checked before the model loads, and the results have "
         "neither the papers' tables nor warnings",
-        (
-            (_EVALUATOR, "simple_evaluate", "tasks"),
-            (_MANAGER, "TaskManager.task_index"),
-            ("lmms_eval.utils", "load_yaml_config", "mode"),
-        ),
+        (f"{_EVALUATE} tasks",),
     ),
     "names": Part(
         "a wrong name of a task is not put right, and what is missing ends in a traceback",
-        (
-            (_MANAGER, "TaskManager.match_tasks"),
-            (_MANAGER, "TaskManager.all_tasks"),
-        ),
-    ),
-    "limit": Part(
-        "all data are checked and all media made, whatever part of them is asked",
-        ((_EVALUATOR, "simple_evaluate", "limit", "offset"),),
+        ("lmms_eval.tasks TaskManager.match_tasks", "lmms_eval.tasks TaskManager.all_tasks"),
     ),
     "model": Part(
         "the model's class is not known, so neither is whether its frames and sound arrive",
         (
-            (_EVALUATOR, "simple_evaluate", "model", "model_args"),
-            ("lmms_eval.models", "MODEL_REGISTRY_V2.resolve", "force_simple"),
-            ("lmms_eval.utils", "simple_parse_args_string"),
+            f"{_EVALUATE} model model_args",
+            "lmms_eval.models MODEL_REGISTRY_V2.resolve force_simple",
+            "lmms_eval.utils simple_parse_args_string",
         ),
-    ),
-    "simple classes": Part(
-        "a model's simple class is not taken where its chat class will not do",
-        ((_EVALUATOR, "simple_evaluate", "force_simple"),),
     ),
     "replies": Part(
         "replies are not kept as they arrive, and failed requests count as answers",
-        (
-            (_EVALUATOR, "evaluate", "lm"),
-            ("lmms_eval.api.instance", "unwrap_generation_output"),
-        ),
+        ("lmms_eval.evaluator evaluate lm", "lmms_eval.api.instance unwrap_generation_output"),
     ),
     "frames": Part(
         "whether an endpoint is sent the right frames is not watched",
-        (("lmms_eval.protocol", "ChatMessages.encode_image", "image", "cache"),),
+        ("lmms_eval.protocol ChatMessages.encode_image image cache",),
     ),
     "verdicts": Part(
         "judges' failures and costs are not counted",
-        (("lmms_eval.api.task", "ConfigurableTask.process_results"),),
+        ("lmms_eval.api.task ConfigurableTask.process_results",),
     ),
-    "threads": Part(
-        "judges get the host's own threads",
-        ((_EVALUATOR, "simple_evaluate", "process_docs_parallel"),),
+    "arguments": Part(
+        "what rests on them is left out: a part of the data is not checked and prepared alone, a "
+        "simple class not taken where the chat class will not do, a judge not given its threads",
+        (f"{_EVALUATE} limit offset force_simple process_docs_parallel",),
     ),
 }
 _said: set[str] = set()
-_noted: list[str] = []
 
 
 def on(part: str) -> bool:
@@ -95,33 +76,22 @@ def on(part: str) -> bool:
 @cache
 def _lacking(part: str) -> str:
     """The first thing that the host does not have, in words; "" if it has all."""
-    for module, name, *arguments in PARTS[part].places:
+    for place in PARTS[part].places:
+        module, name, *arguments = place.split()
         try:
             found: Any = importlib.import_module(module)
             for step in name.split("."):
                 found = getattr(found, step)
         except (ImportError, AttributeError):
             return f"there is no {name}"
-        for argument in arguments:
-            if not takes(found, argument):
-                return f"{name} has no {argument}"
+        if lacking := [one for one in arguments if one not in inspect.signature(found).parameters]:
+            return f"{name} has no {', '.join(lacking)}"
     return ""
-
-
-def takes(function: Any, argument: str) -> bool:
-    """Whether a function has an argument of this name."""
-    return argument in inspect.signature(function).parameters
-
-
-def note(what: str, without: str) -> None:
-    """Something else that is not as it was; told with the rest."""
-    _noted.append(f"{what}: {without}")
 
 
 def tell() -> None:
     """Say what is off, each line once in a process."""
-    found = [f"{why}: {part.without}" for name, part in PARTS.items() if (why := _lacking(name))]
-    for line in (*found, *_noted):
-        if line not in _said:
-            say(f"lmms-eval {host_version()}: {line}")
-            _said.add(line)
+    for name, part in PARTS.items():
+        if (why := _lacking(name)) and name not in _said:
+            say(f"lmms-eval {host_version()}: {why}: {part.without}")
+            _said.add(name)

@@ -20,21 +20,19 @@ What a host does not have is left out (needs.py).
 from __future__ import annotations
 
 import functools
+import importlib.abc
+import importlib.util
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError, about_file, nearest
 from lmms_eval_tasks.host import needs
-from lmms_eval_tasks.host.imports import when_imported
-
-if TYPE_CHECKING:
-    from lmms_eval_tasks.runs.invalid import Lengths
 
 TASKS_PATH = Path(__file__).resolve().parent.parent
 HOST_THREADS = 4  # the host's default of process_docs_parallel
@@ -74,44 +72,67 @@ def missed(name: str, error: Exception) -> None:
     say(f"could not hook {name} ({error!r}); pass {_FALLBACK}")
 
 
+# --- when the host imports a module, which is heavy, and not ours -------------------------------
+
+
+def when_imported(
+    name: str,
+    act: Callable[[ModuleType], None],
+    failed: Callable[[str, Exception], None],
+) -> None:
+    """Call `act(module)` now if `name` is imported, else right after its import.
+
+    An exception of `act` is raised now; after an import, which it must not break, `failed(name,
+    exception)` is called instead.
+    """
+    if (module := sys.modules.get(name)) is not None:
+        act(module)
+    elif not any(isinstance(f, _Finder) and f.name == name for f in sys.meta_path):
+        sys.meta_path.insert(0, _Finder(name, act, failed))
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """One shot: steps aside at the first import of `name`, and acts once it has been executed."""
+
+    def __init__(self, name: str, act: Any, failed: Any) -> None:
+        self.name, self._act, self._failed = name, act, failed
+
+    def find_spec(self, fullname: str, *_: Any) -> Any:
+        if fullname != self.name:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        if spec is None or spec.loader is None:
+            return spec
+        execute = spec.loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            execute(module)
+            try:
+                self._act(module)
+            except Exception as error:
+                self._failed(fullname, error)
+
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
 # --- the task manager -------------------------------------------------------------------------
 
 
 def _extend_task_manager(module: ModuleType) -> None:
+    """Task managers read our folder, and tell when the command line asks them.
+
+    Raises:
+        TypeError: one cannot be told of a folder.
+    """
     manager = module.TaskManager
     if finds_tasks(manager):
         return
-    manager.__init__ = _with_our_folder(manager.__init__)
-    setattr(manager, _MARK, True)
-    if not needs.on("names"):
-        return
-    match = manager.match_tasks
-
-    @functools.wraps(match)
-    def match_tasks(self: Any, task_list: Sequence[str], *args: Any, **kwargs: Any) -> Any:
-        setattr(self, _COMMAND_LINE, True)
-        found = match(self, task_list, *args, **kwargs)
-        for name in set(task_list) - set(found):
-            _suggest(name, self.all_tasks)
-        return found
-
-    manager.match_tasks = match_tasks
-
-
-def finds_tasks(manager: Any) -> bool:
-    """Whether a task manager's class reads our folder."""
-    return getattr(manager, _MARK, False)
-
-
-def _with_our_folder(initialize: Callable[..., None]) -> Callable[..., None]:
-    """A task manager's __init__ that is told where our tasks are.
-
-    Raises:
-        TypeError: it cannot be told.
-    """
-    if not needs.takes(initialize, "include_path"):
-        raise TypeError("TaskManager has no include_path")
+    initialize = manager.__init__
     signature = inspect.signature(initialize)
+    if "include_path" not in signature.parameters:
+        raise TypeError("TaskManager has no include_path")
 
     @functools.wraps(initialize)
     def __init__(*args: Any, **kwargs: Any) -> None:  # noqa: N807
@@ -124,16 +145,30 @@ def _with_our_folder(initialize: Callable[..., None]) -> Callable[..., None]:
         bound.arguments["include_path"] = paths or None
         initialize(*bound.args, **bound.kwargs)
 
-    return __init__
+    manager.__init__ = __init__
+    setattr(manager, _MARK, True)
+    if not needs.on("names"):
+        return
+    match = manager.match_tasks
+
+    @functools.wraps(match)
+    def match_tasks(self: Any, task_list: Sequence[str], *args: Any, **kwargs: Any) -> Any:
+        from lmms_eval_tasks import benchmarks
+
+        setattr(self, _COMMAND_LINE, True)
+        found = match(self, task_list, *args, **kwargs)
+        ours = [one for one in self.all_tasks if one.startswith(tuple(benchmarks.NAMES))]
+        for name in set(task_list) - set(found):  # before the host says that it has no such task
+            if "*" not in name and (near := nearest(name, ours)):
+                say(f"there is no task {name!r}{near}")
+        return found
+
+    manager.match_tasks = match_tasks
 
 
-def _suggest(name: str, known: Sequence[str]) -> None:
-    """What a task of ours is called, before the host says that it has no such task."""
-    from lmms_eval_tasks import benchmarks
-
-    ours = [one for one in known if one.startswith(tuple(benchmarks.NAMES))]
-    if "*" not in name and (near := nearest(name, ours)):
-        say(f"there is no task {name!r}{near}")
+def finds_tasks(manager: Any) -> bool:
+    """Whether a task manager's class reads our folder."""
+    return getattr(manager, _MARK, False)
 
 
 def _folders() -> list[Path]:
@@ -147,39 +182,24 @@ def _folders() -> list[Path]:
     return sorted({one.resolve().parent.parent for one in places if one.is_file()})
 
 
-def selected_tasks(names: Sequence[Any], manager: Any) -> list[str]:
-    """Our leaf tasks among `names`, groups opened, in order and without repetition.
+def selected_tasks(names: Sequence[Any]) -> list[str]:
+    """Our tasks among `names`, groups opened, in order and without repetition.
 
     Args:
-        names: task, group or tag names, or configs, as given to the host.
-        manager: the host's TaskManager.
+        names: of tasks and groups, or configs, as given to the host.
     """
-    from lmms_eval.utils import load_yaml_config
+    from lmms_eval_tasks import benchmarks
 
-    found: dict[str, None] = {}
-
-    def visit(name: Any) -> None:
-        if isinstance(name, dict):
-            name = name.get("task", name.get("group"))
-        entry = manager.task_index.get(name) if isinstance(name, str) else None
-        if entry is None:
-            return
-        if entry["yaml_path"] == -1:  # a tag: the host keeps its tasks in the index
-            for task in entry["task"]:
-                visit(task)
-            return
-        path = Path(entry["yaml_path"]).resolve()
-        if not any(folder in path.parents for folder in _folders()):
-            return
-        if entry["type"] == "group":
-            for task in load_yaml_config(str(path), mode="simple")["task"]:
-                visit(task)
-        else:
-            found[name] = None
-
-    for name in names:
-        visit(name)
-    return list(found)
+    groups = functools.cache(benchmarks.groups)
+    found: list[str] = []
+    for given in names:
+        left = [given.get("task", given.get("group")) if isinstance(given, dict) else given]
+        while left:
+            name = left.pop(0)
+            if isinstance(name, str) and (own := benchmarks.of_task_name(name)):
+                left = [*groups(own).get(name, ()), *left]
+                found += [name] if name in benchmarks.load(own).tasks else []
+    return list(dict.fromkeys(found))
 
 
 def _name_scored_tasks(module: ModuleType) -> None:
@@ -214,23 +234,18 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
         if not needs.on("tasks"):
             return evaluate(*args, **kwargs)
         from lmms_eval_tasks import running
-        from lmms_eval_tasks.host import endpoints, model_class
+        from lmms_eval_tasks.host import endpoints, model_class, replies
         from lmms_eval_tasks.runs import after, before, judging
 
         bound = signature.bind(*args, **kwargs)
         given = bound.arguments  # what this host has no argument for is dropped when it is called
         names = given.get("tasks") or []
-        if isinstance(names, str):
-            names = [names]
-        manager = given.get("task_manager")
-        if manager is None and any(isinstance(name, str | dict) for name in names):
-            manager = given["task_manager"] = _manager(given)
-        tasks = _ours(names, manager) if manager is not None else []
+        tasks = selected_tasks([names] if isinstance(names, str) else names)
         if not tasks:
             return evaluate(*bound.args, **bound.kwargs)
         needs.tell()
         with (
-            _one_message(manager),
+            _one_message(given.get("task_manager")),
             judging.judging(tasks) as judged,
             running.model(model_class.named(given) if needs.on("model") else None),
             running.limited(given.get("limit"), given.get("offset") or 0),
@@ -241,7 +256,7 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
             if judged.begin():
                 asked = given.get("process_docs_parallel", HOST_THREADS)
                 given["process_docs_parallel"] = judged.threads(asked, HOST_THREADS)
-            with endpoints.right_media(), _kept(given, tasks) as lengths:
+            with endpoints.right_media(), replies.kept(given, tasks) as lengths:
                 results = evaluate(*bound.args, **bound.kwargs)
                 if results is not None:  # on rank 0, which has all items
                     after.score_together(results, tasks)
@@ -252,32 +267,6 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
 
     setattr(simple_evaluate, _MARK, True)
     return simple_evaluate
-
-
-def _manager(given: Mapping[str, Any]) -> Any:
-    """A task manager as the host makes it for itself."""
-    from lmms_eval.tasks import TaskManager
-
-    wanted = {"verbosity": given.get("verbosity", "INFO"), "model_name": given.get("model")}
-    return TaskManager(**{k: v for k, v in wanted.items() if needs.takes(TaskManager, k)})
-
-
-def _ours(names: Sequence[Any], manager: Any) -> list[str]:
-    """The selected tasks of ours; none where the host's index of tasks cannot be read."""
-    try:
-        return selected_tasks(names, manager)
-    except (AttributeError, KeyError, TypeError) as error:
-        needs.note(f"its index of tasks is another ({error!r})", needs.PARTS["tasks"].without)
-        return []
-
-
-def _kept(
-    given: Mapping[str, Any], tasks: Sequence[str]
-) -> AbstractContextManager[Mapping[str, Lengths]]:
-    """Around the host's run: its models are asked through us (replies.py), if they can be."""
-    from lmms_eval_tasks.host import replies
-
-    return replies.kept(given, tasks) if needs.on("replies") else nullcontext({})
 
 
 @contextmanager

@@ -18,14 +18,15 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 from lmms_eval_tasks import benchmarks, running, settings
 from lmms_eval_tasks.benchmark import NOT_RUN
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.host import arrived, cut_replies, endpoints
-from lmms_eval_tasks.host.kept_replies import Kept, Reply
+from lmms_eval_tasks.host import arrived, cut_replies, endpoints, needs
+from lmms_eval_tasks.host.kept_replies import Kept
 from lmms_eval_tasks.runs import given
 from lmms_eval_tasks.runs.invalid import Lengths
 from lmms_eval_tasks.utils.replies import answers
@@ -46,7 +47,7 @@ class RequestsFailedError(TasksError):
 
 @contextmanager
 def kept(run: Mapping[str, Any], tasks: Sequence[str]) -> Iterator[Mapping[str, Lengths]]:
-    """Within it the host's models are asked through us.
+    """Within it the host's models are asked through us, if they can be.
 
     Args:
         run: arguments of the host's `simple_evaluate`.
@@ -54,14 +55,13 @@ def kept(run: Mapping[str, Any], tasks: Sequence[str]) -> Iterator[Mapping[str, 
 
     Yields:
         How long each task's replies are, filled as they come.
-
-    Raises:
-        RequestsFailedError: too many requests in a row failed.
     """
+    if not needs.on("replies"):
+        yield {}
+        return
     from lmms_eval import evaluator
 
-    arrived.forget()
-
+    arrived.REMEMBERED.clear()
     evaluate = evaluator.evaluate
     signature = inspect.signature(evaluate)
     asked: list[_Asked] = []
@@ -95,28 +95,21 @@ def kept(run: Mapping[str, Any], tasks: Sequence[str]) -> Iterator[Mapping[str, 
 
 
 class _Asked:
-    """One model's requests in one run.
-
-    Attributes:
-        kept: its replies on disk.
-    """
+    """One model's requests in one run."""
 
     def __init__(
-        self,
-        lm: Any,
-        run: Mapping[str, Any],
-        tasks: Sequence[str],
-        lengths: dict[str, Lengths],
+        self, lm: Any, run: Mapping[str, Any], tasks: Sequence[str], lengths: dict[str, Lengths]
     ) -> None:
-        self._lm, self._tasks = lm, frozenset(tasks)
-        self._lengths = lengths
+        self._lm, self._tasks, self._lengths = lm, frozenset(tasks), lengths
         self._reads = not cut_replies.has_processor(lm)
         self._generate = endpoints.callable_again(lm, lm.generate_until)
-        self._at_once = _at_once(run)
+        model = running.current()
+        # How many requests the class asks together, as far as the arguments say.
+        told = [run.get("batch_size"), *(model.arguments.get(name) for name in _AT_ONCE if model)]
+        self._at_once = max([1, *(int(one) for one in map(str, told) if one.isdecimal())])
         self._stop_after = settings.value(settings.MODEL_STOP_AFTER)
         self._failed_in_a_row = 0
-        plan = running.planned()
-        self._one_by_one = plan is not None and plan.one_by_one
+        self._one_by_one = running.planned().one_by_one
         # Not the model's own rank, which the host sets later.
         self.kept = Kept(_identity(run, lm), tasks, int(os.environ.get("RANK", "0")))
 
@@ -129,61 +122,64 @@ class _Asked:
             found = self._generate([requests[place] for place in others])
             for place, reply in zip(others, found, strict=True):
                 replies[place] = reply
-        keys = dict(zip(own, self._keys([requests[place] for place in own]), strict=True))
+        keys: dict[int, str] = {}
         left: dict[str, list[int]] = {}
+        times: Counter[str] = Counter()
         for place in own:
             request = requests[place]
-            if (known := self.kept.get(keys[place])) is None:
+            key = self._key(request)
+            times[key] += 1  # of requests that are repeated, each has its own
+            keys[place] = key if times[key] == 1 else f"{key}.{times[key]}"
+            if (known := self.kept.found.get(keys[place])) is None:
                 left.setdefault(request.task_name, []).append(place)
                 continue
-            replies[place] = known.text
-            arrived.remember(request.task_name, self._doc(request), known.arrived)
-        if any(replies[place] is not None for place in own):
+            replies[place] = known["reply"]
+            self._remember(request, known.get("arrived"))
+        if (number := len(own) - sum(map(len, left.values()))) > 0:
             say(
-                f"{sum(replies[place] is not None for place in own)} of {len(own)} replies were "
-                "kept of a run that was stopped: going on from there (--fresh asks all of them "
-                "anew)"
+                f"{number} of {len(own)} replies were kept of a run that was stopped: going on "
+                "from there (--fresh asks all of them anew)"
             )
         # Many classes take the first request's task, or what its media are, for a whole batch.
         for task, places in _even(left, own).items():
-            self._set_for(task)
+            if modality := running.planned().modality.get(task):
+                self._lm.modality = modality
             self._ask_all(requests, places, replies, keys)
-        answered = [place for place in own if _failed(replies[place]) is None]
-        texts = {place: _text(replies[place]) for place in answered}
-        for place in answered:
-            self._count_tokens(requests[place], replies[place])
-        if cut_replies.opened_in_prompt(self._lm, list(texts.values())):
-            for place, text in texts.items():
-                replies[place] = cut_replies.with_opening(replies[place], text)
+        self._finish([(place, requests[place]) for place in own], replies)
         return replies
 
     def _ask_all(
-        self,
-        requests: Sequence[Any],
-        places: Sequence[int],
-        replies: list[Any],
-        keys: Mapping[int, str],
+        self, requests: Sequence[Any], places: Any, replies: list[Any], keys: Mapping[int, str]
     ) -> None:
         """Ask one task's requests at these places, in portions, and keep what comes."""
         start, size = 0, self._portion(0, 0)
         while now := places[start : start + size]:
-            start, started, failures = start + len(now), time.monotonic(), []
-            found, seen = self._ask([requests[place] for place in now])
-            for place, reply, one in zip(now, found, seen, strict=True):
-                failures.append(_failed(reply))
+            start, started, stop = start + len(now), time.monotonic(), ""
+            asked = [requests[place] for place in now]
+            with arrived.watching(map(self._expected, asked), self._reads) as seen:
+                found = self._replies(asked)
+            for place, request, reply in zip(now, asked, found, strict=True):
+                one = seen.get(str(self._doc(request)["id"]))
+                # A class of ours tells it itself.
+                told = getattr(reply, "arrived", asdict(one) if one else None)
+                self._remember(request, told)
+                text, _ = _unwrapped(reply)
+                why = _failed(text)
+                self._failed_in_a_row = 0 if why is None else self._failed_in_a_row + 1
+                if why is not None and 0 < self._stop_after <= self._failed_in_a_row:
+                    stop = why
                 if replies[place] is not None:  # asked for the sake of other processes
                     continue
-                replies[place], text = reply, _text(reply)
-                if failures[-1] is None and text is not None:
-                    self.kept.add(requests[place].task_name, keys[place], Reply(text, one))
-            self._stop_if_nothing_works(failures, sum(one is None for one in replies))
+                replies[place] = reply
+                if why is None and text is not None:
+                    self.kept.add(request.task_name, keys[place], text, told)
+            if stop:
+                raise RequestsFailedError(
+                    f"{self._failed_in_a_row} requests in a row failed, {replies.count(None)} are "
+                    f"left; the last: {stop}. {self.kept.told()} (--model-stop-after 0 goes on "
+                    "whatever fails)"
+                )
             size = self._portion(len(now), time.monotonic() - started)
-
-    def _set_for(self, task: str) -> None:
-        """Tell a class whose `modality` says what all of its requests hold what this task's do."""
-        plan = running.planned()
-        if plan is not None and task in plan.modality:
-            self._lm.modality = plan.modality[task]
 
     def _portion(self, asked: int, took: float) -> int:
         """How many requests go out next, after so many that took these seconds.
@@ -199,29 +195,8 @@ class _Asked:
             whole = self._stop_after - self._failed_in_a_row
         return min(max(size, self._at_once), whole)
 
-    def _count_tokens(self, request: Any, reply: Any) -> None:
-        limit = _sampling(request).get("max_new_tokens")
-        number = cut_replies.tokens(self._lm, reply) if limit else None
-        if limit and number is not None:
-            self._lengths.setdefault(request.task_name, Lengths()).add(number, int(limit))
-
-    def _ask(self, requests: list[Any]) -> tuple[list[Any], list[Any]]:
-        """The replies of one portion of a task, and what reached the model of each.
-
-        A failure that the class hides stands in its reply's place.
-        """
-        docs = [self._doc(one) for one in requests]
-        with arrived.watching(map(_expected, requests, docs), self._reads) as seen:
-            found = self._replies(requests)
-        told = []
-        for request, doc, reply in zip(requests, docs, found, strict=True):
-            one = seen.get(str(doc["id"]))
-            # A class of ours tells it itself.
-            told.append(getattr(reply, "arrived", one.as_dict() if one else None))
-            arrived.remember(request.task_name, doc, told[-1])
-        return found, told
-
     def _replies(self, requests: list[Any]) -> list[Any]:
+        """One for each request; a failure that the class hides stands in its reply's place."""
         if not self._one_by_one:
             with logged("ERROR", _is_of_a_model) as errors:
                 found = self._generate(requests)
@@ -232,60 +207,75 @@ class _Asked:
                 f"the model's class gave {len(found)} replies to {len(requests)} requests, so that "
                 "nobody can tell which is whose: from here on they are asked one by one"
             )
-        return [self._reply(one) for one in requests]
+        made: list[Any] = []
+        for one in requests:  # no other request's fate hangs on it
+            found, why = [], ""
+            with logged("ERROR", _is_of_a_model) as errors:
+                try:
+                    found = self._generate([one])
+                    why = f"the model's class gave {len(found)} replies to one request"
+                except TasksError:
+                    raise
+                except Exception as error:
+                    why = f"{type(error).__name__}: {error}"
+            lost = answers.model_error(errors[-1] if errors else why)
+            made += _or_lost(found, errors) if len(found) == 1 else [lost]
+        return made
 
-    def _reply(self, request: Any) -> Any:
-        """The reply to one request, or why it failed: no other request's fate hangs on it."""
-        why = ""
-        with logged("ERROR", _is_of_a_model) as errors:
-            try:
-                found = self._generate([request])
-            except TasksError:
-                raise
-            except Exception as error:
-                found, why = [], f"{type(error).__name__}: {error}"
-        if len(found) == 1:
-            return _or_lost(found, errors)[0]
-        why = why or f"the model's class gave {len(found)} replies to one request"
-        return answers.model_error(errors[-1] if errors else why)
+    def _finish(self, asked: Sequence[tuple[int, Any]], replies: list[Any]) -> None:
+        """Count the tokens of our replies, and write the tag that stood in the prompt."""
+        texts: dict[int, str] = {}
+        for place, request in asked:
+            text, counts = _unwrapped(replies[place])
+            if text is None or _failed(text) is not None:
+                continue
+            texts[place] = text
+            if limit := _sampling(request).get("max_new_tokens"):
+                number = counts.output_tokens if counts is not None else None
+                number = cut_replies.tokens(self._lm, text) if number is None else number
+                if number is not None:
+                    lengths = self._lengths.setdefault(request.task_name, Lengths())
+                    lengths.add(int(number), int(limit))
+        texts = {place: text for place, text in texts.items() if text.strip()}
+        if cut_replies.opened_in_prompt(self._lm, list(texts.values())):
+            from lmms_eval.api.instance import GenerationResult
 
-    def _stop_if_nothing_works(self, failures: Sequence[str | None], left: int) -> None:
-        for why in failures:
-            self._failed_in_a_row = 0 if why is None else self._failed_in_a_row + 1
-            if self._stop_after and self._failed_in_a_row >= self._stop_after:
-                raise RequestsFailedError(
-                    f"{self._failed_in_a_row} requests in a row failed, {left} are left; the last: "
-                    f"{why}. {self.kept.told()} (--model-stop-after 0 goes on whatever fails)"
-                )
-
-    def _keys(self, requests: Sequence[Any]) -> list[str]:
-        """What each is kept under: of requests that are repeated, each has its own."""
-        times: Counter[str] = Counter()
-        found = []
-        for one in requests:
-            key = self._key(one)
-            times[key] += 1
-            found.append(key if times[key] == 1 else f"{key}.{times[key]}")
-        return found
+            for place, text in texts.items():
+                if not answers.has_reasoning_tag(text):
+                    _, counts = _unwrapped(replies[place])
+                    replies[place] = GenerationResult(cut_replies.OPENED + text, counts)
 
     def _doc(self, request: Any) -> Any:
         *_, doc_id, name, split = request.args
         return self._lm.task_dict[name][split][doc_id]
+
+    def _remember(self, request: Any, told: Mapping[str, Any] | None) -> None:
+        if told is not None:
+            arrived.REMEMBERED[request.task_name, str(self._doc(request)["id"])] = told
 
     def _key(self, request: Any) -> str:
         """What decides on a reply, beside the model: the doc, its text, its media, the sampling."""
         name, doc = request.task_name, self._doc(request)
         task = benchmarks.of(name).tasks[name]
         request.doc = task.keep(doc)  # for `doc_hash`: the host hashes it, and leaves it empty
-        sampling = _sampling(request)
         shown: list[Any] = []
-        try:
+        # Where it cannot be told the request fails for the same reason, or is not asked.
+        with contextlib.suppress(TasksError, OSError):
             if not doc.get(NOT_RUN):
                 shown = [given.text_of(task.prompt(doc)), task.handed(doc)]
-        except (TasksError, OSError):  # the request fails for the same reason, or is not asked
-            pass
-        told = json.dumps([name, doc, shown, sampling], sort_keys=True, default=str)
+        told = json.dumps([name, doc, shown, _sampling(request)], sort_keys=True, default=str)
         return hashlib.sha256(told.encode()).hexdigest()[:24]
+
+    def _expected(self, request: Any) -> arrived.Expected:
+        """What a request hands over, for counting what of it arrives."""
+        doc, task = self._doc(request), benchmarks.of(request.task_name).tasks[request.task_name]
+        parts = [] if doc.get(NOT_RUN) else task.prompt(doc)
+        model, kinds = running.current(), [part.kind for part in parts]
+        texts = [request.args[0]]
+        if model is not None and model.interface == "chat":
+            texts = [part.given for part in parts if part.kind == "text"]
+        shown = kinds.count("video"), kinds.count("image")
+        return arrived.Expected(str(doc["id"]), "".join(texts), *shown)
 
 
 def _even(left: Mapping[str, list[int]], own: Sequence[int]) -> dict[str, list[int]]:
@@ -302,25 +292,12 @@ def _even(left: Mapping[str, list[int]], own: Sequence[int]) -> dict[str, list[i
         return dict(left)
     everyone: list[dict[str, int]] = [{}] * processes.get_world_size()
     processes.all_gather_object(everyone, {name: len(places) for name, places in left.items()})
-    tasks = dict.fromkeys(name for one in everyone for name in one)
     made = {}
-    for name in tasks:
+    for name in dict.fromkeys(name for one in everyone for name in one):
         places = left.get(name, [])
         missing = max(one.get(name, 0) for one in everyone) - len(places)
         made[name] = [*places, *[(places or own)[-1]] * missing]
     return made
-
-
-def _expected(request: Any, doc: Any) -> arrived.Expected:
-    """What a request hands over, for counting what of it arrives."""
-    task = benchmarks.of(request.task_name).tasks[request.task_name]
-    parts = [] if doc.get(NOT_RUN) else task.prompt(doc)
-    model = running.current()
-    chat = model is not None and model.interface == "chat"
-    texts = [part.given for part in parts if part.kind == "text"] if chat else [request.args[0]]
-    kinds = [part.kind for part in parts]
-    shown = kinds.count("video"), kinds.count("image")
-    return arrived.Expected(str(doc["id"]), "".join(texts), *shown)
 
 
 def _or_lost(found: Sequence[Any], errors: Sequence[str]) -> list[Any]:
@@ -328,9 +305,10 @@ def _or_lost(found: Sequence[Any], errors: Sequence[str]) -> list[Any]:
 
     Each gets its own error if there is one for each, else the last.
     """
-    empty = [place for place, one in enumerate(found) if not (_text(one) or "").strip()]
-    made, told = list(found), sum(_failed(one) is not None for one in found)
-    if len(errors) > told:
+    texts = [_unwrapped(one)[0] for one in found]
+    empty = [place for place, text in enumerate(texts) if not (text or "").strip()]
+    made = list(found)
+    if len(errors) > sum(_failed(text) is not None for text in texts):
         causes = errors if len(errors) == len(empty) else [errors[-1]] * len(empty)
         for place, why in zip(empty, causes, strict=True):
             made[place] = answers.model_error(why)
@@ -340,13 +318,6 @@ def _or_lost(found: Sequence[Any], errors: Sequence[str]) -> list[Any]:
 def _sampling(request: Any) -> dict[str, Any]:
     """The generation arguments of a request."""
     return next((one for one in request.args if isinstance(one, dict)), {})
-
-
-def _at_once(run: Mapping[str, Any]) -> int:
-    """How many requests the class asks together, as far as the arguments say."""
-    model = running.current()
-    found = [run.get("batch_size"), *(model.arguments.get(name) for name in _AT_ONCE if model)]
-    return max([1, *(int(one) for one in map(str, found) if one.isdecimal())])
 
 
 def _identity(run: Mapping[str, Any], lm: Any) -> str:
@@ -360,17 +331,16 @@ def _identity(run: Mapping[str, Any], lm: Any) -> str:
     return json.dumps([*named, *(run.get(name) for name in _CHOSEN)], sort_keys=True, default=str)
 
 
-def _text(reply: Any) -> str | None:
-    """The text of what a class returned."""
+def _unwrapped(reply: Any) -> tuple[str | None, Any]:
+    """The text of what a class returned, and its counts of tokens if it told them."""
     from lmms_eval.api.instance import unwrap_generation_output
 
-    text, _ = unwrap_generation_output(reply)
-    return text if isinstance(text, str) else None
+    text, counts = unwrap_generation_output(reply)
+    return text if isinstance(text, str) else None, counts
 
 
-def _failed(reply: Any) -> str | None:
+def _failed(text: str | None) -> str | None:
     """What went wrong with a request, in one line; None for an answer, be it empty."""
-    text = _text(reply)
     if text is None or not answers.is_model_error(text):
         return None
     return " ".join(text.split())[:300].rstrip(".")

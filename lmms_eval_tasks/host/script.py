@@ -14,19 +14,17 @@ from __future__ import annotations
 
 import argparse
 import functools
-import os
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 from lmms_eval_tasks import benchmarks, settings
 from lmms_eval_tasks.console import UNSEEN, say, table_console
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.host import needs, plugin
-from lmms_eval_tasks.host.imports import when_imported
+from lmms_eval_tasks.host import plugin
 from lmms_eval_tasks.utils.json_files import check_folder
 
 _OTHER_SUBCOMMANDS = {"tasks", "models", "ui", "serve", "power", "version", "tui", "mcp"}
@@ -42,7 +40,7 @@ def main() -> None:
     # The host itself does not tell.
     outcome = SimpleNamespace(failed=False, runs=[], printed=[])
     watch = functools.partial(_watch, outcome)
-    when_imported("lmms_eval.__main__", watch, _unwatched)
+    plugin.when_imported("lmms_eval.__main__", watch, plugin.missed)
     try:
         from lmms_eval.cli.dispatch import main as host
     except ImportError as error:
@@ -53,7 +51,7 @@ def main() -> None:
         sys.exit(130)
     from lmms_eval_tasks.runs.invalid import INVALID
 
-    invalid = [_show(run, outcome.printed) for run in outcome.runs]
+    invalid = [_show(*run) for run in outcome.runs]
     if outcome.failed:
         sys.exit(1)
     if any(invalid):
@@ -69,17 +67,14 @@ def _take_own_options(arguments: list[str]) -> list[str]:
     for one in settings.TABLE.values():
         if one.is_option:
             form = {"metavar": one.value} if one.value else {"action": "store_const", "const": "1"}
-            own.add_argument(one.option, dest=one.variable, help=_text(one), **form)  # type: ignore[arg-type]
+            text = f"{one.help} [{one.variable}]".replace("%", "%%")
+            own.add_argument(one.option, dest=one.variable, help=text, **form)  # type: ignore[arg-type]
     found, rest = parser.parse_known_args(arguments)
     settings.say(vars(found))
     if "--help" in rest or "-h" in rest:
         parser.print_help()
         print()
     return rest
-
-
-def _text(one: settings.Setting) -> str:
-    return f"{one.help} [{one.variable}]".replace("%", "%%")
 
 
 def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
@@ -101,10 +96,11 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
                 args.include_path = str(plugin.TASKS_PATH)
             if told["tasks"] is None:
                 outcome.failed = True  # the host prints an error and exits with 0
-            elif _is_hijacked(told["tasks"]):
+            elif plugin.selected_tasks([told["tasks"]]) and Path(told["tasks"]).is_dir():
                 # A list of names is never taken for a folder, and the host drops repetitions.
                 args.tasks = f"{args.tasks},{args.tasks}"
-            with replies.logged("WARNING", _is_loss) as lost:
+            # The host logs a warning of what it failed to write, and goes on.
+            with replies.logged("WARNING", lambda one: "Could not save " in one["message"]) as lost:
                 found = evaluate(args)
             if lost:
                 raise OSError(
@@ -112,7 +108,8 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
                     "command goes on from there"
                 )
             if found[0] and "lmms_eval_tasks" in found[0]:
-                outcome.runs.append(_Run(found[0], started, told["output_path"]))
+                run = found[0], outcome.printed, started, told["output_path"]
+                outcome.runs.append(run)
             return found
         except TasksError as error:
             say(str(error))
@@ -131,7 +128,8 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
         if outcome.runs:
             outcome.printed += map(str, args)
             wanted = settings.value(settings.TABLES)
-            if all(run.is_ours for run in outcome.runs) and wanted != "all":
+            tasks = (task for results, *_ in outcome.runs for task in results["configs"])
+            if all(map(benchmarks.of_task_name, tasks)) and wanted != "all":
                 return
         print(*args, **kwargs)
 
@@ -139,70 +137,34 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
     module.print = shown  # type: ignore[attr-defined]
 
 
-def _unwatched(_: str, error: Exception) -> None:
-    needs.note(f"its command cannot be watched ({error!r})", "a run that failed exits with 0")
-
-
-def _is_loss(record: Any) -> bool:
-    """The host logs a warning of what it failed to write, and goes on."""
-    return bool(record["message"].startswith("Could not save "))
-
-
-def _is_hijacked(tasks: str) -> bool:
-    """True if `tasks` is one registered name and also a folder here."""
-    if os.sep in tasks or "," in tasks or not Path(tasks).is_dir():
-        return False
-    from lmms_eval.tasks import TaskManager
-
-    return tasks in TaskManager("ERROR").all_tasks
-
-
-class _Run(NamedTuple):
-    """One run of the host with tasks of ours: its results, when it began, where it writes."""
-
-    results: dict[str, Any]
-    started: float
-    output_path: str | None
-
-    @property
-    def is_ours(self) -> bool:
-        """Whether there were no other tasks beside."""
-        return all(map(benchmarks.of_task_name, self.results["configs"]))
-
-    def written(self) -> Path | None:
-        """The host's file of the results."""
-        files = Path(self.output_path).rglob("*_results.json") if self.output_path else ()
-        return max(
-            (file for file in files if file.stat().st_mtime >= self.started - 1),
-            key=lambda file: file.stat().st_mtime,
-            default=None,
-        )
-
-
-def _show(run: _Run, printed: Sequence[str]) -> bool:
+def _show(
+    results: dict[str, Any], printed: Sequence[str], started: float, output_path: str | None
+) -> bool:
     """Print a run's first screen, and write all of its tables; True if it is invalid."""
     from rich.console import Console
 
     from lmms_eval_tasks.runs import screen
 
-    file = run.written()
-    stamp = time.strftime("%Y%m%d_%H%M%S", time.localtime(run.started))
+    # The host does not tell where it wrote its results.
+    written = Path(output_path).rglob("*_results.json") if output_path else ()
+    since = [(when, one) for one in written if (when := one.stat().st_mtime) >= started - 1]
+    files = [max(since)[1]] if since else []
+    stamp = time.strftime("%Y%m%d_%H%M%S", time.localtime(started))
     tables = settings.cache_dir() / "tables" / f"{stamp}.txt"
-    if file is not None:
+    for file in files:
         tables = file.with_name(file.name.replace("_results.json", "_tables.txt"))
-    files = [file] if file is not None else []
     try:
         tables.parent.mkdir(parents=True, exist_ok=True)
         with tables.open("w", encoding="utf-8") as out:
             whole = Console(file=out, width=UNSEEN)
-            screen.first(run.results, whole, files)
-            screen.full(run.results, whole, every=True)
+            screen.first(results, whole, files)
+            screen.full(results, whole, every=True)
             out.write("\n".join(printed) + "\n")
         files.append(tables)
     except OSError as error:
         say(f"{tables}: the tables cannot be written ({error.strerror})")
     console = table_console()
     if wanted := settings.value(settings.TABLES):
-        screen.full(run.results, console, every=wanted == "all")
-    screen.first(run.results, console, files)
-    return bool(run.results["lmms_eval_tasks"].get("invalid"))
+        screen.full(results, console, every=wanted == "all")
+    screen.first(results, console, files)
+    return bool(results["lmms_eval_tasks"].get("invalid"))

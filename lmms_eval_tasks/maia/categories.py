@@ -34,5 +34,3 @@ SLUGS: tuple[str, ...] = tuple(category.slug for category in CATEGORIES)
 BY_RELEASED_NAME: dict[str, Category] = {
     name: category for category in CATEGORIES for name in category.released
 }
-# Of the two kinds of "Causal", which the release keeps apart and the paper joins.
-CAUSAL_KINDS = {"causal_explicit": "CausaleEsplicita", "causal_implicit": "CausaleImplicita"}

@@ -103,31 +103,25 @@ def true_letters(video: str, question: Question) -> list[str]:
 
 def still() -> bool:
     """Whether a single picture goes as a clip that repeats it: the user's wish or the model's."""
-    return settings.value(settings.STILL_CLIP) or running.pictures_as_videos()
+    return settings.value(settings.STILL_CLIP) or running.planned().pictures_as_videos
 
 
 def _asked(found: Found, setting: str) -> Iterator[tuple[Question, dict[str, Any]]]:
     """Each question of the usable videos with what all its docs share, in the file's order."""
     known = cast(Checked, found)
     for video in known.videos:
-        n_frames = {"32frames": settings.frames_for(video.video), "text": 0}.get(setting, 1)
-        if setting == "black" and still():
-            n_frames = settings.frames_for(video.video)
-        path = str(released_files.real(known.release.path_of(video.video)))
-        for question in video.questions:
-            yield (
-                question,
-                {
-                    "question_id": f"{video.video}/{question.category}",  # together unique
-                    "video": video.video,
-                    "video_path": path,
-                    "category": question.slug,
-                    "question": question.question,
-                    "setting": setting,
-                    "n_frames": n_frames,
-                    "data": found.digest,
-                },
-            )
+        shows_video = setting == "32frames" or (setting == "black" and still())
+        n_frames = settings.frames_for(video.video) if shows_video else int(setting != "text")
+        shared = {
+            "video": video.video,
+            "video_path": str(released_files.real(known.release.path_of(video.video))),
+            "setting": setting,
+            "n_frames": n_frames,
+            "data": found.digest,
+        }
+        for asked in video.questions:
+            own = {"category": asked.slug, "question": asked.question}
+            yield asked, {"question_id": f"{video.video}/{asked.category}", **own, **shared}
 
 
 def pairs(found: Found, setting: str) -> list[dict[str, Any]]:
@@ -164,23 +158,6 @@ def questions(found: Found, setting: str) -> list[dict[str, Any]]:
     ]
 
 
-def describe(
-    found: Found, left_out: Mapping[str, Mapping[str, str]]
-) -> tuple[dict[str, Any], list[str]]:
-    """Data and left-out videos, by task, for the results, and what warns of them."""
-    release = cast(Checked, found).release
-    lost = {video: why for own in left_out.values() for video, why in own.items()}
-    questions = sum(len(v.questions) for v in release.videos if v.video in lost)
-    section = {
-        "data": {"file": str(release.files[0]), "hash": release.digest, **release.counts},
-        "options": options(),
-        "left_out": lost,
-        "questions_left_out": questions,
-    }
-    told = f"{questions} questions of {len(lost)} videos left out: {', '.join(lost)}"
-    return section, [told] if lost else []
-
-
 # --- the user's data --------------------------------------------------------------------------
 
 
@@ -203,15 +180,15 @@ def prepare(source: Path, root: Path, link: bool) -> str:
     """Validate a release and put it under the data root.
 
     Args:
-        source: the JSON file, a folder that holds it or the hub's tables, or the name of a data set
-            in the hub's cache; videos are taken from `videos/` beside it.
+        source: the JSON file, or a folder that holds it or the hub's tables; videos are taken from
+            `videos/` beside it.
         root: the data root; files go to `root/maia`.
         link: make symbolic links instead of copies.
 
     Raises:
         DataError: the source is not there, does not fit the schema, or other data is in the way.
     """
-    release = files.read(_in_cache(source.expanduser()).absolute())
+    release = files.read(source.expanduser().absolute())
     target = root / "maia"
     own = {file.relative_to(release.folder).as_posix(): file for file in release.files}
     (target / "videos").mkdir(parents=True, exist_ok=True)
@@ -228,23 +205,3 @@ def prepare(source: Path, root: Path, link: bool) -> str:
             f"{target / 'videos'} as N.mp4"
         )
     return "\n".join(lines)
-
-
-def _in_cache(source: Path) -> Path:
-    """The folder that a source stands for: itself, or a data set of this name in the hub's cache.
-
-    Raises:
-        DataError: it can be a name, and neither a folder nor such a data set has it.
-    """
-    if source.exists() or source.is_absolute() or len(source.parts) != 2:
-        return source
-    from huggingface_hub import snapshot_download
-
-    try:
-        found = snapshot_download(source.as_posix(), repo_type="dataset", local_files_only=True)
-    except FileNotFoundError:  # LocalEntryNotFoundError
-        raise DataError(
-            f"{source}: no such file or folder, and no data set of this name in the hub's cache; "
-            f"to get one: hf download --repo-type dataset {source}"
-        ) from None
-    return Path(found)

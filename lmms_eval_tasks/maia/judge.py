@@ -47,7 +47,6 @@ def criterion() -> Criterion:
     Its fields are `question`, `references` (list of texts) and `candidate`.
     """
     given = prompt()
-    labels = () if _asks_for_json() else LABELS
     return Criterion(
         name=NAME,
         system=given.text["system"],
@@ -55,7 +54,7 @@ def criterion() -> Criterion:
         schema=ReferenceAgreement,
         score=_score,
         prompt_hash=given.hash,
-        labels=labels,
+        labels=LABELS,
     )
 
 
@@ -67,14 +66,9 @@ def suited(judge: JudgeConfig) -> JudgeConfig:
     if judge.provider == PANEL:
         return replace(judge, members=tuple(map(suited, judge.members)))
     is_asked = judge.provider in (OPENAI, HUGGINGFACE)  # a debate's turns hold reasons
-    if _asks_for_json() or not is_asked or judge.sampling.max_tokens != MAX_TOKENS:
+    if not is_asked or judge.sampling.max_tokens != MAX_TOKENS:
         return judge
     return replace(judge, sampling=replace(judge.sampling, max_tokens=REPLY_TOKENS))
-
-
-def _asks_for_json() -> bool:
-    """Whether the prompt in use, a user's, asks for an object."""
-    return any("json" in text.lower() for text in prompt().text.values())
 
 
 def _score(reply: ReferenceAgreement) -> float:

@@ -1,9 +1,8 @@
 """MAIA's numbers, from items.
 
 Names in the paper: `pair_acc` Table 5, `pool_acc` Table 1, `judge_acc` Table 2, `agg_acc` Table 3.
-Each comes plain, `_valid`, `_failed` (aggregate.py), by category (`_<slug>`; of the two kinds
-of `_causal` also alone), and as `_avg`, the mean over the categories, which is the `Avg.` of the
-paper's tables.
+Each comes plain, `_valid`, `_failed` (aggregate.py), by category (`_<slug>`), and as `_avg`, the
+mean over the categories, which is the `Avg.` of the paper's tables.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lmms_eval_tasks.benchmark import Item, Items, Metric, refusals, value_is
-from lmms_eval_tasks.maia.categories import CAUSAL_KINDS, SLUGS
+from lmms_eval_tasks.maia.categories import SLUGS
 from lmms_eval_tasks.maia.release import POOL_SIZE
 from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils.metrics import aggregate, stats, text_metrics
@@ -33,16 +32,6 @@ def _average(statistic: Statistic) -> Statistic:
     return functools.partial(aggregate.mean_of_categories, statistic)
 
 
-def _is_kind(released: str) -> Callable[[Item], bool]:
-    """By the id, which has the released name of the category: "video1/CausaleEsplicita_A/0"."""
-    return lambda item: f"/{released}_" in str(item["id"])
-
-
-# Splits of each share beside the categories: the two kinds of "Causal".
-_KINDS = {slug: _is_kind(released) for slug, released in CAUSAL_KINDS.items()}
-_SPLITS = {**{slug: value_is("category", slug) for slug in SLUGS}, **_KINDS}
-
-
 def _family(
     name: str,
     forms: tuple[Statistic, Statistic, Statistic],
@@ -58,7 +47,7 @@ def _family(
         Metric(f"{name}_valid", valid),
         Metric(f"{name}_failed", failed, better=False),
         Metric(f"{name}_avg", _average(plain)),
-        *(Metric(f"{name}_{slug}", plain, where) for slug, where in _SPLITS.items()),
+        *(Metric(f"{name}_{slug}", plain, value_is("category", slug)) for slug in SLUGS),
     ]
 
 
@@ -89,11 +78,6 @@ PAIRS = [
     ),
     *_family("pool_acc", _POOLS, _pool_interval, ("id", "status", "right")),
 ]
-
-
-def count_pools(items: Items) -> dict[str, Any]:
-    """How many pools the pairs are of."""
-    return {"pools": len(aggregate.pools(items, POOL_SIZE))}
 
 
 # --- similarity to the references (Table 4) -----------------------------------------------------
@@ -174,19 +158,16 @@ def agg_acc(pairs: Items, answers: Items) -> dict[str, Any]:
     pools = aggregate.pools(pairs, POOL_SIZE)
     judged = [] if aggregate.is_unjudged(answers) else answers
     items = [_joined(pools[one["id"]], one) for one in judged if one["id"] in pools]
-    found: dict[str, Any] = {
-        "agg_acc": aggregate.accuracy(items) if items else None,
-        "agg_acc_valid": aggregate.accuracy_valid(items) if items else None,
+    by_category = aggregate.by_category(items)
+    return {
+        "agg_acc": aggregate.accuracy(items),
+        "agg_acc_valid": aggregate.accuracy_valid(items),
         "agg_acc_failed": aggregate.count_failed(items) if items else None,
-        "agg_acc_avg": _average(aggregate.accuracy)(items) if items else None,
+        "agg_acc_avg": _average(aggregate.accuracy)(items),
         "agg_acc_n_joined": len(items),
+        **{f"agg_acc_n_{cell}": sum(i["cell"] == cell for i in items) for cell in CELLS.values()},
+        **{f"agg_acc_{slug}": aggregate.accuracy(own) for slug, own in by_category.items()},
     }
-    for cell in CELLS.values():
-        found[f"agg_acc_n_{cell}"] = sum(item["cell"] == cell for item in items)
-    for slug, where in _SPLITS.items():
-        if own := [item for item in items if where(item)]:
-            found[f"agg_acc_{slug}"] = aggregate.accuracy(own)
-    return found
 
 
 def _joined(pool: aggregate.Pool, answer: Item) -> Mapping[str, Any]:

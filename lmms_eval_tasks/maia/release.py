@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -40,9 +41,6 @@ COLUMNS = {
     "gen": {"video_id", "question_category", "question", *ANSWERS},
     "mc": {"video_id", "question_category", "pool_pos", "answer1", "answer2", "target"},
 }
-# Tables lie in the folder of a data set, or one or two below it (`data/`, `gen/`).
-_TABLES = [f"{below}*.{ending}" for below in ("", "*/", "*/*/") for ending in ("csv", "parquet")]
-
 Pool = Annotated[list[Text], Field(min_length=POOL_SIZE, max_length=POOL_SIZE)]
 Target = Annotated[int, Field(ge=0, le=1)]
 
@@ -140,8 +138,9 @@ class Release:
 
 
 def data_files(folder: Path) -> list[Path]:
-    """What in a folder may hold data, by name."""
-    return sorted({file for form in ("*.json", *_TABLES) for file in folder.glob(form)})
+    """What in a folder may hold data, by name: JSON in it, tables in it or below."""
+    tables = (file for file in folder.rglob("*") if file.suffix in (".csv", ".parquet"))
+    return sorted({*folder.glob("*.json"), *tables})
 
 
 def read(path: Path) -> Release:
@@ -204,12 +203,11 @@ def _tables(folder: Path) -> Tables:
                 found.setdefault(kind, {})[file] = rows
     if len(found) == 1:
         ((kind, files),) = found.items()
-        (other,) = COLUMNS.keys() - {kind}
         raise DataError(
-            f"{folder}: holds MAIA's table {kind} ({min(files).name}) without {other}, which has "
-            f"the columns {', '.join(sorted(COLUMNS[other]))}"
+            f"{folder}: holds MAIA's table {kind} ({min(files).name}) without the other: gen has "
+            "the questions, mc the pairs"
         )
-    return dict(sorted(found.items()))
+    return found
 
 
 def _entries(tables: Tables) -> list[dict[str, Any]]:
@@ -218,29 +216,25 @@ def _entries(tables: Tables) -> list[dict[str, Any]]:
     Raises:
         DataError: a pair's row does not fit, or is of no question.
     """
-    pools: dict[tuple[str, str], dict[int, _Pair]] = {}
+    pools: dict[tuple[str, str], list[_Pair]] = {}
     for file, rows in tables["mc"].items():
         for number, row in enumerate(rows, 1):
             try:
-                pair = _Pair.model_validate(row)
+                pools.setdefault(_question_of(row), []).append(_Pair.model_validate(row))
             except ValidationError as error:
                 raise DataError(f"{file}, row {number}, {told(error)}") from None
-            pool = pools.setdefault(_question_of(row), {})
-            if pair.pool_pos in pool:
-                raise DataError(f"{file}, row {number}, pool_pos: {pair.pool_pos} occurs twice")
-            pool[pair.pool_pos] = pair
     videos: dict[str, dict[str, Any]] = {}
     asked = [row for rows in tables["gen"].values() for row in rows]
     for row in asked:
         name, category = _question_of(row)
-        pairs = [pair for _, pair in sorted(pools.get((name, category), {}).items())]
+        pairs = sorted(pools.get((name, category), []), key=lambda pair: pair.pool_pos)
         empty = {"video": name, "question_categories_A": [], "question_categories_B": []}
         part = "B" if category.endswith("_B") else "A"
         videos.setdefault(name, empty)[f"question_categories_{part}"].append(
             {
                 "category": category,
                 "question": row["question"],
-                "answer": [row[answer] for answer in ANSWERS],
+                "answer": list(itemgetter(*ANSWERS)(row)),
                 "true_statement": [(p.answer1, p.answer2)[p.target] for p in pairs],
                 "false_statement": [(p.answer1, p.answer2)[1 - p.target] for p in pairs],
                 "target": [pair.target for pair in pairs],

@@ -19,12 +19,9 @@ LAYOUT = (
     ("agg_acc", "aggregate accuracy", "Table 3"),
     ("pair_acc", "pairs right", "Table 5"),
 )
-# The paper's column titles, broken and shortened so that all stand beside each other; and the two
-# kinds of "Causal".
+# The paper's column titles, broken and shortened so that all stand beside each other.
 HEADINGS = {
     "causal": "Causal",
-    "causal_explicit": "expli-\ncit",
-    "causal_implicit": "impli-\ncit",
     "counterfactual": "Counter-\nfactual",
     "out_of_scope": "Out-of-\nScope",
     "planning": "Plan-\nning",

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found, Item, Items, Join, Part, Task
@@ -69,7 +69,7 @@ def _seen(doc: Doc) -> list[Part]:
         return []
     makes: dict[Any, Callable[[], Any]] = {
         "video": lambda: media_of(doc).path,
-        "images": lambda: list(_taken(doc["video_path"], doc["n_frames"])),
+        "images": lambda: list(_taken(*_recipe_of(doc))),
         "image": lambda: _image(doc),
     }
     return [Part(_form(doc), makes[_form(doc)])]
@@ -110,32 +110,32 @@ def _fitted(picture: Image) -> Image:
     return picture.resize((width, height), Resampling.BICUBIC) if share < 1 else picture
 
 
-@functools.lru_cache(maxsize=2)  # a video's questions follow each other
-def _taken(path: str, n_frames: int) -> tuple[Image, ...]:
-    return tuple(map(_fitted, clips.images(_made(path, recipe("32frames", n_frames)))))
-
-
 def media_of(doc: Doc) -> recipes.Media:
     """The clip or image of a doc, made once per video and setting (architecture.md, decision 4).
 
     Raises:
         MediaError: the video cannot be read; the message names it.
     """
-    return _made(doc["video_path"], _recipe_of(doc))
+    return _made(*_recipe_of(doc))
 
 
-def _recipe_of(doc: Doc) -> recipes.Recipe:
-    return recipe(doc["setting"], doc["n_frames"], data.still())
+def _recipe_of(doc: Doc) -> tuple[str, recipes.Recipe]:
+    """The video's file, and what is made of it in one of the paper's three settings (4.3, 4.4)."""
+    setting, still = doc["setting"], data.still()
+    if setting == "1frame" or (setting == "black" and not still):  # whose size the picture has
+        recipe = recipes.Recipe("first_frame", n_frames=1, still=still)
+    else:
+        kind: Literal["uniform", "black"] = "black" if setting == "black" else "uniform"
+        recipe = recipes.Recipe(kind, n_frames=doc["n_frames"])
+    return doc["video_path"], recipe
 
 
 _made = functools.lru_cache(maxsize=4096)(recipes.make)
 
 
-def recipe(setting: str, n_frames: int, still: bool = False) -> recipes.Recipe:
-    """The media recipe of one of the paper's three settings (4.3, 4.4)."""
-    if setting == "1frame" or (setting == "black" and not still):  # whose size the picture has
-        return recipes.Recipe("first_frame", n_frames=1, still=still)
-    return recipes.Recipe({"32frames": "uniform", "black": "black"}[setting], n_frames=n_frames)
+@functools.lru_cache(maxsize=2)  # a video's questions follow each other
+def _taken(path: str, recipe: recipes.Recipe) -> tuple[Image, ...]:
+    return tuple(map(_fitted, clips.images(_made(path, recipe))))
 
 
 @prompts.once
@@ -209,11 +209,6 @@ def oevqa(doc: Item, reply: str) -> Scoring:
     }
 
 
-def stand_in(doc: Doc, number: int) -> str:
-    """The question's references in turn: people's, so models that write more cost more."""
-    return str(doc["references"][number % POOL_SIZE])
-
-
 # --- the tasks --------------------------------------------------------------------------------
 
 
@@ -224,7 +219,6 @@ def _tasks() -> dict[str, Task]:
         score=vsv,
         metrics=metrics.PAIRS,
         blank={"right": None, "letter": None},
-        details=metrics.count_pools,
     )
     questions = functools.partial(
         make,
@@ -232,7 +226,8 @@ def _tasks() -> dict[str, Task]:
         metrics=metrics.ANSWERS,
         asks=("agrees",),
         blank={"right": None, "candidate": ""},
-        stand_in=stand_in,
+        # The references in turn: people's, so models that write more cost more.
+        stand_in=lambda doc, number: str(doc["references"][number % POOL_SIZE]),
     )
     of_kind = {"maia_vsv": pairs, "maia_unimodal": pairs, "maia_oevqa": questions}
     return {
@@ -271,6 +266,7 @@ class Maia(Benchmark):
     prepare = staticmethod(data.prepare)
     suited = staticmethod(judging.suited)
     tables = staticmethod(layouts.tables)
+    judge_prompt = staticmethod(judging.prompt)
 
     def docs(self, found: Found, task: str) -> Sequence[Doc]:
         """One doc per pair, or per question."""
@@ -282,7 +278,7 @@ class Maia(Benchmark):
         """The clip or image of its video, the same for all docs of a setting; none of a text."""
         if doc["setting"] == "text":
             return None
-        media_is = (doc["video_path"], _recipe_of(doc))
+        media_is = _recipe_of(doc)
         return Cut(doc["video"], media_is, functools.partial(_made, *media_is))
 
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:
@@ -293,10 +289,6 @@ class Maia(Benchmark):
         """Does an answer agree with a reference?"""
         return [judging.criterion()]
 
-    def judge_prompt(self) -> Prompt:
-        """Of the one criterion."""
-        return judging.prompt()
-
     def describe(
         self,
         found: Found | None,
@@ -305,19 +297,32 @@ class Maia(Benchmark):
         asked: Mapping[str, Items],
     ) -> tuple[dict[str, Any], list[str]]:
         """Data, left-out videos, and how texts were compared."""
-        section, warnings = data.describe(found, left_out) if found else ({}, [])
-        warnings += [*_other_frames(asked), *settings.told(settings.MAIA)]
+        section: dict[str, Any] = {}
+        warnings = settings.told(settings.MAIA)
+        frames = {
+            settings.frames_for(item["video"])
+            for own in asked.values()
+            for item in own
+            if item["setting"] == "32frames"
+        }
+        if frames - {32}:
+            shown = " or ".join(map(str, sorted(frames)))
+            told = f"videos of {shown} frames ({settings.FRAMES}), not of 32 as in the paper"
+            warnings = [told, *warnings]
+        if found is not None:
+            release = cast(data.Checked, found).release
+            lost = {video: why for own in left_out.values() for video, why in own.items()}
+            questions = sum(len(v.questions) for v in release.videos if v.video in lost)
+            section = {
+                "data": {"file": str(release.files[0]), "hash": release.digest, **release.counts},
+                "options": data.options(),
+                "left_out": lost,
+                "questions_left_out": questions,
+            }
+            told = f"{questions} questions of {len(lost)} videos left out: {', '.join(lost)}"
+            warnings = [*([told] if lost else []), *warnings]
         how, noted = text_metrics.IMPLEMENTATIONS, provenance.notes()
         return {**section, "implementations": {k: noted.get(k, how[k]) for k in how}}, warnings
-
-
-def _other_frames(asked: Mapping[str, Items]) -> Iterator[str]:
-    """That the user wants other frames of a video than the paper's 32."""
-    items = (item for own in asked.values() for item in own if item["setting"] == "32frames")
-    numbers = {settings.frames_for(item["video"]) for item in items}
-    if numbers - {32}:
-        shown = " or ".join(map(str, sorted(numbers)))
-        yield f"videos of {shown} frames ({settings.FRAMES}), not of 32 as in the paper"
 
 
 BENCHMARK = Maia()

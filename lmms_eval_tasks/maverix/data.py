@@ -1,4 +1,4 @@
-"""MAVERIX's data in a run: which items can be asked, and the docs that tasks make of them.
+"""MAVERIX's data: which items can be asked, the docs that tasks make of them, a user's files.
 
     choice     one doc per item, id "ID"
     open       two, "ID/original" and "ID/paraphrase"
@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import json
 import math
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from lmms_eval_tasks.benchmark import Doc, Found
 from lmms_eval_tasks.errors import DataError
@@ -26,11 +24,15 @@ from lmms_eval_tasks.maverix.labels import LETTERS, N_OPTIONS, SPLITS, TASKS, du
 from lmms_eval_tasks.maverix.release import Item, Release
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.media import subtitles
-from lmms_eval_tasks.utils.media.video_checks import bad_items, missing_videos, outside, stop
+from lmms_eval_tasks.utils.media.video_checks import (
+    VideoInfo,
+    bad_items,
+    missing_videos,
+    outside,
+    stop,
+)
 from lmms_eval_tasks.utils.media.video_checks import look as look_at
-
-if TYPE_CHECKING:
-    from lmms_eval_tasks.utils.media.video_checks import VideoInfo
+from lmms_eval_tasks.utils.released_files import DataStatus, Seen
 
 HOW_TO_GET = (
     "The questions are lmms_eval/tasks/maverix/processing/test_full.jsonl of the authors' "
@@ -39,8 +41,21 @@ HOW_TO_GET = (
     "(the benchmark's README)"
 )
 PLACES = "ROOT/maverix/data.json and ROOT/maverix/videos/NAME.mp4"
-NAMED = 20  # items of one warning
-
+OUR_SCHEMA = (
+    "the data are not the authors' released lines: their schema is this suite's own (README)"
+)
+RELEASED = (
+    "the authors' released lines: options in their order; videos/ and subtitles/ are the cut "
+    "segments, videos_full/ and subtitles_full/ the full videos"
+)
+# What the full set holds (paper, Table 1 and Benchmark Design); each question is asked once with
+# eight options, and twice openly.
+PAPER_COUNTS = {"videos": 700, "questions": 852, "asked": 2556}
+ASKED_EACH = 3
+NAMED = 20  # videos of one line
+# A folder beside the data file, ours or as released -> where it goes.
+_MEDIA = {"videos": "videos", "vid": "videos", "subtitles": "subtitles", "subtitle": "subtitles"}
+_MEDIA |= {f"{theirs}_full": f"{ours}_full" for theirs, ours in _MEDIA.items()}
 
 # --- which items can be asked -------------------------------------------------------------------
 
@@ -53,12 +68,11 @@ class Checked(Found):
     items: Sequence[Item]  # those that can be asked, in the file's order
     infos: Mapping[str, VideoInfo]  # of their videos, by name
     bad: Mapping[str, str]  # the other items by id, with the reason
-    silent: Mapping[str, str]  # items without sound: left out where the mode has sound
     subtitles: Mapping[str, Any] | None  # `subtitle_notes`; None if no mode shows any
 
-    def left_out(self, task: str) -> dict[str, str]:
-        """Bad items, and those without sound where the task needs it."""
-        return {**self.bad, **(self.silent if TASKS[task].mode.sound else {})}
+    def left_out(self, task: str) -> Mapping[str, str]:  # noqa: ARG002 - of all tasks
+        """Items that cannot be asked."""
+        return self.bad
 
 
 def look(
@@ -69,10 +83,11 @@ def look(
 ) -> Checked:
     """The data as the tasks need them (Benchmark.look).
 
+    An item whose video has no sound is left out of all tasks of a run that has A or V+A among them.
+
     Raises:
-        DataError: they are not there; items are bad, or have no sound in a task that needs it, and
-            `--allow-bad-items` was not given; videos cannot be used and `--allow-missing-videos`
-            was not given; or nothing is left.
+        DataError: they are not there; items are bad and `--allow-bad-items` was not given; videos
+            cannot be used and `--allow-missing-videos` was not given; or nothing is left.
     """
     place = released_files.required_folder("maverix", "MAVERIX", HOW_TO_GET, PLACES)
     release = files.read(place)
@@ -80,8 +95,8 @@ def look(
     # Our own form has one file for both lengths.
     asked = {task.length for task in tasks}
     lengths = [length for length in release.lengths if length in asked] or ["localized"]
-    infos, lost, mute = look_at_videos(release, lengths, only)
-    bad = {**release.problems, **late_problems(release, infos, lengths)}
+    with_sound = any(task.mode.sound for task in tasks)
+    infos, lost, bad = look_at_items(release, lengths, only, with_sound=with_sound)
     of_items = f"of {len(release.items) + len(release.problems)} MAVERIX items cannot be used"
     of_videos = f"of {len(release.videos)} MAVERIX videos cannot be used"
     stop(release.file, [*bad_items(bad, of_items), *missing_videos(lost, of_videos)])
@@ -90,62 +105,48 @@ def look(
     items = [item for item in release.items if item.id not in bad]
     if not items:
         raise DataError(f"{release.file}: none of {len(bad)} MAVERIX items can be used")
-    silent = {}
-    if any(task.mode.sound for task in tasks):
-        silent = {item.id: "its video has no audio stream" for item in items if item.video in mute}
-        what = f"of {len(items)} MAVERIX items cannot be asked with sound (A, V+A)"
-        stop(release.file, bad_items(silent, what))
-        if len(silent) == len(items):
-            raise DataError(f"none of {len(items)} MAVERIX items has a video with sound (A, V+A)")
     shown = sorted({task.length for task in tasks if task.mode.subtitles})
     notes = subtitle_notes(release, items, shown) if shown else None
-    return Checked(release, release.digest, items, infos, bad, silent, notes)
+    return Checked(release, release.digest, items, infos, bad, notes)
 
 
-def look_at_videos(
-    release: Release, lengths: Iterable[str], only: Collection[str] | None = None
-) -> tuple[dict[str, VideoInfo], dict[str, str], set[str]]:
-    """The videos of good items in these lengths, by name.
+def look_at_items(
+    release: Release,
+    lengths: Sequence[str],
+    only: Collection[str] | None = None,
+    *,
+    with_sound: bool,
+) -> tuple[dict[str, VideoInfo], dict[str, str], dict[str, str]]:
+    """What is known of the videos in these lengths, and what is wrong with items.
 
     Returns:
-        Facts about those that can be read, the first length's before the others'; what is wrong
-        with the others, which starts with "missing" or "unreadable"; those without sound.
+        Facts about videos that can be read, the first length's before the others'; what is wrong
+        with the others, which starts with "missing" or "unreadable"; what is wrong with items of
+        the former, by id, and with those that do not fit the schema.
     """
     infos: dict[str, VideoInfo] = {}
     lost: dict[str, str] = {}
-    silent: set[str] = set()
+    bad = dict(release.problems)
     for length in lengths:
         paths = {video: release.path_of(video, length) for video in release.videos}
         found, gone = look_at(paths, only)
         infos, lost = {**found, **infos}, {**lost, **gone}
-        silent |= {video for video, info in found.items() if not info.has_audio}
-    return infos, lost, silent
+        for item in release.items:
+            path = release.subtitles_of(item.video, length)
+            info = found.get(item.video)
+            if info and (why := _trouble(item, info, path, with_sound)):
+                bad.setdefault(item.id, why)
+    return infos, lost, bad
 
 
-def late_problems(
-    release: Release, infos: Mapping[str, VideoInfo], lengths: Sequence[str]
-) -> dict[str, str]:
-    """Items whose segment is not inside their video, or whose subtitles cannot be read, by id.
-
-    A video ends with its picture or with its sound, whichever is later. Items of videos of which
-    nothing is known are passed over.
-    """
-    problems: dict[str, str] = {}
-    for item in release.items:
-        if item.video in infos:
-            why = outside(item.start, item.end, infos[item.video].end)
-            for length in lengths:
-                why = why or _subtitle_problem(release.subtitles_of(item.video, length))
-            if why:
-                problems[item.id] = why
-    return problems
-
-
-def _subtitle_problem(path: Path | None) -> str:
-    """Why a subtitle file cannot be read, or ""."""
+def _trouble(item: Item, info: VideoInfo, path: Path | None, with_sound: bool) -> str:
+    """Why an item cannot be asked, or ""; a video ends with its picture or with its sound."""
+    if why := outside(item.start, item.end, info.end):
+        return why
+    if with_sound and not info.has_audio:
+        return "its video has no audio stream, and A and V+A need sound"
     try:
-        if path is not None:
-            subtitles.read(path)
+        _ = path and subtitles.read(path)
     except DataError as error:
         return f"subtitles: {error}"
     return ""
@@ -171,14 +172,12 @@ def shown_order(item: Item) -> list[int]:
 
 
 def docs(found: Found, task: str) -> list[Doc]:
-    """A task's docs: of the items that have what its mode shows (Benchmark.docs)."""
+    """A task's docs (Benchmark.docs)."""
     known, asked = cast(Checked, found), TASKS[task]
     make = {"choice": _choice, "open": _open_ended, "circular": _circular}[asked.kind]
-    left_out = known.left_out(task)
     return [
         {**doc, "mode": asked.mode.slug}
         for item in known.items
-        if item.id not in left_out
         for doc in make(item, _shared(known, item, asked.length))
     ]
 
@@ -201,7 +200,6 @@ def _shared(known: Checked, item: Item, length: str) -> dict[str, Any]:
         "question": item.question,
         "data": known.digest,
         **{**labels, "duration": labels["duration"] or measured},
-        "more_agentic": list(item.more_agentic),
         "length": length,
     }
 
@@ -219,16 +217,12 @@ def _window(release: Release, item: Item, length: str, seconds: float = math.inf
 
 
 def _choice(item: Item, shared: Doc, turn: int = 0) -> list[Doc]:
-    """The item with its eight options, moved up by `turn` places.
-
-    `file_letters[i]` is the file's letter of the option that is shown as the i-th.
-    """
+    """The item with its eight options, moved up by `turn` places."""
     order = shown_order(item)
     order = [*order[turn:], *order[:turn]]
     shown = {
         "options": [item.options[place] for place in order],
-        "answer": "" if item.answer is None else LETTERS[order.index(item.answer)],
-        "file_letters": "".join(LETTERS[place] for place in order),
+        "answer": LETTERS[order.index(LETTERS.index(item.answer))],
     }
     return [{**shared, **shown}]
 
@@ -245,9 +239,9 @@ def _circular(item: Item, shared: Doc) -> list[Doc]:
 def _open_ended(item: Item, shared: Doc) -> list[Doc]:
     """The question and its paraphrase, with the reference that both share.
 
-    `references` (none if withheld) and `lure`, a wrong option, are for scripted models.
+    `references` and `lure`, a wrong option, are for scripted models.
     """
-    wrong = [place for place in shown_order(item) if place != item.answer]
+    wrong = [place for place in shown_order(item) if LETTERS[place] != item.answer]
     wordings = {"original": item.opened or item.question, "paraphrase": item.paraphrase}
     return [
         {
@@ -256,9 +250,9 @@ def _open_ended(item: Item, shared: Doc) -> list[Doc]:
             "version": version,
             "question": question,
             "borrowed": item.borrowed,
-            "reference": item.reference or "",
-            "references": [item.reference] if item.reference else [],
-            "lure": "" if item.answer is None else item.options[wrong[0]],
+            "reference": item.reference,
+            "references": [item.reference],
+            "lure": item.options[wrong[0]],
         }
         for version, question in wordings.items()
     ]
@@ -281,110 +275,100 @@ def _read_cues(path: str) -> Sequence[subtitles.Cue]:
 def subtitle_notes(
     release: Release, items: Sequence[Item], lengths: Sequence[str]
 ) -> dict[str, Any]:
-    """Where the subtitles of a run came from.
+    """`without`: number of items by length (localized, long) whose prompt has no cue, of `items`.
 
-    `without`: number of items by length (localized, long) whose prompt has no cue, of `items`.
-    `videos`: number of videos by kind (srt, vtt, json, none). `made_by`: for each transcriber that
-    files of `data subtitles` name, what they say of it and the number of videos; released files
-    name none. `hash`: 12 hex digits of the SHA-256 of all cues, independent of the files' form.
+    Without cues, S is the bare question, and V+S is V.
     """
-    kinds, makers = Counter[str](), Counter[str]()
-    digest = hashlib.sha256()
-    own = [length for length in release.lengths if length in lengths] or ["localized"]
-    for video, length in sorted({(item.video, length) for item in items for length in own}):
-        path = release.subtitles_of(video, length)
-        kinds[path.suffix.lower().removeprefix(".") if path else "none"] += 1
-        said = [[cue.start, cue.end, cue.text] for cue in (subtitles.read(path) if path else ())]
-        digest.update(json.dumps([video, said], ensure_ascii=True).encode() + b"\n")
-        if path and (maker := _made_by(path)):
-            makers[json.dumps(maker, sort_keys=True)] += 1
     without = {
         length: sum(not cues(_window(release, item, length)) for item in items)
         for length in lengths
     }
-    return {
-        "items": len(items),
-        "without": without,
-        "videos": dict(sorted(kinds.items())),
-        "made_by": [{**json.loads(maker), "videos": n} for maker, n in sorted(makers.items())],
-        "hash": digest.hexdigest()[:12],
-    }
+    return {"items": len(items), "without": without}
 
 
 def subtitle_warnings(notes: Mapping[str, Any] | None) -> list[str]:
-    """What a result must say: without cues, S is the bare question, and V+S is V."""
+    """What a result must say of `subtitle_notes`."""
     return [
-        f"{number} of {notes['items']} items ({length}) have no subtitles to show in S and V+S: "
-        f"{notes['videos'].get('none', 0)} of {sum(notes['videos'].values())} videos have no "
-        "file (lmms-eval-tasks data subtitles maverix makes them)"
+        f"{number} of {notes['items']} items ({length}) have no subtitles to show in S and V+S "
+        "(docs/maverix.md says how to make some)"
         for length, number in (notes["without"].items() if notes else ())
         if notes and number
     ]
 
 
-def _made_by(path: Path) -> dict[str, Any]:
-    """The transcriber that a file names (transcription.py), without its date; else empty."""
-    content = released_files.read_json(path) if path.suffix.lower() == ".json" else None
-    maker = content.get("transcriber") if isinstance(content, dict) else None
-    found = maker if isinstance(maker, dict) else {}
-    return {name: value for name, value in found.items() if name != "date"}
+# --- the user's files ---------------------------------------------------------------------------
 
 
-# --- results ------------------------------------------------------------------------------------
+def status(root: Path) -> DataStatus:
+    """Look at MAVERIX's data under a data root, without raising."""
+    return released_files.status("maverix", root, HOW_TO_GET, _seen)
 
 
-def describe(
-    found: Checked, names: Sequence[str], left_out: Mapping[str, Mapping[str, str]]
-) -> tuple[dict[str, Any], list[str]]:
-    """The data of a run for its results, and what warns of them.
+def _seen(place: Path) -> Seen:
+    release = files.read(place)
+    counts = {
+        "videos": len(release.videos),
+        "questions": len(release.items),
+        "asked": len(release.items) * ASKED_EACH,
+        "bad_items": len(release.problems),
+    }
+    infos, problems, bad = look_at_items(release, ["localized"], with_sound=True)
 
-    Args:
-        found: what the check found.
-        names: of the tasks that were run.
-        left_out: by task and item, with the reason; also what could not be cut.
+    def notes() -> Iterator[str]:
+        yield RELEASED if release.released else OUR_SCHEMA
+        yield released_files.compared(counts, PAPER_COUNTS)
+        yield from release.notes
+        if borrowed := release.borrowed:
+            yield (
+                f"{len(borrowed)} questions whose first open wording is that of their video's "
+                f"first question: {', '.join(borrowed)}"
+            )
+        yield from _lacking(release)
+        for name, why in bad.items():
+            yield f"{name}: {why}"
+
+    return Seen(release.file, release.digest, counts, len(infos), problems, notes())
+
+
+def _lacking(release: Release) -> Iterator[str]:
+    """Which videos have no file, and which no subtitles."""
+    for length in release.lengths:
+        found = {
+            "videos": {v for v in release.videos if release.path_of(v, length).is_file()},
+            "subtitles": {v for v in release.videos if release.subtitles_of(v, length)},
+        }
+        for what, there in found.items():
+            if lost := sorted({*release.videos} - there):
+                yield (
+                    f"{len(lost)} of {len(release.videos)} videos have no file in "
+                    f"{release.folder(what, length)}: {', '.join(lost[:NAMED])}"
+                )
+
+
+def prepare(source: Path, root: Path, link: bool) -> str:
+    """Validate a data file and put it, its videos and subtitles under the data root.
+
+    Raises:
+        DataError: the source is not there, does not fit the schema, or other data is in the way.
     """
-    release = found.release
-    uncut = {
-        item + (" (full length)" if TASKS[name].length == "long" else ""): why
-        for name in sorted(names, key=lambda name: TASKS[name].length)
-        for item, why in left_out[name].items()
-        if item not in found.left_out(name)
+    release = files.read(source.expanduser().resolve())
+    file, target = release.file, root / "maverix"
+    forms = ("data.json", "data.jsonl")
+    name, other = reversed(forms) if file.suffix.lower() == ".jsonl" else forms
+    if (target / other).exists():
+        raise DataError(f"{target / other}: is in the way of {file}; remove it first")
+    media = {
+        f"{place}/{path.name}": path
+        for theirs, place in _MEDIA.items()
+        for path in sorted(file.parent.glob(f"{theirs}/*"))
+        if path.is_file()
     }
-    section: dict[str, Any] = {
-        "data": {
-            "file": str(release.file),
-            "hash": release.digest,
-            "version": release.version,
-            "items": len(found.items),
-            "withheld": release.withheld,
-            "ignored": list(release.ignored),
-        },
-        "left_out": dict(found.bad),
-        "without_sound": dict(found.silent),  # left out where the mode has sound
-        "not_cut": uncut,  # left out where it has picture or sound
-    }
-    if found.subtitles is not None:
-        section["subtitles"] = dict(found.subtitles)
-    return section, list(_warnings(found, names, uncut))
-
-
-def _warnings(found: Checked, names: Sequence[str], uncut: Collection[str]) -> Iterator[str]:
-    if found.bad:
-        yield f"{len(found.bad)} items left out: {_named(found.bad)}"
-    if found.silent:
-        yield f"{len(found.silent)} items without sound left out of A and V+A"
-    if uncut:
-        yield f"{len(uncut)} items that cannot be cut left out of all modes but S: {_named(uncut)}"
-    yield from subtitle_warnings(found.subtitles)
-    if found.release.ignored:
-        yield f"fields of the data that are not read: {', '.join(found.release.ignored)}"
-    borrowed = len(found.release.borrowed)
-    if borrowed and any(TASKS[name].kind == "open" for name in names):
-        yield (
-            f"{borrowed} questions are asked openly in the words of another one: numbers are "
-            "without those answers, and with them under _authors"
-        )
-
-
-def _named(names: Collection[str]) -> str:
-    return ", ".join(sorted(names)[:NAMED])
+    done = released_files.place(target, {name: file, **media}, link, fixed=[name])
+    placed = files.read(target)
+    for find in (Release.path_of, Release.subtitles_of):
+        released_files.check_placed((find(placed, v), find(release, v)) for v in release.videos)
+    told = (
+        f"{done}: {len(release.items)} items, {len(release.problems)} with problems; "
+        f"{RELEASED if release.released else OUR_SCHEMA}"
+    )
+    return "\n".join([told, *_lacking(placed)])

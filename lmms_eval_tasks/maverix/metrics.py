@@ -4,17 +4,15 @@ Three lists of metrics: CHOICE (Tables 3 to 5 and 10), CIRCULAR (all eight rotat
 and where the model likes to answer: ours), and OPEN (four rated dimensions; a question beside its
 paraphrase). Table 3's best modes are joined of several tasks.
 
-Items whose answer is withheld are not scored: the others alone count, and where all are withheld
-there is no number. Names that end in `_authors` are what their code makes of the same replies and
-verdicts. Where the data ask a question openly in another one's words (`borrowed`), our numbers are
-without those answers.
+Names that end in `_authors` are what their code makes of the same replies and verdicts. Where the
+data ask a question openly in another one's words (`borrowed`), our numbers are without those
+answers.
 """
 
 from __future__ import annotations
 
 import ast
 import dataclasses
-import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -35,41 +33,7 @@ from lmms_eval_tasks.maverix.labels import (
 )
 from lmms_eval_tasks.utils.metrics import aggregate, rating_means, stats
 
-Statistic = Callable[[Items], Any]
 Takes = Callable[[Item], bool]
-
-
-def _known(items: Items) -> Items:
-    """The items whose answer is in the data."""
-    return [item for item in items if not item["withheld"]]
-
-
-def _of_known(statistic: Statistic) -> Statistic:
-    """`statistic` of the known items; None where every item is withheld."""
-
-    def scored(items: Items) -> Any:
-        some = _known(items)
-        return None if items and not some else statistic(some)
-
-    return scored
-
-
-def _number(
-    name: str,
-    of: Statistic,
-    where: Takes | None = None,
-    *,
-    interval: Statistic | None = None,
-    **more: Any,
-) -> Metric:
-    """A number of the items whose answer is in the data."""
-    own = None if interval is None else _of_known(interval)
-    return Metric(name, _of_known(of), where, interval=own, **more)
-
-
-def _both_take(one: Takes | None, other: Takes) -> Takes:
-    return other if one is None else lambda item: one(item) and other(item)
-
 
 # --- numbers of every kind ----------------------------------------------------------------------
 
@@ -79,13 +43,9 @@ WITH_SOUND = tuple(slug for slug, mode in MODES.items() if mode.sound)
 NO_REPLY = frozenset({"model_error", "error"})  # nothing that the model wrote
 
 
-def _words(name: str, statistic: Callable[[list[int]], Any]) -> Metric:
-    """A statistic of the replies' lengths in words; an empty one has 0, a failed request none."""
-
-    def of(items: Items) -> Any:
-        return statistic([item["words"] for item in items if item["status"] not in NO_REPLY])
-
-    return Metric(name, of, better=None)
+def _words(items: Items) -> float | None:
+    """Mean length of the replies in words; an empty one has 0, a failed request is no reply."""
+    return aggregate.mean(item["words"] for item in items if item["status"] not in NO_REPLY)
 
 
 def _count(name: str, takes: Takes, where: Takes | None = None) -> Metric:
@@ -101,13 +61,7 @@ def _silent_elsewhere(mode: str) -> Metric:
     )
 
 
-_LENGTHS = [
-    _words("words_mean", aggregate.mean),
-    _words("words_max", lambda lengths: max(lengths, default=None)),
-    _words("words_sd", lambda lengths: statistics.stdev(lengths) if len(lengths) > 1 else None),
-]
 _COUNTS = [
-    _count("n_withheld", itemgetter("withheld")),
     _count("n_sound_missing", lambda item: item["sound"] in WITHOUT, itemgetter("sound")),
     _count("n_sound_unknown", lambda item: item["sound"] == "unknown", itemgetter("sound")),
     *map(_silent_elsewhere, WITH_SOUND),
@@ -115,33 +69,11 @@ _COUNTS = [
 
 
 def details(items: Items) -> dict[str, Any]:
-    """Items that are not scored, and what became of sound."""
-    return {
-        "withheld": len(items) - len(_known(items)),
-        "sound": dict(sorted(Counter(item["sound"] for item in items if item["sound"]).items())),
-    }
+    """What became of sound, counted."""
+    return {"sound": dict(sorted(Counter(i["sound"] for i in items if i["sound"]).items()))}
 
 
 # --- choices ------------------------------------------------------------------------------------
-
-_ACCURACIES = [
-    _number(
-        "acc",
-        aggregate.accuracy,
-        shown=("status", "right", "withheld"),
-        mean="right",
-        interval=aggregate.accuracy_interval,
-    ),
-    _number("acc_valid", aggregate.accuracy_valid),
-    _number("acc_failed", aggregate.count_failed, better=False),
-]
-
-
-def _has_label(split: str, slug: str) -> Takes:
-    """An item may have several agentic categories, and counts in each."""
-    if split != "agentic":
-        return value_is(split, slug)
-    return lambda item: slug in (item["agentic"], *item.get("more_agentic", ()))
 
 
 def _accuracy_authors(items: Items) -> float | None:
@@ -149,27 +81,28 @@ def _accuracy_authors(items: Items) -> float | None:
     return aggregate.mean(float(item["letter_authors"] == item["answer"]) for item in items)
 
 
+_ACCURACIES = [
+    Metric(
+        "acc",
+        aggregate.accuracy,
+        shown=("status", "right"),
+        mean="right",
+        interval=aggregate.accuracy_interval,
+    ),
+    Metric("acc_valid", aggregate.accuracy_valid),
+    Metric("acc_failed", aggregate.count_failed, better=False),
+    Metric("words_mean", _words, better=None),
+    *_COUNTS,
+]
 CHOICE = [
     *_ACCURACIES,
-    _number("acc_authors", _accuracy_authors),
+    Metric("acc_authors", _accuracy_authors),
     *(
-        _number(f"acc_{split}_{slug}", aggregate.accuracy, _has_label(split, slug))
+        Metric(f"acc_{split}_{slug}", aggregate.accuracy, value_is(split, slug))
         for split, slugs in SPLITS.items()
         for slug in slugs
     ),
-    *_LENGTHS,
-    *_COUNTS,
 ]
-
-
-def first_domains(items: Items) -> list[Metric]:
-    """Accuracy by agentic category as the authors' code has it: of several the first one counts."""
-    if not any(item.get("more_agentic") for item in items):
-        return []
-    return [
-        _number(f"acc_agentic_{slug}_authors", _accuracy_authors, value_is("agentic", slug))
-        for slug in SPLITS["agentic"]
-    ]
 
 
 # --- eight rotations of each question -----------------------------------------------------------
@@ -180,23 +113,10 @@ def _pools(items: Items) -> list[aggregate.Pool]:
     return list(aggregate.pools(items, N_OPTIONS).values())
 
 
-def _pool_interval(items: Items) -> stats.Interval | None:
-    pools = _pools(items)
-    return _bootstrap([float(one.right) for one in pools], [one.video for one in pools])
-
-
-def _bootstrap(values: Sequence[float], videos: Sequence[str]) -> stats.Interval | None:
-    """Interval of the mean of what pools or pairs are worth, each a whole (stats.py)."""
+def _bootstrap(found: Sequence[tuple[str, float]]) -> stats.Interval | None:
+    """Interval of the mean of what pools or pairs are worth, each a whole, from video and value."""
+    values, videos = [value for _, value in found], [video for video, _ in found]
     return stats.cluster_bootstrap(aggregate.mean, values, videos) if values else None
-
-
-def _readable(items: Items) -> Items:
-    return [item for item in items if item["status"] == "ok" and item["letter"] is not None]
-
-
-def _chose(letter: str, items: Items) -> float | None:
-    """Share of the readable answers that chose `letter`; 1/8 without a preference."""
-    return aggregate.mean(float(item["letter"] == letter) for item in _readable(items))
 
 
 def position_bias(items: Items) -> float | None:
@@ -206,7 +126,7 @@ def position_bias(items: Items) -> float | None:
     that is always right, about 0 for one that guesses uniformly, 7/8 for one that always gives the
     same letter while the truth visits all eight alike (with `--limit` it may reach 1).
     """
-    read = _readable(items)
+    read = [item for item in items if item["status"] == "ok" and item["letter"] is not None]
     if not read:
         return None
     chosen = Counter(item["letter"] for item in read)
@@ -216,30 +136,21 @@ def position_bias(items: Items) -> float | None:
 
 CIRCULAR = [
     *_ACCURACIES,
-    _number(
+    Metric(
         "circ_acc",
         partial(aggregate.pool_accuracy, size=N_OPTIONS),
-        shown=("id", "status", "right", "withheld"),
-        interval=_pool_interval,
+        shown=("id", "status", "right"),
+        interval=lambda items: _bootstrap([(p.video, float(p.right)) for p in _pools(items)]),
     ),
-    _number("circ_acc_valid", partial(aggregate.pool_accuracy_valid, size=N_OPTIONS)),
-    _number("circ_acc_failed", partial(aggregate.count_failed_pools, size=N_OPTIONS), better=False),
-    _number(
+    Metric("circ_acc_valid", partial(aggregate.pool_accuracy_valid, size=N_OPTIONS)),
+    Metric("circ_acc_failed", partial(aggregate.count_failed_pools, size=N_OPTIONS), better=False),
+    Metric(
         "position_bias",
         position_bias,
         better=False,
-        shown=("status", "letter", "answer", "withheld"),
+        shown=("status", "letter", "answer"),
     ),
-    *(_number(f"acc_at_{x.lower()}", aggregate.accuracy, value_is("answer", x)) for x in LETTERS),
-    *(_number(f"chose_{x.lower()}", partial(_chose, x), better=None) for x in LETTERS),
-    *_LENGTHS,
-    *_COUNTS,
 ]
-
-
-def circular_details(items: Items) -> dict[str, Any]:
-    """How many questions the rotations are of, too."""
-    return {**details(items), "pools": len(_pools(_known(items)))}
 
 
 # --- open answers -------------------------------------------------------------------------------
@@ -249,71 +160,41 @@ VERSIONS = ("original", "paraphrase")
 _is_first = value_is("version", VERSIONS[0])
 
 
-def questions(items: Items) -> list[Items]:
-    """The items of each question, sorted by question."""
-    groups: dict[str, list[Item]] = {}
-    for item in items:
-        groups.setdefault(item["question_id"], []).append(item)
-    return [own for _, own in sorted(groups.items())]
+def pairs(items: Items) -> list[tuple[Item, Item]]:
+    """The items of both wordings of a question, sorted by question."""
+    second = {item["question_id"]: item for item in items if not _is_first(item)}
+    firsts = {item["question_id"]: item for item in items if _is_first(item)}
+    return [(firsts[name], second[name]) for name in sorted(firsts.keys() & second.keys())]
 
 
-def both(own: Items) -> Items:
-    """A question's items in the order of VERSIONS; () unless it has one of each.
+def _robust(items: Items) -> list[tuple[str, float]]:
+    """Video, and 1 if correctness is GOOD or more in both, of questions with both answers rated.
 
-    Two items of one version are not a pair, and which of them came first must not matter.
-    """
-    found = sorted(own, key=lambda item: VERSIONS.index(item["version"]))
-    return found if tuple(item["version"] for item in found) == VERSIONS else ()
-
-
-def _pairs(items: Items) -> list[tuple[str, list[float]]]:
-    """Video and correctness of questions with both answers rated; none in a run not judged.
-
-    The paper names robustness without defining it.
+    None in a run not judged. The paper names robustness without defining it.
     """
     if rating_means.is_unjudged("correctness", items):
         return []
     rated = []
-    for own in filter(None, map(both, questions(items))):
-        values = [rating_means.value("correctness", item) for item in own]
+    for pair in pairs(items):
+        values = [rating_means.value("correctness", item) for item in pair]
         known = [value for value in values if value is not None]
-        rated += [(own[0]["video"], known)] if len(known) == len(values) else []
+        rated += [(pair[0]["video"], float(min(known) >= GOOD))] if len(known) == 2 else []
     return rated
 
 
-def _robust(name: str, value: Callable[[list[float]], float], better: bool) -> Metric:
-    """Mean of a value over the pairs that count."""
+def _is_own(item: Item) -> bool:
+    """Whether it answers its own question: a borrowed first wording is another one's."""
+    return not (item.get("borrowed") and _is_first(item))
 
-    def of(items: Items) -> float | None:
-        return aggregate.mean(value(ratings) for _, ratings in _pairs(items))
 
-    def interval(items: Items) -> stats.Interval | None:
-        pairs = _pairs(items)
-        return _bootstrap([value(ratings) for _, ratings in pairs], [video for video, _ in pairs])
-
-    return _number(name, of, better=better, interval=interval)
+def _is_asked(item: Item) -> bool:
+    """Ratings are those of the first wording, as in Tables 6, 8 and 9: means over 852 answers."""
+    return _is_first(item) and _is_own(item)
 
 
 def _kept_for_both(item: Item) -> bool:
     """Whether it has the rating of both answers to its question: the first wording's item."""
     return CONSISTENCY in (item.get("dimensions") or {})
-
-
-def _rated(dimension: str, where: Takes, *, shown: bool) -> list[Metric]:
-    own = (f"dimensions.{dimension}", "withheld") if shown else None
-    interval = partial(rating_means.interval, dimension)
-    failed = partial(rating_means.count_failed, dimension)
-    return [
-        _number(
-            f"{dimension}_valid",
-            partial(rating_means.mean_valid, dimension),
-            where,
-            shown=own,
-            interval=interval,
-        ),
-        _number(f"{dimension}_failed", failed, where, better=False),
-        _number(f"{dimension}_coverage", partial(rating_means.coverage, dimension), where),
-    ]
 
 
 def score_of_authors(raw: str) -> float:
@@ -324,11 +205,11 @@ def score_of_authors(raw: str) -> float:
         return 0.0
 
 
-def _authors(dimension: str) -> Metric:
-    """Mean over the first wordings, with ratings that we do not have as their code has them.
+def _mean_authors(dimension: str, items: Items) -> float | None:
+    """Mean with ratings that we do not have as the authors' code has them.
 
-    Borrowed ones are among them. None in a run that waits for its judge. Their code has a rubric
-    for time that no metric of it uses, and Table 8 has its means, over 852 answers as the others.
+    None in a run that waits for its judge. Their code has a rubric for time that no metric of it
+    uses, and Table 8 has its means, over 852 answers as the others.
     """
 
     def score(item: Item) -> float:
@@ -336,69 +217,62 @@ def _authors(dimension: str) -> Metric:
         raw = item.get("verdicts", {}).get(dimension, {}).get("raw", "")
         return score_of_authors(raw) if value is None else value
 
-    def of(items: Items) -> float | None:
-        waiting = rating_means.is_unjudged(dimension, items)
-        return None if waiting else aggregate.mean(map(score, items))
-
-    where = _kept_for_both if dimension == CONSISTENCY else _is_first
-    return _number(f"{dimension}_authors", of, where)
+    waiting = rating_means.is_unjudged(dimension, items)
+    return None if waiting else aggregate.mean(map(score, items))
 
 
-_MEANS = {name: partial(rating_means.mean_valid, name) for name in DIMENSIONS}
-_HEADLINE = {f"{name}_valid": _of_known(mean) for name, mean in _MEANS.items()}
-# Ratings are those of the first wording, as in Tables 6, 8 and 9: means over 852 answers.
-_OPEN = [
-    *(metric for name in DIMENSIONS for metric in _rated(name, _is_first, shown=True)),
-    *_rated(CONSISTENCY, _kept_for_both, shown=False),
-    *(
-        _number(f"{name}_valid_{slug}", mean, _both_take(_is_first, _has_label("agentic", slug)))
-        for name, mean in _MEANS.items()
-        for slug in SPLITS["agentic"]
-    ),
-    *(_number(f"{name}_both_wordings", mean) for name, mean in _MEANS.items()),
-    _robust("robust_both", lambda ratings: float(min(ratings) >= GOOD), better=True),
-    _robust("robust_diff", lambda ratings: max(ratings) - min(ratings), better=False),
-    _number("robust_n", lambda items: len(_pairs(items)), better=None),
-    _number(
-        "robust_failed", lambda items: len(questions(items)) - len(_pairs(items)), better=False
-    ),
-    *(dataclasses.replace(metric, where=_is_first) for metric in refusals("refusals", _HEADLINE)),
-    *_LENGTHS,
-]
+def _rated(name: str, where: Takes, theirs: Takes, shown: tuple[str, ...] | None) -> list[Metric]:
+    """A rating's mean in its forms; the authors' is over `theirs`, borrowed wordings among them."""
+    mean = partial(rating_means.mean_valid, name)
+    own = partial(rating_means.interval, name)
+    failed, coverage = rating_means.count_failed, rating_means.coverage
+    return [
+        Metric(f"{name}_valid", mean, where, shown=shown, interval=own),
+        Metric(f"{name}_failed", partial(failed, name), where, better=False),
+        Metric(f"{name}_coverage", partial(coverage, name), where),
+        Metric(f"{name}_authors", partial(_mean_authors, name), theirs),
+    ]
 
 
-def _own_words(metric: Metric) -> Metric:
-    """The same number without answers to another question; of pairs without those of such ones."""
-    pair = metric.name.startswith("robust_")
+def _of_dimension(name: str) -> list[Metric]:
+    """A dimension's numbers of all first wordings, by category, and of both wordings."""
+    mean = partial(rating_means.mean_valid, name)
 
-    def takes(item: Item) -> bool:
-        return not (item.get("borrowed") and (pair or _is_first(item)))
+    def labelled(slug: str) -> Takes:
+        return lambda item: _is_asked(item) and item["agentic"] == slug
 
-    return dataclasses.replace(metric, where=_both_take(metric.where, takes))
+    return [
+        *_rated(name, _is_asked, _is_first, (f"dimensions.{name}",)),
+        *(Metric(f"{name}_valid_{slug}", mean, labelled(slug)) for slug in SPLITS["agentic"]),
+        Metric(f"{name}_both_wordings", mean, _is_own),
+    ]
 
 
+def _whole(item: Item) -> bool:
+    return not item.get("borrowed")
+
+
+_HEADLINE = {f"{name}_valid": partial(rating_means.mean_valid, name) for name in DIMENSIONS}
 OPEN = [
-    *map(_own_words, _OPEN),
-    *map(_authors, (*DIMENSIONS, CONSISTENCY)),
+    *(metric for name in DIMENSIONS for metric in _of_dimension(name)),
+    *_rated(CONSISTENCY, lambda i: _kept_for_both(i) and _is_own(i), _kept_for_both, None),
+    Metric(
+        "robust_both",
+        lambda items: aggregate.mean(value for _, value in _robust(items)),
+        _whole,
+        interval=lambda items: _bootstrap(_robust(items)),
+    ),
+    Metric("robust_n", lambda items: len(_robust(items)), _whole, better=None),
+    *(dataclasses.replace(one, where=_is_asked) for one in refusals("refusals", _HEADLINE)),
+    Metric("words_mean", _words, _is_own, better=None),
     *_COUNTS,
     _count("n_borrowed", _is_first, lambda item: bool(item.get("borrowed"))),
 ]
 
 
-def open_details(items: Items) -> dict[str, Any]:
-    """Counts by status of every rating, too."""
-    some = _known(items)
-    rated = {**dict.fromkeys(DIMENSIONS, some), CONSISTENCY: [*filter(_kept_for_both, some)]}
-    ratings = {
-        name: aggregate.by_status([rating_means.rating(name, item) for item in own])
-        for name, own in rated.items()
-    }
-    return {**details(items), "ratings": ratings}
-
-
 def open_notes(items: Items) -> list[str]:
     """Why there is no consistency."""
-    if any(map(both, questions(items))) or not _known(items):
+    if pairs(items) or not items:
         return []
     return [f"no {CONSISTENCY}: no question was asked in both wordings"]
 
@@ -406,7 +280,7 @@ def open_notes(items: Items) -> list[str]:
 # --- Table 3: best unimodal, best multimodal and their difference, over the five modes -----------
 
 JOINED = ("best_uni", "best_multi", "delta_multi")
-JOIN_NEEDS = ("status", "right", "withheld", "hears")
+JOIN_NEEDS = ("status", "right", "hears")
 
 
 def table3(sides: Mapping[str, Items]) -> dict[str, float | None]:
@@ -414,7 +288,7 @@ def table3(sides: Mapping[str, Items]) -> dict[str, float | None]:
     if len(sides) < 2:
         return {}
     modes = {TASKS[task].mode.slug: items for task, items in sides.items()}
-    accuracies = {mode: aggregate.accuracy(_known(items)) for mode, items in modes.items()}
+    accuracies = {mode: aggregate.accuracy(items) for mode, items in modes.items()}
     sound = {}
     for mode in WITH_SOUND:
         # What a mode's own items say of its sound goes before what the others' do.
@@ -465,11 +339,7 @@ def left_out(sound: Mapping[str, str]) -> set[str]:
 
 
 def table3_notes(sides: Mapping[str, Items]) -> list[str]:
-    """Modes that are missing in saved runs, and whether the others were asked the same items."""
+    """Whether the modes of saved runs were asked the same items."""
     asked = {TASKS[task].mode.slug: own for task, own in sides.items()}
-    missing = [mode.title for slug, mode in MODES.items() if slug not in asked]
     counts = aggregate.unlike({m.title: asked[slug] for slug, m in MODES.items() if slug in asked})
-    return [
-        *([f"without {', '.join(missing)}"] if missing else []),
-        *([f"the modes were not asked the same items ({counts})"] if counts else []),
-    ]
+    return [f"the modes were not asked the same items ({counts})"] if counts else []

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
 import unicodedata
 from collections import Counter
@@ -24,9 +23,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maverix.labels import LETTERS, N_OPTIONS, SPLITS, duration_class
@@ -36,77 +42,52 @@ from lmms_eval_tasks.utils.validation import FileName, Text, good_entries, quote
 
 # Ours, and the authors'; another one is accepted if it is the only JSON file.
 FILE_NAMES = ("data.json", "data.jsonl", "test_full.jsonl")
-_CLOCK = re.compile(r"(?:(\d{1,4}):)?(\d{1,4}):([0-5]\d(?:\.\d{1,9})?)")
-_LETTERED = re.compile(r"\(?([A-H])[.):]\s*(\S.*)", re.DOTALL)
 # Stand for missing options in the released lines, of first and of second questions.
 _FILLERS = ("unsure", "nan")
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Item(BaseModel):
     """One unique question. Fields without a default have to be there, `null` where it is allowed.
 
     Attributes:
-        start, end: seconds of the localized segment, from the video's first frame; or
-            "MM:SS(.fff)" or "HH:MM:SS(.fff)". Both null: the whole video is the segment.
+        start, end: seconds of the localized segment, from the video's first frame. Both null: the
+            whole video is the segment.
         question: as asked with the options, and as the first of the two open questions.
         opened: the first of the two open questions, where the file has a text of its own for it.
         borrowed: `opened` is the wording of the video's first question, and this is another one.
-        options: in the file's order. Letters in front of most of them are taken off.
-        answer: index of the right option in the file's order. A file may give its letter or its
-            text instead. Null or absent: withheld.
-        reference: answer to the open questions; null or absent: withheld. The right option never
-            stands in for it.
-        difficulty, agentic, audio, topic, ability, duration: slugs of labels.SPLITS; a file may
-            give the paper's titles. Null: unlabelled, but for `duration`, which is measured then.
-        more_agentic: further agentic categories.
+        options: in the file's order, without letters.
+        answer: letter of the right option in the file's order.
+        reference: answer to the open questions.
+        difficulty, agentic, audio, topic, ability, duration: slugs of labels.SPLITS. Null:
+            unlabelled, but for `duration`, which is measured then.
         shuffled: the file's answers are uniformly spread over the letters already.
     """
 
-    model_config = ConfigDict(frozen=True, strict=True)
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
     id: Text
     video: FileName
-    start: float | None
-    end: float | None
+    start: Seconds | None
+    end: Seconds | None
     question: Text
     opened: Text | None = None
     borrowed: bool = False
     paraphrase: Text
-    options: tuple[Text, ...]
-    answer: int | None = None
-    reference: Text | None = None
+    options: Annotated[list[Text], Field(min_length=N_OPTIONS, max_length=N_OPTIONS)]
+    answer: Annotated[str, Field(pattern=f"^[{LETTERS}]$")]
+    reference: Text
     difficulty: str | None = None
     agentic: str | None = None
     audio: str | None = None
     topic: str | None = None
     ability: str | None = None
     duration: str | None = None
-    more_agentic: tuple[str, ...] = ()
     shuffled: bool = False
-
-    @field_validator("id", mode="before")
-    @classmethod
-    def _id(cls, value: Any) -> Any:
-        if isinstance(value, str) and not value.strip().isprintable():
-            raise ValueError("holds a line end or another sign that cannot be printed")
-        return str(value) if type(value) is int else value
-
-    @field_validator("start", "end", mode="before")
-    @classmethod
-    def _seconds(cls, value: Any) -> float | None:
-        return None if value is None else seconds(value)
-
-    @field_validator("options", mode="before")
-    @classmethod
-    def _options(cls, value: Any) -> Any:
-        if not isinstance(value, list) or len(value) != N_OPTIONS:
-            found = f", found {len(value)}" if isinstance(value, list) else ""
-            raise ValueError(f"expected a list of {N_OPTIONS} texts{found}")
-        return tuple(_without_letters(value))
 
     @field_validator("options")
     @classmethod
-    def _different(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+    def _different(cls, value: list[str]) -> list[str]:
         places: dict[str, str] = {}
         for letter, option in zip(LETTERS, value, strict=True):
             first = places.setdefault(folded(option), letter)
@@ -114,22 +95,13 @@ class Item(BaseModel):
                 raise ValueError(f"{first} and {letter} are the same text")
         return value
 
-    @field_validator("answer", mode="before")
+    @field_validator(*SPLITS)
     @classmethod
-    def _answer(cls, value: Any, info: ValidationInfo) -> int | None:
-        if value is None or "options" not in info.data:  # options have an error of their own
-            return None
-        return index_of(value, info.data["options"])
-
-    @field_validator(*SPLITS, mode="before")
-    @classmethod
-    def _label(cls, value: Any, info: ValidationInfo) -> str | None:
-        return None if value is None else label(str(info.field_name), value)
-
-    @field_validator("more_agentic", mode="before")
-    @classmethod
-    def _further(cls, value: Any) -> Any:
-        return tuple(label("agentic", o) for o in value) if isinstance(value, list) else value
+    def _label(cls, value: str | None, info: ValidationInfo) -> str | None:
+        known = SPLITS[str(info.field_name)]
+        if value is not None and value not in known:
+            raise ValueError(f"expected one of {', '.join(known)}")
+        return value
 
     @model_validator(mode="after")
     def _consistent(self) -> Item:
@@ -143,94 +115,12 @@ class Item(BaseModel):
         return self
 
 
-def seconds(value: Any) -> float:
-    """Seconds of a number, of "MM:SS(.fff)" or of "HH:MM:SS(.fff)".
-
-    Raises:
-        ValueError: another form, negative, infinite or not a number.
-    """
-    found = math.nan
-    if isinstance(value, str) and (match := _CLOCK.fullmatch(value.strip())):
-        hours, minutes, rest = match.groups()
-        if hours is None or int(minutes) < 60:
-            found = int(hours or 0) * 3600 + int(minutes) * 60 + float(rest)
-    elif type(value) in (int, float) and abs(value) < 1e9:
-        found = float(value)
-    if not found >= 0:
-        raise ValueError("expected seconds from 0 on, or MM:SS or HH:MM:SS")
-    return found
-
-
-def index_of(answer: Any, options: Sequence[str]) -> int:
-    """Place of the right option, 0 to 7, from its index (a number), its letter or its text.
-
-    A single letter is that of an option, also where another option's text is that letter.
-
-    Raises:
-        ValueError: none of the options.
-    """
-    found = answer if type(answer) is int else None
-    if isinstance(answer, str):
-        text = answer.strip()
-        texts = {folded(text), folded(_LETTERED.sub(r"\2", text))}
-        named = [place for place, option in enumerate(options) if folded(option) in texts]
-        is_letter = len(text) == 1 and text.upper() in LETTERS
-        found = LETTERS.index(text.upper()) if is_letter else next(iter(named), None)
-    if found is None or not 0 <= found < N_OPTIONS:
-        raise ValueError("is none of the options (a letter A to H, an index 0 to 7, a text)")
-    return found
-
-
-def label(split: str, value: Any) -> str:
-    """Slug of a label that is given as slug or as the paper's title, in any case.
-
-    Raises:
-        ValueError: another label; names those that there are.
-    """
-    words = value.replace("_", " ").replace("&", "and") if isinstance(value, str) else ""
-    slug = _LABELS[split].get(folded(words))
-    if slug is None:
-        raise ValueError(f"expected one of {', '.join(SPLITS[split])}")
-    return slug
-
-
 def folded(text: str) -> str:
     """`text` as it is compared here: composed, lower case, single blanks, no full stop at its end.
 
     Weaker than the parser's fold (utils/replies/answers.py), for which "C" and "C#" are one.
     """
     return " ".join(unicodedata.normalize("NFC", text).casefold().split()).removesuffix(".")
-
-
-# Slug, title, and title without what stands in brackets -> slug.
-_LABELS = {
-    split: {
-        folded(form): slug
-        for slug, title in titles.items()
-        for form in (slug, title, title.partition(" (")[0])
-    }
-    for split, titles in SPLITS.items()
-}
-# Where the released lines' words are not the paper's.
-_LABELS["topic"] |= {
-    "movies, tv, and animation": "movies",
-    "low-quality and extended content": "extended",
-}
-
-
-def _without_letters(options: Sequence[Any]) -> list[Any]:
-    """Options without the letters in front ("A. ", "(B) "), where more than half have their own.
-
-    Fillers of missing options may have none.
-    """
-    bare: list[str | None] = []
-    for letter, option in zip(LETTERS, options, strict=True):
-        match = _LETTERED.fullmatch(option.strip()) if isinstance(option, str) else None
-        bare.append(match[2] if match and match[1] == letter else None)
-    expected = [option for option in options if folded(str(option)) not in _FILLERS]
-    if 2 * (N_OPTIONS - bare.count(None)) <= len(expected):
-        return list(options)
-    return [option if own is None else own for option, own in zip(options, bare, strict=True)]
 
 
 # --- a file of them -----------------------------------------------------------------------------
@@ -245,7 +135,6 @@ class Release:
     version: str  # the file's own, or ""
     items: tuple[Item, ...]  # the good ones, in the file's order
     problems: Mapping[str, str]  # id of a bad item -> what is wrong with it, in one line
-    ignored: tuple[str, ...]  # names in the file that are no field of the schema, sorted
     # The authors' file: videos and subtitles are cut, the full ones have folders of their own.
     released: bool
     notes: tuple[str, ...]  # what else to tell of the file
@@ -264,14 +153,6 @@ class Release:
     def borrowed(self) -> list[str]:
         """Ids of good items whose first open wording is that of their video's first question."""
         return [item.id for item in self.items if item.borrowed]
-
-    @property
-    def withheld(self) -> dict[str, int]:
-        """Good items without an answer, and without a reference: they carry no score."""
-        return {
-            "answers": sum(item.answer is None for item in self.items),
-            "references": sum(item.reference is None for item in self.items),
-        }
 
     def folder(self, name: str, length: str) -> Path:
         """Of videos or subtitles of one length."""
@@ -316,14 +197,12 @@ def _read(file: Path, _state: object) -> Release:
     items, problems = good_entries(file, ours, Item)
     # Saved runs name this hash; the empty ones stand for a map of columns that there once was.
     canonical = json.dumps([content, {}, {}], sort_keys=True)
-    known = _RELEASED_FIELDS if released else {*Item.model_fields}
     return Release(
         file=file,
         digest=hashlib.sha256(canonical.encode()).hexdigest()[:12],
         version=str(head.get("version", "")),
         items=items,
         problems=problems,
-        ignored=tuple(sorted({name for entry in entries for name in entry} - known)),
         released=released,
         notes=tuple(notes),
     )
@@ -340,9 +219,11 @@ _RELEASED_LABELS = {
     "topic": "sub_category",
     "ability": "task_type",
 }
-_RELEASED_FIELDS = {
-    *("question_id", "videoID", "question", "options", "answer", "duration"),
-    *_RELEASED_LABELS.values(),
+# The paper's title -> slug; and where the released lines' words are not the paper's.
+_SLUGS = {split: {folded(t): slug for slug, t in own.items()} for split, own in SPLITS.items()}
+_SLUGS["topic"] |= {
+    "movies, tv, and animation": "movies",
+    "low-quality and extended content": "extended",
 }
 Line = Mapping[str, Any]
 
@@ -371,7 +252,6 @@ def _from_released(file: Path, lines: Sequence[Line]) -> tuple[list[dict[str, An
     for name, parts in questions.items():
         choice, opened, second = (parts.get(part, {}) for part in "123")
         first = questions.get(f"{name[:4]}_1", {})
-        labels = {split: _known(split, choice, unknown) for split in _RELEASED_LABELS}
         # Of the full video: that of the cut file is another one.
         length: Any = choice.get("duration")
         entries.append(
@@ -386,13 +266,12 @@ def _from_released(file: Path, lines: Sequence[Line]) -> tuple[list[dict[str, An
                 and _asks(opened) == _asks(first.get("2", {}))
                 and _asks(choice) != _asks(first.get("1", {})),
                 "paraphrase": second.get("question"),
-                "options": choice.get("options"),
+                "options": _bare(choice.get("options")),
                 "answer": choice.get("answer"),
                 "reference": opened.get("answer"),
                 "duration": duration_class(length) if type(length) in (int, float) else None,
-                "more_agentic": labels["agentic"][1:],
                 "shuffled": True,
-                **{split: next(iter(found), None) for split, found in labels.items()},
+                **{split: _label_of(split, choice, unknown) for split in _RELEASED_LABELS},
             }
         )
     return entries, [f"{n} items have the unknown label {what}" for what, n in unknown.items()]
@@ -402,12 +281,26 @@ def _asks(line: Line) -> str:
     return folded(str(line.get("question")))
 
 
-def _known(split: str, line: Line, unknown: Counter[str]) -> list[str]:
-    """The slugs of a line's labels of a split, each once; others are counted."""
-    given, found = line.get(_RELEASED_LABELS[split]), []
-    for word in given if isinstance(given, list) else [given]:
-        try:
-            found += [] if word in (None, "None") else [label(split, word)]
-        except ValueError:
-            unknown[f"{split} {word!r:.60}"] += 1
-    return list(dict.fromkeys(found))
+def _bare(options: Any) -> Any:
+    """Options without the letters in front; a filler may have none."""
+    if not isinstance(options, list) or len(options) != N_OPTIONS:
+        return options  # an error of the item
+    return [
+        option.removeprefix(f"{letter}. ") if isinstance(option, str) else option
+        for letter, option in zip(LETTERS, options, strict=True)
+    ]
+
+
+def _label_of(split: str, line: Line, unknown: Counter[str]) -> str | None:
+    """The slug of a line's label of a split; others are counted.
+
+    Of several agentic categories the first one counts, as in the authors' code.
+    """
+    given = line.get(_RELEASED_LABELS[split])
+    word = next(iter(given), None) if isinstance(given, list) else given
+    if word in (None, "None"):
+        return None
+    slug = _SLUGS[split].get(folded(str(word).replace("_", " ").replace("&", "and")))
+    if slug is None:
+        unknown[f"{split} {word!r:.60}"] += 1
+    return slug

@@ -1,9 +1,9 @@
 """MAVERIX's packaged sample in our schema: four videos with sound, 20 items.
 
-    maverix/data.json            20 items (item.py); answers and references are all there
+    maverix/data.json            20 items (release.py); answers and references are all there
     maverix/videos/lights-N.mp4  N = 1 to 3 of half a minute, 4 of 64 s; 320 x 240, 10 frames a
                                  second, a key frame every 12 s; stereo, 44.1 kHz
-    maverix/subtitles/           lights-1.srt, lights-2.vtt, lights-4.json; none for lights-3
+    maverix/subtitles/           lights-1.srt, lights-2.srt, lights-4.srt; none for lights-3
 
 Every second of every video has its own colours, its own tone (sample/second_code.py) and its own
 word, so that whatever reaches a model tells which video and which second it was taken from. Nothing
@@ -35,7 +35,7 @@ ALSO = ("labels.py",)  # decides the sample too
 VERSION = "packaged sample of lmms-eval-tasks"
 VIDEOS = ("lights-1", "lights-2", "lights-3", "lights-4")  # names of the files; 4 is the long one
 SECONDS = (30, 30, 32, 64)  # of the videos, 1 to 4: second_code.COUNT in all
-SUBTITLES = {1: "srt", 2: "vtt", 4: "json"}  # kind by video
+SUBTITLED = (1, 2, 4)
 WORD = (0.1, 0.9)  # when a second's word is shown, in seconds after the second began
 WIDTH, HEIGHT = 320, 240
 RATE = 44_100  # samples a second
@@ -134,7 +134,7 @@ def videos() -> dict[str, Clip]:
 def files() -> dict[str, Any]:
     """All other files."""
     data = json.dumps({"version": VERSION, "items": items()}, ensure_ascii=False, indent=1)
-    made = {f"subtitles/{VIDEOS[n - 1]}.{one}": subtitles(n, one) for n, one in SUBTITLES.items()}
+    made = {f"subtitles/{VIDEOS[video - 1]}.srt": subtitles(video) for video in SUBTITLED}
     return {**made, "data.json": f"{data}\n"}
 
 
@@ -165,27 +165,13 @@ def sound(video: int) -> NDArray[np.float32]:
     return np.outer(LEVELS, np.concatenate(tones)).astype(np.float32)
 
 
-def subtitles(video: int, kind: str) -> str:
-    """The subtitle file of a video: one word a second.
-
-    Args:
-        video: 1 to 4.
-        kind: srt, vtt or json (Whisper's form).
-    """
-    seconds = range(SECONDS[video - 1])
-    cues = [(s + WORD[0], s + WORD[1], f"Word {Moment(video, s).word}.") for s in seconds]
-    if kind == "json":
-        segments = [
-            {"start": round(start, 3), "end": round(end, 3), "text": text}
-            for start, end, text in cues
-        ]
-        return json.dumps({"segments": segments}, indent=1) + "\n"
-    mark = "," if kind == "srt" else "."
-    blocks = [
-        f"{number}\n{clock(start, mark)} --> {clock(end, mark)}\n{text}\n"
-        for number, (start, end, text) in enumerate(cues, 1)
-    ]
-    return "\n".join((["WEBVTT\n"] if kind == "vtt" else []) + blocks)
+def subtitles(video: int) -> str:
+    """The srt file of a video, 1 to 4: one word a second."""
+    return "\n".join(
+        f"{second + 1}\n{clock(second + WORD[0], ',')} --> {clock(second + WORD[1], ',')}\n"
+        f"Word {Moment(video, second).word}.\n"
+        for second in range(SECONDS[video - 1])
+    )
 
 
 # --- the items ------------------------------------------------------------------------------------
@@ -199,7 +185,7 @@ class Plan(NamedTuple):
     kind: str
     video: int
     second: int
-    segment: tuple[float | str, float | str] | None
+    segment: tuple[float, float] | None
 
 
 @functools.cache
@@ -215,7 +201,7 @@ def plans() -> list[Plan]:
 
 
 def items() -> list[dict[str, Any]]:
-    """All items in the form of the file (item.py), their answers in all the forms that it takes."""
+    """All items in the form of the file (release.py)."""
     return [_item(number, plan) for number, plan in enumerate(plans())]
 
 
@@ -237,21 +223,13 @@ def _item(number: int, plan: Plan) -> dict[str, Any]:
         "question": kind["question"].format(**shown),
         "paraphrase": kind["paraphrase"].format(**shown),
         "options": options,
-        "answer": (LETTERS[place], place, right_option)[number % 3],
+        "answer": LETTERS[place],
         "reference": kind["reference"].format(right, **shown),
-        **_labels(number, plan),
+        # Labels in turn; every other length is left to be measured.
+        **{split: list(known)[number % len(known)] for split, known in SPLITS.items()},
+        "duration": ("short" if SECONDS[plan.video - 1] < 60 else "middle") if number % 2 else None,
         "shuffled": number in SHUFFLED,
     }
-
-
-def _labels(number: int, plan: Plan) -> dict[str, str | None]:
-    """Labels in turn, every second one as the paper's title; every other length is left to us."""
-    labels: dict[str, str | None] = {}
-    for split, known in SPLITS.items():
-        slug = list(known)[number % len(known)]
-        labels[split] = known[slug] if number % 2 else slug
-    length = "short" if SECONDS[plan.video - 1] < 60 else "middle"
-    return {**labels, "duration": length if number % 2 else None}
 
 
 def values(kind: str, moment: Moment) -> list[str]:

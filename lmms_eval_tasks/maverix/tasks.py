@@ -26,7 +26,7 @@ from lmms_eval_tasks.benchmark import (
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import DataError, MediaError, TasksError
 from lmms_eval_tasks.judges.verdict import Ask, Criterion, Judged, Scoring, graded
-from lmms_eval_tasks.maverix import data, files, metrics
+from lmms_eval_tasks.maverix import data, metrics
 from lmms_eval_tasks.maverix import judge as judging
 from lmms_eval_tasks.maverix import tables as layouts
 from lmms_eval_tasks.maverix.labels import CONSISTENCY, DIMENSIONS, LETTERS, MODES, SPLITS, TASKS
@@ -50,22 +50,22 @@ def prompt(doc: Doc) -> list[Part]:
     """
     mode = MODES[doc["mode"]]
 
-    def muted() -> str:
-        return media_of(doc).video
-
-    def sound() -> str:
-        return _sounding(media_of(doc).sound, doc)
-
-    def both() -> str:
-        return _sounding(media_of(doc).video_with_sound, doc)
+    def made(name: str) -> Any:
+        path = getattr(media_of(doc), name)
+        if path is None:
+            raise MediaError(f"{doc['video_path']}: no audio stream, and {doc['mode']} needs sound")
+        return path
 
     def alone() -> list[Any]:
-        path, rate = sound(), segments.RATE
-        wants = running.wants_samples()
+        path, rate = made("sound"), segments.RATE
+        wants = running.sound_form() == "samples"
         return [{"array": segments.samples(path), "sampling_rate": rate} if wants else path]
 
+    muted, sound, both = (
+        functools.partial(made, name) for name in ("video", "sound", "video_with_sound")
+    )
     shown: list[Part] = []
-    if mode.picture and mode.sound and running.wants_track():
+    if mode.picture and mode.sound and running.sound_form() == "track":
         shown = [Part("video", both)]
     elif mode.picture and mode.sound:
         shown = [Part("video", muted, lambda: [both()]), Part("audio", sound, [])]
@@ -74,12 +74,6 @@ def prompt(doc: Doc) -> list[Part]:
     elif mode.sound:
         shown = [Part("audio", sound, alone)]
     return [*shown, Part("text", _text(doc))]
-
-
-def _sounding(path: str | None, doc: Doc) -> str:
-    if path is None:
-        raise MediaError(f"{doc['video_path']}: no audio stream, and {doc['mode']} needs sound")
-    return path
 
 
 def _text(doc: Doc) -> str:
@@ -131,22 +125,14 @@ def media_of(doc: Doc) -> segments.Segment:
         ) from None
 
 
-@functools.lru_cache(maxsize=4096)
-def cut(path: str, start: float | None, end: float | None) -> segments.Segment:
-    """A window of a video, from its segment's cache; None and None is all of it.
-
-    Raises:
-        MediaError: it cannot be read or has no such window.
-    """
-    return segments.segment(path, start, end)
+cut = functools.lru_cache(maxsize=4096)(segments.segment)
 
 
 # --- what the reply is worth --------------------------------------------------------------------
 
 _KEPT = (
     *("id", "question_id", "video", "mode", "length", "start", "end", "data"),
-    *(*SPLITS, "more_agentic", "borrowed"),
-    *("options", "file_letters", "rotation"),  # of choices
+    *(*SPLITS, "borrowed", "options", "rotation"),
 )
 
 
@@ -156,8 +142,7 @@ def keep(doc: Doc) -> dict[str, Any]:
     kept = {name: doc[name] for name in (*_KEPT, *own) if name in doc}
     # Nothing is known of the run's sound and media, unless `handed` tells of them.
     hears = dict.fromkeys(metrics.WITH_SOUND, "unknown")
-    unknown = {"hears": hears, "sound": hears.get(doc["mode"], ""), "media": None}
-    return {**kept, "withheld": not doc[own[-1]], **unknown}
+    return {**kept, "hears": hears, "sound": hears.get(doc["mode"], ""), "media": None}
 
 
 def handed(doc: Doc) -> dict[str, Any]:
@@ -173,34 +158,25 @@ def _media(doc: Doc) -> dict[str, Any] | None:
     """None where a file is gone by now: the answer still counts."""
     mode = MODES[doc["mode"]]
     try:
-        shown = mode.subtitles and bool(data.cues(doc))
+        shown = {"subtitles": mode.subtitles and bool(data.cues(doc))}
         if not mode.picture and not mode.sound:
-            return {"subtitles": shown}
+            return shown
         made = media_of(doc)
     except (TasksError, OSError):
         return None
-    return {
-        "start": made.start,
-        "end": made.end,
-        "duration": made.duration,
-        "n_frames": made.n_frames if mode.picture else 0,
-        "size": [made.width, made.height] if mode.picture else None,
-        "sound": "16 kHz mono" if mode.sound else None,
-        "subtitles": shown,
-    }
+    n_frames = made.n_frames if mode.picture else 0
+    return {"start": made.start, "end": made.end, "n_frames": n_frames, **shown}
 
 
 def choice(doc: Item, reply: str) -> dict[str, Any]:
     """One eight-option question, or one rotation of it."""
     found = answers.read_choice(reply, doc["options"])
     right = int(found.status == "ok" and found.letter == doc["answer"])
-    at = None if found.letter is None else LETTERS.index(found.letter)
     return {
         "letter": found.letter,
         "letter_authors": "" if found.status == "model_error" else letter_of_authors(reply),
-        "file_letter": None if at is None else doc["file_letters"][at],  # in the user's file
         "status": found.status,
-        "right": None if doc["withheld"] else right,
+        "right": right,
         "words": _words(reply),
     }
 
@@ -220,23 +196,21 @@ def letter_of_authors(reply: str) -> str:
 
 
 def open_answer(doc: Item, reply: str) -> Scoring:
-    """One open answer: four ratings of the judge; where the reference is withheld nobody is asked.
+    """One open answer: four ratings of the judge.
 
     What is no answer (empty, cut off) is not put to the judge and has the score 0.
     """
     status, candidate = answers.to_judge(reply)
-    done: dict[str, Judged] = {}
-    if not doc["withheld"]:
-        done = dict.fromkeys(DIMENSIONS, Judged("", status, 0.0, None))
-        if status == "ok":
-            fields = {name: doc[name] for name in ("question", "reference")}
-            fields["candidate"] = candidate
-            asked = [Ask(name, judging.criteria()[name], fields) for name in DIMENSIONS]
-            verdicts = yield asked
-            done = {
-                ask.name: graded(ask.fields["candidate"], verdict)
-                for ask, verdict in zip(asked, verdicts, strict=True)
-            }
+    done = dict.fromkeys(DIMENSIONS, Judged("", status, 0.0, None))
+    if status == "ok":
+        fields = {name: doc[name] for name in ("question", "reference")}
+        fields["candidate"] = candidate
+        asked = [Ask(name, judging.criteria()[name], fields) for name in DIMENSIONS]
+        verdicts = yield asked
+        done = {
+            ask.name: graded(ask.fields["candidate"], verdict)
+            for ask, verdict in zip(asked, verdicts, strict=True)
+        }
         status = next((one.status for one in done.values() if one.status != "ok"), "ok")
     return {
         "candidate": candidate,
@@ -248,9 +222,8 @@ def open_answer(doc: Item, reply: str) -> Scoring:
 
 def consistency(items: Items) -> Iterator[tuple[str, Scoring]]:
     """One rating of the answers to both wordings of a question, kept by the first wording's."""
-    for first, second in filter(None, map(metrics.both, metrics.questions(items))):
-        if not first["withheld"]:
-            yield first["id"], _consistent(first, second)
+    for first, second in metrics.pairs(items):
+        yield first["id"], _consistent(first, second)
 
 
 def _consistent(first: Item, second: Item) -> Scoring:
@@ -281,23 +254,18 @@ def _words(reply: str) -> int:
 
 
 def _tasks() -> dict[str, Task]:
-    no_letter = {"right": None, **dict.fromkeys(("letter", "letter_authors", "file_letter"))}
-    no_letter = {**no_letter, "words": 0}
+    no_letter = {"right": None, "letter": None, "letter_authors": None, "words": 0}
     no_rating = {name: {"score": None, "status": "error"} for name in DIMENSIONS}
     make = functools.partial(Task, prompt=prompt, keep=keep, handed=handed)
     chosen = functools.partial(make, score=choice, blank=no_letter)
     kinds = {
-        "choice": functools.partial(
-            chosen, metrics=metrics.CHOICE, more=metrics.first_domains, details=metrics.details
-        ),
-        "circular": functools.partial(
-            chosen, metrics=metrics.CIRCULAR, details=metrics.circular_details
-        ),
+        "choice": functools.partial(chosen, metrics=metrics.CHOICE, details=metrics.details),
+        "circular": functools.partial(chosen, metrics=metrics.CIRCULAR, details=metrics.details),
         "open": functools.partial(
             make,
             score=open_answer,
             metrics=metrics.OPEN,
-            details=metrics.open_details,
+            details=metrics.details,
             notes=metrics.open_notes,
             together=consistency,
             asks=(*DIMENSIONS, CONSISTENCY),
@@ -330,10 +298,10 @@ class Maverix(Benchmark):
 
     look = staticmethod(data.look)
     docs = staticmethod(data.docs)
-    status = staticmethod(files.status)
-    prepare = staticmethod(files.prepare)
-    make_subtitles = staticmethod(files.make_subtitles)
+    status = staticmethod(data.status)
+    prepare = staticmethod(data.prepare)
     tables = staticmethod(layouts.tables)
+    judge_prompt = staticmethod(judging.prompt)
 
     def cut(self, found: Found, task: str, doc: Doc) -> Cut | None:  # noqa: ARG002
         """Its segment, or the whole video; modes without picture and sound need none."""
@@ -351,14 +319,6 @@ class Maverix(Benchmark):
         """The four ratings, and that of two answers."""
         return list(judging.criteria().values())
 
-    def judge_prompt(self) -> Prompt:
-        """Of all ratings."""
-        return judging.prompt()
-
-    def is_judged(self, found: Found) -> bool:
-        """Unless every reference is withheld."""
-        return any(item.reference for item in cast(data.Checked, found).items)
-
     def check(self, names: Sequence[str], found: Found) -> None:
         """A model that raises on sound would lose the run; missing subtitles are told of."""
         if raising := [name for name, state in _sound(names).items() if state == "raises"]:
@@ -374,25 +334,39 @@ class Maverix(Benchmark):
         left_out: Mapping[str, Mapping[str, str]],
         asked: Mapping[str, Items],
     ) -> tuple[dict[str, Any], list[str]]:
-        """Where data, subtitles, sound and frames came from."""
+        """Where data, subtitles and sound came from."""
         section: dict[str, Any] = {}
-        released = found is not None and cast(data.Checked, found).release.released
-        warnings = [] if released or settings.is_sample() else [files.OUR_SCHEMA]
-        if found is not None:
-            section, more = data.describe(cast(data.Checked, found), names, left_out)
-            warnings += more
+        checked = cast(data.Checked, found) if found is not None else None
+        is_released = settings.is_sample() or (checked is not None and checked.release.released)
+        warnings = [] if is_released else [data.OUR_SCHEMA]
+        if checked is not None:
+            release = checked.release
+            # Of all tasks what is bad; of those that show or play it what cannot be cut.
+            lost = {item: why for own in left_out.values() for item, why in own.items()}
+            section = {
+                "data": {
+                    "file": str(release.file),
+                    "hash": release.digest,
+                    "version": release.version,
+                    "items": len(checked.items),
+                },
+                "left_out": lost,
+            }
+            warnings += [f"{len(lost)} items left out"] if lost else []
+            if checked.subtitles:
+                section["subtitles"] = dict(checked.subtitles)
+            warnings += data.subtitle_warnings(checked.subtitles)
+            if release.borrowed and any(TASKS[name].kind == "open" for name in names):
+                warnings.append(
+                    f"{len(release.borrowed)} questions are asked openly in the words of another "
+                    "one: numbers are without those answers, and with them under _authors"
+                )
         warnings += [f"{n}: {x}" for n, own in asked.items() for x in self.tasks[n].notes(own)]
         pictures = {TASKS[name].mode.picture for name in _sound(names)}
         heard = [running.sound_warning(with_picture) for with_picture in sorted(pictures)]
-        section |= {
-            "sound": _sound(names),
-            "hears": running.hears(),  # also of modes that were not run: S may stand in for A
-            "frames": {
-                "rule": "the whole segment is handed over: the model's own maximum of frames "
-                "applies",
-            },
-        }
-        return section, [*warnings, *(warning for warning in heard if warning)]
+        # `hears`: also of modes that were not run, since S may stand in for A.
+        section |= {"sound": _sound(names), "hears": running.hears()}
+        return section, [*warnings, *filter(None, heard)]
 
 
 def _sound(names: Sequence[str]) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
@@ -52,29 +52,21 @@ def frames(path: str, most: int) -> tuple[Any, dict[str, Any]]:
     """
     import numpy as np
 
-    def take(table: video.FrameTable) -> tuple[list[int], list[Any]]:
-        count = len(table.times)
-        wanted = recipes.uniform_indices(count, most or count)
-        return wanted, [video.rgb(one) for one in video.decode(path, table, wanted)]
+    def choose(total: int) -> list[int]:
+        return recipes.uniform_indices(total, most or total)
 
     try:
-        table, (wanted, taken) = video.with_table(path, take)
+        table, taken = video.pick(path, choose, video.rgb)
     except MediaError as error:
         raise MediaError(f"{path}: {error}") from error
     return np.stack(taken), {
         "total_num_frames": len(table.times),
         "fps": len(table.times) / table.duration,
         "duration": table.duration,
-        "frames_indices": wanted,
+        "frames_indices": choose(len(table.times)),
         "video_backend": "pyav",
         "do_sample_frames": False,
     }
-
-
-def rate(metadata: Mapping[str, Any]) -> float:
-    """Frames that were taken of a video, a second."""
-    share = len(metadata["frames_indices"]) / metadata["total_num_frames"]
-    return float(metadata["fps"] * share)
 
 
 def sound(path: str) -> tuple[Any, int]:

@@ -17,16 +17,19 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 from lmms_eval.api.instance import GenerationResult, TokenCounts
 from lmms_eval.protocol import ChatMessages
 from PIL import Image
+from transformers import AutoProcessor
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.models import files, gpus
+from lmms_eval_tasks.models import files
 from lmms_eval_tasks.sample.host_model import HostModel
 from lmms_eval_tasks.utils.replies import answers
 
@@ -34,6 +37,8 @@ BATCH = 64
 READERS = 8  # threads; a decoder has some of its own
 # Arguments of generation that vLLM calls as the host does, and that matter where tokens are drawn.
 _DRAWN = ("top_p", "top_k", "min_p", "seed")
+# What torchrun and accelerate tell a process: an engine that finds it would wait for other ranks.
+_LAUNCHER = ("RANK", "WORLD_SIZE", "LOCAL_", "GROUP_", "ROLE_", "MASTER_", "TORCHELASTIC_")
 
 # vLLM's prompt and its SamplingParams, and what media are in it (host/arrived.py).
 Prompt = tuple[dict[str, Any], Any, dict[str, Any]]
@@ -85,15 +90,24 @@ class VLLM(HostModel):
         self.batch_size = BATCH if self.batch_size == 1 else self.batch_size
         self._most_frames = int(max_num_frames)
         self._params = SamplingParams
-        engine = {"enable_prefix_caching": True} | {k: _read(v) for k, v in engine.items()}
-        self.processor = _processor(name, bool(engine.get("trust_remote_code")))
+        engine = {"enable_prefix_caching": True} | {
+            # The host leaves JSON as text.
+            k: json.loads(v) if str(v).startswith(("{", "[")) else v
+            for k, v in engine.items()
+        }
+        # What has the chat template of a checkpoint: its processor, or its tokenizer.
+        found = AutoProcessor.from_pretrained(
+            name, trust_remote_code=bool(engine.get("trust_remote_code"))
+        )
+        templated = getattr(found, "chat_template", None)
+        self.processor = found if templated else getattr(found, "tokenizer", found)
         if enable_thinking is not None:
             # For whoever asks the processor what the template writes (host/cut_replies.py), too.
             self.processor.apply_chat_template = functools.partial(
                 self.processor.apply_chat_template, enable_thinking=enable_thinking
             )
         self._files = files.Files(2 * READERS)
-        with gpus.own(int(tensor_parallel_size)):
+        with own_gpus(int(tensor_parallel_size)):
             self._llm = LLM(model=name, tensor_parallel_size=int(tensor_parallel_size), **engine)
 
     def generate_until(self, requests: list[Any]) -> list[Any]:
@@ -102,7 +116,10 @@ class VLLM(HostModel):
         A video's requests are asked one after the other, whatever their order.
         """
         replies: list[Any] = [None] * len(requests)
-        videos = [self._video(request) for request in requests]
+        docs = [
+            self.doc(task, split, doc_id) for *_, doc_id, task, split in (r.args for r in requests)
+        ]
+        videos = [str(doc.get("video_path") or doc.get("video") or "") for doc in docs]
         first = {video: place for place, video in reversed([*enumerate(videos)])}
         order = sorted(range(len(videos)), key=lambda place: first[videos[place]])
         size = self.batch_size
@@ -136,11 +153,6 @@ class VLLM(HostModel):
         for place, media, answer in zip(asked, held, answers, strict=True):
             replies[place] = _reply(answer, media)
 
-    def _video(self, request: Any) -> str:
-        *_, doc_id, task, split = request.args
-        doc = self.doc(task, split, doc_id)
-        return str(doc.get("video_path") or doc.get("video") or "")
-
     def _prompt(self, request: Any) -> Prompt:
         """What vLLM is given for a request, its media read; in one of the threads."""
         _, doc_to_messages, given, doc_id, task, split = request.args
@@ -162,7 +174,9 @@ class VLLM(HostModel):
             prompt["multi_modal_data"] = items
         if "video" in items and "Omni" in type(self.processor).__name__:
             # Their processors do not look at a video's own times.
-            prompt["mm_processor_kwargs"] = {"fps": files.rate(items["video"][0][1])}
+            _, known = items["video"][0]
+            share = len(known["frames_indices"]) / known["total_num_frames"]
+            prompt["mm_processor_kwargs"] = {"fps": known["fps"] * share}
         return prompt, self._params(**sampling(given or {})), _counted(items)
 
     def _item(self, kind: str, given: Any) -> Any:
@@ -174,6 +188,43 @@ class VLLM(HostModel):
             return given
         with Image.open(given) as image:
             return image.convert("RGB")
+
+
+@contextmanager
+def own_gpus(count: int) -> Iterator[None]:
+    """Within it an engine that starts finds this process's GPUs alone, and no other process.
+
+    An engine is a process of its own, which takes the environment over when it starts. Alone,
+    nothing changes.
+
+    Args:
+        count: GPUs of each process: each has the next ones.
+
+    Raises:
+        TasksError: CUDA_VISIBLE_DEVICES has too few.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        yield
+        return
+    first = count * int(os.environ.get("LOCAL_RANK", "0"))
+    told = os.environ.get("CUDA_VISIBLE_DEVICES")
+    there = told.split(",") if told else [str(number) for number in range(first + count)]
+    if len(own := there[first : first + count]) < count:
+        raise TasksError(
+            f"{count} GPUs for each process are asked, and CUDA_VISIBLE_DEVICES={told}"
+        )
+    before = {k: v for k, v in os.environ.items() if k.startswith(_LAUNCHER)}
+    for name in before:
+        del os.environ[name]
+    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(own)
+    try:
+        yield
+    finally:
+        os.environ.update(before)
+        if told is None:
+            del os.environ["CUDA_VISIBLE_DEVICES"]
+        else:
+            os.environ["CUDA_VISIBLE_DEVICES"] = told
 
 
 def sampling(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -195,21 +246,6 @@ def sampling(given: Mapping[str, Any]) -> dict[str, Any]:
     if found["temperature"]:
         found |= {name: given[name] for name in _DRAWN if given.get(name) is not None}
     return found
-
-
-def _processor(name: str, trust: bool) -> Any:
-    """What has the chat template of a checkpoint: its processor, or its tokenizer."""
-    from transformers import AutoProcessor
-
-    found = AutoProcessor.from_pretrained(name, trust_remote_code=trust)
-    return found if getattr(found, "chat_template", None) else getattr(found, "tokenizer", found)
-
-
-def _read(value: Any) -> Any:
-    """A model argument: the host leaves JSON as text."""
-    if isinstance(value, str) and value.startswith(("{", "[")):
-        return json.loads(value)
-    return value
 
 
 def _counted(items: Mapping[str, Any]) -> dict[str, Any]:

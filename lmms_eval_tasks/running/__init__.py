@@ -7,13 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any, TypeVar
-
-if TYPE_CHECKING:
-    from lmms_eval_tasks.running.class_table import Interface, Way
-    from lmms_eval_tasks.running.plan import Plan
+from typing import Any, Literal, TypeVar
 
 T = TypeVar("T")
+Interface = Literal["simple", "chat"]
 
 
 def host_version() -> str | None:
@@ -33,8 +30,33 @@ class Model:
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Plan:
+    """What is done for a run's class (plan.py).
+
+    Attributes:
+        interface: which of the model's classes runs.
+        arguments: of `--model_args`, beside the user's.
+        videos_as_pictures: videos go as pictures, plan.FRAMES of each.
+        pictures_as_videos: a single picture goes as a video that shows nothing else.
+        reader: what reads videos in the class (class_table.Media.video), "" if it is given none.
+        modality: by task, for a class whose `modality` says what all of its requests hold.
+        one_by_one: requests go to the class one at a time.
+        told: lines for the user.
+    """
+
+    interface: Interface = "simple"
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    videos_as_pictures: bool = False
+    pictures_as_videos: bool = False
+    reader: str = ""
+    modality: Mapping[str, str] = field(default_factory=dict)
+    one_by_one: bool = False
+    told: tuple[str, ...] = ()
+
+
 _model: Model | None = None
-_plan: Plan | None = None
+_plan = Plan()
 
 
 @contextmanager
@@ -42,34 +64,29 @@ def model(running: Model | None) -> Iterator[None]:
     """Around one run of the host (plugin.py)."""
     global _model, _plan
     before = _model, _plan
-    _model, _plan = running, None
+    _model, _plan = running, Plan()
     try:
         yield
     finally:
         _model, _plan = before
 
 
+def current() -> Model | None:
+    """The running model; None without our hook."""
+    return _model
+
+
 def go_by(plan: Plan) -> None:
-    """What was decided for the running model (plan.py); its class may be another one by now."""
+    """What was decided for the running model; its class may be another one by now."""
     global _model, _plan
     if _model is not None:
         arguments = {**_model.arguments, **plan.arguments}
         _model, _plan = Model(_model.name, plan.interface, arguments), plan
 
 
-def planned() -> Plan | None:
-    """What was decided for the running model; None where nothing was."""
+def planned() -> Plan:
+    """What was decided for the running model: nothing, unless told."""
     return _plan
-
-
-def videos_as_pictures() -> bool:
-    """Whether the running model's class takes no videos, but pictures of them."""
-    return _plan is not None and _plan.videos_as_pictures
-
-
-def pictures_as_videos() -> bool:
-    """Whether the running model's class takes no pictures, but videos that show one."""
-    return _plan is not None and _plan.pictures_as_videos
 
 
 _docs = slice(None)
@@ -119,30 +136,11 @@ def by_rank(docs: Sequence[T]) -> Sequence[T]:
     return [*docs[:first], *dealt, *docs[first + len(taken) :]]
 
 
-def checkpoint_type(model: Model) -> str:
-    """transformers' model_type of a run's checkpoint; "" where its config cannot be read."""
-    from transformers import AutoConfig
-
-    name = model.arguments.get("pretrained") or model.arguments.get("model") or ""
-    try:
-        return str(AutoConfig.from_pretrained(str(name)).model_type)
-    except (OSError, ValueError):  # none there, or code of its own; its class will say it
-        return ""
-
-
-def current() -> Model | None:
-    """The running model; None without our hook."""
-    return _model
-
-
 def sound(with_picture: bool) -> str:
     """Whether sound reaches the running model: delivered, not delivered, raises, unknown."""
-    from lmms_eval_tasks.running import class_table as table
+    from lmms_eval_tasks.running import class_table
 
-    if _model is None:
-        return "unknown"
-    way: Way = "video_and_audio" if with_picture else "audio"
-    return table.delivery(_model.name, _model.interface, way, _model.arguments).status
+    return class_table.heard(_model, with_picture)[0]
 
 
 def hears() -> dict[str, str]:
@@ -152,31 +150,14 @@ def hears() -> dict[str, str]:
 
 def sound_warning(with_picture: bool) -> str | None:
     """The sentence that a result must carry; None where the sound is delivered."""
-    from lmms_eval_tasks.running import class_table as table
+    from lmms_eval_tasks.running import class_table
 
-    if _model is None:
-        return "Whether the sound reached the model is not known: the host did not name it."
-    way: Way = "video_and_audio" if with_picture else "audio"
-    return table.warning(_model.name, _model.interface, way, _model.arguments)
+    return class_table.heard(_model, with_picture)[1]
 
 
-def advice(batch_size: int) -> list[str]:
-    """What to pass to the running model for speed and for a task's limit of tokens, a line each."""
-    from lmms_eval_tasks.running import class_table as table
+def sound_form() -> str:
+    """How the running model's class takes sound (class_table.Class.form)."""
+    from lmms_eval_tasks.running import class_table
 
-    known = _model
-    return table.advice(known.name, known.interface, known.arguments, batch_size) if known else []
-
-
-def wants_samples() -> bool:
-    """Whether the running model takes sound alone as samples only, not as a file's path."""
-    from lmms_eval_tasks.running import class_table as table
-
-    return _model is not None and table.wants_samples(_model.name)
-
-
-def wants_track() -> bool:
-    """Whether the running model's chat class hears the track of an mp4 and no item beside it."""
-    from lmms_eval_tasks.running import class_table as table
-
-    return _model is not None and table.wants_track(_model.name, _model.interface)
+    one = class_table.class_of(_model.name, _model.interface) if _model else None
+    return one.form if one else "path"

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from importlib.resources import files
 from typing import NamedTuple
 
 from lmms_eval_tasks import running
 from lmms_eval_tasks.errors import TasksError, nearest
-from lmms_eval_tasks.running.class_table import Chat, Media, Model, Nothing, Simple, table
+from lmms_eval_tasks.running.class_table import Class, Entry, table
 
 PAPERS_FRAMES = 32  # MAIA's, and what most papers give
 FRAMES = f"{PAPERS_FRAMES} frames"
 COLUMNS = ("model", "class", FRAMES, "needs", "pictures", "sound", "failed request", "how")
+# What is said of one model beside the columns, where there is something.
+_MORE = (
+    *("video", "frames_default", "rate", "fewer", "sampling", "video_types", "mixed", "batches"),
+    *("batch", "mixes", "max_new_tokens", "until"),
+)
 
 
 class Row(NamedTuple):
-    """One class of a model, in words."""
+    """One class of a model, in words: COLUMNS."""
 
     model: str
     interface: str
@@ -30,19 +34,19 @@ class Row(NamedTuple):
 
 def rows() -> list[Row]:
     """All classes that take some of our media, in the host's order."""
-    return [row for name, entry in table().models.items() for row in _rows(name, entry)]
+    found = [row for name, entry in table().models.items() for row in _rows(name, entry)]
+    return [row for row, one in found if not one.media.none]
 
 
 def others() -> dict[str, str]:
     """The classes that take none, with the reason: `NAME (simple)` or NAME where all are such."""
     found: dict[str, str] = {}
     for name, entry in table().models.items():
-        mine = list(_classes(entry))
-        none = {kind: one.media.none for kind, one in mine if isinstance(one.media, Nothing)}
-        if len(none) == len(mine):
-            found[name] = next(iter(none.values()))
+        why = {kind: one.media.none for kind, one in entry.classes()}
+        if all(why.values()):
+            found[name] = next(iter(why.values()))
         else:
-            found |= {f"{name} ({kind})": why for kind, why in none.items()}
+            found |= {f"{name} ({kind})": said for kind, said in why.items() if said}
     return found
 
 
@@ -52,26 +56,35 @@ def facts(name: str) -> list[str]:
     Raises:
         TasksError: the host has no model of this name.
     """
-    entry = table().model(name)
+    entry, host = table().model(name), table().host
     if entry is None:
         near = nearest(name, table().models)
-        raise TasksError(f"{name}: lmms-eval {table().host} has no such model{near}")
-    told = [f"{name}, lmms-eval {table().host}"]
-    if (installed := running.host_version()) != table().host:
+        raise TasksError(f"{name}: lmms-eval {host} has no such model{near}")
+    told = [f"{name}, lmms-eval {host}"]
+    if (installed := running.host_version()) != host:
         told.append(f"installed is {installed}: what is marked as gone may be otherwise there")
     if entry.aliases:
         told.append(f"also called: {', '.join(entry.aliases)}")
     if entry.papers:
         told.append(f"loads models that these papers evaluate: {', '.join(entry.papers)}")
-    for kind, one in _classes(entry):
-        forced = kind == "simple" and entry.chat
-        told += ["", f"{kind} class{' (--force_simple)' if forced else ''}"]
-        told += [f"  {line}" for line in _told(one)]
+    for row, one in _rows(name, entry):
+        forced = row.interface == "simple" and entry.chat
+        told += ["", f"{row.interface} class{' (--force_simple)' if forced else ''}"]
+        lines = {**dict(zip(COLUMNS[2:], row[2:], strict=True))}
+        lines |= {name.replace("_", " "): getattr(one.media, name) for name in _MORE}
+        if one.media.none:
+            lines = {"takes none of our media": one.media.none, "how": row.how}
+        told += [f"  {what}: {said}" for what, said in lines.items() if said not in ("", None, ())]
+        for line in one.media.evidence:
+            place = f"{line.file}:{line.line}" if line.line else line.file
+            gone = "" if line.stands else ", which is gone from the installed file"
+            told.append(f"    {line.fact}: {place}{gone}")
     return told
 
 
 def markdown() -> str:
     """docs/models.md."""
+    cells = [[text.replace("|", "\\|") for text in row] for row in rows()]
     lines = [
         "# What the host's model classes do with our media",
         "",
@@ -87,7 +100,7 @@ def markdown() -> str:
         "",
         f"| {' | '.join(COLUMNS)} |",
         f"|{'---|' * len(COLUMNS)}",
-        *(f"| {' | '.join(_cell(text) for text in row)} |" for row in rows()),
+        *(f"| {' | '.join(row)} |" for row in cells),
         "",
         "## Classes that take none of our media",
         "",
@@ -98,68 +111,14 @@ def markdown() -> str:
     return "\n".join(lines)
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
-
-
-def _rows(name: str, entry: Model) -> Iterator[Row]:
-    for kind, one in _classes(entry):
-        media = one.media
-        if isinstance(media, Media):
-            known = (media.needs, _pictures(media), _sound(one), media.failed, media.how)
-            yield Row(name, kind, media.frames(PAPERS_FRAMES), *known)
-
-
-def _classes(entry: Model) -> Iterator[tuple[str, Simple | Chat]]:
-    """The class that the host takes by default first."""
-    if entry.chat:
-        yield "chat", entry.chat
-    if entry.simple:
-        yield "simple", entry.simple
-
-
-def _pictures(media: Media) -> str:
-    if not media.image:
-        return "none"
-    if not media.images:
-        return "one"
-    return "interleaved" if media.interleaved else "several"
-
-
-def _sound(one: Simple | Chat) -> str:
-    """Of A and V+A, at default arguments."""
+def _rows(name: str, entry: Entry) -> list[tuple[Row, Class]]:
     said = {"delivered": "yes", "not delivered": "no", "raises": "raises", "unknown": "?"}
-    states = said[one.alone.status], said[one.beside.status]
-    return states[0] if len({*states}) == 1 else f"A {states[0]}, V+A {states[1]}"
-
-
-def _told(one: Simple | Chat) -> Iterator[str]:
-    media = one.media
-    if isinstance(media, Nothing):
-        yield media.none
-    else:
-        yield f"{PAPERS_FRAMES} frames of a clip: {media.frames(PAPERS_FRAMES)}"
-        if media.video:
-            limit = media.rate or f"{media.frames_default or 'number not known'} frames by default"
-            yield f"reads videos with {media.video}: {limit}; shorter ones: {media.fewer}"
-        yield f"pictures in a request: {_pictures(media)}"
-        yield f"pictures and videos in one run: {_yes(media.mixed)}"
-        yield f"sound: {_sound(one)}"
-        yield f"max_new_tokens: {media.max_new_tokens}; until: {media.until}"
-        yield f"a failed request: {media.failed}"
-        for what, text in (
-            ("batch size", media.batches),
-            ("batches", media.batch),
-            ("asked one request at a time", media.mixes),
-            ("needs", media.needs),
-        ):
-            if text:
-                yield f"{what}: {text}"
-    yield f"known because: {media.how}"
-    for line in media.evidence:
-        gone = "" if line.stands else ", which is gone from the installed file"
-        yield f"  {line.fact}: {line.file}:{line.line}{gone}"
-
-
-def _yes(known: bool | None) -> str:
-    return "not known" if known is None else "yes" if known else "no"
+    found = []
+    for kind, one in entry.classes():
+        media = one.media
+        pictures = "interleaved" if media.interleaved else "several" if media.images else "one"
+        alone, beside = (said[one.sound(with_picture).status] for with_picture in (False, True))
+        sound = alone if alone == beside else f"A {alone}, V+A {beside}"
+        known = (media.needs, pictures if media.image else "none", sound, media.failed, media.how)
+        found.append((Row(name, kind, media.frames(PAPERS_FRAMES), *known), one))
+    return found

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -25,33 +25,23 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from lmms_eval_tasks import running
+from lmms_eval_tasks.running import Interface
 
-Status = Literal["delivered", "not delivered", "raises", "unknown"]
-Interface = Literal["simple", "chat"]
-Way = Literal["audio", "video_and_audio"]
 Text = Annotated[str, Field(min_length=1)]
+Library = Literal["decord", "qwen_vl_utils", "PyAV", "transformers", "torchvision", "opencv"]
+Reader = Library | Literal["own package", "server", ""]
 
 
 class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Delivery(_Strict):
-    """What becomes of the sound, and why, in one sentence.
-
-    `not delivered`: dropped, or replaced by text or frames, and the run goes on (an error that a
-    class catches and answers with nothing is one of these). `raises`: the run ends.
-    """
-
-    status: Status
-    why: Text
-
-
 class Place(_Strict):
-    """A line of a file below the folder of installed packages."""
+    """A line of a file below the folder of installed packages, and a fact that it was read for."""
 
+    fact: str = ""
     file: Annotated[str, Field(pattern=r"^lmms_eval(_tasks)?/.+\.py$")]
-    line: Annotated[int, Field(ge=1)]
+    line: Annotated[int, Field(ge=1)] | None = None  # of the host that was read; of ours it moves
     code: Annotated[str, Field(min_length=6)]  # some tokens of that line
 
     @property
@@ -59,57 +49,48 @@ class Place(_Strict):
         """Whether the code is still in the installed file, be it in another line."""
         return self.code in source(self.file)
 
-
-class Evidence(Delivery, Place):
-    """A delivery and where it was read."""
-
-
-class Variant(Evidence):
-    """What `--model_args` make of a cell: it holds if all of `args` are given so."""
-
-    args: Annotated[dict[str, bool | int | str], Field(min_length=1)]
+    @property
+    def is_another(self) -> str:
+        """What to say where it is not."""
+        return (
+            f"the table of models was made for lmms-eval {table().host}, and {self.file} of this "
+            f"one ({running.host_version()}) is another"
+        )
 
 
-class Cell(Evidence):
-    """One way of handing sound to one class; `when` has the exceptions, the first one that fits."""
+class Cell(Place):
+    """What becomes of sound that is handed to a class in one way.
 
-    when: tuple[Variant, ...] = ()
+    Attributes:
+        status: `not delivered` is dropped, or replaced by text or frames, and the run goes on (an
+            error that a class catches and answers with nothing is one of these); `raises` ends it.
+        why: in one sentence.
+        args: of `--model_args`, all of which have to be given so.
+        when: exceptions, the first one that fits.
+    """
 
-    def with_args(self, model_args: Mapping[str, Any]) -> Evidence:
+    status: Literal["delivered", "not delivered", "raises", "unknown"]
+    why: Text
+    args: dict[str, bool | int | str] = {}
+    when: tuple[Cell, ...] = ()
+
+    def with_args(self, given: Mapping[str, Any]) -> Cell:
         """The cell under these model arguments."""
-        for variant in self.when:
-            expected = variant.args.items()
-            if all(k in model_args and _same(model_args[k], value) for k, value in expected):
-                return variant
+        for one in self.when:
+            wanted = one.args.items()
+            if all(name in given and _same(given[name], value) for name, value in wanted):
+                return one
         return self
 
 
-class Line(Place):
-    """A line that a fact was read from."""
-
-    fact: Text
-
-
-class Known(_Strict):
-    """How something is known of a class.
-
-    Attributes:
-        how: `run` with tiny checkpoints or a local server, `called` its own code alone, or `read`.
-    """
-
-    how: Literal["run", "called", "read"]
-    evidence: Annotated[tuple[Line, ...], Field(min_length=1)]
-
-    @property
-    def ours(self) -> bool:
-        """Whether it is a class of this package, which whoever names it knows."""
-        return self.evidence[0].file.startswith("lmms_eval_tasks/")
-
-
-class Media(Known):
+class Media(_Strict):
     """What a class does with pictures, videos and requests.
 
     Attributes:
+        how: it is known: `run` with tiny checkpoints or a local server, `called` its own code
+            alone, or `read`.
+        evidence: lines that it was read from.
+        none: why the class takes none of our media, where it does not.
         video: what reads a video; "" if it takes none.
         image, images: whether one picture, and several in one request, reach the model.
         interleaved: whether pictures stay where they stand between texts; None: not known.
@@ -131,37 +112,35 @@ class Media(Known):
         needs: what has to be installed or passed. broken: why it cannot work as it is.
     """
 
-    video: Literal[
-        "decord",
-        "qwen_vl_utils",
-        "PyAV",
-        "transformers",
-        "torchvision",
-        "opencv",
-        "own package",
-        "server",
-        "",
-    ]
-    image: bool
-    images: bool
-    interleaved: bool | None
-    mixed: bool | None
-    frames_argument: Text | None
-    frames_default: Annotated[int, Field(ge=1)] | None
-    rate: str
-    fewer: Literal["all", "repeats", "raises", "by rate", "unknown"]
-    sampling: str
+    how: Literal["run", "called", "read"]
+    evidence: Annotated[tuple[Place, ...], Field(min_length=1)]
+    none: str = ""
+    video: Reader = ""
+    image: bool = False
+    images: bool = False
+    interleaved: bool | None = None
+    mixed: bool | None = None
+    frames_argument: Text | None = None
+    frames_default: Annotated[int, Field(ge=1)] | None = None
+    rate: str = ""
+    fewer: Literal["all", "repeats", "raises", "by rate", "unknown"] = "unknown"
+    sampling: str = ""
     whole: dict[str, bool | int] = {}
-    max_new_tokens: Text
-    until: Literal["honoured", "ignored"]
+    max_new_tokens: str = ""
+    until: Literal["honoured", "ignored", ""] = ""
     batches: str = ""
-    failed: Text
-    batch: str
+    failed: str = ""
+    batch: str = ""
     mixes: str = ""
     video_types: tuple[str, ...] = ()
     modality: bool = False
-    needs: str
-    broken: str
+    needs: str = ""
+    broken: str = ""
+
+    @property
+    def ours(self) -> bool:
+        """Whether it is a class of this package, which whoever names it knows."""
+        return self.evidence[0].file.startswith("lmms_eval_tasks/")
 
     def frames(self, wanted: int) -> str:
         """What to pass so that a video of `wanted` frames arrives whole, in words."""
@@ -174,10 +153,8 @@ class Media(Known):
         if self.frames_argument is None:
             by = self.rate or f"{self.frames_default or 'not known how many'} frames"
             return f"cannot be set: {by}"
-        by_rate = self.rate if self.fewer == "by rate" else ""
-        told = f", {self.sampling or by_rate}" if self.sampling or by_rate else ""
-        if self.whole:
-            told = "".join(f",{name}={value}" for name, value in self.whole.items())
+        told = self.sampling or (self.rate if self.fewer == "by rate" else "")
+        told = "".join(f",{k}={v}" for k, v in self.whole.items()) or (told and f", {told}")
         if self.takes(wanted) and not self.rate:
             return f"as it is ({self.frames_argument}={self.frames_default}){told}"
         return f"{self.frames_argument}={wanted}{told}"
@@ -188,85 +165,65 @@ class Media(Known):
         return default == wanted or (self.fewer == "all" and default > wanted)
 
 
-class Nothing(Known):
-    """A class that takes none of our media."""
-
-    none: Text
-
-
-class Simple(_Strict):
-    """A simple class: a wav as a path or as samples, and an mp4 with its track; and its media."""
-
-    media: Media | Nothing
-    path: Cell
-    array: Cell
-    mp4: Cell
-
-    @property
-    def wants_samples(self) -> bool:
-        """Whether sound reaches the class as samples, or may, and as a path does not."""
-        heard = ("delivered", "unknown")
-        return self.array.status in heard and self.path.status not in heard
-
-    @property
-    def alone(self) -> Cell:
-        """What becomes of sound without a picture, in the form that the class takes."""
-        return self.array if self.wants_samples else self.path
-
-    @property
-    def beside(self) -> Cell:
-        """What becomes of sound with its picture."""
-        return self.mp4
-
-
-class Chat(_Strict):
-    """A chat class: an audio item alone, or after the item of a muted mp4; and its media.
+class Class(_Strict):
+    """A class: its media, and what becomes of sound in each way of handing it over.
 
     Attributes:
-        mp4: where the class hears an mp4's own track, and no item beside it.
+        path, array: of a simple class: a wav alone, as its path or as samples.
+        wav, muted_mp4_and_wav: of a chat class: an audio item alone, or after a muted mp4's.
+        mp4: with its track; of a chat class only where it hears that and no item beside it.
     """
 
-    media: Media | Nothing
-    wav: Cell
-    muted_mp4_and_wav: Cell
+    media: Media
+    path: Cell | None = None
+    array: Cell | None = None
+    wav: Cell | None = None
+    muted_mp4_and_wav: Cell | None = None
     mp4: Cell | None = None
 
     @property
-    def alone(self) -> Cell:
-        """What becomes of sound without a picture."""
-        return self.wav
+    def form(self) -> Literal["path", "samples", "track"]:
+        """How it takes sound: as a file; as samples; or, a chat class, as an mp4's track alone."""
+        if self.path is None or self.array is None:
+            return "track" if self.mp4 else "path"
+        heard = ("delivered", "unknown")
+        samples = self.array.status in heard and self.path.status not in heard
+        return "samples" if samples else "path"
 
-    @property
-    def beside(self) -> Cell:
-        """What becomes of sound with its picture, in the form that the class takes."""
-        return self.mp4 or self.muted_mp4_and_wav
+    def sound(self, with_picture: bool) -> Cell:
+        """What becomes of sound alone, or with its picture, in the form that the class takes."""
+        alone = self.wav or (self.array if self.form == "samples" else self.path)
+        cell = (self.mp4 or self.muted_mp4_and_wav) if with_picture else alone
+        assert cell is not None
+        return cell
 
 
-class Model(_Strict):
+class Entry(_Strict):
     """A registered model: a class for one of the host's interfaces or for both."""
 
     aliases: tuple[str, ...] = ()
     papers: tuple[str, ...] = ()  # benchmarks whose papers evaluate a model that it loads
-    simple: Simple | None = None
-    chat: Chat | None = None
+    simple: Class | None = None
+    chat: Class | None = None
 
-    def of(self, interface: Interface) -> Simple | Chat | None:
-        """Its class for one of the host's interfaces."""
-        return self.chat if interface == "chat" else self.simple
+    def classes(self) -> Iterator[tuple[Interface, Class]]:
+        """The class that the host takes by default first."""
+        if self.chat:
+            yield "chat", self.chat
+        if self.simple:
+            yield "simple", self.simple
 
 
 class Table(_Strict):
     """All models of one version of the host, and ours."""
 
     host: str
-    models: dict[str, Model]
+    models: dict[str, Entry]
 
-    def model(self, name: str) -> Model | None:
+    def model(self, name: str) -> Entry | None:
         """The entry of a model's name or alias."""
-        entry = self.models.get(name)
-        if entry is not None:
-            return entry
-        return next((entry for entry in self.models.values() if name in entry.aliases), None)
+        of_alias = (entry for entry in self.models.values() if name in entry.aliases)
+        return self.models.get(name) or next(of_alias, None)
 
 
 @functools.cache
@@ -286,101 +243,64 @@ def table() -> Table:
     return Table.model_validate_json(text)
 
 
-def delivery(
-    model: str, interface: Interface, way: Way, model_args: Mapping[str, Any] | None = None
-) -> Delivery:
-    """What a model class does with the sound of a request.
-
-    Args:
-        model: the name in `--model`, or an alias of it.
-        interface: which of its classes runs (`interface_of`).
-        way: `audio`, a wav alone (for a simple class in the form that `wants_samples` says), or
-            `video_and_audio`, an mp4 with its track (simple) or a muted mp4 and a wav (chat).
-        model_args: as in `--model_args`; true and false also as text.
-
-    Returns:
-        `unknown` for a model that is not in the table, one that lacks this interface, and one whose
-        class has changed there: whatever version the host says it is.
-    """
-    entry = table().model(model)
-    if entry is None:
-        return Delivery(status="unknown", why=f"The table of models does not have {model}.")
-    one = entry.of(interface)
-    if one is None:
-        return Delivery(status="unknown", why=f"{model} has no {interface} class.")
-    cell = one.alone if way == "audio" else one.beside
-    found = cell.with_args(model_args or {})
-    if not found.stands:
-        return Delivery(status="unknown", why=f"{_is_another(found)}.")
-    return found
+def class_of(model: str, interface: Interface) -> Class | None:
+    """A model's class for one of the host's interfaces; of a name or an alias."""
+    return dict((table().model(model) or Entry()).classes()).get(interface)
 
 
-def warning(
-    model: str, interface: Interface, way: Way, model_args: Mapping[str, Any] | None = None
-) -> str | None:
-    """The sentence that a result must carry; None where the sound is delivered."""
-    found = delivery(model, interface, way, model_args)
-    who = f"{model} ({interface})"
-    if found.status == "delivered":
-        return None
-    if found.status == "unknown":
-        return f"Whether the sound reached {who} is not known: {found.why}"
-    if found.status == "raises":
-        return f"{who} cannot take the sound: {found.why}"
-    return f"The sound did not reach {who}: {found.why}"
-
-
-def advice(
-    model: str, interface: Interface, model_args: Mapping[str, Any], batch_size: int
-) -> list[str]:
-    """What to pass for speed and for a task's limit of tokens, a line each; empty if nothing."""
-    media = media_of(model, interface)
-    if not isinstance(media, Media) or media.broken:
-        return []
-    told, more = [], f"lmms-eval-tasks models {model}"
-    if media.batches and batch_size == 1:
-        told.append(f"{model} ({interface}): pass --batch_size {media.batches} ({more})")
-    honoured = media.max_new_tokens.startswith("honoured")
-    if not honoured and "max_new_tokens" not in model_args:
-        said = f"{model} ({interface}) does not keep a task's max_new_tokens"
-        told.append(f"{said}: {media.max_new_tokens} ({more})")
-    return told
-
-
-def _class(model: str, interface: Interface) -> Simple | Chat | None:
-    return (table().model(model) or Model()).of(interface)
-
-
-def media_of(model: str, interface: Interface) -> Media | Nothing | None:
+def media_of(model: str, interface: Interface) -> Media | None:
     """What a class does with media; None where nothing is known, or the class has changed since."""
-    one = _class(model, interface)
+    one = class_of(model, interface)
     return one.media if one and all(line.stands for line in one.media.evidence) else None
 
 
 def changed(model: str, interface: Interface) -> str:
     """Why `media_of` has nothing of a class that the table knows; "" if it has, or it does not."""
-    one = _class(model, interface)
+    one = class_of(model, interface)
     gone = [line for line in one.media.evidence if not line.stands] if one else []
-    return _is_another(gone[0]) if gone else ""
+    return gone[0].is_another if gone else ""
 
 
-def _is_another(place: Place) -> str:
-    return (
-        f"the table of models was made for lmms-eval {table().host}, and {place.file} of this "
-        f"one ({running.host_version()}) is another"
-    )
+def heard(model: running.Model | None, with_picture: bool) -> tuple[str, str | None]:
+    """Whether sound reaches a model: its state, and the sentence that a result must carry.
+
+    Returns:
+        The state as in Cell, and None where it is `delivered`. `unknown` for a model that is not in
+        the table, one that lacks this interface, and one whose class has changed there: whatever
+        version the host says it is.
+    """
+    if model is None:
+        why = "the host did not name it."
+        return "unknown", f"Whether the sound reached the model is not known: {why}"
+    who, status = f"{model.name} ({model.interface})", "unknown"
+    if (one := class_of(model.name, model.interface)) is not None:
+        cell = one.sound(with_picture).with_args(model.arguments)
+        status, why = (cell.status, cell.why) if cell.stands else (status, f"{cell.is_another}.")
+    elif table().model(model.name) is None:
+        why = f"The table of models does not have {model.name}."
+    else:
+        why = f"{model.name} has no {model.interface} class."
+    words = {
+        "delivered": None,
+        "not delivered": f"The sound did not reach {who}: {why}",
+        "raises": f"{who} cannot take the sound: {why}",
+        "unknown": f"Whether the sound reached {who} is not known: {why}",
+    }
+    return status, words[status]
 
 
-def wants_track(model: str, interface: Interface) -> bool:
-    """Whether a model's chat class hears the track of an mp4, and no item beside it."""
-    one = _class(model, interface)
-    return isinstance(one, Chat) and one.mp4 is not None
-
-
-def wants_samples(model: str) -> bool:
-    """Whether a model's simple class takes sound alone as samples rather than as a wav's path."""
-    entry = table().model(model)
-    return entry is not None and entry.simple is not None and entry.simple.wants_samples
+def advice(model: running.Model, batch_size: int) -> list[str]:
+    """What to pass for speed and for a task's limit of tokens, a line each; empty if nothing."""
+    media = media_of(model.name, model.interface)
+    if media is None or media.none or media.broken:
+        return []
+    told, who = [], f"{model.name} ({model.interface})"
+    if media.batches and batch_size == 1:
+        told.append(f"{who}: pass --batch_size {media.batches}")
+    honoured = media.max_new_tokens.startswith("honoured")
+    if not honoured and "max_new_tokens" not in model.arguments:
+        told.append(f"{who} does not keep a task's max_new_tokens: {media.max_new_tokens}")
+    return [f"{line} (lmms-eval-tasks models {model.name})" for line in told]
 
 
 def _same(given: object, expected: bool | int | str) -> bool:

@@ -7,14 +7,13 @@ user set stands.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from lmms_eval_tasks import running
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.running import Model, class_table
-from lmms_eval_tasks.running.class_table import Interface, Media, Nothing
+from lmms_eval_tasks.running import Interface, Model, Plan, class_table
+from lmms_eval_tasks.running.class_table import Media
 
 FRAMES = 32  # of a video that goes as pictures: MAIA's number, and what most papers give
 
@@ -36,31 +35,6 @@ class Needs:
     frames: frozenset[int] = frozenset()
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What is done for a run's class.
-
-    Attributes:
-        interface: which of the model's classes runs.
-        arguments: of `--model_args`, beside the user's.
-        videos_as_pictures: videos go as pictures, FRAMES of each.
-        pictures_as_videos: a single picture goes as a video that shows nothing else.
-        reader: what reads videos in the class (class_table.Media.video), "" if it is given none.
-        modality: by task, for a class whose `modality` says what all of its requests hold.
-        one_by_one: requests go to the class one at a time.
-        told: lines for the user.
-    """
-
-    interface: Interface
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    videos_as_pictures: bool = False
-    pictures_as_videos: bool = False
-    reader: str = ""
-    modality: Mapping[str, str] = field(default_factory=dict)
-    one_by_one: bool = False
-    told: tuple[str, ...] = ()
-
-
 def of(model: Model, needs: Sequence[Needs]) -> Plan:
     """The plan of a run.
 
@@ -72,11 +46,10 @@ def of(model: Model, needs: Sequence[Needs]) -> Plan:
         TasksError: no class of the model can take what the tasks hand over, or an argument of the
             user's ends the run.
     """
-    interface = _interface(model, needs)
+    interface, told = _interface(model, needs), []
     media = class_table.media_of(model.name, interface)
-    if media is not None and media.ours and not getattr(media, "frames_argument", None):
+    if media is not None and media.ours and not media.frames_argument:
         return Plan(interface)
-    told = []
     if changed := class_table.changed(model.name, interface):
         told.append(f"{model.name} ({interface}): what it does with frames is not known: {changed}")
     if interface != model.interface:
@@ -84,29 +57,35 @@ def of(model: Model, needs: Sequence[Needs]) -> Plan:
             f"{model.name}: its {interface} class is taken (as with --force_simple): the "
             f"{model.interface} one {_lacking(model, model.interface, needs)}"
         )
-    if isinstance(media, Nothing) and _shown(needs):
-        told.append(f"{model.name} takes no videos or pictures: {media.none}")
-    if not isinstance(media, Media):
+    shown = [one.task for one in needs if one.videos]
+    if media is None or media.none:
+        if media and (shown or any(one.pictures for one in needs)):
+            told.append(f"{model.name} takes no videos or pictures: {media.none}")
         return Plan(interface, told=tuple(told))
-    who = f"{model.name} ({interface})"
-    more = f"lmms-eval-tasks models {model.name}"
+    who, more = f"{model.name} ({interface})", f"lmms-eval-tasks models {model.name}"
     if media.broken:
         told.append(f"{who} does not work as it is: {media.broken} ({more})")
     elif lacking := _lacking(model, interface, needs):
         raise TasksError(f"{who} {lacking}: leave these tasks out, or take another model ({more})")
-    elif shown := [one.task for one in needs if one.videos and media.video_types]:
-        kind = running.checkpoint_type(model)
+    elif shown and media.video_types:
+        kind = checkpoint_type(model)
         if kind and kind not in media.video_types:
             raise TasksError(
-                f"{who} gives no videos to checkpoints of the type {kind}, and {_listed(shown)} "
+                f"{who} gives no videos to checkpoints of the type {kind}, and {', '.join(shown)} "
                 f"hand them over: take one of the type {' or '.join(media.video_types)}, or "
                 "another model"
             )
+    as_pictures = not media.video and media.images
+    if as_pictures and shown:
+        tasks = ", ".join(shown)
+        told.append(f"{who} takes no videos: {tasks} hand over {FRAMES} pictures of each")
     arguments, lines = _frames(model, media, who, needs)
-    videos_as_pictures = not media.video and media.images
-    if videos_as_pictures and (tasks := [one.task for one in needs if one.videos]):
-        told.append(f"{who} takes no videos: {_listed(tasks)} hand over {FRAMES} pictures of each")
-    modality = _modality(media, needs)
+    # With another modality than a task's its requests end the run.
+    modality = {
+        one.task: "video" if one.videos else "image"
+        for one in needs
+        if media.modality and (one.videos or one.pictures)
+    }
     if modality:
         arguments["modality"] = next(iter(modality.values()))
         if {*modality.values()} - {model.arguments.get("modality")}:
@@ -114,59 +93,62 @@ def of(model: Model, needs: Sequence[Needs]) -> Plan:
     return Plan(
         interface,
         arguments,
-        videos_as_pictures,
+        as_pictures,
         pictures_as_videos=bool(media.video) and not media.image,
-        reader=media.video if any(one.videos for one in needs) else "",
+        reader=media.video if shown else "",
         modality=modality,
         one_by_one=bool(media.mixes),
         told=(*told, *lines),
     )
 
 
-def _modality(media: Media, needs: Iterable[Needs]) -> dict[str, str]:
-    """By task, where the class asks for it: with another one its requests end the run."""
-    if not media.modality:
-        return {}
-    return {one.task: "video" if one.videos else "image" for one in needs if _shown([one])}
+def checkpoint_type(model: Model) -> str:
+    """transformers' model_type of a run's checkpoint; "" where its config cannot be read."""
+    from transformers import AutoConfig
+
+    name = model.arguments.get("pretrained") or model.arguments.get("model") or ""
+    try:
+        return str(AutoConfig.from_pretrained(str(name)).model_type)
+    except (OSError, ValueError):  # none there, or code of its own; its class will say it
+        return ""
 
 
 def _interface(model: Model, needs: Sequence[Needs]) -> Interface:
     """The user's, or the simple class where only that one takes what the tasks hand over."""
-    other = class_table.media_of(model.name, "simple")
-    if model.interface == "chat" and isinstance(other, Media):
-        mine = class_table.media_of(model.name, "chat")
-        native = isinstance(mine, Media) and (mine.video or not any(one.videos for one in needs))
-        alone = isinstance(mine, Media) and (not native or mine.broken)
-        if alone and other.video and not _lacking(model, "simple", needs):
-            return "simple"
-    return model.interface
+    mine, other = (class_table.media_of(model.name, kind) for kind in (model.interface, "simple"))
+    if model.interface == "simple" or not mine or mine.none or not other or not other.video:
+        return model.interface
+    alone = mine.broken or (not mine.video and any(one.videos for one in needs))
+    return "simple" if alone and not _lacking(model, "simple", needs) else "chat"
 
 
 def _lacking(model: Model, interface: Interface, needs: Sequence[Needs]) -> str:
     """What a class cannot take of what tasks hand over; "" if it takes all."""
     media = class_table.media_of(model.name, interface)
-    if not isinstance(media, Media):
+    if media is None or media.none:
         return ""
     if media.broken:
         return f"does not work: {media.broken}"
-    if found := [one.task for one in needs if one.videos and not media.video and not media.images]:
-        return f"takes no videos, which {_listed(found)} hand over"
-    if found := [one.task for one in needs if one.pictures > 1 and not media.images]:
+    if media.images:
+        return ""
+    if found := [one.task for one in needs if one.videos and not media.video]:
+        return f"takes no videos, which {', '.join(found)} hand over"
+    if found := [one.task for one in needs if one.pictures > 1]:
         kind = "one picture alone" if media.image else "no pictures"
-        return f"takes {kind} in a request, and {_listed(found)} hand over several"
+        return f"takes {kind} in a request, and {', '.join(found)} hand over several"
     return ""
 
 
 def _frames(
     model: Model, media: Media, who: str, needs: Sequence[Needs]
 ) -> tuple[dict[str, Any], list[str]]:
-    """The argument for frames that is set, and what is said of it."""
-    by_task = {one.task: one.frames for one in needs if one.videos and one.frames}
-    counts = sorted(set().union(*by_task.values()))
-    if not counts or media.broken or media.video in ("", "server"):
+    """The arguments for frames that are set, and what is said of them."""
+    framed = [one for one in needs if one.videos and one.frames]
+    if not framed or media.broken or media.video in ("", "server"):
         return {}, []
-    argument, tasks = media.frames_argument, _listed(by_task)
-    most = counts[-1]
+    tasks, argument = ", ".join(one.task for one in framed), media.frames_argument
+    counts = sorted(frozenset[int]().union(*(one.frames for one in framed)))
+    fewest, most = counts[0], counts[-1]
     if argument is None:
         taken = media.rate or f"{media.frames_default or 'a number not known of'} frames"
         return {}, [
@@ -174,53 +156,31 @@ def _frames(
         ]
     apart = f"run the tasks, or videos, with {' and '.join(map(str, counts))} frames apart"
     if argument in model.arguments:
-        return {}, _of_the_user(str(model.arguments[argument]), media, who, by_task, apart)
-    told = []
+        given = str(model.arguments[argument])
+        asked = int(given) if given.isdecimal() else 0  # 0 is "all" where it is a number at all
+        if media.fewer == "raises" and asked > fewest:
+            raise TasksError(
+                f"{argument}={asked}: {who} fails on videos with fewer frames than it asks for, "
+                f"and those of {tasks} have {fewest}: pass {argument}={fewest}"
+                + (f", and {apart}" if len(counts) > 1 else "")
+            )
+        told = f"{who}: {argument}={asked}, and the videos of {tasks} have {most} frames"
+        return {}, [told] if 0 < asked < most else []
+    by_rate, lines = media.fewer == "by rate", []
     if len(counts) > 1 and media.fewer == "raises":
         raise TasksError(f"{who} takes videos of one number of frames only: {apart}")
-    if len(counts) > 1 and media.fewer not in ("all", "by rate"):
-        told = [f"{who} {media.fewer} frames of videos that have fewer than others: {apart}"]
+    if len(counts) > 1 and media.fewer != "all" and not by_rate:
+        lines.append(f"{who} {media.fewer} frames of videos that have fewer than others: {apart}")
     default = media.frames_default or 0
-    enough = default == most or (default > most and media.fewer in ("all", "by rate"))
+    enough = default == most or (default > most and (by_rate or media.fewer == "all"))
     made: dict[str, Any] = {} if enough else {argument: most}
     whole = {k: v for k, v in media.whole.items() if k not in model.arguments}
     if whole and all(one.frames for one in needs if one.videos):
         made |= whole
-    elif media.fewer == "by rate" and media.whole.keys() <= whole.keys():
+    elif by_rate and len(whole) == len(media.whole):
         mend = f": run {tasks} apart for all of them" if whole else ""
-        told.append(f"{who} takes {media.rate}: not all {most} frames of short videos{mend}")
+        lines.append(f"{who} takes {media.rate}: not all {most} frames of short videos{mend}")
     if made:
         shown = ", ".join(f"{name}={value}" for name, value in made.items())
-        told.append(f"{model.name}: {shown} set for {tasks}; say another to override")
-    return made, told
-
-
-def _of_the_user(
-    given: str, media: Media, who: str, by_task: Mapping[str, frozenset[int]], apart: str
-) -> list[str]:
-    """What is said of the number of frames that the user gives, which stands."""
-    counts, tasks, argument = (
-        set().union(*by_task.values()),
-        _listed(by_task),
-        media.frames_argument,
-    )
-    if not given.isdecimal():
-        return []
-    if media.fewer == "raises" and int(given) > min(counts):
-        raise TasksError(
-            f"{argument}={given}: {who} fails on videos with fewer frames than it asks for, and "
-            f"those of {tasks} have {min(counts)}: pass {argument}={min(counts)}"
-            + (f", and {apart}" if len(counts) > 1 else "")
-        )
-    # 0 is "all" where it is a number at all.
-    if 0 < int(given) < max(counts):
-        return [f"{who}: {argument}={given}, and the videos of {tasks} have {max(counts)} frames"]
-    return []
-
-
-def _shown(needs: Iterable[Needs]) -> bool:
-    return any(one.videos or one.pictures for one in needs)
-
-
-def _listed(tasks: Iterable[str]) -> str:
-    return ", ".join(dict.fromkeys(tasks))
+        lines.append(f"{model.name}: {shown} set for {tasks}; say another to override")
+    return made, lines

@@ -72,7 +72,7 @@ def messages_of(
 
 def _fitting(parts: Sequence[Part]) -> Sequence[Part]:
     """The parts in the form that the running model's class takes (running/plan.py)."""
-    if not running.videos_as_pictures():
+    if not running.planned().videos_as_pictures:
         return parts
 
     def pictures(video: Any) -> list[Image]:

@@ -9,6 +9,7 @@ import copy
 import functools
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,7 +89,7 @@ def score_again(
         }
     usage = [row for row in run.ledger.rows() if row.judge != NONE]
     if output is not None:
-        write_json(output, {**written, "usage": [row.as_dict() for row in usage]})
+        write_json(output, {**written, "usage": [asdict(row) for row in usage]})
     if save is not None:
         print(f"{save}: the run with its verdicts, to be read like any other")
     for line in [*lines(usage, run.prices.origin), *run.stopped()]:

@@ -101,9 +101,6 @@ def _run(row: Row, checkpoint: Path, tasks: list[str]) -> dict[str, Outcome]:
         item = sample["failed"]  # any metric's
         failed = item["status"] == "model_error"
         counted = _counted(by_task[task], checkpoint) if task in by_task else []
-        if counted and not failed:
-            size = tower.size(by_task[task].tensors)
-            assert {*by_task[task].entered} == ({size} if size else set())
         found[task] = [*counted, *([f"model_error: {item['reply']}"] if failed else [])]
     return found
 
@@ -158,26 +155,13 @@ def _processor(checkpoint: Path) -> Any:
     return AutoProcessor.from_pretrained(checkpoint)
 
 
-def line(row: Row, task: str, found: Outcome) -> str:
-    """A line of the table."""
-    *numbers, error = (
-        [found] if isinstance(found, str) else found if len(found) > 3 else [*found, ""]
-    )
-    told = "".join(f"{number:>9}" for number in numbers)
-    return f"{row.name:72} {task:16}{told}  {error[:90]}".rstrip()
-
-
 def expected(row: Row, found: Mapping[str, Outcome]) -> dict[str, Outcome]:
     """What the row says of these tasks; an error that begins as it says is given whole."""
-    return {task: _whole(row.tasks[task], one) for task, one in found.items()}
 
+    def whole(told: Outcome, own: Outcome) -> Outcome:
+        if isinstance(told, list) and isinstance(own, list) and len(told) == len(own):
+            return [whole(one, two) for one, two in zip(told, own, strict=True)]
+        both = isinstance(told, str) and isinstance(own, str)
+        return own if both and own.startswith(told) else told
 
-def _whole(told: Outcome, found: Outcome) -> Outcome:
-    if isinstance(told, str):
-        return found if isinstance(found, str) and found.startswith(told) else told
-    if isinstance(found, str) or len(found) != len(told):
-        return told
-    return [
-        _whole(one, own) if isinstance(one, str) else one
-        for one, own in zip(told, found, strict=True)
-    ]
+    return {task: whole(row.tasks[task], own) for task, own in found.items()}

@@ -1,8 +1,7 @@
 """What a checkpoint's vision tower is given, request by request, as pictures again.
 
-Seen where a model's `generate` is called, below whatever the host or we say of it, and counted once
-more where the tower is. A processor's normalisation and its cutting into patches are undone, so
-that a picture can be looked at.
+Seen where a model's `generate` is called, below whatever the host or we say of it. A processor's
+normalisation and its cutting into patches are undone, so that a picture can be looked at.
 """
 
 from __future__ import annotations
@@ -24,8 +23,6 @@ PIXELS = {
     "pixel_values_videos": "video_processor",
 }
 
-TOWERS = ("visual", "vision_tower", "vision_model", "image_tower", "video_tower")
-
 
 class Request(NamedTuple):
     """A call of `generate`.
@@ -34,13 +31,11 @@ class Request(NamedTuple):
         task: of the doc that it is for.
         visuals: what the task handed over.
         tensors: that the class passes on.
-        entered: how many numbers of pixels went into the vision tower, once it runs.
     """
 
     task: str
     visuals: list[Any]
     tensors: Mapping[str, Any] = MappingProxyType({})
-    entered: list[int] = []  # noqa: RUF012 - a list of its own for each call
 
 
 @contextmanager
@@ -80,11 +75,10 @@ def watched(*also: Any) -> Iterator[list[Request]]:
             if not inside:
                 tensors = {name: one for name, one in kwargs.items() if torch.is_tensor(one)}
                 own = list(given.values())[len(found)]  # a class may ask for the next one's before
-                found.append(own._replace(tensors=tensors, entered=[]))
+                found.append(own._replace(tensors=tensors))
             inside.append("generate")
             try:
-                with _counting(self, found[-1].entered):
-                    return generate(self, *args, **kwargs)
+                return generate(self, *args, **kwargs)
             finally:
                 inside.pop()
 
@@ -96,28 +90,6 @@ def watched(*also: Any) -> Iterator[list[Request]]:
         for own in (doc_to_visual, doc_to_messages):
             patched.enter_context(patch.object(names, own.__name__, own))
         yield found
-
-
-@contextmanager
-def _counting(model: Any, entered: list[int]) -> Iterator[None]:
-    """Add how many numbers each call of the model's vision tower is given."""
-
-    def count(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        tensors = [one for one in (*args, *kwargs.values()) if hasattr(one, "is_floating_point")]
-        entered.append(next(one.numel() for one in tensors if one.is_floating_point()))
-
-    towers = [module for name, module in model.named_modules() if name.rpartition(".")[2] in TOWERS]
-    hooks = [one.register_forward_pre_hook(count, with_kwargs=True) for one in towers]
-    try:
-        yield
-    finally:
-        for hook in hooks:
-            hook.remove()
-
-
-def size(tensors: Mapping[str, Any]) -> int:
-    """How many numbers of pixels there are, padding as well."""
-    return sum(tensors[name].numel() for name in PIXELS if name in tensors)
 
 
 def pictures(tensors: Mapping[str, Any], processor: Any) -> list[NDArray[np.uint8]]:
@@ -138,8 +110,10 @@ def pictures(tensors: Mapping[str, Any], processor: Any) -> list[NDArray[np.uint
             shown = from_rows(pixels.flatten(0, -3), sizes)
         elif (sizes := tensors.get("spatial_shapes")) is not None:
             shown = from_rows(pixels, sizes.tolist())
+        elif "image_sizes" in tensors and pixels.dim() == 5:
+            shown = pixels[:, 0]
         else:
-            shown = whole(pixels, tensors)
+            shown = pixels.reshape(-1, *pixels.shape[-3:])
         found += [as_seen(picture, own) for picture in shown]
     return found
 
@@ -177,13 +151,6 @@ def from_rows(pixels: Any, sizes: list[list[int]]) -> Iterator[Any]:
     for rows, (h, w) in zip(pixels, sizes, strict=True):
         blocks = rows[: h * w].reshape(h, w, side, side, 3).permute(4, 0, 2, 1, 3)
         yield blocks.reshape(3, h * side, w * side)
-
-
-def whole(pixels: Any, tensors: Mapping[str, Any]) -> Iterator[Any]:
-    """Pictures that stand in the tensor as they are."""
-    tiles = "image_sizes" in tensors and pixels.dim() == 5
-    pictures = pixels[:, 0] if tiles else pixels.reshape(-1, *pixels.shape[-3:])
-    yield from pictures
 
 
 def as_seen(picture: Any, own: Any) -> NDArray[np.uint8]:

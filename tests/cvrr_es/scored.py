@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks.cvrr_es.candidates import Aligned
+from lmms_eval_tasks.cvrr_es.study.rated import Rated
 from lmms_eval_tasks.cvrr_es.study.ratings import Item as RatedItem
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
-from lmms_eval_tasks.cvrr_es.study.selection import Rated
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.judges.verdict import OPENAI, Criterion, JudgeConfig, Status, Verdict
@@ -56,7 +56,7 @@ def rated_doc(
 ) -> Item:
     """A candidate's answer to it, as a judge task has it."""
     asked = doc(place, dimension)
-    said = Aligned(candidate, {asked["id"]: "A dog."}, (), 0, 0, {}, (), ())
+    said = Aligned(candidate, {asked["id"]: "A dog."}, (), ())
     known = {} if reference is None else {RatedItem(asked["id"], candidate): reference}
     (made,) = Rated("first", [said], known).docs([asked])
     return {**made, "task": "cvrr_judge", **changes}
@@ -65,13 +65,16 @@ def rated_doc(
 def row(
     place: int, rating: float | None, judge: str = "Zoe", candidate: str = "ada", **more: Any
 ) -> RatingRow:
-    """A first rating of an answer in PART."""
+    """A first rating of an answer, in PART unless told."""
+    dimension = more.get("dimension", PART)
     made: dict[str, Any] = {
-        "dimension": PART,
-        "question": f"{PART}/{place:03d}",
-        "video": f"{PART}/{place}.mp4",
+        "dimension": dimension,
+        "question": f"{dimension}/{place:03d}",
+        "video": f"{dimension}/{place}.mp4",
+        "round": "first",
+        "status": "ok" if rating is not None else "parse_failure",
+        **more,
     }
-    made |= {"round": "first", "status": "ok" if rating is not None else "parse_failure", **more}
     return RatingRow(candidate=candidate, judge=judge, rating=rating, **made)
 
 
@@ -91,9 +94,6 @@ class Stated:
 
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
-
-    def supports(self, criterion: str) -> bool:
-        return bool(criterion)
 
     def verdict(self, criterion: Criterion, fields: Mapping[str, Any]) -> Verdict:
         self.asked.append(dict(fields))

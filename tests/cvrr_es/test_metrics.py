@@ -163,7 +163,6 @@ def test_what_ratings_rest_on() -> None:
     assert (found["rating_failed"], found["rating_coverage"], found["leniency"]) == (2, 0, None)
     some = few(("4", 4), ('{"rating": 2, "reason": " "}', 2), (5, 5), (None, 1))
     assert (values(some)["no_reason"], values(some)["kappa"]) == (2, 1)
-    assert some[0]["notes"] == {"no_object": 1, "no_reason": 1}
 
 
 def test_names_of_candidates() -> None:

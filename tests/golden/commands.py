@@ -7,7 +7,6 @@ and blanks, and the content of the files that were written (of long ones a diges
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import re
@@ -173,7 +172,10 @@ def _study(desk: Desk, runs: Mapping[str, HostRun]) -> None:
         out.parent.mkdir()
         told = out.with_name("reference_transcripts.ndjson")
         with desk.endpoint() as other:
-            desk(name, *command, "--out", out, "--judge", other, *more, files=(out, told))
+            file = desk.folder / "debate.yml"
+            file.write_text(f"debate: ['{other}', '{other.replace('other@', 'good@')}']\n")
+            spec = other if more else file
+            desk(name, *command, "--out", out, "--judge", spec, *more, files=(out, told))
     desk("debate, what it costs", *command, "--out", desk.folder / "no.jsonl", "--dry-run")
     folder = desk.cache / "sample" / "cvrr_es"
     report = desk.folder / "report.json"
@@ -182,7 +184,6 @@ def _study(desk: Desk, runs: Mapping[str, HostRun]) -> None:
         *("--reference", folder / cvrr_sample.REFERENCE, "--output", report),
     )
     desk("reliability", "reliability", *given, files=(report,))
-    desk("reliability, a rule", "reliability", *given, "--selection", "top=1", "--resamples", 0)
     desk("reliability, no reference", "reliability", folder / cvrr_sample.FIRST)
 
 
@@ -195,7 +196,7 @@ def _facts(desk: Desk, _: Mapping[str, HostRun]) -> None:
 
 
 def _haven(desk: Desk, _: Mapping[str, HostRun]) -> None:
-    """Records of a rendered video, with and without a text that failed; sheets and raters."""
+    """Records of a rendered video, with and without a text that failed."""
     video = haven_desk.render_video(desk.folder / "holiday.mp4")
     scores = desk.folder / "scores.json"
     scores.write_text(json.dumps(haven_desk.SCORES), encoding="utf-8")
@@ -206,29 +207,9 @@ def _haven(desk: Desk, _: Mapping[str, HostRun]) -> None:
         out = desk.folder / name.replace(", ", "-").replace(" ", "-")
         with desk.endpoint(haven_desk.Describer(change)) as other:
             made = out / "processed" / "own_data.json"
-            desk(name, *command, "--out", out, "--judge", other, "--keep-gaps", files=(made,))
-    sheets = desk.folder / "sheets"
-    folder = desk.cache / "sample" / "haven"
-    drawn = ("haven", "rate", folder, "--out", sheets, "--n", 4)
-    desk("haven rate", *drawn, files=(sheets / "sheet.csv",))
-    raters = [_filled(sheets / "sheet.csv", desk.folder / f"{name}.csv") for name in ("a", "b")]
-    out = desk.folder / "agreement.json"
-    desk("haven agreement", "haven", "agreement", *raters, "--output", out, files=(out,))
+            desk(name, *command, "--out", out, "--judge", other, files=(made,))
 
 
 def _third_shot_fails(step: str, reply: Any, request: dict[str, Any]) -> Any:
     shown = len(haven_desk.pictures(request))
     return error(404) if step == "shot" and shown == 3 else reply
-
-
-def _filled(sheet: Path, file: Path) -> Path:
-    """A sheet with ratings that are drawn; two raters agree on two of three."""
-    with sheet.open(encoding="utf-8", newline="") as lines:
-        head, *rows = list(csv.reader(lines))
-    with file.open("w", encoding="utf-8", newline="") as lines:
-        writer = csv.writer(lines)
-        writer.writerow(head)
-        for row in rows:
-            who = file.stem if judge.drawn(*row[:4]) % 3 == 0 else ""
-            writer.writerow([*row[:4], judge.drawn(who, *row[:4]) % 5 + 1])
-    return file

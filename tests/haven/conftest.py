@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.haven import data
-from lmms_eval_tasks.haven.records.record import Record
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.utils import provenance
+from lmms_eval_tasks.utils.media import video_checks
 from tests.haven import release_files
 from tests.haven.records.desk import Desk, open_desk, render_video
 
@@ -41,21 +41,21 @@ def user(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             file = folder / "videos" / source / f"video_{number}.mp4"
             file.parent.mkdir(parents=True, exist_ok=True)
             file.touch()
-    monkeypatch.setattr(data, "troubles", _troubles)
+
+    def look(
+        paths: Mapping[str, Path], only: Collection[str] | None = None
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        found = {}
+        for name, path in paths.items():
+            if only is None or str(path) in only:
+                if not path.is_file():
+                    found[name] = f"missing: {path}"
+                elif path.read_text() == "bad":
+                    found[name] = f"unreadable: {path}: damaged"
+        return {}, found
+
+    monkeypatch.setattr(video_checks, "look", look)
     return folder
-
-
-def _troubles(records: Iterable[Record], only: Collection[str] | None = None) -> dict[str, str]:
-    found = {}
-    for record in records:
-        assert record.path is not None
-        if only is not None and str(record.path.resolve()) not in only:
-            continue
-        if not record.path.is_file():
-            found[record.id] = f"missing: {record.path}"
-        elif record.path.read_text() == "bad":
-            found[record.id] = f"unreadable: {record.path}: damaged"
-    return found
 
 
 # --- haven build: the video is rendered once ---

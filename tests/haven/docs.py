@@ -12,7 +12,7 @@ import yaml
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.haven import data, inputs
-from lmms_eval_tasks.haven.options import TASKS, Options
+from lmms_eval_tasks.haven.options import MOST, TASKS, Options
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.utils import prompts
 
@@ -56,10 +56,10 @@ def doc(
         "record": "fedcba987654",
         "tagged": "",
     }
-    chosen = Options(frames_per_shot=2, max_shots=max(2, shots), sentences=4)
-    made = data.make_doc(row, task, chosen)
-    if units is None and task.kind == "temporal":
-        units = _shuffled(shots)
+    made = data.make_doc(row, task, Options(frames_per_shot=2))
+    made["n_sentences"] = 4 if made["n_sentences"] else 0
+    if units is None and task.kind in MOST:
+        units = _shuffled(shots) if task.kind == "temporal" else range(1, shots + 1)
     if units is not None:
         made["units"] = list(units)
     if made["unit_frames"]:

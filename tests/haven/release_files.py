@@ -1,6 +1,5 @@
 """A small valid release of HAVEN, made anew for a test, with a hook to break any field of it.
 
-    write(root / "haven")                                two videos of TVSum, JSON and HDF5
     write(folder, "summe", change=lambda data, arrays: data["video_1"].pop("frames"))
 
 What is read of a release, and no more: the packaged sample has all of its form. No video files:
@@ -33,17 +32,11 @@ def write(
     change: Change | None = None,
     hdf5: bool = True,
 ) -> Path:
-    """Write one source's JSON and HDF5 below `folder` and return `folder`.
+    """Write one source's JSON and HDF5 below `folder` (ROOT/haven) and return `folder`.
 
     Args:
-        folder: ROOT/haven, or the release's `data` folder.
-        source: a slug of options.SOURCES.
-        videos: how many: video_1, video_2, ...
-        frames: sampled frames of each video, at least `shots`.
-        shots: of each video.
         change: called with what will be written, to change it in place: the JSON's content, and
             HDF5's as {video: {dataset: value}}.
-        hdf5: whether to write the HDF5 file.
     """
     data, arrays = content(source, videos, frames, shots)
     if change is not None:
@@ -87,15 +80,13 @@ def _video(name: str, number: int, frames: int, shots: int) -> tuple[Data, Data]
         for shot, (first, last) in enumerate(spans)
         for place in range(first, last)
     ]
-    best = sorted(range(frames), key=lambda place: (-scores[place], place))[
-        : max(1, capacity(frames))
-    ]
-    key = [int(place in best) for place in range(frames)]
+    best = sorted(range(frames), key=lambda place: (-scores[place], place))
+    key = [int(place in best[: max(1, capacity(frames))]) for place in range(frames)]
     picks = [STEP * place for place in range(frames)]
     entry = {
         "frames": [
-            {"frame_id": pick, "description": f"A view of {pick} in {name}.", "is_gt": key[place]}
-            for place, pick in enumerate(picks)
+            {"frame_id": pick, "description": f"A view of {pick} in {name}.", "is_gt": is_key}
+            for pick, is_key in zip(picks, key, strict=True)
         ],
         "clips": [
             {"clip_id": n, "summary": f"What {n} does.", "gt": int(n == 0), "frames": picks[a:b]}
@@ -118,9 +109,6 @@ def _video(name: str, number: int, frames: int, shots: int) -> tuple[Data, Data]
 def _block(shots: int, each: int) -> Data:
     """Sentences of `each` shots and fewer at the end, with their alignment."""
     groups = [list(range(first, min(first + each, shots))) for first in range(0, shots, each)]
-    return {
-        "sentences": [f"Thing {place} happens in {each}." for place in range(len(groups))],
-        "alignments": [
-            {"sentence_id": place, "shot_ids": group} for place, group in enumerate(groups)
-        ],
-    }
+    aligned = [{"sentence_id": place, "shot_ids": group} for place, group in enumerate(groups)]
+    told = [f"Thing {place} happens in {each}." for place in range(len(groups))]
+    return {"sentences": told, "alignments": aligned}

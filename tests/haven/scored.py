@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks.haven import judge as texts
-from lmms_eval_tasks.haven.options import TASKS
 from lmms_eval_tasks.haven.tasks import BENCHMARK, BLANK, keep
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.runs import rescore, scoring
@@ -52,53 +51,36 @@ def video(number: int, source: str = "tvsum") -> dict[str, str]:
     return {"id": f"{source}/video_{number}", "source": source}
 
 
-def no_models(monkeypatch: pytest.MonkeyPatch) -> None:
-    """BERTScore: the share of the candidate's words that the reference has. CLIPScore: a quarter
-    of each sentence, and a hundredth of frame numbers."""
+def no_bert(monkeypatch: pytest.MonkeyPatch) -> None:
+    """BERTScore is the share of the candidate's words that the reference has."""
 
     def fake(candidates: Sequence[str], references: Sequence[Sequence[str]], **_: Any) -> Scores:
-        found = []
-        for one, refs in zip(candidates, references, strict=True):
-            words, others = one.split(), " ".join(refs).split()
-            found.append(sum(w in others for w in words) / len(words) if words else 0.0)
+        both = [
+            (c.split(), " ".join(r).split()) for c, r in zip(candidates, references, strict=True)
+        ]
+        found = [sum(w in ref for w in own) / len(own) if own else 0.0 for own, ref in both]
         return Scores(tuple(found), "BERTScore by hand")
+
+    monkeypatch.setattr(texts, "bert_score", fake)
+
+
+def no_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor CLIPScore: a quarter of each sentence, and a hundredth of frame numbers."""
 
     def clip(asked: Sequence[texts.Asked], **_: bool) -> list[float | None]:
         return [len(one.sentences) / 4 + sum(one.frames) / 100 for one in asked]
 
-    monkeypatch.setattr(texts, "bert_score", fake)
+    no_bert(monkeypatch)
     monkeypatch.setattr(texts, "clip_values", clip)
     monkeypatch.setattr(texts, "clip_problem", lambda: None)
 
 
-# --- saved runs of three replies, of which one failed ---
-
-REPLIES = {
-    "v2t": ("In short: a thing.", "A cat. A dog runs away.", ""),
-    "v2v": ("[1]", "[5, 7]", "none of these"),
-    "temporal": ("Shot 3 > Shot 1 > Shot 4 > Shot 2", "Shot 1 > Shot 2", FAILED),
-    "saliency": ("Shot 4 > Shot 1 > Shot 3 > Shot 2", "Shot 2 > Shot 1", "no idea at all"),
-}
-
-
-def scored(task: str, **more: Any) -> list[Item]:
-    """Two videos of TVSum and one of OVP."""
-    sources = ("tvsum", "tvsum", "ovp")
-    replies = REPLIES[TASKS[task].kind]
-    return [
-        whole(task, reply, **{**video(n, source), **more})
-        for n, (reply, source) in enumerate(zip(replies, sources, strict=True))
-    ]
-
-
-def saved_run(task: str, items: Sequence[Item], model: str | None = "m (x)") -> Run:
+def saved_run(task: str, *replies: str) -> Run:
+    """Replies to videos 1, 2, ... of TVSum."""
+    items = [whole(task, reply, **video(n)) for n, reply in enumerate(replies, 1)]
     samples = [{"doc_id": n, "failed": one} for n, one in enumerate(items)]
-    return Run(task, Path(f"out/1_samples_{task}.jsonl"), samples, model, {})
+    return Run(task, Path(f"out/1_samples_{task}.jsonl"), samples, "m (x)", {})
 
 
-def runs(*tasks: str, model: str = "m (x)", **more: Any) -> list[Run]:
-    return [saved_run(task, scored(task, **more), model) for task in tasks]
-
-
-def rescored(given: Sequence[Run], judge: str | None = None, **more: Any) -> rescore.Rescored:
-    return rescore.rescore_saved(BENCHMARK, given, judge, **more)
+def rescored(*given: Run) -> rescore.Rescored:
+    return rescore.rescore_saved(BENCHMARK, given, None)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,45 +21,33 @@ DIGEST, SOURCE = "zqdigest5527", "zqsource4451"
 N_FRAMES, FIRST = 400, 100
 
 
-@pytest.fixture
-def video(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv(settings.CACHE, str(tmp_path / "cache"))
-    (tmp_path / FOLDER).mkdir()
-    return str(files.write_video(tmp_path / FOLDER / f"{FILE}.mp4", N_FRAMES, (64, 48)))
-
-
-def marked(task: str, video: str) -> dict[str, Any]:
-    """A doc whose every number of the video has three digits and occurs nowhere else.
-
-    Sampled frame n is frame 100 + n of the video; the shots shown are 151, 142, 163, 133 of 200.
-    """
-    n_picks = N_FRAMES - FIRST - 1
-    given = doc(task, frames=n_picks, shots=200, units=[151, 142, 163, 133])
-    picks = [FIRST + 1 + place for place in range(n_picks)]
-    names = {"id": ID, "source": SOURCE, "video": VIDEO, "video_path": video, "data": DIGEST}
-    return {**given, **names, "picks": picks}
-
-
-def secrets_of(given: dict[str, Any]) -> set[str]:
-    """Numbers and names that tell a place in the video, as they would stand in a request."""
-    frames = [number for group in given["unit_frames"] for number in group]
-    picks = [given["picks"][number - 1] for number in frames]
-    rates = [(rate, digits) for rate in (25, 30) for digits in (1, 2)]
-    seconds = {f"{pick / rate:.{digits}f}" for pick in picks for rate, digits in rates}
-    numbers = {str(number) for number in (*given["units"], *frames, *picks)}
-    return {*numbers, *seconds, ID, VIDEO, FILE, FOLDER, DIGEST, SOURCE}
-
-
 def found_in(told: str, secrets: set[str]) -> list[str]:
     """Numbers are found as whole numbers, names anywhere."""
     forms = {one: rf"(?<![\d.]){re.escape(one)}(?![\d.]*\d)" for one in secrets if one[0].isdigit()}
     return [one for one in secrets if re.search(forms.get(one, one), told)]
 
 
-def test_no_number_or_name_of_the_video_and_no_note(video: str) -> None:
+def test_no_number_or_name_of_the_video_and_no_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every number of the video has three digits and occurs nowhere else.
+
+    Sampled frame n is frame 100 + n of the video; the shots shown are 151, 142, 163, 133 of 200.
+    """
+    monkeypatch.setenv(settings.CACHE, str(tmp_path / "cache"))
+    (tmp_path / FOLDER).mkdir()
+    video = str(files.write_video(tmp_path / FOLDER / f"{FILE}.mp4", N_FRAMES, (64, 48)))
+    n_picks = N_FRAMES - FIRST - 1
+    names = {"id": ID, "source": SOURCE, "video": VIDEO, "video_path": video, "data": DIGEST}
+    names["picks"] = [FIRST + 1 + place for place in range(n_picks)]
     for task in ("haven_temporal", "haven_temporal_doc", "haven_temporal_text"):
-        given = marked(task, video)
-        secrets = secrets_of(given)
+        given = {**doc(task, frames=n_picks, shots=200, units=[151, 142, 163, 133]), **names}
+        frames = [number for group in given["unit_frames"] for number in group]
+        picks = [given["picks"][number - 1] for number in frames]
+        rates = [(rate, digits) for rate in (25, 30) for digits in (1, 2)]
+        seconds = {f"{pick / rate:.{digits}f}" for pick in picks for rate, digits in rates}
+        numbers = {str(number) for number in (*given["units"], *frames, *picks)}
+        secrets = {*numbers, *seconds, ID, VIDEO, FILE, FOLDER, DIGEST, SOURCE}
         assert len(secrets) >= (10 if task.endswith("_text") else 30)
         parts = chat(given)
         texts = [part for part in parts if isinstance(part, str)]

@@ -22,8 +22,7 @@ from tests.haven.scored import (
     no_models,
     of_doc,
     rescored,
-    runs,
-    video,
+    saved_run,
     whole,
 )
 
@@ -56,12 +55,10 @@ def close(**values: float) -> Any:
     return pytest.approx(values, abs=1e-6)
 
 
-def picked(item: dict[str, Any], *metrics: str) -> dict[str, float]:
-    return {name: (item["scores"] | item["baselines"])[name] for name in metrics}
-
-
-def by_shots(item: dict[str, Any]) -> dict[str, float]:
-    return {name: item["scores"][name] for name in ("precision", "recall", "f1")}
+def worth(item: dict[str, Any], **numbers: float) -> None:
+    """Some of its scores and baselines are these."""
+    known = item["scores"] | item["baselines"]
+    assert {name: known[name] for name in numbers} == close(**numbers)
 
 
 # --- what a reply is worth ------------------------------------------------------------------------
@@ -70,36 +67,29 @@ def by_shots(item: dict[str, Any]) -> dict[str, float]:
 def test_keyframes() -> None:
     """P, R and F1 against the key shots' frames, beside baselines of exactly K frames."""
     found = whole("haven_v2v", "[1, 11, 5]", **FRAMES)
-    assert by_shots(found) == close(precision=2 / 3, recall=2 / 3, f1=2 / 3)
+    worth(found, precision=2 / 3, recall=2 / 3, f1=2 / 3, recall_all=1, precision_all=0.15)
     assert (found["frames"], found["status"], found["violations"]) == ([1, 11, 5], "ok", {})
     # Uniform frames are the middles of three parts of 20 frames: 4, 11 and 17.
-    expected = {"random": 3 / 20, "uniform": 2 / 3, "first": 1 / 3, "all": 6 / 23, "best": 1}
-    by_name = {f"f1_{name}": value for name, value in expected.items()}
-    assert picked(found, *by_name) == close(**by_name)
-    assert picked(found, "recall_all", "precision_all") == close(recall_all=1, precision_all=0.15)
+    worth(found, f1_random=3 / 20, f1_uniform=2 / 3, f1_first=1 / 3, f1_all=6 / 23, f1_best=1)
     # G = 5 of 20, K = 3: 2KG / F(K + G) = 30 / 160; three hits are 6 / 8.
     found = whole("haven_v2v", "[1]", frames=20, shots=4, key_shots=[1])
-    assert by_shots(found) == close(precision=1, recall=0.2, f1=1 / 3)
-    expected = {"f1_random": 3 / 16, "f1_first": 0.75, "f1_best": 0.75, "recall_best": 0.6}
-    assert picked(found, *expected) == close(**expected)
+    worth(found, precision=1, recall=0.2, f1=1 / 3)
+    worth(found, f1_random=3 / 16, f1_first=0.75, f1_best=0.75, recall_best=0.6)
     assert found["violations"] == {"too_few": 2}
+    # By `is_gt` against 1, 2, 3 and 11, by all that was given: two of four.
     found = whole("haven_v2v", "[1, 1, 4, 11, 99]", **FRAMES)
-    assert by_shots(found) == close(precision=1, recall=1, f1=1)
-    # Against 1, 2, 3 and 11, by all that was given: two of four.
-    assert picked(found, "precision_is_gt", "recall_is_gt") == close(
-        precision_is_gt=1 / 2, recall_is_gt=1 / 2
-    )
-    assert found["baselines"]["recall_is_gt_best"] == pytest.approx(3 / 4)
+    worth(found, precision=1, recall=1, f1=1, precision_is_gt=1 / 2, recall_is_gt=1 / 2)
+    worth(found, recall_is_gt_best=3 / 4)
     assert found["violations"] == {"too_many": 2, "repeated": 1, "out_of_range": 1}
     # Cut to the first three; a joint reply is not.
     found = whole("haven_v2v", "[2, 3, 5, 1, 4, 11]", **FRAMES)
-    assert (found["scores"]["f1"], found["frames"]) == (0, [2, 3, 5])
-    assert found["scores"]["recall_is_gt"] == pytest.approx(1)
+    worth(found, f1=0, recall_is_gt=1)
+    assert found["frames"] == [2, 3, 5]
     joint = "SUMMARY:\n1. A.\nIMPORTANT FRAMES: [Frame 2, Frame 3, Frame 5, Frame 1, Frame 4]"
-    assert whole("haven_v2vt", joint, **FRAMES)["scores"]["recall"] == pytest.approx(2 / 3)
+    worth(whole("haven_v2vt", joint, **FRAMES), recall=2 / 3)
     # What only the lenient reading finds is read.
     found = whole("haven_v2v", "Frames 1 and 4 matter, and 99.", **FRAMES)
-    assert by_shots(found) == close(precision=1, recall=2 / 3, f1=4 / 5)
+    worth(found, precision=1, recall=2 / 3, f1=4 / 5)
     assert (found["status"], found["violations"]) == ("ok", {"other_form": 1})
     # No frame is marked by `is_gt`.
     found = whole("haven_v2v", "[1]", **(FRAMES | {"keyframes": []}))
@@ -113,18 +103,16 @@ def test_temporal_order() -> None:
         assert (right["scores"], right["ranked"]) == (close(spearman=1, kendall=1), [1, 2, 3, 4])
         wrong = whole(name, "Shot 2 > Shot 4 > Shot 1 > Shot 3")
         assert wrong["scores"] == close(spearman=-1, kendall=-1)
-        expected = {"spearman_random": 0, "kendall_identity": 0, "kendall_best": 1}
-        assert picked(right, *expected) == close(**expected)
+        worth(right, spearman_random=0, kendall_identity=0, kendall_best=1)
     reply = "Sentence 3 > Sentence 1 > Sentence 4 > Sentence 2"
     found = whole("haven_temporal_text", reply, layout="temporal_sentences")
-    assert found["scores"]["spearman"] == pytest.approx(1)
+    worth(found, spearman=1)
     assert whole("haven_temporal", reply)["status"] == "unparsed"
     # Of twelve shots 9, 3 and 6 are shown; identity is 1, 2, 3 against 3, 1, 2.
     given = {"frames": 24, "shots": 12, "units": [9, 3, 6]}
     found = whole("haven_temporal", "Shot 2 > Shot 3 > Shot 1", **given)
     assert (found["scores"], found["ranked"]) == (close(spearman=1, kendall=1), [3, 6, 9])
-    expected = {"spearman_identity": -0.5, "kendall_identity": -1 / 3}
-    assert picked(found, *expected) == close(**expected)
+    worth(found, spearman_identity=-0.5, kendall_identity=-1 / 3)
     # Missing units are tied last: places 2, 3.5, 1, 3.5 against 2, 4, 1, 3: 4.5 / sqrt(5 * 4.5).
     found = whole("haven_temporal", "Shot 3 > Shot 1")
     assert found["scores"]["spearman"] == pytest.approx(4.5 / 22.5**0.5)
@@ -166,8 +154,7 @@ def test_grounding() -> None:
         reply = "Summary 1: Clip 2\nSummary 2: Clip 1, Clip 4\nSummary 3: Clip 4"
         found = whole(name, reply)
         assert found["scores"] == close(f1=5 / 9, iou=1 / 2, hit1=2 / 3)
-        expected = {"f1_random": 1 / 4, "iou_random": 1 / 4, "f1_all": 2 / 5, "hit1_all": 1}
-        assert picked(found, *expected) == close(**expected)
+        worth(found, f1_random=1 / 4, iou_random=1 / 4, f1_all=2 / 5, hit1_all=1)
         assert found["clips"] == [[2], [1, 4], [4]]
     # Asked about are sentences 3 and 1, of shots 4 and 1, 2.
     given = doc("haven_grounding", summary_shots=[[1, 2], [], [4]]) | {"sentences": [3, 1]}
@@ -182,8 +169,7 @@ def test_grounding() -> None:
     for second, iou in (("None", 1), ("Clip 2", 2 / 3)):
         found = of_doc(given, f"Summary 1: {second}\nSummary 2: Clip 1\nSummary 3: Clip 3")
         assert found["scores"] == close(f1=2 / 3, iou=iou, hit1=2 / 3)
-    best = {"f1_best": 2 / 3, "iou_best": 1, "hit1_best": 2 / 3, "iou_random": 1 / 6}
-    assert picked(found, *best) == close(**best)
+    worth(found, f1_best=2 / 3, iou_best=1, hit1_best=2 / 3, iou_random=1 / 6)
 
 
 def test_summaries() -> None:
@@ -191,9 +177,7 @@ def test_summaries() -> None:
     # Two of two words and of twelve: F1 2/7; one bigram of eleven: 1/6.
     for reply in ("Thing ba.", "<think>Thing ca, thing da.</think>\nThing ba."):
         found = whole("haven_v2t", reply)
-        assert found["scores"] == close(
-            rouge1=2 / 7, rouge2=1 / 6, rougeL=2 / 7, rouge=(2 / 7 + 1 / 6 + 2 / 7) / 3
-        )
+        worth(found, rouge1=2 / 7, rouge2=1 / 6, rougeL=2 / 7, rouge=31 / 126)
         assert found["violations"] == {"too_few_sentences": 2}
         assert (found["status"], found["candidate"]) == ("ok", "Thing ba.")
     counted = {2: {"too_few_sentences": 1}, 3: {}, 5: {}, 7: {"too_many_sentences": 2}}
@@ -212,7 +196,7 @@ def test_joint_replies() -> None:
     found = whole("haven_v2vt", f"{full}\n{frames}", **FRAMES)
     assert found["parts"] == {"summary": "ok", "frames": "ok"}
     # Of eight words "thing" counts three times and "ba" once: P = 4/8, R = 4/12.
-    assert picked(found, "f1", "rouge1") == close(f1=2 / 3, rouge1=2 / 5)
+    worth(found, f1=2 / 3, rouge1=2 / 5)
     assert found["sentences"] == ["Thing ba."] * 4
     tagged = whole("haven_v2vt", full, tagged="Thing ba. [2] " * 4)
     assert tagged["scores"]["rouge1"] == pytest.approx(4 / 5)  # eight words of twelve
@@ -220,11 +204,11 @@ def test_joint_replies() -> None:
     found = whole("haven_v2vt", "IMPORTANT FRAMES: [Frame 1, Frame 4]", **FRAMES)
     assert found["parts"] == {"summary": "unparsed", "frames": "ok"}
     assert (found["status"], found["geval"]["status"]) == ("unparsed", "unparsed")
-    assert picked(found, "f1", "rouge") == close(f1=4 / 5, rouge=0)
+    worth(found, f1=4 / 5, rouge=0)
     assert found["violations"] == {"frames_too_few": 1, "summary_nothing_read": 1}
     found = whole("haven_v2vt", full, **FRAMES)
     assert found["parts"] == {"summary": "ok", "frames": "unparsed"}
-    assert picked(found, "f1") == {"f1": 0}
+    worth(found, f1=0)
     assert found["geval"]["status"] == "unjudged"  # a summary without frames is one all the same
 
 
@@ -245,51 +229,34 @@ def test_no_reply() -> None:
 # --- saved runs -----------------------------------------------------------------------------------
 
 
-def test_runs_of_other_data() -> None:
-    """Told apart by a video's record, not by the release: only the same ones are joined."""
-    given = runs("haven_v2v", record="a") + runs("haven_saliency", record="b")
-    given += runs("haven_v2v_text", "haven_saliency_text", record="b")
-    again = rescored(given)
-    assert again.numbers["haven"]["joined_saliency_videos"] == 0
-    assert again.numbers["haven_text"]["joined_saliency"] == 1
-    assert again.notes == [
-        "haven: the runs are of different data in 3 videos, such as ovp/video_2: these are not "
-        "joined"
-    ]
-    again = rescored(runs("haven_v2v", data="a") + runs("haven_saliency", data="b"))
-    assert (again.numbers["haven"]["joined_saliency_videos"], again.notes) == (1, [])
-
-
 def test_damaged_samples_are_refused() -> None:
     """One line that names the file and the item."""
+    replies = ("In short: a thing.", "A cat. A dog runs away.", "")
 
     def refused(run: Run) -> str:
         with pytest.raises(DataError) as error:
-            rescored([run])
+            rescored(run)
         assert "\n" not in str(error.value)
         assert str(error.value).startswith(str(run.file))
         return str(error.value)
 
     for name in ("source", "keyframes", "budget", "status"):
-        (run,) = runs("haven_v2t")
+        run = saved_run("haven_v2t", *replies)
         run.samples[1]["failed"] |= {name: None}
         assert f"`{name}`; take its line out or run the task again" in refused(run)
     for task in ("haven_v2v", "haven_v2t"):  # as saved before 2.0
-        (run,) = runs(task)
+        run = saved_run(task, *replies)
         for sample in run.samples:
             del sample["failed"]["key_shots"]
         if task == "haven_v2v":
             assert "has no `key_shots`; " in refused(run)
         else:
-            assert rescored([run]).numbers[task]["videos"] == 3
-    (run,) = runs("haven_v2t")
-    run.samples[1]["failed"] = whole("haven_v2v", "[1]", **video(1))
-    assert "tvsum/video_1 is of another task: v2v; take its line out" in refused(run)
+            assert rescored(run).numbers[task]["videos"] == 3
     for item in (None, {"id": "a"}, "x"):
-        (run,) = runs("haven_v2t")
-        run.samples[2]["failed"] = item
-        assert "line 3" in refused(run)
+        run = saved_run("haven_v2t", *replies)
+        run.samples[1]["failed"] = item
+        assert "line 2" in refused(run)
     # A list that does not fit loses no other item.
-    (run,) = runs("haven_temporal")
+    run = saved_run("haven_temporal", "Shot 3 > Shot 1 > Shot 4 > Shot 2", "Shot 1 > Shot 2")
     run.samples[0]["failed"]["units"] = ["a", 1]
-    assert rescored([run]).sidecar["haven_temporal"]["status"]["error"] == 1
+    assert rescored(run).sidecar["haven_temporal"]["status"]["error"] == 1

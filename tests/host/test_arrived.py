@@ -6,13 +6,17 @@ import base64
 import io
 import json
 import wave
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 from PIL import Image
+from transformers import Qwen2VLImageProcessor, Qwen2VLVideoProcessor, WhisperFeatureExtractor
+from transformers.generation.utils import GenerationMixin
 
 from lmms_eval_tasks.host import arrived
 from lmms_eval_tasks.host.arrived import Expected
@@ -60,138 +64,105 @@ def seen(one: arrived.Seen) -> tuple[Any, ...]:
     ],
 )
 def test_bodies_of_requests(content: Any, expected: Any) -> None:
-    import httpx
-
     text = {"type": "text", "text": " What  happens?\n<image>Say it."}
-    body = {"messages": [{"role": "user", "content": [*content, text]}]}
-    transport = httpx.MockTransport(lambda _: httpx.Response(200))
-    with arrived.counted(), arrived.watching([VIDEO, OTHER]) as found:
-        httpx.Client(transport=transport).post("http://x/", json=body)
+    found = sent([VIDEO, OTHER], {"messages": [{"role": "user", "content": [*content, text]}]})
     assert {name: seen(one) for name, one in found.items()} == {"a": expected}
     assert found["a"].at == "sent"
 
 
+def sent(asked: list[Expected], *bodies: Any) -> Mapping[str, arrived.Seen]:
+    client = httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(200)))
+    with arrived.counted(), arrived.watching(asked) as found:
+        for body in bodies:
+            client.post("http://x/", content=body if isinstance(body, str) else json.dumps(body))
+    return found
+
+
 def test_requests_of_the_same_text_and_those_sent_again() -> None:
     same = [Expected(str(number), "Sum up.", 0, 2) for number in range(3)]
-
-    def body(number: int) -> bytes:
-        content = [PICTURE] * number + [{"type": "text", "text": f"Sum up.{' ' * number}"}]
-        return json.dumps({"messages": [{"content": content}]}).encode()
-
-    with arrived.watching(same) as found:
-        for number in (1, 1, 2, 1):
-            arrived._watch.sent(body(number))  # type: ignore[union-attr]
-        arrived._watch.sent(b"{")  # type: ignore[union-attr]
-        arrived._watch.sent(b'{"messages": [{"content": "judge this"}]}')  # type: ignore[union-attr]
+    text = {"type": "text", "text": "Sum up."}
+    bodies = [{"messages": [{"content": [PICTURE] * n + [text]}]} for n in (1, 1, 2, 1)]
+    found = sent(same, *bodies, "{", {"messages": [{"content": "judge this"}]})
     assert {name: one.pictures for name, one in found.items()} == {"0": 1, "1": 2}
 
 
-def test_what_processors_take() -> None:
-    from transformers import Qwen2VLImageProcessor, Qwen2VLVideoProcessor, WhisperFeatureExtractor
-    from transformers.generation.utils import GenerationMixin
+# --- in this process: steps of a class, and what is known of its requests after them --------------
 
-    frames = np.zeros((8, 3, 56, 56), dtype=np.uint8)
-    picture = Image.new("RGB", (56, 56))
-    nothing = SimpleNamespace(generation_config=None)
-    with arrived.counted():
-        with arrived.watching([VIDEO, OTHER, Expected("c", "", 0, 2)]) as found:
-            for name, videos, images in (("a", [frames], []), ("c", [], [picture] * 2)):
-                arrived.handed(name)
-                if videos:
-                    Qwen2VLVideoProcessor()(videos=videos, return_tensors="pt")
-                    WhisperFeatureExtractor()(np.zeros(8000, np.float32), sampling_rate=16000)
-                if images:
-                    Qwen2VLImageProcessor()(images=images, return_tensors="pt")
-                with pytest.raises(AttributeError):  # no model at all, but it was asked to
-                    GenerationMixin.generate(nothing)
-        assert {name: seen(one) for name, one in found.items()} == {
-            "a": (8, 0, 0.5),
-            "c": (0, 2, 0.0),
-        }
-        # A batch of two.
-        with arrived.watching([VIDEO, OTHER]) as found:
-            arrived.handed("a")
-            arrived.handed("b")
-            arrived.handed("b")  # some classes ask twice
-            Qwen2VLVideoProcessor()(videos=[frames, frames[:4]], return_tensors="pt")
-        assert {name: seen(one) for name, one in found.items()} == {
-            "a": (8, 0, 0.0),
-            "b": (4, 0, 0.0),
-        }
-        # Frames that go as pictures, and what cannot be told apart.
-        with arrived.watching([VIDEO, OTHER]) as found:
-            arrived.handed("a")
-            arrived.handed("b")
-            Qwen2VLImageProcessor()(images=[picture] * 6, return_tensors="pt")
-        assert [seen(one) for one in found.values()] == [(3, 0, 0.0)] * 2
-        with arrived.watching([VIDEO, OTHER]) as found:
-            arrived.handed("a")
-            arrived.handed("b")
-            Qwen2VLImageProcessor()(images=[picture] * 5, return_tensors="pt")
-        assert not found
-    # Nothing is left behind, and nothing is counted outside.
-    Qwen2VLImageProcessor()(images=[picture], return_tensors="pt")
-    assert arrived._watch is None
+IMAGES = Expected("c", "", 0, 2)
+PICTURES = [IMAGES, Expected("d", "", 0, 1)]
 
 
-def test_a_request_that_is_prepared_while_another_is_answered() -> None:
-    from transformers import Qwen2VLImageProcessor, Qwen2VLVideoProcessor
-    from transformers.generation.utils import GenerationMixin
-
-    def shows(number: int) -> None:
-        frames = np.zeros((number, 3, 56, 56), dtype=np.uint8)
-        Qwen2VLVideoProcessor()(videos=[frames], return_tensors="pt")
-
-    def answers() -> None:
+def step(kind: str, *given: str) -> None:
+    """Of a class that is asked: takes the next request, or gives its media to a processor."""
+    numbers = [float(one) for one in given if kind != "ask"]
+    if kind == "ask":
+        arrived.handed(given[0])
+    elif kind == "videos":
+        frames = [np.zeros((int(one), 3, 56, 56), dtype=np.uint8) for one in numbers]
+        Qwen2VLVideoProcessor()(videos=frames, return_tensors="pt")
+    elif kind == "pictures":
+        pictures = [Image.new("RGB", (56, 56))] * int(numbers[0])
+        Qwen2VLImageProcessor()(images=pictures, return_tensors="pt")
+    elif kind == "sound":
+        samples = np.zeros(round(numbers[0] * 16000), np.float32)
+        WhisperFeatureExtractor()(samples, sampling_rate=16000)
+    else:
         with pytest.raises(AttributeError):  # no model at all, but it was asked to
             GenerationMixin.generate(SimpleNamespace(generation_config=None))
 
-    pictures = [Expected("c", "", 0, 1), Expected("d", "", 0, 2)]
-    with arrived.counted(), arrived.watching([VIDEO, OTHER, *pictures]) as found:
-        arrived.handed("a")
-        shows(8)
-        arrived.handed("b")  # its frames are not there when the first is answered
-        answers()
-        assert {name: seen(one) for name, one in found.items()} == {"a": (8, 0, 0.0)}
-        shows(4)
-        answers()
-        arrived.handed("c")
-        Qwen2VLImageProcessor()(images=[Image.new("RGB", (56, 56))], return_tensors="pt")
-        arrived.handed("d")
-        answers()
-        Qwen2VLImageProcessor()(images=[Image.new("RGB", (56, 56))] * 2, return_tensors="pt")
-    assert {name: seen(one) for name, one in found.items()} == {
-        "a": (8, 0, 0.0),
-        "b": (4, 0, 0.0),
-        "c": (0, 1, 0.0),
-        "d": (0, 2, 0.0),
-    }
+
+@table(
+    "asked, steps, expected",
+    [
+        (
+            [VIDEO, OTHER, IMAGES],
+            "ask a, videos 8, sound 0.5, answer, ask c, pictures 2, answer",
+            {"a": (8, 0, 0.5), "c": (0, 2, 0.0)},
+        ),
+        (  # a batch of two; some classes ask twice
+            [VIDEO, OTHER],
+            "ask a, ask b, ask b, videos 8 4",
+            {"a": (8, 0, 0.0), "b": (4, 0, 0.0)},
+        ),
+        # Frames that go as pictures, and what cannot be told apart.
+        ([VIDEO, OTHER], "ask a, ask b, pictures 6", {"a": (3, 0, 0.0), "b": (3, 0, 0.0)}),
+        ([VIDEO, OTHER], "ask a, ask b, pictures 5", {}),
+        (  # prepared while another is answered: its frames are not there yet
+            [VIDEO, OTHER, *PICTURES],
+            "ask a, videos 8, ask b, answer, videos 4, answer, ask c, pictures 2, ask d, answer, "
+            "pictures 1",
+            {"a": (8, 0, 0.0), "b": (4, 0, 0.0), "c": (0, 2, 0.0), "d": (0, 1, 0.0)},
+        ),
+    ],
+)
+def test_what_processors_take(asked: Any, steps: str, expected: Any) -> None:
+    with arrived.counted(), arrived.watching(asked) as found:
+        for one in steps.split(", "):
+            step(*one.split())
+    assert {name: seen(one) for name, one in found.items()} == expected
+    step("pictures", "1")  # nothing is left behind, and nothing is counted outside
+    assert arrived._watch is None
 
 
 def test_what_decord_is_asked_for(tmp_path: Path) -> None:
-    from transformers import Qwen2VLVideoProcessor
-
     decord = pytest.importorskip("decord", reason="has no wheel for this machine")
     path = write_video(tmp_path / "v.mp4", 16)
-    with arrived.counted(), arrived.watching([VIDEO]) as found:
-        arrived.handed("a")
-        reader = decord.VideoReader(str(path))
-        reader.get_batch([0, 3, 3, 9])
-        assert reader[9] is not None
-    assert seen(found["a"]) == (5, 0, 0.0)
-    assert (found["a"].at, found["a"].distinct) == ("reader", 3)
+
+    def counted(indices: list[int], frames: int = 0, reads: bool = True) -> Any:
+        with arrived.counted(), arrived.watching([VIDEO], reads=reads) as found:
+            step("ask", "a")
+            reader = decord.VideoReader(str(path))
+            reader.get_batch(indices)
+            assert reader[9] is not None
+            if frames:
+                step("videos", str(frames))
+        return [(one.at, one.frames, one.distinct) for one in found.values()]
+
+    assert counted([0, 3, 3, 9]) == [("reader", 5, 3)]
     # A class may ask for one frame to see its size, and read the others otherwise.
-    with arrived.counted(), arrived.watching([VIDEO], reads=False) as found:
-        arrived.handed("a")
-        assert reader[0] is not None
-        frames = np.zeros((8, 3, 56, 56), dtype=np.uint8)
-        Qwen2VLVideoProcessor()(videos=[frames], return_tensors="pt")
-    assert (seen(found["a"]), found["a"].distinct) == ((8, 0, 0.0), None)
+    assert counted([0], frames=8, reads=False) == [("processor", 8, None)]
     # What a processor takes after it may be less, or nothing.
-    with arrived.counted(), arrived.watching([VIDEO], reads=False) as found:
-        arrived.handed("a")
-        reader.get_batch([0, 3])
-    assert not found
+    assert counted([0, 3], reads=False) == []
 
 
 # --- in words -------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ one to two decimals. Here one model and two dimensions; all five models and both
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
 from tests.conftest import HostRun, Launch, host
 from tests.cvrr_es import published
 from tests.cvrr_es.release_files import MODELS
-from tests.golden.command import tasks_command
 
 pytestmark = pytest.mark.host
 
@@ -33,15 +31,16 @@ def run(launch: Launch, folder: Path, given: published.Published, tasks: str) ->
     arguments = ["--model", "tasks_recorded", "--model_args", f"replies={given.replies}"]
     arguments += ["--tasks", tasks, "--log_samples", "--output_path", str(folder / "out")]
     arguments += ["--data", str(given.root), "--judge", f"replay:{given.judgements}"]
-    return launch(host(*arguments), folder / "out")
+    done = launch(host(*arguments), folder / "out")
+    assert done.code == 0, done.stderr[-3000:]
+    return done
 
 
-def test_a_slice(launch: Launch, cache: Path, tmp_path: Path) -> None:
+def test_a_slice(launch: Launch, tmp_path: Path) -> None:
     given = published.write("Video-ChatGPT", tmp_path, SLICE)
     assert given.items == 177 + 152
     tasks = [f"cvrr_es_{one}" for one in SLICE]
     done = run(launch, tmp_path, given, ",".join(tasks))
-    assert done.code == 0, done.stderr[-3000:]
     found = done.numbers
     expected = published.figures()["Video-ChatGPT"]
     for name, task in zip(SLICE, tasks, strict=True):
@@ -52,12 +51,6 @@ def test_a_slice(launch: Launch, cache: Path, tmp_path: Path) -> None:
     assert f"{100 * found[tasks[0]]['acc']:.2f}" == "28.25"
     (odd,) = (item for item in done.items(tasks[0]) if item["status"] != "ok")
     assert (odd["id"], odd["status"], odd["right"]) == (ODD, "judge_parse_failure", None)
-    output = tmp_path / "rescored.json"
-    said = tasks_command("rescore", done.out, "--output", output, cache=cache)
-    assert said.code == 0, said.stderr
-    again = json.loads(output.read_text(encoding="utf-8"))["cvrr_es"]["numbers"]
-    for task in tasks:
-        assert again[task].items() <= found[task].items()
 
 
 @pytest.mark.skipif(not ALL, reason="all 16,800 answers: CVRR_PUBLISHED=all")
@@ -68,12 +61,7 @@ def test_a_slice(launch: Launch, cache: Path, tmp_path: Path) -> None:
 def test_all(kind: str, model: str, launch: Launch, tmp_path: Path) -> None:
     given = published.write(model, tmp_path, kind=kind)
     assert given.items == 2400
-    done = run(launch, tmp_path, given, "cvrr_es")
-    assert done.code == 0, done.stderr[-3000:]
-    found = done.numbers
+    found = run(launch, tmp_path, given, "cvrr_es").numbers
     ours = {name: f"{100 * found[f'cvrr_es_{name}']['acc_skip_empty']:.2f}" for name in DIMENSIONS}
     ours["average"] = f"{100 * found['cvrr_es']['mean_acc_skip_empty']:.2f}"
-    expected = published.figures(kind)[model]
-    for name, value in ours.items():
-        print(f"{model:14} {name:56} {value:>6} {expected[name]:>6}")
-    assert ours == expected
+    assert ours == published.figures(kind)[model]

@@ -7,29 +7,25 @@ command line runs them all, one after the other.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
-from lmms_eval_tasks.host import names
 from lmms_eval_tasks.maia import sample as maia
 from lmms_eval_tasks.maverix.labels import MODES
 from lmms_eval_tasks.running import class_table
 from lmms_eval_tasks.sample import tiny
 from tests.conftest import HostRun, Launch, cvrr_study, launch_all, recorded_judge
 from tests.cvrr_es import hosted
-from tests.local_endpoint import LocalEndpoint, Recorded, last_user_text
-from tests.maverix import reading
-from tests.maverix.reading import docs, source
+from tests.local_endpoint import LocalEndpoint, last_user_text
 
 pytestmark = pytest.mark.host
 
-N_DOCS, N_FRAMES = 2, 6  # of each MAVERIX mode
+N_DOCS = 2  # of each MAVERIX mode
 PLAYED = 20  # answers of each round that the endpoint rates
 INTERFACES = ("chat", "simple")
 STUDY = ",".join(JUDGE_TASKS)
@@ -47,11 +43,9 @@ def endpoint() -> Iterator[LocalEndpoint]:
 
     def play(request: dict[str, Any]) -> str:
         text = last_user_text(request)
-        plays = {
-            "oracle": lambda: oracle(text),
-            "judge": lambda: hosted.reply(request),
-        }
-        return plays.get(request["model"], lambda: "A")()
+        if request["model"] == "judge":
+            return hosted.reply(request)
+        return oracle(text) if request["model"] == "oracle" else "A"
 
     with LocalEndpoint(play) as running:
         yield running
@@ -93,25 +87,12 @@ def runs(
             "limit": 96,
         },
         **{
-            f"maverix {one}": served(
-                modes, one, frames=N_FRAMES, limit=N_DOCS, force_simple=one == "simple"
-            )
+            f"maverix {one}": served(modes, one, limit=N_DOCS, force_simple=one == "simple")
             for one in INTERFACES
         },
     }
     env = {settings.JUDGE: recorded_judge(sample_root), **cvrr_study(sample_root)}
     return launch_all(launch, folder, models, codes=(3,), env=env)  # of the dead endpoint
-
-
-def asked(endpoint: LocalEndpoint, model: str) -> list[Recorded]:
-    return [chat for chat in endpoint.chats if chat.json["model"] == model]
-
-
-def parts(request: Recorded, *kinds: str) -> list[dict[str, Any]]:
-    return [part for part in request.json["messages"][-1]["content"] if part["type"] in kinds]
-
-
-# --- players ------------------------------------------------------------------------------------
 
 
 def test_oracle(runs: dict[str, HostRun], endpoint: LocalEndpoint) -> None:
@@ -122,7 +103,9 @@ def test_oracle(runs: dict[str, HostRun], endpoint: LocalEndpoint) -> None:
     maia = run.numbers["maia"]
     # 24 pairs are three questions, and --limit gives OEVQA 24: only what both cover is joined.
     assert (maia["agg_acc"], maia["agg_acc_n_joined"]) == (1.0, 3)
-    assert {len(parts(chat, "image_url")) for chat in asked(endpoint, "oracle")} == {4}
+    chats = [chat.json for chat in endpoint.chats if chat.json["model"] == "oracle"]
+    sent = [[part["type"] for part in one["messages"][-1]["content"]] for one in chats]
+    assert {kinds.count("image_url") for kinds in sent} == {4}
 
 
 def test_a_dead_endpoint_is_no_answer(runs: dict[str, HostRun]) -> None:
@@ -140,7 +123,7 @@ def test_two_language_models_alone(runs: dict[str, HostRun]) -> None:
     items = runs["lm_pairs"].items("maia_unimodal")
     assert len(items) == 96
     for item in items:
-        assert {Path(name).name for name in item["lm_scores"]} == {"llama", "gpt2"}
+        assert len(item["lm_scores"]) == 2
         best = max((score, i) for own in item["lm_scores"].values() for i, score in enumerate(own))
         assert item["letter"] == "AB"[best[1]]
         assert item["right"] == int(item["letter"] == item["answer"])
@@ -149,12 +132,10 @@ def test_two_language_models_alone(runs: dict[str, HostRun]) -> None:
     assert found["pair_acc_failed"] == 0
 
 
-# --- judges of the study ------------------------------------------------------------------------
-
-
 def test_an_endpoint_as_judge(runs: dict[str, HostRun], endpoint: LocalEndpoint) -> None:
     """What is saved is what was sent, and every form that it replied in was read."""
-    sent = {last_user_text(chat.json) for chat in asked(endpoint, "judge")}
+    chats = [chat.json for chat in endpoint.chats if chat.json["model"] == "judge"]
+    sent = {last_user_text(chat) for chat in chats}
     forms = set()
     for task in JUDGE_TASKS:
         items = runs["judge"].items(task)
@@ -179,30 +160,6 @@ def test_a_checkpoint_as_judge(runs: dict[str, HostRun]) -> None:
         assert (found["kappa"], found["rating_valid"], found["rating_failed"]) == (None, None, 3)
 
 
-# --- MAVERIX: what is sent of each mode -----------------------------------------------------------
-
-
-@pytest.mark.parametrize("interface", INTERFACES)
-def test_what_a_server_receives(
-    interface: str, runs: dict[str, HostRun], endpoint: LocalEndpoint, on_sample: None
-) -> None:
-    """Frames of the item's own segment, by what they show; the sound: test_what_arrives.py."""
-    shapes: Counter[tuple[bool, bool, bool]] = Counter()
-    for request in asked(endpoint, interface):
-        text, frames = last_user_text(request.json), parts(request, "image_url")
-        sound = parts(request, "input_audio")
-        shapes[bool(frames), bool(sound), text.startswith("Subtitles")] += 1
-        mode = "s" if text.startswith("Subtitles") else "av"  # modes with this very text
-        some = docs("choice", mode, "localized")[:N_DOCS]
-        (doc,) = (one for one in some if names.doc_to_text(one) == text)
-        if frames:
-            reading.check_frames(frames, N_FRAMES, *source(doc))
-    # A, S, V+S, V, and V+A: of that the simple class never opens the mp4's track.
-    seen = [(False, True, False), (False, False, True), (True, False, True), (True, False, False)]
-    expected = Counter([*seen, (True, interface == "chat", False)] * N_DOCS)
-    assert shapes == expected
-
-
 @pytest.mark.parametrize("interface", INTERFACES)
 def test_a_run_says_whether_the_sound_arrived(interface: Any, runs: dict[str, HostRun]) -> None:
     run = runs[f"maverix {interface}"]
@@ -210,12 +167,9 @@ def test_a_run_says_whether_the_sound_arrived(interface: Any, runs: dict[str, Ho
     section = run.results["lmms_eval_tasks"]["maverix"]
     assert section["sound"] == {"maverix_a": "delivered", "maverix_av": both}
     for mode, status in {"a": "delivered", "av": both, "v": "", "s": "", "vs": ""}.items():
-        items = run.items(f"maverix_{mode}")
-        assert [item["sound"] for item in items] == [status] * N_DOCS
-    warning = class_table.warning("openai", interface, "video_and_audio")
+        assert [item["sound"] for item in run.items(f"maverix_{mode}")] == [status] * N_DOCS
+    _, warning = class_table.heard(running.Model("openai", interface), with_picture=True)
     assert (warning is None) == (both == "delivered")
     if warning is not None:  # of the last run, and only of that one are our tables printed
         assert warning in section["warnings"]
-        printed = " ".join(run.stdout.split())
-        assert warning in printed
-        assert "the sound does not reach" in printed
+        assert warning in " ".join(run.stdout.split())

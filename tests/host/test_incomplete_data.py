@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -41,54 +42,17 @@ def test_haven_without_hdf5(launch: Launch, sample_root: Path, cache: Path, tmp_
     assert not_run < set(found)
     for name in set(found) - {"haven"}:
         assert found[name].get("videos") == (None if name in not_run else 2)
-    assert found["haven"]["joined_grounding_videos"] == 2
-    assert found["haven"].get("joined_saliency") is None
-    printed = " ".join(done.stdout.split())
     for name in not_run:
         (told,) = (line for line in section["warnings"] if line.startswith(f"{name}: "))
         why = told.removeprefix(f"{name}: not run: ")
-        assert why.startswith("not one of 8 items can be run, such as ")
-        assert why.endswith(".h5: no such file, so no importance")
-        assert f"Note: {told}" in printed
+        assert re.fullmatch("not one of 8 items can be run, such as .*h5: no such file, .*", why)
+        assert f"Note: {told}" in " ".join(done.stdout.split())
         assert section["details"][name] == {"items": 0, "not_run": why}
     assert {name for name, videos in section["left_out"].items() if videos} == not_run
     again = rescored(done, cache, env)["haven"]
     for task, values in again["numbers"].items():
         assert {name: found[task][name] for name in values} == values
     assert {note.partition(":")[0] for note in again["notes"] if ": not run: " in note} == not_run
-
-
-def test_maverix_without_references(
-    launch: Launch, sample_root: Path, cache: Path, tmp_path: Path
-) -> None:
-    """A model without sound, open questions that nobody can judge, and no judge's key."""
-    root = tmp_path / "root"
-    shutil.copytree(sample_root / "maverix", root / "maverix")
-    file = root / "maverix" / "data.json"
-    content = json.loads(file.read_text(encoding="utf-8"))
-    for item in content["items"]:
-        item["reference"] = None
-    file.unlink()
-    file.write_text(json.dumps(content), encoding="utf-8")
-    env = {settings.DATA: str(root), settings.JUDGE: ""}
-    tasks = "maverix_s,maverix_v,maverix_vs,maverix_s_oe"
-    done = run(launch, tmp_path / "out", env, "--tasks", tasks)
-    found = done.numbers
-    s, v, vs = (found[f"maverix_{mode}"]["acc"] for mode in ("s", "v", "vs"))
-    best = max(s, v)
-    shown = [f"{100 * s:.1f}*", *(f"{100 * x:.1f}" for x in (s, v, best, vs))]
-    shown += [f"{100 * vs:.1f}*", f"{100 * vs:.1f}", f"{100 * (vs - best):+.1f}"]
-    rows = [line.split() for line in done.stdout.splitlines()]
-    assert ["this", "run", "localized", *shown] in rows
-    assert "S stands for A, and V+S for V+A" in " ".join(done.stdout.split())
-    joined = rescored(done, cache)["maverix"]["numbers"]["maverix_table3"]
-    assert joined == {"best_uni": best, "best_multi": vs, "delta_multi": vs - best}
-    # Nothing was judged, and nothing is said to be judged later.
-    assert "judge" not in done.results["lmms_eval_tasks"]["maverix"]
-    assert found["maverix_s_oe"]["n_withheld"] == 40
-    assert found["maverix_s_oe"]["correctness_valid"] is None
-    assert "OPENAI_API_KEY" not in done.stdout + done.stderr
-    assert "saved samples" not in done.stdout + done.stderr
 
 
 def test_cvrr_reference_ratings_that_come_later(

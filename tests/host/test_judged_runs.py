@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests import local_endpoint as server
-from tests.conftest import HostRun, Launch, host
+from tests.conftest import HostRun, Launch, host, ranks_of
 from tests.golden.command import tasks_command
 from tests.local_endpoint import Fault, LocalEndpoint, choice, completion, last_user_text
 
@@ -46,28 +44,15 @@ def quarter_fails(request: dict[str, Any]) -> Fault:
     return judging(request)
 
 
-@dataclass
 class Judged:
     """A run and what its endpoint saw."""
 
-    run: HostRun
-    requests: int
-    most_in_flight: int
-    spec: str
-    cache: Path
-
-    def __post_init__(self) -> None:
-        self.section: dict[str, Any] = self.run.results["lmms_eval_tasks"]
+    def __init__(self, run: HostRun, endpoint: LocalEndpoint, spec: str, cache: Path) -> None:
+        self.run, self.spec, self.cache = run, spec, cache
+        self.requests, self.most_in_flight = len(endpoint.chats), endpoint.most_in_flight
+        self.section: dict[str, Any] = run.results["lmms_eval_tasks"]
         (self.row,) = self.section["judges"]["usage"]
-        self.numbers = self.run.numbers[TASK]
-
-    def items(self) -> list[dict[str, Any]]:
-        return self.run.items(TASK)
-
-
-def score(item: dict[str, Any]) -> Any:
-    (verdict,) = item["verdicts"].values()
-    return verdict["score"]
+        self.numbers, self.items = run.numbers[TASK], run.items(TASK)
 
 
 Start = Callable[..., Judged]
@@ -94,7 +79,7 @@ def start(launch: Launch, tmp_path_factory: pytest.TempPathFactory) -> Start:
                 env = {**env, **dict(zip(names, (spec, str(cache)), strict=True))}
             done = launch(command, out, env=env, processes=processes)
             assert done.code == code, done.stderr[-3000:]
-            return Judged(done, len(endpoint.chats), endpoint.most_in_flight, spec, cache)
+            return Judged(done, endpoint, spec, cache)
 
     return run
 
@@ -102,9 +87,6 @@ def start(launch: Launch, tmp_path_factory: pytest.TempPathFactory) -> Start:
 @pytest.fixture(scope="module")
 def sixteen(start: Start) -> Judged:
     return start("--judge-concurrency", "16")
-
-
-# --- limits -------------------------------------------------------------------------------------
 
 
 def test_the_limit_is_reached_and_not_passed(sixteen: Judged) -> None:
@@ -124,7 +106,7 @@ def test_the_hosts_own_command_obeys_the_variables(start: Start) -> None:
     assert found.numbers["judge_acc_failed"] >= skipped
     assert f"{TASK} [INVALID]" in found.run.stdout
     assert "30 calls" in found.run.stderr
-    statuses = [item["status"] for item in found.items()]
+    statuses = [item["status"] for item in found.items]
     assert (len(statuses), statuses.count("judge_skipped")) == (COUNT, skipped)
 
 
@@ -146,46 +128,33 @@ def test_two_processes_share_the_limit_and_their_usage_adds_up(
     assert found.row["verdicts"] == sixteen.row["verdicts"]
     # A question that both ranks ask at the same moment would be paid for twice; here none is.
     assert found.row["paid_calls"] == found.requests == sixteen.requests
-    assert found.row["paid_prompt_tokens"] == 300 * found.requests
     assert found.section["maia"]["judge"]["run"]["concurrency"] == 10
     assert found.numbers == sixteen.numbers
     (said,) = [x for x in found.run.stderr.splitlines() if "10 requests in flight" in x]
     assert "over 2 processes" in said
 
 
-# --- results ------------------------------------------------------------------------------------
-
-
 def test_the_results_say_what_the_judge_did(sixteen: Judged) -> None:
     row, count = sixteen.row, sixteen.requests
     assert (row["task"], row["judge"]) == (TASK, sixteen.spec)
     assert row["by_status"] == {"ok": row["verdicts"]}
-    assert row["paid_calls"] + row["cached_calls"] == row["verdicts"] == row["unknown_cost"]
-    paid = (row["paid_calls"], row["paid_prompt_tokens"], row["paid_completion_tokens"])
-    assert paid == (count, 300 * count, 20 * count)
+    assert row["paid_calls"] + row["cached_calls"] == row["verdicts"]
+    tokens = (row["prompt_tokens"], row["completion_tokens"])
+    assert tokens == (300 * row["verdicts"], 20 * row["verdicts"])
+    assert (row["paid_calls"], row["cost"]) == (count, None)
     assert row["models"] == {"judge-2026": row["verdicts"]}
     judge = sixteen.section["maia"]["judge"]
-    assert (judge["provider"], judge["model"]) == ("openai", "m")
-    assert judge["base_url"] == sixteen.spec.partition("@")[2]
+    assert f"{judge['model']}@{judge['base_url']}" == sixteen.spec
     assert judge["run"]["concurrency"] == 16
     assert judge["run"]["cache"] == str(sixteen.cache / "replies.sqlite3")
     assert judge["prompt"]["hash"]
-    assert judge["openai_version"]
     assert (sixteen.section["invalid"], sixteen.section["judges"]["given_up"]) == ({}, [])
     # The ledger is printed below the tables.
     (line,) = [x for x in sixteen.run.stdout.splitlines() if x.startswith("judge m@")]
-    for part in (
-        f"{TASK}: {row['verdicts']} verdicts ({row['verdicts']} ok)",
-        f"{count} calls paid",
-        "unknown price",
-        f"{row['prompt_tokens']:,} + {row['completion_tokens']:,} tokens",
-    ):
+    for part in (f"{row['verdicts']} verdicts", f"{count} calls paid", "unknown price"):
         assert part in line
     assert sixteen.run.stderr.count("up to 16 requests in flight") == 1
     assert "INVALID" not in sixteen.run.stdout + sixteen.run.stderr
-
-
-# --- failures -----------------------------------------------------------------------------------
 
 
 def test_too_many_failures_mark_the_run(start: Start) -> None:
@@ -200,17 +169,16 @@ def test_too_many_failures_mark_the_run(start: Start) -> None:
     assert any(TASK in row for row in rows)
     assert re.search(r"^ 1frame INVALID ", found.run.stdout, re.MULTILINE)
     # Nothing is scored by a failure.
-    lost = [item for item in found.items() if item["status"] == "judge_api_error"]
+    lost = [item for item in found.items if item["status"] == "judge_api_error"]
     assert len(lost) == failed
-    assert all(item["right"] is None and score(item) is None for item in lost)
+    verdicts = [verdict for item in lost for verdict in item["verdicts"].values()]
+    assert {one["score"] for one in verdicts} == {item["right"] for item in lost} == {None}
 
 
 def test_a_dead_judge_keeps_the_run_and_judge_completes_it(
     sixteen: Judged, launch: Launch, cache: Path, tmp_path: Path
 ) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = int(free.getsockname()[1])
+    port = int(ranks_of(1)[0]["MASTER_PORT"])  # a free one
     spec, env = f"m@http://127.0.0.1:{port}/v1", {"LMMS_EVAL_TASKS_JUDGE_CACHE": str(tmp_path)}
     arguments = ["--output_path", str(tmp_path), "--judge", spec, "--judge-stop-after", "3"]
     run = launch(host(*MODEL, *arguments), tmp_path, env=env)
@@ -225,10 +193,8 @@ def test_a_dead_judge_keeps_the_run_and_judge_completes_it(
     assert set(by_status) == {"api_error", "skipped"}
     assert by_status["skipped"] > by_status["api_error"]
     replies = {item["id"]: item["reply"] for item in run.items(TASK)}
-    assert replies == {item["id"]: item["reply"] for item in sixteen.items()}
-    # What needs no judge is there.
-    assert run.numbers[TASK]["rouge_l"] > 0
-    assert run.numbers[TASK]["judge_acc_valid"] in (None, 0.0)
+    assert replies == {item["id"]: item["reply"] for item in sixteen.items}
+    assert run.numbers[TASK]["rouge_l"] > 0  # what needs no judge is there
 
     command = ("judge", tmp_path, "--judge", spec, "--output", tmp_path / "judged.json")
     with LocalEndpoint(judging, port=port) as endpoint:
@@ -240,6 +206,3 @@ def test_a_dead_judge_keeps_the_run_and_judge_completes_it(
         for name, value in made["numbers"][TASK].items():  # as if it had been there from the start
             assert sixteen.numbers[name] == value, name
         assert f"{sixteen.requests} verdicts ({sixteen.requests} ok)" in done.stdout
-        again = tasks_command(*command, cache=cache, env=env)
-        assert len(endpoint.chats) == sixteen.requests  # all from the cache
-        assert "0 calls paid" in again.stdout

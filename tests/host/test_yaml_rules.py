@@ -75,17 +75,11 @@ def test_every_task_loads(kind: str, manager: Any) -> None:
         assert config.process_results.__module__ == "lmms_eval_tasks.host.names"
         assert isinstance(config.metadata["version"], float)
         assert len(task.test_docs()) > 0
+        if name.startswith("haven_"):  # 15 % of the frames of 20 minutes, at six tokens a number
+            frames = name.removesuffix("_text").endswith(("v2v", "v2vt"))
+            assert config.generation_kwargs["max_new_tokens"] == (2048 if frames else 1024), name
         metrics = [entry["metric"] for entry in config.metric_list]
         assert len(metrics) == len(set(metrics))
-
-
-def test_replies_that_name_keyframes_have_room(manager: Any) -> None:
-    """15 % of the frames of a video of 20 minutes, at six tokens a number."""
-    for name, task in loaded(manager, "chat").items():
-        if name.startswith("haven_"):
-            frames = name.removesuffix("_text").endswith(("v2v", "v2vt"))
-            room = task.config.generation_kwargs["max_new_tokens"]
-            assert room == (2048 if frames else 1024), name
 
 
 def test_a_groups_metric_is_contained_in_no_other(manager: Any) -> None:
@@ -102,17 +96,9 @@ def test_a_groups_metric_is_contained_in_no_other(manager: Any) -> None:
 
 # Nothing a model says may raise: the host retries five times and then loses the whole run.
 NASTY = [
-    "A",
-    "B",
-    "",
-    " \n",
-    "<think>never closed",
-    "\x00\ud83d",
-    "[LMMS_EVAL_REQUEST_FAILED after 3 retries] x",
-    "Mi dispiace, non posso aiutarti.",
-    "{'lm_pairs': 1}",
-    '{"lm_pairs": {"choice": 3}}',
-    "C" * 20000,
+    *("A", "B", "", " \n", "<think>never closed", "\x00\ud83d", "C" * 20000),
+    *("[LMMS_EVAL_REQUEST_FAILED after 3 retries] x", "Mi dispiace, non posso aiutarti."),
+    *("{'lm_pairs': 1}", '{"lm_pairs": {"choice": 3}}'),
 ]
 
 
@@ -130,17 +116,12 @@ def scored(manager: Any) -> dict[str, dict[str, list[Any]]]:
     return found
 
 
-def test_process_results_never_raises_and_items_are_plain(manager: Any) -> None:
-    for items in scored(manager).values():
+def test_items_are_plain_and_aggregations_do_not_depend_on_their_order(manager: Any) -> None:
+    for name, items in scored(manager).items():
         for metric, of_metric in items.items():
             for item in of_metric:
                 assert json.loads(json.dumps(item)) == item
                 assert item.get("score", 0) is not None, f"{metric}: the host crashes on None"
-
-
-def test_aggregations_do_not_depend_on_the_order(manager: Any) -> None:
-    for name, items in scored(manager).items():
-        for metric, of_metric in items.items():
             function = loaded(manager, "chat")[name].aggregation()[metric]
             assert "args" not in inspect.signature(function).parameters
             expected = function(list(of_metric))

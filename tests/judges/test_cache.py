@@ -1,16 +1,10 @@
-"""The reply cache: its keys, what comes back, who may write at once, what breaks a file; exporting,
-loading, counting.
-"""
+"""The reply cache: its keys, what comes back, who may write at once, what breaks a file."""
 
-import io
 import itertools
 import json
 import math
 import os
-import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 import unicodedata
 from collections import OrderedDict
@@ -22,10 +16,13 @@ from typing import Any
 
 import pytest
 from forking import in_child
+from typer.testing import CliRunner
 
+from lmms_eval_tasks.commands import judge_commands
+from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import cache as replies
-from lmms_eval_tasks.judges.cache import Cache
+from lmms_eval_tasks.judges.cache import Cache, lines
 from lmms_eval_tasks.judges.verdict import Reply, Request, Sampling, Token
 from tests.checks import refused, table
 
@@ -63,50 +60,6 @@ REPLIES = [
 ]
 
 
-def exported(path: Path) -> list[dict[str, Any]]:
-    out = io.StringIO()
-    count = replies.export(path, out)
-    lines = [json.loads(line) for line in out.getvalue().splitlines()]
-    assert len(lines) == count
-    return lines
-
-
-WRITER = """
-import sys, threading
-from pathlib import Path
-from lmms_eval_tasks.judges.cache import Cache
-from lmms_eval_tasks.judges.verdict import Reply, Request, Sampling
-cache = Cache(Path(sys.argv[1]))
-request = Request([{"role": "user", "content": "x" * 3000}], Sampling())
-def work(thread):
-    for i in range(10**6):
-        key = f"{thread}-{i}"
-        cache.put(key, Reply(key), request, {"criterion": "c", "judge": "j", "task": "t"})
-        sys.stdout.write(key + "\\n")
-        sys.stdout.flush()
-for thread in range(4):
-    threading.Thread(target=work, args=(thread,)).start()
-"""
-
-
-def killed_writer(file: Path, count: int = 400) -> list[str]:
-    """Keys that a writer had said it kept when it was killed in the middle."""
-    command = [sys.executable, "-c", WRITER, str(file)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        kept = [process.stdout.readline() for _ in range(count)]
-        process.kill()
-        kept += process.stdout.readlines()
-    assert process.returncode == -signal.SIGKILL
-    # Threads may have mixed their ends of lines; a line without its end was not said.
-    return [line.strip() for line in kept if line.endswith("\n") and line.strip()]
-
-
-def text_file(file: Path) -> None:
-    file.parent.mkdir(exist_ok=True)
-    file.write_text("not a database, but a long enough text " * 100)
-
-
 # Keys
 
 IDENTITY = {"provider": "openai", "model": "gpt-4o", "base_url": "https://api.openai.com/v1"}
@@ -116,7 +69,10 @@ def key(request, identity=IDENTITY, sample=0):
     return replies.key(identity, request, sample)
 
 
+PLAIN = {"temperature": 0.1, "max_tokens": 17, "top_p": 1.0, "seed": 0, "reasoning_effort": "low"}
 CHANGES = {
+    **{name: ask(sampling=replace(ask().sampling, **{name: v})) for name, v in PLAIN.items()},
+    "no temperature": ask(sampling=Sampling(None, 16)),
     "text": ask("È una tromba? "),
     "decomposed text": ask(unicodedata.normalize("NFD", "È una tromba?")),
     "role": ask(messages=[{"role": "user", "content": "Giudica."}, *ask().messages[1:]]),
@@ -125,12 +81,6 @@ CHANGES = {
     "image": ask_image(),
     "other image": ask_image(IMAGE + "AAAA"),
     "image by address": ask_image("https://example.org/a.png"),
-    "temperature": ask(sampling=Sampling(0.1, 16)),
-    "no temperature": ask(sampling=Sampling(None, 16)),
-    "max_tokens": ask(sampling=Sampling(0.0, 17)),
-    "top_p": ask(sampling=Sampling(0.0, 16, top_p=1.0)),
-    "seed": ask(sampling=Sampling(0.0, 16, seed=0)),
-    "reasoning_effort": ask(sampling=Sampling(0.0, 16, reasoning_effort="low")),
     "schema_name": ask(schema_name="other"),
     "no schema": ask(schema=None),
     "schema": ask(schema={**SCHEMA, "additionalProperties": False}),
@@ -140,8 +90,8 @@ CHANGES = {
     ),
     "top_logprobs": ask(top_logprobs=20),
     "surrogate": ask("\ud83d"),
-    "two surrogates": ask("\ud83d\ude00"),
     "their character": ask("\U0001f600"),
+    "two surrogates": ask("\ud83d\ude00"),
 }
 
 
@@ -196,10 +146,10 @@ def test_every_field_comes_back_and_the_first_reply_wins(cache, file):
     cache.close()
     assert [cache.get(str(number)) for number in range(len(REPLIES))] == REPLIES  # opened again
     cache.close()
-    assert [one["reply"]["text"] for one in exported(file) if one["key"] == "a"] == ["first"]
+    assert [one["reply"]["text"] for one in lines(file) if one["key"] == "a"] == ["first"]
 
 
-# Threads, processes, forks, kills
+# Threads and forks
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # a fork among threads is what is tried
@@ -227,27 +177,11 @@ def test_fork_among_writing_threads(cache, file, capsys):
         stop.set()
     cache.close()
     assert said == {str((Reply("parent"), False))}
-    assert sum(line["key"].startswith("c") for line in exported(file)) == 120
+    assert sum(line["key"].startswith("c") for line in lines(file)) == 120
     assert capsys.readouterr().err == ""
 
 
-def test_kill_loses_nothing_that_was_kept(file):
-    kept = killed_writer(file)
-    assert len(kept) >= 400
-    cache = Cache(file)
-    assert [name for name in kept if cache.get(name) != Reply(name)] == []
-    cache.put("after", Reply("ok"), ask(), ABOUT)
-    assert cache.get("after") == Reply("ok")
-    cache.close()
-    with sqlite3.connect(file) as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-
-
 # Files that cannot be used
-
-
-def damaged(file: Path) -> None:
-    file.write_bytes(b"SQLite format 3\0" + b"\xff" * 5000)
 
 
 def cut(file: Path) -> None:
@@ -258,45 +192,35 @@ def cut(file: Path) -> None:
     file.write_bytes(file.read_bytes()[: 4096 * 3])
 
 
-def changed(*statements: str) -> Any:
-    def change(file: Path) -> None:
-        with sqlite3.connect(file) as connection:
-            for statement in statements:
-                connection.execute(statement)
-        connection.close()
-
-    return change
-
-
-FOREIGN = changed("CREATE TABLE theirs (x)")
-SAME_TABLE = changed(
-    "CREATE TABLE replies (key, copy, reply, rest)", f"PRAGMA user_version = {replies.FORMAT}"
-)
-
-
 def newer(file: Path) -> None:
     Cache(file).close()
-    changed("PRAGMA user_version = 2")(file)
+    with sqlite3.connect(file) as connection:
+        connection.execute("PRAGMA user_version = 2")
+    connection.close()
 
 
-@table("spoil", [damaged, text_file, cut, FOREIGN, SAME_TABLE, newer])
+def foreign(file: Path) -> None:
+    with sqlite3.connect(file) as connection:
+        connection.execute("CREATE TABLE theirs (x)")
+    connection.close()
+
+
+def text(file: Path) -> None:
+    file.write_text("not a database, but a long enough text " * 100)
+
+
+@table("spoil", [text, cut, foreign, newer])
 def test_unusable_file_is_said_at_once_and_left(tmp_path, spoil):
     file = tmp_path / "replies.sqlite3"
     spoil(file)
     before = file.read_bytes()
-    for attempt in (Cache, replies.summary, exported):
+    for attempt in (Cache, lambda path: [*lines(path)]):
         message = refused(JudgeError, "LMMS_EVAL_TASKS_JUDGE_CACHE.*off", attempt, file)
         assert str(file) in message
     assert file.read_bytes() == before
-    assert spoil is not newer or "format 2" in message
-
-
-def test_places_where_no_file_can_be(tmp_path, file):
-    for attempt in (replies.summary, exported):
-        refused(JudgeError, "unable to open", attempt, file)
-    assert not file.exists()  # reading makes none
-    (tmp_path / "file").write_text("")
-    refused(JudgeError, "LMMS_EVAL_TASKS_JUDGE_CACHE", Cache, tmp_path / "file" / "a.sqlite3")
+    refused(JudgeError, "unable to open", lambda path: [*lines(path)], tmp_path / "none")
+    assert not (tmp_path / "none").exists()  # reading makes none
+    refused(JudgeError, "LMMS_EVAL_TASKS_JUDGE_CACHE", Cache, file / "a.sqlite3")
 
 
 def test_full_disk_loses_no_verdict(cache, capsys):
@@ -327,49 +251,42 @@ def test_each_of_several_nodes_writes_its_own_file(tmp_path, monkeypatch):
         assert replies.file_of(tmp_path, env) == common
     own = replies.file_of(tmp_path, {**alone, "WORLD_SIZE": "16"})
     assert own == tmp_path / "replies-gpu07.sqlite3"
-    kept = killed_writer(own, 50)  # what a kill left open is taken over whole
-    cache = Cache(common)
-    assert cache.load(own)["new"] >= len(kept)
-    assert [name for name in kept if cache.get(name) != Reply(name)] == []
-    cache.close()
-
-
-def fill(file: Path) -> None:
-    cache = Cache(file)
-    for i, reply in enumerate(REPLIES):
-        cache.put(f"{i:064x}", reply, ask_image(), ABOUT)
-    cache.put("f" * 64, Reply("x"), ask("a\u2028b\x85c"), {**ABOUT, "judge": "other"})
-    cache.close()
-
-
-def test_another_machines_cache_is_taken_over_whole_or_not_at_all(tmp_path):
-    here, there = tmp_path / "here.sqlite3", tmp_path / "there.sqlite3"
-    fill(here)
-    cache = Cache(there)
-    cache.put("f" * 64, Reply("mine"), ask(), ABOUT)
-    assert cache.load(here) == {"new": len(REPLIES), "known": 1}
-    assert cache.load(here) == {"new": 0, "known": len(REPLIES) + 1}
-    assert [cache.get(f"{i:064x}") for i in range(len(REPLIES))] == REPLIES
-    assert cache.get("f" * 64) == Reply("mine")  # what is loaded does not replace what is in use
-    damaged(tmp_path / "spoilt.sqlite3")
+    cache, other = Cache(common), Cache(own)
+    for name in ("a", "b", "c"):
+        other.put(name, Reply(name), ask(), ABOUT)
+    cache.put("a", Reply("mine"), ask(), ABOUT)
+    assert [cache.load(own), cache.load(own)] == [2, 0]  # also while it is written
+    assert cache.get("b") == Reply("b")
+    assert cache.get("a") == Reply("mine")  # what is loaded does not replace what is in use
+    text(tmp_path / "spoilt.sqlite3")
     for name in ("spoilt.sqlite3", "none.sqlite3"):
         refused(JudgeError, name, cache.load, tmp_path / name)
     cache.close()
-    found = replies.summary(there)
-    judges = {"gpt-4o": {"acceptance": len(REPLIES) + 1}}
-    assert (found["replies"], found["judges"]) == (len(REPLIES) + 1, judges)
+    other.close()
 
 
-def test_an_export_has_one_reply_a_line(tmp_path):
-    fill(tmp_path / "here.sqlite3")
-    lines = exported(tmp_path / "here.sqlite3")  # by splitlines, which ends lines at U+2028 too
-    texts = [line["reply"]["text"] for line in lines]
-    assert texts[:3] == [reply.text for reply in REPLIES[:3]]
-    assert len(texts) == len(REPLIES) + 1
-    assert "a\u2028b\x85c" in json.dumps(lines[-1], ensure_ascii=False)
-    text, image = lines[0]["request"]["messages"][0]["content"]
-    assert text["text"] == "data: leggi questo"
+def test_the_commands(tmp_path):
+    here, there = tmp_path / "here", tmp_path / "there"
+    cache = Cache(here / "replies.sqlite3")
+    for i, reply in enumerate(REPLIES):
+        cache.put(f"{i:064x}", reply, ask_image(), ABOUT)
+    cache.close()
+
+    def command(*arguments):
+        done = CliRunner().invoke(app, ["cache", *map(str, arguments)])
+        assert done.exit_code == 0, done.exception
+        return done.output
+
+    assert command("load", here / "replies.sqlite3", "--cache", there) == "6 new replies\n"
+    command("export", "--cache", there, "--out", tmp_path / "all.jsonl")
+    written = (tmp_path / "all.jsonl").read_text()
+    assert command("export", "--cache", here) == written
+    found = [json.loads(line) for line in written.splitlines()]
+    assert [line["reply"]["text"] for line in found[:3]] == [one.text for one in REPLIES[:3]]
+    words, image = found[0]["request"]["messages"][0]["content"]
+    assert words["text"] == "data: leggi questo"
     assert image["image_url"]["url"].startswith("sha256:")
-    assert lines[0]["request"]["schema"] == SCHEMA
-    assert (lines[0]["criterion"], lines[0]["task"]) == ("acceptance", "maia_oevqa")
-    assert lines[0]["stored"].endswith("+00:00")
+    assert found[0]["request"]["schema"] == SCHEMA
+    assert (found[0]["criterion"], found[0]["task"]) == ("acceptance", "maia_oevqa")
+    assert found[0]["stored"].endswith("+00:00")
+    refused(JudgeError, "no cache", judge_commands.export, tmp_path / "empty")

@@ -24,26 +24,13 @@ class Judgement(BaseModel):
     reason: str
 
 
-def naive(judgement, quote="'"):
+def naive(judgement):
     """Single quotes around every text, whatever stands inside."""
-    texts = {
-        name: f"{quote}{value}{quote}" if isinstance(value, str) else repr(value)
-        for name, value in judgement.items()
-    }
-    return "{" + ", ".join(f"{quote}{name}{quote}: {text}" for name, text in texts.items()) + "}"
+    texts = {n: f"'{v}'" if isinstance(v, str) else repr(v) for n, v in judgement.items()}
+    return "{" + ", ".join(f"'{name}': {text}" for name, text in texts.items()) + "}"
 
 
-FORMS = {
-    "a printed dict": repr,
-    "single quotes, nothing escaped": naive,
-    "double quotes, nothing escaped": lambda judgement: naive(judgement, '"'),
-    "fenced JSON": lambda judgement: f"```json\n{json.dumps(judgement, indent=2)}\n```",
-    "a fenced dict in prose": lambda judgement: (
-        "Here's my evaluation of the predicted answer:\n"
-        f"```\n{judgement!r}\n```\nLet me know if you'd like {{more}} detail; I've kept it short."
-    ),
-    "doubled braces": lambda judgement: "{" + naive(judgement) + "}",
-}
+FORMS = {"a printed dict": repr, "single quotes, nothing escaped": naive}
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason=f"no published judgements at {DATA}")

@@ -55,36 +55,25 @@ def test_a_verdict(reply, score):
 
 
 TWO = f"{RIGHT} {WRONG}"
-CUT = '{"reason": "beca'
-HTML = {"body": b"<html>", "content_type": "text/html"}
 SPENT = server.error(429, "You exceeded your current quota", "insufficient_quota")
 # What comes: the verdict's status, its raw text, and whether the same request is worth another
-# attempt (None: a reply came).
+# attempt (None: a reply came). More of them heal or last in test_faults.py.
 FAULTS = [
     ("Correct!", "parse_failure", "Correct!", None),
     ("", "parse_failure", "", None),
-    ('{"correct": "yes", "reason": ""}', "parse_failure", '{"correct": "yes", "reason": ""}', None),
     (TWO, "parse_failure", TWO, None),
-    (server.truncated(CUT), "truncated", CUT, None),
     (server.truncated(RIGHT), "truncated", RIGHT, None),
     (Fault(finish_reason="length"), "truncated", "", None),
-    (Fault(), "refused", "", None),
-    (server.refused("no"), "refused", "", None),
     (Fault(content="x", finish_reason="content_filter"), "refused", "x", None),
     (server.error(400, "filtered", "content_filter"), "refused", "", False),
-    (Fault(status=429), "api_error", "", True),
-    *[(server.error(code), "api_error", "", True) for code in (408, 409, 500, 529)],
-    (Fault(status=502, **HTML), "api_error", "", True),
-    (Fault(drop=True), "api_error", "", True),
+    *[(server.error(code), "api_error", "", True) for code in (408, 409, 529)],
     (SPENT, "api_error", "", False),
-    (server.error(429, "limit", "billing_hard_limit_reached"), "api_error", "", False),
     *[(server.error(code), "api_error", "", False) for code in (401, 403, 404, 413)],
     (server.error(400, "prompt too long"), "api_error", "", False),
-    (Fault(**HTML), "api_error", "", True),
+    (Fault(body=b"<html>", content_type="text/html"), "api_error", "", True),
     *[
         (Fault(body=body), "api_error", "", True)
         for body in (
-            b'{"error": {"message": "overloaded"}}',
             b"not json",
             b'{"choices": []}',
             b'{"choices": [{"message": null}]}',
@@ -144,25 +133,7 @@ def test_a_request_under_way_while_another_learns_the_form_is_sent_again():
             assert slow.result(10).status == "ok"
 
 
-def test_a_400_about_something_else_does_not_cost_the_schema():
-    long = "This model's maximum context length is 8 tokens. Reduce max_tokens or temperature."
-    for script, statuses in (
-        ([server.error(400, "no such thing")] * 3 + [RIGHT], ["api_error", "ok"]),
-        # One request where no other form can help.
-        ([server.error(400, long), RIGHT], ["api_error", "ok"]),
-        ([RIGHT, server.error(400, "no")], ["ok", "api_error"]),
-    ):
-        replies = iter(script)
-        with LocalEndpoint(lambda request, replies=replies: next(replies)) as endpoint:
-            asked = judge(endpoint.url)
-            assert [asked.verdict(AGREEMENT, FIELDS).status for _ in statuses] == statuses
-            assert len(endpoint.chats) == len(script)
-            assert endpoint.chats[-1].json["response_format"]["type"] == "json_schema"
-
-
 def test_a_local_endpoint_ignores_the_environment(monkeypatch):
     for name in ("HTTP_PROXY", "http_proxy", "OPENAI_BASE_URL"):
         monkeypatch.setenv(name, "http://127.0.0.1:9/v1")
-    verdict, endpoint = ask(RIGHT)
-    assert verdict.score == 1.0
-    assert json.loads(json.dumps(verdict.as_dict()))["judge"] == f"asked@{endpoint.url}"
+    assert ask(RIGHT)[0].score == 1.0

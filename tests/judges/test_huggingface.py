@@ -19,7 +19,7 @@ from lmms_eval_tasks.judges.providers import huggingface
 from lmms_eval_tasks.judges.providers.huggingface import HuggingFaceProvider
 from lmms_eval_tasks.judges.verdict import JudgeConfig, ProviderError, Reply, Request, Sampling
 from lmms_eval_tasks.sample import tiny
-from tests.checks import in_threads, table
+from tests.checks import table
 
 TEMPLATE = (
     "{{ bos_token }}{% for m in messages %}[{{ m['role'] }}] {{ m['content'] }}\n{% endfor %}"
@@ -111,7 +111,7 @@ def test_log_probabilities_are_those_before_temperature_and_top_p(text, sampling
 
 def _continued(judge: HuggingFaceProvider, reply: Reply) -> tuple[list[int], Any]:
     """Ids of the reply (from a recording), and log-probabilities of one plain forward pass."""
-    model, front = judge._weights, judge.checkpoint.front
+    model, front = judge._weights, judge.front
     prompt = f"<s>[system] {SYSTEM}\n[user] Rate this.\n[assistant] "
     given = front(prompt, add_special_tokens=False)["input_ids"]
     assert reply.prompt_tokens == len(given)
@@ -138,19 +138,6 @@ def test_every_sample_has_its_own_draw_and_keeps_it(text, folders):
     assert torch.equal(torch.random.get_rng_state(), state), "others draw from the process's state"
 
 
-def test_threads_load_the_weights_once_and_say_what_one_says(folders, text, monkeypatch):
-    asked = [request(f"Rate answer {n}.", temperature=n % 2 * 1.0) for n in range(6)]
-    alone, load, loaded = [one(text, each) for each in asked], huggingface.Checkpoint.load, []
-    monkeypatch.setattr(
-        huggingface.Checkpoint, "load", lambda self, *a: loaded.append(1) or load(self, *a)
-    )
-    shared = provider(folders["llama"])
-    shared.checkpoint.check()
-    assert not loaded
-    assert in_threads(6, lambda number: one(shared, asked[number])) == alone
-    assert loaded == [1]
-
-
 # --- text -----------------------------------------------------------------------------------------
 
 
@@ -168,17 +155,12 @@ def test_cut_by_the_limit_or_by_the_context(text):
 def test_stops_at_the_ends_of_checkpoint_and_tokenizer(copy, text):
     whole = one(text, request(top=1))
     ids, _ = _continued(text, whole)
-    assert ids[3] not in ids[:3]
     # What else stands in this file is not used.
     odd = {"eos_token_id": [ids[3], 500], "repetition_penalty": 9.0, "min_new_tokens": 5}
     (copy / "generation_config.json").write_text(json.dumps(odd))
-    judge = provider(copy)
-    reply = one(judge, request(top=1))
+    reply = one(provider(copy), request(top=1))
     assert (reply.finish, reply.completion_tokens) == ("stop", 4)
     assert reply.text == "".join(token.text for token in reply.tokens)
-    logprobs = [token.logprob for token in whole.tokens[:3]]
-    assert [token.logprob for token in reply.tokens] == pytest.approx(logprobs)
-    assert judge.checkpoint.front.eos_token_id in judge._weights.generation_config.eos_token_id
 
 
 class Scripted:
@@ -201,7 +183,7 @@ class Scripted:
 def test_special_tokens_go_and_reasoning_stays(vision):
     from transformers import AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(vision.model)
+    tokenizer = AutoTokenizer.from_pretrained(vision._folder)
     tokenizer.add_special_tokens({"additional_special_tokens": ["<think>", "</think>"]})
     script = tokenizer("<think>perché</think>4<|vision_pad|>!<|im_end|>")["input_ids"]
     ones = torch.ones(1, 3).long()
@@ -216,8 +198,8 @@ def test_special_tokens_go_and_reasoning_stays(vision):
 
 
 def _prompt(judge: HuggingFaceProvider, asked: Request) -> str:
-    front = judge.checkpoint.front
-    encoded = huggingface.encode(front, asked, sees=judge.checkpoint.sees)
+    front = judge.front
+    encoded = huggingface.encode(front, asked, sees=judge.sees)
     return str(getattr(front, "tokenizer", front).decode(encoded["input_ids"][0]))
 
 
@@ -256,7 +238,7 @@ def test_images_reach_the_model(vision, text):
     assert first == one(vision, red)
     both = one(vision, request(images=(picture("red"), picture("blue")), top=1))
     assert both.prompt_tokens == first.prompt_tokens + 6
-    assert (text.checkpoint.sees, vision.checkpoint.sees) == (False, True)
+    assert (text.sees, vision.sees) == (False, True)
     refused(text, request(images=(picture("red"),)), "takes no images")
 
 
@@ -280,27 +262,21 @@ def test_identity_changes_with_what_changes_a_reply(copy, text):
     assert huggingface.fingerprint(copy) == first["revision"]
 
 
-def test_what_check_finds(copy, tmp_path, folders, monkeypatch):
+def test_what_is_found_before_a_run(copy, tmp_path, folders, monkeypatch):
     def finds(words: str, name: Path | str) -> None:
         with pytest.raises(JudgeError, match=words) as caught:
-            provider(name).checkpoint.check()
+            _ = provider(name).front
         assert "\n" not in str(caught.value)
         refused(provider(name), request(), ".")
 
-    provider(copy).checkpoint.check()
-    finds("there is no such folder", tmp_path / "none")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    for name in (tmp_path / "none", "nobody/nothing", "nothing", "no good name!"):
+        finds("no such folder, and not to be had from the Hub: ", name)
     (tmp_path / "empty").mkdir()
-    finds("its config cannot be loaded", tmp_path / "empty")
+    finds("AutoConfig: ", tmp_path / "empty")
     finds("no chat template", folders["gpt2"])
     (copy / "model.safetensors").unlink()
-    finds("lacks weights", copy)
-    (copy / "config.json").write_text("{")
-    finds("its config cannot be loaded", copy)
-    (copy / "config.json").write_text('{"model_type": "vit"}')
-    finds("a vit model writes no replies", copy)
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    for name in ("nobody/nothing", "nothing", "no good name!"):
-        finds("not to be had from the Hub: ", name)
+    refused(provider(copy), request(), "AutoModelForCausalLM: .*model.safetensors")
 
 
 def test_offline_and_in_the_cache(folders, tmp_path, monkeypatch):
@@ -312,7 +288,7 @@ def test_offline_and_in_the_cache(folders, tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     judge = provider("org/judge")
-    judge.checkpoint.check()
+    assert judge.front
     assert (judge.identity["revision"], judge.identity["model"]) == (commit, "org/judge")
     assert one(judge, request()).model == f"org/judge@{commit[:19]}"
 
@@ -325,5 +301,5 @@ def test_trouble_in_the_middle_is_one_line(error, text, monkeypatch):
     before = one(text, request())
     with monkeypatch.context() as patch:
         patch.setattr(text._weights, "generate", fail)
-        refused(text, request(), "out of memory on cpu: a shorter prompt|RuntimeError: launch fail")
+        refused(text, request(), "OutOfMemoryError: tried|RuntimeError: launch fail")
     assert one(text, request()) == before

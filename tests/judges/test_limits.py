@@ -1,6 +1,5 @@
 """Limits of a run, with a clock that only the test moves; the threads' tests hold for any order."""
 
-import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -27,12 +26,13 @@ def test_a_burst_of_a_second_then_evenly_and_no_more_after_a_pause():
     waits = [rate.reserve(1) for _ in range(30)]
     assert waits == pytest.approx([0.0] * 10 + [0.1 * turn for turn in range(1, 21)], abs=1e-9)
     clock.now += 3600
-    waits = [rate.reserve(1) for _ in range(12)]
-    assert waits == pytest.approx([0.0] * 10 + [0.1, 0.2], abs=1e-9)
-    low, high = Rate(10, clock), Rate(6000, clock)
-    assert [low.reserve(1) for _ in range(3)] == pytest.approx([0.0, 6.0, 12.0])
+    with ThreadPoolExecutor(16) as pool:  # one schedule for all threads
+        waits = sorted(pool.map(lambda _: rate.reserve(1), range(2000)))
+    assert waits == pytest.approx([max(0.0, 0.1 * (turn - 9)) for turn in range(2000)], abs=1e-6)
     # More than the bucket (100) goes when it is full, and is paid off afterwards.
+    high = Rate(6000, clock)
     assert [high.reserve(n) for n in (100, 18_000, 1)] == pytest.approx([0.0, 1.0, 180.01])
+    assert [Rate(None).reserve(10**9) for _ in range(3)] == [0.0] * 3
 
 
 def test_an_estimate_is_corrected_both_ways():
@@ -48,18 +48,7 @@ def test_an_estimate_is_corrected_both_ways():
     assert rate.reserve(100) == pytest.approx(5.0)
     clock.now += 100  # ... and one downwards does not deepen the bucket
     rate.settle(10_000, 0)
-    assert rate.reserve(100) == 0.0
-    assert rate.reserve(100) == pytest.approx(1.0)
-
-
-def test_no_limit_never_waits_and_threads_share_one_schedule():
-    rate = Rate(600, Clock())
-    with ThreadPoolExecutor(16) as pool:
-        waits = sorted(pool.map(lambda _: rate.reserve(1), range(2000)))
-    assert waits == pytest.approx([max(0.0, 0.1 * (turn - 9)) for turn in range(2000)], abs=1e-6)
-    rate = Rate(None)
-    assert [rate.reserve(10**9) for _ in range(3)] == [0.0] * 3
-    rate.settle(10**9, 0)
+    assert [rate.reserve(100) for _ in range(2)] == pytest.approx([0.0, 1.0])
 
 
 # Breaker
@@ -74,27 +63,14 @@ def test_it_opens_after_failures_in_a_row_and_stays_open():
         breaker.failure(reason)
     assert (breaker.is_open, breaker.reason) == (False, "")
     breaker.failure("503 overloaded\nmore text")
-    opened = "3 requests in a row failed, the last with: 503 overloaded"
-    assert (breaker.is_open, breaker.reason) == (True, opened)
     breaker.success()
-    breaker.failure("other")
     breaker.open("interrupted")
+    opened = "3 requests in a row failed, the last with: 503 overloaded"
     assert (breaker.is_open, breaker.reason) == (True, opened)
     off = Breaker(0)
     for _ in range(1000):
         off.failure("down")
     assert not off.is_open
-
-
-def test_waiting_ends_as_soon_as_it_opens():
-    breaker = Breaker(1)
-    assert breaker.wait(0.001) is True
-    with ThreadPoolExecutor(16) as pool:
-        waits = [pool.submit(breaker.wait, 600) for _ in range(16)]
-        time.sleep(0.05)
-        assert not any(wait.done() for wait in waits)
-        breaker.open("interrupted")
-        assert [wait.result(60) for wait in waits] == [False] * 16
 
 
 # Budget
@@ -114,19 +90,15 @@ def test_what_was_paid_and_what_is_refused():
     budget = Budget(3, 5.0)
     assert [pay(budget, 2.0, cost=cost) for cost in (0.5, 1.5)] == ["", ""]
     assert (budget.calls, budget.cost) == (2, 2.0)
-    assert pay(budget, 3.5) == "over the budget of $5.00"
+    assert pay(budget, 3.5) == "over the budget of $5"
     assert pay(budget, 3.0, cost=0.1) == ""  # exactly what was left
     assert pay(budget, 1.0) == "over the budget of 3 calls"
     for limits, words in (((0, None), "0 calls"), ((None, 0.0), "$0"), ((None, 0.004), "$0.004")):
         assert pay(Budget(*limits), 20.0) == f"over the budget of {words}"
-
-
-def test_what_a_call_is_counted_as():
     budget = Budget(1, 1.0)  # a failed call is not paid
     with pytest.raises(KeyError), budget.hold(1, 1.0):
         raise KeyError
     assert (budget.calls, budget.cost) == (0, 0.0)
-    assert pay(budget, 1.0, cost=0.5) == ""
     budget = Budget(None, 1.0)  # a reply without usage costs its upper bound
     pay(budget, 0.25)
     assert budget.cost == 0.25
@@ -139,17 +111,17 @@ def test_what_a_call_is_counted_as():
     assert (budget.calls, budget.cost) == (3, None)
 
 
-def test_who_waits_for_what_others_hold():
-    for paid in (0, 1):
-        budget = Budget(1, 1.0)
-        with ThreadPoolExecutor(1) as pool:
-            with budget.hold(1, 0.9) as bill:
-                assert pool.submit(pay, budget, 1.1).result(60)  # nobody for what can never fit
-                asked = pool.submit(pay, budget, 0.5)
-                time.sleep(0.05)
-                assert not asked.done()
-                bill.calls = paid
-            assert bool(asked.result(60)) is bool(paid)
+@table("paid", [0, 1])
+def test_who_waits_for_what_others_hold(paid):
+    budget = Budget(1, 1.0)
+    with ThreadPoolExecutor(1) as pool:
+        with budget.hold(1, 0.9) as bill:
+            assert pool.submit(pay, budget, 1.1).result(60)  # nobody for what can never fit
+            asked = pool.submit(pay, budget, 0.5)
+            time.sleep(0.05)
+            assert not asked.done()
+            bill.calls = paid
+        assert bool(asked.result(60)) is bool(paid)
 
 
 # Retries, with a breaker that notes the waits instead of sleeping
@@ -158,8 +130,8 @@ def test_who_waits_for_what_others_hold():
 class FakeBreaker(Breaker):
     """Opens in wait number `opens_at` if that is given."""
 
-    def __init__(self, after=0, opens_at=0):
-        super().__init__(after)
+    def __init__(self, opens_at=0):
+        super().__init__(0)
         self.waits, self.opens_at, self.events = [], opens_at, []
 
     def wait(self, seconds):
@@ -170,35 +142,30 @@ class FakeBreaker(Breaker):
 
     def failure(self, reason):
         self.events.append(f"failure: {reason}")
-        super().failure(reason)
 
     def success(self):
         self.events.append("success")
-        super().success()
 
 
 def busy(text="busy", after=None):
     return ProviderError(text, retry=True, retry_after=after)
 
 
-def tried(breaker, *outcomes, retries=5, uniform=max, **options):
+def tried(breaker, *outcomes, **options):
     """How the retries of a call with these outcomes end: its reply or error, and the attempts."""
-    noted, left, before = [], list(outcomes), len(breaker.waits)
+    left = list(outcomes)
 
     def call():
         outcome = left.pop(0)
-        if callable(outcome):
-            outcome = outcome()
         if isinstance(outcome, BaseException):
             raise outcome
         return outcome
 
-    told = {"retries": retries, "breaker": breaker, "uniform": uniform, **options}
+    told = {"retries": 5, "breaker": breaker, "uniform": max, **options}
     try:
-        end = call_with_retries(call, on_retry=lambda: noted.append(1), **told)
+        end = call_with_retries(call, **told)
     except BaseException as error:  # also the user's interrupt
         end = error
-    assert len(noted) == len(breaker.waits[before:])
     return end, len(outcomes) - len(left)
 
 
@@ -210,12 +177,10 @@ ERRORS = [busy(str(number)) for number in range(9)]
     [
         ([*ERRORS[:2], "reply"], {}, [0.5, 1.0]),
         (ERRORS, {"retries": 8}, [0.5, 1, 2, 4, 8, 16, 30, 30]),
-        (ERRORS[:5], {"retries": 4, "base": 2, "cap": 7}, [2, 4, 7, 7]),
         (ERRORS[:1], {"retries": 0}, []),
         # What the endpoint asks for is a minimum.
         ([busy(after=7.0), busy(after=0.0), busy(after=-5.0), "reply"], {}, [7.5, 1.0, 2.0]),
         ([busy(after=7.0), busy(after=0.0), "reply"], {"uniform": min}, [7.0, 0.0]),
-        ([busy(after=3600.0), "reply"], {"longest": 3600}, [3600.5]),
     ],
 )
 def test_waits_double_up_to_the_cap_and_the_last_outcome_counts(outcomes, options, waits):
@@ -228,36 +193,24 @@ def test_waits_double_up_to_the_cap_and_the_last_outcome_counts(outcomes, option
 @table(
     "error, events",
     [
-        (ProviderError("no", status=Status.API_ERROR), ["failure: no"]),
-        (ProviderError("no", status=Status.REFUSED), ["success"]),  # the endpoint is alive
-        (ProviderError("no", status=Status.SKIPPED), []),  # nobody was asked
-        (KeyError("bug"), []),
+        (ProviderError("no"), ["failure: no"]),
+        (ProviderError("no", Status.REFUSED), ["success"]),  # the endpoint is alive
+        (ProviderError("no", Status.SKIPPED), []),  # nobody was asked
         (KeyboardInterrupt(), []),
     ],
 )
 @table("before", [0, 1])
 def test_what_may_not_succeed_later_is_not_tried_again(error, events, before):
-    breaker = FakeBreaker(after=1)
+    breaker = FakeBreaker()
     assert tried(breaker, *[busy()] * before, error, "reply") == (error, before + 1)
     assert breaker.events == events
 
 
-def test_a_longer_retry_after_ends_the_retries_with_a_reason():
+def test_what_ends_the_retries():
     error, attempts = tried(FakeBreaker(), busy(), busy("quota", after=3600.0), "reply")
-    assert re.search(r"wait 3600 s.*300 s.*: quota", str(error))
+    assert str(error) == "the endpoint asks to wait 3600 s, over 300 s: quota"
     assert (error.status, attempts) == (Status.API_ERROR, 2)
-
-
-def test_a_breaker_that_opens_ends_the_retries():
     breaker = FakeBreaker(opens_at=2)  # during a wait
     assert tried(breaker, *ERRORS) == (ERRORS[1], 2)
     error, attempts = tried(breaker, "reply")  # before an attempt
     assert (error.status, attempts, str(error)) == (Status.SKIPPED, 0, "down")
-    breaker = FakeBreaker()  # during an attempt
-
-    def opens():
-        breaker.open("10 requests in a row failed")
-        return ERRORS[0]
-
-    assert tried(breaker, opens, "reply") == (ERRORS[0], 1)
-    assert breaker.waits == []

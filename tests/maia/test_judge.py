@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
-
-import pytest
 
 from lmms_eval_tasks.judges import config, reader
 from lmms_eval_tasks.judges.engine import render
 from lmms_eval_tasks.judges.verdict import Reply
 from lmms_eval_tasks.maia import judge
-from lmms_eval_tasks.utils import prompts
 from tests.checks import table
 
 REFERENCES = [f"risposta {number}" for number in range(8)]
 FIELDS = {"question": "Che cosa?", "references": REFERENCES, "candidate": "un'«altra»\n{x}"}
 JSON = '{"reason": "stesso senso", "correct": true}'
-
-
-@pytest.fixture(autouse=True)
-def _anew() -> Iterator[None]:
-    yield
-    prompts.forget()
 
 
 def test_everything_reaches_the_judge() -> None:
@@ -57,17 +47,10 @@ def test_a_label_is_a_verdict(reply: str, status: str, score: float | None) -> N
     assert (found.status, found.score) == (status, score)
 
 
-def test_a_users_prompt_may_ask_for_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As ours once did: with room for a reason, and a word alone is no verdict."""
+def test_room_for_a_label() -> None:
+    """And no more, unless the user says so; our labels stand whatever the prompt asks for."""
     given: dict[str, Any] = {"default_model": "gpt-4o"}
-    plain = judge.suited(config.resolve(None, {"OPENAI_API_KEY": "k"}, **given))
-    assert (plain.sampling.max_tokens, bool(judge.criterion().labels)) == (16, True)
-    (tmp_path / "maia").mkdir()
-    own = "system: Reply in JSON.\nuser: '{question} {references} {candidate}'\n"
-    (tmp_path / "maia" / "judge.yml").write_text(own, encoding="utf-8")
-    monkeypatch.setenv("LMMS_EVAL_TASKS_PROMPTS", str(tmp_path))
-    prompts.forget()
-    asked = judge.suited(config.resolve(None, {"OPENAI_API_KEY": "k"}, **given))
-    assert (asked.sampling.max_tokens, judge.criterion().labels) == (512, ())
-    assert reader.judged(judge.criterion(), FIELDS, Reply(JSON), "judge").score == 1.0
-    assert reader.judged(judge.criterion(), FIELDS, Reply("Correct"), "judge").score is None
+    asked = config.resolve(None, {"OPENAI_API_KEY": "k"}, **given)
+    assert judge.suited(asked).sampling.max_tokens == 16
+    own = replace(asked, sampling=replace(asked.sampling, max_tokens=900))
+    assert judge.suited(own).sampling.max_tokens == 900

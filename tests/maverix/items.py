@@ -37,17 +37,12 @@ def choice(name: str, mark: str = "1", **more: Any) -> dict[str, Any]:
         "letter": {"1": "A", "0": "B"}.get(mark),
         "status": "error" if mark == "x" else STATUS.get(mark, "ok"),
         "right": None if mark == "x" else int(mark == "1"),
-        "withheld": False,
         "words": 1,
         "letter_authors": {"1": "A", "0": "B"}.get(mark, ""),
         "sound": sound,
         "hears": both,
         **more,
     }
-
-
-def withheld(name: str, mark: str = "1", **more: Any) -> dict[str, Any]:
-    return {**choice(name, mark, **more), "right": None, "answer": "", "withheld": True}
 
 
 def choices(marks: str, **more: Any) -> list[dict[str, Any]]:
@@ -95,7 +90,6 @@ def answer(
         **LABELS,
         "status": found[0] if found else "ok",
         "dimensions": dimensions,
-        "withheld": False,
         "words": 5,
         "sound": "delivered",
         "hears": dict.fromkeys(metrics.WITH_SOUND, "delivered"),
@@ -108,9 +102,3 @@ def pair(question: str, marks: str, **more: Any) -> list[dict[str, Any]]:
         answer(question, version, mark, **more)
         for version, mark in zip(("original", "paraphrase"), marks, strict=True)
     ]
-
-
-def number(name: str, items: list[dict[str, Any]], kind: str = "choice") -> Any:
-    """A metric over the items that belong to it."""
-    (metric,) = [one for one in KINDS[kind] if one.name == name]
-    return metric.of(metric.own(items))

@@ -18,7 +18,6 @@ import av
 import numpy as np
 from PIL import Image
 
-from lmms_eval_tasks.maverix.release import seconds
 from lmms_eval_tasks.maverix.sample import SECONDS, VIDEOS, Moment, plans
 from lmms_eval_tasks.sample.second_code import TICKS
 from tests.maverix import runs
@@ -50,7 +49,7 @@ def planned() -> dict[str, tuple[float, float]]:
     for number, plan in enumerate(plans(), 1):
         start, end = plan.segment or (0, SECONDS[plan.video - 1])
         name = f"{VIDEOS[plan.video - 1]}-q{number:02}"
-        found[name] = (float(seconds(start)), float(seconds(end)))
+        found[name] = (float(start), float(end))
     return found
 
 

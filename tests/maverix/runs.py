@@ -13,8 +13,6 @@ from lmms_eval_tasks.maverix import judge
 from lmms_eval_tasks.maverix.labels import LETTERS
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
 from lmms_eval_tasks.runs import before, scoring
-from lmms_eval_tasks.utils import saved_runs
-from lmms_eval_tasks.utils.saved_runs import CARRIER
 
 REFUSAL = "I'm sorry, but I can't watch videos."
 Doc = dict[str, Any]
@@ -41,24 +39,14 @@ def without_sound(video: Path, target: Path) -> None:
                 out.mux(packet)
 
 
-def withhold(entries: Sequence[dict[str, Any]]) -> None:
-    for entry in entries:
-        entry |= {"answer": None, "reference": None}
-
-
 def docs(task: str = "maverix_s") -> list[Doc]:
     """A task's docs, from the data that is set."""
     return [{**doc, "task": task} for doc in BENCHMARK.docs(BENCHMARK.look([task]), task)]
 
 
-def withheld(doc: Doc) -> Doc:
-    """A doc whose truth is not in the data."""
-    return {**doc, **{name: "" for name in ("answer", "reference") if name in doc}}
-
-
 def right(doc: Doc) -> str:
-    """The right letter, or a reference; anything where it is withheld."""
-    return doc.get("answer") or doc.get("reference") or "A"
+    """The right letter, or a reference."""
+    return doc.get("answer") or doc["reference"]
 
 
 def wrong(doc: Doc) -> str:
@@ -82,12 +70,6 @@ def score(docs: Sequence[Doc], reply: Callable[[Doc], str]) -> list[Item]:
 
 def numbers(task: str, items: Sequence[Item]) -> dict[str, Any]:
     return scoring.numbers(BENCHMARK.tasks[task], items)
-
-
-def run(task: str, items: Sequence[Item], model: str | None = "m (x)") -> saved_runs.Run:
-    """A saved run of one task."""
-    samples = [{"doc_id": number, CARRIER: item} for number, item in enumerate(items)]
-    return saved_runs.Run(task, Path(f"out/1_samples_{task}.jsonl"), samples, model, {})
 
 
 def fail(*_: object, **__: object) -> Any:

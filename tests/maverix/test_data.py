@@ -1,8 +1,7 @@
-"""MAVERIX's items and docs: which are asked, their letters, and what the host sees of them."""
+"""MAVERIX's items, docs and files: which are asked, their letters, what a user has in place."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,12 @@ from datasets import Dataset
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.maverix import data, files, release
+from lmms_eval_tasks.maverix import data, release
 from lmms_eval_tasks.maverix.labels import LETTERS, SPLITS, duration_class
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
 from lmms_eval_tasks.utils.media.video_checks import VideoInfo
-from tests.maverix.entries import entry, write
+from tests.checks import refused, table
+from tests.maverix.entries import entry, lines, write, write_lines
 from tests.maverix.runs import docs, edit, without_sound
 
 
@@ -33,23 +33,21 @@ def user(root: Path, sample_root: Path, tmp_path: Path, monkeypatch: pytest.Monk
     return folder
 
 
-def order(folder: Path, **changes: Any) -> list[int]:
-    (item,) = release.read(write(folder, [entry(7, **changes)])).items
-    return data.shown_order(item)
-
-
 def test_where_options_are_shown(tmp_path: Path) -> None:
     """By the item's id alone; a changed rule would silently change every published number."""
-    for own in ({}, {"options": list("abcdefgh"), "answer": 0, "start": 0.5}):
-        assert "".join(LETTERS[place] for place in order(tmp_path, **own)) == "GHCEAFBD"
-    assert order(tmp_path, shuffled=True) == list(range(8))
-    items = release.read(write(tmp_path, [entry(n, id=f"Q{n:04}") for n in range(4000)])).items
-    found = Counter(data.shown_order(item).index(item.answer or 0) for item in items)
+
+    def orders(*entries: dict[str, Any]) -> list[str]:
+        found = map(data.shown_order, release.read(write(tmp_path, [*entries])).items)
+        return ["".join(LETTERS[place] for place in order) for order in found]
+
+    other = entry(7, options=list("abcdefgh"), answer="A", start=0.5)
+    assert [*orders(entry(7)), *orders(other)] == ["GHCEAFBD"] * 2
+    assert orders(entry(7, shuffled=True)) == [LETTERS]
+    many = orders(*(entry(n, id=f"Q{n:04}") for n in range(4000)))
+    found = Counter(order.index("C") for order in many)
     # 500 each on average, with a standard deviation of 21.
-    assert sorted(found) == list(range(8))
-    assert all(400 < count < 600 for count in found.values()), found
-    orders = {tuple(data.shown_order(item)) for item in items[:300]}
-    assert len(orders) > 290  # of 40,320; only eight would be rotations
+    assert all(400 < found[place] < 600 for place in range(8)), found
+    assert len(set(many[:300])) > 290  # of 40,320; only eight would be rotations
 
 
 def test_duration_and_end_follow_from_the_video(
@@ -79,71 +77,64 @@ def stopped(task: str = "maverix_s") -> str:
     return str(error.value)
 
 
-def left() -> tuple[list[str], Any]:
-    found = data.look(["maverix_s"])
-    assert found.left_out("maverix_s") == found.bad
-    return [item.id for item in found.items], found.bad
-
-
-def test_bad_items(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_used(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (user / "videos" / "told.mp4").symlink_to(user / "videos" / "clip.mp4")
-    (user / "subtitles" / "told.srt").write_text("1\n00:00:05,000 --> 00:00:02\nreversed\n")
-    outside = entry(4, start="01:00:00", end="01:00:10")
-    bad = [entry(2, paraphrase=None), entry(3, options=[]), outside, entry(5, video="told")]
-    write(user, [entry(1), *bad])
-    said = stopped()
-    assert "data.json: 4 of 5 MAVERIX items cannot be used:\n  item-2: paraphrase:" in said
-    assert "\n  item-3: options: expected a list of 8 texts, found 0\n" in said
-    assert "item-4: starts at 3600 s; its video ends at 30.000 s" in said
-    assert "item-5: subtitles: " in said
-    assert "--allow-bad-items or LMMS_EVAL_TASKS_ALLOW_BAD_ITEMS=1" in said
-    assert "--allow-missing-videos" not in said
-    monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
-    kept, bad_ones = left()
-    assert (kept, len(bad_ones)) == (["item-1"], 4)
-    assert bad_ones["item-3"] == "options: expected a list of 8 texts, found 0"
-
-
-def test_missing_videos(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (user / "videos" / "broken.mp4").write_bytes(b"no video")
-    write(user, [entry(1), entry(2, video="gone"), entry(3, video="broken")])
+    (user / "subtitles" / "told.srt").write_text("1\n00:00:05,000 --> 00:00:02\nreversed\n")
+    bad = [entry(2, paraphrase=None), entry(3, options=[]), entry(4, start=3600, end=3610)]
+    bad = [entry(1), *bad, entry(5, video="told")]
+    write(user, bad)
     said = stopped()
-    assert "2 of 3 MAVERIX videos cannot be used:\n  gone: missing: " in said
+    for told in (
+        "data.json: 4 of 5 MAVERIX items cannot be used:\n  item-2: paraphrase:",
+        "\n  item-3: options: expected at least 8, found 0\n",
+        "item-4: starts at 3600 s; its video ends at 30.000 s",
+        "item-5: subtitles: ",
+        "--allow-bad-items or LMMS_EVAL_TASKS_ALLOW_BAD_ITEMS=1",
+    ):
+        assert told in said
+    assert "--allow-missing-videos" not in said
+    # `data status` tells the same, and what has no file.
+    found = data.status(user.parent)
+    assert found.counts == {"videos": 2, "questions": 3, "asked": 9, "bad_items": 2}
+    assert f"1 of 2 videos have no file in {user}/subtitles: clip" in found.notes
+    assert "2 of 700 videos, 3 of 852 questions, 9 of 2,556 asked of the paper's full set" in (
+        found.notes
+    )
+    assert [note[:6] for note in found.notes[-4:]] == ["item-2", "item-3", "item-4", "item-5"]
+    write(user, [*bad, entry(6, video="gone"), entry(7, video="broken")])
+    said = stopped()
+    assert "2 of 4 MAVERIX videos cannot be used:\n  gone: missing: " in said
     assert "\n  broken: unreadable: " in said
     assert f"--allow-missing-videos or {settings.ALLOW_MISSING}=1" in said
-    assert "--allow-bad-items" not in said
-    write(user, [entry(1), entry(2, video="gone"), entry(3, question="")])
-    said = stopped()
-    assert "items cannot be used" in said
-    assert "videos cannot be used" in said
+    found = data.status(user.parent)
+    assert (found.videos, *found.missing, *found.unreadable) == (2, "gone", "broken")
     monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
     assert "items cannot be used" not in stopped()
     monkeypatch.setenv(settings.ALLOW_MISSING, "1")
-    kept, left_out = left()
-    assert (kept, set(left_out)) == (["item-1"], {"item-2", "item-3"})
-    assert left_out["item-2"].startswith("its video is missing: ")
+    checked = data.look(["maverix_s"])
+    assert [item.id for item in checked.items] == ["item-1"]
+    assert set(checked.left_out("maverix_s")) == {f"item-{n}" for n in range(2, 8)}
+    assert checked.bad["item-6"].startswith("its video is missing: ")
     write(user, [entry(1, video="gone"), entry(2, question="x", video="gone")])
     assert "none of 2 MAVERIX items can be used" in stopped()
 
 
 def test_videos_without_sound(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are asked without sound; A and V+A leave them out where the user allows it."""
+    """A run with A or V+A asks all its modes without them, where the user allows it."""
     write(user, [entry(1), entry(2, video="mute")])
     for mode in ("s", "v", "vs"):
         assert len(docs(f"maverix_{mode}")) == 2
     for task in ("maverix_a", "maverix_long_av_oe"):
         said = stopped(task)
-        assert "1 of 2 MAVERIX items cannot be asked with sound (A, V+A):\n  item-2: " in said
+        assert "1 of 2 MAVERIX items cannot be used:\n  item-2: its video has no audio" in said
         assert "--allow-bad-items" in said
     monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
     found = data.look(["maverix_a", "maverix_s"])
-    reason = {"item-2": "its video has no audio stream"}
-    assert (found.left_out("maverix_a"), found.left_out("maverix_s")) == (reason, {})
-    assert [doc["id"] for doc in data.docs(found, "maverix_a")] == ["item-1"]
-    assert len(data.docs(found, "maverix_s")) == 2
-    assert len(data.docs(found, "maverix_av_circular")) == 8
+    tasks = ("maverix_a", "maverix_s", "maverix_av_circular")
+    assert [len(data.docs(found, task)) for task in tasks] == [1, 1, 8]
     write(user, [entry(2, video="mute")])
-    assert "none of 1 MAVERIX items has a video with sound" in stopped("maverix_a")
+    assert "none of 1 MAVERIX items can be used" in stopped("maverix_a")
 
 
 # --- docs ---------------------------------------------------------------------------------------
@@ -151,88 +142,115 @@ def test_videos_without_sound(user: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.usefixtures("sample")
 def test_circular_docs() -> None:
+    """Each option stands once at each letter, the right one too."""
     every = docs("maverix_s_circular")
     for number, doc in enumerate(docs()):
-        turned = every[8 * number : 8 * number + 8]
         right = doc["options"][LETTERS.index(doc["answer"])]
-        assert [one["id"] for one in turned] == [f"{doc['id']}/r{n}" for n in range(8)]
-        assert [one["rotation"] for one in turned] == list(range(8))
-        assert {one["question_id"] for one in turned} == {doc["id"]}
-        assert sorted(one["answer"] for one in turned) == list(LETTERS)
-        for one in turned:
+        for turn, one in enumerate(every[8 * number : 8 * number + 8]):
+            assert (one["id"], one["rotation"]) == (f"{doc['id']}/r{turn}", turn)
+            assert one["question_id"] == doc["id"]
+            assert one["options"] == [*doc["options"][turn:], *doc["options"][:turn]]
             assert one["options"][LETTERS.index(one["answer"])] == right
-            letters = dict(zip(one["options"], one["file_letters"], strict=True))
-            assert letters == dict(zip(doc["options"], doc["file_letters"], strict=True))
-        for place in range(8):  # each option stands once at each letter
-            assert len({one["options"][place] for one in turned}) == 8
-        assert turned[0]["options"] == doc["options"]
-        assert turned[1]["options"] == [*doc["options"][1:], doc["options"][0]]
 
 
-def test_docs_of_withheld_items(user: Path) -> None:
-    """A file without one answer, reference or label still makes docs of one form."""
-    nothing = dict.fromkeys((*SPLITS, "answer", "reference", "start", "end"))
-    write(user, [entry(1, **nothing), entry(2, reference=None)])
-    assert [bool(doc["answer"]) for doc in docs("maverix_a")] == [False, True]
-    opened = docs("maverix_a_oe")
-    assert {doc["reference"] for doc in opened} == {""}  # never the right option
-    assert (opened[0]["references"], opened[0]["lure"]) == ([], "")
-    turned = docs("maverix_a_circular")[:8]
-    assert {doc["answer"] for doc in turned} == {""}
-    assert len({doc["file_letters"] for doc in turned}) == 8
-    write(user, [entry(n, **nothing) for n in range(3)])
+def test_docs_without_labels_and_times(user: Path) -> None:
+    """They have one form all the same."""
+    write(user, [entry(n, **dict.fromkeys((*SPLITS, "start", "end"))) for n in range(3)])
     for name in BENCHMARK.tasks:
         made = Dataset.from_list(docs(name))
         assert len(made) in (3, 6, 24)
         assert set(made["start"]) == {None}
 
 
-# --- where the subtitles came from ---------------------------------------------------------------
+# --- subtitles ------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def placed(root: Path, source: Path) -> Path:
-    files.prepare(source, root, link=False)
-    return root / "maverix"
-
-
-def told(*names: str) -> Any:
-    return data.look(names or ["maverix_vs"]).subtitles
-
-
-def test_kinds_of_subtitles_and_items_that_have_none(placed: Path) -> None:
+def test_items_without_subtitles(root: Path, source: Path) -> None:
     """lights-3 has no file; an S without cues must not pass for what subtitles are worth."""
+    data.prepare(source, root, link=False)
+
+    def told(*names: str) -> Any:
+        return data.look(names).subtitles
+
     found = told("maverix_s", "maverix_long_vs")
-    assert found["videos"] == {"json": 1, "none": 1, "srt": 1, "vtt": 1}
-    assert (found["made_by"], found["items"]) == ([], 20)
-    assert found["without"] == {"localized": 5, "long": 5}
-    warned = data.subtitle_warnings(found)
-    assert [line.split(" have ")[0] for line in warned] == [
+    assert found == {"items": 20, "without": {"localized": 5, "long": 5}}
+    assert [line.split(" have ")[0] for line in data.subtitle_warnings(found)] == [
         f"5 of 20 items ({length})" for length in ("localized", "long")
     ]
-    assert "1 of 4 videos have no file" in warned[0]
     assert told("maverix_av", "maverix_long_a_oe") is None
     # Words are shown from 0.1 to 0.9 of a second: a segment between two cues has none either.
-    edit(placed / "data.json", lambda items: items[0].update(start=3.92, end=4.08))
+    file = root / "maverix" / "data.json"
+    edit(file, lambda items: items[0].update(start=3.92, end=4.08))
     assert told("maverix_s")["without"] == {"localized": 6}
-    edit(placed / "data.json", lambda items: items.__delitem__(slice(5, None)))
-    assert sum(told()["videos"].values()) == 1
 
 
-def test_who_made_subtitles_and_the_hash_of_what_is_said(placed: Path) -> None:
-    made_by = {"name": "stub", "version": "1", "model": "tiny", "language": None}
-    srt = placed / "subtitles" / "lights-1.srt"
-    text, hashes = srt.read_text(encoding="utf-8"), []
-    for changed in (text, f"\n\n{text}\n\n", text.replace("Word", "Wort", 1)):
-        srt.write_text(changed, encoding="utf-8")
-        hashes.append(told()["hash"])
-    content = {
-        "transcriber": {**made_by, "date": "2026-01-01"},
-        "segments": [{"start": 0.5, "end": 1.5, "text": "hello"}],
-    }
-    (placed / "subtitles" / "lights-3.json").write_text(json.dumps(content))
-    found = told()
-    assert found["videos"] == {"json": 2, "srt": 1, "vtt": 1}
-    assert found["made_by"] == [{**made_by, "videos": 1}]
-    assert hashes[0] == hashes[1]
-    assert len({*hashes, found["hash"]}) == 3
+# --- a release in its place -----------------------------------------------------------------------
+
+
+@table("link", [True, False])
+def test_prepare(link: bool, root: Path, source: Path) -> None:
+    place = root / str(link)
+    for given in (source, source / "data.json"):  # again: nothing is in the way
+        said = data.prepare(given, place, link)
+        assert said.startswith(f"{'linked' if link else 'copied'} 8 files to {place}/maverix")
+        assert "20 items, 0 with problems" in said
+        assert said.endswith(f"1 of 4 videos have no file in {place}/maverix/subtitles: lights-3")
+    placed = [path for path in (place / "maverix").rglob("*") if path.is_file()]
+    assert [path.is_symlink() for path in placed] == [link] * 8
+    assert data.status(place).version == release.read(source).digest
+
+
+def test_files_of_another_release_are_in_the_way(root: Path, source: Path) -> None:
+    """An srt goes before WebVTT, and a file without an ending before the mp4."""
+    (source / "subtitles" / "lights-2.srt").rename(source / "subtitles" / "lights-2.vtt")
+    for name in ("subtitles/lights-2.srt", "videos/lights-1"):
+        there = root / "maverix" / name
+        there.parent.mkdir(parents=True, exist_ok=True)
+        there.write_text("1\n00:00:01,000 --> 00:00:02,000\nno\n", encoding="utf-8")
+        says = r"is in the way of .*; remove it first"
+        refused(DataError, says, data.prepare, source, root, link=False)
+        there.unlink()
+        data.prepare(source, root, link=False)
+    edit(source / "data.json", lambda items: items.pop())
+    says = r"data\.json: is another file than .*remove it first"
+    refused(DataError, says, data.prepare, source, root, link=False)
+    assert len(release.read(root / "maverix").items) == 20
+
+
+def test_the_released_folders(root: Path, source: Path, tmp_path: Path) -> None:
+    """Cut and full files have folders of their own; a task takes those of its length."""
+    given = tmp_path / "released"
+    for theirs, ours in (
+        ("vid/clip.mp4", "videos/lights-1.mp4"),
+        ("vid_full/clip.mp4", "videos/lights-2.mp4"),
+        ("subtitle/clip.srt", "subtitles/lights-1.srt"),
+    ):
+        (given / theirs).parent.mkdir(parents=True)
+        (given / theirs).write_bytes((source / ours).read_bytes())
+    write_lines(given / "test_full.jsonl", lines(3))
+    said = data.prepare(given, root, link=False)
+    assert said.startswith(f"copied 4 files to {root}/maverix: 2 items, 0 with problems; the au")
+    place = root / "maverix"
+    assert f"1 of 1 videos have no file in {place}/subtitles_full: clip" in said
+    for task, folder, shown in (
+        ("maverix_vs", "videos", True),
+        ("maverix_long_vs", "videos_full", False),
+    ):
+        doc, _ = docs(task)
+        assert doc["video_path"] == str(place / folder / "clip.mp4")
+        assert (bool(doc["subtitle_path"]), doc["start"]) == (shown, None)
+        assert (doc["options"][0], doc["answer"]) == ("Colour A31", "C")
+    assert [(doc["question"], doc["borrowed"]) for doc in docs("maverix_av_oe")] == [
+        ("Which lamp 3.1 is lit?", False),
+        ("Lit is which lamp 3.1?", False),
+        ("Which lamp 3.1 is lit?", True),
+        ("Lit is which lamp 3.2?", True),
+    ]
+    (place / "videos_full" / "clip.mp4").unlink()
+    assert len(docs("maverix_vs")) == 2
+    assert "clip: missing: " in stopped("maverix_long_vs")
+    notes = data.status(root).notes
+    assert f"1 of 1 videos have no file in {place}/videos_full: clip" in notes
+    assert any(note.startswith("1 questions whose first open wording") for note in notes)
+    says = r"data\.jsonl: is in the way of .*data\.json"
+    refused(DataError, says, data.prepare, source, root, link=False)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +13,6 @@ from lmms_eval_tasks.judges.verdict import Verdict
 from lmms_eval_tasks.maverix import judge, metrics, tasks
 from lmms_eval_tasks.maverix.labels import CONSISTENCY, DIMENSIONS
 from tests.checks import table
-from tests.conftest import Launch, host
-from tests.golden.command import tasks_command
 from tests.local_endpoint import Fault, LocalEndpoint, error, last_user_text, refused, truncated
 from tests.maverix import runs
 from tests.maverix.runs import REFUSAL
@@ -62,7 +58,7 @@ def test_one_request_for_each_dimension() -> None:
 
 
 def test_what_costs_no_call() -> None:
-    """What is no answer, and what has no reference; neither waits for a judge."""
+    """What is no answer does not wait for a judge."""
     doc = runs.docs("maverix_s_oe")[0]
     for reply, status in (
         ("", "empty"),
@@ -74,9 +70,6 @@ def test_what_costs_no_call() -> None:
         assert item["dimensions"] == {name: {"score": 0, "status": status} for name in DIMENSIONS}
         expected = None if status == "model_error" else 0
         assert runs.numbers("maverix_s_oe", [item])["correctness_valid"] == expected
-    hidden, chats = judged(runs.withheld(doc), "<think>x</think> It is red.", lambda _: "")
-    assert (chats, hidden["dimensions"], hidden["verdicts"]) == ([], {}, {})
-    assert (hidden["candidate"], hidden["status"], hidden["words"]) == ("It is red.", "ok", 3)
     (item,) = runs.score([doc], lambda _: "It is red.")  # by nobody: later
     assert item["status"] == "unjudged"
     assert runs.numbers("maverix_s_oe", [item])["correctness_valid"] is None
@@ -173,43 +166,15 @@ def test_whose_fault_a_pair_without_a_rating_is(
 
 
 def test_where_there_is_no_pair(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One wording alone, with the reason; withheld references; a judge who comes later; a bug."""
+    """One wording alone, with the reason; a judge who comes later; a bug."""
     docs = runs.docs("maverix_s_oe")[:3]
     items, chats = all_judged(docs[1:], ["red"] * 2, five)
     assert len(chats) == 8
     assert not [name for name in runs.numbers("maverix_s_oe", items) if CONSISTENCY in name]
     assert metrics.open_notes(items) == ["no consistency: no question was asked in both wordings"]
-    hidden, chats = all_judged([runs.withheld(doc) for doc in docs], ["red"] * 3, five)
-    assert (chats, metrics.open_notes(hidden)) == ([], [])
     items = runs.score(docs, lambda _: "red")
     found = runs.numbers("maverix_s_oe", items)
     assert (found["consistency_valid"], found["consistency_authors"]) == (None, None)
     assert {item["status"] for item in items} == {"unjudged"}
     monkeypatch.setattr(tasks, "_consistent", runs.fail)
     assert [item["status"] for item in runs.score(docs, lambda _: "red")] == ["unjudged"] * 3
-
-
-@pytest.mark.host
-def test_pairs_over_processes(launch: Launch, cache: Path, tmp_path: Path) -> None:
-    """Each process has one wording of every pair: the same requests and numbers as of one."""
-    found = []
-    task = "maverix_s_oe"
-    for processes in (1, 2):
-        out = tmp_path / str(processes)
-        with LocalEndpoint(lambda request: five(runs.dimension_of(request))) as endpoint:
-            env = {settings.JUDGE: f"m@{endpoint.url}", settings.JUDGE_CACHE: str(out / "kept")}
-            command = host("--model", "tasks_scripted", "--tasks", task, "--limit", "5")
-            command += ["--log_samples", "--output_path", str(out)]
-            done = launch(command, out, env=env, processes=processes)
-        assert done.code == 0, done.stderr[-3000:]
-        kept = {item["id"]: sorted(item["verdicts"]) for item in done.items(task)}
-        found.append((done.numbers[task], kept, len(endpoint.chats)))
-        (row,) = done.results["lmms_eval_tasks"]["judges"]["usage"]
-        assert row["verdicts"] == len(endpoint.chats) == 5 * 4 + 2
-    assert found[0] == found[1]
-    assert (found[0][0]["consistency_valid"], found[0][0]["robust_n"]) == (3, 2)
-    saved = tmp_path / "again.json"
-    said = tasks_command("rescore", tmp_path / "2", "--output", saved, cache=cache)
-    assert "numbers equal" in said.stdout
-    assert "differing" not in said.stdout
-    assert json.loads(saved.read_text())["maverix"]["numbers"][task] == found[1][0]

@@ -12,210 +12,146 @@ from lmms_eval_tasks.maverix import metrics
 from lmms_eval_tasks.maverix.labels import DIMENSIONS
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
 from lmms_eval_tasks.runs import scoring
-from tests.maverix.items import (
-    answer,
-    choice,
-    choices,
-    number,
-    pair,
-    rotations,
-    withheld,
-)
+from tests.checks import table
+from tests.maverix.items import answer, choice, choices, pair, rotations
 
 TASKS = {"choice": "maverix_av", "circular": "maverix_av_circular", "open": "maverix_av_oe"}
+Items = list[dict[str, Any]]
 
 
-def numbers(kind: str, items: list[dict[str, Any]]) -> dict[str, Any]:
+def numbers(kind: str, items: Items) -> dict[str, Any]:
     return scoring.numbers(BENCHMARK.tasks[TASKS[kind]], items)
 
 
-def details(kind: str, items: list[dict[str, Any]]) -> dict[str, Any]:
+def details(kind: str, items: Items) -> dict[str, Any]:
     return scoring.details(BENCHMARK.tasks[TASKS[kind]], items)
 
 
-class TestChoice:
-    """Accuracy in three forms, by label, and what withheld items are worth."""
+def firsts(marks: str, **more: Any) -> Items:
+    """Answers to first wordings alone."""
+    return [answer(f"q{n}", "original", mark, **more) for n, mark in enumerate(marks)]
 
-    def test_three_forms(self) -> None:
-        for marks, plain, valid, failed in (
-            ("1100", 0.5, 0.5, 0),
-            ("11u0", 0.5, 2 / 3, 1),  # unreadable: wrong, and left out of valid
-            ("11e0", 0.5, 0.5, 0),  # the candidate's own: abstaining does not pay
-            ("11f0", 0.5, 0.5, 0),
-            ("11t0", 0.5, 0.5, 0),
-            ("11m0", 0.5, 2 / 3, 1),  # the host's request failed
-            ("11x0", 0.5, 2 / 3, 1),  # our own error
-            ("u", 0.0, None, 1),
-        ):
-            found = numbers("choice", choices(marks))
-            assert (found["acc"], found["acc_valid"]) == (plain, valid), marks
-            assert found["acc_failed"] == failed
-            assert found["failed"] == sum(mark not in "10" for mark in marks)
-        assert numbers("choice", []) == {"failed": 0}
 
-    def test_withheld_items_do_not_count(self) -> None:
-        hidden = [withheld("w0"), withheld("w1", "u")]
-        found = numbers("choice", [*choices("110"), *hidden])
-        assert found["acc"] == found["acc_valid"] == 2 / 3
-        assert (found["acc_failed"], found["n_withheld"], found["words_mean"]) == (0, 2, 1)
-        found = numbers("choice", hidden)
-        own = {name for name in found if name.startswith("acc")}
-        assert {found[name] for name in own} == {None}
-        assert {"acc", "acc_valid", "acc_failed", "acc_topic_arts"} <= own
-        assert found["n_withheld"] == 2
+def forms(name: str, plain: float | None, valid: float | None, failed: int) -> dict[str, Any]:
+    return {name: plain, f"{name}_valid": valid, f"{name}_failed": failed}
 
-    def test_each_label_takes_its_own_items(self) -> None:
-        items = [*choices("110"), choice("hard", "0", difficulty="hard", duration="short")]
-        found = numbers("choice", items)
-        assert found["acc_difficulty_easy"] == 2 / 3
-        assert found["acc_difficulty_hard"] == found["acc_duration_short"] == 0
-        assert "acc_difficulty_medium" not in found
 
-    def test_lengths_of_replies(self) -> None:
-        """2, 4, 4 and 6 words: mean 4, sd sqrt(8/3); a failed request was no reply, empty was."""
-        items = [choice(f"q{n}", words=n_words) for n, n_words in enumerate((2, 4, 4, 6))]
-        items += [choice("m", "m", words=9), choice("x", "x", words=0)]
-        assert (number("words_mean", items), number("words_max", items)) == (4, 6)
-        assert number("words_sd", items) == pytest.approx(math.sqrt(8 / 3))
-        assert number("words_mean", [*items, choice("e", "e", words=0)]) == 16 / 5
-        assert number("words_sd", items[:1]) is number("words_max", items[4:]) is None
+AUTHORS = choices("11uu")
+AUTHORS[2]["letter_authors"] = "A"
+WORDS = [choice(f"q{n}", words=n_words) for n, n_words in enumerate((2, 4, 4, 6))]
+LOST = [choice("m", "m", words=9), choice("x", "x", words=0)]
+STATES = ("delivered", "unknown", "raises", "not delivered")
+MIXED = {"correctness": "j", "detail": "2", "context": "0", "temporal": "5"}
+# All right; B answered A; A everywhere, with B's turn unreadable. Chosen: A 1 + 2 + 7, B 1, C to H
+# twice each, of 23 readable. True among those: A 3, B 2, C to H 3 each.
+THREE = rotations("p", "ABCDEFGH") + rotations("q", "AACDEFGH") + rotations("r", "A-AAAAAA")
+CUT_OFF = rotations("q", "AAC")
+CUT_OFF[2]["status"] = "truncated"
+# Pairs 5-4, 4-3, 5-empty count; 5-judge and a lone answer do not.
+PAIRS = pair("a", "54") + pair("b", "43") + pair("c", "5e") + pair("d", "5j")
 
-    def test_the_authors_letters_and_first_domains(self) -> None:
-        """Of four two are right by our rule and three by theirs; one has two labels."""
-        more = {"agentic": "sports", "more_agentic": ["gaming"]}
-        items = [choice("a", **more), *(choice(f"q{n}", mark) for n, mark in enumerate("1uu"))]
-        items[2]["letter_authors"] = "A"
-        found = numbers("choice", items)
-        assert (found["acc"], found["acc_authors"]) == (0.5, 0.75)
-        assert (found["acc_agentic_gaming"], found["acc_agentic_social"]) == (1, 1 / 3)
-        beside = {
-            one.name: one.of(own) for one in metrics.first_domains(items) if (own := one.own(items))
-        }
-        assert beside == {"acc_agentic_sports_authors": 1, "acc_agentic_social_authors": 2 / 3}
-        assert metrics.first_domains(items[1:]) == []
-        assert number("acc_authors", [withheld("w")]) is None
 
-    def test_sound_that_does_not_arrive_is_counted(self) -> None:
-        states = ("delivered", "unknown", "raises", "not delivered")
-        found = numbers("choice", [choice(f"q{n}", sound=s) for n, s in enumerate(states)])
-        assert (found["n_sound_missing"], found["n_sound_unknown"]) == (2, 1)
+@table(
+    "kind, items, expected",
+    [
+        # Three forms: what cannot be read is wrong, and left out of valid; what the candidate did
+        # itself is wrong in both, since abstaining does not pay.
+        ("choice", choices("1100"), forms("acc", 0.5, 0.5, 0)),
+        *(("choice", choices(f"11{x}0"), forms("acc", 0.5, 2 / 3, 1)) for x in "umx"),
+        *(("choice", choices(f"11{x}0"), forms("acc", 0.5, 0.5, 0)) for x in "eft"),
+        ("choice", choices("u"), forms("acc", 0.0, None, 1)),
+        ("choice", [], {"failed": 0}),
+        (
+            "choice",
+            [*choices("110"), choice("hard", "0", difficulty="hard", duration="short")],
+            {
+                **{"acc_difficulty_easy": 2 / 3, "acc_difficulty_hard": 0},
+                **{"acc_duration_short": 0, "acc_difficulty_medium": ...},
+            },
+        ),
+        ("choice", AUTHORS, {"acc": 0.5, "acc_authors": 0.75}),
+        # A failed request was no reply, an empty one was.
+        ("choice", [*WORDS, *LOST], {"words_mean": 4}),
+        ("choice", [*WORDS, choice("e", "e", words=0)], {"words_mean": 16 / 5}),
+        ("choice", LOST, {"words_mean": None}),
+        (
+            "choice",
+            [choice(f"q{n}", sound=state) for n, state in enumerate(STATES)],
+            {"n_sound_missing": 2, "n_sound_unknown": 1},
+        ),
         # Where A was not run, the items of S say whether S stands in for it.
-        hears = {"a": "raises", "av": "delivered"}
-        found = numbers("choice", [choice(f"q{n}", mode="s", hears=hears) for n in range(3)])
-        assert (found["n_sound_missing_a"], found["n_sound_missing_av"]) == (3, 0)
-        assert "n_sound_missing" not in found
-        assert "n_sound_missing_a" not in numbers("choice", [choice("q", mode="a")])
-
-
-class TestCircular:
-    """Eight of eight, and the letters."""
-
-    def test_one_question(self) -> None:
-        for letters, plain, valid, failed in (
-            ("ABCDEFGH", 1.0, 1.0, 0),
-            ("ABCDEFGA", 0.0, 0.0, 0),
-            ("ABCDEFG", 0.0, None, 1),  # --limit
-            ("ABCDEFG-", 0.0, None, 1),
-        ):
-            found = numbers("circular", rotations("q", letters))
-            assert (found["circ_acc"], found["circ_acc_valid"]) == (plain, valid), letters
-            assert found["circ_acc_failed"] == failed
-
-    def test_letters(self) -> None:
-        for letters, bias in (
-            ("CCCCCCCC", 7 / 8),
-            ("ABCDEFGH", 0),  # always right, and wrong alike, is no bias
-            ("BCDEFGHA", 0),
-            ("AACD----", 1 / 4),  # true A B C D: A is half of the chosen, a quarter of the truth
-            ("--------", None),
-        ):
-            assert number("position_bias", rotations("q", letters), "circular") == bias
-        cut_off = rotations("q", "AB")
-        cut_off[1]["status"] = "truncated"
-        assert number("chose_a", cut_off, "circular") == 1
-
-    def test_three_questions_by_hand(self) -> None:
-        """All right; B answered A; A everywhere, with B's turn unreadable.
-
-        Chosen: A 1 + 2 + 7, B 1, C to H twice each, of 23 readable. True among those: A 3, B 2 (the
-        unreadable one was B's), C to H 3 each.
-        """
-        items = rotations("p", "ABCDEFGH") + rotations("q", "AACDEFGH")
-        items += rotations("r", "A-AAAAAA")
-        found = numbers("circular", items)
-        assert (found["acc"], found["acc_valid"]) == ((8 + 7 + 1) / 24, 16 / 23)
-        assert (found["circ_acc"], found["circ_acc_valid"]) == (1 / 3, 1 / 2)
-        assert found["circ_acc_failed"] == 1
-        assert found["position_bias"] == (7 + 1 + 6 * 1) / (2 * 23)
-        chosen = {"a": 10 / 23, "b": 1 / 23, **dict.fromkeys("cdefgh", 2 / 23)}
-        right = {"a": 3 / 3, "b": 1 / 3, **dict.fromkeys("cdefgh", 2 / 3)}
-        for letter, share in chosen.items():
-            assert found[f"chose_{letter}"] == pytest.approx(share)
-            assert found[f"acc_at_{letter}"] == right[letter]
-
-
-class TestOpen:
-    """Means of ratings: the candidate's failures are 0, the judge's are left out and counted."""
-
-    def test_ratings(self) -> None:
-        items = [answer(f"q{n}", "original", mark) for n, mark in enumerate("53ejm")]
-        found = numbers("open", items)
-        assert (found["correctness_valid"], found["correctness_failed"]) == (8 / 3, 2)
-        assert found["correctness_coverage"] == 3 / 5
-        marks = {"correctness": "j", "detail": "2", "context": "0", "temporal": "5"}
-        found = numbers("open", [answer("q", "original", marks), answer("r", "original", "4")])
-        assert (found["correctness_valid"], found["correctness_failed"]) == (4, 1)
-        assert (found["detail_valid"], found["context_valid"]) == (3, 2)
-        assert found["temporal_coverage"] == 1
-        items = [answer("q", "original", "5"), answer("r", "original", "1", agentic="gaming")]
-        found = numbers("open", items)
-        assert (found["detail_valid_social"], found["detail_valid_gaming"]) == (5, 1)
-        assert "detail_valid_sports" not in found
-
-    def test_first_wordings_as_the_authors_count(self) -> None:
-        """5, 3, and 0 for empty, for a judge's failure and for a failed request; no paraphrase."""
-        items = [answer(f"q{n}", "original", mark) for n, mark in enumerate("53ejm")]
-        found = numbers("open", [*items, answer("q0", "paraphrase", "1")])
-        assert {found[f"{name}_authors"] for name in DIMENSIONS} == {8 / 5}
-        assert number("detail_authors", pair("q", "ss"), "open") is None
-
-    def test_answers_to_another_question(self) -> None:
-        """Left out of ours, with their pair; the authors count them."""
-        items = pair("a", "54") + pair("b", "13", borrowed=True)
-        found = numbers("open", items)
-        assert (found["correctness_valid"], found["correctness_authors"]) == (5, 3)
-        assert found["correctness_both_wordings"] == (5 + 4 + 3) / 3
-        assert (found["robust_n"], found["robust_both"], found["robust_failed"]) == (1, 1, 0)
-        assert found["n_borrowed"] == 1
-        assert "n_borrowed" not in numbers("open", items[:2])
-
-    def test_waiting_for_a_judge_is_not_zero(self) -> None:
-        items = [answer("q", "original", "s"), answer("q", "paraphrase", "e"), *pair("r", "ee")]
-        found = numbers("open", items)
-        assert found["correctness_valid"] is found["robust_both"] is found["robust_diff"] is None
-        assert found["robust_n"] == 0
-
-    def test_withheld(self) -> None:
-        hidden = pair("w", "55", withheld=True, dimensions={})
-        found = numbers("open", pair("q", "42") + hidden)
-        assert (found["correctness_valid"], found["correctness_failed"]) == (4, 0)
-        assert (found["robust_failed"], found["n_withheld"]) == (0, 2)
-        for name, value in numbers("open", hidden).items():
-            if not name.startswith(("n_", "words_", "failed")) and name != "refusals":
-                assert value is None, name
-
-    def test_a_question_and_its_paraphrase(self) -> None:
-        """Pairs 5-4, 4-3, 5-empty count; 5-judge and a lone answer do not."""
-        items = pair("a", "54") + pair("b", "43") + pair("c", "5e") + pair("d", "5j")
-        found = numbers("open", [*items, answer("e", "paraphrase", "5")])
-        assert (found["robust_both"], found["robust_diff"]) == (1 / 3, (1 + 1 + 5) / 3)
-        assert (found["robust_n"], found["robust_failed"]) == (3, 2)
-        marks = {"correctness": "4", "detail": "j", "context": "0", "temporal": "0"}
-        items = [answer("q", version, marks) for version in metrics.VERSIONS]
-        assert number("robust_both", items, "open") == 1  # only correctness counts
-        twice = [*pair("q", "55"), {**answer("q", "original", "0"), "id": "other"}]
-        found = numbers("open", twice)
-        assert (found["robust_n"], found["robust_failed"]) == (0, 1)
+        (
+            "choice",
+            choices("111", mode="s", hears={"a": "raises", "av": "delivered"}),
+            {"n_sound_missing_a": 3, "n_sound_missing_av": 0, "n_sound_missing": ...},
+        ),
+        ("choice", choices("1", mode="a"), {"n_sound_missing_a": ...}),
+        ("circular", rotations("q", "ABCDEFGH"), forms("circ_acc", 1.0, 1.0, 0)),
+        ("circular", rotations("q", "ABCDEFGA"), forms("circ_acc", 0.0, 0.0, 0)),
+        ("circular", rotations("q", "ABCDEFG"), forms("circ_acc", 0.0, None, 1)),  # --limit
+        ("circular", rotations("q", "ABCDEFG-"), forms("circ_acc", 0.0, None, 1)),
+        ("circular", THREE, forms("circ_acc", 1 / 3, 1 / 2, 1)),
+        ("circular", THREE, {"acc": (8 + 7 + 1) / 24, "acc_valid": 16 / 23}),
+        ("circular", THREE, {"position_bias": (7 + 1 + 6 * 1) / (2 * 23)}),
+        ("circular", rotations("q", "CCCCCCCC"), {"position_bias": 7 / 8}),
+        # Always right, and wrong alike, is no bias.
+        ("circular", rotations("q", "ABCDEFGH"), {"position_bias": 0}),
+        ("circular", rotations("q", "BCDEFGHA"), {"position_bias": 0}),
+        # True A B C D: A is half of the chosen, a quarter of the truth.
+        ("circular", rotations("q", "AACD----"), {"position_bias": 1 / 4}),
+        ("circular", rotations("q", "--------"), {"position_bias": None}),
+        ("circular", CUT_OFF, {"position_bias": 1 / 2}),
+        # The candidate's failures are 0, the judge's are left out and counted.
+        ("open", firsts("53ejm"), {"correctness_valid": 8 / 3, "correctness_failed": 2}),
+        ("open", firsts("53ejm"), {"correctness_coverage": 3 / 5}),
+        (
+            "open",
+            [answer("q", "original", MIXED), answer("r", "original", "4")],
+            {
+                **{"correctness_valid": 4, "correctness_failed": 1, "detail_valid": 3},
+                **{"context_valid": 2, "temporal_coverage": 1},
+            },
+        ),
+        (
+            "open",
+            firsts("5") + firsts("1", agentic="gaming"),
+            {"detail_valid_social": 5, "detail_valid_gaming": 1, "detail_valid_sports": ...},
+        ),
+        # As the authors count: empty, a judge's failure and a failed request are 0.
+        (
+            "open",
+            [*firsts("53ejm"), answer("q0", "paraphrase", "1")],
+            {f"{name}_authors": 8 / 5 for name in DIMENSIONS},
+        ),
+        # Answers to another question are left out of ours, with their pair; the authors count them.
+        (
+            "open",
+            pair("a", "54") + pair("b", "13", borrowed=True),
+            {
+                **{"correctness_valid": 5, "correctness_authors": 3, "n_borrowed": 1},
+                **{"correctness_both_wordings": (5 + 4 + 3) / 3, "robust_n": 1, "robust_both": 1},
+            },
+        ),
+        ("open", pair("a", "54"), {"n_borrowed": ...}),
+        # Waiting for a judge is not zero.
+        (
+            "open",
+            [answer("q", "original", "s"), answer("q", "paraphrase", "e"), *pair("r", "ee")],
+            {"correctness_valid": None, "robust_both": None, "robust_n": 0},
+        ),
+        ("open", pair("q", "ss"), {"detail_authors": None}),
+        ("open", [*PAIRS, answer("e", "paraphrase", "5")], {"robust_both": 1 / 3, "robust_n": 3}),
+        (
+            "open",
+            [answer("q", v, {**MIXED, "correctness": "4"}) for v in metrics.VERSIONS],
+            {"robust_both": 1},  # only correctness counts
+        ),
+    ],
+)
+def test_numbers(kind: str, items: Items, expected: Mapping[str, Any]) -> None:
+    """`...` stands for no such number."""
+    found = numbers(kind, items)
+    assert {name: found.get(name, ...) for name in expected} == expected
 
 
 class TestTable3:
@@ -231,7 +167,7 @@ class TestTable3:
 
     def sides(
         self, sound: Mapping[str, str] | None = None, without: Sequence[str] = ()
-    ) -> dict[str, list[dict[str, Any]]]:
+    ) -> dict[str, Items]:
         hears = {mode: (sound or {}).get(mode, "delivered") for mode in metrics.WITH_SOUND}
         return {
             f"maverix_{mode}": choices(marks, mode=mode, sound=hears.get(mode, ""), hears=hears)
@@ -239,37 +175,38 @@ class TestTable3:
             if mode not in without
         }
 
-    def joined(self, sound: Mapping[str, str] | None = None, *without: str) -> list[Any]:
-        (join,) = BENCHMARK.joins
-        found = scoring.joined(join, self.sides(sound, without))
-        return [found[name] for name in metrics.JOINED]
-
-    def test_five_modes_and_fewer(self) -> None:
-        """A mode that is missing leaves no number."""
-        assert self.joined() == [0.5, 0.7, 0.7 - 0.5]
-        assert self.joined(None, "a") == [None, 0.7, None]
-        assert self.joined(None, "vs") == [0.5, None, None]
-        assert self.joined(None, "a", "av") == [None, None, None]
-        assert metrics.table3(self.sides(None, ("a", "av", "s", "v"))) == {}
-
-    def test_without_sound_a_and_av_are_left_out(self) -> None:
-        """As the paper's rows of models without sound, whose A and V+A were never run (dashes)."""
-        for state in ("not delivered", "raises"):
-            silent = {"a": state, "av": state}
+    @table(
+        "sound, without, uni, multi",
+        [
+            # A mode that is missing leaves no number.
+            ({}, "", 0.5, 0.7),
+            ({}, "a", None, 0.7),
+            ({}, "vs", 0.5, None),
+            ({}, "a av", None, None),
+            # As the paper's rows of models without sound, whose A and V+A were never run (dashes).
             # The items of S, V and V+S tell it too: `check` says to leave A and V+A out.
-            for without in ((), ("a",), ("a", "av")):
-                assert self.joined(silent, *without) == [0.4, 0.6, 0.6 - 0.4]
-            assert self.joined(silent, "a", "av", "s") == [None, 0.6, None]
-
-    def test_the_state_is_the_modes_own(self) -> None:
-        """Simple `openai` sends a wav and drops an mp4's track."""
-        assert self.joined({"av": "not delivered"}) == [0.5, 0.6, 0.6 - 0.5]
-        assert self.joined({"a": "raises"}) == [0.4, 0.7, 0.7 - 0.4]
-        assert self.joined({"a": "raises"}, "a") == [0.4, 0.7, 0.7 - 0.4]
-        assert self.joined({"a": "raises"}, "a", "av") == [0.4, None, None]
-        unknown = {"a": "unknown", "av": "unknown"}
-        assert self.joined(unknown)[0] == 0.5
-        assert self.joined(unknown, "a", "av") == [None, None, None]
+            *(
+                ({"a": state, "av": state}, without, 0.4, 0.6)
+                for state in ("not delivered", "raises")
+                for without in ("", "a", "a av")
+            ),
+            ({"a": "raises", "av": "raises"}, "a av s", None, 0.6),
+            # The state is the mode's own: simple `openai` sends a wav and drops an mp4's track.
+            ({"av": "not delivered"}, "", 0.5, 0.6),
+            ({"a": "raises"}, "", 0.4, 0.7),
+            ({"a": "raises"}, "a", 0.4, 0.7),
+            ({"a": "raises"}, "a av", 0.4, None),
+            ({"a": "unknown", "av": "unknown"}, "", 0.5, 0.7),
+            ({"a": "unknown", "av": "unknown"}, "a av", None, None),
+        ],
+    )
+    def test_best_modes(
+        self, sound: Mapping[str, str], without: str, uni: float | None, multi: float | None
+    ) -> None:
+        (join,) = BENCHMARK.joins
+        found = scoring.joined(join, self.sides(sound, without.split()))
+        delta = None if uni is None or multi is None else multi - uni
+        assert [found[name] for name in metrics.JOINED] == [uni, multi, delta]
 
     def test_a_mode_s_own_items_go_before_the_others(self) -> None:
         """Runs of one model, simple and chat, scored together; the worst item tells of its mode."""
@@ -278,38 +215,25 @@ class TestTable3:
         assert metrics.table3(sides)["best_uni"] == 0.5
         sides["maverix_a"][-1]["hears"] = silent
         assert metrics.table3(sides)["best_uni"] == 0.4
+        assert metrics.table3(self.sides(None, ("a", "av", "s", "v"))) == {}
 
     def test_notes(self) -> None:
         sides = self.sides(without=["av"])
         assert metrics.table3_notes(self.sides()) == []
-        assert metrics.table3_notes(sides) == ["without V+A"]
         sides["maverix_s"] = sides["maverix_s"][:7]
-        assert metrics.table3_notes(sides)[1] == (
+        assert metrics.table3_notes(sides) == [
             "the modes were not asked the same items (A 10, S 7, V 10, V+S 10)"
-        )
-
-
-# --- what stands beside ---------------------------------------------------------------------------
+        ]
 
 
 def test_intervals() -> None:
     """Two videos with 1, 1 and 0: mean 2/3, residuals 2/3 and -2/3, se sqrt(2 * 8/9) / 3."""
     items = [choice("a", video="x"), choice("b", video="x"), choice("c", "u", video="y")]
-    found = details("choice", [*items, withheld("w")])
-    assert (found["items"], found["withheld"]) == (4, 1)
-    interval = found["intervals"]["acc"]
+    interval = details("choice", items)["intervals"]["acc"]
     assert (interval["estimate"], interval["n"], interval["clusters"]) == (2 / 3, 3, 2)
     assert interval["se"] == pytest.approx(math.sqrt(2 * 8 / 9) / 3)
-    found = details("circular", rotations("q", "ABCDEFGH") + rotations("r", "AAAAAAAA"))
-    assert (found["pools"], found["intervals"]["circ_acc"]["estimate"]) == (2, 0.5)
-    found = details("open", pair("a", "54") + pair("b", "4j") + pair("c", "03"))
-    assert found["ratings"]["detail"] == {"judge_api_error": 1, "ok": 5}
-    assert found["intervals"]["correctness_valid"]["n"] == 3
-    robust = [found["intervals"][f"robust_{name}"]["estimate"] for name in ("both", "diff")]
-    assert robust == [0.5, 2]
-    for kind, nothing in (
-        ("choice", [withheld("w")]),
-        ("open", pair("q", "ss")),
-        ("circular", rotations("w", "AB", withheld=True)),
-    ):
-        assert details(kind, nothing)["intervals"] == {}
+    interval = details("circular", rotations("q", "ABCDEFGH") + rotations("r", "AAAAAAAA"))
+    assert interval["intervals"]["circ_acc"]["estimate"] == 0.5
+    found = details("open", pair("a", "54") + pair("b", "4j") + pair("c", "03"))["intervals"]
+    assert (found["correctness_valid"]["n"], found["robust_both"]["estimate"]) == (3, 0.5)
+    assert details("open", pair("q", "ss"))["intervals"] == {}

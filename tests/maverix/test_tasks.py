@@ -11,19 +11,19 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import running, settings
-from lmms_eval_tasks.errors import DataError, JudgeError, MediaError, PromptError
+from lmms_eval_tasks.errors import DataError, MediaError, PromptError
 from lmms_eval_tasks.host import names
-from lmms_eval_tasks.maverix import data, files, judge, tasks
-from lmms_eval_tasks.maverix.labels import LETTERS, MODES
+from lmms_eval_tasks.maverix import data, judge, tasks
+from lmms_eval_tasks.maverix.labels import MODES
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
-from lmms_eval_tasks.runs import after, before, estimate
+from lmms_eval_tasks.runs import after, before
 from lmms_eval_tasks.runs.given import messages_of
 from lmms_eval_tasks.utils import prompts
 from lmms_eval_tasks.utils.saved_runs import CARRIER
 from tests.checks import refused, table
 from tests.maverix import runs
 from tests.maverix.entries import CASES
-from tests.maverix.runs import edit, fail, withhold, without_sound
+from tests.maverix.runs import fail
 
 FAILED = "[LMMS_EVAL_REQUEST_FAILED after 3 retries] timeout"
 
@@ -100,9 +100,7 @@ class TestReplies:
             item = made[CARRIER]
             assert (item["status"], item["words"], item["reply"]) == (status, words, text)
             assert item["right"] == made["acc"]["score"] == int("{right}" in reply)
-            assert (item["letter"] is None) is (item["file_letter"] is None) is (status != "ok")
-            (hidden,) = runs.score([runs.withheld(doc)], lambda _, text=text: text)
-            assert (hidden["right"], hidden["status"]) == (None, status)
+            assert (item["letter"] is None) is (status != "ok")
 
     @table(
         "reply, letter",
@@ -121,19 +119,6 @@ class TestReplies:
     def test_the_authors_letter(self, reply: str, letter: str) -> None:
         (item,) = runs.score(runs.docs()[:1], lambda _: reply)
         assert item["letter_authors"] == letter
-
-    def test_every_letter_goes_back_to_the_file(self) -> None:
-        released = {item.id: item for item in data.look(["maverix_s"]).items}
-        moved = 0
-        for letter in LETTERS:
-            docs = runs.docs()
-            items = runs.score(docs, lambda _, letter=letter: letter)
-            for doc, item in zip(docs, items, strict=True):
-                entry, in_file = released[doc["id"]], LETTERS.index(item["file_letter"])
-                assert entry.options[in_file] == doc["options"][LETTERS.index(letter)]
-                assert item["right"] == int(in_file == entry.answer)
-                moved += item["file_letter"] != letter
-        assert moved > 100
 
     def test_what_the_model_hears_is_told_in_every_mode(self) -> None:
         """Of modes without sound too: S stands for A in Table 3 if the model has none."""
@@ -191,58 +176,22 @@ def described(asked: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     return BENCHMARK.describe(known.found, list(asked), left_out, asked)
 
 
-class TestUsersData:
-    """Videos without sound, withheld references, files that go: as the results tell them."""
-
-    @pytest.fixture
-    def placed(self, root: Path, source: Path) -> Path:
-        without_sound(source / "videos" / "lights-1.mp4", source / "mute.mp4")
-        (source / "mute.mp4").rename(source / "videos" / "lights-1.mp4")
-        files.prepare(source, root, link=False)
-        return root / "maverix"
-
-    def test_videos_without_sound(self, placed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
-        for own, silent in ((("maverix_s", "maverix_long_a"), 5), (("maverix_s",), 0)):
-            before.check(own)
-            section, warnings = described({name: runs.docs(name) for name in own})
-            assert len(section["without_sound"]) == silent
-            assert ("5 items without sound left out of A and V+A" in warnings) == bool(silent)
-
-    def test_withheld_references(self, placed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Nobody is asked about them, so no judge is needed, named or waited for."""
-        edit(placed / "data.json", withhold)
-        monkeypatch.delenv(settings.JUDGE)
-        before.check(["maverix_s_oe"])
-        assert before.run_judge(BENCHMARK).provider == "none"
-        assert "judge" not in annotated("maverix_s_oe")
-        assert runs.score(runs.docs("maverix_s_oe")[:1], runs.right)[0]["status"] == "ok"
-        edit(placed / "data.json", lambda items: items[7].update(reference="red"))
-        with pytest.raises(JudgeError, match="OPENAI_API_KEY"):
-            before.check(["maverix_s_oe"])
-        docs, task = runs.docs("maverix_s_oe"), BENCHMARK.tasks["maverix_s_oe"]
-        judged = [len(estimate.requests(task, [doc])) for doc in docs]
-        assert judged == [0] * 14 + [4] * 2 + [0] * 24
-
-    def test_files_that_go_during_the_run(self, placed: Path) -> None:
-        """The answers are paid for: what the check found is what the results tell."""
-        edit(placed / "data.json", lambda items: items[0].update(answer=None, agentc="social"))
-        before.check(["maverix_vs"])
-        first = annotated("maverix_vs")
-        assert first["data"]["withheld"] == {"answers": 1, "references": 0}
-        assert first["data"]["ignored"] == ["agentc"]
-        assert "fields of the data that are not read: agentc" in first["warnings"]
-        for file in (placed / "subtitles").iterdir():
-            file.write_text("gone", encoding="utf-8")
-        (placed / "data.json").unlink()
-        section = annotated("maverix_vs")
-        assert section["data"] == first["data"]
-        assert section["subtitles"] == first["subtitles"]
-        before._checked.clear()
-        section = annotated("maverix_vs")
-        assert "data" not in section
-        assert any("cannot be told any more" in line for line in section["warnings"])
-        BENCHMARK.tables([("", section["numbers"])])
+def test_files_that_go_during_the_run(root: Path, source: Path) -> None:
+    """The answers are paid for: what the check found is what the results tell."""
+    data.prepare(source, root, link=False)
+    before.check(["maverix_vs"])
+    first = annotated("maverix_vs")
+    for file in (root / "maverix" / "subtitles").iterdir():
+        file.write_text("gone", encoding="utf-8")
+    (root / "maverix" / "data.json").unlink()
+    section = annotated("maverix_vs")
+    assert section["data"] == first["data"]
+    assert section["subtitles"] == first["subtitles"]
+    before._checked.clear()
+    section = annotated("maverix_vs")
+    assert "data" not in section
+    assert any("cannot be told any more" in line for line in section["warnings"])
+    BENCHMARK.tables([("", section["numbers"])])
 
 
 # --- the cuts -----------------------------------------------------------------------------------
@@ -250,7 +199,7 @@ class TestUsersData:
 
 def test_what_cannot_be_cut(root: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that would break stops before its model is loaded, or goes on without the item."""
-    files.prepare(source, root, link=True)
+    data.prepare(source, root, link=True)
     windows = [(doc["video_path"], doc["start"], doc["end"]) for doc in runs.docs()]
     bad, broken = "lights-1-q01", {windows[0]}
 
@@ -260,11 +209,10 @@ def test_what_cannot_be_cut(root: Path, source: Path, monkeypatch: pytest.Monkey
         return SimpleNamespace(video="x.mp4", sound="x.wav", video_with_sound="y.mp4")
 
     def check(*own: str) -> None:
-        tasks.cut.cache_clear()
         before.check(own)
         before.make_media(own, None)
 
-    monkeypatch.setattr(tasks.segments, "segment", segment)
+    monkeypatch.setattr(tasks, "cut", segment)
     says = rf"1 of 20 items cannot be shown:\n  {bad}: .*is damaged .*\n.*--allow-bad-items"
     with pytest.raises(DataError, match=says):
         check("maverix_s", "maverix_v")
@@ -282,9 +230,9 @@ def test_what_cannot_be_cut(root: Path, source: Path, monkeypatch: pytest.Monkey
     assert {name: len(docs) for name, docs in asked.items()} == counts
     assert bad not in {doc["question_id"] for doc in asked["maverix_a_oe"]}
     section, warnings = described(asked)
-    assert list(section["not_cut"]) == [bad]
-    assert "is damaged" in section["not_cut"][bad]
-    assert f"1 items that cannot be cut left out of all modes but S: {bad}" in warnings
+    assert list(section["left_out"]) == [bad]
+    assert "is damaged" in section["left_out"][bad]
+    assert "1 items left out" in warnings
     with pytest.raises(MediaError, match=rf"^{bad}: its segment cannot be cut any more.*\("):
         names.doc_to_messages(runs.docs("maverix_v")[0])
     broken |= set(windows)

@@ -109,7 +109,6 @@ def test_one_model_in_memory_at_a_time(
 @table(
     "text, names",
     [
-        ("pretrained=a,b,c", ["a", "b", "c"]),
         ("dtype=auto, pretrained=a, b ,device=cpu", ["a", "b"]),
         ("pretrained=/x/lr=3/a,/x/lr=4/b", ["/x/lr=3/a", "/x/lr=4/b"]),
     ],
@@ -136,14 +135,6 @@ def test_names_with_commas_between(
 def test_argument_errors(text: str, message: str) -> None:
     config = {"batch_size": 1, "device": None}
     refused(TasksError, message, LmPairs.create_from_arg_string, text, config)
-
-
-def test_a_model_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str, **kwargs: Any) -> Any:
-        raise OSError(f"{name} is not a valid model identifier\nmore lines")
-
-    monkeypatch.setattr("transformers.AutoTokenizer.from_pretrained", missing)
-    refused(TasksError, "org/nix cannot be loaded: org/nix is not a valid", LmPairs, "org/nix")
 
 
 def test_the_models_own_arguments_win_over_the_command_line(models: dict[str, str]) -> None:

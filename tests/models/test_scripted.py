@@ -100,10 +100,9 @@ def test_replies_and_media(name: str, form: str, key: Path, tmp_path: Path) -> N
 @table("form", FORMS)
 def test_media_that_are_not_there(form: str, key: Path, tmp_path: Path) -> None:
     lm = build("Oracle", form, f"key={key}")
-    empty, folder = tmp_path / "empty.mp4", tmp_path / "folder.mp4"
+    empty = tmp_path / "empty.mp4"
     empty.touch()
-    folder.mkdir()
-    for bad in (tmp_path / "no.mp4", empty, folder):
+    for bad in (tmp_path / "no.mp4", empty):
         refused(TasksError, "pairs: .* is missing or empty", ask, lm, with_media([str(bad)]), [0])
     refused(TasksError, "pairs: a request holds an empty medium", ask, lm, with_media([None]), [0])
     assert len(ask(lm, with_media([Image.new("RGB", (2, 2))]), [1])) == 1
@@ -122,9 +121,6 @@ def test_arguments(key: Path) -> None:
     lm = build("Scripted", "Chat")
     for ask_other in (lm.loglikelihood, lm.generate_until_multi_round):
         refused(TasksError, "generate_until tasks only", ask_other, [])
-
-
-# --- recorded replies -------------------------------------------------------------------------
 
 
 def write(folder: Path, *entries: Any) -> Path:

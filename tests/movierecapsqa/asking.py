@@ -134,9 +134,6 @@ class Unasked:
 
     config = JudgeConfig(OPENAI, "unasked")
 
-    def supports(self, criterion: str) -> bool:
-        return bool(criterion)
-
     def verdict(self, criterion: Criterion, fields: Mapping[str, Any]) -> Verdict:
         raise AssertionError(f"asked {criterion.name}")
 

@@ -128,16 +128,11 @@ def test_what_counts_as_a_claim() -> None:
 
 def test_who_cannot_judge(tmp_path: Path) -> None:
     before.check_judge(BENCHMARK, "none")
-    recorded, panel = tmp_path / "recorded.jsonl", tmp_path / "panel.yml"
-    line = {"criterion": judge.CLAIMS, "fields": {"candidate": "a"}, "reply": '{"claims": []}'}
-    recorded.write_text(json.dumps(line))
-    panel.write_text("panel: [a@http://localhost:1/v1, b@http://localhost:1/v1]\n")
-    for given, said in (
-        (f"replay:{recorded}", f"cannot decide {judge.LABELS}:"),
-        (str(panel), "several judges.*name one model"),
-    ):
-        with pytest.raises(JudgeError, match=said):
-            before.check_judge(BENCHMARK, given)
+    panel = tmp_path / "panel.yml"
+    panel.write_text("panel: [a@http://localhost:1/v1, b@http://localhost:1/v1]
+")
+    with pytest.raises(JudgeError, match=r"several judges.*name one model"):
+        before.check_judge(BENCHMARK, str(panel))
 
 
 @pytest.mark.parametrize(

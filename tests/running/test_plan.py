@@ -80,7 +80,7 @@ def test_what_cannot_be_run(
 
 def test_checkpoints_that_a_class_gives_no_videos(monkeypatch: pytest.MonkeyPatch) -> None:
     kinds = {"a": "llava_next", "b": "llava_onevision", "c": ""}  # of c nothing can be read
-    monkeypatch.setattr(running, "checkpoint_type", lambda model: kinds[model.arguments["n"]])
+    monkeypatch.setattr(plan, "checkpoint_type", lambda model: kinds[model.arguments["n"]])
     with pytest.raises(TasksError, match="no videos to checkpoints of the type llava_next, and ma"):
         plan.of(Model("llava_hf", "chat", {"n": "a"}), [PICTURE, VIDEO])
     for name in "bc":
@@ -89,7 +89,7 @@ def test_checkpoints_that_a_class_gives_no_videos(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_simple_class_where_only_it_takes_videos(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "checkpoint_type", lambda _: "llava_onevision")
+    monkeypatch.setattr(plan, "checkpoint_type", lambda _: "llava_onevision")
     found = plan.of(Model("llava_hf", "chat"), [VIDEO])
     assert (found.interface, found.videos_as_pictures) == ("simple", False)
     assert "--force_simple" in found.told[0]
@@ -121,23 +121,11 @@ def test_classes_that_mix_replies_are_asked_one_by_one() -> None:
     assert not plan.of(Model("qwen2_5_vl", "chat"), [TEXT]).one_by_one
 
 
-def test_a_plan_holds_while_its_model_runs() -> None:
-    with running.model(Model("glm4v", "simple", {"pretrained": "x"})):
-        assert running.planned() is None
-        running.go_by(plan.Plan("simple", {"n": 1}, videos_as_pictures=True))
-        assert running.videos_as_pictures()
-        assert not running.pictures_as_videos()
-        assert running.current() == Model("glm4v", "simple", {"pretrained": "x", "n": 1})
-    assert not running.videos_as_pictures()
-    assert running.planned() is None
-
-
 def test_of_a_class_that_has_changed_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """As long as the code stands that the table rests on, the host may be of any version."""
     monkeypatch.setattr(running, "host_version", lambda: "0.9")
     assert plan.of(Model("openai", "chat"), [VIDEO]).arguments
     monkeypatch.setattr(class_table, "source", lambda file: "")
-    assert class_table.media_of("openai", "chat") is None
     assert plan.of(Model("openai", "chat"), [VIDEO]) == plan.Plan(
         "chat",
         told=(

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import benchmarks, running
+from lmms_eval_tasks import benchmarks
 from lmms_eval_tasks.running import Model, class_table, plan
 from tests.checks import table
-from tests.running.test_classes_host import frame_parameters, module_file, registered
+from tests.running.test_classes_host import frame_parameters, registered
 
 ENGINE = Path(__file__).parents[1] / "models" / "stub_vllm" / "engine_arguments.txt"
 # What the classes pass on: to vLLM's EngineArgs, to SGLang's ServerArgs (of which these two).
@@ -32,41 +32,28 @@ def commands() -> list[list[str]]:
     return [one[one.index("lmms_eval") :] for one in words if "lmms_eval" in one]
 
 
-def parsed(words: list[str], monkeypatch: pytest.MonkeyPatch) -> Any:
-    """As the host reads them."""
-    from lmms_eval import __main__ as host
-
-    monkeypatch.setattr("sys.argv", words)
-    _, options = host.parse_eval_args()
-    return options
-
-
 def test_every_command_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lmms_eval import __main__ as host
     from lmms_eval.utils import simple_parse_args_string
 
     found = commands()
     assert len(found) > 8
-    names = {name for one in benchmarks.NAMES for name in tasks_of(one)}
+    names = {x for one in benchmarks.NAMES for x in benchmarks.load(one).tasks}
+    names |= {x for one in benchmarks.NAMES for x in benchmarks.groups(one)}
     for words in found:
-        options = parsed(words, monkeypatch)
+        monkeypatch.setattr("sys.argv", words)
+        _, options = host.parse_eval_args()  # as the host reads them
         assert set(options.tasks.split(",")) <= names
         arguments = simple_parse_args_string(options.model_args)
-        path = registered()[options.model].chat_class_path.rpartition(".")[0]
-        known = frame_parameters(module_file(path))
+        known = frame_parameters(registered()[options.model].chat_class_path)
         known |= MORE.get(options.model, set())
         assert set(arguments) <= known
         model = Model(options.model, "chat", arguments)
-        with running.model(model):
-            assert running.advice(int(options.batch_size)) == []
+        assert class_table.advice(model, int(options.batch_size)) == []
         if options.model in MORE:
             assert 64 <= int(options.batch_size) <= 256
             wanted = plan.Needs("maia_vsv", videos=True, frames=frozenset({32}))
             assert plan.of(model, [wanted]).arguments == {}
-
-
-def tasks_of(benchmark: str) -> set[str]:
-    folder = files("lmms_eval_tasks").joinpath(benchmark)
-    return {Path(str(one)).stem for one in folder.iterdir() if str(one).endswith(".yaml")}
 
 
 @table(
@@ -89,23 +76,19 @@ def tasks_of(benchmark: str) -> set[str]:
 def test_advice(
     name: str, interface: Any, arguments: dict[str, Any], batch_size: int, said: list[str]
 ) -> None:
-    with running.model(Model(name, interface, arguments)):
-        found = running.advice(batch_size)
+    found = class_table.advice(Model(name, interface, arguments), batch_size)
     assert len(found) == len(said)
     for line, words in zip(found, said, strict=True):
         assert words in line
         assert line.endswith(f"(lmms-eval-tasks models {name})")
-    assert running.advice(batch_size) == []  # nothing is run
 
 
 def test_the_engines_that_need_batches_are_known() -> None:
     told = {
         (name, kind)
         for name, entry in class_table.table().models.items()
-        for kind, one in (("chat", entry.chat), ("simple", entry.simple))
-        if one and isinstance(one.media, class_table.Media) and one.media.batches
+        for kind, one in entry.classes()
+        if one.media.batches
     }
-    assert told == {
-        *(("vllm", "chat"), ("vllm", "simple"), ("vllm_generate", "chat")),
-        *(("sglang", "chat"), ("tasks_vllm", "chat")),
-    }
+    engines = {(name, "chat") for name in ("vllm", "vllm_generate", "sglang", "tasks_vllm")}
+    assert told == {*engines, ("vllm", "simple")}

@@ -1,7 +1,8 @@
-"""Which model is running, and what that says about its frames and its sound."""
+"""Which model is running, what that says of its sound, and which docs each process gets."""
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -21,55 +22,68 @@ def test_the_model_is_known_inside_and_forgotten_after_errors() -> None:
         assert "not known" in (running.sound_warning(picture) or "")
     outer, inner = Model("a", "chat"), Model("b", "simple", {"x": 1})
     with running.model(outer):
-        with running.model(inner):
+        running.go_by(running.Plan("simple", {"n": 1}, videos_as_pictures=True))
+        assert running.current() == Model("a", "simple", {"n": 1})
+        with contextlib.suppress(ZeroDivisionError), running.model(inner):
             assert running.current() is inner
-        with pytest.raises(ZeroDivisionError), running.model(inner):
+            assert running.planned() == running.Plan()
             raise ZeroDivisionError
-        assert running.current() is outer
+        assert running.planned().videos_as_pictures
     assert running.current() is None
+    assert running.planned() == running.Plan()
 
 
-# --- the table of sound; test_sound_host.py holds it against the installed host -----------------
-
-
-AV = "video_and_audio"
+# --- sound ----------------------------------------------------------------------------------------
 
 
 @table(
     "name, interface, way, arguments, status",
     [
-        ("qwen2_5_omni", "chat", "audio", None, "delivered"),
-        ("qwen2_5_omni", "simple", "audio", {}, "delivered"),  # as samples
-        ("qwen2_5_omni", "simple", AV, {"max_num_frames": 8}, "raises"),
-        ("qwen2_5_omni", "simple", AV, {"use_custom_video_loader": True}, "not delivered"),
-        ("gemini_api", "chat", AV, None, "delivered"),  # an alias
-        ("gemini", "simple", "audio", {"interleave": "True"}, "not delivered"),
-        ("gemini", "simple", "audio", {"interleave": False}, "delivered"),
-        ("gemini", "simple", "audio", {"interleave": "0"}, "delivered"),
-        ("gemini", "simple", "audio", {"interleave": None}, "delivered"),
-        ("gemini", "simple", "audio", {"interleave": "yes"}, "not delivered"),
-        ("minicpm_o", "chat", "audio", {"init_audio": "false"}, "not delivered"),
-        ("openai", "chat", AV, None, "delivered"),  # endpoints.py sees to it
-        ("openai", "simple", AV, None, "not delivered"),
-        ("omnivinci", "chat", AV, None, "unknown"),
-        ("omnivinci", "chat", AV, {"load_audio_in_video": False}, "delivered"),
-        ("batch_gpt4", "simple", AV, None, "raises"),
-        ("batch_gpt4", "simple", AV, {"modality": "video"}, "not delivered"),
-        ("tasks_oracle", "chat", AV, None, "not delivered"),
-        ("qwen2_audio", "chat", "audio", None, "unknown"),  # has no chat class
-        ("someone_elses", "chat", "audio", None, "unknown"),
+        ("qwen2_5_omni", "chat", "a", {}, "delivered"),
+        ("qwen2_5_omni", "simple", "a", {}, "delivered"),  # as samples
+        ("qwen2_5_omni", "simple", "av", {"max_num_frames": 8}, "raises"),
+        ("qwen2_5_omni", "simple", "av", {"use_custom_video_loader": True}, "not delivered"),
+        ("gemini_api", "chat", "av", {}, "delivered"),  # an alias
+        ("gemini", "simple", "a", {"interleave": "True"}, "not delivered"),
+        ("gemini", "simple", "a", {"interleave": False}, "delivered"),
+        ("gemini", "simple", "a", {"interleave": "0"}, "delivered"),
+        ("gemini", "simple", "a", {"interleave": None}, "delivered"),
+        ("gemini", "simple", "a", {"interleave": "yes"}, "not delivered"),
+        ("minicpm_o", "chat", "a", {"init_audio": "false"}, "not delivered"),
+        ("openai", "chat", "av", {}, "delivered"),  # endpoints.py sees to it
+        ("openai", "simple", "av", {}, "not delivered"),
+        ("omnivinci", "chat", "av", {}, "unknown"),
+        ("omnivinci", "chat", "av", {"load_audio_in_video": False}, "delivered"),
+        ("batch_gpt4", "simple", "av", {}, "raises"),
+        ("batch_gpt4", "simple", "av", {"modality": "video"}, "not delivered"),
+        ("tasks_oracle", "chat", "av", {}, "not delivered"),
+        ("qwen2_audio", "chat", "a", {}, "unknown"),  # has no chat class
+        ("someone_elses", "chat", "a", {}, "unknown"),
     ],
 )
-def test_delivery(name: str, interface: Any, way: Any, arguments: Any, status: str) -> None:
-    found = sound.delivery(name, interface, way, arguments)
-    assert found.status == status
-    said = sound.warning(name, interface, way, arguments)
+def test_whether_it_arrives(
+    name: str, interface: Any, way: str, arguments: Any, status: str
+) -> None:
+    with running.model(Model(name, interface, arguments)):
+        assert running.sound(way == "av") == status == running.hears()[way]
+        said = running.sound_warning(way == "av")
     assert (said is None) == (status == "delivered")
-    assert said is None or (name in said and found.why in said)
-    with running.model(Model(name, interface, arguments or {})):
-        picture = way == AV
-        assert running.sound(picture) == status == running.hears()["av" if picture else "a"]
-        assert running.sound_warning(picture) == said
+    assert said is None or name in said
+
+
+@table(
+    "name, interface, form",
+    [
+        *((name, "simple", "samples") for name in ("qwen2_5_omni", "gpt4o_audio", "qwen3_omni")),
+        *((name, "simple", "path") for name in ("openai", "gemini_api", "tasks_coin")),
+        ("aero_realtime_vllm", "chat", "track"),
+        *((name, "chat", "path") for name in ("openai", "someone_elses")),
+    ],
+)
+def test_in_which_form_a_class_takes_it(name: str, interface: Any, form: str) -> None:
+    assert running.sound_form() == "path"
+    with running.model(Model(name, interface)):
+        assert running.sound_form() == form
 
 
 def test_of_another_host_holds_what_its_classes_still_say(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,31 +92,16 @@ def test_of_another_host_holds_what_its_classes_still_say(monkeypatch: pytest.Mo
     simple, chat = (f"lmms_eval/models/{kind}/qwen2_5_omni.py" for kind in ("simple", "chat"))
     read, gone = sound.source, {simple}
     monkeypatch.setattr(sound, "source", lambda file: "" if file in gone else f"#\n{read(file)}")
-    for interface, file in (("simple", simple), ("chat", chat)):
-        found = sound.delivery("qwen2_5_omni", interface, "audio")
-        assert found.status == ("unknown" if file in gone else "delivered")
-        assert (f"{file} of this one (0.9.0) is another" in found.why) == (file in gone)
+    kinds: tuple[tuple[Any, str], ...] = (("simple", simple), ("chat", chat))
+    for interface, file in kinds:
+        status, said = sound.heard(Model("qwen2_5_omni", interface), with_picture=False)
+        assert status == ("unknown" if file in gone else "delivered")
+        assert (f"{file} of this one (0.9.0) is another" in str(said)) == (file in gone)
     told = class_pages.facts("qwen2_5_omni")
-    assert told[:2] == [
-        "qwen2_5_omni, lmms-eval 0.7.3",
-        "installed is 0.9.0: what is marked as gone may be otherwise there",
-    ]
+    assert told[1] == "installed is 0.9.0: what is marked as gone may be otherwise there"
     marked = [line for line in told if "gone from the installed file" in line]
     assert marked
     assert all(simple in line for line in marked)
-    assert sound.media_of("openai", "chat") is not None
-    gone.add("lmms_eval/models/chat/openai.py")
-    assert sound.media_of("openai", "chat") is None
-
-
-def test_samples_for_classes_that_take_no_path() -> None:
-    wanting = {name for name in sound.table().models if sound.wants_samples(name)}
-    assert {"qwen2_5_omni", "qwen3_omni", "gpt4o_audio", "phi4_multimodal"} <= wanting
-    assert not wanting & {"openai", "gemini", "litellm", "qwen2_5_vl", "glm4v", "tasks_coin"}
-    assert not running.wants_samples()
-    for name in ("qwen2_5_omni", "gemini_api", "someone_elses"):
-        with running.model(Model(name, "simple")):
-            assert running.wants_samples() == (name in wanting)
 
 
 def test_what_is_told_of_a_model() -> None:
@@ -111,8 +110,47 @@ def test_what_is_told_of_a_model() -> None:
         return found.output if found.exception is None else str(found.exception)
 
     assert told("qwen2_5_vl").startswith("qwen2_5_vl, lmms-eval 0.7.3\nloads models that these")
-    assert "\n  32 frames of a clip: max_frames_num=32" in told("openai_compatible")  # an alias
+    assert "\n  32 frames: max_frames_num=32" in told("openai_compatible")  # an alias
     assert "\n\nglm4v, lmms-eval" in told("gemma3", "glm4v")
+    assert "takes none of our media: " in told("whisper")
     assert told("qwen_2_5_vl").endswith("has no such model; did you mean qwen2_5_vl?")
     wanted = ("\nqwen2_5_vl chat: max_", "\nTake none of our media: ", "whisper")
     assert all(name in told() for name in wanted)
+
+
+# --- docs of each process: the host deals them out, we say in which order -------------------------
+
+DOCS = [f"{video}/{question}" for video in "abcde" for question in range(7)]
+
+
+def ranks(processes: int, limit: float | None, offset: int) -> list[list[str]]:
+    """The docs of each rank, as the host takes them."""
+    from lmms_eval.utils import create_iterator
+
+    number = -(-len(DOCS) * limit // 1) if limit and limit < 1 else limit
+    with running.limited(limit, offset):
+        docs = running.by_rank(DOCS)
+    assert sorted(docs) == DOCS
+    given = (int(number) if number else None, offset)
+    return [list(create_iterator(iter(docs), one, processes, *given)) for one in range(processes)]
+
+
+@table("processes", [1, 2, 3, 4, 8, 40])
+@table("limit, offset", [(None, 0), (20, 0), (20, 5), (999, 3), (None, 8), (3, 99), (0, 0)])
+def test_each_rank_gets_neighbours_and_together_the_same(
+    processes: int, limit: int | None, offset: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", str(processes))
+    asked = DOCS[offset : offset + limit if limit else None]
+    found = ranks(processes, limit, offset)
+    assert [doc for own in found for doc in own] == asked
+    videos = [{doc[0] for doc in own} for own in found]
+    split = sum(len(own) for own in videos) - len(set().union(*videos))
+    assert split <= min(processes, len(asked) or 1) - 1
+
+
+def test_a_share_of_the_docs_is_the_same_whatever_the_number_of_processes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert sorted(doc for own in ranks(2, 0.5, 0) for doc in own) == DOCS[:18]

@@ -128,7 +128,7 @@ def evaluate(cli_args):
         ({"at": "ask.prompt[1]"}, "Which?"),
         ({"at": "ask.prompt[2]", "starts": "ual"}, "ual"),
         ({"of": ["{a}\n", "@ask.user[1]", "@t.yml:kwargs.default.post"]}, "{a}\nWell?Its letter."),
-        ({"in": ["t.txt"], "names": {"pred": "candidate"}}, "Rate {candidate}."),
+        ({"in": "t.txt", "names": {"pred": "candidate"}}, "Rate {candidate}."),
         ({"at": "ask.user"}, "m: .*a.py: the placeholder 'question'"),
         ({"at": "ask.other"}, "m: .*ask.other: no other; its form is not the one we know"),
         ({"at": "ask.append[1]", "names": {"k": "k"}}, "line 13: a list that is joined"),
@@ -137,14 +137,14 @@ def evaluate(cli_args):
         ({"at": "START", "after": "absent"}, "'absent' does not stand in it"),
         ({"at": "START", "needs": ["candidate"]}, r"lacks \['candidate'\]"),
         ({"of": ["@t.yml:kwargs.x"]}, "t.yml: no text at kwargs.x"),
-        ({"at": "START", "in": ["bad.py"]}, "invalid syntax"),
-        ({"at": "START", "in": ["absent.py"]}, "has no absent.py"),
+        ({"at": "START", "in": "bad.py"}, "invalid syntax"),
     ],
 )
 def test_where_a_text_stands(source: dict[str, Any], text: str, tmp_path: Path) -> None:
     build(tmp_path, {"a.py": CODE, "t.txt": TEMPLATE, "t.yml": YAML, "bad.py": "def ("})
     try:
-        found = authors_prompts._part(tmp_path, "m", {"in": ["a.py"], **source})
+        file = tmp_path / source.get("in", "a.py")
+        found = authors_prompts._part(file, "m", source)
     except PromptError as error:
         with pytest.raises(PromptError, match=text):
             raise error

@@ -7,7 +7,7 @@ import sys
 from tests.conftest import REPOSITORY
 
 HEAVY = "torch transformers openai decord av PIL numpy nltk sacrebleu rouge_score bert_score scipy"
-HEAVY += " sklearn pycocoevalcap faster_whisper huggingface_hub sqlite3 filelock"
+HEAVY += " sklearn pycocoevalcap huggingface_hub sqlite3 filelock"
 
 CODE = """
 import importlib, json, sys

@@ -40,10 +40,10 @@ def test_no_data_file_or_more_than_one(tmp_path: Path) -> None:
 @table(
     "content, says",
     [
-        (b"[1,\n oops]", "line 2, column 2"),
+        (b"[1,\n oops]", "line 2 column 2"),
         (b'["\xff"]', "not UTF-8 text"),
-        (b"[" * 100_000, "cannot be read as JSON|not valid JSON"),
-        (b"9" * 5000, "cannot be read as JSON"),
+        (b"[" * 100_000, "not valid JSON"),
+        (b"9" * 5000, "not valid JSON"),
         (None, "No such file"),
     ],
 )

@@ -22,64 +22,68 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils.media import worker
 
-_CHUNK = 2**20
+# Seconds: a whole film that has to be encoded takes an hour; a hanging decoder ends some time.
+PATIENCE = 7200.0
 _WHOLE = 2**25  # bytes up to which a file is hashed in whole
 _PIECES, _PIECE = 64, 2**16  # of a larger one: how many, and bytes of each
 
 
 @dataclass(frozen=True)
 class Entry:
-    """Files by their endings, and what their maker told of them."""
+    """Files by their endings, what they were made from, and what their maker told of them."""
 
+    source: str
     paths: dict[str, str]
     facts: dict[str, Any]
 
 
 def kept(
-    video: Path,
-    cache: Path | None,
+    source: str | Path,
     recipe: str,
     version: int,
-    *,
     work: tuple[str, str],
-    arguments: dict[str, Any],
-    time_limit: float,
+    /,
+    *,
+    folder: str = "media",
+    time_limit: float | None = None,
     identity: str = "",
+    **arguments: Any,
 ) -> Entry:
     """What a worker makes of a video, made once for all threads and processes.
 
     Args:
-        video: the source.
-        cache: the folder, created if absent; None is `media` in the user's cache folder.
+        source: the video.
         recipe: what is made, for people; the name of the files begins with it.
         version: of what makes it.
         work: module and function for worker.call; the function writes files whose names are its
             argument `out` and an ending, and returns facts with the endings as `files`.
-        arguments: its others, on which the result depends.
+        folder: in the user's cache folder.
         time_limit: seconds for making it, and again at most for waiting until another process that
-            makes the same is done.
+            makes the same is done; PATIENCE unless told.
         identity: what tells the video from others, instead of its content.
+        arguments: of the function, on which the result depends.
 
     Raises:
         MediaError: the video cannot be read or the folder not be written to; names the video.
     """
-    folder = Path(cache or settings.cache_dir() / "media").absolute()
+    video, place = worker.source_file(source), (settings.cache_dir() / folder).absolute()
+    limit = time_limit or PATIENCE
     try:
         made_from = json.dumps([identity or content_id(video), recipe, version, arguments])
         name = f"{recipe}-{hashlib.blake2b(made_from.encode(), digest_size=12).hexdigest()}"
-        note = _load(folder, name)
+        note = _load(place, name)
         if note is None:
-            with only_one(folder, name, time_limit):
-                note = _load(folder, name)
+            with only_one(place, name, limit):
+                note = _load(place, name)
                 if note is None:
-                    job = partial(worker.call, *work, video, time_limit, **arguments)
-                    note = _make(folder, name, time_limit, lambda out: job(out=out))
+                    job = partial(worker.call, *work, video, limit, **arguments)
+                    note = _make(place, name, limit, job)
     except OSError as error:
         raise MediaError(
             f"{video}: cannot be read, or what is made of it not be written: {error}"
         ) from error
-    paths = {ending: str(folder / f"{name}{ending}") for ending in note["sizes"]}
-    return Entry(paths, note["facts"])
+    paths = {ending: str(place / f"{name}{ending}") for ending in note["sizes"]}
+    return Entry(str(video), paths, note["facts"])
 
 
 def _load(folder: Path, name: str) -> dict[str, Any] | None:
@@ -95,12 +99,12 @@ def _load(folder: Path, name: str) -> dict[str, Any] | None:
     return None
 
 
-def _make(folder: Path, name: str, time_limit: float, job: Callable[[str], Any]) -> dict[str, Any]:
+def _make(folder: Path, name: str, time_limit: float, job: Callable[..., Any]) -> dict[str, Any]:
     for left in folder.glob(f".{name}.*"):  # by a maker that was killed
         if time.time() - left.stat().st_mtime > 2 * time_limit:
             shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=f".{name}.", dir=folder) as place:
-        facts = job(f"{place}/made")
+        facts = job(out=f"{place}/made")
         made = {ending: Path(f"{place}/made{ending}") for ending in facts.pop("files")}
         note = {"facts": facts, "sizes": {e: file.stat().st_size for e, file in made.items()}}
         made[".json"] = Path(place, "note")
@@ -143,17 +147,16 @@ def content_id(path: Path) -> str:
     Raises:
         OSError: the file cannot be read.
     """
-    status = path.stat()
-    return _content_id(str(path), status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    state = path.stat()
+    return _content_id(path, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
 
 
 @lru_cache(maxsize=65536)
-def _content_id(path: str, size: int, modified: int, changed: int) -> str:
+def _content_id(path: Path, size: int, modified: int, changed: int) -> str:
     digest = hashlib.blake2b(digest_size=16)
-    with Path(path).open("rb") as file:
+    with path.open("rb") as file:
         if size <= _WHOLE:
-            while chunk := file.read(_CHUNK):
-                digest.update(chunk)
+            digest.update(file.read())
         else:
             digest.update(f"{size} {modified} {changed}".encode())
             for number in range(_PIECES):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils.media import recipes, segments, video, video_checks
@@ -19,24 +19,16 @@ if TYPE_CHECKING:
 
 Doc = Mapping[str, Any]
 
-# Seconds for taking frames: the packets of a whole movie are read, which may come over a network.
-_PATIENCE = 1800.0
-
-
-class Shown(NamedTuple):
-    """What is handed over, and what the log tells of it."""
-
-    media: segments.Segment | recipes.Media
-    log: dict[str, Any]
-
 
 @functools.lru_cache(maxsize=4096)
-def make(path: str, start: float | None, end: float | None, n_frames: int) -> Shown:
-    """The clip of a window, from the cache if it is there; None and None is the whole file.
+def make(
+    path: str, start: float | None, end: float | None, n_frames: int
+) -> tuple[segments.Segment | recipes.Media, dict[str, Any]]:
+    """The clip of a window, from the cache if it is there, and what the log tells of it.
 
     Args:
         path: a video file.
-        start, end: in seconds.
+        start, end: in seconds; None and None is the whole file.
         n_frames: uniform frames instead of the file, all that a shorter clip has; 0 is the file.
 
     Raises:
@@ -50,9 +42,8 @@ def make(path: str, start: float | None, end: float | None, n_frames: int) -> Sh
         made = segments.segment(path, start, end, sound=False)
         source, first, last = made.video, made.start, made.end
     if n_frames:
-        uniform = recipes.Recipe("uniform", n_frames)
-        made = recipes.make(source, uniform, time_limit=_PATIENCE)
-    log = {
+        made = recipes.make(source, recipes.Recipe("uniform", n_frames))
+    return made, {
         "kind": "frames" if n_frames else "video",
         "start": first,
         "end": last,
@@ -61,7 +52,6 @@ def make(path: str, start: float | None, end: float | None, n_frames: int) -> Sh
         "asked": n_frames,
         "size": [made.width, made.height],
     }
-    return Shown(made, log)
 
 
 def visuals(doc: Doc) -> list[str] | list[Image]:
@@ -70,8 +60,8 @@ def visuals(doc: Doc) -> list[str] | list[Image]:
     Raises:
         MediaError: the video cannot be read or has no such window; the message names it.
     """
-    media = _shown_of(doc).media
-    return [media.video] if isinstance(media, segments.Segment) else images(media)
+    made, _ = _made(doc)
+    return [made.video] if isinstance(made, segments.Segment) else images(made)
 
 
 def log(doc: Doc) -> dict[str, Any]:
@@ -83,10 +73,10 @@ def log(doc: Doc) -> dict[str, Any]:
     Raises:
         MediaError: as `visuals`.
     """
-    return dict(_shown_of(doc).log)
+    return dict(_made(doc)[1])
 
 
-def _shown_of(doc: Doc) -> Shown:
+def _made(doc: Doc) -> tuple[segments.Segment | recipes.Media, dict[str, Any]]:
     try:
         return make(doc["video_path"], doc["start"], doc["end"], doc["n_frames"])
     except MediaError as error:

@@ -9,30 +9,19 @@
   copied packet by packet where mp4 can hold it as it is shown.
 - A file ends with the later of its last frame and its sound. Where the picture ends first, its last
   frame stays on screen, as players have it, so that the picture lasts as long as the window.
-- The sound is a 16 kHz mono wav: the mean of all channels, as librosa mixes, with which Qwen's
-  reader and others load sound (FFmpeg's matrix leaves channels out and weighs them by layout). It
-  is cut on the source's samples, before resampling: sample k belongs to [start, end) if k / rate
-  does. Where the source has a gap before or between its sounds, players are silent and so is the
-  wav. Sound that ends early ends early here. A window without any, in a file that has some
-  elsewhere, is silent for its whole length. The mp4's track is made from the wav.
+- The sound is a wav (sounds.py); the mp4's track is made from it.
 """
 
 from __future__ import annotations
 
 import math
-import wave
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils.media import mp4, video
-from lmms_eval_tasks.utils.media.segments import RATE
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from lmms_eval_tasks.utils.media import mp4, sounds, video
 
 _COPIED = ("h264", "hevc", "mpeg4", "vp9", "av1")  # what mp4 holds and readers of mp4 expect
 _ROUNDED = Fraction(1, 50)  # seconds that a window may end after its file; or a frame if longer
@@ -41,17 +30,14 @@ _ROUNDED = Fraction(1, 50)  # seconds that a window may end after its file; or a
 # whose index leads to a place behind the wanted one.
 _JUMPS = (1, 30, None)
 _SETTLED = Fraction(1, 5)  # seconds that a sound decoder may need before it gives anything
-_JITTER = 0.01  # seconds that a sound's times may be off before a gap or an overlap is believed
 # Two key frames are less than a second apart if each half second that has frames begins with one.
 _KEYS_PER_SECOND = 2
-_MANY = 8  # channels: PyAV 15 counts the planes of such a frame wrongly and reads beyond them
 
 
 Window = tuple[Fraction, Fraction | None]  # seconds; to None, the end of the file
 
 
-@dataclass(frozen=True)
-class Head:
+class Head(NamedTuple):
     """The first `frame` shown, and when by the file's own clock (`origin`, in seconds)."""
 
     origin: Fraction
@@ -82,34 +68,17 @@ def write(
     window = Fraction(start), None if end is None else Fraction(end)
     samples, sound_end = 0, None
     if first.has_audio:  # first, since it may go on after the last frame
-        samples, sound_end = _write_wav(source, first, window, f"{out}.wav")
-    facts = None
-    if not window[0] and window[1] is None:
-        facts = _copy(source, first, sound_end, f"{out}.mp4")
-    if facts is None:
-        facts = encode(source, first, window, sound_end, f"{out}.mp4")
+        heard = frames(source, first, window[0], "audio")
+        samples, sound_end = sounds.write_wav(f"{out}.wav", heard, *window)
+    facts = _copy(source, first, sound_end, f"{out}.mp4") if window == (Fraction(0), None) else None
+    facts = facts or encode(source, first, window, sound_end, f"{out}.mp4")
     files = [".mp4"]
     if first.has_audio and sound:
         if not samples:
-            _write_silence(f"{out}.wav", facts["duration"])
-        mp4.add_sound(f"{out}.mp4", f"{out}.wav", f"{out}.av.mp4")
+            sounds.write_silence(f"{out}.wav", facts["duration"])
+        sounds.add_sound(f"{out}.mp4", f"{out}.wav", f"{out}.av.mp4")
         files += [".wav", ".av.mp4"]
     return {"files": files, **facts}
-
-
-def sound(source: str, out: str) -> dict[str, Any]:
-    """Write the sound of a whole file as `out`.wav.
-
-    Raises:
-        MediaError: the file has no audio stream, or its sound cannot be decoded.
-    """
-    first = head(source)
-    if not first.has_audio:
-        raise MediaError("has no audio stream")
-    samples, _ = _write_wav(source, first, (Fraction(0), None), f"{out}.wav")
-    if not samples:
-        _write_silence(f"{out}.wav", video.frame_table(source).duration)
-    return {"files": [".wav"]}
 
 
 # --- reading ------------------------------------------------------------------------------------
@@ -124,18 +93,13 @@ def head(path: str) -> Head:
     """
     with video.open_video(path) as (container, stream):
         # Before it may come some that lean on frames before the file's first key frame.
-        for first in container.decode(stream):
-            if first.is_corrupt:
-                continue
-            if first.pts is None:
-                raise MediaError(f"has frames without times; {video.CONVERT}")
-            return Head(
-                origin=first.pts * stream.time_base,
-                frame=first,
-                codec=stream.codec_context.name,
-                has_audio=bool(container.streams.audio),
-            )
-    raise MediaError("has a video stream but no frame that can be decoded")
+        first = next((one for one in container.decode(stream) if not one.is_corrupt), None)
+        if first is None:
+            raise MediaError("has a video stream but no frame that can be decoded")
+        if first.pts is None:
+            raise MediaError(f"has frames without times; {video.CONVERT}")
+        sounds = bool(container.streams.audio)
+        return Head(first.pts * stream.time_base, first, stream.codec_context.name, sounds)
 
 
 def frames(
@@ -155,13 +119,18 @@ def frames(
     Raises:
         MediaError: a frame cannot be decoded, or times step back; names the place.
     """
+    import av
+
     read = _sound if kind == "audio" else _pictures
     for jump in _JUMPS:
         if jump is not None and jump >= start:
             continue
         with video.open_video(path) as (container, stream):
-            if jump is not None and not _seek(container, stream, first, start - jump):
-                continue
+            if jump is not None:
+                try:
+                    _seek(container, stream, first.origin + start - jump)
+                except av.error.FFmpegError:
+                    continue
             found = read(container, stream, first, start)
             one = next(found, None)
             if one is None or (one[0] > start and jump is not None):
@@ -171,16 +140,9 @@ def frames(
             return
 
 
-def _seek(container: Any, stream: Any, first: Head, seconds: Fraction) -> bool:
-    """Jump to a key frame of the picture at or before `seconds`; False if the file cannot."""
-    import av
-
-    try:
-        target = int((first.origin + seconds) / stream.time_base)
-        container.seek(target, stream=stream, backward=True)
-    except av.error.FFmpegError:
-        return False
-    return True
+def _seek(container: Any, stream: Any, seconds: Fraction) -> None:
+    """Jump to a key frame of the picture at or before `seconds` of the file's clock."""
+    container.seek(int(seconds / stream.time_base), stream=stream, backward=True)
 
 
 def _pictures(
@@ -245,16 +207,6 @@ def _damaged(what: str, time: Fraction) -> MediaError:
     return MediaError(f"is damaged: its {what} near {float(time):.3f} s cannot be decoded")
 
 
-def _outside(window: Window, file_end: Fraction, which: str) -> MediaError:
-    """The error for a window that is not inside the file; `which` is `starts` or `ends`."""
-    start, end = window
-    until = "the end" if end is None else f"{float(end):g} s"
-    return MediaError(
-        f"the segment from {float(start):g} s to {until} {which} after the end of the file "
-        f"({float(file_end):.3f} s); correct its time stamps"
-    )
-
-
 # --- the picture --------------------------------------------------------------------------------
 
 
@@ -279,35 +231,42 @@ def encode(
     slot, n_frames = -1, 0
     shown: tuple[Fraction, Any] = Fraction(0), None  # the last frame on screen
     until, length = end or start, Fraction(0)
-    with mp4.Encoder(out, look, mp4.CUT) as encoder:
 
-        def add(time: Fraction, frame: Any) -> None:
-            nonlocal slot, n_frames
-            before, slot = slot, int(time * _KEYS_PER_SECOND)
-            n_frames += 1
-            encoder.add(time, _planes(frame, first.frame, turns), key=slot > before)
+    def picture(time: Fraction, frame: Any) -> tuple[Fraction, mp4.Planes, bool]:
+        nonlocal slot, n_frames
+        before, slot = slot, int(time * _KEYS_PER_SECOND)
+        n_frames += 1
+        return time, _planes(frame, first.frame, turns), slot > before
 
+    def pictures() -> Iterator[tuple[Fraction, mp4.Planes | None, bool]]:
+        nonlocal shown, until, length
         for time, frame in frames(path, first, start):
             if end is not None and time >= end:
                 break
             length = time - shown[0] if shown[1] else length
             shown = time, frame
             if time >= start:
-                add(time - start, frame)
+                yield picture(time - start, frame)
         else:
             last = shown[1] or first.frame
             length = (last.duration or 0) * last.time_base or length or Fraction(1, 25)
             file_end = max(shown[0] + length, sound_end or Fraction(0))
-            if start >= file_end:
-                raise _outside(window, file_end, "starts")
-            if end is not None and end > file_end + max(length, _ROUNDED):
-                raise _outside(window, file_end, "ends")
+            is_late = end is not None and end > file_end + max(length, _ROUNDED)
+            if start >= file_end or is_late:
+                asked = "the end" if end is None else f"{float(end):g} s"
+                what = "starts" if start >= file_end else "ends"
+                raise MediaError(
+                    f"the segment from {float(start):g} s to {asked} {what} after the end of the "
+                    f"file ({float(file_end):.3f} s); correct its time stamps"
+                )
             until = file_end if end is None else min(file_end, end)
         if not n_frames:
-            add(Fraction(0), shown[1])
+            yield picture(Fraction(0), shown[1])
         if n_frames == 1:
-            add((until - start) / 2, shown[1])
-        encoder.finish(until - start)
+            yield picture((until - start) / 2, shown[1])
+        yield until - start, None, False
+
+    mp4.write_encoded(out, look, mp4.CUT, pictures())
     return _facts(start, until, (look.width, look.height), n_frames)
 
 
@@ -361,99 +320,3 @@ def _copy(path: str, first: Head, sound_end: Fraction | None, out: str) -> dict[
         return None  # mp4 cannot hold it
     size = (first.frame.width, first.frame.height)
     return _facts(Fraction(0), length, size, len(table.times))
-
-
-# --- the sound ----------------------------------------------------------------------------------
-
-
-def _write_wav(path: str, first: Head, window: Window, out: str) -> tuple[int, Fraction | None]:
-    """Write the sound of a window to `out`: 16 kHz, mono, 16-bit PCM.
-
-    Returns:
-        How many samples, 0 if the source has no sound in the window; and when the source's sound
-        ends, in seconds, or the window's end if it goes on.
-
-    Raises:
-        MediaError: the sound cannot be decoded, or its sample rate changes on the way.
-    """
-    import av
-    import numpy as np
-
-    resampler = av.AudioResampler("s16", "mono", RATE)
-    start, end = window
-    rate = fed = 0
-    position = after = 0  # next sample on the clock to hand on; end of the last frame
-    stop = math.inf
-    with _wav(out) as file:
-
-        def put(samples: NDArray[np.float32] | None) -> None:
-            nonlocal fed
-            frame = None  # the resampler's end
-            if samples is not None:
-                frame = av.AudioFrame.from_ndarray(samples[None], format="fltp", layout="mono")
-                frame.sample_rate, frame.pts, frame.time_base = rate, fed, Fraction(1, rate)
-                fed += len(samples)
-            for block in resampler.resample(frame):
-                file.writeframesraw(block.to_ndarray()[0].astype("<i2").tobytes())
-
-        for time, frame in frames(path, first, start, "audio"):
-            stamp = round(time * frame.sample_rate)
-            if not rate:
-                rate, after = frame.sample_rate, stamp
-                position = math.ceil(start * rate)
-                stop = math.inf if end is None else math.ceil(end * rate)
-            elif frame.sample_rate != rate:
-                raise MediaError(
-                    f"its sound changes from {rate} to {frame.sample_rate} Hz at "
-                    f"{float(time):.3f} s"
-                )
-            # Time stamps are rounded, samples are not: only a real step starts a new count.
-            begin = stamp if abs(stamp - after) > _JITTER * rate else after
-            if begin >= stop or position >= stop:
-                ended = end
-                break
-            after = begin + frame.samples
-            while begin > position:
-                length = min(begin - position, rate)
-                put(np.zeros(length, np.float32))
-                position += length
-            if after > position:
-                put(_mixed(frame)[position - begin : int(min(after, stop)) - begin])
-                position = after
-        else:
-            ended = Fraction(after, rate or 1)
-        if fed:
-            put(None)
-        return file.tell(), ended
-
-
-def _wav(out: str) -> wave.Wave_write:
-    file = wave.open(out, "wb")  # noqa: SIM115
-    file.setparams((1, 2, RATE, 0, "NONE", ""))
-    return file
-
-
-def _mixed(frame: Any) -> NDArray[np.float32]:
-    """The mean of an av.AudioFrame's channels, of shape (samples,), in [-1, 1]."""
-    import av
-    import numpy as np
-
-    if frame.format.is_planar and frame.layout.nb_channels >= _MANY:
-        packed = frame.format.name.rstrip("p")
-        (frame,) = av.AudioResampler(packed, frame.layout, frame.sample_rate).resample(frame)
-    data = frame.to_ndarray()
-    if not frame.format.is_planar:
-        data = data.reshape(-1, frame.layout.nb_channels).T
-    mean = data.mean(axis=0, dtype=np.float64)
-    if data.dtype.kind in "iu":
-        half = 2.0 ** (8 * data.dtype.itemsize - 1)
-        mean = (mean - (half if data.dtype.kind == "u" else 0)) / half
-    return np.asarray(mean, np.float32)
-
-
-def _write_silence(out: str, seconds: float) -> None:
-    """A window in which nothing is heard is silent: it is as good as others."""
-    samples = math.ceil(round(seconds * RATE, 3))
-    with _wav(out) as file:
-        for begin in range(0, samples, RATE):
-            file.writeframesraw(bytes(2 * min(RATE, samples - begin)))

@@ -5,8 +5,7 @@
     [<PIL.Image.Image image mode=RGB size=512x288 ...>, <PIL.Image.Image ...>]
 
 All frames are taken in one pass through the file, turned upright, resized once, and kept in the
-cache as one uncompressed zip of JPEG pictures. Whoever asks for the same frames of the same video
-shares that one decoding, and opens the pictures it needs alone.
+cache as one uncompressed zip of JPEG pictures, from which each task opens those that it needs.
 """
 
 from __future__ import annotations
@@ -15,23 +14,18 @@ import io
 import zipfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils.media import cache as media_cache
-from lmms_eval_tasks.utils.media import video, worker
+from lmms_eval_tasks.utils.media import cache, video
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 # Raise when a made file can change for the same source, indices and size.
 _VERSION = 2
-# Seconds: ten minutes of 1080p take about three on a busy core.
-_PATIENCE = 1800.0
-QUALITY = 95
-_FULL_CHROMA = 0  # PIL's number for 4:4:4
 
 
 @dataclass(frozen=True)
@@ -57,29 +51,26 @@ class Frames:
         RGB and nothing else: no file name, number or other note travels with a picture.
 
         Raises:
-            ValueError: there is no picture of that number.
-            MediaError: the file in the cache is gone or was changed; names it and its source.
+            MediaError: there is no picture of that number, or the file in the cache is gone or was
+                changed; names it and its source.
         """
-        wanted = list(numbers)
-        if wrong := [number for number in wanted if not 1 <= number <= len(self.indices)]:
-            raise ValueError(f"picture {wrong[0]} of {len(self.indices)}")
+        import PIL.Image
+
         try:
             with zipfile.ZipFile(self.path) as archive:
-                return [_image(archive.read(f"{number}.jpg")) for number in wanted]
+                files = [io.BytesIO(archive.read(f"{number}.jpg")) for number in numbers]
         except (OSError, KeyError, zipfile.BadZipFile) as error:
             raise MediaError(
                 f"{self.path}, made of {self.source}: cannot be read: {error}; delete it, and it "
                 "is made again"
             ) from error
+        found = [PIL.Image.open(file).convert("RGB") for file in files]
+        for image in found:
+            image.info.clear()  # what PIL notes about a JPEG file stays behind
+        return found
 
 
-def frames(
-    source: str | Path,
-    indices: Sequence[int],
-    size: int,
-    cache: Path | None = None,
-    time_limit: float = _PATIENCE,
-) -> Frames:
+def frames(source: str | Path, indices: Sequence[int], size: int) -> Frames:
     """The frames of `source` at `indices`, from the cache if they are there.
 
     Args:
@@ -87,9 +78,6 @@ def frames(
         indices: positions among all frames in the order shown, from 0; ascending and unique.
             They count the frames that video_checks.probe counts.
         size: longest side of a picture in pixels at most; smaller ones are not enlarged.
-        cache: folder for results, created if absent; default `media` in the user's cache folder.
-        time_limit: seconds for making it, and again at most for waiting until another process that
-            makes the same frames is done.
 
     Raises:
         MediaError: the source cannot be read, or has no frame of an index, or the result cannot be
@@ -99,27 +87,9 @@ def frames(
     asked = tuple(int(index) for index in indices)
     if not asked or asked[0] < 0 or any(b <= a for a, b in pairwise(asked)) or size < 1:
         raise ValueError("expected ascending indices of frames from 0, and a size of 1 or more")
-    path = worker.source_file(source)
-    entry = media_cache.kept(
-        path,
-        cache,
-        f"frames-{len(asked)}-{size}",
-        _VERSION,
-        work=("indexed_frames", "write"),
-        arguments={"indices": asked, "size": size},
-        time_limit=time_limit,
-    )
-    return Frames(path=entry.paths[".zip"], source=str(path), indices=asked, **entry.facts)
-
-
-def _image(data: bytes) -> Image:
-    """Pixels alone: what PIL notes about a JPEG file stays behind."""
-    import PIL.Image
-
-    with PIL.Image.open(io.BytesIO(data)) as file:
-        image: Image = file.convert("RGB")
-    image.info.clear()
-    return image
+    name, work = f"frames-{len(asked)}-{size}", ("indexed_frames", "write")
+    entry = cache.kept(source, name, _VERSION, work, indices=asked, size=size)
+    return Frames(path=entry.paths[".zip"], source=entry.source, indices=asked, **entry.facts)
 
 
 def fitted(width: int, height: int, longest: int) -> tuple[int, int]:
@@ -132,38 +102,39 @@ def fitted(width: int, height: int, longest: int) -> tuple[int, int]:
 
 
 def write(source: str, out: str, indices: Sequence[int], size: int) -> dict[str, Any]:
-    """Write the frames at `indices` to the archive `out`.zip; one at a time is in memory.
+    """Write the frames at `indices` to the archive `out`.zip.
 
     Raises:
         MediaError: what is wrong with the file, or that it has no such frame; without its name.
     """
-    table, (width, height) = video.with_table(
-        source, lambda table: _write(source, f"{out}.zip", table, indices, size)
-    )
-    return {"files": [".zip"], "n_frames": len(table.times), "width": width, "height": height}
-
-
-def _write(
-    source: str, out: str, table: video.FrameTable, indices: Sequence[int], size: int
-) -> tuple[int, int]:
     import numpy as np
     from PIL import Image
 
-    if indices[-1] >= (total := len(table.times)):
-        beyond = next(index for index in indices if index >= total)
-        raise MediaError(
-            f"has no frame {beyond}: it has {total} frames, counted from 0 to {total - 1}; "
-            "the frames asked for may belong to another copy of the video"
-        )
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
-        for number, frame in enumerate(video.decode(source, table, indices), 1):
-            upright = np.rot90(video.rgb(frame), video.quarter_turns(frame))
-            picture = Image.fromarray(np.ascontiguousarray(upright))
-            fit = fitted(*picture.size, size)
-            if picture.size != fit:
-                picture = picture.resize(fit, Image.Resampling.LANCZOS)
-            data = io.BytesIO()
-            picture.save(data, "JPEG", quality=QUALITY, subsampling=_FULL_CHROMA)
+    def choose(total: int) -> Sequence[int]:
+        if indices[-1] >= total:
+            beyond = next(index for index in indices if index >= total)
+            raise MediaError(
+                f"has no frame {beyond}: it has {total} frames, counted from 0 to {total - 1}; "
+                "the frames asked for may belong to another copy of the video"
+            )
+        return indices
+
+    names = (f"{out}-{number}.jpg" for number in count())
+
+    def take(frame: Any) -> tuple[tuple[int, int], Path]:
+        upright = np.rot90(video.rgb(frame), video.quarter_turns(frame))
+        picture = Image.fromarray(np.ascontiguousarray(upright))
+        fit = fitted(*picture.size, size)
+        if picture.size != fit:
+            picture = picture.resize(fit, Image.Resampling.LANCZOS)
+        file = Path(next(names))  # hours of them would not fit into memory
+        picture.save(file, "JPEG", quality=95, subsampling=0)  # PIL's number for 4:4:4
+        return fit, file
+
+    table, made = video.pick(source, choose, take)
+    with zipfile.ZipFile(f"{out}.zip", "w", zipfile.ZIP_STORED) as archive:
+        for number, (_, file) in enumerate(made, 1):
             # An entry made from its name alone has no time of day in it: equal files, equal bytes.
-            archive.writestr(zipfile.ZipInfo(f"{number}.jpg"), data.getvalue())
-    return fit
+            archive.writestr(zipfile.ZipInfo(f"{number}.jpg"), file.read_bytes())
+    (width, height), _ = made[0]
+    return {"files": [".zip"], "n_frames": len(table.times), "width": width, "height": height}

@@ -8,12 +8,10 @@ from __future__ import annotations
 import heapq
 import io
 import re
-import wave
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.errors import MediaError
@@ -41,8 +39,6 @@ CLIP = {
     "qp": "14",
     "x264-params": f"keyint=1:cabac=0:no-deblock=1:{PARAMS}",
 }
-_TRACK_RATE, _TRACK_BITS = 48_000, 128_000  # Hz and bits a second of a file's sound
-_PACKET = 1024  # samples of an AAC packet
 
 
 @dataclass(frozen=True)
@@ -80,65 +76,54 @@ def open_mp4(out: str) -> Any:
     return av.open(out, "w", format="mp4", options={"movie_timescale": str(TICKS)})
 
 
-class Encoder:
-    """Writes pictures with x264, without B-frames; use as a context manager.
+def write_encoded(
+    out: str,
+    look: Look,
+    options: dict[str, str],
+    pictures: Iterable[tuple[Fraction | float, Planes | None, bool]],
+) -> None:
+    """Write pictures with x264, without B-frames.
 
     Args:
         out: the file.
         look: of the pictures.
         options: x264's, CUT or CLIP.
+        pictures: from when on each is shown (seconds), and whether it has to be a key frame; None
+            in the end, when the last one is shown no longer.
     """
+    import av
+    from av.video.frame import PictureType
 
-    def __init__(self, out: str, look: Look, options: dict[str, str]) -> None:
-        import av
-
-        self._look = look
-        self._waiting: Any = None  # the last packet: the muxer asks how long it is shown
-        self._last = -1
-        self._file = open_mp4(out)
+    with open_mp4(out) as file:
         try:
             # The rate is of no use: the frames have times.
-            stream: Any = self._file.add_stream("libx264rgb" if look.rgb else "libx264", rate=25)
+            stream: Any = file.add_stream("libx264rgb" if look.rgb else "libx264", rate=25)
         except (av.error.FFmpegError, ValueError) as error:
             raise MediaError(f"this PyAV {av.__version__} cannot encode with libx264") from error
-        self._stream, self._base = stream, Fraction(1, TICKS)
         context = stream.codec_context
         context.width, context.height = look.width, look.height
         context.pix_fmt = "rgb24" if look.rgb else video.PLAIN[0]
-        stream.time_base = context.time_base = self._base
+        stream.time_base = context.time_base = Fraction(1, TICKS)
         if not look.rgb:
             context.color_range = 1 + look.full_range
             context.colorspace = look.matrix
         context.max_b_frames, context.gop_size, context.thread_count = 0, 250, THREADS
         context.options = options
-
-    def __enter__(self) -> Encoder:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    def add(self, time: Fraction | float, planes: Planes, *, key: bool = False) -> None:
-        """Show a picture from `time` (seconds) on; `key` asks for a key frame."""
-        from av.video.frame import PictureType
-
-        frame = frame_of(planes, self._look)
-        frame.pts = self._last = max(self._last + 1, round(time * TICKS))
-        frame.time_base = self._base
-        frame.pict_type = PictureType.I if key else PictureType.NONE
-        self._mux(self._stream.encode(frame))
-
-    def finish(self, duration: Fraction | float) -> None:
-        """Show the last picture until `duration` (seconds)."""
-        self._mux(self._stream.encode(None))
-        self._waiting.duration = max(1, round(duration * TICKS) - self._waiting.pts)
-        self._file.mux(self._waiting)
-
-    def _mux(self, packets: Sequence[Any]) -> None:
-        for packet in packets:
-            if self._waiting is not None:
-                self._file.mux(self._waiting)
-            self._waiting = packet
+        waiting: Any = None  # the last packet: the muxer asks how long it is shown
+        last = -1
+        for time, planes, key in pictures:
+            frame = None  # the encoder's end
+            last = max(last + 1, round(time * TICKS))
+            if planes is not None:
+                frame = frame_of(planes, look)
+                frame.pts, frame.time_base = last, stream.time_base
+                frame.pict_type = PictureType.I if key else PictureType.NONE
+            for packet in stream.encode(frame):
+                if waiting is not None:
+                    file.mux(waiting)
+                waiting = packet
+        waiting.duration = max(1, last - waiting.pts)
+        file.mux(waiting)
 
 
 # --- pictures that are stored -------------------------------------------------------------------
@@ -263,18 +248,17 @@ def _macroblocks(look: Look) -> tuple[int, int]:
 def mux(
     out: str, picture: str, sound: str | None = None, shown: video.FrameTable | None = None
 ) -> None:
-    """Write a file of the picture of one and the sound of another, packet by packet.
+    """Write an mp4 file of the picture of one file and the sound of another, packet by packet.
 
     Args:
-        out: the file; mp4, or what its ending says.
+        out: the file.
         picture: a video file; sound of its own is left out.
         sound: a file with sound; None for none.
         shown: of the picture's frames, where they are to begin at 0, and to last until its end.
 
     Raises:
         MediaError: the picture's file cannot be read.
-        av.error.FFmpegError, IndexError, ValueError: the file cannot hold both, or there is no
-            sound.
+        av.error.FFmpegError, IndexError, ValueError: mp4 cannot hold both, or there is no sound.
     """
     import av
 
@@ -284,30 +268,24 @@ def mux(
         if not shown and stream.duration:  # the last packet does not tell its own
             end = (stream.start_time or 0) + stream.duration
             table = replace(table, end=max(table.times[-1] + 1, end))
-        named_mp4 = out.endswith(".mp4")
-        file = files.enter_context(open_mp4(out) if named_mp4 else av.open(out, "w"))
+        file = files.enter_context(open_mp4(out))
         # Opaque: no encoder is opened, which would refuse a bit rate of a few hundred bits.
         track = file.add_stream_from_template(stream, opaque=True)
         track.time_base = stream.time_base
-        begin = table.times[0] if shown else 0
-        tracks = [_picture_packets(container, stream, track, table, begin)]
+        made = {"video": track}
+        parts = [_picture_packets(container, stream, table, table.times[0] if shown else 0)]
         if sound is not None:
             other = files.enter_context(av.open(sound))
             heard = other.streams.audio[0]
-            tracks.append(_sound_packets(other, heard, file.add_stream_from_template(heard)))
-        for packet in heapq.merge(*tracks, key=lambda packet: packet.dts * packet.time_base):
+            made["audio"] = file.add_stream_from_template(heard)
+            parts.append(packet for packet in other.demux(heard) if packet.dts is not None)
+        for packet in heapq.merge(*parts, key=lambda packet: packet.dts * packet.time_base):
+            packet.stream = made[packet.stream.type]
             file.mux(packet)
 
 
-def _sound_packets(container: Any, stream: Any, track: Any) -> Iterator[Any]:
-    for packet in container.demux(stream):
-        if packet.dts is not None:
-            packet.stream = track
-            yield packet
-
-
 def _picture_packets(
-    container: Any, stream: Any, track: Any, table: video.FrameTable, begin: int
+    container: Any, stream: Any, table: video.FrameTable, begin: int
 ) -> Iterator[Any]:
     """A picture's packets, each with a decoding time and a duration, until `table.end`.
 
@@ -331,46 +309,5 @@ def _picture_packets(
             for one in waiting:
                 one.pts -= begin
                 one.dts -= begin
-                one.stream = track
                 yield one
             waiting = []
-
-
-def add_sound(muted: str, wav: str, out: str) -> None:
-    """Write an mp4 file with the picture of `muted`, packet by packet, and `wav` as its sound.
-
-    AAC at 48 kHz, whose packets are 21 ms long, so that neither its delay (which the edit list
-    takes away) nor the rest of its last packet is long for a reader that ignores them. That one is
-    left out if less than half of it is sound: the track ends within 11 ms of the wav's end.
-    """
-
-    track_file = f"{out}.m4a"
-    with wave.open(wav) as sound, open_mp4(track_file) as file:
-        total = sound.getnframes() * _TRACK_RATE // sound.getframerate()
-        track: Any = file.add_stream("aac", rate=_TRACK_RATE, layout="mono")
-        track.bit_rate = _TRACK_BITS
-        for frame in _resampled(sound):
-            for packet in track.encode(frame):
-                if packet.pts <= 0 or total - packet.pts > _PACKET // 2:
-                    file.mux(packet)
-    try:
-        mux(out, muted, track_file)
-    finally:
-        Path(track_file).unlink()
-
-
-def _resampled(sound: wave.Wave_read) -> Iterator[Any]:
-    """Frames at the track's rate; the last is None, as encoders have it."""
-    import av
-    import numpy as np
-
-    resampler = av.AudioResampler("fltp", "mono", _TRACK_RATE)
-    rate, fed = sound.getframerate(), 0
-    while data := sound.readframes(rate):
-        samples = np.frombuffer(data, "<i2").astype(np.int16)[None]
-        frame = av.AudioFrame.from_ndarray(samples, format="s16", layout="mono")
-        frame.sample_rate, frame.time_base, frame.pts = rate, Fraction(1, rate), fed
-        fed += samples.size
-        yield from resampler.resample(frame)
-    yield from resampler.resample(None)
-    yield None

@@ -13,16 +13,13 @@ and odd sizes, as the RGB that readers make of it; more are encoded at 46 dB or 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils.media import cache as media_cache
-from lmms_eval_tasks.utils.media import mp4, video, worker
+from lmms_eval_tasks.utils.media import cache, mp4, video
 
-KINDS = ("uniform", "first_frame", "black")
 # Raise when a made file can change for the same source and recipe.
 _VERSION = 2
 # A clip of the first frame only: four frames, which is what Qwen's reader wants at least
@@ -47,19 +44,13 @@ class Recipe:
     n_frames: int = 32
     still: bool = False
 
-    def __post_init__(self) -> None:
-        if self.kind not in KINDS or self.n_frames < 1 or (self.still and self.kind != KINDS[1]):
-            raise ValueError(
-                f"{self}: expected one of {', '.join(KINDS)}, 1 frame or more, and still for "
-                "first_frame only"
-            )
-
     @property
     def name(self) -> str:
         """`uniform-32`, `black-32`, `first_frame` or `first_frame-still`."""
-        if self.kind == "first_frame":
-            return "first_frame-still" if self.still else "first_frame"
-        return f"{self.kind}-{self.n_frames}"
+        count = (
+            ("-still" if self.still else "") if self.kind == "first_frame" else f"-{self.n_frames}"
+        )
+        return f"{self.kind}{count}"
 
 
 @dataclass(frozen=True)
@@ -82,38 +73,17 @@ class Media:
     source: str
     recipe: str
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain types only, for result logs."""
-        return asdict(self)
 
-
-def make(
-    source: str | Path, recipe: Recipe, cache: Path | None = None, time_limit: float = 120
-) -> Media:
+def make(source: str | Path, recipe: Recipe) -> Media:
     """The file that `recipe` makes of `source`, from the cache if it is there.
-
-    Args:
-        source: a video file.
-        recipe: what to make of it.
-        cache: folder for results, created if absent; default `media` in the user's cache folder.
-        time_limit: seconds for making it, and again at most for waiting until another process that
-            makes the same file is done.
 
     Raises:
         MediaError: the source cannot be read or the result cannot be written; names the source.
     """
-    path = worker.source_file(source)
-    entry = media_cache.kept(
-        path,
-        cache,
-        recipe.name,
-        _VERSION,
-        work=("recipes", "write"),
-        arguments={"recipe": asdict(recipe)},
-        time_limit=time_limit,
-    )
+    work = ("recipes", "write")
+    entry = cache.kept(source, recipe.name, _VERSION, work, recipe=asdict(recipe))
     (made,) = entry.paths.values()
-    return Media(path=made, source=str(path), recipe=recipe.name, **entry.facts)
+    return Media(path=made, source=entry.source, recipe=recipe.name, **entry.facts)
 
 
 def uniform_indices(n_total: int, n: int) -> list[int]:
@@ -128,9 +98,7 @@ def uniform_indices(n_total: int, n: int) -> list[int]:
 
     if n_total < 1 or n < 1:
         raise ValueError(f"cannot take {n} of {n_total} frames")
-    if n >= n_total:
-        return list(range(n_total))
-    indices: list[int] = np.linspace(0, n_total - 1, n).astype(int).tolist()
+    indices: list[int] = np.linspace(0, n_total - 1, min(n, n_total)).astype(int).tolist()
     return indices
 
 
@@ -145,68 +113,49 @@ def write(source: str, out: str, recipe: dict[str, Any]) -> dict[str, Any]:
     Raises:
         MediaError: what is wrong with the file, without its name.
     """
+    from PIL import Image
+
     wanted = Recipe(**recipe)
     count = 1 if wanted.kind == "first_frame" else wanted.n_frames
-
-    def take(table: video.FrameTable) -> tuple[list[int], list[mp4.Planes], mp4.Look]:
-        indices = uniform_indices(len(table.times), count)
-        return indices, *_pictures(source, table, indices)
-
-    table, (indices, planes, look) = video.with_table(source, take)
+    table, taken = video.pick(source, lambda total: uniform_indices(total, count), _upright)
+    (look, _), planes = taken[0], [one for _, one in taken]
     if wanted.kind == "black":
         look, black = _black(look)
         planes = [black] * len(planes)
     facts: dict[str, Any] = {"width": look.width, "height": look.height}
     if len(planes) == 1 and not wanted.still:
-        _write_image(f"{out}.png", planes[0], look)
+        Image.fromarray(video.rgb(mp4.frame_of(planes[0], look))).save(f"{out}.png")
         image = {"files": [".png"], "kind": "image", "n_frames": 1}
         return {**facts, **image, "duration": 0.0, "fps": 0.0, "timestamps": [0.0]}
     if wanted.still:
         planes = planes * STILL_FRAMES
         times, duration = [n / STILL_RATE for n in range(STILL_FRAMES)], STILL_FRAMES / STILL_RATE
     else:
+        indices = uniform_indices(len(table.times), count)
         times, duration = [table.seconds(index) for index in indices], table.duration
     if wanted.kind != "black" and sum(plane.size for one in planes for plane in one) <= _STORED:
         mp4.write_stored(f"{out}.mp4", planes, look, times, duration)
     else:
-        with mp4.Encoder(f"{out}.mp4", look, mp4.CLIP) as encoder:
-            for time, picture in zip(times, planes, strict=True):
-                encoder.add(time, picture, key=True)
-            encoder.finish(duration)
+        shown = zip([*times, duration], [*planes, None], repeat(True), strict=False)
+        mp4.write_encoded(f"{out}.mp4", look, mp4.CLIP, shown)
     clip = {"files": [".mp4"], "kind": "video", "n_frames": len(times), "timestamps": times}
     return {**facts, **clip, "duration": duration, "fps": len(times) / duration}
 
 
-def _pictures(
-    path: str, table: video.FrameTable, indices: Sequence[int]
-) -> tuple[list[mp4.Planes], mp4.Look]:
-    """The upright planes of the frames at `indices`; a rotation in the file (phones) is applied.
-
-    Raises:
-        MediaError, LookupError: as video.decode.
-    """
+def _upright(frame: Any) -> tuple[mp4.Look, mp4.Planes]:
+    """A frame's planes, RGB where 4:2:0 cannot hold it; a rotation in the file is applied."""
     import numpy as np
 
-    found: list[mp4.Planes] = []
-    look: mp4.Look | None = None
-    for frame in video.decode(path, table, indices):
-        turns = video.quarter_turns(frame)
-        if look is None:
-            look = _look(frame, turns)
-        planes = (
-            np.moveaxis(video.rgb(frame)[..., [1, 2, 0]], 2, 0) if look.rgb else video.planes(frame)
-        )
-        found.append([np.ascontiguousarray(np.rot90(plane, turns)) for plane in planes])
-    if look is None:
-        raise MediaError("has no frame")
-    return found, look
-
-
-def _look(frame: Any, turns: int) -> mp4.Look:
+    turns = video.quarter_turns(frame)
     size = (frame.height, frame.width) if turns % 2 else (frame.width, frame.height)
     if frame.format.name not in video.PLAIN or frame.width % 2 or frame.height % 2:
-        return mp4.Look(*size, rgb=True)
-    return mp4.Look(*size, full_range=video.is_full_range(frame), matrix=int(frame.colorspace))
+        look = mp4.Look(*size, rgb=True)
+        planes = list(np.moveaxis(video.rgb(frame)[..., [1, 2, 0]], 2, 0))
+    else:
+        full = video.is_full_range(frame)
+        look = mp4.Look(*size, full_range=full, matrix=int(frame.colorspace))
+        planes = video.planes(frame)
+    return look, [np.ascontiguousarray(np.rot90(plane, turns)) for plane in planes]
 
 
 def _black(look: mp4.Look) -> tuple[mp4.Look, mp4.Planes]:
@@ -218,9 +167,3 @@ def _black(look: mp4.Look) -> tuple[mp4.Look, mp4.Planes]:
         return look, [np.zeros(size, np.uint8)] * 3
     grey = np.full((look.height // 2, look.width // 2), 128, np.uint8)
     return mp4.Look(look.width, look.height), [np.full(size, 16, np.uint8), grey, grey]
-
-
-def _write_image(path: str, planes: mp4.Planes, look: mp4.Look) -> None:
-    from PIL import Image
-
-    Image.fromarray(video.rgb(mp4.frame_of(planes, look))).save(path, format="PNG")

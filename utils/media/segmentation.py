@@ -1,20 +1,15 @@
 """A video's sampled frames cut into coherent shots (KTS), and the shots worth most (knapsack).
 
-Features that need no model, for telling shots apart, are `histograms` of colours.
-
 Kernel Temporal Segmentation: Potapov et al. 2014, "Category-specific video summarization", 3: for a
 number of segments, those with the least scatter (sum of squared distances of the features to their
-segment's mean) are found by dynamic programming; the number is given, or found with a penalty. The
-programming is ruptures' (a linear kernel on features scaled to length 1, as in their experiments).
-Everything here is pure; a segmentation is the list of its segments' first frames, which begins
-with 0.
+segment's mean) are found by dynamic programming. The programming is ruptures' (a linear kernel on
+features scaled to length 1, as in their experiments). Features that need no model are `histograms`
+of colours.
 """
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,11 +19,7 @@ if TYPE_CHECKING:
 
     Features = NDArray[np.floating[Any]]
 
-# Weight of the penalty, theirs: their code has vmax / 2 with vmax = 1 as everybody calls it.
-PENALTY = 0.5
 _BINS = 8  # for each of red, green and blue: 512 joint bins
-FEATURES = f"joint RGB histogram, {_BINS}x{_BINS}x{_BINS} bins"
-_EXACT = 1e-9  # mean scatter below which nothing is left to be told apart
 
 
 def histograms(images: Iterable[Image]) -> NDArray[np.float32]:
@@ -48,111 +39,28 @@ def histograms(images: Iterable[Image]) -> NDArray[np.float32]:
     return np.stack(rows)
 
 
-def normalised(features: Features) -> Features:
-    """Features (n, d) scaled to length 1 each, as float64; a row of zeros stays.
+def segment(features: Features, n_segments: int) -> list[int]:
+    """First frames of the `n_segments` segments (1 to n) of features (n, d) with the least scatter.
+
+    Each row is scaled to length 1 first; one of zeros stays.
 
     Raises:
-        ValueError: another shape, or a number that is not finite.
+        ValueError: another shape, a number that is not finite, or of segments out of range.
     """
     import numpy as np
 
     rows: Features = np.asarray(features, dtype=np.float64)
     if rows.ndim != 2 or 0 in rows.shape or not np.isfinite(rows).all():
         raise ValueError(f"features of shape {rows.shape}: expected (frames, dimensions), finite")
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(lengths > 0, lengths, 1)
-
-
-def scatter(rows: Features, starts: Sequence[int]) -> float:
-    """Sum over segments of the squared distances to the segment's mean; 0 or more.
-
-    Args:
-        rows: (n, d), taken as they are.
-        starts: first frames, ascending from 0.
-    """
-    import numpy as np
-
-    parts = np.split(rows, list(starts)[1:])
-    return math.fsum(float(((part - part.mean(axis=0)) ** 2).sum()) for part in parts)
-
-
-def segment(features: Features, n_segments: int) -> list[int]:
-    """First frames of the `n_segments` segments (1 to n) of features (n, d) with the least scatter.
-
-    Where fewer segments leave no scatter at all (a still picture), further borders mean nothing:
-    then the longest segment is halved until there are enough, the first one of equals.
-
-    Raises:
-        ValueError: as `normalised`, or a number of segments out of range.
-    """
-    rows = normalised(features)
     if not 1 <= n_segments <= len(rows):
         raise ValueError(f"{n_segments} segments of {len(rows)} frames")
-    starts = _best(rows, n_segments)
+    if n_segments in (1, len(rows)):
+        return list(range(n_segments))
+    from ruptures import KernelCPD
 
-    def leaves_nothing(number: int) -> bool:
-        return scatter(rows, starts(number)) <= _EXACT * len(rows)
-
-    if leaves_nothing(n_segments):
-        least = 1 + bisect_left(range(1, n_segments), True, key=leaves_nothing)
-        return halved(starts(least), len(rows), n_segments)
-    return starts(n_segments)
-
-
-def automatic(features: Features, most: int) -> list[int]:
-    """As many segments as the penalty allows (Potapov et al., equations 5 and 6).
-
-    The number m of borders between segments has the least
-    L(m) / n + PENALTY * m / n * (log(n / m) + 1), L the least scatter with m borders and n the
-    number of frames; of equals the smallest. Their paper's g(m, n) is m (log(n/m) + 1); that both
-    terms are divided by n, and the weight, is from their code.
-
-    Args:
-        features: (n, d).
-        most: segments at most, at least 1; more than n counts as n.
-
-    Raises:
-        ValueError: as `normalised`.
-    """
-    rows = normalised(features)
-    n = len(rows)
-    most = min(most, n)
-    starts = _best(rows, most)
-
-    def objective(borders: int) -> float:
-        term = borders * (math.log(n / borders) + 1) if borders else 0.0
-        return (scatter(rows, starts(borders + 1)) + PENALTY * term) / n
-
-    return starts(min(range(most), key=objective) + 1)
-
-
-def halved(starts: Sequence[int], n: int, n_segments: int) -> list[int]:
-    """Segments of n frames with the longest one halved until there are enough."""
-    made = list(starts)
-    while len(made) < n_segments:
-        lengths = [b - a for a, b in zip(made, [*made[1:], n], strict=True)]
-        place = lengths.index(max(lengths))
-        # The first half is the longer one.
-        made.insert(place + 1, made[place] + (lengths[place] + 1) // 2)
-    return made
-
-
-def _best(rows: Features, most: int) -> Callable[[int], list[int]]:
-    """First frames of the best segmentation into any number up to `most`: one run finds all."""
-    n = len(rows)
-    most = min(most, n - 1)  # into n there is only one
-    if most > 1:
-        from ruptures import KernelCPD
-
-        model = KernelCPD(kernel="linear", min_size=1).fit(rows)
-        model.predict(n_bkps=most - 1)
-
-    def starts(number: int) -> list[int]:
-        if number in (1, n):
-            return list(range(number))
-        return [0, *(int(end) for end in model.predict(n_bkps=number - 1)[:-1])]
-
-    return starts
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    model = KernelCPD(kernel="linear", min_size=1).fit(rows / np.where(lengths > 0, lengths, 1))
+    return [0, *(int(end) for end in model.predict(n_bkps=n_segments - 1)[:-1])]
 
 
 def knapsack(values: Sequence[int], weights: Sequence[int], capacity: int) -> list[int]:

@@ -11,15 +11,14 @@ Files hold exactly the window; how they are made: cut.py.
 
 from __future__ import annotations
 
-import wave
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils.media import cache as media_cache
-from lmms_eval_tasks.utils.media import worker
+from lmms_eval_tasks.utils.media import cache
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 RATE = 16_000  # samples a second of every wav made here; Whisper knows no other
 # Raise when a made file can change for the same source and window.
 _VERSION = 4
-# Seconds allowed for making a segment: at least, for each second of it, and of a whole file.
-_AT_LEAST, _EACH_SECOND, _WHOLE = 300.0, 10.0, 7200.0
 
 
 @dataclass(frozen=True)
@@ -57,13 +54,7 @@ class Segment:
 
 
 def segment(
-    source: str | Path,
-    start: float | None = None,
-    end: float | None = None,
-    cache: Path | None = None,
-    time_limit: float | None = None,
-    *,
-    sound: bool = True,
+    source: str | Path, start: float | None = None, end: float | None = None, *, sound: bool = True
 ) -> Segment:
     """The files of a window of `source`, from the cache if they are there.
 
@@ -73,10 +64,6 @@ def segment(
             a tenth); None is the beginning.
         end: seconds; not included; None is the end of the file. With neither, the whole file: its
             picture is copied where mp4 can hold it, so that only the sound is decoded.
-        cache: folder for results, created if absent; default `media` in the user's cache folder.
-        time_limit: seconds for making it, and again at most for waiting until another process that
-            makes the same segment is done. Default: 300 and 10 more for each second of the window,
-            7200 for a window to the end of the file.
         sound: False keeps the muted video alone, the same file; of a whole movie the others would
             be a second copy and an hour of wav for nothing.
 
@@ -84,54 +71,21 @@ def segment(
         MediaError: the window is not inside the file or is none, the source cannot be read or holds
             no video, or the files cannot be written; one line, which names the source.
     """
-    path = worker.source_file(source)
-    length: Fraction | None = None
     try:
         first, last = str(float(start or 0)), None if end is None else str(float(end))
-        if last is not None:
-            length = Fraction(last) - Fraction(first)
-        if Fraction(first) < 0 or (length is not None and length <= 0):
+        if not 0 <= Fraction(first) < (Fraction(last) if last else math.inf):
             raise ValueError("expected 0 <= start < end")
     except (TypeError, ValueError) as error:  # also one that is infinite, or no number
-        raise MediaError(f"{path}: no segment from {start} s to {end} s: {error}") from error
-    if time_limit is None:
-        time_limit = _WHOLE if length is None else _AT_LEAST + _EACH_SECOND * float(length)
-    entry = media_cache.kept(
-        path,
-        cache,
-        f"{'segment' if sound else 'muted'}-{first}-{last or 'end'}",
-        _VERSION,
-        work=("cut", "write"),
-        arguments={"start": first, "end": last, "sound": sound},
-        time_limit=time_limit,
-    )
+        raise MediaError(f"{source}: no segment from {start} s to {end} s: {error}") from error
+    name = f"{'segment' if sound else 'muted'}-{first}-{last or 'end'}"
+    work = ("cut", "write")
+    entry = cache.kept(source, name, _VERSION, work, start=first, end=last, sound=sound)
     return Segment(
         video=entry.paths[".mp4"],
         video_with_sound=entry.paths.get(".av.mp4"),
         sound=entry.paths.get(".wav"),
         **entry.facts,
     )
-
-
-def sound_file(path: str | Path, cache: Path | None = None) -> str:
-    """The sound of a whole video alone, as a 16 kHz mono 16-bit wav file in the cache.
-
-    Its seconds count from the first frame that the file shows, as a segment's do.
-
-    Args:
-        path: a video file.
-        cache: as in `segment`.
-
-    Raises:
-        MediaError: the video has no audio stream, or cannot be read, or the wav not be written; one
-            line, which names the video.
-    """
-    source = worker.source_file(path)
-    work = ("cut", "sound")
-    entry = media_cache.kept(
-        source, cache, "sound", _VERSION, work=work, arguments={}, time_limit=_WHOLE
-    )
-    return entry.paths[".wav"]
 
 
 def samples(path: str | Path) -> NDArray[np.float32]:
@@ -141,15 +95,14 @@ def samples(path: str | Path) -> NDArray[np.float32]:
         MediaError: it is not such a file; names it.
     """
     import numpy as np
+    from scipy.io import wavfile
 
     try:
-        with wave.open(str(path), "rb") as file:
-            form = (file.getframerate(), file.getnchannels(), 8 * file.getsampwidth())
-            content = file.readframes(file.getnframes())
-    except (OSError, EOFError, wave.Error) as error:
+        rate, found = wavfile.read(path)
+    except (OSError, EOFError, ValueError) as error:
         raise MediaError(f"{path}: cannot be read as a wav file ({error})") from error
-    if form != (RATE, 1, 16):
-        raise MediaError(f"{path}: expected Hz, channels and bits of {RATE}, 1, 16; found {form}")
-    found: NDArray[np.float32] = np.frombuffer(content, dtype="<i2").astype(np.float32)
-    found /= 2**15
-    return found
+    if (rate, found.ndim, found.dtype.name) != (RATE, 1, "int16"):
+        form = f"found {rate} Hz, {found.dtype.name} of shape {found.shape}"
+        raise MediaError(f"{path}: expected {RATE} Hz, one channel of 16 bits; {form}")
+    made: NDArray[np.float32] = found.astype(np.float32) / np.float32(2**15)
+    return made

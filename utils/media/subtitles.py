@@ -1,33 +1,30 @@
-"""Subtitles: read from srt, vtt or json, cut to a segment, written for a prompt (paper, Baselines).
+"""Subtitles: read from srt or vtt, cut to a segment, written for a prompt (paper, Baselines).
 
     >>> cues = read(find(folder, "video5"))
     >>> render(cut(cues, 60, 90))
     '[00:03.2 - 00:05.0] So this is where it starts.'
 
-The json forms are Whisper's, `{"segments": [{"start": 63.2, "end": 65.0, "text": "..."}]}`, and the
-plain list of such objects; times in seconds, other keys are not looked at.
-
-The parsers are ours, because no wrong time or text may pass unseen. pysubs2 1.8.1 reads files
-without counters (MovieRecapsQA's; srt and webvtt-py do not) with the same result, but loses a last
-line that is a number ("They are / 7"), takes WebVTT's comments and names of cues for speech and its
-inline times for timings, appends a cue whose timing is broken to the cue before it, and has no line
-numbers for a message.
+The parsers are ours, because no wrong time or text may pass unseen. pysubs2 1.8.1 loses a last line
+that is a number ("They are / 7"), takes WebVTT's comments and names of cues for speech, and appends
+a cue whose timing is broken to the cue before it; srt and webvtt-py need counters, which
+MovieRecapsQA's files lack.
 """
 
 from __future__ import annotations
 
 import html
-import json
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.utils.released_files import read_text
+from lmms_eval_tasks.utils.validation import quoted
 
-KINDS = ("srt", "vtt", "json")
+KINDS = ("srt", "vtt")
 MIN_SHARE = 0.5
 
 # Known names only: "<laughs>" is what somebody transcribed, not markup.
@@ -71,7 +68,7 @@ class Cue:
 
 
 def find(folder: Path, video: str) -> Path | None:
-    """The subtitle file of a video: VIDEO.srt, else VIDEO.vtt, else VIDEO.json; None without any.
+    """The subtitle file of a video: VIDEO.srt, else VIDEO.vtt; None without any.
 
     None means that nobody knows what is said; a file without cues means that nobody speaks.
 
@@ -91,27 +88,15 @@ def find(folder: Path, video: str) -> Path | None:
 
 
 def read(path: Path) -> list[Cue]:
-    """Cues of a UTF-8 file (.srt, .vtt or .json, with or without byte order mark); see `parse`.
+    """Cues of a UTF-8 file (.srt or .vtt, with or without byte order mark); see `parse`.
 
     Raises:
         DataError: not there, not readable, not UTF-8, another ending, or as `parse`.
     """
     kind = path.suffix.lower().removeprefix(".")
     if kind not in KINDS:
-        raise DataError(f"{path}: subtitles are .srt, .vtt or .json files")
-    try:
-        content = path.read_bytes()
-        text = content.decode("utf-8-sig")
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
-    except UnicodeDecodeError as error:
-        line = content[: error.start].count(b"\n") + 1
-        raise DataError(
-            f"{path}, line {line}: is not UTF-8; save it as such: iconv -f CP1252 -t UTF-8"
-        ) from error
-    if "\0" in text:
-        raise DataError(f"{path}: is UTF-16 or no text at all; save it: iconv -f UTF-16 -t UTF-8")
-    return parse(text, kind, str(path))
+        raise DataError(f"{path}: subtitles are .srt or .vtt files")
+    return parse(read_text(path), kind, str(path))
 
 
 def parse(text: str, kind: str, source: str = "subtitles") -> list[Cue]:
@@ -123,12 +108,12 @@ def parse(text: str, kind: str, source: str = "subtitles") -> list[Cue]:
 
     Args:
         text: a whole file.
-        kind: `srt`, `vtt` or `json`.
+        kind: `srt` or `vtt`.
         source: for messages: a file or an item.
 
     Raises:
         DataError: not of this kind, or a cue whose times are malformed, negative or reversed; names
-            source and line or segment. No cue is guessed, because a wrong time moves speech into
+            source and line. No cue is guessed, because a wrong time moves speech into
             or out of a segment.
     """
     cues = []
@@ -197,15 +182,6 @@ def clock(seconds: float, mark: str = ",") -> str:
     return f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02}{mark}{milliseconds:03}"
 
 
-def _plain(raw: str) -> str:
-    """Text on one line without markup; entities last, so that `&lt;i&gt;` stays as was meant."""
-    text = _TAG.sub("", _OVERRIDE.sub("", _BREAK.sub(" ", raw)))
-    text = _ENTITY.sub(lambda entity: html.unescape(entity.group()), text)
-    # Halves of a surrogate pair (json has them as \ud83d) cannot be sent to any model.
-    text = _INVISIBLE.sub("", text).encode("utf-8", "replace").decode("utf-8")
-    return " ".join(text.split())
-
-
 # --- the three kinds of files: cues with their place, times (unchecked) and text as written -----
 
 _Found = Iterator[tuple[str, float, float, str]]
@@ -221,7 +197,7 @@ def _srt(text: str, source: str) -> _Found:
     if head and not counted:
         raise DataError(
             f"{source}, line {head[0] + 1}: expected a cue's number or timing, found "
-            f"{_quoted(lines[head[0]])}; is this an .srt file?"
+            f"{quoted(lines[head[0]])}; is this an .srt file?"
         )
     for i, following in zip(timings, [*timings[1:], None], strict=False):
         body = lines[i + 1 : following]
@@ -240,42 +216,16 @@ def _vtt(text: str, source: str) -> _Found:
     lines = _lines(text)
     if not re.match(r"WEBVTT(?:\s|$)", lines[0]):
         raise DataError(
-            f"{source}, line 1: expected WEBVTT, found {_quoted(lines[0])}; is this a .vtt file?"
+            f"{source}, line 1: expected WEBVTT, found {quoted(lines[0])}; is this a .vtt file?"
         )
     for i, line in enumerate(lines):
         if "-->" in line and i:
-            body = []
-            for said in lines[i + 1 :]:
-                # A line of spaces belongs to the cue: automatic captions have them.
-                if not said or "-->" in said:
-                    break
-                body.append(said)
+            # A line of spaces belongs to the cue: automatic captions have them.
+            body = takewhile(lambda said: said and "-->" not in said, lines[i + 1 :])
             yield f"line {i + 1}", *_times(line, source, i + 1), "\n".join(body)
 
 
-def _json(text: str, source: str) -> _Found:
-    """Segments of Whisper's `{"segments": [{"start", "end", "text"}]}` or of such a list alone."""
-    try:
-        # Whole numbers as floats too: of any length, they are a number or infinite.
-        data: Any = json.loads(text, parse_int=float)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{source}: is not JSON ({error})") from error
-    segments = data.get("segments") if isinstance(data, dict) else data
-    if not isinstance(segments, list):
-        raise DataError(f'{source}: expected {{"segments": [...]}} or a list of segments')
-    for number, segment in enumerate(segments, 1):
-        place = f"segment {number}"
-        if not isinstance(segment, dict):
-            raise DataError(f"{source}, {place}: expected an object, found {_quoted(segment)}")
-        for key in ("start", "end", "text"):
-            kind, wanted = (str, "a text") if key == "text" else (float, "a number of seconds")
-            if not isinstance(segment.get(key), kind):
-                found = _quoted(segment[key]) if key in segment else "missing"
-                raise DataError(f"{source}, {place}: {key} is {found}; expected {wanted}")
-        yield place, segment["start"], segment["end"], segment["text"]
-
-
-_READERS: dict[str, Callable[[str, str], _Found]] = {"srt": _srt, "vtt": _vtt, "json": _json}
+_READERS: dict[str, Callable[[str, str], _Found]] = {"srt": _srt, "vtt": _vtt}
 
 
 def _lines(text: str) -> list[str]:
@@ -288,17 +238,19 @@ def _times(line: str, source: str, number: int) -> tuple[float, float]:
     if not (match := _TIMING.fullmatch(line)):
         raise DataError(
             f"{source}, line {number}: expected a timing like 00:00:01,000 --> 00:00:02,500, "
-            f"found {_quoted(line)}"
+            f"found {quoted(line)}"
         )
-    h1, m1, s1, h2, m2, s2 = match.groups()
-    return _seconds(h1, m1, s1), _seconds(h2, m2, s2)
+    start, end = (
+        round(int(h or 0) * 3600 + int(m) * 60 + float(s.replace(",", ".")), 3)
+        for h, m, s in (match.groups()[:3], match.groups()[3:])
+    )
+    return start, end
 
 
-def _seconds(hours: str | None, minutes: str, seconds: str) -> float:
-    whole = int(hours or 0) * 3600 + int(minutes) * 60
-    return round(whole + float(seconds.replace(",", ".")), 3)
-
-
-def _quoted(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 60 else f"{shown[:57]}..."
+def _plain(raw: str) -> str:
+    """Text on one line without markup; entities last, so that `&lt;i&gt;` stays as was meant."""
+    text = _TAG.sub("", _OVERRIDE.sub("", _BREAK.sub(" ", raw)))
+    text = _ENTITY.sub(lambda entity: html.unescape(entity.group()), text)
+    # Halves of a surrogate pair (json has them as \ud83d) cannot be sent to any model.
+    text = _INVISIBLE.sub("", text).encode("utf-8", "replace").decode("utf-8")
+    return " ".join(text.split())

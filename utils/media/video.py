@@ -43,16 +43,15 @@ class FrameTable:
     Attributes:
         end: when the last frame ends.
         sound_end: when the file's sound ends, in seconds of the same clock; None without any.
-        keys: times of the key frames, ascending.
-        decoded: made by decoding everything: positions count the decoder's frames.
+        keys: times of the key frames, ascending; None if the list was made by decoding everything,
+            so that positions count the decoder's frames.
     """
 
     times: tuple[int, ...]
     end: int
     time_base: Fraction
-    sound_end: Fraction | None = None
-    keys: tuple[int, ...] = ()
-    decoded: bool = False
+    sound_end: Fraction | None
+    keys: tuple[int, ...] | None
 
     @property
     def origin(self) -> Fraction:
@@ -78,35 +77,28 @@ def open_video(path: str, threads: int = MAX_THREADS) -> Iterator[tuple[Any, Any
         threads: that decode; so many frames, less one, are decoded ahead.
     """
     import av
+    from av.stream import Disposition
 
     if Path(path).stat().st_size == 0:
         raise MediaError("the file is empty")
     try:
         with av.open(path) as container:
-            stream = _video_stream(container)
-            stream.thread_type = "AUTO"
-            stream.codec_context.thread_count = threads
-            yield container, stream
+            found = [
+                stream
+                for stream in container.streams.video
+                if stream.codec_context is not None
+                and stream.codec_context.name not in _TEXT_CODECS
+                # The cover of a song is a video stream of one picture.
+                and not stream.disposition & Disposition.attached_pic
+            ]
+            form = container.format.name
+            if not found or any(mark in form for mark in _STILL_FORMATS):
+                raise MediaError(f"holds no video that FFmpeg can decode (its format: {form})")
+            found[0].thread_type = "AUTO"
+            found[0].codec_context.thread_count = threads
+            yield container, found[0]
     except av.error.FFmpegError as error:
         raise MediaError(f"not a readable video ({error.strerror or error})") from error
-
-
-def _video_stream(container: Any) -> Any:
-    from av.stream import Disposition
-
-    found = [
-        stream
-        for stream in container.streams.video
-        if stream.codec_context is not None
-        and stream.codec_context.name not in _TEXT_CODECS
-        # The cover of a song is a video stream of one picture.
-        and not stream.disposition & Disposition.attached_pic
-    ]
-    if not found or any(mark in container.format.name for mark in _STILL_FORMATS):
-        raise MediaError(
-            f"holds no video that FFmpeg can decode (its format: {container.format.name})"
-        )
-    return found[0]
 
 
 # --- when frames are shown ----------------------------------------------------------------------
@@ -137,79 +129,49 @@ def frame_table(path: str) -> FrameTable:
                 count += 1
                 if not packet.is_discard:
                     shown.append((packet.pts, packet.duration or 0))
-                    keys += [packet.pts] if packet.is_keyframe else []
+                    keys += [packet.pts] if packet.is_keyframe and packet.pts is not None else []
         promised = stream.frames if "mp4" in container.format.name else 0
         # Of other formats FFmpeg tells a last packet that is not whole, or guesses the length.
         told = container.duration / 1e6 if "matroska" in container.format.name else 0.0
-        base = stream.time_base
+        base, length = stream.time_base, stream.duration or 0
+        end = (stream.start_time or 0) + length
     if told - last > _ROUNDED:
         raise MediaError(f"is cut short: it ends at {float(last):.1f} s of {told:.1f} s")
-    if count < promised:
+    shown_until = max(((pts or 0) + own for pts, own in shown), default=0)
+    # What lies before an edit list's first key frame is not there either, but does not lack.
+    if count < promised and end - shown_until > 2 * length / promised:
         raise MediaError(f"is cut short: {count} of {promised} frames are there")
-    if not any(pts is None for pts, _ in shown):
+    if all(pts is not None for pts, _ in shown):
         shown.sort()
-    times = ascending([pts for pts, _ in shown], base)
-    return FrameTable(
-        times, times[-1] + (shown[-1][1] or _gap(times, base)), base, sound_end, tuple(sorted(keys))
-    )
+    return _table(shown, base, sound_end, tuple(sorted(keys)))
 
 
-def decoded_table(path: str, sound_end: Fraction | None = None) -> FrameTable:
-    """List the frames by decoding all of them: for files whose packets promise others.
+def _table(
+    shown: Sequence[tuple[int | None, int]],
+    base: Fraction,
+    sound_end: Fraction | None,
+    keys: tuple[int, ...] | None,
+) -> FrameTable:
+    """From the frames' times and lengths, in the order shown.
 
-    Raises:
-        MediaError: as `frame_table`, or times step back.
-    """
-    with open_video(path) as (container, stream):
-        shown = [(frame.pts, frame.duration or 0) for frame in container.decode(stream)]
-        base = stream.time_base
-    times = ascending([pts for pts, _ in shown], base)
-    return FrameTable(
-        times, times[-1] + (shown[-1][1] or _gap(times, base)), base, sound_end, decoded=True
-    )
-
-
-def with_table(path: str, take: Callable[[FrameTable], T]) -> tuple[FrameTable, T]:
-    """The list of frames that the decoder keeps to, and what `take` makes with it.
-
-    Raises:
-        MediaError: as `frame_table` and `take`, or no list is kept to.
-    """
-    table = frame_table(path)
-    try:
-        return table, take(table)
-    except LookupError:
-        # The decoder shows other frames than the packets promise (hidden or damaged ones).
-        table = decoded_table(path, table.sound_end)
-    try:
-        return table, take(table)
-    except LookupError as error:
-        raise MediaError("decodes differently each time") from error
-
-
-def ascending(times: Sequence[int | None], base: Fraction) -> tuple[int, ...]:
-    """Times of frames in order; one that is missing or repeated is a tick later than the last.
-
-    So no frame is lost, and those around it keep their times.
-
-    Args:
-        times: in the order shown.
-        base: their unit, in seconds.
+    A time that is missing or repeated is a tick later than the last: so no frame is lost, and those
+    around it keep their times. A last frame of unknown length lasts as long as the one before it.
 
     Raises:
         MediaError: no frames, most have no time of their own, or times step back.
     """
-    if not times:
+    if not shown:
         raise MediaError("has a video stream but no frame that can be decoded")
-    if 2 * len({time for time in times if time is not None}) < len(times):
+    if 2 * len({time for time, _ in shown if time is not None}) < len(shown):
         raise MediaError(f"has frames without times; {CONVERT}")
-    made: list[int] = []
-    for time in times:
-        if made and time is not None:
-            check_order(made[-1] * base, time * base)
-        least = made[-1] + 1 if made else 0
-        made.append(least if time is None or (made and time < least) else time)
-    return tuple(made)
+    times: list[int] = []
+    for time, _ in shown:
+        if times and time is not None:
+            check_order(times[-1] * base, time * base)
+        least = times[-1] + 1 if times else 0
+        times.append(least if time is None or (times and time < least) else time)
+    usual = times[-1] - times[-2] if len(times) > 1 else max(1, round(Fraction(1, 25) / base))
+    return FrameTable(tuple(times), times[-1] + (shown[-1][1] or usual), base, sound_end, keys)
 
 
 def check_order(before: Fraction, after: Fraction) -> None:
@@ -226,35 +188,48 @@ def check_order(before: Fraction, after: Fraction) -> None:
         )
 
 
-def _gap(times: Sequence[int], base: Fraction) -> int:
-    """A last frame of unknown length lasts as long as the one before it, or a 25th second."""
-    return times[-1] - times[-2] if len(times) > 1 else max(1, round(Fraction(1, 25) / base))
-
-
 # --- their pixels -------------------------------------------------------------------------------
 
 
-def decode(path: str, table: FrameTable, indices: Sequence[int]) -> Iterator[Any]:
-    """Frames at `indices` (ascending positions), all of the first one's size and format.
+def pick(
+    path: str, choose: Callable[[int], Sequence[int]], take: Callable[[Any], T]
+) -> tuple[FrameTable, list[T]]:
+    """What `take` makes of some frames, in one pass through the file, a frame at a time.
 
-    One pass through the file, a frame at a time.
+    Args:
+        path: of the file.
+        choose: positions of the wanted frames, ascending, from how many there are.
+        take: is given each av.VideoFrame; all are of the first one's size and format.
+
+    Returns:
+        The list of frames that the decoder keeps to, and what was made.
 
     Raises:
-        MediaError: one of the frames cannot be decoded.
-        LookupError: the decoder shows other frames than the table lists; ask `decoded_table`.
+        MediaError: as `frame_table`, or one of the frames cannot be decoded.
     """
+    table = frame_table(path)
+    for _ in range(2):
+        indices = choose(len(table.times))
+        made = [take(frame) for frame in _decode(path, table, indices)]
+        if len(made) == len(indices):
+            return table, made
+        # The decoder shows other frames than the packets promise (hidden or damaged ones).
+        with open_video(path) as (container, stream):
+            shown = [(frame.pts, frame.duration or 0) for frame in container.decode(stream)]
+            table = _table(shown, stream.time_base, table.sound_end, None)
+    raise MediaError("decodes differently each time")
+
+
+def _decode(path: str, table: FrameTable, indices: Sequence[int]) -> Iterator[Any]:
+    """Frames at `indices`; fewer where the decoder shows other frames than the table lists."""
     threads = 1 if list(indices) == [0] else MAX_THREADS  # the first frame waits for no other
     form: tuple[int, int, str] | None = None
-    found = 0
     with open_video(path, threads) as (container, stream):
-        find = _by_position if table.decoded else _by_time
+        find = _by_position if table.keys is None else _by_time
         for frame in find(container, stream, table, indices):
-            found += 1
             form = form or (frame.width, frame.height, frame.format.name)
             same = form == (frame.width, frame.height, frame.format.name)
             yield frame if same else frame.reformat(*form)
-    if found != len(indices):
-        raise LookupError(f"{found} of {len(indices)} frames found")
 
 
 def _by_position(
@@ -274,15 +249,16 @@ def _by_time(
 ) -> Iterator[Any]:
     frames: Iterator[Any] = iter(())
     position: int | None = None
+    keys = table.keys or ()
     for target in (table.times[index] for index in indices):
         # Jump only where a key frame lies between here and there; else decoding on is shorter.
-        key = bisect_right(table.keys, target)
-        if position is None or (key and table.keys[key - 1] > position):
+        key = bisect_right(keys, target)
+        if position is None or (key and keys[key - 1] > position):
             container.seek(target, stream=stream, backward=True)
             frames = container.decode(stream)
         for frame in frames:
             # A frame that leans on a damaged one is damaged: so each one on the way is looked at.
-            # After a jump this may only mean an open group of pictures: `decoded_table` decides.
+            # After a jump this may only mean an open group of pictures: decoding everything tells.
             if frame.is_corrupt or frame.pts is None or frame.pts > target:
                 return
             if frame.pts == target:

@@ -57,14 +57,15 @@ class VideoInfo:
     has_audio: bool
 
 
-def probe(source: str | Path, time_limit: float = _TIME_LIMIT) -> VideoInfo:
+def probe(source: str | Path) -> VideoInfo:
     """Facts about a video file, read from its packets; the first frame is decoded to be sure.
 
     Raises:
         MediaError: it is not a readable video; the message names the file and the trouble.
     """
-    path = worker.source_file(source)
-    found = _looked(path, *_state(path), time_limit)
+    file = worker.source_file(source)
+    state = file.stat()
+    found = _looked(file, state.st_size, state.st_mtime_ns)
     if isinstance(found, str):
         raise MediaError(found)
     return found
@@ -86,12 +87,11 @@ def look(
     def one(path: Path) -> VideoInfo | str:
         try:
             path.stat()
-            file = worker.source_file(path)
-            return _looked(file, *_state(file), _TIME_LIMIT)
+            return probe(path)
         except OSError:
             return f"missing: {path}"
         except MediaError as error:
-            return str(error)
+            return f"unreadable: {error}"
 
     # realpath, unlike Path.resolve, leaves a link that leads to itself as it is: it is missing.
     asked = {n: p for n, p in paths.items() if only is None or os.path.realpath(p) in only}
@@ -101,12 +101,9 @@ def look(
         known = dict(zip(different, pool.map(one, different), strict=True))
     finally:
         pool.shutdown(cancel_futures=True)  # who stops the run does not wait for all
-    found = {n: info for n, p in asked.items() if isinstance(info := known[p], VideoInfo)}
-    problems = {n: str(known[p]) for n, p in asked.items() if n not in found}
-    return found, {
-        name: why if why.startswith("missing: ") else f"unreadable: {why}"
-        for name, why in problems.items()
-    }
+    said = {name: known[path] for name, path in asked.items()}
+    found = {name: one for name, one in said.items() if isinstance(one, VideoInfo)}
+    return found, {name: one for name, one in said.items() if isinstance(one, str)}
 
 
 def outside(start: float | None, end: float | None, seconds: float) -> str:
@@ -159,59 +156,41 @@ def stop(place: Path | str, complaints: Sequence[str]) -> None:
 
 def listed(problems: Mapping[str, str]) -> str:
     """One line each of the first 20, and how many more there are."""
-    lines = [f"  {name}: {why}" for name, why in list(problems.items())[:LISTED]]
-    if len(problems) > LISTED:
-        lines.append(f"  and {len(problems) - LISTED} more")
-    return "\n".join(lines)
-
-
-def _state(file: Path) -> tuple[int, int]:
-    """Of a file: its bytes, and nanoseconds of its last change."""
-    state = file.stat()
-    return state.st_size, state.st_mtime_ns
+    lines = [f"  {name}: {why}" for name, why in problems.items()]
+    more = [f"  and {len(lines) - LISTED} more"] if len(lines) > LISTED else []
+    return "\n".join(lines[:LISTED] + more)
 
 
 @functools.lru_cache(maxsize=65536)
-def _looked(file: Path, size: int, changed: int, time_limit: float) -> VideoInfo | str:
-    """Facts about a state of a file, or why it cannot be read.
+def _looked(file: Path, size: int, changed: int) -> VideoInfo | str:
+    """Facts about a state of a file (bytes, nanoseconds), or why it cannot be read.
 
-    Within a process that stays so; for later ones only what is a fact about the file is kept.
+    Within a process that stays so; later ones look at bad files again, which may be readable then.
     """
+    # Not its content, which takes longer to read than its packets. Another reader may say something
+    # else.
+    identity = f"{file} {size} {changed} {metadata.version('av')}"
+    work = ("video_checks", "facts")
+    how: dict[str, Any] = {"time_limit": _TIME_LIMIT, "identity": identity}
     try:
-        kept = cache.kept(
-            file,
-            settings.cache_dir() / "probes",
-            "probe",
-            _VERSION,
-            work=("video_checks", "facts"),
-            arguments={},
-            time_limit=time_limit,
-            # Not its content, which takes longer to read than its packets. Another reader may say
-            # something else.
-            identity=f"{file} {size} {changed} {metadata.version('av')}",
-        )
+        kept = cache.kept(file, "probe", _VERSION, work, folder="probes", **how)
     except MediaError as error:
         return str(error)
-    problem = kept.facts.get("problem")
-    return f"{file}: {problem}" if problem else VideoInfo(**kept.facts)
+    return VideoInfo(**kept.facts)
 
 
 def facts(source: str, out: str) -> dict[str, Any]:  # noqa: ARG001
-    """Fields of VideoInfo, or what is wrong with the file as `problem`; in the child process.
-
-    The first frame is decoded to be sure that it can be.
+    """Fields of VideoInfo; in the child process.
 
     Raises:
-        MediaError: the system refused it, which is no fact about the file.
+        MediaError: what is wrong with the file, without its name.
     """
-    try:
-        table, (one,) = video.with_table(source, lambda table: [*video.decode(source, table, [0])])
-    except MediaError as error:
-        if isinstance(error.__cause__, OSError):
-            raise
-        return {"files": [], "problem": str(error)}
-    size = (one.width, one.height)
-    width, height = size[::-1] if video.quarter_turns(one) % 2 else size
+
+    def upright(frame: Any) -> tuple[int, int]:
+        turned = video.quarter_turns(frame) % 2
+        return (frame.height, frame.width) if turned else (frame.width, frame.height)
+
+    table, [(width, height)] = video.pick(source, lambda _: [0], upright)
     sound_end = table.origin if table.sound_end is None else table.sound_end
     return {
         "files": [],

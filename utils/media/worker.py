@@ -1,6 +1,6 @@
 """Work on video files in child processes: decoders may hang or crash on broken ones.
 
-    >>> call("video_checks", "facts", "videos/5.mp4", 60)
+    >>> call("video_checks", "facts", "videos/5.mp4", 60, out="")
     {'n_frames': 750, ...}
 
 Both sides stand here: `call`, and, run as a module, the child. A job is a function of this package
@@ -12,7 +12,6 @@ hold threads and a GPU. (multiprocessing's would import the host's main module, 
 from __future__ import annotations
 
 import atexit
-import faulthandler
 import json
 import os
 import select
@@ -31,7 +30,6 @@ from typing import Any
 from lmms_eval_tasks.errors import MediaError
 
 WORKER = "lmms_eval_tasks.utils.media.worker"
-_GRACE = 10.0  # seconds after which a job whose parent is gone ends by itself
 _UNUSED = 20.0  # seconds without a job after which a child ends: it holds some 100 MB
 
 
@@ -42,12 +40,9 @@ def source_file(source: str | Path) -> Path:
         MediaError: there is none; names it.
     """
     path = Path(source).expanduser().absolute()
-    if path.is_dir():
-        raise MediaError(f"{path}: is a folder, not a video file")
-    if not path.exists():
-        raise MediaError(f"{path}: no such file")
-    if not path.is_file():
-        raise MediaError(f"{path}: is not a regular file")  # reading a pipe would wait for ever
+    if not path.is_file():  # reading a pipe would wait for ever
+        why = "no such file" if not path.exists() else "is not a regular file"
+        raise MediaError(f"{path}: {why}")
     return path
 
 
@@ -65,18 +60,20 @@ def call(
     Raises:
         MediaError: what is wrong with the file, or the child crashed or was too slow; names it.
     """
-    job = json.dumps([time_limit, module, function, str(source), arguments])
+    job = json.dumps([module, function, str(source), arguments])
     while True:
-        child = _taken()
+        try:
+            child, used = _waiting.pop(), True
+        except IndexError:
+            child, used = _Child(), False
         answer = child.ask(job, time_limit)
         if "ok" in answer:
-            child.used = True
             _waiting.append(child)
             result: dict[str, Any] = answer["ok"]
             return result
         child.end()
         # A used one was about to end for want of jobs, or an earlier file is the reason.
-        if not (child.used and answer.get("died")):
+        if not (used and answer.get("died")):
             raise MediaError(f"{source}: {answer['error']}")
 
 
@@ -84,7 +81,6 @@ class _Child:
     """A process that takes a line with a job and answers with a line."""
 
     def __init__(self) -> None:
-        self.used = False
         # Not a pipe, which would fill up: decoders say much about damaged files.
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         self._process = subprocess.Popen(
@@ -118,9 +114,13 @@ class _Child:
         finally:
             timer.cancel()
         if time.monotonic() - begin >= time_limit:
-            why = f"reading it took more than {time_limit:g} s; the file may be damaged"
-            return {"error": why}
-        return {"error": f"reading it failed ({self._last_words(code)})", "died": True}
+            return {"error": f"took more than {time_limit:g} s; the file may be damaged"}
+        self._errors.seek(0)
+        said = self._errors.read().decode(errors="replace").strip().splitlines()
+        how = (said or [f"exit status {code}"])[-1]
+        if code < 0:
+            how = f"the decoder crashed: {signal.Signals(-code).name}"
+        return {"error": f"reading it failed ({how})", "died": True}
 
     def end(self) -> None:
         """End it at once, whatever it does."""
@@ -129,22 +129,8 @@ class _Child:
             pass  # leaving it closes the pipes and waits for the process
         self._errors.close()
 
-    def _last_words(self, code: int) -> str:
-        if code < 0:
-            return f"the decoder crashed: {signal.Signals(-code).name}"
-        self._errors.seek(0)
-        lines = self._errors.read().decode(errors="replace").strip().splitlines()
-        return lines[-1] if lines else f"exit status {code}"
-
 
 _waiting: deque[_Child] = deque()  # children without a job
-
-
-def _taken() -> _Child:
-    """A child that waits for a job, or a new one."""
-    with suppress(IndexError):
-        return _waiting.pop()
-    return _Child()
 
 
 @atexit.register
@@ -166,12 +152,8 @@ def _answer(module: str, function: str, source: str, arguments: dict[str, Any]) 
     work = getattr(import_module(f"lmms_eval_tasks.utils.media.{module}"), function)
     try:
         return {"ok": work(source, **arguments)}
-    except MediaError as error:
-        return {"error": str(error)}
-    except MemoryError:
-        return {"error": "its frames do not fit into memory"}
-    except OSError as error:
-        return {"error": f"reading it or writing what is made of it failed ({error})"}
+    except (MediaError, MemoryError, OSError) as error:
+        return {"error": str(error) or "its frames do not fit into memory"}
 
 
 def main() -> None:
@@ -179,11 +161,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what a library prints is no answer
     while select.select([0], [], [], _UNUSED)[0] and (line := sys.stdin.readline()):
-        time_limit, *job = json.loads(line)
-        # Runs in C, without the interpreter lock: ends the process even inside a hanging decoder.
-        faulthandler.dump_traceback_later(time_limit + _GRACE, exit=True)
-        print(json.dumps(_answer(*job)), file=answers, flush=True)
-        faulthandler.cancel_dump_traceback_later()
+        print(json.dumps(_answer(*json.loads(line))), file=answers, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,9 @@
 """Panels: the judges' ratings of an answer made into one.
 
 The study ends with the wish for methods that weigh judges by their reliability (5.3, 6); these are
-some. Each rates every answer that at least one judge rated.
-What a panel takes from the reference is fitted by dimension, as the study's reliability scores are,
-and always on other folds than the answer's own. Ties and halves go down, as in judges/debate.py: a
-tie never pays.
+some. Each rates every answer that at least one judge rated. What a panel takes from the reference
+is fitted by dimension, as the study's reliability scores are, and always on other folds than the
+answer's own. Ties and halves go down: a tie never pays.
 
 Latent classes take a judge's errors as independent of the other judges' once the true rating is
 given. Judges that copy each other, or share a bias, break that: see benchmarks/simulation.py.
@@ -14,20 +13,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from lmms_eval_tasks.cvrr_es.labels import SCALE
 from lmms_eval_tasks.cvrr_es.study.ratings import Item
-from lmms_eval_tasks.cvrr_es.study.selection import (
-    ByJudge,
-    Reference,
-    Strata,
-    best_first,
-    fitting_items,
-    judge_kappa,
-)
-from lmms_eval_tasks.cvrr_es.study.study import Ratings
+from lmms_eval_tasks.cvrr_es.study.selection import ByJudge, Reference, Strata, kappas_elsewhere
 
 # --- one rating out of several of the same answer -------------------------------------------------
 
@@ -43,15 +34,12 @@ def majority(ratings: Sequence[int]) -> int:
     return tied[(len(tied) - 1) // 2]
 
 
-def weighted_mean(ratings: Sequence[int], weights: Sequence[float]) -> int:
+def mean(ratings: Sequence[int], weights: Sequence[float] | None = None) -> int:
     """The mean on the scale; weights are not negative, and at least one is positive."""
-    total = math.fsum(weights)
-    return to_scale(math.fsum(r * w for r, w in zip(ratings, weights, strict=True)) / total)
-
-
-def mean(ratings: Sequence[int]) -> int:
-    """The plain mean on the scale."""
-    return weighted_mean(ratings, [1.0] * len(ratings))
+    given = weights or [1.0] * len(ratings)
+    return to_scale(
+        math.fsum(r * w for r, w in zip(ratings, given, strict=True)) / math.fsum(given)
+    )
 
 
 def to_scale(value: float) -> int:
@@ -144,113 +132,64 @@ def most_probable(probabilities: Probabilities) -> int:
 
 # --- the panels -----------------------------------------------------------------------------------
 
+FITTED = "kappa_weighted"  # the one that is fitted to the reference
+PANELS = ("majority", "mean", "dawid_skene", FITTED)
+
 
 class Panel(NamedTuple):
-    """The ratings of a panel (whole, 1 to 5) or a judge, and what a reader should know of them."""
+    """The ratings of a panel (whole, 1 to 5), and what a reader should know of them."""
 
-    ratings: Ratings
+    ratings: Mapping[Item, int]
     note: str = ""
 
 
-class Judges:
-    """The judges' ratings, and what panels make of them.
+def panel(name: str, ratings: ByJudge, reference: Reference, strata: Strata) -> Panel:
+    """One panel's ratings.
 
     Args:
+        name: one of PANELS.
         ratings: judge -> item -> rating. Those that are no whole number of the scale (4.5) are left
             out, as in every kappa, so that panels and judges are compared on the same ratings.
-        reference: only looked at by panels that are fitted to it.
-        strata: of all rated items, with folds for panels that are fitted to the reference. One
-            dimension for all fits over all of them.
+        reference: only looked at by the panel that is fitted to it. Where no judge of the answer
+            has a positive kappa that is the plain mean, and the note counts the answers.
+        strata: of all rated items, with folds. One dimension for all fits over all of them.
     """
-
-    def __init__(self, ratings: ByJudge, reference: Reference, strata: Strata) -> None:
-        self._given = {
-            judge: {item: int(one) for item, one in own.items() if one in SCALE}
-            for judge, own in sorted(ratings.items())
-        }
-        given = sum(one is not None for own in ratings.values() for one in own.values())
-        self._off_scale = given - sum(map(len, self._given.values()))
-        self._reference, self._strata = reference, strata
-        # Answer -> judge -> rating. Sums are of math.fsum, so the judges' order has no influence.
-        self._votes: dict[Item, dict[str, int]] = {}
-        for judge, own in self._given.items():
-            for item, rating in own.items():
-                self._votes.setdefault(item, {})[judge] = rating
-
-    def panel(self, name: str) -> Panel:
-        """One panel's ratings.
-
-        Fitting falls back where it has nothing to go by, and the note counts the answers: the plain
-        mean where no judge of the answer has a positive weight or none has a kappa; the next best
-        judge where the best one did not rate (of several without a kappa the first by name).
-        """
-        notes = Counter({"ratings left out, being no whole number of the scale": self._off_scale})
-        make, _ = PANELS[name]
-        ratings = make(self, notes)
-        return Panel(ratings, "; ".join(f"{what}: {n}" for what, n in notes.items() if n))
-
-    def votes(self, vote: Callable[[Sequence[int]], int]) -> dict[Item, int]:
-        """Each answer's ratings made into one."""
-        return {item: vote([*own.values()]) for item, own in self._votes.items()}
-
-    def weighted(self, notes: Counter[str]) -> dict[Item, int]:
-        """Their mean, weighted by the judges' kappas above 0."""
-        found, kappas = {}, self._kappas()
-        for item, votes in self._votes.items():
-            own = kappas[self._strata[item]]
-            weights = [max(0.0, own[judge] or 0.0) for judge in votes]
-            if not any(weights):
-                notes["plain mean, no judge of the answer has a positive kappa"] += 1
-                weights = [1.0] * len(votes)
-            found[item] = weighted_mean([*votes.values()], weights)
-        return found
-
-    def best(self, notes: Counter[str]) -> dict[Item, int]:
-        """The rating of the judge with the highest kappa."""
-        found = {}
-        ranked = {stratum: best_first(kappas) for stratum, kappas in self._kappas().items()}
-        for item, votes in self._votes.items():
-            order = ranked[self._strata[item]]
-            if order:
-                notes["rated by the next best judge"] += order[0] not in votes
-                found[item] = votes[next((j for j in order if j in votes), min(votes))]
-            else:
-                notes["plain mean, no judge has a kappa in other folds"] += 1
-                found[item] = mean([*votes.values()])
-        return found
-
-    def latent(self, notes: Counter[str]) -> dict[Item, int]:
-        """The most probable class of `dawid_skene`, fitted in each dimension."""
-        dimensions: dict[str, dict[str, dict[Item, int]]] = {}
-        for judge, own in self._given.items():
-            for item, rating in own.items():
-                dimension = self._strata[item].dimension
-                dimensions.setdefault(dimension, {}).setdefault(judge, {})[item] = rating
-        found: dict[Item, int] = {}
-        for dimension, ratings in sorted(dimensions.items()):
-            model = dawid_skene(ratings)
-            notes[
-                f"not converged in {model.iterations} iterations: {dimension}"
-            ] += not model.converged
-            found |= {item: most_probable(p) for item, p in model.probabilities.items()}
-        return found
-
-    def _kappas(self) -> dict[object, dict[str, float | None]]:
-        return {
-            stratum: {
-                judge: judge_kappa(own, self._reference, items)
-                for judge, own in self._given.items()
-            }
-            for stratum, items in fitting_items(self._votes, self._reference, self._strata).items()
-        }
+    given = {
+        judge: {item: int(one) for item, one in own.items() if one in SCALE}
+        for judge, own in sorted(ratings.items())
+    }
+    # Sums are of math.fsum, so the judges' order has no influence.
+    votes: dict[Item, dict[str, int]] = {}
+    for judge, own in given.items():
+        for item, rating in own.items():
+            votes.setdefault(item, {})[judge] = rating
+    if name == "dawid_skene":
+        return _latent(given, strata)
+    if name != FITTED:
+        vote = {"majority": majority, "mean": mean}[name]
+        return Panel({item: vote([*own.values()]) for item, own in votes.items()})
+    kappas = kappas_elsewhere(given, reference, {item: strata[item] for item in votes})
+    plain, found = 0, {}
+    for item, of_item in votes.items():
+        weights = [max(0.0, kappas[strata[item]][judge] or 0.0) for judge in of_item]
+        plain += not any(weights)
+        found[item] = mean([*of_item.values()], weights if any(weights) else None)
+    why = "plain mean, no judge of the answer has a positive kappa"
+    return Panel(found, f"{why}: {plain}" if plain else "")
 
 
-_Make = Callable[[Judges, Counter[str]], dict[Item, int]]
-# Name -> how it is made, and whether it is fitted to the reference.
-PANELS: dict[str, tuple[_Make, bool]] = {
-    "majority": (lambda judges, _: judges.votes(majority), False),
-    "mean": (lambda judges, _: judges.votes(mean), False),
-    "dawid_skene": (Judges.latent, False),
-    "kappa_weighted": (Judges.weighted, True),
-    "best_judge": (Judges.best, True),
-}
+def _latent(given: Given, strata: Strata) -> Panel:
+    """The most probable class of `dawid_skene`, fitted in each dimension."""
+    dimensions: dict[str, dict[str, dict[Item, int]]] = {}
+    for judge, own in given.items():
+        for item, rating in own.items():
+            of_dimension = dimensions.setdefault(strata[item].dimension, {})
+            of_dimension.setdefault(judge, {})[item] = rating
+    found: dict[Item, int] = {}
+    notes = []
+    for dimension, ratings in sorted(dimensions.items()):
+        model = dawid_skene(ratings)
+        if not model.converged:
+            notes.append(f"not converged in {model.iterations} iterations: {dimension}")
+        found |= {item: most_probable(p) for item, p in model.probabilities.items()}
+    return Panel(found, "; ".join(notes))

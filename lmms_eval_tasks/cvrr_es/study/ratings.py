@@ -6,10 +6,9 @@ They come from saved samples of our judges or from files. A file holds one JSON 
      "video": "partial_actions/v3.mp4", "candidate": "TimeChat", "judge": "GPT-4o",
      "round": "first", "rating": 4, "reason": "...", "status": "ok"}
 
-Rows that cannot be right are collected, a line each: they stop, unless the user leaves them out
-(`--allow-bad-items`). A rating off the scale is left out by itself: its row stays, without a
-rating, so that it counts as a failure of the judge. Ratings that are all the same, and judges that
-rated only part, are no errors: `notes` tells of them.
+Rows that cannot be right, such as with a rating off the scale, are collected, a line each: they
+stop, unless the user leaves them out (`--allow-bad-items`). Ratings that are all the same, and
+judges that rated only part, are no errors: `notes` tells of them.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from pydantic import ConfigDict, StrictBool, StrictFloat, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, StrictBool, StrictFloat, TypeAdapter, ValidationError
 
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, JUDGE_TASKS, RATINGS, ROUNDS
 from lmms_eval_tasks.errors import DataError
@@ -33,7 +32,6 @@ from lmms_eval_tasks.utils.media.video_checks import bad_items, stop
 from lmms_eval_tasks.utils.released_files import read_lines
 from lmms_eval_tasks.utils.validation import told as told_of
 
-OFF_SCALE = "off_scale"  # status of a row whose rating was left out
 OK = Status.OK.value
 
 
@@ -42,6 +40,10 @@ class Item(NamedTuple):
 
     question: str
     candidate: str
+
+
+def _one_of(names: Iterable[str]) -> Any:
+    return Field(pattern=f"^({'|'.join(names)})$")
 
 
 @dataclass(frozen=True)
@@ -64,13 +66,13 @@ class RatingRow:
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
-    dimension: str
+    dimension: Annotated[str, _one_of(DIMENSIONS)]
     question: str
     video: str
-    candidate: str
-    judge: str
-    round: str
-    rating: StrictFloat | None
+    candidate: Annotated[str, Field(pattern=r"\S")]
+    judge: Annotated[str, Field(pattern=r"\S")]
+    round: Annotated[str, _one_of(ROUNDS)]
+    rating: Annotated[StrictFloat, Field(ge=min(RATINGS), le=max(RATINGS))] | None
     reason: str = ""
     status: str = OK
     empty: StrictBool = False
@@ -90,25 +92,21 @@ def folded(name: str) -> str:
     return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", name).casefold()))
 
 
-_LOW, _HIGH = min(RATINGS), max(RATINGS)
 _FIELDS = {field.name for field in fields(RatingRow)}
 _SAMPLES = re.compile(r"_samples_(?P<task>.+)\.jsonl$")
 
 
-@dataclass(frozen=True)
-class Loaded:
+class Loaded(NamedTuple):
     """Rows in the order of their files, each once, and what was left out.
 
     Attributes:
-        rows: those that can be used; one off the scale has no rating and the status OFF_SCALE.
+        rows: those that can be used.
         problems: file and line -> what is wrong; nothing unless it is left out by the user's leave.
-        blank: files without rows.
-        runs: saved ones among them.
+        runs: saved ones among the files.
     """
 
     rows: list[RatingRow]
     problems: Mapping[str, str]
-    blank: list[Path]
     runs: list[saved_runs.Run]
 
 
@@ -128,29 +126,41 @@ def load(paths: Sequence[Path]) -> Loaded:
     Raises:
         DataError: as `read`.
     """
-    good: list[tuple[str, RatingRow]] = []
+    # Every judge's rating of an item in a round, by these: place and row, which may be repeated.
+    found: dict[tuple[str, str, str, str], list[tuple[str, RatingRow]]] = {}
     problems: dict[str, str] = {}
-    blank, runs = [], []
+    runs = []
     for file in _files(paths):
         if not _is_ours(file):
             raise DataError(f"{file}: no task of judges ({', '.join(JUDGE_TASKS)})")
         saved = saved_runs.read(file) if _SAMPLES.search(file.name) else None
         runs += [saved] if saved else []
-        place = ""
         for place, entry in _rows(file, saved):
-            row, problem = _row(entry)
-            if problem:
-                problems[place] = problem
-            if row is not None:
-                good.append((place, row))
-        if not place:
-            blank.append(file)
-    rows = _once(good, problems)
+            try:
+                row = _row(entry)
+            except ValueError as error:
+                problems[place] = (
+                    told_of(error) if isinstance(error, ValidationError) else f"{error}"
+                )
+                continue
+            key = (row.question, row.candidate, row.judge, row.round)
+            found.setdefault(key, []).append((place, row))
+    rows = []
+    for (first, row), *more in found.values():
+        if all(other == row for _, other in more):
+            rows.append(row)
+            continue
+        for place, other in more:  # nobody knows which one counts
+            problems[place] = (
+                f"another rating of {other.candidate}'s answer to {other.question} by "
+                f"{other.judge} ({other.round}) is at {first}: none of them is kept"
+            )
+    where = ", ".join(map(str, paths))
     if not rows:
         told = next((f"; {place}: {why}" for place, why in problems.items()), "")
-        raise DataError(f"{', '.join(map(str, paths))}: no ratings that can be used{told}")
-    stop(", ".join(map(str, paths)), bad_items(problems, "ratings cannot be used"))
-    return Loaded(rows, problems, blank, runs)
+        raise DataError(f"{where}: no ratings that can be used{told}")
+    stop(where, bad_items(problems, "ratings cannot be used"))
+    return Loaded(rows, problems, runs)
 
 
 def notes(rows: Sequence[RatingRow], items: Collection[Item]) -> list[str]:
@@ -164,10 +174,9 @@ def notes(rows: Sequence[RatingRow], items: Collection[Item]) -> list[str]:
         rated = {row.item for row in own if row.rating is not None}
         whole = [row.rating for row in own if row.rating in RATINGS]
         if len(set(whole)) == 1 and len(whole) > 1:
-            kind = "ratings" if len(whole) == len(rated) else "whole ratings"
             told.append(
-                f"{judge} ({name}): all {len(whole):,} {kind} are {whole[0]:g}: a constant judge's "
-                "kappa is 0, and none with another that always gives the same"
+                f"{judge} ({name}): all {len(whole):,} ratings are {whole[0]:g}: a constant "
+                "judge's kappa is 0, and none with another that always gives the same"
             )
         if part := every - rated:
             why = Counter(row.status for row in own if row.rating is None and row.item in part)
@@ -177,11 +186,6 @@ def notes(rows: Sequence[RatingRow], items: Collection[Item]) -> list[str]:
             told.append(
                 f"{judge} ({name}): rated {len(every & rated):,} of {len(every):,} answers "
                 f"({', '.join(causes)})"
-            )
-        if halves := sum(row.rating is not None and row.rating not in RATINGS for row in own):
-            told.append(
-                f"{judge} ({name}): {halves:,} ratings are no whole numbers: means count them, "
-                "kappas and panels do not"
             )
     return told
 
@@ -219,54 +223,18 @@ def _adapter() -> TypeAdapter[RatingRow]:
     return TypeAdapter(RatingRow)
 
 
-def _row(entry: Any) -> tuple[RatingRow | None, str]:
-    """A row and "", or what is wrong; both if only its rating had to be left out."""
-    try:
-        given = {"video": "", **entry} if isinstance(entry, Mapping) else entry
-        row = _adapter().validate_python(given)
-    except ValidationError as error:
-        return None, told_of(error)
-    for wrong, why in (
-        (row.dimension not in DIMENSIONS, f"dimension: none of CVRR-ES is {row.dimension!r}"),
-        (
-            not row.question.startswith(f"{row.dimension}/"),
-            f"question: {row.question!r} is no id of {row.dimension}",
-        ),
-        (row.round not in ROUNDS, f"round: expected {', '.join(ROUNDS)}, found {row.round!r}"),
-        (not row.candidate.strip() or not row.judge.strip(), "candidate or judge: no name"),
-        (
-            (row.rating is None) == (row.status == OK),
-            f"rating: {row.rating} does not go with the status {row.status!r}",
-        ),
-    ):
-        if wrong:
-            return None, why
-    if row.video and "/" not in row.video:  # written by hand, with the file's name alone
-        row = replace(row, video=f"{row.dimension}/{row.video}")
-    if row.rating is None or _LOW <= row.rating <= _HIGH:  # never true of NaN
-        return row, ""
-    told = f"rating: {row.rating:g} is off the scale of {_LOW} to {_HIGH}"
-    return replace(row, rating=None, status=OFF_SCALE), told
+def _row(entry: Any) -> RatingRow:
+    """A checked row.
 
-
-def _once(rows: Sequence[tuple[str, RatingRow]], problems: dict[str, str]) -> list[RatingRow]:
-    """Every judge's one rating of each item in a round; rows may say word for word the same.
-
-    Of several that differ nobody knows which one counts: none is kept.
+    Raises:
+        ValueError: what is wrong with it.
     """
-    found: dict[tuple[str, str, str, str], list[tuple[str, RatingRow]]] = {}
-    for place, row in rows:
-        key = (row.question, row.candidate, row.judge, row.round)
-        found.setdefault(key, []).append((place, row))
-    kept: list[RatingRow] = []
-    for own in found.values():
-        (first, row), *more = own
-        if all(other == row for _, other in more):
-            kept.append(row)
-            continue
-        for place, other in more:
-            problems[place] = (
-                f"another rating of {other.candidate}'s answer to {other.question} by "
-                f"{other.judge} ({other.round}) is at {first}: none of them is kept"
-            )
-    return kept
+    given = {"video": "", **entry} if isinstance(entry, Mapping) else entry
+    row = _adapter().validate_python(given)
+    if not row.question.startswith(f"{row.dimension}/"):
+        raise ValueError(f"question: {row.question!r} is no id of {row.dimension}")
+    if (row.rating is None) == (row.status == OK):
+        raise ValueError(f"rating: {row.rating} does not go with the status {row.status!r}")
+    if row.video and "/" not in row.video:  # written by hand, with the file's name alone
+        return replace(row, video=f"{row.dimension}/{row.video}")
+    return row

@@ -4,9 +4,8 @@ Language models without the video (vlm_judge, 3.2 and 4.1): GPT-4o and GPT-3.5 d
 kappa is taken against; GPT-3.5 alone is the study's text judge (`single`). They debate as the
 study's code has it (judges/debate.py): GPT-4o decides, after two calls or five. Prompts are ours.
 
-What they would cost, asking nobody: every turn of a debate is put together as it is. The agents are
-played by stand-ins with reasons of the usual length, so that later turns hold the earlier ones. Of
-many answers a part is looked at, spread evenly over them.
+What they would cost, asking nobody: every turn of a debate is put together as it is, between
+stand-ins with reasons of the usual length. Of many answers a part is looked at, spread over them.
 """
 
 from __future__ import annotations
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 NAME = "cvrr_es_reference"  # of the criterion, and under which the ledger books
 ROUND = "reference"  # one of labels.ROUNDS, and the file of prompts
 PAPER_AGENTS = ("gpt-3.5-turbo", "gpt-4o")  # Table 1; the second one may change, and decides
-ROUNDS = 2  # of one model that debates with itself: without personas it would only repeat itself
 PAPER_SINGLE = "gpt-3.5-turbo"
 
 
@@ -98,28 +96,27 @@ class Rated(NamedTuple):
         from lmms_eval_tasks.judges.debate import transcript
 
         one, whole = self.asked, self.verdict
-        said = transcript(whole) if whole.parts else []
-        turns = [{**t, "raw": part.raw} for t, part in zip(said, whole.parts, strict=True)]
         alone = {name: getattr(whole, name) for name in ("judge", "score", "reason", "status")}
-        row = self.row(label).as_dict()
+        turns = [{"round": None, "agent": "Judge", **alone, "raw": whole.raw}]
+        if whole.parts:
+            said = zip(transcript(whole), whole.parts, strict=True)
+            turns = [{**turn, "raw": part.raw} for turn, part in said]
         kept = ("dimension", "question", "video", "candidate", "judge", "rating", "status")
+        row = self.row(label).as_dict()
+        texts = {"question": one.of.question, "reference": one.of.reference, "answer": one.answer}
         return {
             **{name: row[name] for name in kept},
             "reason": whole.reason,
             "setup": whole.setup,
-            "asked": {
-                "question": one.of.question,
-                "reference": one.of.reference,
-                "answer": one.answer,
-            },
-            "turns": turns or [{"round": None, "agent": "Judge", **alone, "raw": whole.raw}],
+            "asked": texts,
+            "turns": turns,
         }
 
 
 def config(spec: str | None, env: Mapping[str, str], *, single: bool = False) -> JudgeConfig:
     """The debate, or with `single` the one judge, that gives the reference ratings.
 
-    A debate's file is taken as it is; one model debates with itself, in two roles and ROUNDS.
+    A debate is the paper's, or that of a file.
     The user's setting of the judge is not looked at: who judges answers is another decision.
 
     Args:
@@ -135,26 +132,19 @@ def config(spec: str | None, env: Mapping[str, str], *, single: bool = False) ->
                 f"{' and '.join(names)} at OpenAI (the paper's) needs a key: set {KEY}, or name "
                 "others with --judge: MODEL@BASE_URL, hf:NAME_OR_FOLDER, or the file of a debate"
             )
-        agents, rounds = [_resolved(name, env) for name in names], 0
-    else:
-        agents, rounds = [_resolved(spec, env)] * 2, ROUNDS
-    found = agents[0]
-    if found.provider in (NONE, PANEL) or (single and found.provider == DEBATE):
-        raise JudgeError(
-            f"--judge {found.label}: reference ratings come from a debate (a file with `debate:`), "
-            "from language models that debate, or with --single from one model"
-        )
-    if single or found.provider == DEBATE:
-        return found
-    return JudgeConfig(DEBATE, members=(*agents, agents[-1]), rounds=rounds)
-
-
-def _resolved(spec: str, env: Mapping[str, str]) -> JudgeConfig:
+        agents = [judges.resolve(name, env, default_model="") for name in names]
+        return agents[0] if single else JudgeConfig(DEBATE, members=(*agents, agents[-1]))
     try:
         # No model's name equals this one, since no judge is the paper's for reference ratings.
-        return judges.resolve(spec, env, default_model="")
+        found = judges.resolve(spec, env, default_model="")
     except JudgeError as error:
         raise JudgeError(str(error).replace(settings.JUDGE, "--judge")) from None
+    if found.provider in (NONE, PANEL) or single == (found.provider == DEBATE):
+        raise JudgeError(
+            f"--judge {found.label}: reference ratings come from a debate (a file with `debate:`), "
+            "or with --single from one model"
+        )
+    return found
 
 
 def criterion() -> Criterion:
@@ -208,20 +198,20 @@ def rate(judge: Judge, asked: Sequence[Asked]) -> list[Rated]:
 
 PART = 300  # answers that are looked at, of however many
 _REASON = " ".join(["word"] * (REPLY_TOKENS - 10))
-_REPLY = json.dumps({"reason": _REASON, "rating": 3})
 
 
 class _StandIn(Judge):
     """Notes what it is asked and gives a reply of the usual length, always the same rating."""
 
-    def __init__(self, config: JudgeConfig, asked: list[Request], rating: int = 3) -> None:
+    def __init__(self, config: JudgeConfig, asked: list[Request], rating: int) -> None:
         self.config, self._asked, self._rating = config, asked, rating
 
     def verdicts(
         self, criterion: Criterion, fields: Mapping[str, Any], samples: int
     ) -> list[Verdict]:
-        self._asked += [(criterion, dict(fields), _REPLY)] * samples
-        said = Verdict(float(self._rating), "ok", _REASON, _REPLY, judge=self.config.label)
+        reply = json.dumps({"reason": _REASON, "rating": self._rating})
+        self._asked += [(criterion, dict(fields), reply)] * samples
+        said = Verdict(float(self._rating), "ok", _REASON, reply, judge=self.config.label)
         return [said] * samples
 
 
@@ -238,31 +228,29 @@ def estimate(config: JudgeConfig, asked: Sequence[Asked]) -> list[str]:
     different = list(
         {(one.of.question, one.of.reference, one.answer): one for one in asked}.values()
     )
-    step = max(1, math.ceil(len(different) / PART))
-    part = different[::step]
-    requests: dict[JudgeConfig, list[Request]] = {one: [] for one in config.members or (config,)}
+    part = different[:: max(1, math.ceil(len(different) / PART))]
+    models = config.members or (config,)
+    requests: dict[JudgeConfig, list[Request]] = {one: [] for one in models}
     # The agents differ, so that the debate is as long as it can be.
-    played = [_StandIn(own, requests[own], n) for n, own in enumerate(config.members or (config,))]
+    played = [_StandIn(own, requests[own], number + 1) for number, own in enumerate(models)]
     judge: Judge = DebateJudge(config, played[:-1], played[-1]) if config.members else played[0]
     for one in part:
         judge.verdict(criterion(), fields(one))
     plans = [(model.label, plan(model, own)) for model, own in requests.items()]
     notes = [note for _, one in plans for note in one.notes]
-    if config.provider == DEBATE and not config.rounds:
+    if config.members:
         notes.append("at most: where both agents give the same rating at once, two calls of five")
     if len(different) < len(asked):
         notes.append(f"{len(asked) - len(different):,} answers are another candidate's too: free")
-    if step > 1:
-        factor = len(different) / len(part)
-        plans = [(label, one.enlarged(factor)) for label, one in plans]
+    if len(part) < len(different):
+        plans = [(label, one.enlarged(len(different) / len(part))) for label, one in plans]
         notes.append(f"estimated on {len(part):,} of {len(different):,} different answers")
     notes += [
         f"assumed: {REPLY_TOKENS} tokens for each reply; no repairs",
         f"cost: {run.current().prices.origin}; replies in the cache are free",
     ]
     costs = [one.cost for _, one in plans]
-    known = [cost for cost in costs if cost is not None]
-    cost = dollars(math.fsum(known)) if len(known) == len(costs) else "unknown price"
+    cost = "unknown price" if None in costs else dollars(math.fsum(filter(None, costs)))
     calls = sum(one.calls for _, one in plans)
     lines = [f"{label}: {summary(one)}" for label, one in plans]
     return [*lines, f"all: {calls:,} calls, {cost}", *notes]

@@ -20,9 +20,6 @@ PANEL_TITLES = {
     "mean": "mean",
     "dawid_skene": "Dawid-Skene",
     "kappa_weighted": "kappa-weighted mean",
-    "best_judge": "best judge elsewhere",
-    "selected_mean": "mean of selected judges",
-    "selected_mean_same_items": "mean of selected, paper's way",
 }
 
 
@@ -49,22 +46,14 @@ class Sheet(NamedTuple):
     names: Sequence[str]
     columns: Sequence[str]
     rows: Sequence[Line]
-    notes: Sequence[str] = ()
+    notes: Sequence[str]
     coloured: float = 0
 
 
 def sheets(report: Report) -> list[Sheet]:
     """The tables in the order of the page; those without any number are left out."""
-    found = [
-        _summary(report),
-        _agreement(report),
-        _rounds(report),
-        _panels(report),
-        _ratings(report),
-        _distribution(report),
-        _pairs(report),
-        _accuracy(report),
-    ]
+    of = (_summary, _agreement, _rounds, _panels, _ratings, _distribution)
+    found = [make(report) for make in of]
     return [sheet for sheet in found if any(has_numbers(row.cells) for row in sheet.rows)]
 
 
@@ -92,19 +81,19 @@ def two_lines(heading: str) -> str:
 # --- numbers as text ------------------------------------------------------------------------------
 
 
-def _percent(value: Any, decimals: int = 2) -> str:
-    """Times 100, as the paper prints kappas; a dash for None."""
-    found = number(value)
-    return fixed(None if found is None else 100 * found, decimals)
-
-
 def _plain(value: Any, decimals: int = 3) -> str:
     return fixed(number(value), decimals)
 
 
-def _apart(value: Any, decimals: int = 3) -> str:
-    found = number(value)
-    return NONE if found is None else signed(found, decimals)
+def _percent(value: float | None, decimals: int = 2) -> str:
+    """Times 100, as the paper prints kappas; a dash for None."""
+    return NONE if value is None else _plain(100 * value, decimals)
+
+
+def _apart(part: Report, decimals: int = 3) -> list[str]:
+    """A difference with its sign, and its interval."""
+    found = number(part["value"])
+    return [NONE if found is None else signed(found, decimals), _span(part, decimals)]
 
 
 def _span(part: Report, decimals: int = 3) -> str:
@@ -114,59 +103,39 @@ def _span(part: Report, decimals: int = 3) -> str:
     return NONE if NONE in ends else f"[{', '.join(ends)}]"
 
 
-def _share(value: Any) -> str:
-    """A share in %, never 100 unless all, nor 0 unless none."""
-    found = number(value)
-    shown = _percent(value, 1)
-    if shown == "100.0" and found != 1:
-        return ">99.9"
-    return "<0.1" if shown == "0.0" and found else shown
-
-
 # --- what every table says ------------------------------------------------------------------------
 
 
 def about(report: Report) -> list[str]:
     """What every number of the report rests on."""
     data, reference = report["data"], report["reference"]
-    videos = f" on {data['videos']:,} videos" if data["videos"] else ""
+    videos = f"{data['videos']:,} videos"
+    on_videos = f" on {videos}" if data["videos"] else ""
     told = [
         f"{data['items']:,} answers of {len(data['candidates'])} candidates to "
-        f"{data['questions']:,} questions{videos}"
+        f"{data['questions']:,} questions{on_videos}",
+        "kappa: quadratic weights, labels 1 to 5, with the reference of "
+        f"{reference['name']} ({reference['ratings']['overall']['rated']:,} ratings)"
+        if reference
+        else "no kappa: no reference ratings yet (make them with `debate`, name with --reference)",
     ]
-    if reference is None:
-        told.append(
-            "no kappa: no reference ratings yet (make them with `debate`, name with --reference)"
-        )
-    else:
-        told.append(
-            "kappa: quadratic weights, labels 1 to 5, with the reference of "
-            f"{reference['name']} ({reference['ratings']['overall']['rated']:,} ratings)"
-        )
     if data["questions_without_video"]:
         told.append(
             f"no intervals: the video of {data['questions_without_video']:,} of "
             f"{data['questions']:,} questions is not known"
         )
-    elif not data["resamples"]:
-        told.append("no bootstrap intervals: none were asked for")
     elif data["videos"] < 2:
         told.append("no intervals: all answers are on one video")
     else:
-        told.append(
-            f"intervals: 95 %, bootstrap over {data['videos']:,} videos, {data['resamples']:,} "
-            f"resamples, seed {data['seed']}"
-        )
-    by = "videos" if data["videos"] else "questions"
-    note = f" ({data['folds_note']})" if data["folds_note"] else ""
-    fitted = f"cross-fitted: {data['folds']} folds by {by}{note}"
+        told.append(f"intervals: 95 %, bootstrap over {videos}, 1,000 resamples, seed 0")
+    fitted = f"cross-fitted: {data['folds']} folds by {'videos' if on_videos else 'questions'}"
     few = "nothing is cross-fitted: that needs two videos or more"
     return [*told, fitted if data["folds"] > 1 else few]
 
 
 def _heads(report: Report) -> list[str]:
     """The dimensions' short names, as the paper's tables have them."""
-    return [DIMENSIONS[one].short for one in report["data"]["dimensions"]]
+    return [DIMENSIONS[one] for one in report["data"]["dimensions"]]
 
 
 def _cells(report: Report, part: Report, candidate: str, key: str) -> list[Any]:
@@ -188,17 +157,30 @@ def _summary(report: Report) -> Sheet:
     """A line per rater: kappa in both ways, its band, and how it rates."""
 
     def line(part: Report) -> Line:
-        told, lenient, kappa = part["ratings"]["overall"], part["leniency"], part["kappa"]
-        mean, pooled = kappa["mean"], kappa["pooled"]
+        told, mean, pooled = (
+            *(part["ratings"]["overall"], part["kappa"]["mean"], part["kappa"]["pooled"]),
+        )
         made = [
             *(_plain(mean["kappa"]), _percent(mean["kappa"]), _span(mean), mean["band"] or NONE),
             *(_plain(pooled["kappa"]), f"{pooled['n']:,}", _plain(told["mean"], 2)),
-            *(_apart(lenient["value"], 2), _span(lenient, 2), f"{told['failed']:,}"),
-            _share(told["coverage"]),
+            *(*_apart(part["leniency"], 2), f"{told['failed']:,}", _percent(told["coverage"], 1)),
         ]
         return Line((part["name"] + (" *" if part["itself"] else ""),), made)
 
     basis, compared, intervals, _ = about(report)
+    notes = [
+        f"{basis}; {compared}",
+        "kappa: mean over candidates, then over dimensions (Table 5's averages); pooled: over "
+        "all answers at once; n: answers that both rated",
+        "minus reference: leniency, above 0 rates too high; its interval is clustered by video",
+        f"{intervals}; * is among the candidates, so it judges itself too",
+    ]
+    if alpha := report["alpha"]:
+        told = _plain(alpha["value"]) if alpha["value"] is not None else f"- ({alpha['reason']})"
+        notes.append(
+            f"Krippendorff's alpha (interval) of the judges that rated alone: {told}, over "
+            f"{alpha['n']:,} answers that two or more rated"
+        )
     return Sheet(
         "How far each judge can be relied on",
         ["judge"],
@@ -207,13 +189,7 @@ def _summary(report: Report) -> Sheet:
             *("mean\nrating", "minus\nreference", "95 %", "failed", "rated\n%"),
         ],
         [line(part) for part in report["raters"]],
-        [
-            f"{basis}; {compared}",
-            "kappa: mean over candidates, then over dimensions (Table 5's averages); pooled: over "
-            "all answers at once; n: answers that both rated",
-            "minus reference: leniency, above 0 rates too high; its interval is clustered by video",
-            f"{intervals}; * is among the candidates, so it judges itself too",
-        ],
+        notes,
     )
 
 
@@ -257,9 +233,8 @@ def _agreement(report: Report) -> Sheet:
 def _rounds(report: Report) -> Sheet:
     """Does a final judge rate better with others' ratings than alone?"""
     rows = [
-        Line((one["name"],), [_apart(own["value"]), _span(own), f"{own['n']:,}"])
+        Line((one["name"],), [*_apart(one["difference"]), f"{one['difference']['n']:,}"])
         for one in report["rounds"]
-        for own in (one["difference"],)
     ]
     notes = [
         "paired, on the answers rated both ways",
@@ -272,34 +247,22 @@ def _rounds(report: Report) -> Sheet:
 
 def _panels(report: Report) -> Sheet:
     """Every panel beside single judges and the final judge."""
-    found = report["panels"] or {"panels": []}
+    found = report["panels"] or {"panels": [], "best_single": None, "judges": []}
     rows = []
-    noted: dict[str, list[str]] = {}  # note -> panels, since many say the same
     looks = {"reference": "the reference answer", "mixture": "its choice of judges"}
     kinds = [(one["name"], looks.get(one["round"], "nothing"), one) for one in report["raters"]]
     panels = [(PANEL_TITLES[one["name"]], one["fitted_to"], one) for one in found["panels"]]
     for title, fitted, one in [*kinds, *panels] if report["reference"] and panels else []:
-        kappa, apart = one["kappa"], one.get("over_best")
         cells = [NONE] * 7
-        if kappa:
+        if kappa := one["kappa"]:
             mean, pooled = kappa["mean"], kappa["pooled"]
             cells[:3] = [_plain(mean["kappa"]), _span(mean), mean["band"] or NONE]
             cells[3:5] = [_plain(pooled["kappa"]), f"{pooled['n']:,}"]
-        if apart:
-            other = f" (n {apart['n']:,})" if apart["n"] not in (0, pooled["n"]) else ""
-            cells[5:] = [_apart(apart["value"]) + other, _span(apart)]
+        if apart := one.get("over_best"):
+            cells[5:] = _apart(apart)
         rows.append(Line((title, fitted), cells))
-        if one.get("note"):
-            noted.setdefault(one["note"], []).append(title)
-    if not rows:
-        return Sheet("", [], [], [])
-    best, n = found["best_single"], found["best_single_n"]
-    where = (
-        f"the {n:,} answers that all judges rated"
-        if n
-        else "each judge's own answers, since those that all rated give no kappa"
-    )
     basis, _, intervals, folds = about(report)
+    best = found["best_single"]
     return Sheet(
         "Panels beside single judges and the final judge",
         ["ratings by", "takes from the reference"],
@@ -308,14 +271,13 @@ def _panels(report: Report) -> Sheet:
         [
             f"{basis}; panels of the {len(found['judges'])} judges that rated alone: "
             f"{', '.join(found['judges'])}",
-            f"best single judge: {best}, the best in hindsight, chosen on {where}; `best judge "
-            "elsewhere` had to be chosen on other folds"
+            f"best single judge: {best}, the best in hindsight"
             if best
             else "best single judge: none has a kappa",
-            "differences are paired, on the answers that both rated, (n) where those are not the "
-            f"row's; {intervals}; they hold fixed what was fitted and who was chosen",
-            f"{folds}. `the paper's way` chooses and scores on the same answers, which flatters",
-            *(f"{', '.join(titles)}: {note}" for note, titles in noted.items()),
+            "differences are paired, on the answers that both rated; "
+            f"{intervals}; they hold fixed what was fitted and who was chosen",
+            folds,
+            *(f"{title}: {one['note']}" for title, _, one in panels if one["note"]),
         ],
     )
 
@@ -350,7 +312,8 @@ def _distribution(report: Report) -> Sheet:
         told = part["ratings"]["overall"]
         whole = sum(told["distribution"].values())
         shares = [
-            _share(told["distribution"][str(one)] / whole) if whole else NONE for one in RATINGS
+            _percent(told["distribution"][str(one)] / whole, 1) if whole else NONE
+            for one in RATINGS
         ]
         counts = [f"{told[key]:,}" for key in ("rated", "not_whole", "failed", "missing")]
         rows.append(Line((part["name"],), [*shares, *counts]))
@@ -366,46 +329,4 @@ def _distribution(report: Report) -> Sheet:
             f"{about(report)[0]}; shares of the whole ratings. Ratings such as 4.5 count in "
             "means, not in kappas; a failure is no rating",
         ],
-    )
-
-
-def _pairs(report: Report) -> Sheet:
-    """Kappa of every two raters with each other, and of each with the reference."""
-    names = [part["name"] for part in report["raters"]]
-    between = report["between"]
-    kappas = {frozenset((one["one"], one["other"])): one["kappa"] for one in between["pairs"]}
-    rows = []
-    for part in report["raters"]:
-        own = [kappas.get(frozenset((part["name"], other))) for other in names]
-        own.append(part["kappa"]["pooled"]["kappa"])
-        rows.append(Line((part["name"],), [_percent(one, 1) for one in own]))
-    alpha = between["alpha"]
-    told = _plain(alpha["value"]) if alpha["value"] is not None else f"- ({alpha['reason']})"
-    return Sheet(
-        "How far raters agree with each other: kappa x100, pooled",
-        [""],
-        [*names, "reference"],
-        rows,
-        [
-            "over the answers that both rated, all candidates at once",
-            f"Krippendorff's alpha ({alpha['level']}) of the {alpha['judges']} judges that rated "
-            f"alone: {told}, over {alpha['n']:,} answers that two or more rated",
-        ],
-        coloured=100,
-    )
-
-
-def _accuracy(report: Report) -> Sheet:
-    """Judges' own benchmark accuracy beside their kappa (section 6)."""
-    found = report["accuracy"] or {"rho": None, "pairs": {}}
-    ordered = sorted(found["pairs"].items(), key=lambda pair: -pair[1]["accuracy"])
-    return Sheet(
-        "Do judges that answer better judge better? (section 6)",
-        ["judge"],
-        ["own accuracy", "kappa x100"],
-        [
-            Line((judge,), [_plain(own["accuracy"], 2), _percent(own["kappa"])])
-            for judge, own in ordered
-        ],
-        [f"Spearman's rho: {_plain(found['rho'])} (of three judges or more); --accuracies"],
     )

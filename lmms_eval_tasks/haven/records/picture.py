@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import io
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
-from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.haven.options import SOURCES
 from lmms_eval_tasks.haven.records.record import Record
 from lmms_eval_tasks.report.pages import filled
@@ -42,21 +41,21 @@ def html(record: Record, images: Mapping[int, str]) -> str:
     )
 
 
-def taken(record: Record, numbers: Sequence[int], size: int = THUMBNAIL) -> dict[int, str]:
-    """Data URIs of sampled frames by number, from 1, at most `size` pixels long.
+def taken(record: Record) -> dict[int, str]:
+    """Data URIs of its sampled frames by number, from 1; none if its video is not there.
 
     Raises:
-        MediaError: the video is not there, or cannot be decoded.
+        MediaError: the video cannot be decoded.
     """
     from lmms_eval_tasks.utils.media import indexed_frames
 
-    if record.path is None or not record.path.is_file():
-        raise MediaError(f"{record.id}: its video file is not there")
-    frames = indexed_frames.frames(record.path, [record.picks[n - 1] for n in numbers], size)
+    if not record.path.is_file():
+        return {}
+    frames = indexed_frames.frames(record.path, record.picks, THUMBNAIL)
     found = {}
-    for place, number in enumerate(numbers, 1):
+    for number in range(1, len(record.picks) + 1):
         file = io.BytesIO()
-        frames.images([place])[0].convert("RGB").save(file, "JPEG", quality=_QUALITY)
+        frames.images([number])[0].convert("RGB").save(file, "JPEG", quality=_QUALITY)
         uri = b64encode(file.getvalue()).decode("ascii")
         found[number] = f"data:image/jpeg;base64,{uri}"
     return found

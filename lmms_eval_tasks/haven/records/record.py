@@ -4,18 +4,17 @@ Shots are the ranges of `change_points`; without HDF5 they are the frames that e
 shot without a sampled frame is dropped with its clip, and those after it count one less, in the
 alignments too. A sentence may so lose all its shots: it stays, with no shot.
 
-With HDF5, its `picks` are where the frames lie, and a clip's `frames` have to lie inside its shot,
-but need not be all of them. A user may allow some frames of difference (`slack`).
+With HDF5, its `picks` have to be the JSON's frames, and a clip's `frames` have to lie inside its
+shot, but need not be all of them.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.options import KINDS
@@ -64,7 +63,7 @@ class Record:
     n_frames: int | None = None
     gaps: dict[str, str] = field(default_factory=dict)
     tagged: str = ""
-    path: Path | None = None
+    path: Path = Path()
 
     @property
     def id(self) -> str:
@@ -79,54 +78,44 @@ class Record:
         return [math.fsum(one) / len(one) for one in own]
 
 
-class Origin(NamedTuple):
-    """Where a video's parts are from, for messages: the two files, and why there is no HDF5."""
-
-    json: str
-    hdf5: str
-    without: str = ""
-
-
 def join(
-    source: str,
-    video: str,
-    given: JsonVideo,
-    arrays: Arrays | None,
-    origin: Origin,
-    *,
-    slack: int = 0,
+    source: str, video: str, given: JsonVideo, arrays: Arrays | None, without: str = ""
 ) -> Record:
     """One video's record.
 
     Args:
         arrays: its HDF5; None without.
-        slack: by how many frames JSON and HDF5 may differ: in where things are in the video, and in
-            how many are sampled, of which then what both have is taken.
+        without: why there is none.
 
     Raises:
         DataError: where JSON and HDF5 first disagree.
     """
-    picks = [frame.frame_id for frame in given.frames]
+    text, hdf5 = f"{source}_data.json", f"{source}.h5"
+    picks, scores = [frame.frame_id for frame in given.frames], list[float]()
     if arrays is None:
         shots = [[1 + bisect_left(picks, one) for one in clip.frames] for clip in given.clips]
-        scores, unscored = list[float](), origin.without
     else:
-        if why := _disagree(given, arrays, slack):
-            raise DataError(f"{origin.json} and {origin.hdf5}, {why}")
-        picks = list(arrays.picks[: len(picks)])
+        if why := next(_disagreements(given, picks, arrays), ""):
+            raise DataError(f"{text} and {hdf5}, {why}")
         shots = [
             list(range(1 + bisect_left(picks, first), 1 + bisect_right(picks, last)))
             for first, last in arrays.change_points
         ]
-        scores, unscored = _importance(arrays, origin)
+        without = ""
+        if arrays.gtscore is None:
+            without = f"{hdf5}, gtscore: the dataset is missing"
+        elif odd := [n for n, one in enumerate(arrays.gtscore, 1) if not math.isfinite(one)]:
+            told = f"entry {odd[0]}: {arrays.gtscore[odd[0] - 1]}, no finite number"
+            without = f"{hdf5}, gtscore, {told}"
+        else:
+            scores = list(arrays.gtscore)
     kept = [place for place, own in enumerate(shots) if own]
     if not kept:
-        raise DataError(f"{origin.json}, clips: no shot has a sampled frame")
+        raise DataError(f"{text}, clips: no shot has a sampled frame")
     renumbered = {place: number for number, place in enumerate(kept, 1)}
-    frames = given.frames[: len(picks)]
 
     def aligned(block: Block) -> list[Numbers]:
-        return [[renumbered[n] for n in own if n in renumbered] for _, own in block.told()]
+        return [[renumbered[n] for n in own if n in renumbered] for _, own in block.told]
 
     document, summary = given.aligned_full_document, given.aligned_text_summary
     record = Record(
@@ -134,86 +123,77 @@ def join(
         video=video,
         name=(given.video_name or "").strip() or (arrays.video_name if arrays else ""),
         picks=picks,
-        descriptions=[frame.description for frame in frames],
-        keyframes=[number for number, frame in enumerate(frames, 1) if frame.is_gt],
+        descriptions=[frame.description for frame in given.frames],
+        keyframes=[number for number, frame in enumerate(given.frames, 1) if frame.is_gt],
         shots=[shots[place] for place in kept],
         shot_texts=[given.clips[place].summary for place in kept],
         key_shots=[renumbered[place] for place in kept if given.clips[place].gt],
-        document=[text for text, _ in document.told()],
+        document=[text for text, _ in document.told],
         document_shots=aligned(document),
-        summary=[text for text, _ in summary.told()],
+        summary=[text for text, _ in summary.told],
         summary_shots=aligned(summary),
-        scores=scores[: len(picks)],
+        scores=scores,
         n_frames=arrays.n_frames if arrays else None,
         tagged=summary.raw_text or "",
     )
-    record.gaps.update(_gaps(record, origin.json, unscored))
+    lacks = [(why, tasks) for is_so, why, tasks in _gaps(record, text, without) if is_so]
+    # Of several reasons for one task the first is told.
+    record.gaps.update({task: why for why, tasks in reversed(lacks) for task in tasks})
     return record
 
 
-def _disagree(given: JsonVideo, arrays: Arrays, slack: int) -> str:
-    """Where the two first differ, or ""."""
-    for n, (frame, pick) in enumerate(zip(given.frames, arrays.picks, strict=False), 1):
-        if abs(frame.frame_id - pick) > slack:
-            return f"entry {n}: frame_id {frame.frame_id}, but picks {pick}"
-    for what, other, most in (("frames", "picks", slack), ("clips", "change_points", 0)):
-        n, there = len(getattr(given, what)), len(getattr(arrays, other))
-        if abs(n - there) > most:
-            return f"{n} {what}, but {there} {other}"
-    for n, (frame, flag) in enumerate(zip(given.frames, arrays.gtframe or (), strict=False), 1):
-        if frame.is_gt != flag:
-            return f"entry {n}: is_gt {int(frame.is_gt)}, but gtframe {int(flag)}"
-    for n, (clip, shot) in enumerate(zip(given.clips, arrays.change_points, strict=True), 1):
+def _disagreements(given: JsonVideo, picks: Numbers, arrays: Arrays) -> Iterator[str]:
+    """Where JSON and HDF5 differ, the first one first."""
+    marked = [frame.is_gt for frame in given.frames]
+    for what, own, name, there in (
+        ("frame_id", picks, "picks", arrays.picks),
+        ("is_gt", marked, "gtframe", arrays.gtframe or marked),
+    ):
+        for n, (one, other) in enumerate(zip(own, there, strict=False), 1):
+            if one != other:
+                yield f"entry {n}: {what} {int(one)}, but {name} {int(other)}"
+        if len(own) != len(there):
+            yield f"{len(own)} frames, but {len(there)} {name}"
+    if arrays.gtscore is not None and len(arrays.gtscore) != len(picks):
+        yield f"{len(picks)} frames, but {len(arrays.gtscore)} gtscore"
+    if picks[-1] >= arrays.n_frames:
+        yield f"frame {picks[-1]} is beyond the end; n_frames is {arrays.n_frames}"
+    if len(given.clips) != len(arrays.change_points):
+        yield f"{len(given.clips)} clips, but {len(arrays.change_points)} change_points"
+    end = -1
+    shots = zip(given.clips, arrays.change_points, strict=False)
+    for n, (clip, (first, last)) in enumerate(shots, 1):
+        if not end < first <= last:
+            yield f"change_points, entry {n}: {first} to {last} after {end}"
         for one in clip.frames:
-            if not shot[0] - slack <= one <= shot[1] + slack:
-                return f"clip {n}: frame {one}, but change_points {shot[0]} to {shot[1]}"
-    return ""
-
-
-def _importance(arrays: Arrays, origin: Origin) -> tuple[list[float], str]:
-    """`gtscore`, or why it cannot be used."""
-    if arrays.gtscore is None:
-        return [], f"{origin.hdf5}, gtscore: the dataset is missing"
-    for number, score in enumerate(arrays.gtscore, 1):
-        if not math.isfinite(score):
-            return [], f"{origin.hdf5}, gtscore, entry {number}: {score}, no finite number"
-    return list(arrays.gtscore), ""
+            if not first <= one <= last:
+                yield f"clip {n}: frame {one}, but change_points {first} to {last}"
+        end = last
 
 
 _SALIENCY = ("saliency", "saliency_doc", "saliency_text")
 _GROUNDING = ("grounding", "grounding_text")
 _OF_SHOTS = ("temporal", "temporal_doc", "temporal_text", *_GROUNDING, *_SALIENCY)
+_OF_SUMMARY = ("v2t", "v2vt", "v2t_text", "v2vt_text", *_GROUNDING)
+_OF_KEYFRAMES = ("v2v", "v2vt", "v2v_text", "v2vt_text")
+_WITH_DOCUMENT = ("temporal_doc", "saliency_doc")
 _PROXIES = tuple(f"{kind}_text" for kind in KINDS)  # the first three show frames, the others shots
 
 
-def _gaps(record: Record, name: str, unscored: str) -> dict[str, str]:
-    """What single tasks need and the record lacks -> why, by the task's name without `haven_`.
+def _gaps(record: Record, name: str, without: str) -> list[tuple[bool, str, Collection[str]]]:
+    """What single tasks need, named without `haven_`: whether the record lacks it, and its words.
 
-    Of several reasons for one task the first below is told. Importances that are all equal are no
-    gap: the correlation is undefined, and scoring says so.
+    Importances that are all equal are no gap: the correlation is undefined, and scoring says so.
     """
-    found: dict[str, str] = {}
-
-    def lacks(why: str, tasks: Sequence[str]) -> None:
-        for task in tasks:
-            found.setdefault(task, why)
-
-    if len(record.shots) == 1:
-        lacks(f"{name}, clips: only one shot has sampled frames", _OF_SHOTS)
-    if unscored:
-        lacks(unscored, _SALIENCY)
-    if not record.summary:
-        of_summary = ("v2t", "v2vt", "v2t_text", "v2vt_text", *_GROUNDING)
-        lacks(f"{name}, aligned_text_summary: there is none", of_summary)
-    elif not any(record.summary_shots):
-        lacks(f"{name}, aligned_text_summary, alignments: no sentence has a shot", _GROUNDING)
-    if not record.key_shots:
-        of_keyframes = ("v2v", "v2vt", "v2v_text", "v2vt_text")
-        lacks(f"{name}, clips: none is a key shot (gt)", of_keyframes)
-    if not record.document:
-        lacks(f"{name}, aligned_full_document: there is none", ("temporal_doc", "saliency_doc"))
-    if not any(record.descriptions):
-        lacks(f"{name}, frames: none has a description", _PROXIES[:3])
-    if not any(record.shot_texts):
-        lacks(f"{name}, clips: none has a summary", _PROXIES[3:])
-    return found
+    summary = f"{name}, aligned_text_summary"
+    unaligned = not any(record.summary_shots)
+    return [
+        (len(record.shots) == 1, f"{name}, clips: only one shot has sampled frames", _OF_SHOTS),
+        (bool(without), without, _SALIENCY),
+        (not record.summary, f"{summary}: there is none", _OF_SUMMARY),
+        (unaligned, f"{summary}, alignments: no sentence has a shot", _GROUNDING),
+        (not record.key_shots, f"{name}, clips: none is a key shot (gt)", _OF_KEYFRAMES),
+        (not record.document, f"{name}, aligned_full_document: there is none", _WITH_DOCUMENT),
+        (not any(record.descriptions), f"{name}, frames: none has a description", _PROXIES[:3]),
+        (not any(record.shot_texts), f"{name}, clips: none has a summary", _PROXIES[3:]),
+    ]

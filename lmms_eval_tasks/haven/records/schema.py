@@ -8,13 +8,12 @@ is let be. What cannot be is refused with the place of the first error; entries 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -41,15 +40,6 @@ def _plain(value: Any) -> Any:
     return "" if value in (None, _FILTERED) else value
 
 
-def _ascending(numbers: Iterable[int]) -> Any:
-    """The numbers; entries of the message count from 1."""
-    found = tuple(numbers)
-    for place, (before, number) in enumerate(pairwise(found), 2):
-        if number <= before:
-            raise ValueError(f"entry {place}: {number} comes after {before}; expected ascending")
-    return found
-
-
 Text = Annotated[str, BeforeValidator(_plain)]
 Index = Annotated[int, Field(ge=0, strict=True)]
 _LISTED = BeforeValidator(lambda value: () if value is None else value)
@@ -68,12 +58,8 @@ class JsonFrame(_Entry):
 
 
 class JsonClip(_Entry):
-    """A shot; `frames` are frame_ids, and `gt` says whether it is a key shot.
+    """A shot; `frames` are frame_ids, and `gt` says whether it is a key shot."""
 
-    Alignments name a clip by its place from 0, whatever its `clip_id` is: a number or a name.
-    """
-
-    clip_id: int | str | None = None
     summary: Text = ""
     gt: bool | None = None
     frames: tuple[Index, ...]
@@ -93,22 +79,7 @@ class Block(_Entry):
     alignments: Annotated[tuple[Alignment, ...], _LISTED]
     raw_text: str | None = None  # the sentences with tags of their shots
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Block:
-        if not any(self.sentences):
-            return self
-        if "" in self.sentences:  # to drop it would shorten the reference unseen
-            place = self.sentences.index("") + 1
-            raise ValueError(f"sentences, entry {place}: expected a text, found an empty one")
-        ids = [one.sentence_id for one in self.alignments]
-        for place, sentence in enumerate(ids):
-            if sentence >= len(self.sentences) or sentence in ids[:place]:
-                raise ValueError(
-                    f"alignments, entry {place + 1}, sentence_id: {sentence} is aligned twice, or "
-                    f"no sentence; there are {len(self.sentences)}, counted from 0"
-                )
-        return self
-
+    @property
     def told(self) -> list[tuple[str, list[int]]]:
         """Each sentence and its shots from 0, ascending; without alignment it has none."""
         if not any(self.sentences):
@@ -116,13 +87,25 @@ class Block(_Entry):
         shots = {one.sentence_id: sorted(set(one.shot_ids)) for one in self.alignments}
         return [(text, shots.get(place, [])) for place, text in enumerate(self.sentences)]
 
+    def check(self, n_shots: int) -> None:
+        """Whether each sentence is a text and aligned once at most, with shots that there are."""
+        if self.told and "" in self.sentences:  # to drop it would shorten the reference unseen
+            place = self.sentences.index("") + 1
+            raise ValueError(f"sentences, entry {place}: expected a text, found an empty one")
+        ids = [one.sentence_id for one in self.alignments]
+        if self.told and (max(ids, default=-1) >= len(self.sentences) or len({*ids}) < len(ids)):
+            raise ValueError(f"alignments: sentence_id twice, or of no sentence: {ids}")
+        if (last := max((n for _, own in self.told for n in own), default=-1)) >= n_shots:
+            told_of = f"{last} is no shot; there are {n_shots}, counted from 0"
+            raise ValueError(f"alignments, shot_ids: {told_of}")
+
 
 NO_BLOCK = Block(sentences=(), alignments=())
 Told = Annotated[Block, BeforeValidator(lambda value: value or NO_BLOCK)]
 
 
 class JsonVideo(_Entry):
-    """One video."""
+    """One video; alignments name a clip by its place from 0."""
 
     frames: Annotated[tuple[JsonFrame, ...], Field(min_length=1)]
     clips: Annotated[tuple[JsonClip, ...], Field(min_length=1)]
@@ -134,55 +117,35 @@ class JsonVideo(_Entry):
     def _consistent(self) -> JsonVideo:
         known = [frame.frame_id for frame in self.frames]
         inside = [frame for clip in self.clips for frame in clip.frames]
-        for what, numbers in (("frames, frame_id", known), ("frames of all clips", inside)):
-            try:
-                _ascending(numbers)
-            except ValueError as error:
-                raise ValueError(f"{what}, {error}") from None
+        # Clips out of order would shift all alignments.
+        for what, own in (("frames, frame_id", known), ("frames of all clips", inside)):
+            for place, (before, number) in enumerate(pairwise(own), 2):
+                if number <= before:
+                    told_of = f"{number} comes after {before}; expected ascending"
+                    raise ValueError(f"{what}, entry {place}: {told_of}")
         if stray := sorted({*inside} - {*known}):
             raise ValueError(f"clips, frames: {stray[0]} is no frame_id of `frames`")
-        names = [str(clip.clip_id) for clip in self.clips]
-        n = len(names)
-        # Clips out of order would shift all alignments.
-        counted = ([str(k + first) for k in range(n)] for first in (0, 1))
-        if all(name.isdecimal() for name in names) and names not in counted:
-            raise ValueError(f"clips, clip_id: expected 0 to {n - 1} or 1 to {n}, found {names}")
         for name in ("aligned_full_document", "aligned_text_summary"):
-            shots = {shot for _, own in getattr(self, name).told() for shot in own}
-            if max(shots, default=0) >= n:
-                raise ValueError(
-                    f"{name}, alignments, shot_ids: {max(shots)} is no shot; there are {n}, "
-                    "counted from 0"
-                )
+            try:
+                getattr(self, name).check(len(self.clips))
+            except ValueError as error:
+                raise ValueError(f"{name}, {error}") from None
         return self
 
 
-def read_json(value: Any) -> JsonVideo:
+def read_json(value: Any, where: str) -> JsonVideo:
     """One video's JSON.
 
     Raises:
-        DataError: where its first error is, and what it is.
+        DataError: `where`, the place of its first error, and what it is.
     """
     try:
         return JsonVideo.model_validate(value)
     except ValidationError as error:
-        raise DataError(told(error)) from None
+        raise DataError(f"{where}, {told(error)}") from None
 
 
 # --- its arrays -----------------------------------------------------------------------------------
-
-
-def _apart(shots: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
-    for number, ((_, end), (first, last)) in enumerate(pairwise([(-1, -1), *shots]), 1):
-        if not end < first <= last:
-            raise ValueError(
-                f"entry {number}: {first} to {last} after {end}; expected ascending, apart"
-            )
-    return shots
-
-
-def _single(value: Any) -> Any:
-    return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
 def _name(value: Any) -> str:
@@ -191,42 +154,31 @@ def _name(value: Any) -> str:
 
 
 Whole = Annotated[int, Field(ge=0)]  # of any numeric type
+_SINGLE = BeforeValidator(lambda v: v[0] if isinstance(v, list) and len(v) == 1 else v)
 
 
 class Arrays(_Entry):
-    """What is read of a video's HDF5 group; all else follows from these or from the JSON.
+    """What is read of a video's HDF5 group; what it has to agree with is in the JSON (record.py).
 
     Attributes:
-        picks: (F,) ascending indices of the sampled frames among the original video's, from 0.
-        change_points: (S, 2) first and last original frame of each shot, ascending; shots do not
-            overlap, and frames between two of them belong to none.
-        n_frames: number of frames of the original video; above the last pick.
+        picks: (F,) indices of the sampled frames among the original video's, from 0.
+        change_points: (S, 2) first and last original frame of each shot, ascending.
+        n_frames: number of frames of the original video.
         gtscore: (F,) importance of the sampled frames, possibly NaN or infinite; None without.
         gtframe: (F,) whether a sampled frame is a true keyframe; None without.
         video_name: the original video's, "" without.
     """
 
-    picks: Annotated[tuple[Whole, ...], Field(min_length=1), AfterValidator(_ascending)]
-    change_points: Annotated[
-        tuple[tuple[Whole, Whole], ...], Field(min_length=1), AfterValidator(_apart)
-    ]
-    n_frames: Annotated[Whole, BeforeValidator(_single)]
+    picks: tuple[Whole, ...]
+    change_points: tuple[tuple[Whole, Whole], ...]
+    n_frames: Annotated[Whole, _SINGLE]
     gtscore: tuple[float, ...] | None = None
     gtframe: tuple[bool, ...] | None = None
     video_name: Annotated[str, BeforeValidator(_name)] = ""
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Arrays:
-        if (last := self.picks[-1]) >= self.n_frames:
-            raise ValueError(f"picks: frame {last} is beyond the end; n_frames is {self.n_frames}")
-        for name, own in (("gtscore", self.gtscore), ("gtframe", self.gtframe)):
-            if own is not None and len(own) != len(self.picks):
-                raise ValueError(f"{name}: {len(own)} values, but picks has {len(self.picks)}")
-        return self
-
 
 def read_arrays(file: Path, videos: Sequence[str]) -> dict[str, Arrays | str]:
-    """The arrays of some videos, or in one line what is wrong with them.
+    """The arrays of those videos that are there, or in one line what is wrong with them.
 
     Raises:
         DataError: the file is no HDF5 file or is cut off.

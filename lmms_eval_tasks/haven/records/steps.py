@@ -4,17 +4,17 @@
     descriptions of all shots -> document;  of the key shots -> summary; sentences name their shots
 
 A text that is there already (hand-written, or of an earlier run) is kept and not asked for. The
-document and the summary wait for all descriptions that they are made of.
+document and the summary wait for all descriptions that they are made of. A video is here as the
+JSON file has it; "" is a text that is missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import copy
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
-from lmms_eval_tasks.haven.records.structure import Structure
 from lmms_eval_tasks.judges import writer
 from lmms_eval_tasks.judges.writer import SOME, Form, Line, Step, Unit, Want, words
 from lmms_eval_tasks.utils.prompts import Prompt
@@ -45,10 +45,8 @@ def sentences_on(shots: int) -> type[Sentences]:
 
     def known(reply: Sentences) -> Sentences:
         for number, one in enumerate(reply.sentences, 1):
-            if wrong := [shot for shot in one.shots if not 1 <= shot <= shots]:
-                raise ValueError(f"sentence {number} names shot {wrong[0]} of {shots}")
-            if len(set(one.shots)) < len(one.shots):
-                raise ValueError(f"sentence {number} names a shot twice")
+            if not {*one.shots} <= {*range(1, shots + 1)} or len({*one.shots}) < len(one.shots):
+                raise ValueError(f"sentence {number} names shots {one.shots} of {shots}")
         return reply
 
     return writer.checked(Sentences, known)
@@ -69,87 +67,78 @@ ASSUMED = (
     f"{OF_STEP['shot']} for a shot's, a sentence of {OF_SENTENCE} for {SHOTS_PER_SENTENCE} shots"
 )
 
-# Pictures of sampled frames, by number from 1.
-Images = Callable[[Sequence[int]], Sequence[Any]]
+DOCUMENT_OF, SUMMARY_OF = "aligned_full_document", "aligned_text_summary"
 
 
-class Said(NamedTuple):
-    """A sentence and its shots, from 0, ascending."""
-
-    text: str
-    shots: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Texts:
-    """The texts of a record; "" or () is a text that is missing."""
-
-    frames: tuple[str, ...]
-    shots: tuple[str, ...]
-    document: tuple[Said, ...] = ()
-    summary: tuple[Said, ...] = ()
-
-    def missing(self, key_shots: Sequence[int]) -> list[str]:
-        """What is missing, in words. Without key shots there is nothing to summarise."""
-        counts = [
-            (sum(not text for text in own), len(own), f"{what} descriptions")
-            for what, own in (("frame", self.frames), ("shot", self.shots))
-        ]
-        found = [f"{count} of {total} {what}" for count, total, what in counts if count]
-        found += ["the document"] if not self.document else []
-        return found + (["the summary"] if key_shots and not self.summary else [])
+def missing(video: Mapping[str, Any]) -> list[str]:
+    """What is missing, in words. Without key shots there is nothing to summarise."""
+    found = []
+    for what, own in (
+        ("frame", [one["description"] for one in video["frames"]]),
+        ("shot", [one["summary"] for one in video["clips"]]),
+    ):
+        if "" in own:
+            found.append(f"{own.count('')} of {len(own)} {what} descriptions")
+    if not video[DOCUMENT_OF]["sentences"]:
+        found.append("the document")
+    if any(clip["gt"] for clip in video["clips"]) and not video[SUMMARY_OF]["sentences"]:
+        found.append("the summary")
+    return found
 
 
-def unit(given: Prompt, made: Structure, have: Texts, images: Images) -> Unit[Texts]:
-    """The texts of one video, of which those that are missing are asked for (writer.py).
+def unit(
+    given: Prompt, video: Mapping[str, Any], images: Callable[[Sequence[int]], Sequence[Any]]
+) -> Unit[dict[str, Any]]:
+    """One video with its texts, of which those that are missing are asked for (writer.py).
 
     Args:
         given: the instructions.
-        made: the video's structure.
-        have: texts that are there.
-        images: called from several threads.
+        images: pictures of sampled frames, by number from 1; called from several threads.
     """
+    made = copy.deepcopy(dict(video))
+    clips, frame_ids = made["clips"], [frame["frame_id"] for frame in made["frames"]]
+    lacking: list[tuple[dict[str, Any], str, Want[Description]]] = []
 
-    def described(step: Step[Description], place: int, shown: Sequence[int]) -> Want[Description]:
-        (field,), numbers = step.shows, [n + 1 for n in shown]
-        return Want(
-            f"{step.name} {place + 1}",
-            step.criterion(given),
-            {"words": WORDS},
-            {"description": words(OF_STEP[step.name])},
-            images=lambda: {field: images(numbers)},
-            pictures=len(numbers),
-        )
+    def described(step: Step[Description], held: dict[str, Any], name: str, n: int) -> None:
+        numbers = [1 + frame_ids.index(one) for one in held.get("frames", [held.get("frame_id")])]
+        if not held[name]:
+            want: Want[Description] = Want(
+                f"{step.name} {n}",
+                step.criterion(given),
+                {"words": WORDS},
+                {"description": words(OF_STEP[step.name])},
+                images=lambda: {step.shows[0]: images(numbers)},
+                pictures=len(numbers),
+            )
+            lacking.append((held, name, want))
 
-    frames, shots = list(have.frames), list(have.shots)
-    lacking = [(frames, n, described(FRAME, n, [n])) for n, text in enumerate(frames) if not text]
-    lacking += [
-        (shots, n, described(SHOT, n, made.shots[n])) for n, text in enumerate(shots) if not text
-    ]
+    for n, frame in enumerate(made["frames"], 1):
+        described(FRAME, frame, "description", n)
+    for n, clip in enumerate(clips, 1):
+        described(SHOT, clip, "summary", n)
     verdicts = yield [want for *_, want in lacking]
-    for (texts, n, want), verdict in zip(lacking, verdicts, strict=True):
+    for (held, name, want), verdict in zip(lacking, verdicts, strict=True):
         if said := want.said(verdict):
-            texts[n] = said.description
+            held |= {name: said.description, "status": "ok"}
 
-    told = {DOCUMENT.name: have.document, SUMMARY.name: have.summary}
-    joined: list[tuple[Sequence[int], str, Want[Sentences]]] = []
-    parts: tuple[tuple[Step[Sentences], Sequence[int]], ...]
-    parts = (DOCUMENT, range(len(shots))), (SUMMARY, made.key_shots)
-    for step, of in parts:
-        if of and not told[step.name] and all(shots[n] for n in of):
+    joined: list[tuple[str, Sequence[int], Want[Sentences]]] = []
+    for step, name, of in (
+        (DOCUMENT, DOCUMENT_OF, list(range(len(clips)))),
+        (SUMMARY, SUMMARY_OF, [n for n, clip in enumerate(clips) if clip["gt"]]),
+    ):
+        shown = [clips[n]["summary"] for n in of]
+        if shown and all(shown) and not made[name]["sentences"]:
             stand_in = {"sentence": words(OF_SENTENCE), "shots": [1, 2][: len(of)]}
-            asked = step.want(
-                given,
-                {"shots": [shots[n] for n in of], "words": WORDS},
-                {"sentences": [stand_in] * -(-len(of) // SHOTS_PER_SENTENCE)},
-                sentences_on(len(of)),
-            )
-            joined.append((of, step.name, asked))
+            usual = {"sentences": [stand_in] * -(-len(of) // SHOTS_PER_SENTENCE)}
+            fields = {"shots": shown, "words": WORDS}
+            joined.append((name, of, step.want(given, fields, usual, sentences_on(len(of)))))
     verdicts = yield [asked for *_, asked in joined]
-    for (chosen, name, asked), verdict in zip(joined, verdicts, strict=True):
+    for (name, shots, asked), verdict in zip(joined, verdicts, strict=True):
         if reply := asked.said(verdict):
-            told[name] = tuple(
-                Said(one.sentence, tuple(sorted(chosen[n - 1] for n in one.shots)))
-                for one in reply.sentences
-            )
-    return Texts(tuple(frames), tuple(shots), told[DOCUMENT.name], told[SUMMARY.name])
+            told = [one.sentence for one in reply.sentences]
+            aligned = [
+                {"sentence_id": place, "shot_ids": sorted(shots[n - 1] for n in one.shots)}
+                for place, one in enumerate(reply.sentences)
+            ]
+            made[name] = {"sentences": told, "alignments": aligned, "raw_text": " ".join(told)}
+    return made

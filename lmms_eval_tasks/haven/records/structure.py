@@ -1,7 +1,7 @@
 """Everything of a record but its texts: sampled frames, shots, importance, keyframes, key shots.
 
-    video -> frames at 1-2 fps -> features -> shots (KTS) -> importance -> top 15 % of the frames
-                                                                        -> knapsack of the shots
+    video -> frames at 1-2 fps -> colours -> shots (KTS) -> importance -> top 15 % of the frames
+                                                                       -> knapsack of the shots
 
 Paper, 3.2. What it leaves open is decided here: frame k is the one shown at k / fps seconds (by the
 file's mean rate); of equally important frames the earlier ones are keyframes; a shot is worth the
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.options import capacity
@@ -23,36 +23,13 @@ from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.media import indexed_frames, segmentation, video_checks
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from lmms_eval_tasks.utils.media.indexed_frames import Frames
 
-MIN_FPS, MAX_FPS = 1.0, 2.0  # paper, 3.2
-FRAMES_PER_SHOT = 10  # the target is round(F / 10) shots: Table 1
+FRAMES_PER_SHOT = 10  # round(F / 10) shots, halves up: what Table 1 shows
+SIZE = 512  # longest side in pixels of the pictures that shots and texts are made from
 _WHOLE = 1_000_000  # values of shots as whole numbers, relative to the largest score
 _ROUNDING = 1e-6  # frames: 14.999999999 of them are 15
 _LARGEST = 1e100  # of a score: sums of much larger ones leave the range of floats
-
-
-@dataclass(frozen=True)
-class Choices:
-    """How a record is made: the options of the command.
-
-    Attributes:
-        scores: importance, a number for each sampled or each original frame, .npy or .json; or a
-            folder of such files, named like the videos.
-        fps: sampled frames a second.
-        shots: number of shots; None is round(F / 10).
-        size: longest side in pixels of the pictures that features and texts are made from.
-        features: .npy (F, d), or a folder of them; None is colour histograms.
-    """
-
-    scores: Path
-    fps: float = MAX_FPS
-    shots: int | None = None
-    size: int = 512
-    features: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -84,79 +61,44 @@ class Structure:
         return [range(a, b) for a, b in pairwise([*self.starts, len(self.picks)])]
 
 
-# --- what a user gives beside a video -------------------------------------------------------------
-
-
-def _array(given: Path, video: Path, option: str) -> NDArray[np.floating[Any]]:
-    """The numbers of a file for one video.
-
-    Args:
-        given: the option's value: the file, or a folder where `holiday.npy` goes with
-            `holiday.mp4`.
-
-    Raises:
-        DataError: there is none, or it holds no finite numbers.
-    """
-    import numpy as np
-
-    file = given
-    if given.is_dir():
-        names = (given / f"{video.stem}{ending}" for ending in (".npy", ".json"))
-        file = next((one for one in names if one.is_file()), given / f"{video.stem}.npy")
-    if not file.is_file():
-        raise DataError(f"{option} {file}: no such file")
-    try:
-        held = np.load(file) if file.suffix == ".npy" else released_files.read_json(file)
-        array = np.asarray(held)
-        if array.dtype.kind not in "fiu":  # "3" and true are no numbers of a frame
-            raise ValueError("expected numbers")
-    except (OSError, ValueError, EOFError) as error:
-        raise DataError(f"{file}: no array of numbers ({' '.join(str(error).split())})") from None
-    if not np.isfinite(array).all():
-        raise DataError(f"{file}: holds a number that is not finite")
-    return array.astype(np.float64)
-
-
-def scores(given: Path, video: Path, picks: Sequence[int], n_frames: int) -> list[float]:
+def read_scores(given: Path, video: Path, picks: Sequence[int], n_frames: int) -> list[float]:
     """Importance of each sampled frame.
 
     Args:
-        given: as of `Choices`; numbers of 0 or more.
+        given: numbers of 0 or more, one for each sampled or each original frame, .npy or .json; or
+            a folder of such files, where `holiday.npy` goes with `holiday.mp4`.
         picks: the sampled frames' indices among the original ones.
         n_frames: number of original frames.
 
     Raises:
         DataError: anything else.
     """
-    array = _array(given, video, "--scores")
+    import numpy as np
+
+    file = given
+    if given.is_dir():
+        names = [given / f"{video.stem}{ending}" for ending in (".npy", ".json")]
+        file = next((one for one in names if one.is_file()), names[0])
+    if not file.is_file():
+        raise DataError(f"--scores {file}: no such file")
+    try:
+        array = np.asarray(
+            np.load(file) if file.suffix == ".npy" else released_files.read_json(file)
+        )
+    except (OSError, ValueError, EOFError) as error:
+        raise DataError(f"{file}: no array of numbers ({' '.join(str(error).split())})") from None
+    if array.dtype.kind not in "fiu":  # "3" and true are no numbers of a frame
+        raise DataError(f"{file}: no array of numbers")
     if array.shape == (n_frames,):
         array = array[list(picks)]
     if array.shape != (len(picks),):
         raise DataError(
-            f"{given}: an array of shape {array.shape}, but {video} has {len(picks)} sampled and "
+            f"{file}: an array of shape {array.shape}, but {video} has {len(picks)} sampled and "
             f"{n_frames} original frames: expected one number for each of either"
         )
-    if array.min() < 0 or array.max() > _LARGEST:
-        raise DataError(f"{given}: expected numbers from 0 to {_LARGEST:g}")
+    if not ((array >= 0) & (array <= _LARGEST)).all():
+        raise DataError(f"{file}: expected finite numbers from 0 to {_LARGEST:g}")
     return [float(value) for value in array]
-
-
-def features(given: Path, video: Path, n: int) -> NDArray[np.floating[Any]]:
-    """A user's features (n, d), a row for each sampled frame.
-
-    Raises:
-        DataError: they do not fit.
-    """
-    array = _array(given, video, "--features")
-    if array.ndim != 2 or len(array) != n or not array.shape[1]:
-        raise DataError(
-            f"{given}: an array of shape {array.shape}: expected ({n}, d), one row for each "
-            "sampled frame"
-        )
-    return array
-
-
-# --- from a video to its structure ----------------------------------------------------------------
 
 
 def indices(n_frames: int, rate: float, fps: float) -> list[int]:
@@ -173,34 +115,34 @@ def indices(n_frames: int, rate: float, fps: float) -> list[int]:
     return [frame for frame in found if frame < n_frames]
 
 
-def structure(video: Path, choices: Choices) -> tuple[Structure, Frames]:
+def structure(
+    video: Path, scores: Path, fps: float = 2.0, n_shots: int | None = None
+) -> tuple[Structure, Frames]:
     """Shots, keyframes and key shots of a video, and the pictures of its sampled frames.
 
+    Args:
+        scores: as `given` of `read_scores`.
+        fps: sampled frames a second; 1 to 2 in the paper.
+        n_shots: None is round(F / 10).
+
     Raises:
-        TasksError: the video or a given file cannot be used, or has too few frames.
+        TasksError: the video or the scores cannot be used, or there are too few frames.
     """
     info = video_checks.probe(video)
-    picks = indices(info.n_frames, info.fps, choices.fps)
+    picks = indices(info.n_frames, info.fps, fps)
     n = len(picks)
-    if (choices.shots or 1) > n:
-        raise DataError(f"--shots {choices.shots}: {video} has {n} sampled frames only")
-    importance = scores(choices.scores, video, picks, info.n_frames)
-    rows = features(choices.features, video, n) if choices.features is not None else None
-    frames = indexed_frames.frames(video, picks, choices.size)
-    if rows is None:
-        # One picture at a time: hours of them would not fit.
-        pictures = (frames.images([number])[0] for number in range(1, n + 1))
-        rows = segmentation.histograms(pictures)
-    starts = segmentation.segment(rows, choices.shots or target(n))
+    if (n_shots or 1) > n:
+        raise DataError(f"--shots {n_shots}: {video} has {n} sampled frames only")
+    importance = read_scores(scores, video, picks, info.n_frames)
+    frames = indexed_frames.frames(video, picks, SIZE)
+    tenth = max(1, (2 * n + FRAMES_PER_SHOT) // (2 * FRAMES_PER_SHOT))
+    # One picture at a time: hours of them would not fit.
+    pictures = (frames.images([number])[0] for number in range(1, n + 1))
+    starts = segmentation.segment(segmentation.histograms(pictures), n_shots or tenth)
     keyframes, ties = top(importance, max(1, capacity(n)))
     key = key_shots(importance, starts)
     made = Structure(video, info.n_frames, picks, importance, starts, keyframes, key, ties)
     return made, frames
-
-
-def target(n_frames: int) -> int:
-    """round(F / 10), halves up, at least 1: the number of shots that the paper's Table 1 shows."""
-    return max(1, (2 * n_frames + FRAMES_PER_SHOT) // (2 * FRAMES_PER_SHOT))
 
 
 def top(importance: Sequence[float], number: int) -> tuple[list[int], int]:

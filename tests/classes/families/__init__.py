@@ -2,41 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.classes.families import llava, others, qwen
+from lmms_eval_tasks.sample.tiny import KINDS
+from tests.classes.families.omni import EXPERTS, Voices, omni
+from tests.classes.families.parts import made
+from tests.classes.families.recipes import BLOCKS, DEEP, MROPE, MROPE_3, RECIPES
 
-FAMILIES: Mapping[str, Callable[[], list[Any]]] = {
-    made.__name__: made
-    for made in (
-        qwen.qwen2_vl,
-        qwen.qwen2_5_vl,
-        qwen.qwen2_5_omni,
-        qwen.qwen3_vl,
-        qwen.qwen3_5,
-        qwen.qwen3_omni,
-        llava.llava_1_5,
-        llava.llava_next,
-        llava.llava_next_video,
-        llava.llava_onevision,
-        llava.video_llava,
-        llava.internvl,
-        llava.video_llama3,
-        others.aria,
-        others.gemma3,
-        others.gemma4,
-        others.glm4v,
-        others.idefics2,
-        others.lfm2_vl,
-        others.llama4,
-        others.mistral3,
-        others.mllama,
-    )
-}
 # The host's class takes a dense model only for one of this name.
 _NAMES = {"glm4v": "glm4v-Flash"}
+
+
+def parts(family: str) -> list[Any]:
+    """What a checkpoint is saved from: the model, its processor and what else it needs."""
+    if family == "qwen2_5_omni":
+        spoken = {"rope_scaling": {"type": "mrope", **MROPE}}
+        vision = {**BLOCKS, "out_hidden_size": 64, "fullatt_block_indexes": [1]}
+        return [*omni("Qwen2_5Omni", 14, spoken, vision), Voices()]
+    if family == "qwen3_omni":
+        return omni("Qwen3OmniMoe", 16, {**MROPE_3, **EXPERTS}, DEEP, downsample_hidden_size=16)
+    return made(RECIPES[family]) if family in RECIPES else list(KINDS[family]())
 
 
 def build(family: str, folder: Path) -> Path:
@@ -47,7 +33,7 @@ def build(family: str, folder: Path) -> Path:
     if not place.is_dir():
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            for part in FAMILIES[family]():
+            for part in parts(family):
                 part.save_pretrained(str(place))
     return place
 

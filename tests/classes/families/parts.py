@@ -1,4 +1,4 @@
-"""What all families have in common.
+"""What all families have in common, and how a family's checkpoint is made of its recipe.
 
 A vision tower here takes pictures of 56 x 56 pixels, whole, where its family fixes a size: enough
 for the colours and the bar that say which second a frame is of (sample/second_code.py). Towers that
@@ -7,19 +7,17 @@ take any size keep their processor's defaults.
 
 from __future__ import annotations
 
+import copy
 import tempfile
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-from lmms_eval_tasks.sample.tiny import QWEN_SPECIALS, WIDE, tokenizer_of
+from lmms_eval_tasks.sample.tiny import WIDE, tokenizer_of
 
 SIDE, PATCH = 56, 14
-SQUARE = {"height": SIDE, "width": SIDE}
-WHOLE: dict[str, Any] = {"size": SQUARE, "do_center_crop": False}
-TILES = [[SIDE, SIDE], [SIDE, 2 * SIDE]]
 # Of every tower: two layers of 32.
 LAYERS = {"intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
 TOWER: dict[str, Any] = {"hidden_size": 32, **LAYERS, "image_size": SIDE, "patch_size": PATCH}
-BLOCKS = {"depth": 2, "hidden_size": 32, "intermediate_size": 64, "num_heads": 2}
 TEMPLATE = (
     "{% for message in messages %}{{ message['role'] }}: "
     "{% if message['content'] is string %}{{ message['content'] }}"
@@ -30,11 +28,65 @@ TEMPLATE = (
 )
 
 
-def template(image: str, video: str = "") -> str:
-    return TEMPLATE.replace("IMAGE", image).replace("VIDEO", video)
+PARTS = {"image": "image_processor", "video": "video_processor", "audio": "feature_extractor"}
 
 
-def tokens(specials: tuple[str, ...], **named: str) -> Any:
+class Recipe(NamedTuple):
+    """A family; transformers' classes are called `prefix` and what they are.
+
+    Attributes:
+        tokens: special ones; the first two are padding and end.
+        ids: fields of the config that hold a token's number.
+        marks: what the chat template writes for a picture and a video; or a template.
+        text, vision, config: of the config and its two parts; functions are given the tokenizer.
+        image, video, audio: arguments of the processor's parts, the class under "class" where it is
+            another one; None: there is none.
+        processor: its further arguments.
+        named: tokens that the processor asks for by these names.
+    """
+
+    prefix: str
+    tokens: tuple[str, ...]
+    ids: Mapping[str, str]
+    marks: tuple[str, str] | tuple[str]
+    text: Mapping[str, Any] = {}
+    vision: Mapping[str, Any] = TOWER
+    config: Mapping[str, Any] = {}
+    image: Mapping[str, Any] | None = {}
+    video: Mapping[str, Any] | None = None
+    audio: Mapping[str, Any] | None = None
+    processor: Mapping[str, Any] = {}
+    named: Mapping[str, str] = {}
+
+
+def made(recipe: Recipe) -> list[Any]:
+    """Model and processor."""
+    import transformers
+
+    def of(name: str, **given: Any) -> Any:
+        return getattr(transformers, given.pop("class", f"{recipe.prefix}{name}"))(**given)
+
+    recipe = copy.deepcopy(recipe)  # configs write into what they are given
+    tokenizer = tokens(recipe.tokens, recipe.named)
+    numbers = {name: tokenizer.convert_tokens_to_ids(one) for name, one in recipe.ids.items()}
+    config = of(
+        "Config",
+        text_config=text(tokenizer, recipe.text),
+        vision_config=dict(recipe.vision),
+        **recipe.config,
+        **numbers,
+    )
+    image, *video = recipe.marks
+    template = TEMPLATE.replace("IMAGE", image).replace("VIDEO", "".join(video))
+    given: dict[str, Any] = {"chat_template": template, **recipe.processor}
+    for part, name in PARTS.items():
+        if (own := getattr(recipe, part)) is not None:
+            given[name] = of(name.title().replace("_", ""), **own)
+    processor = of("Processor", tokenizer=tokenizer, **given)
+    return [of("ForConditionalGeneration", config=config), processor]
+
+
+def tokens(specials: tuple[str, ...], named: Mapping[str, str]) -> Any:
     """A tokenizer whose first special tokens are padding and end; others by name, as in released
     ones, where a processor asks for them so."""
     from transformers import AutoTokenizer
@@ -50,16 +102,10 @@ def tokens(specials: tuple[str, ...], **named: str) -> Any:
         return tokenizer
     with tempfile.TemporaryDirectory() as folder:
         tokenizer.save_pretrained(folder)
-        return AutoTokenizer.from_pretrained(folder, extra_special_tokens=named)
+        return AutoTokenizer.from_pretrained(folder, extra_special_tokens=dict(named))
 
 
-def qwen_tokens(*more: str, **named: str) -> Any:
-    first = ("<|endoftext|>", "<|im_end|>")
-    others = tuple(token for token in QWEN_SPECIALS if token not in first)
-    return tokens((*first, *others, *more), **named)
-
-
-def text(tokenizer: Any, **more: Any) -> dict[str, Any]:
+def text(tokenizer: Any, more: Mapping[str, Any]) -> dict[str, Any]:
     """Two layers of 64 that read the tokenizer's tokens."""
     return {
         "vocab_size": len(tokenizer),
@@ -73,16 +119,5 @@ def text(tokenizer: Any, **more: Any) -> dict[str, Any]:
         "eos_token_id": tokenizer.eos_token_id,
         "pad_token_id": tokenizer.pad_token_id,
         "initializer_range": WIDE,
-        **more,
+        **{name: one(tokenizer) if callable(one) else one for name, one in more.items()},
     }
-
-
-def ids(tokenizer: Any, **named: str) -> dict[str, int]:
-    return {name: tokenizer.convert_tokens_to_ids(token) for name, token in named.items()}
-
-
-def qwen_ids(tokenizer: Any) -> dict[str, int]:
-    parts = ("image_pad", "video_pad", "vision_start", "vision_end")
-    names = ("image_token_id", "video_token_id", "vision_start_token_id", "vision_end_token_id")
-    tags = {name: f"<|{part}|>" for name, part in zip(names, parts, strict=True)}
-    return ids(tokenizer, **tags)

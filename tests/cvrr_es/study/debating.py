@@ -63,7 +63,7 @@ def wanted(answer: str) -> int:
 
 
 class Player:
-    """Rates as `wanted`, and counts the requests by their texts."""
+    """Rates as `wanted`, but for the model `a`; and counts the requests by their texts."""
 
     def __init__(self, delay: float = 0.0) -> None:
         self.delay, self.seen = delay, Counter[str]()
@@ -75,7 +75,8 @@ class Player:
             number = len(self.seen)
         found = CANDIDATE.search(last_user_text(request))
         assert found
-        reply = {"reason": f"turn {number}: it's so", "rating": wanted(found[2])}
+        rating = wanted(found[2]) % 5 + 1 if request["model"] == "a" else wanted(found[2])
+        reply = {"reason": f"turn {number}: it's so", "rating": rating}
         return Fault(content=json.dumps(reply), delay=self.delay)
 
 
@@ -99,14 +100,13 @@ class Study:
 
     def arguments(self, *more: str) -> list[str]:
         candidates = [part for one in self.candidates for part in ("--candidates", str(one))]
-        judge = [] if "--judge" in more else ["--judge", f"m@{self.endpoint.url}"]
+        file = self.folder / "debate.yml"
+        file.write_text(f"debate: ['a@{self.endpoint.url}', 'm@{self.endpoint.url}']\n")
+        spec = f"m@{self.endpoint.url}" if "--single" in more else str(file)
+        judge = [] if "--judge" in more else ["--judge", spec]
         where = ["--data", str(self.data), "--out", str(self.out)]
         return ["debate", *candidates, *where, *judge, *more]
 
     def __call__(self, *more: str) -> Result:
         with settings.said({}):  # options hold for one call
             return CliRunner().invoke(app, self.arguments(*more), env=self.env)
-
-    def transcripts(self) -> list[dict[str, Any]]:
-        lines = self.said.read_text(encoding="utf-8").splitlines()
-        return [json.loads(line) for line in lines]

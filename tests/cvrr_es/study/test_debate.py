@@ -5,10 +5,9 @@ The command runs on a small study, against an endpoint that plays all agents.
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import Result
@@ -23,7 +22,6 @@ from lmms_eval_tasks.judges.engine import render
 from lmms_eval_tasks.judges.verdict import DEBATE, OPENAI
 from tests.cvrr_es.study.debating import (
     ANSWERS,
-    CANDIDATE,
     DIFFERENT,
     DIMENSIONS,
     SAID,
@@ -31,7 +29,6 @@ from tests.cvrr_es.study.debating import (
     Study,
     wanted,
 )
-from tests.local_endpoint import last_user_text
 
 TURNS = 5 * DIFFERENT  # two agents, two rounds, and the last word
 AGAIN = "when what stopped them is mended (see above), run the same command again;"
@@ -65,29 +62,27 @@ EMPTY = ONE._replace(answer="", empty=True)
 
 def test_who_gives_the_ratings(tmp_path: Path) -> None:
     debate = reference.config(None, KEY)
-    assert (debate.provider, debate.rounds) == (DEBATE, 0)
+    assert debate.provider == DEBATE
     assert [one.model for one in debate.members] == ["gpt-3.5-turbo", "gpt-4o", "gpt-4o"]
     single = reference.config(None, KEY, single=True)
     assert (single.provider, single.model) == (OPENAI, "gpt-3.5-turbo")
     # Who judges answers is another decision.
     assert reference.config(None, {**KEY, "LMMS_EVAL_TASKS_JUDGE": "x@http://h/v1"}) == debate
-    # One model debates with itself, which needs roles, and a file says more.
-    assert reference.config(LOCAL, {}).rounds == 2
-    assert [one.label for one in reference.config(LOCAL, {}).members] == [LOCAL] * 3
     assert reference.config(LOCAL, {}, single=True).members == ()
     file = tmp_path / "debate.yml"
     model = "{model: MODEL, base_url: 'http://localhost:1/v1'}"
     file.write_text(
         f"debate: [{model.replace('MODEL', 'a')}, {model.replace('MODEL', 'b')}]\n"
-        f"consolidator: {model.replace('MODEL', 'c')}\nrounds: 3\nname: three\n"
+        f"consolidator: {model.replace('MODEL', 'c')}\nname: three\n"
     )
     own = reference.config(str(file), {})
-    assert (own.label, own.rounds) == ("three", 3)
+    assert own.label == "three"
     assert [one.model for one in own.members] == ["a", "b", "c"]
     panel = tmp_path / "panel.yml"
     panel.write_text("panel: ['a@http://localhost:1/v1', 'b@http://localhost:1/v1']\n")
     cases: list[tuple[str | None, dict[str, str], bool, str]] = [
         (str(file), {}, True, "three: .* with --single from one"),
+        (LOCAL, {}, False, "--single"),
         (None, {}, False, r"gpt-3\.5-turbo and gpt-4o.*OPENAI_API_KEY.*--judge"),
         (" ", {}, True, r"^gpt-3\.5-turbo at OpenAI"),
         ("gpt-4o", {}, False, "--judge=MODEL@BASE_URL"),
@@ -137,52 +132,14 @@ def test_a_debate(study: Study) -> None:
     assert ratings.read([study.folder]) == rows
     for output in (planned, done.output):  # before anybody was asked
         assert f"all: {TURNS} calls, unknown price" in output
-    tokens = int(planned.partition(" calls, about ")[2].partition(" + ")[0].replace(",", ""))
+    tokens = sum(int(n.replace(",", "")) for n in re.findall(r"calls, about ([\d,]+) \+", planned))
     sent = [text for chat in study.endpoint.chats for text in texts(chat.json["messages"])]
     # Tokens are more than words; the stand-ins' reasons are of the usual length.
     assert 1.0 < tokens / len(" ".join(sent).split()) < 2.2
 
 
-def test_a_debate_as_published(study: Study) -> None:
-    """The agents agree on Alpha's answers; on Beta's the first rates one higher throughout."""
-    model = f"{{model: MODEL, base_url: '{study.endpoint.url}'}}"
-    file = study.folder / "two.yml"
-    file.write_text(f"debate: [{model.replace('MODEL', 'small')}, {model.replace('MODEL', 'big')}]")
-    alpha = {answer for part in SAID["Alpha"] for answer in part}
-
-    def play(request: dict[str, Any]) -> str:
-        found = CANDIDATE.search(last_user_text(request))
-        assert found
-        more = request["model"] == "small" and found[2] not in alpha
-        # In the form that the authors' own text asks for.
-        return str({"pred": "correct", "score": wanted(found[2]) + more, "reason": "so"})
-
-    study.player = play
-    planned = study("--dry-run", "--judge", str(file)).output
-    assert f"all: {5 * DIFFERENT} calls" in planned
-    assert "at most: where both agents give the same rating at once, two calls of five" in planned
-    assert study("--judge", str(file)).exit_code == 0
-    assert len(study.endpoint.chats) == 2 * 6 + 5 * 5
-    rated = {row.item: row.rating for row in ratings.read([study.out])}
-    for told in study.transcripts():
-        answer = told["asked"]["answer"]
-        assert rated[told["question"], told["candidate"]] == wanted(answer)
-        models = [turn["judge"].partition("@")[0] for turn in told["turns"]]
-        longer = ["small", "big", "big"] if answer not in alpha else []
-        assert models == ["small", "big", *longer]
-
-
 def texts(messages: list[dict[str, str]]) -> list[str]:
     return [message["content"] for message in messages]
-
-
-def test_a_failed_debate_is_a_row_without_rating(study: Study) -> None:
-    study.player = lambda request: "I like dogs."
-    study()
-    row, told = ratings.read([study.out])[0], study.transcripts()[0]
-    assert (row.rating, row.status, row.reason) == (None, "parse_failure", "")
-    assert [turn["raw"] for turn in told["turns"]] == ["I like dogs."] * 4
-    assert "no agent has a usable turn" in told["reason"]
 
 
 def test_a_budget_ends_the_run_and_the_rest_follows(study: Study) -> None:
@@ -225,26 +182,7 @@ def test_other_ratings_are_not_overwritten(study: Study) -> None:
     every, study.candidates = study.candidates, study.candidates[:1]
     refused(study(), DataError, str(study.out), "Beta's answer", "--out")
     assert study.out.read_bytes() == kept
-    assert len(study.endpoint.chats) == TURNS
+    study.candidates = every
     study.out.write_text("my notes")
     refused(study(), DataError, f"--out {study.out}: is there already", "remove it")
-    study.out.unlink()
-    assert study().exit_code == 0
-    study.candidates = every  # more candidates than before are welcome
-    assert study().exit_code == 0
-    assert study.out.read_bytes() == kept
-
-
-def test_bad_input(study: Study, tmp_path: Path) -> None:
-    file = study.candidates[0] / "partial_actions.json"
-    file.write_text(json.dumps(json.loads(file.read_text(encoding="utf-8"))[:2]))
-    cases: list[tuple[tuple[str, str], type[TasksError], str]] = [
-        (("--out", str(tmp_path / "none" / "x.jsonl")), TasksError, "none/x.jsonl"),
-        (("--transcripts", str(tmp_path / "nowhere")), TasksError, "nowhere"),
-        (("--judge", "none"), DataError, "Alpha"),
-        (("--candidates", str(tmp_path / "missing")), DataError, "missing"),
-        (("--data", str(tmp_path / "empty")), DataError, "no CVRR-ES data"),
-    ]
-    for arguments, kind, told in cases:
-        refused(study(*arguments), kind, told)
-    assert study.endpoint.chats == []
+    assert len(study.endpoint.chats) == TURNS

@@ -7,14 +7,13 @@ import math
 import warnings
 from collections.abc import Callable
 from random import Random
-from typing import Any
 
 import pytest
 
 from lmms_eval_tasks.cvrr_es.study import panels
-from lmms_eval_tasks.cvrr_es.study.panels import PANELS, Judges, Panel, dawid_skene
+from lmms_eval_tasks.cvrr_es.study.panels import FITTED, PANELS, dawid_skene, panel
 from lmms_eval_tasks.cvrr_es.study.ratings import Item
-from lmms_eval_tasks.cvrr_es.study.study import Stratum
+from lmms_eval_tasks.cvrr_es.study.selection import Stratum
 
 SCALE = (1, 2, 3, 4, 5)
 Table = dict[str, dict[Item, int]]
@@ -35,30 +34,16 @@ def test_votes() -> None:
     ):
         for order in (ratings, ratings[::-1]):
             assert panels.majority(order) == majority
-            assert panels.mean(order) == panels.weighted_mean(order, [0.1] * len(order)) == mean
-    assert panels.weighted_mean([1, 5], [0.9, 0.1]) == 1  # 1.4
-    assert panels.weighted_mean([1, 5], [0.0, 0.3]) == 5
+            assert panels.mean(order) == panels.mean(order, [0.1] * len(order)) == mean
+    assert panels.mean([1, 5], [0.9, 0.1]) == 1  # 1.4
+    assert panels.mean([1, 5], [0.0, 0.3]) == 5
     # A half whose weights are no exact binary numbers.
-    assert panels.weighted_mean([2, 3], [0.7, 0.7]) == 2
+    assert panels.mean([2, 3], [0.7, 0.7]) == 2
     values = {0.2: 1, 1.5: 1, 1.51: 2, 2.5 + 1e-12: 2, 3.49: 3, 4.6: 5, 7.0: 5, -1.0: 1}
     assert {value: panels.to_scale(value) for value in values} == values
 
 
 # --- Dawid and Skene ------------------------------------------------------------------------------
-
-
-def made(seed: int, items: int = 60, missing: float = 0.2) -> Table:
-    """Four judges, one of them at random, with missing ratings."""
-    rng = Random(seed)
-    truth = {Item(f"d/{n:03d}", "x"): rng.choice((1, 1, 1, 2, 2, 3, 4, 5)) for n in range(items)}
-    return {
-        judge: {
-            item: rng.choice(SCALE) if rng.random() < share else rating
-            for item, rating in truth.items()
-            if judge == "a" or rng.random() > missing
-        }
-        for judge, share in (("a", 0.1), ("b", 0.3), ("c", 0.4), ("d", 1.0))
-    }
 
 
 def crowd_kits(ratings: Table, rounds: int) -> dict[Item, list[float]]:
@@ -79,14 +64,14 @@ def crowd_kits(ratings: Table, rounds: int) -> dict[Item, list[float]]:
 
 def test_dawid_skene_is_crowd_kits_round_by_round() -> None:
     for seed, rounds in itertools.product((1, 2), (1, 4)):
-        ratings = made(seed)
+        ratings, _ = drawn(seed, 0.2)
         model = dawid_skene(ratings, iterations=rounds)
         assert (model.iterations, model.converged) == (rounds, False)
         expected = crowd_kits(ratings, rounds)  # it puts 1e-10 in place of probabilities of 0
         assert set(model.probabilities) == set(expected)
         for item, probabilities in model.probabilities.items():
             assert probabilities == pytest.approx(expected[item], abs=1e-6)
-    assert dawid_skene(made(1)).converged
+    assert dawid_skene(ratings).converged
     empty = dawid_skene({"a": {}})
     assert (empty.probabilities, empty.iterations, empty.converged) == ({}, 0, True)
 
@@ -108,7 +93,6 @@ ITEMS = [Item(f"d/{n:03d}", candidate) for n in range(1, 31) for candidate in "x
 DIMENSION = {item: "late" if item.question > "d/015" else "early" for item in ITEMS}
 FOLDS = {item: int(item.question[2:]) % 3 for item in ITEMS}
 STRATA = {item: Stratum(FOLDS[item], DIMENSION[item]) for item in ITEMS}
-FITTED = [name for name, (_, is_fitted) in PANELS.items() if is_fitted]
 
 
 @pytest.fixture
@@ -138,26 +122,25 @@ def drawn(seed: int, missing: float = 0.0) -> tuple[Table, dict[Item, int]]:
     return ratings, truth
 
 
-def rate(name: str, *known: Any) -> Panel:
-    return Judges(*known).panel(name)
-
-
 @quick
 @pytest.mark.parametrize("name", PANELS)
 def test_every_panel(name: str) -> None:
     """Rates every item once, on the scale; a fold's reference has no say in its own ratings."""
     ratings, truth = drawn(1, 0.2)
-    before = rate(name, ratings, truth, STRATA)
+    before = panel(name, ratings, truth, STRATA)
     assert set(before.ratings) == {item for own in ratings.values() for item in own}
     assert {type(rating) for rating in before.ratings.values()} == {int}
     assert set(before.ratings.values()) <= set(SCALE)
     # The order of judges and items changes nothing.
     turned = {j: dict(reversed(ratings[j].items())) for j in reversed(ratings)}
-    assert rate(name, turned, truth, STRATA) == before
-    upside_down = rate(name, ratings, {i: 6 - r for i, r in truth.items()}, STRATA)
-    assert (upside_down.ratings != before.ratings) is (name in FITTED)
-    if name not in FITTED:
-        assert rate(name, ratings, {}, STRATA) == before
+    assert panel(name, turned, truth, STRATA) == before
+    upside_down = panel(name, ratings, {i: 6 - r for i, r in truth.items()}, STRATA)
+    assert (upside_down.ratings != before.ratings) is (name == FITTED)
+    # Ratings that are no whole numbers of the scale are as if there were none.
+    odd = {**ratings, "odd": dict(zip(ITEMS, (0, 6, 4.5, float("nan"), None), strict=False))}
+    assert panel(name, odd, truth, STRATA) == before
+    if name != FITTED:
+        assert panel(name, ratings, {}, STRATA) == before
         return
     for fold in (0, 1, 2):
         own = [item for item in ITEMS if FOLDS[item] == fold]
@@ -165,45 +148,20 @@ def test_every_panel(name: str) -> None:
             {item: 6 - r if item in own else r for item, r in truth.items()},
             {item: r for item, r in truth.items() if item not in own},
         ):
-            after = rate(name, ratings, other, STRATA).ratings
+            after = panel(name, ratings, other, STRATA).ratings
             assert all(after.get(item) == before.ratings.get(item) for item in own)
 
 
-def test_the_best_judge_is_chosen_by_dimension_and_the_next_best_stands_in() -> None:
-    _, truth = drawn(6)
-    ratings = {
-        f"{name} judge": {i: r if DIMENSION[i] == name else 6 - r for i, r in truth.items()}
-        for name in ("early", "late")
-    }
-    assert rate("best_judge", ratings, truth, STRATA).ratings == truth
-    gap = ITEMS[0]
-    del ratings["early judge"][gap]
-    panel = rate("best_judge", ratings, truth, STRATA)
-    assert panel.ratings == truth | {gap: 6 - truth[gap]}
-    assert panel.note == "rated by the next best judge: 1"
-    # Each rated one answer alone, so neither has a kappa in the other folds: the first by name.
-    ratings = {"good": {i: r for i, r in truth.items() if i != gap}, "b": {gap: 5}, "a": {gap: 2}}
-    panel = rate("best_judge", ratings, truth, STRATA)
-    assert panel.ratings == truth | {gap: 2}
-
-
-@quick
-def test_what_is_left_out_or_cannot_be_fitted_is_counted() -> None:
+def test_what_cannot_be_weighted_is_the_plain_mean_and_counted() -> None:
     ratings, truth = drawn(10)
     one_fold = {item: stratum._replace(fold=0) for item, stratum in STRATA.items()}
-    mean = rate("mean", ratings, truth, one_fold).ratings
-    for name in FITTED:  # one fold only: no other folds to fit to
-        panel = rate(name, ratings, truth, one_fold)
-        assert panel.ratings == mean
-        assert panel.note.startswith("plain mean, no ")
-        assert panel.note.endswith(": 60")
+    told = "plain mean, no judge of the answer has a positive kappa: 60"
+    found = panel(FITTED, ratings, truth, one_fold)  # no other folds to fit to
+    assert (found.ratings, found.note) == (panel("mean", ratings, {}, STRATA).ratings, told)
     contrary = {"contrary": ratings["contrary"], "random": {ITEMS[0]: 5}}
-    panel = rate("kappa_weighted", contrary, truth, STRATA)
-    assert panel.note == "plain mean, no judge of the answer has a positive kappa: 60"
-    odd = dict(zip(ITEMS, (0, 6, 4.5, float("nan"), None), strict=False))
-    more = ratings | {"odd": odd, "whole": {ITEMS[0]: 4.0}}
-    less = ratings | {"whole": {ITEMS[0]: 4}}
-    for name in PANELS:
-        with_odd = rate(name, more, truth, STRATA)
-        assert with_odd.ratings == rate(name, less, truth, STRATA).ratings
-        assert "ratings left out, being no whole number of the scale: 4" in with_odd.note
+    assert panel(FITTED, contrary, truth, STRATA).note == told
+    # A perfect judge outweighs two constant ones, whose kappa is 0.
+    found = panel(
+        FITTED, {"a": truth, **dict.fromkeys("bc", dict.fromkeys(ITEMS, 4))}, truth, STRATA
+    )
+    assert (found.ratings, found.note) == (truth, "")

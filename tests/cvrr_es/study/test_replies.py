@@ -28,10 +28,8 @@ def test_replies() -> None:
         found = replies.read(case["reply"], case.get("shown", ()))
         assert (found.rating, found.status) == (case["rating"], case["status"]), case["name"]
         assert found.rating is None or type(found.rating) is int
-        for field in ("reason", "notes"):
-            assert field not in case or getattr(found, field) == case[field], case["name"]
-        if found.rating is None:
-            assert (found.reason, found.notes) == ("", {}), case["name"]
+        expected = case.get("reason", found.reason) if found.rating else ""
+        assert found.reason == expected, case["name"]
     assert len({case["name"] for case in CASES}) == len(CASES) >= 60
     assert {case["status"] for case in CASES} == STATUSES
     figures = {case["name"].split(",")[0] for case in CASES if case["name"].startswith("Figure")}
@@ -40,18 +38,10 @@ def test_replies() -> None:
 
 FORMS: dict[str, Callable[[float, str], str]] = {
     "JSON": lambda rating, reason: json.dumps({"rating": rating, "reason": reason}),
-    "a dict": lambda rating, reason: repr({"rating": str(rating), "reason": reason}),
     "single quotes": lambda rating, reason: f"{{'rating': '{rating}', 'reason': '{reason}'}}",
     "double braces": lambda rating, reason: f"{{{{'rating': {rating}, 'reason': '{reason}'}}}}",
     "no braces": lambda rating, reason: f"json\n\n 'rating': '{rating}',\n 'reason': '{reason}'\n",
-    "labels": lambda rating, reason: f"Rating: '{rating}', Reason: '{reason}'",
-    "brackets": lambda rating, reason: (
-        f'```json\n{{"rating": "[[{rating}]]", "reason": {json.dumps(reason)}}}\n```'
-    ),
     "escaped": lambda rating, reason: json.dumps(json.dumps({"rating": rating, "reason": reason})),
-    "the prompt's key": lambda rating, reason: json.dumps(
-        {"Judgement": f"[{rating}]", "reason": reason}
-    ),
     "lines": lambda rating, reason: f"Rating: {rating}\nReason: {reason}",
 }
 REASONS = [

@@ -17,7 +17,6 @@ COLUMNS = {
     "majority": ("panel", "majority"),
     "Dawid-Skene": ("panel", "dawid_skene"),
     "kappa-weighted mean": ("panel", "kappa_weighted"),
-    "best judge elsewhere": ("panel", "best_judge"),
     "final judge alone": ("final", "alone"),
     "collective": ("final", "collective"),
     "mixture": ("final", "mixture"),

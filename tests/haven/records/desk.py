@@ -15,7 +15,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from lmms_eval_tasks.commands.cli import app
-from lmms_eval_tasks.haven.records import build
+from lmms_eval_tasks.haven.records import release
 from lmms_eval_tasks.sample import render
 from tests.local_endpoint import Json, LocalEndpoint, last_user_text
 from tests.writing import Folder, Writer
@@ -72,6 +72,8 @@ class Desk(Folder):
     def __init__(self, folder: Path, video: Path, endpoint: LocalEndpoint, writer: Writer) -> None:
         super().__init__(folder, endpoint, writer)
         self.video, self.out = video, folder / "out"
+        self.json = release.json_file(self.out, "own")
+        self.arrays = release.h5_file(self.out, "own")
         self.scores = self.write("scores.json", SCORES)
 
     @property
@@ -91,8 +93,8 @@ class Desk(Folder):
         command += ["--scores", str(self.scores)] if scores else []
         return CliRunner().invoke(app, [*command, *options], env=self.env | env)
 
-    def written(self, source: str = "own") -> dict[str, Any]:
-        return json.loads(build.json_file(self.out, source).read_text(encoding="utf-8"))
+    def written(self) -> dict[str, Any]:
+        return json.loads(self.json.read_text(encoding="utf-8"))
 
 
 @contextmanager

@@ -1,252 +1,257 @@
-"""JSON and HDF5 of one video: one record, where the two disagree, and what only some tasks lack."""
+"""One video of a release: what is read of it, its first error, what only some tasks lack."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.haven.options import TASKS
-from lmms_eval_tasks.haven.records import schema
-from lmms_eval_tasks.haven.records.record import Origin, Record, join
-from lmms_eval_tasks.haven.records.schema import Arrays
-from tests.checks import refused, table
-from tests.haven.records.test_schema import put
-from tests.haven.release_files import content
+from lmms_eval_tasks.haven.options import TASKS, Options
+from lmms_eval_tasks.haven.records import release as released
+from lmms_eval_tasks.haven.records.record import Record
+from tests.checks import table
+from tests.haven.release_files import content, write
 
-FRAME_TEXTS = {"v2t_text", "v2v_text", "v2vt_text"}
-SHOT_TEXTS = {"temporal_text", "grounding_text", "saliency_text"}
-GROUNDING = {"grounding", "grounding_text"}
-SALIENCY = {"saliency", "saliency_doc", "saliency_text"}
-SUMMARY = {"v2t", "v2vt", "v2t_text", "v2vt_text", *GROUNDING}
-DOCUMENT = {"temporal_doc", "saliency_doc"}
-Video = dict[str, Any]
-Change = Callable[[Video, Video], object]
-ORIGIN = Origin("tvsum_data.json", "tvsum.h5", "tvsum.h5: no such file, so no importance")
-
-
-def record(
-    change: Change = lambda given, arrays: None, hdf5: bool = True, slack: int = 0
-) -> Record:
-    """Eight frames in three shots of 2, 3 and 3 (picks 0, 15, ... 105), changed."""
-    data, arrays = content("tvsum", 1, 8, 3)
-    given, own = data["video_1"], arrays["video_1"]
-    change(given, own)
-    plain = {
-        name: own[name].tolist() for name in Arrays.model_fields if hasattr(own.get(name), "tolist")
-    }
-    read = Arrays.model_validate({**plain, "video_name": "Their Name"}) if hdf5 else None
-    video = schema.read_json(given)
-    return join("tvsum", "video_1", video, read, ORIGIN, slack=slack)
-
-
-def test_a_record() -> None:
-    found = record()
-    data, arrays = content("tvsum", 1, 8, 3)
-    assert (found.id, found.name, found.n_frames) == ("tvsum/video_1", "tvsum clip 1", 120)
-    assert found.picks == [0, 15, 30, 45, 60, 75, 90, 105]
-    described = [frame["description"] for frame in data["video_1"]["frames"]]
-    assert found.descriptions == described
-    assert found.keyframes == [1 + int(np.argmax(arrays["video_1"]["gtframe"]))]
-    assert found.shots == [[1, 2], [3, 4, 5], [6, 7, 8]]
-    assert found.key_shots == [1]
-    scores = arrays["video_1"]["gtscore"]
-    means = [scores[:2].mean(), scores[2:5].mean(), scores[5:].mean()]
-    assert found.importance == pytest.approx(means)
-    assert found.document_shots == [[1, 2], [3]]
-    assert found.summary_shots == [[1, 2, 3]]
-    assert (found.gaps, found.path) == ({}, None)
-
-
-def test_what_may_be_missing() -> None:
-    """HDF5: importance and the number of frames; the name; key frames, key shots, differences."""
-    found, whole = record(hdf5=False), record()
-    assert found.gaps == dict.fromkeys(SALIENCY, ORIGIN.without)
-    assert (found.importance, found.n_frames) == ([], None)
-    assert (found.shots, found.document) == (whole.shots, whole.document)
-    assert record(lambda g, a: g.pop("video_name")).name == "Their Name"
-    assert record(lambda g, a: g.pop("video_name"), hdf5=False).name == ""
-
-    def change(given: Video, arrays: Video) -> None:
-        del arrays["gtframe"]
-        given["frames"][0]["is_gt"] = True
-
-    assert record(change).keyframes[0] == 1
-    found = record(lambda g, a: [clip.pop("gt") for clip in g["clips"]])
-    assert found.key_shots == []
-    told = "tvsum_data.json, clips: none is a key shot (gt)"
-    assert found.gaps == dict.fromkeys(("v2v", "v2vt", "v2v_text", "v2vt_text"), told)
-    found = record(scores(slice(None), 0.5))
-    assert (found.gaps, found.importance) == ({}, [0.5, 0.5, 0.5])
-
-
-# --- shots and their frames -----------------------------------------------------------------------
-
-
-def empty_second_shot(given: Video, arrays: Video) -> None:
-    """The second of three shots has no sampled frame; the first has frames 1 to 5."""
-    arrays["change_points"] = np.array([[0, 61], [62, 74], [75, 119]])
-    given["clips"][0].update(frames=[0, 15, 30, 45, 60])
-    given["clips"][1].update(frames=[], summary="")
-    given["aligned_text_summary"] = {
-        "sentences": ["One.", "Two.", "Three."],
-        "alignments": [
-            {"sentence_id": place, "shot_ids": shots}
-            for place, shots in enumerate(([1], [0, 1, 2], [2]))
-        ],
-    }
-
-
-def test_a_shot_without_a_sampled_frame_is_dropped_and_the_others_renumbered() -> None:
-    clips = content("tvsum", 1, 8, 3)[0]["video_1"]["clips"]
-    for hdf5 in (True, False):
-        found = record(empty_second_shot, hdf5)
-        assert found.shots == [[1, 2, 3, 4, 5], [6, 7, 8]]
-        assert found.shot_texts == [clips[0]["summary"], clips[2]["summary"]]
-        assert found.summary == ["One.", "Two.", "Three."]
-        assert found.summary_shots == [[], [1, 2], [2]]
-        assert found.gaps == ({} if hdf5 else dict.fromkeys(SALIENCY, ORIGIN.without))
-    nothing: Change = lambda g, a: [clip.update(frames=[]) for clip in g["clips"]]  # noqa: E731
-    refused(DataError, "^tvsum_data.json, clips: no shot has", record, nothing, hdf5=False)
-
-
-def test_frames_at_the_end_of_a_range_and_between_shots() -> None:
-    def change(given: Video, arrays: Video) -> None:
-        arrays["change_points"] = np.array([[0, 30], [31, 59], [75, 119]])
-        given["clips"][0].update(frames=[0, 15, 30])
-        given["clips"][1].update(frames=[45])
-
-    found = record(change)
-    assert found.shots == [[1, 2, 3], [4], [6, 7, 8]]
-    assert len(found.picks) == 8
-
-
-def arrays_of(**changes: Any) -> Change:
-    return lambda given, arrays: arrays.update({n: np.array(v) for n, v in changes.items()})
-
-
+SUMMARY, DOCUMENT = "aligned_text_summary", "aligned_full_document"
+SENTENCES, ALIGNED = f"{DOCUMENT}.sentences", f"{DOCUMENT}.alignments"
 PICKS = [0, 15, 30, 45, 60, 75, 90, 105]
-FEWER = arrays_of(picks=PICKS[:-1], gtscore=[0.5] * 7, gtframe=[0] * 4 + [1] + [0] * 2)
+Changes = tuple[tuple[str, Any], ...]
+
+
+def found(folder: Path, *changes: tuple[str, Any], hdf5: bool = True) -> Record | str:
+    """The first of two videos of eight frames in three shots of 2, 3 and 3, or what is wrong.
+
+    Args:
+        changes: a place as `clips.0.gt`, or `@picks.2` in HDF5, and what is put there; `...` takes
+            out what is there.
+    """
+
+    def change(data: dict[str, Any], arrays: dict[str, Any]) -> None:
+        arrays["video_1"] = {
+            name: np.array(own).tolist() for name, own in arrays["video_1"].items()
+        }
+        for place, value in changes:
+            within: Any = arrays["video_1"] if place[0] == "@" else data["video_1"]
+            *path, last = (int(p) if p.isdecimal() else p for p in place.lstrip("@").split("."))
+            for part in path:
+                within = within[part]
+            within[last] = value
+            if value is ...:
+                del within[last]
+
+    write(folder, "tvsum", 2, 8, 3, change, hdf5)
+    release = released.read(folder, Options())
+    return next((one for one in release.records if one.video == "video_1"), "") or str(
+        release.problems["tvsum/video_1"]
+    )
+
+
+def record(folder: Path, *changes: tuple[str, Any], hdf5: bool = True) -> Record:
+    made = found(folder, *changes, hdf5=hdf5)
+    assert isinstance(made, Record), made
+    return made
+
+
+# --- what is read ---------------------------------------------------------------------------------
+
+
+def test_a_record(tmp_path: Path) -> None:
+    made = record(tmp_path)
+    data, arrays = (own["video_1"] for own in content("tvsum", 1, 8, 3))
+    assert (made.id, made.name, made.n_frames) == ("tvsum/video_1", "tvsum clip 1", 120)
+    assert made.picks == PICKS
+    assert made.descriptions == [frame["description"] for frame in data["frames"]]
+    assert made.keyframes == [1 + int(np.argmax(arrays["gtframe"]))]
+    assert made.shots == [[1, 2], [3, 4, 5], [6, 7, 8]]
+    assert made.key_shots == [1]
+    scores = arrays["gtscore"]
+    means = [scores[:2].mean(), scores[2:5].mean(), scores[5:].mean()]
+    assert made.importance == pytest.approx(means)
+    assert made.document_shots == [[1, 2], [3]]
+    assert made.summary_shots == [[1, 2, 3]]
+    assert made.gaps == {}
+    without = record(tmp_path / "other", hdf5=False)
+    assert (without.importance, without.n_frames) == ([], None)
+    assert (without.shots, without.document) == (made.shots, made.document)
+
+
+def test_what_is_taken_as_it_is(tmp_path: Path) -> None:
+    """Flags as numbers, single values in a list, names of HDF5, what is not of the schema."""
+    made = record(
+        tmp_path,
+        *((f"frames.{n}.is_gt", flag) for n, flag in enumerate((True, 1.0, 0))),
+        (ALIGNED, [{"sentence_id": 1, "shot_ids": [2, 0, 2]}]),
+        *(("shot_level_gt", "anything"), ("frames.0.status", {"odd": 1}), ("clips.1.clip_id", 7)),
+        *(("clips.0.gt", None), ("clips.1.gt", 1), ("video_name", ...), ("@gtframe", ...)),
+        *(("@video_name", b" Boats "), ("@n_frames", [120.0])),
+    )
+    assert made.keyframes[:2] == [1, 2]
+    assert (made.key_shots, made.document_shots) == ([2], [[], [1, 3]])
+    assert (made.name, made.n_frames) == ("Boats", 120)
+
+
+def test_texts_that_are_not_there(tmp_path: Path) -> None:
+    for nothing in (None, "", "  ", "[CONTENT_FILTERED]", ...):
+        made = record(tmp_path, ("frames.1.description", nothing), ("clips.2.summary", nothing))
+        assert [bool(text) for text in made.descriptions] == [True, False, *[True] * 6]
+        assert [bool(text) for text in made.shot_texts] == [True, True, False]
+    blank = {"sentences": ["", "[Shots 0-2] ", "[CONTENT_FILTERED]", None]}
+    told = [{"sentence_id": 0, "shot_ids": [0]}]
+    for block in (None, {}, {**blank, "alignments": told}, {"sentences": None, "alignments": None}):
+        assert record(tmp_path, (SUMMARY, block)).summary == []
+    for tag in ("[Shots 0-4] ", "[Shot 3] ", " \n[Shot 3] ", "[shots 1, 2 and 5]  "):
+        made = record(tmp_path, (f"{SENTENCES}.0", f"{tag}A dog."))
+        assert made.document[0] == "A dog."  # a tag would tell the order
+
+
+def test_shots_and_their_frames(tmp_path: Path) -> None:
+    """Frames at the end of a range and between shots; a shot without one is dropped."""
+    made = record(
+        tmp_path,
+        ("@change_points", [[0, 30], [31, 59], [75, 119]]),
+        *(("clips.0.frames", [0, 15, 30]), ("clips.1.frames", [45])),
+    )
+    assert made.shots == [[1, 2, 3], [4], [6, 7, 8]]
+    sentences = [{"sentence_id": n, "shot_ids": ids} for n, ids in enumerate(([1], [0, 1, 2], [2]))]
+    for hdf5 in (True, False):
+        made = record(
+            tmp_path / str(hdf5),
+            ("@change_points", [[0, 61], [62, 74], [75, 119]]),
+            *(("clips.0.frames", PICKS[:5]), ("clips.1.frames", []), ("clips.1.summary", "")),
+            (SUMMARY, {"sentences": ["One.", "Two.", "Three."], "alignments": sentences}),
+            hdf5=hdf5,
+        )
+        assert made.shots == [[1, 2, 3, 4, 5], [6, 7, 8]]
+        assert made.shot_texts == ["What 0 does.", "What 2 does."]
+        assert made.summary_shots == [[], [1, 2], [2]]
+
+
+# --- the first error ------------------------------------------------------------------------------
+
+POINTS, BOTH = "@change_points", " and tvsum.h5, "
+TWICE = f"{DOCUMENT}, alignments: sentence_id twice, or of no sentence: [0, "
 
 
 @table(
-    "change, told",
+    "place, value, told",
     [
-        (arrays_of(picks=[*PICKS[:2], 31, *PICKS[3:]]), "entry 3: frame_id 30, but picks 31"),
-        (FEWER, "8 frames, but 7 picks"),
-        (arrays_of(gtframe=[1, 0, 0, 0, 0, 0, 0, 1]), "entry 1: is_gt 0, but gtframe 1"),
-        (arrays_of(change_points=[(0, 29), (30, 74)]), "3 clips, but 2 change_points"),
-        (
-            arrays_of(change_points=[(0, 44), (45, 74), (75, 119)]),
-            "clip 2: frame 30, but change_points 45 to 74",
-        ),
-        (
-            arrays_of(change_points=[(0, 29), (30, 59), (60, 119)]),
-            "clip 2: frame 60, but change_points 30 to 59",
-        ),
+        ("frames", ..., "frames: the field is missing"),
+        ("frames", {}, "frames: expected a list, found {}"),
+        ("frames", [], "frames: expected at least 1, found 0"),
+        ("frames.2", 7, "frames, entry 3: expected an object, found 7"),
+        ("frames.2.frame_id", "30", "frames, entry 3, frame_id: expected a whole number"),
+        ("frames.0.frame_id", -1, "frames, entry 1, frame_id: expected 0 or more"),
+        ("frames.2.frame_id", 15, "frames, frame_id, entry 3: 15 comes after 15; expected asc"),
+        ("frames.1.description", ["a"], "frames, entry 2, description: expected a text, found"),
+        ("frames.1.is_gt", 2, "frames, entry 2, is_gt: "),
+        ("clips", [], "clips: expected at least 1, found 0"),
+        ("clips.1.frames", [30, 44], "clips, frames: 44 is no frame_id of `frames`"),
+        ("clips.2.frames", [60, 75, 90], "frames of all clips, entry 6: 60 comes after 60"),
+        (SUMMARY, "A text.", f"{SUMMARY}: expected an object, found 'A text.'"),
+        (f"{SUMMARY}.sentences", ..., f"{SUMMARY}, sentences: the field is missing"),
+        (f"{SENTENCES}.1", "[Shot 3] ", f"{DOCUMENT}, sentences, entry 2: expected a text"),
+        (f"{ALIGNED}.1.sentence_id", 2, f"{TWICE}2]"),
+        (f"{ALIGNED}.1.sentence_id", 0, f"{TWICE}0]"),
+        (f"{ALIGNED}.0.shot_ids", [1, 3], f"{DOCUMENT}, alignments, shot_ids: 3 is no shot"),
+        (f"{ALIGNED}.0.shot_ids", [-1], "shot_ids, entry 1: expected 0 or more"),
+        ("@picks", ..., "tvsum.h5, picks: the field is missing"),
+        ("@picks", 7, "tvsum.h5, picks: expected a list, found 7"),
+        ("@picks.2", math.nan, "tvsum.h5, picks, entry 3: "),
+        ("@picks.0", -1, "tvsum.h5, picks, entry 1: expected 0 or more, found -1"),
+        ("@n_frames", [1, 2], "tvsum.h5, n_frames: expected a whole number, found [1, 2]"),
+        ("@gtframe.4", 2, "tvsum.h5, gtframe, entry 5: "),
+        ("@picks.2", 31, f"{BOTH}entry 3: frame_id 30, but picks 31"),
+        ("@picks", PICKS[:-1], f"{BOTH}8 frames, but 7 picks"),
+        ("@gtframe", [1] + [0] * 6 + [1], f"{BOTH}entry 1: is_gt 0, but gtframe 1"),
+        ("@gtframe", [0, 1], f"{BOTH}8 frames, but 2 gtframe"),
+        ("@gtscore", [1.0] * 7, f"{BOTH}8 frames, but 7 gtscore"),
+        ("@n_frames", 105, f"{BOTH}frame 105 is beyond the end; n_frames is 105"),
+        (POINTS, [[0, 29], [30, 74]], f"{BOTH}3 clips, but 2 change_points"),
+        (f"{POINTS}.1.1", 20, f"{BOTH}change_points, entry 2: 30 to 20 after 29"),
+        (f"{POINTS}.1.0", 29, f"{BOTH}change_points, entry 2: 29 to 74 after 29"),
+        (f"{POINTS}.1.0", 45, f"{BOTH}clip 2: frame 30, but change_points 45 to 74"),
+        (f"{POINTS}.1.1", 59, f"{BOTH}clip 2: frame 60, but change_points 30 to 59"),
     ],
 )
-def test_where_json_and_hdf5_disagree(change: Change, told: str) -> None:
-    refused(DataError, f"^tvsum_data.json and tvsum.h5, {told}$", record, change)
+def test_the_first_error(tmp_path: Path, place: str, value: Any, told: str) -> None:
+    said = found(tmp_path, (place, value))
+    assert isinstance(said, str)
+    assert told in said
+    assert said.startswith("tvsum")
+    assert "\n" not in said
 
 
-def no_frame(given: Video) -> None:
-    """`is_gt` of the fifth frame alone."""
-    for place, frame in enumerate(given["frames"]):
-        frame["is_gt"] = place == 4
-
-
-def test_frames_of_difference_that_a_user_allows() -> None:
-    """HDF5's picks are where the frames lie."""
-    off_by_one = arrays_of(picks=[*PICKS[:2], 31, *PICKS[3:]])
-    found = record(off_by_one, slack=1)
-    assert found.picks == [*PICKS[:2], 31, *PICKS[3:]]
-    by_two = arrays_of(picks=[*PICKS[:2], 32, *PICKS[3:]])
-    refused(DataError, "frame_id 30, but picks 32", record, by_two, slack=1)
-    found = record(lambda given, arrays: (FEWER(given, arrays), no_frame(given)), slack=1)
-    assert (found.picks, found.keyframes) == (PICKS[:-1], [5])
-    assert found.shots == [[1, 2], [3, 4, 5], [6, 7]]
-    ends = arrays_of(change_points=[(0, 30), (31, 74), (75, 119)])
-    refused(DataError, "change_points", record, ends)
-    assert record(ends, slack=1).shots[:2] == [[1, 2, 3], [4, 5]]
+def test_no_shot_with_a_frame(tmp_path: Path) -> None:
+    nothing = [(f"clips.{n}.frames", []) for n in range(3)]
+    said = found(tmp_path, *nothing, hdf5=False)
+    assert said == "tvsum_data.json, clips: no shot has a sampled frame"
 
 
 # --- what only some tasks need --------------------------------------------------------------------
 
-
-def given(place: str, value: Any) -> Change:
-    """A change of the JSON alone."""
-    return lambda video, arrays: put(video, place, value)
-
-
-def scores(place: Any, value: float) -> Change:
-    return lambda video, arrays: arrays["gtscore"].__setitem__(place, value)
-
-
-def one_shot(video: Video, arrays: Video) -> None:
-    video["clips"] = [{**video["clips"][0], "frames": PICKS}]
-    arrays["change_points"] = np.array([[0, 119]])
-    for name in ("aligned_full_document", "aligned_text_summary"):
-        for one in video[name]["alignments"]:
-            one["shot_ids"] = [0]
-
-
-def no_key_shot(video: Video, arrays: Video) -> None:
-    for clip in video["clips"]:
-        clip["gt"] = False
-
-
-ONE_SHOT = {"temporal", "temporal_doc", "temporal_text", *GROUNDING, *SALIENCY}
-OF_FRAMES = {"v2v", "v2vt", "v2v_text", "v2vt_text"}
-UNALIGNED = "aligned_text_summary, alignments: no sentence has a shot"
-
-
-def undescribed(video: Video, arrays: Video) -> None:
-    for one in video["frames"]:
-        one["description"] = ""
-
-
-def filtered(video: Video, arrays: Video) -> None:
-    for one in video["clips"]:
-        one["summary"] = "[CONTENT_FILTERED]"
+GROUNDING = {"grounding", "grounding_text"}
+SALIENCY = {"saliency", "saliency_doc", "saliency_text"}
+OF_SUMMARY = {"v2t", "v2vt", "v2t_text", "v2vt_text", *GROUNDING}
+ONE_SHOT: Changes = (
+    ("clips", [{"summary": "All.", "gt": 1, "frames": PICKS}]),
+    (POINTS, [[0, 119]]),
+    (DOCUMENT, {"sentences": ["A."], "alignments": [{"sentence_id": 0, "shot_ids": [0]}]}),
+    (SUMMARY, {"sentences": ["A."], "alignments": [{"sentence_id": 0, "shot_ids": [0]}]}),
+)
 
 
 @table(
-    "change, tasks, told",
+    "changes, tasks, told",
     [
-        (given("aligned_text_summary", None), SUMMARY, "aligned_text_summary: there is none"),
-        (given("aligned_full_document", None), DOCUMENT, "aligned_full_document: there is none"),
-        (one_shot, ONE_SHOT, "clips: only one shot has sampled frames"),
-        (given("aligned_text_summary.alignments", []), GROUNDING, UNALIGNED),
-        (no_key_shot, OF_FRAMES, "clips: none is a key shot (gt)"),
-        (undescribed, FRAME_TEXTS, "frames: none has a description"),
-        (filtered, SHOT_TEXTS, "clips: none has a summary"),
-        (given("frames.3.description", ""), set(), ""),
-        (scores(slice(4, 6), math.nan), SALIENCY, "gtscore, entry 5: nan, no finite number"),
-        (scores(0, -math.inf), SALIENCY, "gtscore, entry 1: -inf, no finite number"),
-        (lambda g, a: a.pop("gtscore"), SALIENCY, "gtscore: the dataset is missing"),
+        ([(SUMMARY, None)], OF_SUMMARY, "aligned_text_summary: there is none"),
+        ([(DOCUMENT, None)], {"temporal_doc", "saliency_doc"}, f"{DOCUMENT}: there is none"),
+        (
+            ONE_SHOT,
+            {"temporal", "temporal_doc", "temporal_text", *GROUNDING, *SALIENCY},
+            "clips: only one shot has sampled frames",
+        ),
+        (
+            [(f"{SUMMARY}.alignments", [])],
+            GROUNDING,
+            "aligned_text_summary, alignments: no sentence has a shot",
+        ),
+        (
+            [("clips.0.gt", ...)],
+            {"v2v", "v2vt", "v2v_text", "v2vt_text"},
+            "clips: none is a key shot (gt)",
+        ),
+        (
+            [(f"frames.{n}.description", "") for n in range(8)],
+            {"v2t_text", "v2v_text", "v2vt_text"},
+            "frames: none has a description",
+        ),
+        (
+            [(f"clips.{n}.summary", "[CONTENT_FILTERED]") for n in range(3)],
+            {"temporal_text", "grounding_text", "saliency_text"},
+            "clips: none has a summary",
+        ),
+        ([("frames.3.description", "")], set(), ""),
+        ([("@gtscore", [0.5] * 8)], set(), ""),
+        ([("@gtscore.4", math.nan)], SALIENCY, "gtscore, entry 5: nan, no finite number"),
+        ([("@gtscore.0", -math.inf)], SALIENCY, "gtscore, entry 1: -inf, no finite number"),
+        ([("@gtscore", ...)], SALIENCY, "gtscore: the dataset is missing"),
     ],
 )
 def test_what_a_record_lacks_is_told_of_every_task_it_hits(
-    change: Change, tasks: set[str], told: str
+    tmp_path: Path, changes: Changes, tasks: set[str], told: str
 ) -> None:
-    found = record(change)
+    made = record(tmp_path, *changes)
     file = "tvsum.h5" if told.startswith("gtscore") else "tvsum_data.json"
-    assert found.gaps == dict.fromkeys(tasks, f"{file}, {told}")
+    assert made.gaps == dict.fromkeys(tasks, f"{file}, {told}")
     assert {f"haven_{task}" for task in tasks} <= set(TASKS)
-    if tasks == SALIENCY:
-        assert (found.importance, found.scores) == ([], [])
+    if told.startswith("gtscore"):
+        assert (made.importance, made.scores) == ([], [])
 
 
-def test_of_several_reasons_the_first_is_told() -> None:
-    def change(video: Video, arrays: Video) -> None:
-        one_shot(video, arrays)
-        video["aligned_text_summary"] = None
-
-    gaps = record(change).gaps
+def test_of_several_reasons_the_first_is_told(tmp_path: Path) -> None:
+    gaps = record(tmp_path, *ONE_SHOT, (SUMMARY, None)).gaps
     assert gaps["grounding"] == "tvsum_data.json, clips: only one shot has sampled frames"
     assert gaps["v2t"] == "tvsum_data.json, aligned_text_summary: there is none"

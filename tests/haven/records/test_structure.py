@@ -11,7 +11,6 @@ import numpy as np
 
 from lmms_eval_tasks.errors import DataError, MediaError, TasksError
 from lmms_eval_tasks.haven.records import structure
-from lmms_eval_tasks.haven.records.structure import Choices
 from tests.checks import refused, table
 from tests.haven.records.desk import SCORES, STARTS, F
 
@@ -28,10 +27,6 @@ def write(folder: Path, name: str, content: Any) -> Path:
     return file
 
 
-def choices(tmp_path: Path, **changes: Any) -> Choices:
-    return Choices(write(tmp_path, "scores.npy", np.array(SCORES)), **changes)
-
-
 # --- what a user gives ----------------------------------------------------------------------------
 
 
@@ -41,7 +36,7 @@ def test_scores_of_sampled_or_of_original_frames(tmp_path: Path) -> None:
         for name, content in (("holiday.json", values), ("holiday.npy", np.array(values))):
             file = write(tmp_path, name, content)
             for given in (file, tmp_path):
-                assert structure.scores(given, VIDEO, PICKS, 20) == found
+                assert structure.read_scores(given, VIDEO, PICKS, 20) == found
             file.unlink()
 
 
@@ -49,26 +44,20 @@ def test_scores_of_sampled_or_of_original_frames(tmp_path: Path) -> None:
     "name, content, why",
     [
         ("s.json", [1, 2, 3], r"shape \(3,\), but holiday.mp4 has 4 sampled and 20 original fr"),
-        ("s.json", [1, 2, -1, 3], "expected numbers from 0 to 1e"),
-        ("s.json", "[1, 2, NaN, 3]", "holds a number that is not finite"),
+        ("s.json", [1, 2, -1, 3], "expected finite numbers from 0 to 1e"),
+        ("s.json", "[1, 2, NaN, 3]", "expected finite numbers from 0"),
         ("s.json", [1, 2, "3", 4], "no array of numbers"),
         ("s.json", [True, False, True, True], "no array of numbers"),
         ("s.json", [[1], [1, 2]], "no array of numbers"),
         ("s.npy", "text", "no array of numbers"),
         ("s.npy", np.ones((4, 1)), r"shape \(4, 1\), but"),
         ("s.npy", np.array([None]), "no array of numbers"),
-        ("f.npy", np.ones((3, 2)), r"an array of shape \(3, 2\): expected \(4, d\)"),
-        ("f.npy", np.ones((4, 0)), r"expected \(4, d\)"),
-        ("f.npy", np.array([[1.0], [2.0], [np.inf], [3.0]]), "not finite"),
-        ("gone", "", "--scores .*gone.npy: no such file"),
+        ("gone.npy", None, "--scores .*gone.npy: no such file"),
     ],
 )
 def test_bad_numbers_are_one_line(tmp_path: Path, name: str, content: Any, why: str) -> None:
-    file = tmp_path / "gone.npy" if name == "gone" else write(tmp_path, name, content)
-    if name == "f.npy":
-        refused(DataError, why, structure.features, file, VIDEO, 4)
-    else:
-        refused(DataError, why, structure.scores, file, VIDEO, PICKS, 20)
+    file = tmp_path / name if content is None else write(tmp_path, name, content)
+    refused(DataError, why, structure.read_scores, file, VIDEO, PICKS, 20)
 
 
 # --- from a video to its structure ----------------------------------------------------------------
@@ -90,12 +79,6 @@ def test_frames_are_uniform_in_time(
     n_frames: int, rate: float, fps: float, found: list[int]
 ) -> None:
     assert structure.indices(n_frames, rate, fps) == found
-
-
-def test_the_target_is_what_table_1_shows() -> None:
-    of_table = [(165, 16.2), (293, 29.8), (470, 47.5), (103, 9.9), (410, 40.5), (203, 19.8)]
-    for frames, shots in of_table:
-        assert abs(structure.target(frames) - shots) < 1
 
 
 def test_of_equals_the_earlier_frames_are_keyframes() -> None:
@@ -126,23 +109,16 @@ def test_key_shots_are_the_best_within_the_budget() -> None:
 
 
 def test_the_structure_of_a_video(tmp_path: Path, holiday: Path) -> None:
-    made, frames = structure.structure(holiday, choices(tmp_path, shots=4))
+    scores = write(tmp_path, "scores.npy", np.array(SCORES))
+    made, frames = structure.structure(holiday, scores, 2.0, 4)
     assert (made.n_frames, made.picks, frames.n_frames) == (150, list(range(0, 150, 5)), 150)
     assert made.starts == STARTS
     # 5, 4, 5 and the first of the fourth scene's 3s; its other four are as important.
     assert (made.keyframes, made.ties) == ([12, 13, 14, 25], 4)
     assert made.key_shots == [1]
     assert [len(shot) for shot in made.shots] == [12, 3, 10, 5]
-    assert len(structure.structure(holiday, choices(tmp_path))[0].starts) == 3
-    own = write(tmp_path, "own.npy", np.repeat([[0.0], [9.0]], [20, 10], axis=0))
-    by_own, _ = structure.structure(holiday, choices(tmp_path, features=own, shots=2))
-    assert by_own.starts == [0, 20]
-
-
-def test_what_cannot_be_sampled(tmp_path: Path, holiday: Path) -> None:
+    assert len(structure.structure(holiday, scores)[0].starts) == 3
     told = f"has {F} sampled frames only"
-    refused(TasksError, told, structure.structure, holiday, choices(tmp_path, shots=31))
-    broken = tmp_path / "holiday.mp4"
-    broken.write_text("no video", encoding="utf-8")
-    refused(MediaError, r"holiday\.mp4", structure.structure, broken, choices(tmp_path))
-    refused(TasksError, "gone", structure.structure, tmp_path / "gone.mp4", choices(tmp_path))
+    refused(TasksError, told, structure.structure, holiday, scores, 2.0, 31)
+    broken = write(tmp_path, "holiday.mp4", "no video")
+    refused(MediaError, r"holiday\.mp4", structure.structure, broken, scores)

@@ -1,7 +1,12 @@
-"""Small video files for the tests of media, written with PyAV: good ones, odd ones, broken ones."""
+"""Small video files for the tests of media, written with PyAV: good ones, odd ones, broken ones.
+
+Coded ones tell when they are: each frame its number and each second of sound its own
+(sample/second_code.py), ten frames a second.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -12,6 +17,12 @@ from typing import Any
 
 import av
 import numpy as np
+import pytest
+from scipy.signal import correlate
+
+from lmms_eval_tasks.sample import second_code
+from lmms_eval_tasks.utils.media import segments
+from tests import seconds as code
 
 # Options of `write_video`, by the name of the file that is made.
 SOURCES: dict[str, dict[str, Any]] = {
@@ -84,6 +95,7 @@ def _write_video(
     b_frames: int = 2,
     audio: bool = False,
     sound: Sound | None = None,
+    fps: int = 25,
     matrix: int = 2,
     full_range: bool = False,
     options: dict[str, str] | None = None,
@@ -94,7 +106,7 @@ def _write_video(
     times = times or [n / 25 for n in range(n_frames)]
     base = Fraction(1, TICKS)
     with av.open(str(path), "w", options=mux_options or {}) as file:
-        stream: Any = file.add_stream(codec, rate=25)
+        stream: Any = file.add_stream(codec, rate=fps)
         stream.width, stream.height = size
         stream.pix_fmt = pix_fmt
         stream.time_base = stream.codec_context.time_base = base
@@ -131,20 +143,18 @@ def _encoded(track: Any, sound: Sound, begin: float) -> list[Any]:
     return packets + track.encode(None)
 
 
-def write_sound_only(path: Path) -> Path:
+def write_sound_only(path: Path) -> None:
     with av.open(str(path), "w", format="mp4") as file:
         for packet in _encoded(file.add_stream("aac", rate=16_000, layout="mono"), hum(1), 0):
             file.mux(packet)
-    return path
 
 
-def write_no_frames(path: Path) -> Path:
+def write_no_frames(path: Path) -> None:
     """A file with a video stream that never gets a frame."""
     with av.open(str(path), "w", format="mp4") as file:
         stream: Any = file.add_stream("mpeg4", rate=25)
         stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
         file.start_encoding()
-    return path
 
 
 def rotate(path: Path, degrees: int) -> None:
@@ -183,3 +193,138 @@ def psnr(a: np.ndarray, b: np.ndarray) -> float:
 def made_files(folder: Path) -> list[str]:
     """What a run left in the cache folder, locks aside, hidden files included."""
     return sorted(file.name for file in folder.iterdir() if file.is_file())
+
+
+# --- coded files --------------------------------------------------------------------------------
+
+SIZE = (96, 64)
+START, END = 1.37, 4.81  # the usual segment
+STEADY = [n / 10 for n in range(80)]
+UNEVEN = [time + 0.033 * (n % 3) for n, time in enumerate(STEADY) if n % 7 != 3]
+
+
+def coded_picture(number: int, width: int, height: int) -> np.ndarray:
+    rgb = np.zeros((height, width, 3), np.uint8)
+    left, right = second_code.colours(number // 10)
+    top = round(second_code.BAR * height)
+    rgb[:top, : width // 2] = second_code.PALETTE[left]
+    rgb[:top, width // 2 :] = second_code.PALETTE[right]
+    rgb[top:, : (number % 10 + 1) * width // 10] = 255
+    return rgb
+
+
+def number_of(rgb: np.ndarray) -> int | None:
+    """Which frame of a coded file a picture is; None where it cannot be read."""
+    second, tick = code.number_of_frame(rgb), code.tick_of_frame(rgb)
+    return None if second is None or tick is None else 10 * second + tick
+
+
+def tones(rate: int, seconds: float, start: float = 0.0) -> np.ndarray:
+    """One channel in [-1, 1] from `start` on, a tone for each second."""
+    times = np.arange(math.ceil(start * rate), math.ceil((start + seconds) * rate)) / rate
+    hertz = np.array([second_code.hertz(n) for n in range(int(start + seconds) + 2)])
+    return 0.5 * np.sin(2 * np.pi * hertz[np.floor(times + 1e-9).astype(int)] * times)
+
+
+def write_coded(
+    path: Path,
+    seconds: float = 8,
+    *,
+    times: Sequence[float] | None = None,
+    gop: int = 250,
+    audio: str | None = "aac",
+    rate: int = 48_000,
+    layout: str = "stereo",
+    sound: tuple[float, float] | None = None,
+    gains: Sequence[float] = (1, 1),
+    **options: Any,
+) -> Path:
+    """sound: from when to when there is some; gains: of each channel."""
+    begins, ends = sound or (0.0, seconds)
+    heard = np.outer(tones(rate, ends - begins, begins), gains)
+    track = Sound(heard, audio, rate, layout, begins) if audio else None
+    if options.get("codec", "libx264") == "libx264":
+        options.setdefault("options", {"crf": "16"})
+    times = times or [n / 10 for n in range(round(seconds * 10))]
+    how: dict[str, Any] = {"size": SIZE, "fps": 10, "rgb": coded_picture, **options}
+    return write_video(path, times=times, gop=gop, sound=track, **how)
+
+
+def damage(path: Path, kind: str, start: float, end: float) -> None:
+    """Overwrite the packets of [start, end) s of a file's picture or sound; others stay whole."""
+    noise = np.random.default_rng(0)
+    with av.open(str(path)) as file:
+        packets = [packet for packet in file.demux(**{kind: 0}) if packet.size]
+    data = bytearray(path.read_bytes())
+    for packet in packets:
+        if start <= packet.pts * packet.time_base < end:
+            kept = 6 if kind == "video" else 0  # a unit's length and type: it is found, and bad
+            junk = noise.integers(0, 256, packet.size - kept, np.uint8)
+            data[packet.pos + kept : packet.pos + packet.size] = junk.tobytes()
+    path.write_bytes(data)
+
+
+def streams(path: str) -> list[str]:
+    """Types of all streams of a file."""
+    with av.open(path) as file:
+        return [stream.type for stream in file.streams]
+
+
+def track_of(path: str) -> tuple[np.ndarray, float, int]:
+    """One channel of an mp4's sound as PyAV decodes it, when it starts in seconds, and its rate."""
+    with av.open(path) as file:
+        frames = list(file.decode(audio=0))
+    samples = np.concatenate([frame.to_ndarray()[0] for frame in frames])
+    return samples, frames[0].time, frames[0].sample_rate
+
+
+def numbers_and_times(path: str) -> tuple[list[int | None], list[float]]:
+    """Of each frame as PyAV shows it."""
+    pictures, times = pyav_frames(path)
+    return [number_of(rgb) for rgb in pictures], times
+
+
+def check_picture(
+    path: str,
+    times: Sequence[float],
+    start: float = START,
+    end: float = END,
+    tolerance: float = 1e-4,
+) -> None:
+    """The frames of `times` in [start, end) and no other, each at its time, for both readers."""
+    wanted = [n for n, time in enumerate(times) if start <= round(time, 6) < end]
+    read, shown = numbers_and_times(path)
+    assert read == wanted
+    assert shown == pytest.approx([times[n] - start for n in wanted], abs=tolerance)
+    assert [number_of(rgb) for rgb in decord_frames(path)] == wanted
+
+
+def check_sound(samples: np.ndarray, rate: int, start: float = START, end: float = END) -> None:
+    """Each tenth of a second is of the second that it should be, if it is of one alone."""
+    assert len(samples) / rate == pytest.approx(end - start, abs=0.02)
+    for begin in range(0, len(samples) - rate // 10 + 1, rate // 10):
+        time = start + begin / rate
+        if int(time) == int(time + 0.1) and time + 0.1 <= end:
+            heard = code.number_of_sound(samples[begin : begin + rate // 10], rate)
+            assert heard == int(time), time
+
+
+def check_all(
+    cut: segments.Segment,
+    times: Sequence[float],
+    start: float = START,
+    end: float = END,
+    tolerance: float = 1e-4,
+) -> None:
+    """Every file of a segment holds its window and nothing else; track and wav agree."""
+    for path in (cut.video, cut.video_with_sound):
+        check_picture(path, times, start, end, tolerance)
+    assert streams(cut.video) == ["video"]
+    assert sorted(streams(cut.video_with_sound)) == ["audio", "video"]
+    wav = segments.samples(cut.sound)
+    check_sound(wav, 16_000, start, end)
+    track, begins, rate = track_of(cut.video_with_sound)
+    assert abs(begins) <= 1e-3
+    check_sound(track, rate, start, end)
+    lag = int(correlate(track[:: rate // 16_000], wav).argmax()) - (len(wav) - 1)
+    assert abs(lag) <= 16  # a millisecond

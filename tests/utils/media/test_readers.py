@@ -24,16 +24,15 @@ def source(tmp_path_factory):
     return files.write_video(path, 750, options={"preset": "ultrafast", "crf": "30"})
 
 
-@pytest.fixture(scope="module")
-def media(source, tmp_path_factory):
-    cache = tmp_path_factory.mktemp("cache")
+@pytest.fixture
+def media(source):
     recipes = {
         "uniform": Recipe("uniform", LIMIT),
         "black": Recipe("black", LIMIT),
         "still": Recipe("first_frame", still=True),
         "image": Recipe("first_frame"),
     }
-    return {name: make(source, recipe, cache) for name, recipe in recipes.items()}
+    return {name: make(source, recipe) for name, recipe in recipes.items()}
 
 
 def chat_qwen(path):
@@ -55,7 +54,7 @@ def simple_qwen(path):
 
 
 @table("reader", [chat_qwen, simple_qwen])
-def test_qwens_reader_gets_the_frames_and_the_clips_rate(source, media, reader):
+def test_qwens_reader_gets_the_frames_and_their_rate(source, media, reader):
     clip = media["uniform"]
     video, facts, rate = reader(clip.path)
     assert facts["video_backend"] == "decord"
@@ -64,14 +63,18 @@ def test_qwens_reader_gets_the_frames_and_the_clips_rate(source, media, reader):
     assert rate == pytest.approx(clip.fps, abs=1e-4)
     expected = files.decord_frames(source, uniform_indices(750, 32))
     assert np.array_equal(video.permute(0, 2, 3, 1).numpy(), expected)
+    black, _, _ = reader(media["black"].path)
+    assert (tuple(black.shape), black.max()) == ((32, 3, 64, 96), 0)
+    still, _, rate = reader(media["still"].path)
+    assert rate == pytest.approx(2.0)
+    assert np.array_equal(still.permute(0, 2, 3, 1).numpy(), expected[:1].repeat(4, axis=0))
+    assert vision.fetch_image({"image": media["image"].path}).mode == "RGB"
 
 
 @table(
     "reader",
     [
-        lambda path: load_video.read_video(
-            path, num_frm=LIMIT
-        ),  # default: llava_onevision and more
+        lambda path: load_video.read_video(path, num_frm=LIMIT),  # llava_onevision and more
         lambda path: load_video.read_video(path, num_frm=LIMIT, force_include_last_frame=True),
         lambda path: load_video.load_video_decord(path, LIMIT),
     ],
@@ -83,14 +86,3 @@ def test_the_hosts_loaders_get_the_frames(source, media, reader):
     black, still = reader(media["black"].path), reader(media["still"].path)
     assert (black.shape, black.max()) == (frames.shape, 0)
     assert (still == files.decord_frames(source, [0])).all()
-
-
-@table("reader", [chat_qwen, simple_qwen])
-def test_qwens_reader_takes_black_and_still_clips_and_the_image(source, media, reader):
-    black, _, _ = reader(media["black"].path)
-    assert (tuple(black.shape), black.max()) == ((32, 3, 64, 96), 0)
-    still, _, rate = reader(media["still"].path)
-    assert rate == pytest.approx(2.0)
-    first = files.decord_frames(source, [0])
-    assert np.array_equal(still.permute(0, 2, 3, 1).numpy(), first.repeat(4, axis=0))
-    assert vision.fetch_image({"image": media["image"].path}).mode == "RGB"

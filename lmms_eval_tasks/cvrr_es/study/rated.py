@@ -1,0 +1,133 @@
+"""What a judge task rates, and which others' ratings it shows."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.cvrr_es.candidates import Aligned
+from lmms_eval_tasks.cvrr_es.judge import MOST
+from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
+from lmms_eval_tasks.cvrr_es.study import selection
+from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow, folded
+from lmms_eval_tasks.cvrr_es.study.selection import Choice, Selection
+from lmms_eval_tasks.cvrr_es.study.study import Place
+from lmms_eval_tasks.errors import DataError
+
+Row = Mapping[str, Any]
+# Fields of a question's row that say what is right.
+_TRUTH = ("reference", "references", "lure")
+
+
+@dataclass(frozen=True)
+class Rated:
+    """One judge task of a run.
+
+    Attributes:
+        round: one of labels.ROUNDS.
+        candidates: whose answers are rated.
+        reference: rating by item; empty if there is none yet.
+        first: first ratings that may be shown, by item; empty in the first round.
+        rule: the mixture's.
+        chosen: the judges that it shows of each item.
+    """
+
+    round: str
+    candidates: Sequence[Aligned]
+    reference: Mapping[Item, float]
+    first: Mapping[Item, Sequence[RatingRow]] = field(default_factory=dict)
+    rule: Selection | None = None
+    chosen: Mapping[Item, Choice] = field(default_factory=dict)
+
+    def docs(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
+        """Docs of all answers to these questions, by question, then by candidate."""
+        return [
+            self._doc(row, candidate)
+            for row in rows
+            for candidate in self.candidates
+            if row["id"] in candidate.answers
+        ]
+
+    def _doc(self, row: Row, candidate: Aligned) -> dict[str, Any]:
+        item = Item(row["id"], candidate.candidate)
+        choice = self.chosen.get(item)
+        return {
+            **{name: value for name, value in row.items() if name not in _TRUTH},
+            "id": f"{row['id']}/{candidate.candidate}",
+            "question_id": row["id"],
+            "candidate": candidate.candidate,
+            "answer": candidate.answers[row["id"]],
+            "empty": row["id"] in candidate.empty,
+            "others": [
+                one.as_dict()
+                for one in self.first.get(item, ())
+                if one.rating is not None and (choice is None or one.judge in choice.judges)
+            ],
+            "fell_back": choice is not None and not choice.judges,
+            "round": self.round,
+            "reference_rating": self.reference.get(item),
+        }
+
+
+def make(
+    task: str,
+    *,
+    candidates: Sequence[Aligned],
+    places: Mapping[str, Place],
+    first: Iterable[RatingRow],
+    reference: Sequence[RatingRow],
+    rule: Selection,
+    judge: str,
+) -> Rated:
+    """What one judge task rates.
+
+    Args:
+        task: one of labels.JUDGE_TASKS.
+        candidates: aligned with the release.
+        places: dimension and video of every question.
+        first: first-round ratings, of any judge.
+        reference: reference ratings.
+        rule: the mixture's.
+        judge: name of the model under test, whose own ratings only the mixture may show to it.
+
+    Raises:
+        DataError: ratings of others, or a reference, are needed and not there; the reference is
+            of other answers; there are more judges of one answer than names for them.
+    """
+    asked = {Item(question, one.candidate) for one in candidates for question in one.answers}
+    known = {row.item: row.rating for row in reference if row.rating is not None}
+    if reference and not known.keys() & asked:
+        raise DataError(
+            f"{task}: no reference rating is of these answers: compare the ids of the questions "
+            f"and the names of the candidates in {settings.CVRR_REFERENCE}"
+        )
+    kind = JUDGE_TASKS[task]
+    if kind == "first":
+        return Rated(kind, candidates, known)
+    hidden = folded(judge) if kind == "collective" else ""
+    shown: dict[Item, list[RatingRow]] = {}
+    for row in first:
+        if row.round == "first" and row.item in asked and folded(row.judge) != hidden:
+            shown.setdefault(row.item, []).append(row)
+    if not shown:
+        raise DataError(
+            f"{task}: no first-round rating of these answers by a judge other than {judge}: "
+            f"name them with {settings.CVRR_RATINGS} or --cvrr-ratings, and compare the ids of the "
+            "questions and the names of the candidates"
+        )
+    most = max(sum(row.rating is not None for row in rows) for rows in shown.values())
+    if most > MOST:
+        raise DataError(
+            f"{task}: {most} judges rated one answer; at most {MOST} can be shown: name fewer"
+        )
+    if kind == "collective":
+        return Rated(kind, candidates, known, shown)
+    ratings: dict[str, dict[Item, float | None]] = {}
+    for row in itertools.chain(*shown.values()):
+        if row.rating is not None:
+            ratings.setdefault(row.judge, {})[row.item] = row.rating
+    chosen = selection.choices(ratings, known, selection.strata(asked, places), rule)
+    return Rated(kind, candidates, known, shown, rule, chosen)

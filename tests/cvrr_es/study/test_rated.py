@@ -1,0 +1,139 @@
+"""What a judge task rates and shows: no truth, no own ratings, the judges that the rule chose."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from lmms_eval_tasks.cvrr_es.candidates import Aligned
+from lmms_eval_tasks.cvrr_es.study.rated import Rated, make
+from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
+from lmms_eval_tasks.cvrr_es.study.selection import parse
+from lmms_eval_tasks.cvrr_es.study.study import Place
+from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.host import names
+from tests.checks import refused
+from tests.cvrr_es.scored import PART, doc, row
+
+QUESTIONS = [f"{PART}/{n:03d}" for n in range(1, 7)]  # on as many videos
+ADA = Aligned("ada", {name: f"Ada's answer {name[-1]}." for name in QUESTIONS}, (), ())
+BOB = Aligned("bob", {QUESTIONS[0]: "Bob's answer.", QUESTIONS[1]: ""}, (QUESTIONS[1],), ())
+RIGHT = (1, 5, 2, 4, 3, 5)  # of ada's answers
+
+
+def rows(judge: str, ratings: Sequence[float | None], **more: Any) -> list[RatingRow]:
+    return [row(n, one, judge, reason=f"{judge} says", **more) for n, one in enumerate(ratings, 1)]
+
+
+REFERENCE = rows("debate", RIGHT, round="reference")
+GOOD = rows("Zoe", RIGHT)
+BAD = rows("Yan", [6 - one for one in RIGHT])  # kappa below 0
+OWN = rows("GPT-4o mini", RIGHT)
+
+
+def rated(task: str, first: Sequence[RatingRow], rule: str = "cross_fit=no", **more: Any) -> Rated:
+    given: dict[str, Any] = {
+        "candidates": [ADA, BOB],
+        "places": {name: Place(PART, f"{PART}/{name[-3:]}.mp4") for name in QUESTIONS},
+        "reference": REFERENCE,
+        "judge": "gpt4o_Mini",
+        **more,
+    }
+    return make(f"cvrr_judge{task}", first=first, rule=parse(rule), **given)
+
+
+def docs(made: Rated) -> dict[str, dict[str, Any]]:
+    """By id; through JSON, as what a dataset holds."""
+    found = made.docs([doc(n) for n in range(1, 7)])
+    assert json.loads(json.dumps(found)) == found
+    return {one["id"]: {**one, "task": "cvrr_judge"} for one in found}
+
+
+def shown(made: Rated) -> dict[str, list[str]]:
+    """Judges by the last part of the question's id, of ada's answers; of bob's nobody's."""
+    found = docs(made)
+    assert not any(one["others"] for name, one in found.items() if name.endswith("bob"))
+    return {
+        name[-5]: [other["judge"] for other in one["others"]]
+        for name, one in found.items()
+        if name.endswith("ada")
+    }
+
+
+def test_fields_without_the_truth() -> None:
+    made = rated("", [])
+    found = docs(made)
+    first = [f"{PART}/00{n}/{name}" for n in (1, 2) for name in ("ada", "bob")]
+    assert list(found) == [*first, *(f"{PART}/{n:03d}/ada" for n in (3, 4, 5, 6))]
+    truth = ("reference", "references", "lure")
+    assert found[f"{PART}/002/ada"] == {
+        **{name: value for name, value in doc(2).items() if name not in truth},
+        "id": f"{PART}/002/ada",
+        "task": "cvrr_judge",
+        "question_id": f"{PART}/002",
+        "candidate": "ada",
+        "answer": "Ada's answer 2.",
+        "empty": False,
+        "others": [],
+        "fell_back": False,
+        "round": "first",
+        "reference_rating": 5,
+    }
+    empty = found[f"{PART}/002/bob"]
+    assert (empty["answer"], empty["empty"], empty["reference_rating"]) == ("", True, None)
+    assert [one["id"] for one in made.docs([doc(9), doc(3)])] == [f"{PART}/003/ada"]
+
+
+def test_collective() -> None:
+    """All others and never its own, whatever case and punctuation its name has."""
+    first = [*GOOD, *OWN, *BAD, *rows("Zoe", [1, 2], candidate="carl")]
+    first += [*rows("Xu", RIGHT, round="collective"), *REFERENCE]  # rounds that are not shown
+    made = rated("_collective", first)
+    assert shown(made) == {n: ["Zoe", "Yan"] for n in "123456"}
+    # Names of judges do not reach the model; their reasons do, as they wrote them.
+    text = names.doc_to_text(docs(made)[f"{PART}/001/ada"])
+    assert "Judge A rated the reply" in text
+    assert "Zoe says" in text
+    text = text.replace("Zoe says", "").replace("Yan says", "")
+    for name in ("Judge C", "Zoe", "GPT-4o", "ada", "debate", "A dog runs away."):
+        assert name not in text
+    failed = rated("_collective", [*rows("Zoe", [None, 3]), *BAD[:3]])  # is not shown
+    assert [*shown(failed).values()][:4] == [["Yan"], ["Zoe", "Yan"], ["Yan"], []]
+
+
+def test_nobody_else_or_too_many() -> None:
+    for first in (OWN, rows("Zoe", RIGHT, candidate="carl"), REFERENCE):
+        told = r"a judge other than gpt4o_Mini: name them with"
+        refused(DataError, told, rated, "_collective", first)
+    many = [row(1, 3, f"judge {n}") for n in range(27)]
+    refused(DataError, "27 judges rated one answer; at most 26", rated, "_mixture", many)
+    failed = row(1, None, "judge 26")  # is not shown, and needs no name
+    made = rated("_collective", [*many[:26], failed])
+    assert "Judge Z rated" in names.doc_to_text(docs(made)[f"{PART}/001/ada"])
+
+
+def test_mixture() -> None:
+    made = rated("_mixture", [*GOOD, *OWN, *BAD])
+    assert shown(made) == {n: ["Zoe", "GPT-4o mini"] for n in "123456"}  # its own among them
+    found = {(one["round"], one["fell_back"]) for one in docs(made).values()}
+    assert found == {("mixture", False)}
+    made = rated("_mixture", BAD)  # where nobody passes, nobody is shown
+    assert shown(made) == {n: [] for n in "123456"}
+    assert all(one["fell_back"] for one in docs(made).values())
+    refused(DataError, "reference", rated, "_mixture", GOOD, reference=[])
+
+
+def test_cross_fitted_by_video() -> None:
+    """Chosen on the other videos: who is right on one video alone is not chosen there.
+
+    Lea is perfect on five videos and off by four on the first; there, others choose her.
+    """
+    made = rated("_mixture", [*rows("Lea", [5, *RIGHT[1:]]), *BAD], "theta=0.95")
+    strata = {item: choice.stratum for item, choice in made.chosen.items()}
+    assert len(set(strata.values())) == 5
+    judges = shown(made)
+    assert judges["1"] == ["Lea"]
+    own = strata[Item(QUESTIONS[0], "ada")]
+    for name in QUESTIONS[1:]:
+        assert strata[Item(name, "ada")] == own or judges[name[-1]] == [], name
