@@ -63,32 +63,6 @@ class Correctness(_Reply):
     score: int = Field(ge=0, le=3)
 
 
-# Criterion -> schema, what it is shown, what it replies.
-_FORMS: dict[str, tuple[type[BaseModel], str, str]] = {
-    **dict.fromkeys(GEVAL_NAMES, (Rating, "compare", "score")),
-    "helmet_fluency": (Fluency, "read", "reason_score"),
-    "helmet_correctness": (Correctness, "compare", "reason_score"),
-}
-
-
-@prompts.once
-def _criteria() -> dict[str, Criterion]:
-    given = prompt()
-    return {
-        name: Criterion(
-            name=f"movierecapsqa_{name}",
-            system=given.text[name],
-            template="\n".join([given.text[shown], given.text[asked]]),
-            schema=schema,
-            score=lambda reply: float(reply.score),
-            prompt_hash=given.hash,
-            bare="score",
-            top_logprobs=geval.TOP_LOGPROBS if schema is Rating else 0,
-        )
-        for name, (schema, shown, asked) in _FORMS.items()
-    }
-
-
 def criteria(which: Collection[str] = settings.JUDGED_BASELINES) -> dict[str, Criterion]:
     """The criteria of some baselines, by name; fields: `question`, `reference`, `candidate`.
 
@@ -98,7 +72,29 @@ def criteria(which: Collection[str] = settings.JUDGED_BASELINES) -> dict[str, Cr
     Raises:
         PromptError: the user's file does not fit.
     """
-    return {name: one for name, one in _criteria().items() if name.partition("_")[0] in which}
+    given = prompt()
+
+    def criterion(name: str, schema: type[BaseModel], shown: str, asked: str) -> Criterion:
+        return Criterion(
+            name=f"movierecapsqa_{name}",
+            system=given.text[name],
+            template="\n".join([given.text[shown], given.text[asked]]),
+            schema=schema,
+            score=lambda reply: float(reply.score),
+            prompt_hash=given.hash,
+            bare="score",
+            top_logprobs=geval.TOP_LOGPROBS if schema is Rating else 0,
+        )
+
+    made = [
+        *((name, criterion(name, Rating, "compare", "score")) for name in GEVAL_NAMES),
+        ("helmet_fluency", criterion("helmet_fluency", Fluency, "read", "reason_score")),
+        (
+            "helmet_correctness",
+            criterion("helmet_correctness", Correctness, "compare", "reason_score"),
+        ),
+    ]
+    return {name: one for name, one in made if name.partition("_")[0] in which}
 
 
 def describe(which: Collection[str], config: JudgeConfig) -> dict[str, Any]:
@@ -129,12 +125,12 @@ def rated(
         (0..3), each with score and status.
     """
     asked, fields = criteria(which), {"question": question, "reference": reference}
-    nothing: dict[str, Any] = {"score": None, "status": NO_REFERENCE}
     made: dict[str, dict[str, Any]] = {}
-    if GEVAL in which:
-        made[GEVAL] = {**nothing, "mode": None, "dimensions": {}}
-    made |= {name: nothing for name in HELMET_NAMES if name in asked}
     if not reference.strip():
+        nothing: dict[str, Any] = {"score": None, "status": NO_REFERENCE}
+        made = {name: nothing for name in HELMET_NAMES if name in asked}
+        if GEVAL in which:
+            made[GEVAL] = {**nothing, "mode": None, "dimensions": {}}
         return made
     if GEVAL in which:
         found = yield from geval.rated({name: asked[name] for name in GEVAL_NAMES}, fields, reply)

@@ -17,7 +17,7 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Cut, Doc, Found
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.movierecapsqa import schema
-from lmms_eval_tasks.movierecapsqa.schema import SPLITS, UNLABELLED, Release, Segment
+from lmms_eval_tasks.movierecapsqa.schema import UNLABELLED, Release, Segment
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.media import clips, video_checks
 from lmms_eval_tasks.utils.media.video_checks import bad_items, listed, missing_videos, stop
@@ -39,27 +39,32 @@ SOURCES = {
 }
 _RECAP = "recap videos in recaps/, or beside the data file, named by videoId"
 _MOVIE = "the movie in movies/, named by movieId"
+# By source: the kind of its file (Release.path), and what the user has to hold.
 _NEEDS = {
-    "segment": _RECAP,
-    "recap": _RECAP,
-    "scenes": f"movieId, movieStartTime and movieEndTime (seconds in the movie), and {_MOVIE}",
-    "movie": f"movieId, and {_MOVIE}",
+    "segment": ("recaps", _RECAP),
+    "recap": ("recaps", _RECAP),
+    "scenes": (
+        "movies",
+        f"movieId, movieStartTime and movieEndTime (seconds in the movie), and {_MOVIE}",
+    ),
+    "movie": ("movies", f"movieId, and {_MOVIE}"),
 }
 
 
 class Condition(NamedTuple):
-    """What of the source reaches the model (5.2)."""
+    """What of the source reaches the model (5.2); `prompt` is its part of the prompt file."""
 
     title: str
     picture: bool
     dialogue: bool
+    prompt: str
 
 
 # By the slug in task names; the default has none.
 CONDITIONS = {
-    "": Condition("both", picture=True, dialogue=True),
-    "frames": Condition("only frames", picture=True, dialogue=False),
-    "dialogue": Condition("only dialogue", picture=False, dialogue=True),
+    "": Condition("both", picture=True, dialogue=True, prompt="both"),
+    "frames": Condition("only frames", picture=True, dialogue=False, prompt="only_frames"),
+    "dialogue": Condition("only dialogue", picture=False, dialogue=True, prompt="only_dialogue"),
 }
 
 
@@ -80,7 +85,6 @@ def shows(task: str) -> bool:
 
 ALL, ALIGNED = "all", "aligned"
 GIVEN, NONE = "given", "none"
-BOTH_READINGS = "both readings of their indexes (from 0, from 1)"
 
 
 class Options(NamedTuple):
@@ -127,27 +131,22 @@ class Held(NamedTuple):
     bad: dict[str, str]
 
 
-def asked(release: Release) -> list[Segment]:
-    """The good segments that have questions."""
-    return [segment for segment in release.segments if segment.questions]
-
-
 def held(release: Release, source: str, only: Collection[str] | None = None) -> Held:
     """Look for a visual source of all good segments that have questions.
 
     A window that ends a rounded second after its video ends with it.
     """
-    wanted = {segment.id: _wanted(release, segment, source) for segment in asked(release)}
-    paths = sorted({one[0] for one in wanted.values() if not isinstance(one, str)})
+    windows = {one.id: _window(release, one, source) for one in release.asked}
+    paths = sorted({str(one[0]) for one in windows.values() if not isinstance(one, str)})
     # As they are handed over (resolved), so that a whole movie is listed once in a process.
-    resolved = {str(path): released_files.real(path) for path in paths}
+    resolved = {path: released_files.real(Path(path)) for path in paths}
     infos, troubles = video_checks.look(resolved, only)
     result = Held({}, {}, {})
-    for name, one in wanted.items():
+    for name, one in windows.items():
         if isinstance(one, str):
             result.absent[name] = one
             continue
-        path, start, end = str(one[0]), *one[1:]
+        path, start, end = one
         last = infos[path].end if path in infos else math.inf
         if why := troubles.get(path):
             result.absent[name] = why
@@ -159,21 +158,18 @@ def held(release: Release, source: str, only: Collection[str] | None = None) -> 
     return result
 
 
-def _wanted(
-    release: Release, segment: Segment, source: str
-) -> tuple[Path, float | None, float | None] | str:
-    """The file and the window that a source shows of a segment, or why there is none."""
-    if source in ("segment", "recap"):
-        path = release.recap_path(segment)
-        return (path, None, None) if source == "recap" else (path, segment.start, segment.end)
-    movie = release.movie_path(segment)
-    if movie is None:
+def _window(release: Release, segment: Segment, source: str) -> Window | str:
+    """What a source shows of a segment, or why it shows nothing."""
+    path = release.path(segment, _NEEDS[source][0])
+    if path is None:
         return "names no movie (movieId)"
-    if source == "movie":
-        return movie, None, None
+    if source in ("recap", "movie"):
+        return str(path), None, None
+    if source == "segment":
+        return str(path), segment.start, segment.end
     if segment.movie_start is None:
         return "has no window in the movie (movieStartTime, movieEndTime)"
-    return movie, segment.movie_start, segment.movie_end
+    return str(path), segment.movie_start, segment.movie_end
 
 
 # --- the check before a run ---------------------------------------------------------------------
@@ -192,17 +188,16 @@ class Checked(Found):
 
     def left_out(self, task: str) -> dict[str, str]:
         """Segments whose questions a task leaves out because the user allowed it."""
-        told = {**self.release.problems, **unspoken(self.release, self.options, [task])}
+        told = {**self.release.problems, **self.unspoken([task])}
         if not shows(task):
             return told
         own = self.held[TASKS[task][0]]
         return {**told, **own.absent, **own.bad}
 
-
-def unspoken(release: Release, chosen: Options, names: Sequence[str]) -> dict[str, str]:
-    """Segments whose dialogue is not at hand, if a task's model or its judge is shown it."""
-    told = any(CONDITIONS[TASKS[name][1]].dialogue for name in names)
-    return release.without_subtitles if told or chosen.dialogue == GIVEN else {}
+    def unspoken(self, names: Sequence[str]) -> dict[str, str]:
+        """Segments whose dialogue is not at hand, if a task's model or its judge is shown it."""
+        told = any(CONDITIONS[TASKS[name][1]].dialogue for name in names)
+        return self.release.without_subtitles if told or self.options.dialogue == GIVEN else {}
 
 
 def look(
@@ -222,51 +217,46 @@ def look(
         "ROOT/movierecapsqa/segments.json, ROOT/movierecapsqa/recaps/VIDEOID.mp4 and "
         "ROOT/movierecapsqa/movies/MOVIEID.mp4",
     )
-    release, chosen = schema.read(place), options()
+    release = schema.read(place)
+    shown = [name for name in names if videos and shows(name)]
+    sources = dict.fromkeys(TASKS[name][0] for name in shown)
+    found = {source: held(release, source, only) for source in sources}
+    checked = Checked(release, release.digest, found, options())
     total = len(release.segments) + len(release.problems)
     told = bad_items(release.problems, f"of {total} MovieRecapsQA segments cannot be used")
-    if not asked(release):
+    if not release.asked:
         told.append("its segments have no questions")
-    if chosen.facts == ALIGNED and (lacking := without_own(release)):
-        told.append(lacking)
-    silent = unspoken(release, chosen, names)
+    told += without_own(release, checked.options)
+    silent = checked.unspoken(names)
     cure = "The addresses are all in data status. Put them there"
     told += missing_videos(silent, "segments have no dialogue at hand", cure)
     if len(silent) == len(release.segments):
         told.append("no segment is left: fetch subtitles (data status lists them)")
-    shown = [name for name in names if videos and shows(name)]
-    found = {source: held(release, source, only) for source in {TASKS[n][0]: 0 for n in shown}}
-    for source, own in found.items():
+    for source, (windows, absent, bad) in found.items():
         tasks = ", ".join(name for name in shown if TASKS[name][0] == source)
-        told += _complaints(f"{SOURCES[source]} ({tasks})", source, own)
+        what, needed = f"{SOURCES[source]} ({tasks})", f"This source needs {_NEEDS[source][1]}"
+        total = len(windows) + len(absent) + len(bad)
+        if total and not windows:
+            told.append(
+                f"none of {total} segments can be shown as the {what}:\n"
+                f"{listed({**absent, **bad})}\n{needed}. Tasks that end in _dialogue need no video"
+            )
+            continue
+        left_out = f"of {total} segments cannot be shown as the {what}"
+        told += missing_videos(absent, left_out, f"{needed}. Put it there")
+        told += bad_items(bad, f"of {total} segments are not inside the {what}")
     stop(release.file, told)
-    return Checked(release, release.digest, found, chosen)
+    return checked
 
 
-def without_own(release: Release) -> str:
-    """That questions have no facts of their own, which `facts=aligned` needs; "" if none."""
+def without_own(release: Release, chosen: Options) -> list[str]:
+    """The complaint about questions without facts of their own, which `facts=aligned` needs."""
     lacking = [s.question_id(q) for s, q in release.questions() if q.aligned is None]
-    if not lacking:
-        return ""
-    return (
-        f"{settings.MOVIERECAPSQA}=facts={ALIGNED}: {len(lacking)} questions, such as "
-        f"{lacking[0]}, have no facts of their own (aligned_fact_ids, alignedFacts or factsUsed)"
-    )
-
-
-def _complaints(what: str, source: str, found: Held) -> list[str]:
-    """What the user has to mend, or to allow, before the tasks of a source can run."""
-    windows, absent, bad = found
-    total, needed = len(windows) + len(absent) + len(bad), f"This source needs {_NEEDS[source]}"
-    if total and not windows:
-        return [
-            f"none of {total} segments can be shown as the {what}:\n{listed({**absent, **bad})}\n"
-            f"{needed}. Tasks that end in _dialogue need no video"
-        ]
-    left_out = f"of {total} segments cannot be shown as the {what}"
+    if chosen.facts == ALL or not lacking:
+        return []
     return [
-        *missing_videos(absent, left_out, f"{needed}. Put it there"),
-        *bad_items(bad, f"of {total} segments are not inside the {what}"),
+        f"{settings.MOVIERECAPSQA}=facts={ALIGNED}: {len(lacking)} questions, such as "
+        f"{lacking[0]}, have no facts of their own (aligned_fact_ids or alignedFacts)"
     ]
 
 
@@ -278,12 +268,12 @@ def docs(found: Found, task: str) -> list[dict[str, Any]]:
 
     `video_path`, `start` and `end` are what is shown, in seconds (None and None is the whole file);
     `n_frames` is what the user asked for, 0 for the clip as a file. With dialogue alone, or where
-    no video was looked at, nothing is shown: the path is "". `lure`, for scripted models as
-    `references` is, answers another segment's question: of this one it would be true.
+    no video was looked at, the path is "". `lure`, for scripted models as `references` is, answers
+    another segment's question: of this one it would be true.
     """
     known = cast(Checked, found)
     source, condition = TASKS[task]
-    silent = unspoken(known.release, known.options, [task])
+    silent = known.unspoken([task])
     own = known.held.get(source) if shows(task) else None
     questions = list(known.release.questions())
     answers = [(segment.id, question.reference) for segment, question in questions]
@@ -292,6 +282,9 @@ def docs(found: Found, task: str) -> list[dict[str, Any]]:
         if segment.id in silent or (own is not None and segment.id not in own.windows):
             continue
         path, start, end = own.windows[segment.id] if own else ("", None, None)
+        others = (*answers[place + 1 :], *answers[:place])
+        own_texts = ("", question.reference)
+        lures = (text for other, text in others if other != segment.id and text not in own_texts)
         made.append(
             {
                 "id": segment.question_id(question),
@@ -301,7 +294,7 @@ def docs(found: Found, task: str) -> list[dict[str, Any]]:
                 "question": question.question,
                 "reference": question.reference,
                 "references": [question.reference] if question.reference else [],
-                "lure": _lure(answers, place),
+                "lure": next(lures, ""),
                 "facts": list(segment.facts),
                 "aligned": list(question.aligned or ()),
                 "dialogue": segment.dialogue,
@@ -319,20 +312,6 @@ def docs(found: Found, task: str) -> list[dict[str, Any]]:
             }
         )
     return made
-
-
-def _lure(answers: Sequence[tuple[str, str]], place: int) -> str:
-    """The next reference of another segment, around the end of the file; "" without any.
-
-    Args:
-        answers: segment and reference ("" if it has none) of each question.
-        place: of the question.
-    """
-    segment, right = answers[place]
-    for other, text in (*answers[place + 1 :], *answers[:place]):
-        if other != segment and text not in ("", right):
-            return text
-    return ""
 
 
 def cut(found: Found, task: str, doc: Doc) -> Cut | None:  # noqa: ARG001
@@ -353,47 +332,36 @@ def status(root: Path) -> DataStatus:
 
 def _seen(place: Path) -> Seen:
     release = schema.read(place)
-    videos = {name: released_files.real(path) for name, path in _videos(release).items()}
-    found, problems = video_checks.look(videos)
+    paths = {name: released_files.real(path) for name, (_, path) in _videos(release).items()}
+    found, problems = video_checks.look(paths)
     return Seen(release.file, release.digest, release.counts, len(found), problems, _notes(release))
 
 
-def _videos(release: Release) -> dict[str, Path]:
-    """Recap videos by their id, and movies by "ID (movie)", where they are or would be."""
-    paths = {segment.video: release.recap_path(segment) for segment in release.segments}
+def _videos(release: Release) -> dict[str, tuple[str, Path]]:
+    """Recap videos by their id, and movies by "ID (movie)": their kind and where they would be."""
+    paths = {}
     for segment in release.segments:
-        if (path := release.movie_path(segment)) is not None:
-            paths[f"{segment.movie_id} (movie)"] = path
+        for kind, name in (("recaps", segment.video), ("movies", f"{segment.movie_id} (movie)")):
+            if (path := release.path(segment, kind)) is not None:
+                paths[name] = (kind, path)
     return paths
 
 
 def _notes(release: Release) -> Iterator[str]:
+    yield released_files.compared(release.counts, schema.PAPER_COUNTS)
     if release.tables:
-        counts = schema.RELEASED_COUNTS
-        parts = [f"{release.counts[name]:,} of {n:,} {name}" for name, n in counts.items()]
-        yield f"{', '.join(parts)} of the released tables"
         yield "recap videos: https://www.youtube.com/watch?v=VIDEOID, to recaps/VIDEOID.mp4"
-    else:
-        yield released_files.compared(release.counts, schema.PAPER_COUNTS)
     for one in release.subtitles.values():
         if one.path is None:
             yield f"to fetch: {one.name}, the subtitles of {one.movie!r}: {one.url}"
-    questions = {segment.id: len(segment.questions) for segment in asked(release)}
+    questions = {segment.id: len(segment.questions) for segment in release.asked}
     total = f"of {len(questions):,} segments, {{:,}} of {sum(questions.values()):,} questions"
     for source, title in SOURCES.items():
-        own = held(release, source)
-        shown = total.format(sum(questions[name] for name in own.windows))
-        line = f"movierecapsqa_{source} ({title}): can be run for {len(own.windows):,} {shown}"
-        yield line if own.windows else f"{line}; not held, it needs {_NEEDS[source]}"
-        for name, why in own.bad.items():
-            yield f"{name}: {title}: {why}"
+        own = held(release, source).windows
+        shown = total.format(sum(questions[name] for name in own))
+        line = f"movierecapsqa_{source} ({title}): can be run for {len(own):,} {shown}"
+        yield line if own else f"{line}; not held, it needs {_NEEDS[source][1]}"
     yield "tasks that end in _dialogue need no video"
-    unknown = release.without_subtitles
-    if silent := sum(not one.dialogue and one.id not in unknown for one in release.segments):
-        yield f"segments without dialogue: {silent:,} (the prompt says so)"
-    for split in SPLITS:
-        if unlabelled := sum(not getattr(one, split) for _, one in release.questions()):
-            yield f"questions without a {split}: {unlabelled:,} (a row of their own)"
     yield from (f"{name}: {why}" for name, why in release.problems.items())
 
 
@@ -414,13 +382,10 @@ def prepare(source: Path, root: Path, link: bool) -> str:
     places = places or {schema.FILE_NAMES[0]: release.file}
     if release.labels is not None:
         places[release.labels.name] = release.labels
-    fixed = list(places)
+    fixed, videos = list(places), _videos(release)
     spoken = (one.path for one in release.subtitles.values() if one.path is not None)
     places |= {f"subtitles/{path.name}": path for path in spoken}
-    for path in _videos(release).values():
-        if path.is_file():
-            folder = "movies" if path.parent == release.folder / "movies" else "recaps"
-            places[f"{folder}/{path.name}"] = path
+    places |= {f"{kind}/{path.name}": path for kind, path in videos.values() if path.is_file()}
     done = released_files.place(target, places, link, fixed=fixed)
     # Nothing that lies there may change what they say.
     placed = schema.read(target)
@@ -429,7 +394,7 @@ def prepare(source: Path, root: Path, link: bool) -> str:
             f"{placed.file}: is read as other data than {release.file}; remove {target} first"
         )
     there = _videos(placed)
-    released_files.check_placed((there[name], path) for name, path in _videos(release).items())
-    counted = f"{len(release.segments)} segments, {release.counts['questions']} questions"
-    told = f"{done}: {counted}; {len(release.problems)} segments with problems"
+    released_files.check_placed((there[name][1], path) for name, (_, path) in videos.items())
+    counts = f"{release.counts['segments']} segments, {release.counts['questions']} questions"
+    told = f"{done}: {counts}; {len(release.problems)} segments with problems"
     return "\n".join([told, *_notes(placed)])

@@ -15,34 +15,19 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Annotated, Any, NamedTuple
+from itertools import chain
+from operator import methodcaller
+from typing import Any, NamedTuple
 
-from pydantic import (
-    AfterValidator,
-    AliasChoices,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    field_validator,
-)
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
 from lmms_eval_tasks.errors import JudgeError, PromptError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict, run
 from lmms_eval_tasks.judges.asking import ahead, said
-from lmms_eval_tasks.judges.verdict import (
-    DEBATE,
-    MAX_TOKENS,
-    OF_THE_JUDGE,
-    PANEL,
-    Ask,
-    Asks,
-    graded,
-)
+from lmms_eval_tasks.judges.verdict import DEBATE, MAX_TOKENS, PANEL, Ask, Asks, graded
 from lmms_eval_tasks.utils import prompts
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES, NO_CLAIMS, NOT_JUDGED
 from lmms_eval_tasks.utils.replies import answers
@@ -68,14 +53,14 @@ def suited(judge: JudgeConfig) -> JudgeConfig:
             f"the judge {judge.label} is several judges, which have no claims in common to label: "
             "name one model for MovieRecapsQA, and judge again with another (judge --judge)"
         )
-    if judge.endpoints and judge.sampling.max_tokens == MAX_TOKENS:
-        judge = replace(judge, sampling=replace(judge.sampling, max_tokens=REPLY_TOKENS))
-    if judge.endpoints and judge.timeout == JudgeConfig.timeout:
-        judge = replace(judge, timeout=TIMEOUT)
-    return judge
+    if not judge.endpoints:
+        return judge
+    room = judge.sampling.max_tokens if judge.sampling.max_tokens != MAX_TOKENS else REPLY_TOKENS
+    timeout = judge.timeout if judge.timeout != JudgeConfig.timeout else TIMEOUT
+    return replace(judge, sampling=replace(judge.sampling, max_tokens=room), timeout=timeout)
 
 
-# --- labels, and which scores a list of them allows ---------------------------------------------
+# --- labels of claims ---------------------------------------------------------------------------
 
 LOWEST, HIGHEST = 0, 5  # of a score
 
@@ -117,94 +102,20 @@ def label(dimension: str, written: str) -> str:
     raise ValueError(f"a label that is none of {', '.join(WORDS[dimension])}")
 
 
-def bounds(dimension: str, labels: Sequence[str]) -> tuple[int, int]:
-    """The lowest and the highest score, each 0 to 5, that the labels of an answer's claims allow.
-
-    Each score has its anchor in words (prompts/judge.yml) and there is no formula: of labels that
-    several anchors fit, all of those scores are allowed. 5 is for answers whose claims all have the
-    best label, and 0 for those with none even partly supported, or all irrelevant (paper, 4.2).
-
-    Args:
-        dimension: one of DIMENSIONS.
-        labels: of each claim, at least one.
-
-    Raises:
-        ValueError: no labels (an answer without claims is not rated), or one of another dimension.
-    """
-    counts = Counter(labels)
-    if not counts:
-        raise ValueError("no labels: an answer without claims is not rated")
-    if unknown := counts.keys() - set(WORDS[dimension]):
-        raise ValueError(f"{min(unknown)!r} is no label of {dimension}")
-    if counts.keys() == {WORDS[dimension][0]}:
-        return HIGHEST, HIGHEST
-    return _ANCHORED[dimension](counts, len(labels))
-
-
-def _factuality(counts: Counter[str], number: int) -> tuple[int, int]:
-    """A claim that is not checkable may pass for an unsupported one, and need not."""
-    if not counts["supported"] + counts["partially_supported"]:
-        return LOWEST, LOWEST
-    unsupported = counts["unsupported"] + counts["not_checkable"]
-    contradictory = counts["contradictory"]
-    if contradictory > 1 or 2 * unsupported > number:
-        low = 1
-    else:
-        low = 2 if contradictory or unsupported > 1 else 3
-    if contradictory:
-        return low, 2
-    most = 2 * counts["supported"] > number and not counts["unsupported"]
-    return low, 4 if most else 3
-
-
-def _relevance(counts: Counter[str], number: int) -> tuple[int, int]:
-    irrelevant, beside = counts["irrelevant"], counts["partially_relevant"]
-    if irrelevant == number:
-        return LOWEST, LOWEST
-    if irrelevant:
-        return 1 if irrelevant > 1 else 2, 2
-    return 3, 4 if counts["relevant"] and beside <= _FEW else 3
-
-
-def _coherence(counts: Counter[str], number: int) -> tuple[int, int]:
-    contradictory = counts["contradictory"]
-    if contradictory:
-        low = 1 if contradictory > 1 else 2
-        return LOWEST if 2 * contradictory > number else low, 2
-    return 3, 4 if counts["redundant"] <= _FEW else 3
-
-
-_FEW = 2  # claims with the second label that a score of 4 allows ("one or two")
-_ANCHORED = {"factuality": _factuality, "relevance": _relevance, "coherence": _coherence}
-
-
 # --- what is asked ------------------------------------------------------------------------------
-
-
-def _on_one_line(claims: list[str]) -> list[str]:
-    """Claims are numbered by line; those without a letter or a digit are blank."""
-    lines = (" ".join(claim.split()) for claim in claims)
-    return [line for line in lines if any(map(str.isalnum, line))]
-
-
-def _number(value: Any) -> Any:
-    """An id in another notation ("2", 2.0) as a whole number."""
-    if isinstance(value, str) and value.strip().isdecimal():
-        return int(value)
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _plain(schema: dict[str, Any]) -> None:
-    """Strict mode knows no defaults."""
-    del schema["default"]
 
 
 class Claims(BaseModel):
     """The claims of an answer, one statement each."""
 
-    claims: Annotated[list[str], AfterValidator(_on_one_line)] = Field(
-        validation_alias=AliasChoices("claims", "atomic_claims")
-    )
+    claims: list[str] = Field(validation_alias=AliasChoices("claims", "atomic_claims"))
+
+    @field_validator("claims")
+    @classmethod
+    def _on_one_line(cls, claims: list[str]) -> list[str]:
+        """Claims are numbered by line; those without a letter or a digit are blank."""
+        lines = (" ".join(claim.split()) for claim in claims)
+        return [line for line in lines if any(map(str.isalnum, line))]
 
 
 class Label(BaseModel):
@@ -214,14 +125,16 @@ class Label(BaseModel):
     what else is there is let be.
     """
 
-    id: Annotated[int, BeforeValidator(_number)] = Field(
-        validation_alias=AliasChoices("id", "claim_number")
-    )
-    label: str = Field(
-        json_schema_extra={
-            "enum": list(dict.fromkeys(word for own in WORDS.values() for word in own))
-        }
-    )
+    id: int = Field(validation_alias=AliasChoices("id", "claim_number"))
+    label: str = Field(json_schema_extra={"enum": list(dict.fromkeys(chain(*WORDS.values())))})
+
+    @field_validator("id", mode="before")
+    @classmethod
+    def _number(cls, value: Any) -> Any:
+        """An id in another notation ("2", 2.0) as a whole number."""
+        if isinstance(value, str) and value.strip().isdecimal():
+            return int(value)
+        return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 class Labels(BaseModel):
@@ -231,7 +144,7 @@ class Labels(BaseModel):
     reason: str = Field(
         default="",
         validation_alias=AliasChoices("reason", "score_justification", "explanation"),
-        json_schema_extra=_plain,
+        json_schema_extra=methodcaller("pop", "default"),  # strict mode knows none
     )
     score: int = Field(ge=LOWEST, le=HIGHEST)
 
@@ -261,34 +174,31 @@ def labels_schema(dimension: str, n_claims: int) -> type[Labels]:
     return Checked
 
 
-_PLACEHOLDERS = {
-    "claims_system": (),
-    "claims": ("question", "candidate"),
-    "system": (),
-    "context": ("facts", "dialogue"),
-    **dict.fromkeys(DIMENSIONS, ()),
-    "reply": ("question", "claims", "words"),
-}
-# As the authors' texts: a user's file may say all in the dimensions' parts. Then these are whole
-# requests, and `system`, `context` and `reply` play no part.
-_WHOLE = {
-    name: ("question", "claims", *(("facts", "dialogue") if name in WITH_CONTEXT else ()))
-    for name in DIMENSIONS
-}
-
-
 @prompts.once
 def prompt() -> prompts.Prompt:
     """The judge's prompts, ours or the user's.
 
+    A user's file may say all in the dimensions' parts, as the authors' texts do. Then these are
+    whole requests, and `system`, `context` and `reply` play no part.
+
     Raises:
         PromptError: the user's file does not fit.
     """
+    context, asked = ("facts", "dialogue"), ("question", "claims")
+    ours = {
+        "claims_system": (),
+        "claims": ("question", "candidate"),
+        "system": (),
+        "context": context,
+        **dict.fromkeys(DIMENSIONS, ()),
+        "reply": (*asked, "words"),
+    }
     try:
-        return prompts.load("movierecapsqa", "judge", _PLACEHOLDERS)
+        return prompts.load("movierecapsqa", "judge", ours)
     except PromptError:
+        whole = {n: asked + (context if n in WITH_CONTEXT else ()) for n in DIMENSIONS}
         with contextlib.suppress(PromptError):
-            return prompts.load("movierecapsqa", "judge", _PLACEHOLDERS | _WHOLE)
+            return prompts.load("movierecapsqa", "judge", ours | whole)
         raise
 
 
@@ -345,12 +255,8 @@ class Context(NamedTuple):
 def asked(context: Context, dimension: str, question: str, claims: Sequence[str]) -> dict[str, Any]:
     """The fields of a dimension's request; recordings hold the same."""
     known = {"facts": list(context.facts), "dialogue": context.dialogue}
-    return {
-        "dimension": dimension,
-        **(known if dimension in WITH_CONTEXT else {}),
-        "question": question,
-        "claims": list(claims),
-    }
+    shown = known if dimension in WITH_CONTEXT else {}
+    return {"dimension": dimension, **shown, "question": question, "claims": list(claims)}
 
 
 # --- one answer ---------------------------------------------------------------------------------
@@ -361,34 +267,32 @@ def judged(
 ) -> Generator[Asks, Sequence[Verdict], dict[str, Any]]:
     """A model's reply to a question about a segment (asking.py); trouble becomes a status.
 
-    An answer that is empty, cut off or without claims is the candidate's failure, worth 0. Where
-    the claims are not known (the judge failed, or they stand in a batch file) the dimensions are
-    not asked: `judge_skipped`, or `unjudged` for the judge `none`.
+    An answer that is cut off or without claims is the candidate's failure, worth 0. Where the
+    claims are not known (the judge failed, or they stand in a batch file) the dimensions are not
+    asked: `judge_skipped`, or `unjudged` for the judge `none`.
 
     Args:
         context: the segment; it reaches the judge in the dimensions' requests alone.
-        question: as the model got it.
-        reply: the model's text, as the host hands it over.
+        question, reply: as the model got the one, and as the host hands the other over.
 
     Returns:
         `candidate` (what was put to the judge: without reasoning; "" if it is no answer), `status`
         (ok; the candidate's failures; unjudged; judge_<status>, the first one's), `claims`,
         `n_claims`, and `dimensions`, each with score (0 to 5; None where there is none), status
-        (of this dimension alone), labels (of each claim), low and high (the scores that the labels
-        allow) and consistent (whether the score is one of them; None without labels).
+        (of this dimension alone) and labels (of each claim).
     """
     status, candidate = answers.to_judge(reply)
     claims: list[str] = []
     dimensions: dict[str, Any] = {}
     if status == "ok":
         # An estimate reckons with a claim for each sentence: those are not known before.
-        sentences = [part.strip() for part in candidate.split(". ") if part.strip()]
+        likely = [part.strip() for part in candidate.split(". ") if part.strip()]
         fields = {"question": question, "candidate": candidate}
-        stand_in = json.dumps({"claims": sentences})
+        stand_in = json.dumps({"claims": likely})
         ask = Ask("claims", claims_criterion(), fields, reads=True, stand_in=stand_in)
         (verdict,) = yield [ask]
         status, found = _read(ask, verdict)
-        claims = list(found.claims) if found else []
+        claims = found.claims if found else []
         if status == "ok" and not claims:
             status = NO_CLAIMS
         elif status != NOT_JUDGED:
@@ -397,36 +301,43 @@ def judged(
             for own, one in zip(asks, verdicts, strict=True):
                 state, rated = _read(own, one)
                 labels = [given.label for given in rated.labels] if rated else []
-                dimensions[own.name] = _rating(own.name, rated and rated.score, state, labels)
+                score = rated.score if rated else None
+                dimensions[own.name] = {"score": score, "status": state, "labels": labels}
             statuses = [status, *(one["status"] for one in dimensions.values())]
             status = next((one for one in statuses if one != "ok"), "ok")
     score = 0 if status in CANDIDATE_FAILURES else None
+    nothing: dict[str, Any] = {"score": score, "status": status, "labels": []}
     return {
         "candidate": candidate,
         "status": status,
         "claims": claims,
         "n_claims": len(claims),
-        "dimensions": dimensions or {name: _rating(name, score, status) for name in DIMENSIONS},
+        "dimensions": dimensions or dict.fromkeys(DIMENSIONS, nothing),
     }
 
 
 def _read(ask: Ask, verdict: Verdict) -> tuple[str, Any]:
     """A verdict's status as an item has it, and what its reply says, if that is ok."""
     status = graded("", verdict).status
-    found = said(ask, verdict) if status == "ok" else None
-    if status == "ok" and found is None:  # of a judge that is no language model
-        status = OF_THE_JUDGE + Status.PARSE_FAILURE.value
-    return status, found
+    return status, said(ask, verdict) if status == "ok" else None
 
 
 def _about_claims(
     context: Context, dimension: str, question: str, claims: Sequence[str], found: Verdict
 ) -> Ask:
-    """A dimension's request; where the claims are not known its place is taken."""
+    """A dimension's request; where the claims were not `found` it is skipped, booked as missing."""
     criterion = dimension_criterion(dimension, len(claims))
     # The config and the prompt decide on every byte before the segment's own.
     prefix = (criterion.prompt_hash, context.segment, tuple(context.facts))
     turn = ahead(prefix) if dimension in WITH_CONTEXT else None
+
+    def skip(judge: Judge, _request: Callable[[], Verdict]) -> Verdict:
+        label = judge.config.label
+        reason = f"the claims are not known ({found.status})"
+        verdict = Verdict(None, Status.SKIPPED.value, reason, judge=label, setup=found.setup)
+        run.current().ledger.verdict(label, verdict)
+        return verdict
+
     likely = [{"id": number, "label": WORDS[dimension][0]} for number, _ in enumerate(claims, 1)]
     return Ask(
         dimension,
@@ -434,34 +345,6 @@ def _about_claims(
         asked(context, dimension, question, claims),
         reads=True,
         rests_on="claims",
-        before=turn if claims else _unknown(found),
+        before=turn if claims else skip,
         stand_in=json.dumps({"labels": likely, "reason": "word " * 20, "score": HIGHEST}),
     )
-
-
-def _unknown(claims: Verdict) -> Callable[[Judge, Callable[[], Verdict]], Verdict]:
-    """In place of a request about claims that are not known: skipped, and booked as missing."""
-
-    def skip(judge: Judge, _request: Callable[[], Verdict]) -> Verdict:
-        label = judge.config.label
-        reason = f"the claims are not known ({claims.status})"
-        verdict = Verdict(None, Status.SKIPPED.value, reason, judge=label, setup=claims.setup)
-        run.current().ledger.verdict(label, verdict)
-        return verdict
-
-    return skip
-
-
-def _rating(
-    dimension: str, score: int | None, status: str, labels: Sequence[str] = ()
-) -> dict[str, Any]:
-    low, high = bounds(dimension, labels) if labels else (None, None)
-    inside = None if low is None or high is None else low <= (score or 0) <= high
-    return {
-        "score": score,
-        "status": status,
-        "labels": list(labels),
-        "low": low,
-        "high": high,
-        "consistent": inside,
-    }

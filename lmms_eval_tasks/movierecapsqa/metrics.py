@@ -2,7 +2,7 @@
 
 Every task has the same:
 - factuality, relevance and coherence, 0 to 5 (4.2): mean, variance and failures, by modality and
-  category (Table 5), and how the judge's scores keep to the bounds of their own labels;
+  category (Table 5);
 - the baselines of Table 4: text metrics against the dataset's answer, and the judged ones where the
   user asked for them (baselines.py). G-Eval's two ways of rating are different measurements, so
   each has a metric of its own, over the answers that were rated in that way.
@@ -28,12 +28,9 @@ from lmms_eval_tasks.movierecapsqa.data import task_name
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS
 from lmms_eval_tasks.utils import provenance
-from lmms_eval_tasks.utils.metrics import aggregate, rating_means, text_metrics
-from lmms_eval_tasks.utils.metrics.bertscore import bert_score
+from lmms_eval_tasks.utils.metrics import aggregate, bartscore, bertscore, rating_means
+from lmms_eval_tasks.utils.metrics import text_metrics as texts
 from lmms_eval_tasks.utils.metrics.local_models import Scores
-
-Pair = tuple[str, str]  # candidate, reference
-Statistic = Callable[[Sequence[float]], float | None]
 
 
 def answered(items: Items) -> list[Item]:
@@ -41,12 +38,7 @@ def answered(items: Items) -> list[Item]:
     return [item for item in items if item["status"] != "empty"]
 
 
-def count_empty(items: Items) -> int:
-    """Number of empty answers."""
-    return len(items) - len(answered(items))
-
-
-# --- the judge without a reference --------------------------------------------------------------
+# --- ratings: by dimension, and of the judged baselines -------------------------------------------
 
 
 def mean_answered(dimension: str, items: Items) -> float | None:
@@ -54,154 +46,47 @@ def mean_answered(dimension: str, items: Items) -> float | None:
     return rating_means.mean_valid(dimension, answered(items))
 
 
-def _inconsistent(dimension: str, items: Items) -> int:
-    """Number of scores outside the bounds that their own labels set."""
-    return sum(rating_means.rating(dimension, item).get("consistent") is False for item in items)
+def _beside(
+    name: str, rated: Callable[[Items], Items], asked: Callable[[Items], Items]
+) -> list[Metric]:
+    """What stands beside a mean of ratings.
 
-
-def _bound(side: str, dimension: str, items: Items) -> float | None:
-    """Mean of the lowest (`low`) or highest (`high`) score that each answer's labels allow.
-
-    Over the same answers as the mean; those cut off or without claims at 0.
+    Args:
+        name: of the rating.
+        rated: the items that the mean is of.
+        asked: those that could have a rating.
     """
-    if rating_means.is_unjudged(dimension, items):
-        return None
-    counted = [item for item in items if rating_means.value(dimension, item) is not None]
-    found = (rating_means.rating(dimension, item).get(side) for item in counted)
-    return aggregate.mean(float(value or 0) for value in found)
+
+    def failed(items: Items) -> int:
+        return len(asked(items)) - len(rating_means.values(name, rated(items)))
+
+    def coverage(items: Items) -> float | None:
+        number = len(asked(items))
+        return (number - failed(items)) / number if number else None
+
+    return [
+        Metric(f"{name}_var", lambda i: rating_means.variance_valid(name, rated(i)), better=None),
+        Metric(f"{name}_failed", failed, better=False),
+        Metric(f"{name}_coverage", coverage),
+    ]
 
 
 def _of_dimension(name: str) -> list[Metric]:
-    def of(statistic: Callable[[str, Items], Any]) -> Callable[[Items], Any]:
-        return lambda items: statistic(name, answered(items))
-
-    def failed(items: Items) -> int:
-        return count_empty(items) + rating_means.count_failed(name, answered(items))
-
-    def coverage(items: Items) -> float | None:
-        return (len(items) - failed(items)) / len(items) if items else None
-
-    mean = of(rating_means.mean_valid)
+    mean = functools.partial(mean_answered, name)
     shown = ("status", "refused", f"dimensions.{name}.score", f"dimensions.{name}.status")
+    interval = functools.partial(rating_means.interval, name)
     return [
-        Metric(f"{name}_valid", mean, shown=shown, interval=of(rating_means.interval)),
+        Metric(
+            f"{name}_valid", mean, shown=shown, interval=lambda items: interval(answered(items))
+        ),
         Metric(f"{name}_valid_empty_wrong", functools.partial(rating_means.mean_valid, name)),
-        Metric(f"{name}_var", of(rating_means.variance_valid), better=None),
-        Metric(f"{name}_failed", failed, better=False),
-        Metric(f"{name}_coverage", coverage),
-        Metric(f"{name}_inconsistent", of(_inconsistent), better=False),
-        Metric(f"{name}_low", of(functools.partial(_bound, "low")), better=None),
-        Metric(f"{name}_high", of(functools.partial(_bound, "high")), better=None),
+        *_beside(name, answered, lambda items: items),
         *(
             Metric(f"{name}_valid_{split}_{slug}", mean, value_is(split, slug))
             for split, slugs in SPLITS.items()
             for slug in slugs
         ),
     ]
-
-
-def count_ratings(items: Items) -> dict[str, Any]:
-    """Ratings by status, of each dimension."""
-    found = {name: [rating_means.rating(name, item) for item in items] for name in DIMENSIONS}
-    return {"ratings": {name: aggregate.by_status(own) for name, own in found.items()}}
-
-
-# --- text metrics against the dataset's answer (4.1 and Table 4, "Semantic Metrics") --------------
-#
-# Each gives a value per item, so that mean and variance follow, all in 0..1: ROUGE-L F1, BERTScore
-# F1 (not rescaled), and BARTScore exponentiated, exp(mean token log-likelihood) of the answer given
-# the reference. The paper names no implementation, stemmer, encoder, model or direction: ours are
-# named with each result, and are unverified. An answer without a word is worth 0 in all three; an
-# item without a reference has no value.
-
-ROUGE_L = text_metrics.IMPLEMENTATIONS["rouge_l"]  # for results: no stemmer, Unicode words
-LANGUAGE = "en"  # of the release; decides bert-score's default encoder (roberta-large)
-NOT_ASKED = f"no model was named with --bartscore ({settings.BARTSCORE})"
-
-
-def bertscore(pairs: Sequence[Pair]) -> Scores:
-    """BERTScore F1 by the user's encoder (settings.BERTSCORE) or the default one."""
-    references = [[other] for _, other in pairs]
-    model = settings.value(settings.BERTSCORE)
-    return bert_score([one for one, _ in pairs], references, model=model, lang=LANGUAGE)
-
-
-def bartscore(pairs: Sequence[Pair]) -> Scores:
-    """BARTScore, exponentiated: the geometric mean of the answer's token probabilities.
-
-    By the user's model (settings.BARTSCORE), or not computed.
-    """
-    from lmms_eval_tasks.utils.metrics.bartscore import bart_score
-
-    if (model := settings.value(settings.BARTSCORE)) is None:
-        return Scores((), f"BARTScore not computed: {NOT_ASKED}", computed=False)
-    made = bart_score([one for one, _ in pairs], [other for _, other in pairs], model=model)
-    if not made.computed:
-        return made
-    # Of an answer without a word there is no likelihood; in 0..1 its place is at the end.
-    values = tuple(0.0 if value is None else math.exp(value) for value in made.values)
-    return Scores(values, f"{made.note}, and are 0 in the exponentiated column")
-
-
-def check_bartscore() -> None:
-    """Stop before a run whose BARTScore model, if the user named one, cannot be used.
-
-    Raises:
-        TasksError: what is wrong with it.
-    """
-    from lmms_eval_tasks.utils.metrics import bartscore as implementation
-
-    model = settings.value(settings.BARTSCORE)
-    if model and (problem := implementation.problem(model)):
-        raise TasksError(
-            f"{settings.BARTSCORE}={model}: {problem}; nothing is downloaded: name the folder of a "
-            "model such as facebook/bart-large-cnn, or leave the option out"
-        )
-
-
-def _replied(items: Items) -> list[Item]:
-    """Items with a reply of the model's: a request that failed is not its answer."""
-    return [item for item in items if item["status"] not in ("model_error", "error")]
-
-
-def _rouge_l(statistic: Statistic, items: Items) -> float | None:
-    return statistic([item["rouge_l"] for item in _replied(items) if item["rouge_l"] is not None])
-
-
-_NOTES = "movierecapsqa"  # in provenance.py: metric -> task -> what it was computed with
-
-
-def _by_model(
-    name: str, score: Callable[[Sequence[Pair]], Scores], statistic: Statistic, items: Items
-) -> float | None:
-    """A statistic over the items with a reference; None where the metric has no model."""
-    texts = [(item["candidate"], item["reference"]) for item in _replied(items)]
-    scores = score([pair for pair in texts if text_metrics.tokenize(pair[1])])
-    notes = provenance.notes().get(_NOTES, {})
-    told = {task_name(item["source"], item["condition"]): scores.note for item in items}
-    provenance.note(_NOTES, {**notes, name: {**notes.get(name, {}), **told}})
-    return statistic([value for value in scores.values if value is not None])
-
-
-def notes_of(tasks: Sequence[str]) -> dict[str, dict[str, str]]:
-    """What the text metrics of some tasks were computed with: metric -> task -> note."""
-    known = provenance.notes().get(_NOTES, {}).items()
-    found = {name: {task: own[task] for task in tasks if task in own} for name, own in known}
-    return {name: notes for name, notes in found.items() if notes}
-
-
-def _text(name: str, of: Callable[..., Any], shown: tuple[str, ...] | None = None) -> list[Metric]:
-    def on_answered(statistic: Statistic) -> Callable[[Items], Any]:
-        return lambda items: of(statistic, answered(items))
-
-    return [
-        Metric(name, on_answered(aggregate.mean), shown=shown),
-        Metric(f"{name}_empty_wrong", functools.partial(of, aggregate.mean)),
-        Metric(f"{name}_var", on_answered(rating_means.variance), better=None),
-    ]
-
-
-# --- the judged baselines -----------------------------------------------------------------------
 
 
 def baseline(metric: str, items: Items) -> list[dict[str, Any]]:
@@ -223,37 +108,105 @@ def baseline(metric: str, items: Items) -> list[dict[str, Any]]:
 
 
 def _of_baseline(name: str) -> list[Metric]:
-    def of(statistic: Callable[[str, Items], Any]) -> Callable[[Items], Any]:
-        return lambda items: statistic(name, baseline(name, items))
+    own = functools.partial(baseline, name)
+    mean = Metric(name, lambda items: rating_means.mean_valid(name, own(items)))
+    return [mean, *_beside(name, own, own)]
+
+
+# --- text metrics against the dataset's answer (4.1 and Table 4, "Semantic Metrics") --------------
+#
+# Each gives a value per item, so that mean and variance follow, all in 0..1: ROUGE-L F1, BERTScore
+# F1 (not rescaled), and BARTScore exponentiated, exp(mean token log-likelihood) of the answer given
+# the reference. The paper names no implementation, stemmer, encoder, model or direction: ours are
+# named with each result, and are unverified. An answer without a word is worth 0 in all three; an
+# item without a reference has no value, and neither has a request that failed.
+
+Statistic = Callable[[Sequence[float]], float | None]
+ROUGE_L = texts.IMPLEMENTATIONS["rouge_l"]  # for results: no stemmer, Unicode words
+LANGUAGE = "en"  # of the release; decides bert-score's default encoder (roberta-large)
+_NOTES = "movierecapsqa"  # in provenance.py: metric -> task -> what it was computed with
+
+
+def _bart_scores(candidates: Sequence[str], references: Sequence[str]) -> Scores:
+    """BARTScore, exponentiated: the geometric mean of the answer's token probabilities.
+
+    By the user's model (settings.BARTSCORE), or not computed.
+    """
+    if (model := settings.value(settings.BARTSCORE)) is None:
+        unnamed = f"no model was named with --bartscore ({settings.BARTSCORE})"
+        return Scores((), f"BARTScore not computed: {unnamed}", computed=False)
+    made = bartscore.bart_score(candidates, references, model=model)
+    if not made.computed:
+        return made
+    # Of an answer without a word there is no likelihood; in 0..1 its place is at the end.
+    values = tuple(0.0 if value is None else math.exp(value) for value in made.values)
+    return Scores(values, f"{made.note}, and are 0 in the exponentiated column")
+
+
+def check_bartscore() -> None:
+    """Stop before a run whose BARTScore model, if the user named one, cannot be used.
+
+    Raises:
+        TasksError: what is wrong with it.
+    """
+    model = settings.value(settings.BARTSCORE)
+    if model and (problem := bartscore.problem(model)):
+        raise TasksError(
+            f"{settings.BARTSCORE}={model}: {problem}; nothing is downloaded: name the folder of a "
+            "model such as facebook/bart-large-cnn, or leave the option out"
+        )
+
+
+def _values(name: str, items: Items) -> list[float]:
+    """A text metric of the items that have a reply and a reference; none without its model."""
+    replied = [item for item in items if item["status"] not in ("model_error", "error")]
+    if name == "rouge_l":
+        return [item[name] for item in replied if item[name] is not None]
+    told = [item for item in replied if texts.tokenize(item["reference"])]
+    candidates, references = ([item[side] for item in told] for side in ("candidate", "reference"))
+    if name == "bartscore":
+        scores = _bart_scores(candidates, references)
+    else:
+        model, against = settings.value(settings.BERTSCORE), [[one] for one in references]
+        scores = bertscore.bert_score(candidates, against, model=model, lang=LANGUAGE)
+    notes = provenance.notes().get(_NOTES, {})
+    own = {task_name(item["source"], item["condition"]): scores.note for item in items}
+    provenance.note(_NOTES, {**notes, name: {**notes.get(name, {}), **own}})
+    return [value for value in scores.values if value is not None]
+
+
+def notes_of(tasks: Sequence[str]) -> dict[str, dict[str, str]]:
+    """What the text metrics of some tasks were computed with: metric -> task -> note."""
+    known = provenance.notes().get(_NOTES, {}).items()
+    found = {name: {task: own[task] for task in tasks if task in own} for name, own in known}
+    return {name: notes for name, notes in found.items() if notes}
+
+
+def _text(name: str, shown: tuple[str, ...] | None = None) -> list[Metric]:
+    def of(statistic: Statistic, items: Items) -> float | None:
+        return statistic(_values(name, items))
 
     return [
-        Metric(name, of(rating_means.mean_valid)),
-        Metric(f"{name}_var", of(rating_means.variance_valid), better=None),
-        Metric(f"{name}_failed", of(rating_means.count_failed), better=False),
-        Metric(f"{name}_coverage", of(rating_means.coverage)),
+        Metric(name, lambda items: of(aggregate.mean, answered(items)), shown=shown),
+        Metric(f"{name}_empty_wrong", lambda items: of(aggregate.mean, items)),
+        Metric(f"{name}_var", lambda i: of(rating_means.variance, answered(i)), better=None),
     ]
+
+
+def _count(status: str) -> Callable[[Items], int]:
+    return lambda items: sum(item["status"] == status for item in items)
 
 
 METRICS = [
     *(metric for name in DIMENSIONS for metric in _of_dimension(name)),
-    # Of the answers that have some, also where a dimension failed.
-    Metric(
-        "claims_mean",
-        lambda items: aggregate.mean(float(i["n_claims"]) for i in items if i["n_claims"]),
-        better=None,
-    ),
-    Metric(
-        "no_claims",
-        lambda items: sum(item["status"] == aggregate.NO_CLAIMS for item in items),
-        better=False,
-    ),
-    Metric("empty", count_empty, better=False),
+    Metric("no_claims", _count(aggregate.NO_CLAIMS), better=False),
+    Metric("empty", _count("empty"), better=False),
     *refusals(
         "refusals",
         {f"{name}_valid": functools.partial(mean_answered, name) for name in DIMENSIONS},
     ),
-    *_text("rouge_l", _rouge_l, ("status", "rouge_l")),
-    *_text("bertscore", functools.partial(_by_model, "bertscore", bertscore)),
-    *_text("bartscore", functools.partial(_by_model, "bartscore", bartscore)),
+    *_text("rouge_l", ("status", "rouge_l")),
+    *_text("bertscore"),
+    *_text("bartscore"),
     *(metric for name in (*geval.MODES, *HELMET_NAMES) for metric in _of_baseline(name)),
 ]

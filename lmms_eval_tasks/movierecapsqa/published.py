@@ -1,114 +1,184 @@
 """The released answers with their published scores, for `lmms-eval-tasks agreement`.
 
-The release has the answers of seven models and of people, with factuality and relevance 0 to 5;
-empty answers and a few more have no scores.
+The site's sample has the answers of seven models and of people, with factuality and relevance 0 to
+5; empty answers and a few more have no scores.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import leaderboards, settings
-from lmms_eval_tasks.benchmark import Doc
-from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.benchmark import Items
+from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.movierecapsqa import data, judge, schema
-from lmms_eval_tasks.movierecapsqa.data import ALIGNED, ALL, GIVEN, NONE, Options
+from lmms_eval_tasks.report.paper_tables import by_row, fixed
 from lmms_eval_tasks.utils.media.video_checks import bad_items, stop
+from lmms_eval_tasks.utils.metrics import aggregate, rating_means
+from lmms_eval_tasks.utils.metrics.agreement import FEW_CLUSTERS, Pair, Row, row
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 TASK = "movierecapsqa_segment"  # what the models and people of the release were asked
 DIMENSIONS = ("factuality", "relevance")  # with published scores
-SCALE = range(judge.LOWEST, judge.HIGHEST + 1)
 PEOPLE = "people"  # in place of a model's name
-# What a judge may be shown, by the title of its row; ours first.
-WAYS = {
-    "all facts + dialogue": Options(),
-    "all facts": Options(dialogue=NONE),
-    "own facts + dialogue": Options(ALIGNED, GIVEN),
-    "own facts": Options(ALIGNED, NONE),
-}
 
 
 @dataclass(frozen=True)
 class Released:
-    """One answer of a release."""
+    """One answer of a release.
 
-    doc: Doc  # its question, as a run keeps it
-    by: str  # a model as Table 4 names it, or PEOPLE
-    number: int  # of several answers of people to one question, from 0
+    Attributes:
+        doc: its question, as a run has it.
+        by: a model as Table 4 names it, or PEOPLE.
+        text: the answer.
+        scores: published, by DIMENSIONS.
+    """
+
+    doc: Mapping[str, Any]
+    by: str
     text: str
-    scores: Mapping[str, int | None]  # published, by DIMENSIONS
-
-    @property
-    def is_scored(self) -> bool:
-        """Whether it has a published score in any dimension."""
-        return any(score is not None for score in self.scores.values())
+    scores: Mapping[str, int | None]
 
 
 @dataclass(frozen=True)
 class Data:
-    """A release's answers, in its order, and where they are from.
-
-    Attributes:
-        left_out: segments that do not fit the schema, and why.
-        unsure: questions whose own facts are those of two readings (schema.Question).
-        ways: what the judge is shown, by title.
-    """
+    """A release's answers, in its order, and where they are from."""
 
     file: Path
     digest: str
     answers: tuple[Released, ...]
-    left_out: Mapping[str, str]
-    unsure: int
-    ways: Mapping[str, Options]
 
-    @property
-    def models(self) -> list[str]:
-        """The models in the release's order."""
-        return [name for name in dict.fromkeys(one.by for one in self.answers) if name != PEOPLE]
+    def coverage(self) -> Iterator[str]:
+        """How many answers there are of whom, and how many of them have scores."""
+        ids, videos = ({one.doc[name] for one in self.answers} for name in ("id", "video"))
+        yield (
+            f"{self.file} (data {self.digest}): {len(ids)} questions on {len(videos)} videos; "
+            "answers that have published scores:"
+        )
+        scored: dict[str, list[bool]] = {}
+        for one in self.answers:
+            has_score = any(score is not None for score in one.scores.values())
+            scored.setdefault(one.by, []).append(has_score)
+        yield from (f"{name}: {sum(own)} of {len(own)}" for name, own in scored.items())
 
 
-def read(source: Path) -> Data:
+def read(source: Path, models: str | None = None) -> Data:
     """The released answers of a data file, or of the one in a folder.
 
-    Judged are all metrics of Table 4 unless the user named baselines; and in all ways unless the
-    user chose one, or a question has no facts of its own.
+    Args:
+        source: the data file or its folder.
+        models: whose answers, separated by commas; people may be one. None: all.
+
+    Judged are all metrics of Table 4 unless the user named baselines.
 
     Raises:
-        DataError: the data cannot be read; segments are bad and `--allow-bad-items` was not given;
-            a model has two answers to a question; no answer has a score.
+        TasksError: the data cannot be read; segments are bad and `--allow-bad-items` was not given;
+            a model has two answers to a question; nobody has a score, or nobody of `models`.
     """
-    release = schema.read(source)
-    stop(release.file, bad_items(release.problems, "segments cannot be used"))
+    release, chosen = schema.read(source), data.options()
+    problems = bad_items(release.problems, "segments cannot be used")
+    stop(release.file, problems + data.without_own(release, chosen))
     named = settings.text(settings.BASELINES)
     which = list(settings.value(settings.BASELINES) if named else settings.JUDGED_BASELINES)
     names = leaderboards.stored("movierecapsqa")["models"]
-    known = data.Checked(release, release.digest, {}, Options())
+    known = data.Checked(release, release.digest, {}, chosen)
     docs = {doc["id"]: {**doc, "judged_baselines": which} for doc in data.docs(known, TASK)}
-    answers: dict[tuple[str, str, int], Released] = {}
+    answers: dict[tuple[str, str], Released] = {}
     for segment, question in release.questions():
         place = segment.question_id(question)
-        models = ((names.get(one.model), 0, one) for one in question.model_answers)
-        people = ((PEOPLE, number, one) for number, one in enumerate(question.human_answers))
-        for name, number, one in (*models, *people):
+        given = [(one, names.get(one.model)) for one in question.model_answers]
+        given += [(question.human_answer, PEOPLE)] if question.human_answer else []
+        for one, name in given:
             by = name or one.model.removesuffix(".response")
-            if (place, by, number) in answers:
+            if (place, by) in answers:
                 raise DataError(f"{release.file}: {place} has two answers of {by}")
             scores = {dimension: getattr(one.scores, dimension) for dimension in DIMENSIONS}
-            answers[place, by, number] = Released(docs[place], by, number, one.answer, scores)
-    if not any(one.is_scored for one in answers.values()):
+            answers[place, by] = Released(docs[place], by, one.answer, scores)
+    there = {one.by.lower(): one.by for one in answers.values()}
+    wanted = list(there) if models is None else [one.strip().lower() for one in models.split(",")]
+    if unknown := [name for name in wanted if name not in there]:
+        raise TasksError(
+            f"--models: {release.file} has no answers of {', '.join(map(repr, unknown))}; it has "
+            f"some of: {', '.join(there.values())}"
+        )
+    chosen_answers = tuple(one for one in answers.values() if one.by.lower() in wanted)
+    if all(score is None for one in chosen_answers for score in one.scores.values()):
         raise DataError(
             f"{release.file}: no answer has published scores to agree with (modelAnswers and "
             "humanAnswer with scores, as on the project's site)"
         )
-    ways: Mapping[str, Options] = WAYS
-    if settings.text(settings.MOVIERECAPSQA):
-        ways = {title: one for title, one in WAYS.items() if one == data.options()}
-    if lacking := data.without_own(release):
-        ways = {title: one for title, one in ways.items() if one.facts == ALL}
-        if not ways:
-            raise DataError(f"{release.file}: {lacking}")
-    unsure = sum(question.unsure for _, question in release.questions())
-    told = tuple(answers.values())
-    return Data(release.file, release.digest, told, release.problems, unsure, ways)
+    return Data(release.file, release.digest, chosen_answers)
+
+
+# --- our judge beside the published scores --------------------------------------------------------
+
+
+def rows(
+    answers: Sequence[Released], items: Items, dimension: str, resamples: int = 1000
+) -> dict[str, Row]:
+    """How far our scores agree with the published ones: of each model, all models and people.
+
+    Args:
+        answers: of a release.
+        items: of these answers, as the task scores them.
+        dimension: one of DIMENSIONS.
+        resamples: of each interval.
+    """
+    pairs = [
+        Pair(
+            *(one.by, one.doc["id"], one.doc["video"]),
+            *(rating_means.value(dimension, item), one.scores[dimension]),
+        )
+        for one, item in zip(answers, aggregate.as_counted(items), strict=True)
+    ]
+    groups: dict[str, list[Pair]] = {}
+    for pair in pairs:
+        groups.setdefault(pair.rater, []).append(pair)
+    people = groups.pop(PEOPLE, None)
+    if len(groups) > 1:
+        groups["all models"] = [pair for pair in pairs if pair.rater != PEOPLE]
+    groups |= {PEOPLE: people} if people else {}
+    scale = range(judge.LOWEST, judge.HIGHEST + 1)
+    return {name: row(own, scale, resamples=resamples) for name, own in groups.items()}
+
+
+def tau(found: Mapping[str, Row]) -> float | None:
+    """Kendall's tau-b of the models' means: ours and the published ones; None if undefined."""
+    from scipy.stats import kendalltau
+
+    models = [one for name, one in found.items() if name not in (PEOPLE, "all models") and one.n]
+    if len(models) < 2:
+        return None
+    value = kendalltau([one.ours for one in models], [one.published for one in models]).statistic
+    return None if math.isnan(value) else float(value)
+
+
+def table(dimension: str, found: Mapping[str, Row]) -> list[Table]:
+    """A dimension's coefficients, a row for each model, for all of them and for people."""
+
+    def cells(one: Row) -> list[str]:
+        kappa, interval = fixed(one.kappa), one.intervals.get("kappa")
+        if one.kappa is not None and interval is not None and not math.isnan(interval.low):
+            kappa += f" [{interval.low:.2f}, {interval.high:.2f}]"
+        means = ((one.ours, one.ours_var), (one.published, one.published_var))
+        told = (fixed(mean) if mean is None else f"{mean:.2f}±{fixed(var)}" for mean, var in means)
+        return [str(one.n), str(one.missing), kappa, fixed(one.rho), fixed(one.absolute), *told]
+
+    intervals = [interval for one in found.values() for interval in one.intervals.values()]
+    videos = max((interval.clusters for interval in intervals), default=0)
+    few = f"; fewer than {FEW_CLUSTERS} are too few for it" if videos < FEW_CLUSTERS else ""
+    return by_row(
+        f"{dimension}: our judge beside the published scores",
+        ["answers of"],
+        ["n", "judge\nfailed", "kappa", "rho", "|diff.|", "ours", "published"],
+        [([name], cells(one)) for name, one in found.items()],
+        "kappa: quadratic weights, over the whole scale; rho: Spearman's; |diff.|: mean distance;\n"
+        f"ours, published: mean±variance. [low, high]: 95 %, bootstrap over {videos} videos{few}.\n"
+        f"The models' means, ours and the published ones: Kendall's tau-b {fixed(tau(found))}.",
+    )

@@ -33,6 +33,7 @@ TABLES = {
     "facts": ("video_id", "segment_id", "fact_id", "fact"),
 }
 SPLIT = ("modality", "category")
+SUBTITLES = (".srt", ".vtt")
 _ENDINGS = ("json", "jsonl", "csv", "parquet")
 Row = dict[str, Any]
 
@@ -53,31 +54,22 @@ def find(folder: Path) -> dict[str, Path]:
         DataError: a table is there twice, or not all of them are there.
     """
     for base in (folder, folder / "data"):
-        there = {name: list(_files(base, name)) for name in TABLES}
+        there = {name: list(files(base, name)) for name in TABLES}
         if not there["questions"] or not there["facts"]:
             continue
-        for name, files in there.items():
-            if len(files) != 1:
-                what = ", ".join(file.name for file in files) or f"no table {name}"
+        for name, own in there.items():
+            if len(own) != 1:
+                what = ", ".join(file.name for file in own) or f"no table {name}"
                 raise DataError(f"{base}: expected one file of each of {', '.join(there)}: {what}")
-        return {name: files[0] for name, files in there.items()}
+        return {name: own[0] for name, own in there.items()}
     return {}
 
 
-def labels_file(folder: Path) -> Path | None:
-    """The user's labels, beside the data."""
-    return next(_files(folder, "labels"), None)
-
-
-def _files(base: Path, name: str) -> Iterator[Path]:
+def files(base: Path, name: str) -> Iterator[Path]:
+    """The files of a table in a folder, or of the user's `labels`, in any form."""
     yield from (file for end in _ENDINGS if (file := base / f"{name}.{end}").is_file())
     for form in (f"{name}-*.parquet", f"{name}/*.parquet"):  # the hub's own
         yield from sorted(base.glob(form))
-
-
-def subtitle_files(folder: Path) -> list[Path]:
-    """The subtitles that are there."""
-    return sorted((folder / "subtitles").glob("*.*"))
 
 
 def add_labels(entries: Sequence[Any], file: Path) -> None:
@@ -95,11 +87,11 @@ def add_labels(entries: Sequence[Any], file: Path) -> None:
         raise DataError(f"{file}: there is no question {next(iter(labels))!r}")
 
 
-def read(files: Mapping[str, Path], folder: Path) -> tuple[list[Row], dict[str, Subtitle]]:
+def read(found: Mapping[str, Path], folder: Path) -> tuple[list[Row], dict[str, Subtitle]]:
     """Put the tables together.
 
     Args:
-        files: by table.
+        found: the file of each table.
         folder: where `subtitles/` is.
 
     Returns:
@@ -110,7 +102,7 @@ def read(files: Mapping[str, Path], folder: Path) -> tuple[list[Row], dict[str, 
             the place.
     """
     recaps, segments, questions, facts = (
-        list(_rows(files[name], needed)) for name, needed in TABLES.items()
+        list(_rows(found[name], needed)) for name, needed in TABLES.items()
     )
     known: dict[str, dict[str, Any]] = {}
     for row in facts:
@@ -121,7 +113,7 @@ def read(files: Mapping[str, Path], folder: Path) -> tuple[list[Row], dict[str, 
     for row in segments:
         video = row["video_id"]
         if video not in spoken:
-            raise DataError(f"{row['place']}: {video!r} is in no row of {files['recaps']}")
+            raise DataError(f"{row['place']}: {video!r} is in no row of {found['recaps']}")
         movie = spoken[video].movie
         entries.append(
             {
@@ -135,7 +127,7 @@ def read(files: Mapping[str, Path], folder: Path) -> tuple[list[Row], dict[str, 
                 "movieStartTime": row["movie_start_time"],
                 "movieEndTime": row["movie_end_time"],
                 "facts": _facts(row, "fact_ids", known),
-                "srt": _said(cues.get(video, []), row),
+                "srt": said(cues.get(video, []), row["movie_start_time"], row["movie_end_time"]),
                 "questions": [],
             }
         )
@@ -159,11 +151,13 @@ def _id(row: Row) -> str:
     return f"{row['video_id']}.{row['segment_id']}"
 
 
-def _said(cues: Sequence[Cue], row: Row) -> str:
-    """What is said in a segment, by its times in the movie, as the site's srt has it."""
-    start, end = row["movie_start_time"], row["movie_end_time"]
+def said(cues: Sequence[Cue], start: Any, end: Any) -> str:
+    """What is said in a window of the movie, in seconds, as the site's srt has it.
+
+    "" where that is no window: the schema complains of it.
+    """
     if not isinstance(start, int | float) or not isinstance(end, int | float) or not start < end:
-        return ""  # the schema complains
+        return ""
     own = subtitles.cut(cues, max(start, 0), end)
     return "\n\n".join(f"{clock(cue.start)} --> {clock(cue.end)}\n{cue.text}" for cue in own)
 
@@ -179,8 +173,8 @@ def _facts(row: Row, column: str, known: Mapping[str, Mapping[str, Any]]) -> lis
 
 def _subtitle(recap: Row, folder: Path) -> Subtitle:
     video = recap["video_id"]
-    names = (path for path in subtitle_files(folder) if path.suffix.lower() in (".srt", ".vtt"))
-    found = (path for path in names if path.stem == video or path.stem.endswith(f"_{video}"))
+    there = (one for one in sorted((folder / "subtitles").glob("*.*")) if one.suffix in SUBTITLES)
+    found = (path for path in there if path.stem == video or path.stem.endswith(f"_{video}"))
     movie, url = (str(recap[name] or "").strip() for name in ("movie_name", "subtitle_url"))
     return Subtitle(movie, url, next(found, None), f"subtitles/{video}.srt")
 

@@ -8,9 +8,9 @@
 The full release has four tables instead of segments.json (release_tables.py), which are put
 together to the same form. Released on the site: id, movie, videoId, startTime, endTime (seconds in
 the recap video), facts, srt (in movie time), questions with the dataset's answer, a human's and the
-models' with published scores. Ours, all optional: movieId, movieStartTime and movieEndTime (seconds
-in the movie; `_scenes` and `_movie` need them), a question's modality and category, its
-alignedFacts, and several humanAnswers.
+models' with published scores; its factsUsed counts from 0 and from 1, and is not read. Ours, all
+optional: movieId, movieStartTime and movieEndTime (seconds in the movie; `_scenes` and `_movie`
+need them), a question's modality and category, and its alignedFacts.
 
 A file that is no list of segments stops. What is wrong with single segments is collected, so that
 the others can be run where the user allows it.
@@ -96,11 +96,6 @@ def _spoken(value: Any) -> Any:
     return "\n".join(cue.text for cue in cues)
 
 
-def _places(value: Any) -> list[int]:
-    whole = isinstance(value, list) and all(type(place) is int for place in value)
-    return value if whole else []
-
-
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
@@ -124,32 +119,16 @@ class Answer(_Entry):
 
 
 class Question(_Entry):
-    """One question.
-
-    `aligned` are the facts that it was made from: alignedFacts, or those that factsUsed counts;
-    None where nobody says. The site counts from 0 and from 1, even within a segment: where both
-    readings fit it is `unsure`, and `aligned` has the facts of both.
-    """
+    """One question; `aligned` are the facts that it was made from, None where nobody says."""
 
     qid: int | str
     question: Text
     reference: str = Field(default="", alias="datasetAnswer")
-    human_answers: tuple[Answer, ...] = ()
+    human_answer: Answer | None = Field(default=None, alias="humanAnswer")
     model_answers: tuple[Answer, ...] = Field(default=(), alias="modelAnswers")
     modality: str = ""
     category: str = ""
     aligned: tuple[Text, ...] | None = Field(default=None, alias="alignedFacts")
-    used: Annotated[tuple[int, ...], BeforeValidator(_places)] = Field((), alias="factsUsed")
-    unsure: bool = False
-
-    @model_validator(mode="before")
-    @classmethod
-    def _humans(cls, value: Any) -> Any:
-        """`humanAnswer` (one, as released) and `humanAnswers` (several) in one list."""
-        if not isinstance(value, dict) or "human_answers" in value:
-            return value
-        several, one = value.get("humanAnswers") or [], value.get("humanAnswer")
-        return {**value, "human_answers": [*([one] if one else []), *several]}
 
     @field_validator("modality", "category", mode="before")
     @classmethod
@@ -161,18 +140,6 @@ class Question(_Entry):
         if not isinstance(form, str) or form not in _FORMS[name]:
             raise ValueError(f"expected {_EXPECTED[name]}")
         return _FORMS[name][form]
-
-    def with_own(self, facts: tuple[str, ...]) -> Question:
-        """With the facts of its segment that it was made from."""
-        fits = [
-            {place - first for place in self.used}
-            for first in (0, 1)
-            if self.used and set(self.used) <= set(range(first, first + len(facts)))
-        ]
-        if self.aligned is not None or not fits:
-            return self
-        own = tuple(facts[place] for place in sorted(set().union(*fits)))
-        return self.model_copy(update={"aligned": own, "unsure": len(fits) > 1})
 
 
 class Segment(_Entry):
@@ -194,13 +161,6 @@ class Segment(_Entry):
     facts: Annotated[tuple[Text, ...], BeforeValidator(without_numbers)] = Field(min_length=1)
     dialogue: Annotated[str, BeforeValidator(_spoken)] = Field(default="", alias="srt")
     questions: tuple[Question, ...]
-
-    @field_validator("questions")
-    @classmethod
-    def _own_facts(
-        cls, questions: tuple[Question, ...], info: ValidationInfo
-    ) -> tuple[Question, ...]:
-        return tuple(one.with_own(info.data.get("facts", ())) for one in questions)
 
     @model_validator(mode="after")
     def _consistent(self) -> Segment:
@@ -227,7 +187,6 @@ class Segment(_Entry):
 
 # The full set (paper, Tables 2 and 3).
 PAPER_COUNTS = {"videos": 60, "questions": 8231, "facts": 16462}
-RELEASED_COUNTS = {"videos": 74, "segments": 1430, "questions": 8263}  # the four tables
 FILE_NAMES = ("segments.json",)
 
 
@@ -280,12 +239,15 @@ class Release:
             "bad_segments": len(self.problems),
         }
 
-    def recap_path(self, segment: Segment) -> Path:
-        """Where the recap video of a segment is, or would be."""
-        return released_files.video_path([self.folder / "recaps", self.folder], segment.video)
+    @property
+    def asked(self) -> list[Segment]:
+        """The good segments that have questions."""
+        return [segment for segment in self.segments if segment.questions]
 
-    def movie_path(self, segment: Segment) -> Path | None:
-        """Where the movie of a segment is, or would be; None if the segment names no movie."""
+    def path(self, segment: Segment, kind: str) -> Path | None:
+        """Where a segment's video of `recaps` or `movies` is, or would be; None if it has none."""
+        if kind == "recaps":
+            return released_files.video_path([self.folder / "recaps", self.folder], segment.video)
         if not segment.movie_id:
             return None
         return released_files.video_path([self.folder / "movies"], segment.movie_id)
@@ -300,9 +262,9 @@ def read(path: Path) -> Release:
     tables = release_tables.find(path) if path.is_dir() else {}
     file = tables.get("segments") or released_files.find_file(path, FILE_NAMES, "the four tables")
     folder = path if tables else file.parent
-    labels = release_tables.labels_file(folder)
+    labels = next(release_tables.files(folder, "labels"), None)
     there = [file, *tables.values(), *([labels] if labels else [])]
-    there += release_tables.subtitle_files(folder) if tables else []
+    there += sorted((folder / "subtitles").glob("*.*")) if tables else []
     state = (tuple(there), released_files.state(*there))
     return _read(file, folder, tuple(tables.items()), labels, state)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Generator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.benchmark import (
@@ -36,9 +36,6 @@ NAMED = 20  # segments of one warning
 
 # --- what the model is given ------------------------------------------------------------------
 
-# Slug of a condition -> part of the prompt file.
-_TEXTS = {"": "both", "frames": "only_frames", "dialogue": "only_dialogue"}
-
 
 def prompt(doc: Doc) -> list[Part]:
     """The muted clip, or its frames; then the dialogue or that there is none, and the question.
@@ -48,11 +45,9 @@ def prompt(doc: Doc) -> list[Part]:
     condition, texts = data.CONDITIONS[doc["condition"]], task_prompts().text
     values = {"question": doc["question"]}
     if condition.dialogue:
-        lines = doc["dialogue"]
-        values["dialogue"] = (
-            prompts.fill(texts["dialogue"], {"lines": lines}) if lines else texts["no_dialogue"]
-        )
-    text = Part("text", prompts.fill(texts[_TEXTS[doc["condition"]]], values))
+        part = "dialogue" if doc["dialogue"] else "no_dialogue"
+        values["dialogue"] = prompts.fill(texts[part], {"lines": doc["dialogue"]})
+    text = Part("text", prompts.fill(texts[condition.prompt], values))
     if not condition.picture:
         return [text]
     if doc["n_frames"]:
@@ -79,7 +74,7 @@ def task_prompts() -> Prompt:
 
 # --- what the reply is worth ------------------------------------------------------------------
 
-# What the log keeps of a doc.
+# What the log keeps of a doc, and of what type it is.
 _KEPT = {
     **dict.fromkeys(("id", "segment", "video", "source", "condition", "question"), str),
     **dict.fromkeys(("reference", "dialogue", "modality", "category", "data"), str),
@@ -103,23 +98,18 @@ def handed(doc: Doc) -> dict[str, Any]:
 def score(doc: Item, reply: str) -> Generator[Asks, Sequence[Verdict], dict[str, Any]]:
     """One open answer: judged without a reference, and compared with the dataset's answer."""
     question, reference = doc["question"], doc["reference"]
-    item = yield from judging.judged(_shown(doc), question, reply)
-    which, item["baselines"] = doc["judged_baselines"], {}
-    if which:
-        item["baselines"] = yield from baselines.rated(which, question, reference, reply)
-    item["rouge_l"] = None  # nothing to compare with
-    if text_metrics.tokenize(reference):
-        item["rouge_l"] = text_metrics.rouge_l(item["candidate"], [reference])
-    return item
+    item = yield from judging.judged(shown(doc), question, reply)
+    item["baselines"] = yield from baselines.rated(
+        doc["judged_baselines"], question, reference, reply
+    )
+    is_comparable = bool(text_metrics.tokenize(reference))
+    rouge_l = text_metrics.rouge_l(item["candidate"], [reference]) if is_comparable else None
+    return {**item, "rouge_l": rouge_l}
 
 
-def _chosen(item: Item) -> data.Options:
-    return data.Options(**item.get("shown", {}))  # of an older run the default
-
-
-def _shown(doc: Item) -> judging.Context:
+def shown(doc: Item) -> judging.Context:
     """What the judge is shown."""
-    chosen = _chosen(doc)
+    chosen = data.Options(**doc.get("shown", {}))  # of an older run the default
     facts = doc["aligned"] if chosen.facts == data.ALIGNED else doc["facts"]
     dialogue = doc["dialogue"] if chosen.dialogue == data.GIVEN else ""
     return judging.Context(doc["segment"], facts, dialogue)
@@ -133,7 +123,7 @@ def stand_in(doc: Doc, number: int) -> str:  # noqa: ARG001
 
 def told_shown(items: Items) -> list[str]:
     """What else than usual the judge is shown."""
-    chosen = _chosen(items[0])
+    chosen = data.Options(**items[0].get("shown", {}))
     told = f"the judge is shown facts={chosen.facts}, dialogue={chosen.dialogue}"
     return [] if chosen == data.Options() else [told]
 
@@ -165,7 +155,6 @@ class MovieRecapsQA(Benchmark):
             handed=handed,
             asks=_ASKS,
             blank=_BLANK,
-            details=metrics.count_ratings,
             stand_in=stand_in,
             notes=told_shown,
         )
@@ -206,7 +195,7 @@ class MovieRecapsQA(Benchmark):
         asked: Mapping[str, Items],
     ) -> tuple[dict[str, Any], list[str]]:
         """Data, left-out segments, frames, and how the baselines were made."""
-        section: dict[str, Any] = {}
+        section: dict[str, Any] = {"frames": _frames(names)}
         warnings: list[str] = []
         if found is not None:
             release = found.release
@@ -217,12 +206,8 @@ class MovieRecapsQA(Benchmark):
                 for task, own in left_out.items()
                 if own
             ]
-            own_facts = cast(data.Checked, found).options.facts == data.ALIGNED
-            if own_facts and (unsure := sum(one.unsure for _, one in release.questions())):
-                warnings.append(f"{unsure} questions' own facts are those of {data.BOTH_READINGS}")
         warnings += [f"{n}: {one}" for n, own in asked.items() for one in told_shown(own)]
         warnings += self.notes(asked)
-        section["frames"] = _frames(found, names)
         warnings += settings.told(settings.FRAMES) if any(map(data.shows, names)) else []
 
         def look() -> dict[str, Any]:
@@ -237,48 +222,27 @@ class MovieRecapsQA(Benchmark):
     def reread(self, items: Sequence[dict[str, Any]], *, judged: bool) -> list[dict[str, Any]]:
         """The judged baselines that a run has are kept; with a judge those asked for now come too.
 
-        A judge is shown what the user chooses now, or what the run's was.
-
         Raises:
-            DataError: an item lacks what these tasks write, or the facts that the judge is to see.
+            DataError: an item lacks what these tasks write.
         """
         for item in items:
             lacking = [name for name, kind in _KEPT.items() if not isinstance(item.get(name), kind)]
             if lacking:
                 told = f"{item['id']} has no `{lacking[0]}`"
                 raise DataError(f"{told}; take its line out or run the task again")
-        if judged and settings.text(settings.MOVIERECAPSQA):
-            items = [_shown_anew(item, data.options()) for item in items]
         wanted = {name for item in items for name in item["judged_baselines"]}
         wanted |= set(settings.value(settings.BASELINES) if judged else ())
         which = [name for name in settings.JUDGED_BASELINES if name in wanted]
         return [{**item, "judged_baselines": which} for item in items]
 
 
-def _shown_anew(item: dict[str, Any], chosen: data.Options) -> dict[str, Any]:
-    """An item whose judge is to be shown something else: what it said of that falls."""
-    if chosen.facts == data.ALIGNED and not item.get("aligned"):
-        raise DataError(f"{item['id']} has no facts of its own ({settings.MOVIERECAPSQA})")
-    if _chosen(item) == chosen:
-        return item
-    kept = (item.get("verdicts") or {}).items()
-    stands = {name: one for name, one in kept if name not in judging.WITH_CONTEXT}
-    return {**item, "shown": chosen._asdict(), "verdicts": stands}
-
-
-def _frames(found: Found | None, names: Sequence[str]) -> dict[str, Any]:
+def _frames(names: Sequence[str]) -> dict[str, Any]:
     """How pictures were handed over."""
     if not any(data.shows(name) for name in names):
         return {"rule": "no picture is handed over"}
-    rule = "the clip is handed over as a file: the model's own maximum of frames applies"
-    told: dict[str, Any] = {"rule": rule}
     if asked := settings.frames_for("", default=0):
-        told = {"rule": "uniform frames in order, as images", "asked": asked}
-    videos = sorted({segment.video for segment in found.release.segments} if found else ())
-    own = {video: settings.frames_for(video, default=0) for video in videos}
-    if others := {video: number for video, number in own.items() if number != asked}:
-        told["asked_of_videos"] = others  # exceptions: so many frames, as images
-    return told
+        return {"rule": "uniform frames in order, as images", "asked": asked}
+    return {"rule": "the clip is handed over as a file: the model's own maximum of frames applies"}
 
 
 BENCHMARK = MovieRecapsQA()

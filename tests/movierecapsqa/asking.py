@@ -16,8 +16,7 @@ from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.judges import Criterion, Judge, Verdict, run
 from lmms_eval_tasks.judges.asking import Asker, settle
-from lmms_eval_tasks.judges.reader import judged
-from lmms_eval_tasks.judges.verdict import OPENAI, JudgeConfig, Reply
+from lmms_eval_tasks.judges.verdict import OPENAI, JudgeConfig
 from lmms_eval_tasks.movierecapsqa import judge as judging
 from lmms_eval_tasks.movierecapsqa import tasks
 from lmms_eval_tasks.movierecapsqa.baselines import GEVAL_NAMES as GEVAL
@@ -27,7 +26,6 @@ from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, WORDS, Context
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.runs import before, rescore, scoring
 from lmms_eval_tasks.settings import JudgeLimits
-from lmms_eval_tasks.utils import prompts
 from lmms_eval_tasks.utils.saved_runs import Run
 from tests.local_endpoint import Fault, LocalEndpoint, drawn, last_user_text
 
@@ -122,12 +120,6 @@ def judge_with(answer: Script, reply: str = "He regrets it.") -> tuple[Item, lis
         return judge_reply(judge, reply), [chat.json for chat in endpoint.chats]
 
 
-def use_prompts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The user's prompts, of which a process reads one folder's."""
-    monkeypatch.setenv(settings.PROMPTS, str(folder))
-    prompts.forget()
-
-
 def each(done: Item, what: str) -> dict[str, Any]:
     """A field of each dimension."""
     return {name: rated[what] for name, rated in done["dimensions"].items()}
@@ -151,18 +143,6 @@ class Unasked:
         return [self.verdict(criterion, fields)] * samples
 
 
-class Told(Unasked):
-    """A judge whose replies a function makes; read as a model's are."""
-
-    config = JudgeConfig(OPENAI, "told")
-
-    def __init__(self, reply: Callable[[Criterion, Mapping[str, Any]], str]) -> None:
-        self.reply = reply
-
-    def verdict(self, criterion: Criterion, fields: Mapping[str, Any]) -> Verdict:
-        return judged(criterion, fields, Reply(self.reply(criterion, fields)), "told")
-
-
 # --- answers scored as the host does it, and saved runs of them -----------------------------------
 
 TASK = "movierecapsqa_segment_dialogue"
@@ -178,14 +158,14 @@ def asked_for(request: Mapping[str, Any]) -> str:
 class Rater:
     """Two claims, or one of answers about 20; rates by what it reads; fails where it is told to."""
 
-    def __init__(self, plus: int = 0, fails: str = "") -> None:
-        self.plus, self.fails = plus, fails
+    def __init__(self, fails: str = "") -> None:
+        self.fails = fails
 
     def __call__(self, request: dict[str, Any]) -> str | Fault:
         name, text = asked_for(request), last_user_text(request)
         if name == self.fails:
             return "nothing that could be read"
-        drawn_score = len(text) + self.plus
+        drawn_score = len(text)
         if name == "claims":
             return claimed(["He waits."] if "20" in text else ["He waits.", "It snows."])
         if name in HELMET:
@@ -203,11 +183,11 @@ def reply(doc: dict[str, Any]) -> str:
 
 @contextmanager
 def judged_at(
-    script: Script, monkeypatch: pytest.MonkeyPatch, name: str = "one", baselines: str = ""
+    script: Script, monkeypatch: pytest.MonkeyPatch, baselines: str = ""
 ) -> Iterator[LocalEndpoint]:
     """The user's judge is at an endpoint."""
     with LocalEndpoint(script) as endpoint, monkeypatch.context() as patch:
-        patch.setenv(settings.JUDGE, f"{name}@{endpoint.url}")
+        patch.setenv(settings.JUDGE, f"one@{endpoint.url}")
         patch.setenv(settings.BASELINES, baselines)
         run.forget()
         yield endpoint
@@ -225,10 +205,10 @@ def numbers(items: Sequence[Item]) -> dict[str, Any]:
     return scoring.numbers(BENCHMARK.tasks[TASK], items)
 
 
-def saved_run(task: str, items: Sequence[Item], model: str | None = "m (x)") -> Run:
+def saved_run(task: str, items: Sequence[Item]) -> Run:
     """A saved run of one task."""
     samples = [{"doc_id": number, "failed": one} for number, one in enumerate(items)]
-    return Run(task, Path(f"out/20260101_samples_{task}.jsonl"), samples, model, {})
+    return Run(task, Path(f"out/20260101_samples_{task}.jsonl"), samples, "m (x)", {})
 
 
 def items_of(saved: Run) -> list[Item]:
@@ -239,31 +219,10 @@ def again(*runs: Run, judge: str | None = None) -> rescore.Rescored:
     return rescore.rescore_saved(BENCHMARK, runs, judge)
 
 
-def write_run(folder: Path, saved: Run) -> Path:
-    """A run as the host's files: samples and results."""
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / f"20260101_samples_{saved.task}.jsonl"
-    lines = [json.dumps(sample, ensure_ascii=False) for sample in saved.samples]
-    file.write_text("\n".join(lines), encoding="utf-8")
-    results = {
-        "config": {"model": "m", "model_args": "x"},
-        "results": {saved.task: {f"{key},none": value for key, value in saved.saved.items()}},
-    }
-    (folder / "20260101_results.json").write_text(json.dumps(results), encoding="utf-8")
-    return file
-
-
-def judged_run(
-    monkeypatch: pytest.MonkeyPatch,
-    script: Any = None,
-    baselines: str = "",
-    task: str = TASK,
-    **more: Any,
-) -> Run:
+def judged_run(monkeypatch: pytest.MonkeyPatch, baselines: str = "") -> Run:
     """A run of the host whose judge was at an endpoint that is gone by now."""
-    with judged_at(script or Rater(), monkeypatch, baselines=baselines):
-        items = score(task, reply)
-    return saved_run(task, items, **more)
+    with judged_at(Rater(), monkeypatch, baselines=baselines):
+        return saved_run(TASK, score(TASK, reply))
 
 
 def asked(endpoint: LocalEndpoint, since: int = 0) -> dict[str, int]:

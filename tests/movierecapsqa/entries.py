@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
+
+from lmms_eval_tasks.sample.render import Clip, Tone, soundtrack
 
 SECRET = "zebra"  # in every fact and every reference, and nowhere else
 RATE = 10  # frames a second
@@ -63,26 +64,12 @@ def write(folder: Path, content: Any, name: str = "segments.json") -> Path:
 
 def render(path: Path, seconds: int) -> Path:
     """A video with sound whose every second has a grey of its own (`second_of`)."""
-    import av
     import numpy as np
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    with av.open(str(path), "w") as file:
-        picture: Any = file.add_stream("libx264", rate=RATE)
-        picture.width, picture.height, picture.pix_fmt = 64, 48, "yuv420p"
-        sound: Any = file.add_stream("aac", rate=16_000, layout="mono")
-        for number in range(seconds * RATE):
-            grey = np.full((48, 64, 3), 20 + 10 * (number // RATE), np.uint8)
-            frame = av.VideoFrame.from_ndarray(grey, format="rgb24").reformat(format="yuv420p")
-            frame.pts, frame.time_base = number, Fraction(1, RATE)
-            file.mux(picture.encode(frame))
-        file.mux(picture.encode(None))
-        for start in range(0, seconds * 16_000, 1000):
-            wave = np.sin(np.arange(start, start + 1000) / 10)[None].astype(np.float32)
-            block = av.AudioFrame.from_ndarray(wave, format="fltp", layout="mono")
-            block.sample_rate, block.pts, block.time_base = 16_000, start, Fraction(1, 16_000)
-            file.mux(sound.encode(block))
-        file.mux(sound.encode(None))
+    greys = (np.full((48, 64, 3), 20 + 10 * (n // RATE), np.uint8) for n in range(seconds * RATE))
+    hum = soundtrack([Tone(0, seconds, 440)], seconds, 44_100)
+    Clip(lambda: greys, RATE, lambda: hum, 44_100).write(path)
     return path
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from tests.movierecapsqa.entries import entry, question, write
 
-# By model: answers to the four questions with their published factuality and relevance.
+# By who answers: answers to the four questions with their published factuality and relevance.
 Given = tuple[str, tuple[int, int] | None]
-MODELS: dict[str, list[Given]] = {
+ANSWERS: dict[str, list[Given]] = {
     "gpt_4o.response": [("Alpha 5", (5, 4)), ("Alpha 4", (4, 4)), ("Alpha 3", (4, 5)), ("", None)],
     "Qwen.response": [
         ("Beta 2", (3, 4)),
@@ -23,14 +23,9 @@ MODELS: dict[str, list[Given]] = {
         ("I cannot help with that.", None),
         ("Gamma 2", (2, 2)),
     ],
+    "people": [("Delta 5", (5, 5)), ("Delta 4", (4, 5)), ("Delta 3", (5, 4)), ("Delta 0", (1, 1))],
 }
-PEOPLE: list[list[Given]] = [
-    [("Delta 5", (5, 5)), ("Delta 2", (3, 5))],
-    [("Delta 4", (4, 5))],
-    [("Delta 3", (5, 4))],
-    [("Delta 0", (1, 1))],
-]
-SCORED = 10 + 5  # answers with scores
+TEXTS = [text for given in ANSWERS.values() for text, _ in given if text]
 
 
 def with_scores(given: Given) -> dict[str, Any]:
@@ -43,20 +38,14 @@ def release(folder: Path) -> Path:
     """Two segments of two videos, with two questions each."""
     segments = []
     for place in (0, 1):
-        questions = [
-            question(
-                number,
-                factsUsed=[number],  # from 0 in the one, from 1 in the other
-                humanAnswer=...,
-                humanAnswers=[with_scores(given) for given in PEOPLE[2 * place + number]],
-                modelAnswers=[
-                    {"model": model, **with_scores(given[2 * place + number])}
-                    for model, given in MODELS.items()
-                ],
-            )
-            for number in (0, 1)
-        ]
         facts = [f"Fact {place} of the film."]
+        questions = []
+        for number in (0, 1):
+            given = {by: with_scores(own[2 * place + number]) for by, own in ANSWERS.items()}
+            human = given.pop("people")
+            models = [{"model": model, **one} for model, one in given.items()]
+            answers = {"humanAnswer": human, "modelAnswers": models}
+            questions.append(question(number, **answers, alignedFacts=facts))
         one = entry(place + 1, videoId=f"video{place}", questions=questions, facts=facts)
         segments.append(one)
     return write(folder, segments)

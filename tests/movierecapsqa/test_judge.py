@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import JudgeError, PromptError
 from lmms_eval_tasks.judges import reader
 from lmms_eval_tasks.judges.engine import render
@@ -19,31 +19,13 @@ from lmms_eval_tasks.movierecapsqa.judge import WORDS
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.utils import authors_prompts, prompts
-from tests.movierecapsqa.asking import CLAIMS, CONTEXT, labelled, use_prompts
+from tests.movierecapsqa.asking import CLAIMS, CONTEXT, labelled
 
-CASES = json.loads(
-    (Path(__file__).parents[1] / "cases" / "movierecapsqa_bounds.json").read_text(encoding="utf-8")
-)
-
-
-def test_bounds_of_labels() -> None:
-    seen = set()
-    for dimension, labels, expected in CASES["intervals"]:
-        seen |= {(dimension, label) for label in labels}
-        for order in permutations(labels):
-            assert judge.bounds(dimension, order) == tuple(expected)
-    assert seen == {(name, label) for name, labels in WORDS.items() for label in labels}
-    for dimension, labels, said in (
-        ("factuality", [], "no labels"),
-        ("factuality", ["supported", "relevant"], "'relevant' is no label of factuality"),
-        ("coherence", ["Consistent"], "'Consistent' is no label of coherence"),
-    ):
-        with pytest.raises(ValueError, match=said):
-            judge.bounds(dimension, labels)
+LABELS = Path(__file__).parents[1] / "cases" / "movierecapsqa_labels.json"
 
 
 def test_words_of_labels() -> None:
-    for dimension, written, expected in CASES["words"]:
+    for dimension, written, expected in json.loads(LABELS.read_text(encoding="utf-8"))["words"]:
         if expected is None:
             with pytest.raises(ValueError, match="none of"):
                 judge.label(dimension, written)
@@ -99,12 +81,12 @@ def test_one_label_for_every_claim_and_a_score() -> None:
 BOTH = ((1, "supported"), (2, "supported"))
 
 
-def test_anything_else_is_no_verdict() -> None:
-    bad: list[tuple[Any, str]] = [
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
         (pairs(), "one label for each of 2 claims"),
         (pairs(*BOTH, (3, "supported")), "one label for each"),
         (pairs((1, "supported"), (1, "unsupported")), "one label for each"),
-        (pairs((1, "supported"), (3, "supported")), "one label for each"),
         (pairs((0, "supported"), (1, "supported")), "one label for each"),
         (pairs((1, "supported"), (2.5, "supported")), "integer"),
         (pairs((1, "supported"), (True, "supported")), "integer"),
@@ -114,31 +96,28 @@ def test_anything_else_is_no_verdict() -> None:
         (pairs(*BOTH, score=4.5), "score"),
         (pairs(*BOTH, score="4/10"), "another scale"),
         (pairs(*BOTH, score=None), "score"),
-        (pairs(*BOTH, reason=None), "reason"),
         (pairs(*BOTH, mean=3), "unknown key"),
         ({"labels": ["supported", "supported"], "reason": "", "score": 3}, "labels"),
         ("Score: 3", "no object"),
-    ]
-    for reply, said in bad:
-        with pytest.raises(reader.UnreadableError, match=said) as caught:
-            read("factuality", reply)
-        assert caught.value.status == "parse_failure", reply
+    ],
+)
+def test_anything_else_is_no_verdict(reply: Any, said: str) -> None:
+    with pytest.raises(reader.UnreadableError, match=said) as caught:
+        read("factuality", reply)
+    assert caught.value.status == "parse_failure"
 
 
 def test_what_counts_as_a_claim() -> None:
     criterion = judge.claims_criterion()
-    found = reader.read('{"atomic_claims": ["He runs."]}', criterion.schema)
-    assert found == judge.Claims(claims=["He runs."])
     for given, kept in (
-        ([], []),
         (["", "  ", "\n", "-", "...", "\u200b"], []),
         ([" He runs. ", "", "He runs. "], ["He runs.", "He runs."]),
         (["He\n2. runs\r\n\taway"], ["He 2. runs away"]),
         (["È rosso", "他跑了", "7"], ["È rosso", "他跑了", "7"]),
     ):
-        found = reader.read(json.dumps({"claims": given}), criterion.schema)
-        assert isinstance(found, judge.Claims)
-        assert (found.claims, criterion.score(found)) == (kept, len(kept))
+        for key in ("claims", "atomic_claims"):
+            found = reader.read(json.dumps({key: given}), criterion.schema)
+            assert (found.claims, criterion.score(found)) == (kept, len(kept))  # type: ignore[attr-defined]
     for reply in ('{"claims": "He runs."}', '{"claims": [1]}', '["He runs."]', "He runs.", "{}"):
         with pytest.raises(reader.UnreadableError):
             reader.read(reply, criterion.schema)
@@ -149,37 +128,37 @@ def test_what_counts_as_a_claim() -> None:
 
 def test_who_cannot_judge(tmp_path: Path) -> None:
     before.check_judge(BENCHMARK, "none")
-    for kind in ("panel", "debate"):
-        file = tmp_path / f"{kind}.yml"
-        file.write_text(f"{kind}: [a@http://localhost:1/v1, b@http://localhost:1/v1]\n")
-        for refuses in (before.check_judge, before.judge_config, before.describe_judge):
-            with pytest.raises(JudgeError, match=r"several judges.*name one model") as caught:
-                refuses(BENCHMARK, str(file))
-            assert "\n" not in str(caught.value)
+    panel = tmp_path / "panel.yml"
+    panel.write_text("panel: [a@http://localhost:1/v1, b@http://localhost:1/v1]
+")
+    with pytest.raises(JudgeError, match=r"several judges.*name one model"):
+        before.check_judge(BENCHMARK, str(panel))
 
 
+@pytest.mark.parametrize(
+    ("name", "changes", "said"),
+    [
+        ("task", {"both": "Mine. {question}"}, "{dialogue}"),
+        ("task", {"only_frames": "{question} {dialogue}"}, "unknown placeholder {dialogue}"),
+        ("judge", {"claims": "{question} {candidate} {facts}"}, "{facts}"),
+        ("judge", {"factuality": "Rate {claims}"}, "{claims}"),
+        ("baselines", {"read": "{question} {candidate} {reference}"}, "{reference}"),
+    ],
+)
 def test_prompts_of_the_user_that_do_not_fit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, changes: dict[str, str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a model or a judge would not be told, or must not."""
     read = {"task": tasks.task_prompts, "judge": judge.prompt, "baselines": baselines.prompt}
+    packaged = Path(tasks.__file__).parent / "prompts" / f"{name}.yml"
+    ours = yaml.safe_load(packaged.read_text(encoding="utf-8"))
     (tmp_path / "movierecapsqa").mkdir()
-    for name, changes, said in (
-        ("task", {"both": "Mine. {question}"}, "{dialogue}"),
-        ("task", {"only_frames": "{question} {dialogue}"}, "unknown placeholder {dialogue}"),
-        ("judge", {"context": "{facts}"}, "{dialogue}"),
-        ("judge", {"claims": "{question} {candidate} {facts}"}, "{facts}"),
-        ("judge", {"factuality": "Rate {claims}"}, "{claims}"),
-        ("baselines", {"compare": "{question} {candidate}"}, "{reference}"),
-        ("baselines", {"read": "{question} {candidate} {reference}"}, "{reference}"),
-    ):
-        packaged = Path(tasks.__file__).parent / "prompts" / f"{name}.yml"
-        ours = yaml.safe_load(packaged.read_text(encoding="utf-8"))
-        file = tmp_path / "movierecapsqa" / f"{name}.yml"
-        file.write_text(yaml.safe_dump({**ours, **changes}), encoding="utf-8")
-        use_prompts(tmp_path, monkeypatch)
-        with pytest.raises(PromptError, match=rf"{name}\.yml.*{re.escape(said)}"):
-            read[name]()
+    file = tmp_path / "movierecapsqa" / f"{name}.yml"
+    file.write_text(yaml.safe_dump({**ours, **changes}), encoding="utf-8")
+    monkeypatch.setenv(settings.PROMPTS, str(tmp_path))
+    prompts.forget()
+    with pytest.raises(PromptError, match=rf"{name}\.yml.*{re.escape(said)}"):
+        read[name]()
 
 
 DIMENSION = """Mark it.
@@ -194,28 +173,25 @@ def test_the_authors_own_texts_are_whole_requests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the form of their files; the sentences are made up."""
-    for layout in ("eval", "code"):
-        clone, own = tmp_path / layout, tmp_path / f"{layout}_own"
-        (clone / layout / "prompts").mkdir(parents=True)
-        for name, text in (
-            *((name, DIMENSION + FACTS) for name in ("factuality", "relevance")),
-            ("coherence", DIMENSION),
-            ("claim_extraction", "Split {{ answer }}, for {{ question }}"),
-        ):
-            (clone / layout / "prompts" / f"movierecaps_{name}.jinja").write_text(text)
-        code = 'class A:\n    def __init__(self):\n        self.system_message = "You split."\n'
-        (clone / layout / "evaluator.py").write_text(code)
-        authors_prompts.write("movierecapsqa", clone, own)
-        use_prompts(own, monkeypatch)
-        if layout == "eval":
-            claims = judge.claims_criterion()
-            assert claims.system == "You split."
-            assert claims.template.startswith("Split {candidate}, for {question}")
-        for dimension in WORDS:
-            asked = judge.asked(CONTEXT, dimension, "Who?", CLAIMS)
-            (user,) = render(judge.dimension_criterion(dimension, 2), asked)
-            assert user["content"].startswith("Mark it.\nWho?\n<")
-            assert '{"claim_evaluations": [{"claim_number": 1}]}' in user["content"]
-            shown = "Tommy was a scientist." in user["content"]
-            assert shown is (dimension != "coherence")
+    clone, own = tmp_path / "clone", tmp_path / "own"
+    texts = dict.fromkeys(("factuality", "relevance"), DIMENSION + FACTS)
+    texts |= {"coherence": DIMENSION, "claim_extraction": "Split {{ answer }}, for {{ question }}"}
+    (clone / "eval" / "prompts").mkdir(parents=True)
+    for name, text in texts.items():
+        (clone / "eval" / "prompts" / f"movierecaps_{name}.jinja").write_text(text)
+    code = 'class A:\n    def __init__(self):\n        self.system_message = "You split."\n'
+    (clone / "eval" / "evaluator.py").write_text(code)
+    authors_prompts.write("movierecapsqa", clone, own)
+    monkeypatch.setenv(settings.PROMPTS, str(own))
+    prompts.forget()
+    claims = judge.claims_criterion()
+    assert claims.system == "You split."
+    assert claims.template.startswith("Split {candidate}, for {question}")
+    for dimension in WORDS:
+        asked = judge.asked(CONTEXT, dimension, "Who?", CLAIMS)
+        (user,) = render(judge.dimension_criterion(dimension, 2), asked)
+        assert user["content"].startswith("Mark it.\nWho?\n<")
+        assert '{"claim_evaluations": [{"claim_number": 1}]}' in user["content"]
+        shown = "Tommy was a scientist." in user["content"]
+        assert shown is (dimension != "coherence")
     prompts.forget()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from pathlib import Path
 from typing import Any
 
+import pandas
 import pytest
 
 from lmms_eval_tasks import settings
@@ -14,68 +13,60 @@ from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.movierecapsqa import data, schema, tasks
 from tests.movierecapsqa.entries import RECAP, render
 
-TABLES: dict[str, list[dict[str, Any]]] = {
-    "recaps": [
-        {"video_id": "abC-1", "movie_name": "Talk: I/II", "subtitle_url": "http://x/1.srt"},
-        {"video_id": "xyz", "movie_name": "Other", "subtitle_url": "http://x/2.srt"},
-    ],
-    "segments": [
-        {
-            **{"video_id": video, "segment_id": number, "fact_ids": ids},
-            **{"movie_start_time": 600.0 + 60 * number, "movie_end_time": 660.0 + 60 * number},
-            **{"recap_start_time": 2.5 * number, "recap_end_time": 2.5 * number + 2},
-        }
-        for video, number, ids in (("abC-1", 0, ["1", "2"]), ("abC-1", 1, ["1"]), ("xyz", 0, ["1"]))
-    ],
-    "questions": [
-        {
-            **{"video_id": video, "segment_id": segment, "question_id": number, "vague_answer": ""},
-            **{"question": f"Who is {number}?", "answer": f"Number {number}."},
-            "aligned_fact_ids": ids,
-        }
-        for video, segment, number, ids in (
-            *(("abC-1", 0, 0, ["2"]), ("abC-1", 0, 1, ["1", "2"])),
-            *(("abC-1", 1, 0, ["1"]), ("xyz", 0, 0, ["1"])),
-        )
-    ],
-    "facts": [  # an id may come again in another segment
-        {"fact_id": fact, "video_id": video, "segment_id": segment, "fact": f"Fact {number}."}
-        for number, (video, segment, fact) in enumerate(
-            (("abC-1", 0, "1"), ("abC-1", 0, "2"), ("abC-1", 1, "1"), ("xyz", 0, "1")), 1
-        )
-    ],
+
+def table(columns: str, *rows: tuple[Any, ...]) -> list[dict[str, Any]]:
+    return [dict(zip(columns.split(), row, strict=True)) for row in rows]
+
+
+TIMES = "movie_start_time movie_end_time recap_start_time recap_end_time"
+TABLES = {
+    "recaps": table(
+        "video_id movie_name subtitle_url",
+        ("abC-1", "Talk: I/II", "http://x/1.srt"),
+        ("xyz", "Other", "http://x/2.srt"),
+    ),
+    "segments": table(
+        f"video_id segment_id fact_ids {TIMES}",
+        ("abC-1", 0, ["1", "2"], 600.0, 660.0, 0.0, 2.0),
+        ("abC-1", 1, ["1"], 660.0, 720.0, 2.5, 4.5),
+        ("xyz", 0, ["1"], 600.0, 660.0, 0.0, 2.0),
+    ),
+    "questions": table(
+        "video_id segment_id question_id question answer aligned_fact_ids",
+        ("abC-1", 0, 0, "Who is 0?", "Number 0.", ["2"]),
+        ("abC-1", 0, 1, "Who is 1?", "Number 1.", ["1", "2"]),
+        ("abC-1", 1, 0, "Who is 0?", "Number 0.", ["1"]),
+        ("xyz", 0, 0, "Who is 0?", "Number 0.", ["1"]),
+    ),
+    "facts": table(  # an id may come again in another segment
+        "video_id segment_id fact_id fact",
+        ("abC-1", 0, "1", "Fact 1."),
+        ("abC-1", 0, "2", "Fact 2."),
+        ("abC-1", 1, "1", "Fact 3."),
+        ("xyz", 0, "1", "Fact 4."),
+    ),
 }
-SRT = "".join(
-    f"{number}\n{times}\n{text}\n\n"
-    for number, (times, text) in enumerate(
-        (
-            ("00:09:50,000 --> 00:09:54,000", "Before."),
-            ("00:10:10,000 --> 00:10:14,000", "In the first."),
-            ("00:10:57,000 --> 00:11:01,000", "Astride."),
-            ("00:11:20,000 --> 00:11:24,000", "Then."),
-        )
-    )
-)
+SRT = """00:09:50,000 --> 00:09:54,000
+Before.
+00:10:10,000 --> 00:10:14,000
+In the first.
+00:10:57,000 --> 00:11:01,000
+Astride.
+00:11:20,000 --> 00:11:24,000
+Then.
+"""
 
 
 def write(folder: Path, ending: str, **changes: Any) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     for name, rows in {**TABLES, **changes}.items():
-        file = folder / f"{name}.{ending}"
-        if ending == "json":
-            file.write_text(json.dumps(rows))
-        elif ending == "jsonl":
-            file.write_text("\n".join(map(json.dumps, rows)))
-        elif ending == "csv":
-            with file.open("w", newline="") as out:
-                writer = csv.DictWriter(out, list(rows[0]))
-                writer.writeheader()
-                writer.writerows(rows)
+        file, frame = folder / f"{name}.{ending}", pandas.DataFrame(rows)
+        if ending == "csv":
+            frame.to_csv(file, index=False)
+        elif ending == "parquet":
+            frame.to_parquet(file)
         else:
-            import pyarrow
-            from pyarrow import parquet
-
-            parquet.write_table(pyarrow.Table.from_pylist(rows), file)
+            file.write_text(frame.to_json(orient="records", lines=ending == "jsonl"))
     return folder
 
 
@@ -114,32 +105,19 @@ def test_four_forms_of_the_tables_are_one_release(tmp_path: Path) -> None:
 
 def test_tables_that_do_not_fit_stop(tmp_path: Path) -> None:
     rows = TABLES["questions"]
-    for number, (changes, said) in enumerate(
-        (
-            ({"facts": TABLES["facts"][:2]}, "row 2: no fact 1"),
-            ({"recaps": TABLES["recaps"][:1]}, "'xyz' is in no row"),
-            (
-                {"questions": [{**rows[0], "segment_id": 9, "aligned_fact_ids": []}]},
-                "abC-1.9 is no segment",
-            ),
-            ({"questions": [{"question": "Who?"}]}, "row 1: no video_id"),
-        )
-    ):
+    nowhere = {**rows[0], "segment_id": 9, "aligned_fact_ids": []}
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"facts": TABLES["facts"][:2]}, "row 2: no fact 1"),
+        ({"recaps": TABLES["recaps"][:1]}, "'xyz' is in no row"),
+        ({"questions": [nowhere]}, "abC-1.9 is no segment"),
+        ({"questions": [{"question": "Who?"}]}, "row 1: no video_id"),
+    ]
+    for number, (changes, said) in enumerate(cases):
         with pytest.raises(DataError, match=said):
             schema.read(write(tmp_path / str(number), "json", **changes))
-    named = [{**row, "question_id": f"q-{row['question_id']}"} for row in rows]
-    made = schema.read(write(tmp_path / "named", "csv", questions=named))
-    assert [made.segments[0].question_id(one) for one in made.segments[0].questions] == [
-        "abC-1.0/q-0",
-        "abC-1.0/q-1",
-    ]
     twice = write(write(tmp_path / "twice", "json"), "csv")
     with pytest.raises(DataError, match="one file of each"):
         schema.read(twice)
-    (twice / "facts.csv").unlink()
-    for name in ("recaps", "segments", "questions"):
-        (twice / f"{name}.json").unlink()
-    assert len(schema.read(twice).segments) == 3
 
 
 def test_what_is_to_be_fetched_and_what_is_left_out(
@@ -157,9 +135,7 @@ def test_what_is_to_be_fetched_and_what_is_left_out(
     }
     seen = data.status(root)
     assert "to fetch: subtitles/xyz.srt, the subtitles of 'Other': http://x/2.srt" in seen.notes
-    assert seen.videos == 1
-    assert "it needs movieId, and the movie in movies/, named by movieId" in "\n".join(seen.notes)
-    assert any("/xyz.mp4" in why or "xyz" in name for name, why in seen.missing.items())
+    assert (seen.videos, "xyz" in seen.missing) == (1, True)
     name = "movierecapsqa_segment_dialogue"
     with pytest.raises(DataError, match="1 segments have no dialogue at hand") as caught:
         data.look([name])
@@ -171,33 +147,37 @@ def test_what_is_to_be_fetched_and_what_is_left_out(
     # Neither the model nor the judge needs it.
     monkeypatch.delenv(settings.ALLOW_MISSING)
     monkeypatch.setenv(settings.MOVIERECAPSQA, "dialogue=none")
-    assert data.unspoken(schema.read(place), data.options(), ["movierecapsqa_segment_frames"]) == {}
+    data.look(["movierecapsqa_segment_frames"], videos=False)
 
 
 def test_what_the_judge_is_shown(
-    root: Path, user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = "movierecapsqa_segment_dialogue"
+    monkeypatch.setenv(settings.MOVIERECAPSQA, "facts=aligned")
+    with pytest.raises(DataError, match="have no facts of their own"):
+        data.look([name])
     folder = write(tmp_path / "other" / "movierecapsqa", "json")
     for video in ("abC-1", "xyz"):
         subtitle(folder, f"{video}.srt")
+    labels = folder / "labels.csv"
+    labels.write_text("id,modality,category\nabC-1.0/0,vision,STA\n")
+    monkeypatch.setenv(settings.DATA, str(folder.parent))
     for chosen, facts, dialogue in (
         ("", ["Fact 1.", "Fact 2."], "In the first.\nAstride."),
-        ("facts=all, dialogue=given", ["Fact 1.", "Fact 2."], "In the first.\nAstride."),
         ("facts=aligned", ["Fact 2."], "In the first.\nAstride."),
         ("facts=aligned,dialogue=none", ["Fact 2."], ""),
     ):
-        monkeypatch.setenv(settings.DATA, str(folder.parent))
         monkeypatch.setenv(settings.MOVIERECAPSQA, chosen)
         doc = tasks.keep(data.docs(data.look([name]), name)[0])
-        shown = tasks._shown(doc)
-        assert (shown.segment, shown.facts, shown.dialogue) == ("abC-1.0", facts, dialogue)
+        assert tasks.shown(doc) == ("abC-1.0", facts, dialogue)
         # The model's own dialogue is another matter.
         assert doc["dialogue"] == "In the first.\nAstride."
-    monkeypatch.setenv(settings.DATA, str(root))
-    with pytest.raises(DataError, match="have no facts of their own"):
-        data.look([name])
+        assert (doc["modality"], doc["category"]) == ("vision", "sta")
     for text in ("fact=all", "facts=some", "facts=all,facts=all"):
         monkeypatch.setenv(settings.MOVIERECAPSQA, text)
         with pytest.raises(TasksError, match="expected each once of"):
             data.options()
+    labels.write_text("id,modality,category\nabC-1.9/0,vision,STA\n")
+    with pytest.raises(DataError, match=r"labels\.csv: there is no question 'abC-1\.9/0'"):
+        schema.read(folder)

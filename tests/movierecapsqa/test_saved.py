@@ -19,7 +19,6 @@ from tests.local_endpoint import choice, completion
 from tests.movierecapsqa.asking import (
     EVERYTHING,
     GEVAL,
-    HELMET,
     TASK,
     Rater,
     again,
@@ -32,7 +31,6 @@ from tests.movierecapsqa.asking import (
     reply,
     saved_run,
     score,
-    write_run,
 )
 
 pytestmark = pytest.mark.usefixtures("user")
@@ -41,9 +39,8 @@ BOTH = "geval,helmet"
 
 def test_one_line_for_what_an_item_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     run = judged_run(monkeypatch)
-    last = items_of(run)[-1]
     for name, value in (("facts", "one"), ("dialogue", None), ("judged_baselines", None)):
-        sample = {"failed": {**last, "id": "x/1", name: value}}
+        sample = {"failed": {**items_of(run)[-1], "id": "x/1", name: value}}
         with pytest.raises(DataError) as caught:
             again(dataclasses.replace(run, samples=[*run.samples, sample]))
         assert str(caught.value).startswith(f"{run.file}: x/1 has no `{name}`; take its line out")
@@ -55,7 +52,6 @@ def test_one_line_for_what_an_item_lacks(monkeypatch: pytest.MonkeyPatch) -> Non
         ("relevance", {"relevance": 3}),
         # What rests on other verdicts stays: the baselines know nothing of claims.
         ("claims", EVERYTHING),
-        ("helmet_fluency", {"helmet_fluency": 3}),
         # G-Eval's two have to be of one mode: both are asked, then sampled.
         ("geval_coherence", dict.fromkeys(GEVAL, 3 + 3)),
     ],
@@ -64,58 +60,24 @@ def test_missing_only(fails: str, missing: dict[str, int], monkeypatch: pytest.M
     rater = Rater(fails=fails)
     with judged_at(rater, monkeypatch, baselines=BOTH) as endpoint:
         run = saved_run(TASK, score(TASK, reply))
-        judge = f"one@{endpoint.url}"
-        rater.fails = ""
-        before = len(endpoint.chats)
+        rater.fails, before = "", len(endpoint.chats)
+        # The baselines that a run has are kept.
         monkeypatch.setenv(settings.BASELINES, "")
-        values = again(run, judge=judge).numbers[TASK]
+        values = again(run, judge=f"one@{endpoint.url}").numbers[TASK]
         assert asked(endpoint, before) == missing
-        failed = [values[f"{name}_failed"] for name in DIMENSIONS]
-        assert failed == [values["empty"]] * len(DIMENSIONS)  # empty answers alone
-        assert values == numbers(items_of(judged_run(monkeypatch, baselines=BOTH)))
-        monkeypatch.setenv(settings.BASELINES, BOTH)
-        done = saved_run(TASK, score(TASK, reply))
-        # With all of it there nobody is asked, ...
-        before = len(endpoint.chats)
-        assert again(done, judge=judge).numbers[TASK] == values
-        assert asked(endpoint, before) == {}
-        # ... but verdicts of another judge, or with other settings, do not stand for its own.
-        every = {**EVERYTHING, **dict.fromkeys(HELMET, 3), **dict.fromkeys(GEVAL, 6)}
-        again(done, judge=f"two@{endpoint.url}")
-        assert asked(endpoint, before) == every
+    failed = [values[f"{name}_failed"] for name in DIMENSIONS]
+    assert failed == [values["empty"]] * len(DIMENSIONS)  # empty answers alone
+    assert values == numbers(items_of(judged_run(monkeypatch, baselines=BOTH)))
 
 
-def test_who_is_asked_of_a_saved_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_baselines_may_be_asked_for_later(monkeypatch: pytest.MonkeyPatch) -> None:
     with judged_at(Rater(), monkeypatch) as endpoint:
-        judge = f"one@{endpoint.url}"
         run = saved_run(TASK, score(TASK, reply))
-        # Labels of claims that are asked for again fall.
-        items_of(run)[0]["verdicts"]["claims"]["setup"] = "of other prompts"
-        before = len(endpoint.chats)
-        again(run, judge=judge)
-        assert asked(endpoint, before) == dict.fromkeys(("claims", *DIMENSIONS), 1)
-        # Baselines asked for later: without a judge there is nobody to ask for them.
         monkeypatch.setenv(settings.BASELINES, "helmet")
+        # Without a judge there is nobody to ask for them.
         assert again(run).numbers[TASK]["helmet_fluency_coverage"] is None
-        done = again(run, judge=judge).numbers[TASK]
+        done = again(run, judge=f"one@{endpoint.url}").numbers[TASK]
         assert done["helmet_fluency_coverage"] == 1
-
-
-def test_what_the_judge_is_shown_can_be_chosen_for_a_saved_run(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    with judged_at(Rater(), monkeypatch) as endpoint:
-        judge = f"one@{endpoint.url}"
-        run = saved_run(TASK, score(TASK, reply))
-        before = len(endpoint.chats)
-        monkeypatch.setenv(settings.MOVIERECAPSQA, "dialogue=none")
-        done = again(run, judge=judge)
-        assert asked(endpoint, before) == {"factuality": 3, "relevance": 3}
-        assert done.notes[-1] == f"{TASK}: the judge is shown facts=all, dialogue=none"
-        monkeypatch.setenv(settings.MOVIERECAPSQA, "facts=aligned")
-        with pytest.raises(DataError, match="has no facts of its own"):
-            again(run, judge=judge)
-        again(run)  # nobody is asked
 
 
 def command(*arguments: object, code: int = 0) -> str:
@@ -129,7 +91,12 @@ def test_a_batch_takes_two_rounds(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     """The dimensions need the claims, and half of what is paid for twice is no half price."""
     logs, requests = tmp_path / "logs", tmp_path / "requests.jsonl"
     output = tmp_path / "made.json"
-    write_run(logs, saved_run(TASK, score(TASK, reply)))
+    logs.mkdir()
+    samples = saved_run(TASK, score(TASK, reply)).samples
+    file = logs / f"20260101_samples_{TASK}.jsonl"
+    file.write_text("\n".join(map(json.dumps, samples)), encoding="utf-8")
+    results = {"config": {"model": "m", "model_args": "x"}, "results": {TASK: {}}}
+    (logs / "20260101_results.json").write_text(json.dumps(results), encoding="utf-8")
     monkeypatch.setenv(settings.JUDGE_CACHE, str(tmp_path / "cache"))
     judge = ("judge", logs, "--judge", "m@http://127.0.0.1:9/v1")
     for number, kinds in enumerate([{"claims": 3}, dict.fromkeys(DIMENSIONS, 3)]):

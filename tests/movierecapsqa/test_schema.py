@@ -27,17 +27,9 @@ def one(folder: Path, **changes: Any) -> Segment:
 
 def test_dialogue_is_whole_without_times_and_markup(tmp_path: Path) -> None:
     """It is in movie time, the segment in recap time: cutting by the other would empty it."""
-    markup = "00:00:01,000 --> 00:00:02,000\n<b>{\\an8}Hi</b> <font color='red'>&amp; bye</font>"
-    # Overlapping cues stay, in the order in which they begin; none is cut or merged.
-    overlapping = (
-        "00:00:05,000 --> 00:00:09,000\nsecond\n00:00:01,000 --> 00:00:07,000\nfirst\n"
-        "00:00:06,000 --> 00:00:06,500\nthird\n"
-    )
     for srt, dialogue in (
         (SRT, SPOKEN),
         ("\ufeff\ufeff1\n" + SRT.replace("\n", "\r\n"), SPOKEN),
-        (markup, "Hi & bye"),
-        (overlapping, "first\nsecond\nthird"),
         *((nothing, "") for nothing in (" \n\n", None, ...)),
     ):
         assert one(tmp_path, srt=srt, startTime=0, endTime=1).dialogue == dialogue
@@ -99,27 +91,14 @@ def test_a_bad_segment_is_told_in_one_line(
     assert len(said) < 300
 
 
-def test_own_facts_by_either_reading_of_indexes() -> None:
-    cases: list[tuple[Any, str | None, bool]] = [
-        *(([0, 1], "ab", False), ([3], "c", False), ([2, 1], "abc", True)),
-        *((used, None, False) for used in ([0, 3], [4], ["1"], [], None)),
-    ]
-    for used, own, unsure in cases:
-        given = [question(1, factsUsed=used), question(2, factsUsed=used, alignedFacts=["c"])]
-        made = Segment.model_validate(entry(1, facts=["a", "b", "c"], questions=given))
-        first, second = made.questions
-        assert (first.aligned, first.unsure) == (own and tuple(own), unsure)
-        assert (second.aligned, second.unsure) == (("c",), False)
-
-
 def test_answers_of_people_and_models(tmp_path: Path) -> None:
-    several = [{"answer": "Two", "scores": {"factuality": 5, "relevance": 5}}]
     answers = [{"model": "m", "answer": None, "scores": None}, {"model": "n", "answer": ""}]
-    asked = question(1, humanAnswers=several, modelAnswers=answers, factsUsed=None)
-    found = one(tmp_path, questions=[asked]).questions[0]
-    assert [human.answer for human in found.human_answers] == ["The captain", "Two"]
-    assert [(one.model, one.answer) for one in found.model_answers] == [("m", ""), ("n", "")]
-    assert found.model_answers[0].scores.factuality is None
+    asked = question(1, modelAnswers=answers, factsUsed=None, alignedFacts=["c"])
+    found = one(tmp_path, questions=[asked, question(2, humanAnswer=None)]).questions
+    assert (found[0].human_answer.answer, found[1].human_answer) == ("The captain", None)
+    assert [(own.model, own.answer) for own in found[0].model_answers] == [("m", ""), ("n", "")]
+    assert found[0].model_answers[0].scores.factuality is None
+    assert (found[0].aligned, found[1].aligned) == (("c",), None)
 
 
 @pytest.mark.parametrize(
@@ -142,12 +121,10 @@ def test_files_and_their_places(tmp_path: Path) -> None:
     (tmp_path / "release.json").write_text(text, encoding="utf-8-sig")
     release = schema.read(tmp_path)
     assert release.digest == read(tmp_path / "other", entry(1)).digest
-    (tmp_path / "recaps").mkdir()
     segment = release.segments[0]
-    assert release.recap_path(segment) == tmp_path / "recaps" / "talk.mp4"  # where it would be
-    for place in ("talk.webm", "recaps/talk.mkv"):
-        (tmp_path / place).touch()
-        assert release.recap_path(segment) == tmp_path / place
-    assert release.movie_path(segment) == tmp_path / "movies" / "film.mp4"
+    assert release.path(segment, "recaps") == tmp_path / "recaps" / "talk.mp4"  # where it would be
+    (tmp_path / "talk.webm").touch()
+    assert release.path(segment, "recaps") == tmp_path / "talk.webm"
+    assert release.path(segment, "movies") == tmp_path / "movies" / "film.mp4"
     nothing = dict.fromkeys(("movieId", "movieStartTime", "movieEndTime"), ...)
-    assert release.movie_path(one(tmp_path, **nothing)) is None
+    assert release.path(one(tmp_path, **nothing), "movies") is None

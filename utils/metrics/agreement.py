@@ -13,9 +13,8 @@ rater gives exactly 0.
 from __future__ import annotations
 
 import math
-import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
@@ -210,8 +209,7 @@ class Pair:
 class Row:
     """Agreement over the answers that have both scores.
 
-    A coefficient is None where it is undefined. `intervals` are by the names of the coefficients;
-    a mean over models has none.
+    A coefficient is None where it is undefined. `intervals` are by the names of the coefficients.
     """
 
     n: int  # answers with both scores
@@ -236,8 +234,7 @@ def row(pairs: Sequence[Pair], scale: Sequence[int], resamples: int = 1000) -> R
 
     Args:
         pairs: of one model, or of all; pairs without a published score do not matter.
-        scale: all scores that there are. Means over several people's scores need not be on it: then
-            there is no kappa.
+        scale: all scores that there are; of scores that are not on it there is no kappa.
         resamples: of each interval.
     """
 
@@ -267,67 +264,3 @@ def row(pairs: Sequence[Pair], scale: Sequence[int], resamples: int = 1000) -> R
             if both
         },
     )
-
-
-def rows(
-    pairs: Sequence[Pair],
-    models: Sequence[str],
-    people: str,
-    groups: Mapping[str, Sequence[str]],
-    *,
-    scale: Sequence[int],
-    resamples: int = 1000,
-) -> dict[str, Row]:
-    """Every model, the groups' means, all models, and people; rows of nothing are left out.
-
-    Args:
-        pairs: of one dimension.
-        models: in the order of their rows.
-        people: the rater that is no model. Where a question has several of their answers, the
-            average and the best of each question are rows as well (paper, 5.3).
-        groups: title -> models, of which some may not be there.
-        scale, resamples: as in `row`.
-    """
-
-    def of(chosen: Sequence[Pair]) -> Row:
-        return row(chosen, scale, resamples)
-
-    found = {model: of([pair for pair in pairs if pair.rater == model]) for model in models}
-    made = dict(found)
-    for title, names in groups.items():
-        if own := [found[name] for name in names if name in found]:
-            made[f"{title}, mean of {len(own)}"] = mean_row(own)
-    if len(models) > 1:
-        made["all models"] = of([pair for pair in pairs if pair.rater in found])
-    theirs = [pair for pair in pairs if pair.rater == people]
-    if theirs:
-        made[people] = of(theirs)
-    if len({pair.question for pair in theirs}) < len(theirs):
-        made[f"{people}, average of each question"] = of(by_question(theirs, statistics.fmean))
-        made[f"{people}, best of each question"] = of(by_question(theirs, max))
-    return made
-
-
-def mean_row(rows: Sequence[Row]) -> Row:
-    """Mean of each number over models, where all of them have it; `n` and `missing` are sums."""
-    columns: dict[str, list[Any]] = {
-        name: [getattr(one, name) for one in rows] for name in vars(rows[0]) if name != "intervals"
-    }
-    made = {name: None if None in own else mean(own) for name, own in columns.items()}
-    return Row(**{**made, "n": sum(columns["n"]), "missing": sum(columns["missing"])}, intervals={})
-
-
-def by_question(pairs: Iterable[Pair], pick: Callable[[Sequence[float]], float]) -> list[Pair]:
-    """One pair for each question: what `pick` makes of the scores of its answers that have both.
-
-    The paper's average and best human (5.3) are a mean and a maximum, each within a question.
-    """
-    answers: dict[str, list[Pair]] = {}
-    for pair in pairs:
-        if pair.both:
-            answers.setdefault(pair.question, []).append(pair)
-    made = []
-    for question, given in answers.items():
-        ours, published = zip(*(pair.both or () for pair in given), strict=True)
-        made.append(Pair(given[0].rater, question, given[0].cluster, pick(ours), pick(published)))
-    return made

@@ -3,14 +3,14 @@
 Segments are asked about side by side by the writer (judges/writer.py), so that a run can be
 resumed. One that is in the file already, made from the same narration by the same model with the
 same instructions, is kept as it is, hand corrections too. Anything else under its id is refused.
+Segments of other recaps stay in the file.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,35 +22,23 @@ from lmms_eval_tasks.judges import JudgeConfig, writer
 from lmms_eval_tasks.judges.writer import Written
 from lmms_eval_tasks.movierecapsqa.facts import steps
 from lmms_eval_tasks.movierecapsqa.facts.recap_file import Narrated
-from lmms_eval_tasks.movierecapsqa.schema import UNLABELLED, Segment
+from lmms_eval_tasks.movierecapsqa.schema import Segment
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.json_files import write_json
 from lmms_eval_tasks.utils.prompts import Prompt
 from lmms_eval_tasks.utils.validation import told
 
-PAPER_MODEL = "gpt-4.1"  # paper, 3.2
 GENERATED = "generated"  # our field in a segment: how it was made
 Entry = dict[str, Any]  # a segment as the file has it
 
 
-def model(spec: str | None, env: Mapping[str, str]) -> JudgeConfig:
-    """The model that writes, in the forms of a judge; None is the paper's GPT-4.1.
-
-    Raises:
-        JudgeError: it cannot be used, or is no single language model.
-    """
-    writes = "one language model writes the facts"
-    return writer.writer(spec or PAPER_MODEL, env, "--model", writes, PAPER_MODEL)
-
-
 class Plan(NamedTuple):
-    """What is to be done, and with what; `append`: the file may hold other recaps' segments."""
+    """What is to be done, and with what; `prompt` is `writer.load("facts", steps.STEPS)`."""
 
     file: Path
     config: JudgeConfig
     prompt: Prompt
     segments: Sequence[Narrated]
-    append: bool
 
     def made_from(self, segment: Narrated) -> dict[str, str]:
         """How a segment comes about, for the file."""
@@ -72,24 +60,21 @@ class Plan(NamedTuple):
             raise DataError(f"{self.file}: expected a list of segments with ids")
         there = {entry["id"].strip(): entry for entry in content}
         wanted = {one.id: self.made_from(one) for one in self.segments}
-        others = [entry for name, entry in there.items() if name not in wanted]
-        if others and not self.append:
-            raise DataError(
-                f"{self.file}: holds other segments ({others[0]['id']}): add to them with "
-                "--append, or name another file"
-            )
         own = {name: there[name] for name in wanted if name in there}
         for name, entry in own.items():
-            if why := _difference(entry.get(GENERATED), wanted[name]):
+            before = entry.get(GENERATED) or {}
+            # Other settings are no other writer: more room for a reply may be what it needs.
+            what = ("input", "model", "prompt")
+            if other := [one for one in what if before.get(one) != wanted[name][one]]:
                 raise DataError(
-                    f"{self.file}: has a segment {name} already, {why}: remove it there or name "
-                    "another file"
+                    f"{self.file}: has a segment {name} already, made with another "
+                    f"{' and '.join(other)}: remove it there or name another file"
                 )
             try:
                 Segment.model_validate(entry)
             except ValidationError as error:
                 raise DataError(f"{self.file}, segment {name}: {told(error)}") from None
-        return others, own
+        return [entry for name, entry in there.items() if name not in wanted], own
 
     @property
     def todo(self) -> list[Narrated]:
@@ -98,35 +83,13 @@ class Plan(NamedTuple):
         return [one for one in self.segments if one.id not in own]
 
 
-def _difference(before: object, now: Mapping[str, str]) -> str:
-    # Other settings are no other writer: more room for a reply may be what a segment needs.
-    whats = {
-        "input": "another narration, dialogue or time",
-        "model": "another model",
-        "prompt": "other instructions",
-    }
-    if not isinstance(before, dict):
-        return "which this command did not make"
-    other = (what for key, what in whats.items() if before.get(key) != now[key])
-    return next((f"made with {what}" for what in other), "")
-
-
-def plan(segments: Sequence[Narrated], config: JudgeConfig, file: Path, *, append: bool) -> Plan:
-    """What is to be done; nobody is asked.
-
-    Raises:
-        PromptError: the user's instructions do not fit.
-    """
-    return Plan(file, config, writer.load("facts", steps.STEPS), segments, append)
-
-
-def build(planned: Plan) -> tuple[list[Entry], list[Written[Entry]]]:
+def build(planned: Plan) -> list[Written[Entry]]:
     """Ask about the segments that the file lacks, and write it where any was made.
 
     A segment that fails is left out and told; all others are written.
 
     Returns:
-        The recap's segments that are in the file now, and what became of those asked about.
+        What became of those asked about.
 
     Raises:
         TasksError: the model cannot be used, or the file holds what must not be touched.
@@ -149,33 +112,10 @@ def build(planned: Plan) -> tuple[list[Entry], list[Written[Entry]]]:
     entries = [own[one.id] for one in planned.segments if one.id in own]
     if made:
         write_json(planned.file, [*others, *entries])
-    return entries, written
-
-
-# --- what is told ---------------------------------------------------------------------------------
-
-
-def lines(planned: Plan, entries: Sequence[Entry], made: int) -> Iterator[str]:
-    """What is in the file, and what a person should look at."""
-    questions = [(entry["id"], one) for entry in entries for one in entry["questions"]]
-    yield (
+    facts, questions = (sum(len(entry[n]) for entry in entries) for n in ("facts", "questions"))
+    print(
         f"{planned.file}: {len(entries)} of the recap's {len(planned.segments)} segments "
-        f"({made} made now, {len(entries) - made} kept), "
-        f"{sum(len(entry['facts']) for entry in entries)} facts, {len(questions)} questions"
+        f"({len(made)} made now, {len(entries) - len(made)} kept), {facts} facts, "
+        f"{questions} questions"
     )
-    for name in ("modality", "category"):
-        counts = Counter(question.get(name) or UNLABELLED for _, question in questions)
-        yield f"{name}: {', '.join(f'{label} {n}' for label, n in counts.most_common())}"
-    for name, one in questions:
-        if leaks(one["question"], one.get("datasetAnswer") or ""):
-            yield f"to look at: {name}/{one['qid']} holds its answer: {one['question']}"
-
-
-def leaks(question: str, answer: str) -> bool:
-    """Whether a question holds all words of its answer that carry meaning.
-
-    These are the words of at least four letters and the numbers, or all words if there are none.
-    """
-    words = set(steps.folded(answer).split())
-    content = {word for word in words if len(word) >= 4 or word.isdigit()} or words
-    return bool(content) and content <= set(steps.folded(question).split())
+    return written

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.movierecapsqa.facts.desk import Desk, open_desk
+from tests.local_endpoint import LocalEndpoint
+from tests.movierecapsqa.facts.desk import Desk, FactWriter
 
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
-    with open_desk(tmp_path) as opened:
-        yield opened
+    with LocalEndpoint(writer := FactWriter()) as endpoint:
+        yield Desk(tmp_path, endpoint, writer)

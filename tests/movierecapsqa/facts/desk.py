@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -92,14 +90,6 @@ class Desk(Folder):
 
     def written(self) -> list[dict[str, Any]]:
         return json.loads(self.out.read_text(encoding="utf-8"))
-
-
-@contextmanager
-def open_desk(folder: Path) -> Iterator[Desk]:
-    """A desk in a folder, while its endpoint serves."""
-    writer = FactWriter()
-    with LocalEndpoint(writer) as endpoint:
-        yield Desk(folder, endpoint, writer)
 
 
 def is_for(step: str, request: Json, asked: str, word: str) -> bool:

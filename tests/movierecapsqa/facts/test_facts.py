@@ -1,16 +1,17 @@
-"""`lmms-eval-tasks facts`, end to end through the command against a scripted endpoint."""
+"""`lmms-eval-tasks facts`, end to end through the command against a scripted endpoint.
+
+What it says and writes of a good recap: tests/golden.
+"""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.movierecapsqa import schema
-from lmms_eval_tasks.movierecapsqa.facts import build
 from tests.local_endpoint import refused
 from tests.movierecapsqa.facts.desk import RECAP, Desk, is_for
 
@@ -103,32 +104,22 @@ def test_a_reply_that_does_not_validate_is_repaired_once(
     assert "1 repair" in done.output
 
 
-def test_append_adds_to_other_recaps(desk: Desk) -> None:
+def test_what_is_there_stays_or_is_refused_before_anybody_is_asked(desk: Desk) -> None:
     released = {"id": "zzz.1", "videoId": "zzz", "startTime": 0, "endTime": 1, "facts": ["1. X."]}
     others = [{**released, "questions": []}, {**released, "id": "zzz.2", "questions": []}]
     desk.write("segments.json", others)
-    done = desk.run()
-    assert isinstance(done.exception, DataError)
-    assert "holds other segments (zzz.1): add to them with --append" in str(done.exception)
-    assert not desk.endpoint.chats
-    assert desk.written() == others
-    assert desk.run("--append").exit_code == 0
-    ids = ["zzz.1", "zzz.2", "abc.1", "abc.2", "abc.3"]
-    assert [entry["id"] for entry in desk.written()] == ids
-    assert desk.written()[:2] == others
-    assert not schema.read(desk.out).problems
-
-
-def test_what_is_there_stays_or_is_refused_before_anybody_is_asked(desk: Desk) -> None:
-    desk.run()
+    assert desk.run().exit_code == 0
     entries = desk.written()
-    entries[1]["questions"][0]["modality"] = "dialogue"  # by hand
+    ids = ["zzz.1", "zzz.2", "abc.1", "abc.2", "abc.3"]
+    assert [entry["id"] for entry in entries] == ids
+    assert not schema.read(desk.out).problems
+    entries[3]["questions"][0]["modality"] = "dialogue"  # by hand
     before = desk.write("segments.json", entries).read_bytes()
     assert desk.run().exit_code == 0
     calls = len(desk.endpoint.chats)
 
-    def refusal(*options: str, **changes: Any) -> str:
-        done = desk.run(*options, **changes)
+    def refusal(**changes: Any) -> str:
+        done = desk.run(**changes)
         assert isinstance(done.exception, DataError)
         assert len(desk.endpoint.chats) == calls
         assert desk.out.read_bytes() == before
@@ -136,24 +127,12 @@ def test_what_is_there_stays_or_is_refused_before_anybody_is_asked(desk: Desk) -
 
     other = json.loads(json.dumps(RECAP))
     other["segments"][1]["transcript"] += " Cid leaves."
-    told = refusal("--append", recap=desk.write("changed.json", other))
-    assert "a segment abc.2 already, made with another narration, dialogue or time" in told
-    assert "made with another model" in refusal("--append", model="n")
-    entries[1]["questions"][0]["modality"] = "smell"
+    told = refusal(recap=desk.write("changed.json", other))
+    assert "a segment abc.2 already, made with another input: remove it there" in told
+    assert "abc.1 already, made with another model" in refusal(model="n")
+    entries[3]["questions"][0]["modality"] = "smell"
     before = desk.write("segments.json", entries).read_bytes()
     assert "segment abc.2: questions, entry 1, modality: expected dialogue" in refusal()
-    del entries[0]["generated"]
+    del entries[2]["generated"]
     before = desk.write("segments.json", entries).read_bytes()
-    assert "abc.1 already, which this command did not make" in refusal("--append")
-
-
-CASES = json.loads(
-    (Path(__file__).parents[2] / "cases" / "movierecapsqa_facts_checks.json").read_text(
-        encoding="utf-8"
-    )
-)
-
-
-def test_answers_that_leak() -> None:
-    for case in CASES:
-        assert build.leaks(case["question"], case["answer"]) is case["leaks"], case
+    assert "made with another input and model and prompt" in refusal()

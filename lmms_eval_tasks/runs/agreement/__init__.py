@@ -1,1 +1,0 @@
-"""Judges of a release's own answers, compared with their published scores."""
