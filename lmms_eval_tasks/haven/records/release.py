@@ -1,6 +1,7 @@
 """HAVEN's files: where they lie, reading the videos that are evaluated, putting them in place.
 
     ROOT/haven/processed/SOURCE_data.json   as released
+    ROOT/haven/SOURCE/*.jsonl               the hub copy, where that JSON file is not there
     ROOT/haven/SOURCE/h5/SOURCE.h5          as released; without it no saliency
     ROOT/haven/videos/SOURCE/NAME.mp4       the user's own copies
 
@@ -26,8 +27,10 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven import options as choices
 from lmms_eval_tasks.haven.options import LARGE_SOURCES, OWN, SOURCES, Options
 from lmms_eval_tasks.haven.records.record import Record, join
-from lmms_eval_tasks.haven.records.schema import Arrays, read_arrays, read_json
+from lmms_eval_tasks.haven.records.schema import Arrays, JsonVideo, read_arrays, read_json
 from lmms_eval_tasks.utils import released_files
+
+_KEYS = ("video_id", "video", "id")  # of a line of the hub copy, in this order
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,12 @@ class Release:
 def json_file(folder: Path, source: str) -> Path:
     """Of a source's records."""
     return folder / "processed" / f"{source}_data.json"
+
+
+def texts(folder: Path, source: str) -> tuple[Path, ...]:
+    """What there is of a source's records: its JSON file, or a hub copy's JSON Lines."""
+    file = json_file(folder, source)
+    return (file,) if file.is_file() else tuple(sorted((folder / source).glob("*.jsonl")))
 
 
 def h5_file(folder: Path, source: str) -> Path:
@@ -145,7 +154,7 @@ def read(folder: Path, options: Options) -> Release:
         DataError: there is no file of a source that was named, or of any; a file is no JSON or no
             HDF5; not one video can be used; names the file.
     """
-    there = [one for one in SOURCES if json_file(folder, one).is_file()]
+    there = [one for one in SOURCES if texts(folder, one)]
     for source in options.sources:
         if source not in there:
             wanted = json_file(folder, source).relative_to(folder)
@@ -154,7 +163,7 @@ def read(folder: Path, options: Options) -> Release:
     there = list(options.sources) or [one for one in there if one != OWN] or there
     if not there:
         raise DataError(f"{folder}: no data file (expected processed/SOURCE_data.json)")
-    paths = [file(folder, one) for one in there for file in (json_file, h5_file)]
+    paths = [file for one in there for file in (*texts(folder, one), h5_file(folder, one))]
     state = released_files.state(*paths, *map(Path, options.ids))
     release = _read(folder, tuple(there), state, options)
     placed = []
@@ -173,8 +182,8 @@ def _read(folder: Path, sources: tuple[str, ...], _state: object, options: Optio
     problems: dict[str, str] = {}
     content = hashlib.sha256()  # of what is read, in one form however files are formatted
     for source in sources:
-        text, hdf5 = json_file(folder, source), h5_file(folder, source)
-        entries = read_texts(text)
+        files, hdf5 = texts(folder, source), h5_file(folder, source)
+        entries = read_texts(*files)
         ours = chosen(source, entries, options)
         arrays = read_arrays(hdf5, ours) if hdf5.is_file() else {}
         for video in ours:
@@ -184,7 +193,7 @@ def _read(folder: Path, sources: tuple[str, ...], _state: object, options: Optio
             content.update(f"{held}\n".encode("utf-8", "replace"))
             why = f"no group {video}" if hdf5.is_file() else "no such file"
             try:
-                given = read_json(entries[video], text.name)
+                given = read_json(entries[video], files[0].name)
                 if isinstance(own, str):
                     raise DataError(f"{hdf5.name}, {own}")
                 without = f"{hdf5.name}: {why}, so no importance"
@@ -197,16 +206,27 @@ def _read(folder: Path, sources: tuple[str, ...], _state: object, options: Optio
     return Release(folder, content.hexdigest()[:12], tuple(records), problems)
 
 
-def read_texts(file: Path) -> Mapping[str, Any]:
-    """The JSON value of every video, by its key.
+def read_texts(*files: Path) -> Mapping[str, Any]:
+    """The JSON value of every video, by its key, of one JSON file or of a source's JSON Lines.
 
     Raises:
-        DataError: the file cannot be read, is not JSON, is no mapping of videos, or has no video.
+        DataError: a file cannot be read, is not JSON, is no mapping of videos, or has no video.
     """
-    entries = released_files.read_json(file)
-    if not isinstance(entries, dict) or not entries:
-        raise DataError(f'{file}: expected {{"video_1": {{...}}, ...}}')
-    return entries
+    if files[0].suffix != ".jsonl":
+        entries = released_files.read_json(files[0])
+        if not isinstance(entries, dict) or not entries:
+            raise DataError(f'{files[0]}: expected {{"video_1": {{...}}, ...}}')
+        return entries
+    found: dict[str, dict[str, Any]] = {}
+    for file in files:
+        for number, line in released_files.read_lines(file):
+            fields = line if isinstance(line, dict) else {}
+            key = next((fields[name] for name in _KEYS if isinstance(fields.get(name), str)), None)
+            if key is None:
+                raise DataError(f"{file}, line {number}: no video ({' or '.join(_KEYS)})")
+            kept = {name: fields[name] for name in JsonVideo.model_fields if name in fields}
+            found.setdefault(key, {}).update(kept)
+    return found
 
 
 # --- putting in place ---------------------------------------------------------------------------
