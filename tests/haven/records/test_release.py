@@ -200,9 +200,6 @@ def test_whole_files_that_are_none(tmp_path: Path) -> None:
         assert refused(tmp_path) == f"{file}: {told}"
 
 
-# --- `data prepare` -------------------------------------------------------------------------------
-
-
 def test_the_copy_on_the_hub(tmp_path: Path) -> None:
     """One file per task, of which what fits the schema is read; the JSON file comes first."""
     folder = tmp_path / "tvsum"
@@ -225,6 +222,9 @@ def test_the_copy_on_the_hub(tmp_path: Path) -> None:
     (tmp_path / "processed" / "tvsum_data.json").unlink()
     (folder / "v2v.jsonl").write_text('{"task": "v2v", "frames": []}', encoding="utf-8")
     assert "v2v.jsonl, line 1: no video (video_id or video or id)" in refused(tmp_path)
+
+
+# --- `data prepare` -------------------------------------------------------------------------------
 
 
 def test_a_download_in_its_place(tmp_path: Path) -> None:
