@@ -92,7 +92,7 @@ def suited(judge: JudgeConfig) -> JudgeConfig:
     if judge.provider in (PANEL, DEBATE):
         raise JudgeError(
             f"the judge {judge.label} is several judges, and G-Eval's rating is one model's: name "
-            "one model for HAVEN, and judge again with another (rescore --judge)"
+            "one model for HAVEN, and judge again with another (judge --judge)"
         )
     return replace(judge, comparable=False)
 

@@ -51,7 +51,7 @@ def suited(judge: JudgeConfig) -> JudgeConfig:
     if judge.provider in (PANEL, DEBATE):
         raise JudgeError(
             f"the judge {judge.label} is several judges, which have no claims in common to label: "
-            "name one model for MovieRecapsQA, and judge again with another (rescore --judge)"
+            "name one model for MovieRecapsQA, and judge again with another (judge --judge)"
         )
     if not judge.endpoints:
         return judge
