@@ -124,17 +124,17 @@ def ask_judge(judge: Judge, ask: Ask) -> Verdict:
     return judge.verdict(ask.criterion, ask.fields)
 
 
-def given_by(judge: Judge, *, missing_only: bool) -> Callable[[Ask, Verdict], bool]:
+def given_by(judge: Judge) -> Callable[[Ask, Verdict], bool]:
     """Which saved verdicts are kept when a judge is named for a saved run (`Asker.keeps`).
 
-    Without a judge (`none`) all stand; with one, none do, or with `missing_only` those that this
-    very judge gave with the same settings and prompt.
+    Without a judge (`none`) all stand; with one, those that this very judge gave with the same
+    settings and prompt.
     """
 
     def keeps(ask: Ask, verdict: Verdict) -> bool:
         if judge.config.provider == NONE:
             return True
-        if not missing_only or verdict.score is None:
+        if verdict.score is None:
             return False
         likely = (judge.config, geval.sampling(judge.config))
         return verdict.setup in {judges.setup(config, ask.criterion) for config in likely}

@@ -212,10 +212,6 @@ class Benchmark:
         """What the results tell of the judge beside its settings and prompt, or in their place."""
         return {}
 
-    def is_judged(self, found: Found) -> bool:  # noqa: ARG002
-        """Whether there is anything that a judge could be asked: not if references are withheld."""
-        return True
-
     def check(self, names: Sequence[str], found: Found) -> None:
         """What else can be checked before a model is built.
 

@@ -135,7 +135,7 @@ def process_results(doc: Doc, results: list[str]) -> dict[str, Any]:
 @lru_cache(maxsize=len(benchmarks.NAMES))
 def _judge(run: judge_run.Run, benchmark: Benchmark) -> Judge:  # noqa: ARG001
     """Looked up once in a run: a file or a setting that changes meanwhile must not change it."""
-    return usable(lambda: before.run_judge(benchmark))
+    return usable(lambda: before.judge_config(benchmark))
 
 
 def _handed(task: Task, doc: Doc) -> dict[str, Any]:

@@ -76,7 +76,7 @@ def score_together(results: dict[str, Any], tasks: Sequence[str]) -> None:
             continue
 
         def asker(_: Item, benchmark: Benchmark = benchmark) -> Asker:
-            return Asker(usable(lambda: before.run_judge(benchmark)))
+            return Asker(usable(lambda: before.judge_config(benchmark)))
 
         made = scoring.scored_together(benchmark.tasks[name], carried.items, asker)
         if made is carried.items:  # as in nearly all tasks
@@ -118,7 +118,7 @@ def _of_benchmark(
     if prompts is not None:
         section["prompts"] = {name: one.note() for name, one in prompts.items()}
     judged = any(benchmark.tasks[name].asks for name in names)
-    if judged and (found is None or benchmark.is_judged(found)):
+    if judged:
         judge = provenance.known("judge", lambda: before.describe_judge(benchmark), warnings)
         if judge is not None:
             section["judge"] = judge

@@ -10,7 +10,6 @@ from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Cut, Doc, Found
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import JudgeConfig
-from lmms_eval_tasks.judges.verdict import NONE
 from lmms_eval_tasks.running import plan
 from lmms_eval_tasks.runs import media
 from lmms_eval_tasks.utils import prompts
@@ -61,7 +60,7 @@ def check(tasks: Sequence[str]) -> None:
     for benchmark, names in chosen:
         found = looked[benchmark.name]
         benchmark.check(names, found)
-        if any(benchmark.tasks[name].asks for name in names) and benchmark.is_judged(found):
+        if any(benchmark.tasks[name].asks for name in names):
             check_judge(benchmark)
         _checked[benchmark.name] = Checked(found, names)
 
@@ -188,14 +187,6 @@ def judge_config(
         JudgeError: it cannot be used as configured, or not by this benchmark.
     """
     return benchmark.suited(judges.configured(benchmark.paper_judge, spec, env))
-
-
-def run_judge(benchmark: Benchmark) -> JudgeConfig:
-    """The judge of this run; none where there is nothing that one could be asked."""
-    known = checked(benchmark, [])
-    if not benchmark.is_judged(known.found):
-        return JudgeConfig(NONE)
-    return judge_config(benchmark)
 
 
 def check_judge(benchmark: Benchmark, spec: str | None = None) -> None:

@@ -30,7 +30,7 @@ class Judging:
         from lmms_eval_tasks import judges
 
         for benchmark, _ in benchmarks.chosen(self.names):
-            self._configs.append(before.run_judge(benchmark))
+            self._configs.append(before.judge_config(benchmark))
             say(judges.announcement(self._configs[-1], before.judge_prompt(benchmark)))
         return any(config.endpoints for config in self._configs)
 

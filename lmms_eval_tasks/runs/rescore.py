@@ -137,7 +137,7 @@ def _scored(benchmark: Benchmark, run: Run, judge: Judge) -> Items:
         given = {item["id"]: verdicts(item) for item in saved}
     except DataError as error:
         raise DataError(f"{run.file}: {error}") from None
-    keeps = given_by(judge, missing_only=True)
+    keeps = given_by(judge)
 
     def asker(item: Item) -> Asker:
         return Asker(judge, given[item["id"]], keeps)

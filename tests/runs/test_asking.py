@@ -78,7 +78,7 @@ def test_who_is_asked(
     provider: str, saved: dict[str, Verdict], asked: list[str], scores: list[float]
 ) -> None:
     judge = Noting(provider)
-    item = settle(scoring(), Asker(judge, saved, given_by(judge, missing_only=True)))
+    item = settle(scoring(), Asker(judge, saved, given_by(judge)))
     assert (judge.asked, item["scores"]) == (asked, scores)
     assert item["verdicts"].keys() == {*NAMES}
     assert settle({"status": "unparsed"}, Asker(judge)) == {"status": "unparsed"}

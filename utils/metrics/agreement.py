@@ -1,4 +1,4 @@
-"""How far raters agree: kappa, alpha, rank correlation, flips; ours and published scores. Pure.
+"""How far raters agree: kappa, alpha, rank correlation; ours and published scores. Pure.
 
 A rating is a number of the scale or None (missing). The scale is always given whole: with the
 labels left to the data, an unused one in the middle moves its neighbours together and kappa changes
@@ -148,40 +148,6 @@ def _double_ranks(values: Sequence[float]) -> list[int]:
         ranks[value] = 2 * below + count + 1
         below += count
     return [ranks[value] for value in values]
-
-
-@dataclass(frozen=True)
-class Flips:
-    """Scores of the same items by two judges; for 0/1 scores `up` is from wrong to right."""
-
-    same: int
-    up: int
-    down: int
-    only_before: int  # items that only the first judge rated
-    only_after: int
-
-    @property
-    def n(self) -> int:
-        """Items that both rated."""
-        return self.same + self.up + self.down
-
-    @property
-    def agreement(self) -> float | None:
-        """Share of equal scores among the items that both rated; None if there are none."""
-        return self.same / self.n if self.n else None
-
-
-def flips(before: Sequence[Rating], after: Sequence[Rating]) -> Flips:
-    """How the scores of the same items changed from one judge to another, compared exactly."""
-    pairs = list(zip(before, after, strict=True))
-    both = [(x, y) for x, y in pairs if x is not None and y is not None]
-    return Flips(
-        same=sum(x == y for x, y in both),
-        up=sum(y > x for x, y in both),
-        down=sum(y < x for x, y in both),
-        only_before=sum(x is not None and y is None for x, y in pairs),
-        only_after=sum(x is None and y is not None for x, y in pairs),
-    )
 
 
 # --- our scores of the same answers and published ones --------------------------------------------

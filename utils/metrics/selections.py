@@ -180,11 +180,6 @@ def aligned(predicted: Sequence[Collection[int]], true: Sequence[Collection[int]
     return mean_scores([set_scores(one, other) for one, other in zip(predicted, true, strict=True)])
 
 
-def clips_predicted(predicted: Sequence[Collection[int]]) -> float:
-    """Mean number of clips given for a sentence: Hit@1 rises with it, whatever they are."""
-    return sum(map(len, predicted)) / len(predicted)
-
-
 def baseline(
     of_sentence: Callable[[int, int], Scores], true: Sequence[Collection[int]], n_clips: int
 ) -> Scores:

@@ -11,7 +11,6 @@ from scipy.stats import spearmanr
 from lmms_eval_tasks.utils.metrics.agreement import (
     Coefficient,
     Pair,
-    flips,
     kappa,
     krippendorff_alpha,
     row,
@@ -91,14 +90,6 @@ def test_alpha() -> None:
     assert result.value == krippendorff_alpha(kept, SCALE).value
     assert krippendorff_alpha([[2, 2], [2, 2]], SCALE).value is None
     assert "two raters" in krippendorff_alpha([[2, None]], SCALE).reason
-
-
-def test_flips() -> None:
-    change = flips([0, 0, 1, 1, 0, None, 1, None], [1, 1, 0, 1, 0, 1, None, None])
-    assert (change.up, change.down, change.same) == (2, 1, 2)
-    assert (change.only_before, change.only_after) == (1, 1)
-    assert (change.n, change.agreement) == (5, 0.4)
-    assert flips([None], [1]).agreement is None
 
 
 # --- with published scores --------------------------------------------------------------------

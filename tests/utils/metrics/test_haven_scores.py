@@ -159,7 +159,6 @@ def test_closed_forms_over_all_orders(truth: list[float]) -> None:
 def test_known_scores_of_alignments() -> None:
     found = selections.aligned([{1, 2, 3}, set(), {5}], [{3, 4}, {1}, {5}])
     assert (found.f1, found.iou, found.hit1) == close((1.4 / 3, 1.25 / 3, 2 / 3))
-    assert selections.clips_predicted([{1, 2, 3}, set(), {5}]) == 4 / 3
     found = selections.baseline(selections.all_clips, [{1}, {2, 3}], 4)  # the mean over sentences
     assert (found.f1, found.iou, found.hit1) == close(((2 / 5 + 4 / 6) / 2, (1 / 4 + 2 / 4) / 2, 1))
     assert selections.true_clips(5, 2) == Scores(1, 1, 1, 1, 1)
