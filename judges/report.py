@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
@@ -151,8 +152,11 @@ def _sum(rows: Iterable[Row], task: str = "", judge: str = "") -> Row:
 
 
 class Progress:
-    """How far verdicts are: tqdm's bar on stderr, every half minute where that is no terminal.
-    Thread-safe. Trouble with stderr ends it, never the run.
+    """How far verdicts are, on stderr: one line that is written over on a terminal, else a line
+    every half minute. Thread-safe. Trouble with stderr ends it, never the run.
+
+    Not tqdm: its lock is one for all forked processes, and one that is killed while it holds it
+    would stop every judge of the others.
 
     Attributes:
         done: verdicts that tasks got, of them `failed` without a score.
@@ -163,7 +167,7 @@ class Progress:
 
     def __init__(self, ledger: Ledger, *, enabled: bool = True) -> None:
         self._ledger, self._enabled, self._lock = ledger, enabled, threading.Lock()
-        self._bar: Any = None
+        self._next: float | None = None  # when a line is due; None: nothing is under way
         self.done = self.failed = self._expected = 0
 
     def expect(self, verdicts: int) -> None:
@@ -173,37 +177,34 @@ class Progress:
 
     def given(self, failed: int, verdicts: int = 1) -> None:
         """A task got verdicts, of them some without a score."""
-        from tqdm import tqdm
-
         with self._lock:
             self.done += verdicts
             self.failed += failed
-            if not self._enabled or sys.stderr is None:
-                return
-            try:
-                if self._bar is None:  # generation comes first and may take hours
-                    seconds = 0.5 if sys.stderr.isatty() else 30.0
-                    self._bar = tqdm(desc="judging", unit=" verdicts", mininterval=seconds)
-                self._bar.total = self._expected if self._expected >= self.done else None
-                if self._bar.update(verdicts):
-                    self._tell()
-            except _BROKEN:
-                self._enabled = False
+            if self._enabled and time.monotonic() >= (self._next or 0.0):
+                self._show(first=self._next is None)
 
     def close(self) -> None:
         """The last line."""
         with self._lock:
-            if self._bar is not None:
-                self._bar.disable = not self._enabled  # tqdm writes nothing more
-                with suppress(*_BROKEN):
-                    self._tell()
-                    self._bar.close()
-            self._bar = None
+            if self._enabled and self._next is not None:
+                self._show(last=True)
+            self._next = None
 
-    def _tell(self) -> None:
+    def _show(self, *, first: bool = False, last: bool = False) -> None:
         total = self._ledger.total()
-        told = f"{self.failed:,} failed, {total.cached_calls:,} replies from the cache"
-        self._bar.set_postfix_str(f"{told}, {price(total.cost)}", refresh=False)
+        of = f" of {self._expected:,}" if self._expected >= self.done else ""
+        told = f"judging: {self.done:,}{of} verdicts, {self.failed:,} failed"
+        told += f", {total.cached_calls:,} replies from the cache, {price(total.cost)}"
+        try:
+            terminal = sys.stderr.isatty()
+            self._next = time.monotonic() + (0.5 if terminal else 30.0)
+            if terminal:
+                sys.stderr.write(f"\r{told}\x1b[K" + "\n" * last)
+            elif not first:
+                sys.stderr.write(f"{told}\n")
+            sys.stderr.flush()
+        except _BROKEN:
+            self._enabled = False
 
 
 def duration(seconds: float) -> str:
