@@ -145,7 +145,8 @@ def test_an_endpoint_as_judge(runs: dict[str, HostRun], endpoint: LocalEndpoint)
             form, rating = hosted.rated(item["input"])
             forms.add(form)
             assert item["rating"] == (None if form == hosted.OFF_SCALE else rating)
-            assert ("no_reason" in item["notes"]) == (form == hosted.NO_REASON)
+            if item["rating"] is not None:
+                assert (not item["reason"]) == (form == hosted.NO_REASON)
         failed = sum(item["rating"] is None for item in items)
         assert runs["judge"].numbers[task]["rating_failed"] == failed
     assert forms == set(range(len(hosted.FORMS)))
