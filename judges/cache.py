@@ -19,7 +19,7 @@ import re
 import threading
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager
 from dataclasses import fields
 from datetime import datetime, timezone
 from hashlib import sha256
@@ -171,22 +171,28 @@ def _connect(path: Path, *, create: bool) -> sqlite3.Connection:
         check_same_thread=False,  # a lock of ours sees to it
     )
     try:
-        # A file becomes WAL in steps that do not wait for each other: one process takes them.
-        with FileLock(f"{path}.lock", timeout=BUSY_SECONDS) if create else nullcontext():
-            tables = "SELECT (SELECT count(*) FROM sqlite_master), * FROM pragma_user_version"
-            count, version = file.execute(tables).fetchone()
-            if create and count == 0:
-                file.execute("PRAGMA journal_mode = WAL")
-                version = f"PRAGMA user_version = {FORMAT}"
-                file.executescript(f"BEGIN IMMEDIATE; {_TABLE}; {version}; COMMIT")
-            elif version != FORMAT:
-                raise ValueError(f"it is something else, or not of format {FORMAT}")
+        if create and _kind(file)[0] == 0:
+            # A file becomes WAL in steps that do not wait for each other: one process takes them.
+            with FileLock(f"{path}.lock", timeout=BUSY_SECONDS):
+                if _kind(file)[0] == 0:
+                    file.execute("PRAGMA journal_mode = WAL")
+                    version = f"PRAGMA user_version = {FORMAT}"
+                    file.executescript(f"BEGIN IMMEDIATE; {_TABLE}; {version}; COMMIT")
+        if _kind(file)[1] != FORMAT:
+            raise ValueError(f"it is something else, or not of format {FORMAT}")
         file.execute("PRAGMA synchronous = NORMAL")
         file.execute(_USED, ("",)).fetchone()
     except BaseException:
         file.close()
         raise
     return file
+
+
+def _kind(file: sqlite3.Connection) -> tuple[int, int]:
+    """The number of a file's tables and indices, and the format that it says."""
+    tables = "SELECT (SELECT count(*) FROM sqlite_master), * FROM pragma_user_version"
+    count, version = file.execute(tables).fetchone()
+    return count, version
 
 
 def lines(path: Path) -> Iterator[dict[str, Any]]:

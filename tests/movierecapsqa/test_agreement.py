@@ -37,7 +37,8 @@ Play = Callable[[dict[str, Any]], "str | Fault"]
 
 
 def agreement(*arguments: str, **env: str | None) -> Result:
-    return CliRunner().invoke(app, ["agreement", "movierecapsqa", *arguments], env=env)
+    wide = {"COLUMNS": "200", **env}
+    return CliRunner().invoke(app, ["agreement", "movierecapsqa", *arguments], env=wide)
 
 
 def plays(request: dict[str, Any]) -> str | Fault:
