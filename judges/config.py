@@ -155,10 +155,12 @@ def is_local(host: str) -> bool:
 # --- from a file ----------------------------------------------------------------------------------
 
 
-class _Model(BaseModel):
-    """One language model; every setting is optional but the model."""
-
+class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _Model(_Strict):
+    """One language model; every setting is optional but the model."""
 
     model: str = Field(min_length=1)
     base_url: str | None = None
@@ -179,18 +181,14 @@ class _Model(BaseModel):
     trust_remote_code: bool = False
 
 
-class _Panel(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
+class _Panel(_Strict):
     panel: list[str | _Model] = Field(min_length=2)
     rule: Literal["majority", "mean", "median"] = "majority"
     tie: Literal["lower", "higher", "mean", "none"] = "lower"
     name: str = ""
 
 
-class _Debate(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
+class _Debate(_Strict):
     debate: list[str | _Model] = Field(min_length=2, max_length=2)  # the agents
     consolidator: str | _Model | None = None  # the last agent's model if not given
     name: str = ""
