@@ -30,6 +30,7 @@ Doc = Mapping[str, Any]  # one thing that a model is asked, in plain types
 Item = Mapping[str, Any]  # one reply and what it is worth, in plain types; what the log keeps
 Items = Sequence[Item]
 Numbers = Mapping[str, Mapping[str, Any]]  # task or group -> metric -> value
+Units = Mapping[str, tuple[str, float]]  # what a number is the mean of: id -> cluster and value
 
 SAME = object()  # of Part.simple
 NOT_RUN = "not_run"  # status of the one item of a task that has nothing to ask
@@ -64,6 +65,9 @@ class Metric:
     shown: tuple[str, ...] | None = None
     mean: str = ""  # the field that it is the plain mean of, for the host's standard errors
     interval: Callable[[Items], Interval | None] | None = None  # 95 %
+    # Of a plain mean: items by id, or pools of them; intervals and differences are of these.
+    units: Callable[[Items], Units] | None = None
+    share: bool = False  # lies in 0..1
 
     def own(self, items: Items) -> Items:
         """The items that it is of."""
@@ -83,6 +87,7 @@ class Join:
     # What the user should know of a join over saved runs.
     notes: Callable[[Mapping[str, Items]], Iterable[str]] = lambda sides: ()  # noqa: ARG005
     counted: str = ""  # the number that says how many questions were joined
+    share: bool = False  # its numbers lie in 0..1
 
 
 @dataclass(frozen=True)
@@ -114,6 +119,10 @@ class Task:
     # A reply as a model may give it, for estimates; of a doc and its number.
     stand_in: Callable[[Doc, int], str] = lambda doc, number: ""  # noqa: ARG005
     cluster: str = "video"  # the field that says which items belong together (intervals)
+    # Fields by which its first number is split in reports, and how that is drawn.
+    splits: Mapping[str, Literal["dots", "star", "heat"]] = field(default_factory=dict)
+    # What an item belongs to that counts only as a whole, such as a pool; "" of none.
+    pool: Callable[[Item], str] = lambda item: ""  # noqa: ARG005
 
 
 @dataclass(frozen=True)

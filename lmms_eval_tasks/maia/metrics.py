@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lmms_eval_tasks.benchmark import Item, Items, Metric, refusals, value_is
+from lmms_eval_tasks.benchmark import Item, Items, Metric, Units, refusals, value_is
 from lmms_eval_tasks.maia.categories import SLUGS
 from lmms_eval_tasks.maia.release import POOL_SIZE
 from lmms_eval_tasks.utils import provenance
@@ -37,13 +37,14 @@ def _family(
     forms: tuple[Statistic, Statistic, Statistic],
     interval: Callable[[Items], stats.Interval | None],
     shown: tuple[str, ...],
+    units: Callable[[Items], Units],
     *,
     mean: str = "",
 ) -> list[Metric]:
     """A share in its three forms, as the mean of the categories, and by category."""
     plain, valid, failed = forms
     return [
-        Metric(name, plain, shown=shown, mean=mean, interval=interval),
+        Metric(name, plain, shown=shown, mean=mean, interval=interval, units=units, share=True),
         Metric(f"{name}_valid", valid),
         Metric(f"{name}_failed", failed, better=False),
         Metric(f"{name}_avg", _average(plain)),
@@ -61,6 +62,11 @@ def _pool_interval(items: Items) -> stats.Interval:
     )
 
 
+def _pool_units(items: Items) -> Units:
+    pools = aggregate.pools(items, POOL_SIZE)
+    return {name: (pool.video, float(pool.right)) for name, pool in pools.items()}
+
+
 _SHARE = (aggregate.accuracy, aggregate.accuracy_valid, aggregate.count_failed)
 _POOLS = (
     functools.partial(aggregate.pool_accuracy, size=POOL_SIZE),
@@ -69,14 +75,21 @@ _POOLS = (
 )
 
 PAIRS = [
-    *_family("pair_acc", _SHARE, aggregate.accuracy_interval, ("status", "right"), mean="right"),
+    *_family(
+        "pair_acc",
+        _SHARE,
+        aggregate.accuracy_interval,
+        ("status", "right"),
+        aggregate.rights,
+        mean="right",
+    ),
     # Letters by the authors' rule, none of which is wrong; language models alone name no letter.
     Metric(
         "pair_acc_authors",
         lambda items: aggregate.mean(item["right_authors"] for item in items),
         lambda item: "right_authors" in item,
     ),
-    *_family("pool_acc", _POOLS, _pool_interval, ("id", "status", "right")),
+    *_family("pool_acc", _POOLS, _pool_interval, ("id", "status", "right"), _pool_units),
 ]
 
 
@@ -127,7 +140,14 @@ def _scored(item: Item) -> bool:
 
 
 ANSWERS = [
-    *_family("judge_acc", _SHARE, aggregate.accuracy_interval, ("status", "right"), mean="right"),
+    *_family(
+        "judge_acc",
+        _SHARE,
+        aggregate.accuracy_interval,
+        ("status", "right"),
+        aggregate.rights,
+        mean="right",
+    ),
     *refusals("refusals", {"judge_acc": aggregate.accuracy}),
     Metric("rouge_1", _mean_of("rouge_1")),
     Metric("rouge_l", _mean_of("rouge_l"), shown=("rouge_l",), mean="rouge_l"),

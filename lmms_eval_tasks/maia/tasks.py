@@ -213,12 +213,15 @@ def oevqa(doc: Item, reply: str) -> Scoring:
 
 
 def _tasks() -> dict[str, Task]:
-    make = functools.partial(Task, keep=keep, frames=frames, handed=handed)
+    make = functools.partial(
+        Task, keep=keep, frames=frames, handed=handed, splits={"category": "star"}
+    )
     pairs = functools.partial(
         make,
         score=vsv,
         metrics=metrics.PAIRS,
         blank={"right": None, "letter": None},
+        pool=lambda item: str(item["id"].rpartition("/")[0]),
     )
     questions = functools.partial(
         make,
@@ -245,7 +248,9 @@ def _join(end: str) -> Join:
         return metrics.agg_acc(sides[pairs], sides[open_ended])
 
     shown = {"agg_acc": metrics.JOIN_NEEDS}
-    return Join(f"maia{end}", (pairs, open_ended), of, shown, counted="agg_acc_n_joined")
+    return Join(
+        f"maia{end}", (pairs, open_ended), of, shown, counted="agg_acc_n_joined", share=True
+    )
 
 
 class Maia(Benchmark):

@@ -89,6 +89,13 @@ def accuracy_interval(items: Sequence[Item]) -> stats.Interval | None:
     return stats.clustered_mean(rights, [item["video"] for item in items], share=True)
 
 
+def rights(items: Sequence[Item]) -> dict[str, tuple[str, float]]:
+    """What `accuracy` is the mean of, by id, with its video; nothing before a judge came."""
+    if is_unjudged(items):
+        return {}
+    return {item["id"]: (item["video"], float(item["right"] or 0)) for item in items}
+
+
 def count_refusals(items: Sequence[Item]) -> int:
     """Number of judged answers that look like refusals."""
     return sum(bool(item.get("refused")) for item in items)

@@ -1,0 +1,179 @@
+"""Pictures of numbers with their intervals: dots by row, a star of categories, a heat map."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval_tasks.report.pages import SERIES, WIDE, picture
+from lmms_eval_tasks.report.paper_tables import number
+
+if TYPE_CHECKING:
+    import altair
+
+    from lmms_eval_tasks.report.compare import Line, Quantity
+
+STEP = 22  # pixels of a row
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+
+
+def dots(lines: Sequence[Line], about: str) -> str:
+    """A row for each line, in it a dot with its interval for each side, and the paper's figures."""
+    labels = list(dict.fromkeys(label for line in lines for label in line.numbers))
+    rows, papers = [], []
+    for place, line in enumerate(lines):
+        for nth, label in enumerate(labels):
+            if label in line.numbers:
+                one = line.numbers[label]
+                # Sides of a row stand below each other, or intervals would hide intervals.
+                lane = place + (nth + 1) / (len(labels) + 1) - 0.5
+                ends = {"value": one.estimate, "low": one.low, "high": one.high}
+                rows.append(
+                    {"lane": lane, "side": label, **{k: number(v) for k, v in ends.items()}}
+                )
+        if line.quantity.known:
+            papers += [{"lane": place, "paper": v} for v in line.quantity.known.papers.values()]
+    found = [row[end] for row in rows for end in ("value", "low", "high") if row[end] is not None]
+    found += [one["paper"] for one in papers]
+    lowest, highest = min([0.0, *found]), max(found)
+    top = next((one for one in (1.0, 5.0, 10.0, 100.0) if highest <= one), highest)
+    metrics = {line.quantity.metric for line in lines}
+    told = [f"{one.row} {one.metric}" if len(metrics) > 1 else one.row for one in _of(lines)]
+    names = json.dumps(told)
+    height = max(STEP, 14 * len(labels) + 8) * len(lines)
+
+    def draw(width: int) -> altair.LayerChart:
+        import altair as alt
+
+        y_scale = alt.Scale(domain=[-0.5, len(lines) - 0.5], reverse=True, nice=False)
+        axis = alt.Axis(
+            values=list(range(len(lines))),
+            labelExpr=f"{names}[datum.value]",
+            labelPadding=9,
+            grid=False,
+        )
+        y = alt.Y("lane:Q", title=None, axis=axis, scale=y_scale)
+        scale = alt.Scale(domain=[lowest, top], nice=False)
+        x_axis = alt.Axis(tickCount=5)
+        base = alt.Chart(alt.Data(values=rows)).encode(y=y)
+        colours = [SERIES[place % len(SERIES)] for place in range(len(labels))]
+        shapes = [SHAPES[place % len(SHAPES)] for place in range(len(labels))]
+        legend = alt.Legend(orient="top", columns=1 if width < WIDE else 3)
+        layers = [
+            alt.Chart(alt.Data(values=papers))
+            .mark_tick(color="var(--soft)", thickness=1.5, size=16, opacity=0.75)
+            .encode(y=y, x=alt.X("paper:Q", scale=scale)),
+            base.mark_rule(strokeWidth=2).encode(
+                x=alt.X("low:Q", scale=scale), x2="high:Q", color=alt.Color("side:N")
+            ),
+            base.mark_point(filled=True, size=80, opacity=1).encode(
+                x=alt.X("value:Q", title=None, axis=x_axis, scale=scale),
+                color=alt.Color(
+                    "side:N", legend=legend, scale=alt.Scale(domain=labels, range=colours)
+                ),
+                shape=alt.Shape(
+                    "side:N", legend=legend, scale=alt.Scale(domain=labels, range=shapes)
+                ),
+            ),
+        ]
+        return alt.layer(*(layers if papers else layers[1:])).properties(width=width, height=height)
+
+    return picture(draw, about)
+
+
+def _of(lines: Sequence[Line]) -> list[Quantity]:
+    return [line.quantity for line in lines]
+
+
+def heat(lines: Sequence[Line], about: str) -> str:
+    """A column for each line, a row for each side, coloured by the number."""
+    cells = [
+        {"line": line.quantity.row, "side": label, "value": one.estimate}
+        for line in lines
+        for label, one in line.numbers.items()
+    ]
+    columns = [one.row for one in _of(lines)]
+
+    def draw(width: int) -> altair.LayerChart:
+        import altair as alt
+
+        x = alt.X("line:N", title=None, sort=columns, axis=alt.Axis(labelAngle=-40))
+        base = alt.Chart(alt.Data(values=cells)).encode(
+            x=x, y=alt.Y("side:N", title=None, sort=None)
+        )
+        scale = alt.Scale(domain=[0, 1], range=[0, 0.9], clamp=True)
+        return alt.layer(
+            base.mark_rect(color="var(--hot)").encode(
+                opacity=alt.Opacity("value:Q", legend=None, scale=scale)
+            ),
+            base.mark_text(fontSize=11).encode(text=alt.Text("value:Q", format=".2f")),
+        ).properties(width=width, height=alt.Step(26))
+
+    return picture(draw, about)
+
+
+def star(lines: Sequence[Line], about: str) -> str:
+    """A spoke for each line, from 0 in the middle to 1, and an outline for each side."""
+    labels = list(dict.fromkeys(label for line in lines for label in line.numbers))
+    count = len(lines)
+
+    def at(place: int, radius: float) -> dict[str, float]:
+        turn = 2 * math.pi * place / count
+        return {"x": radius * math.sin(turn), "y": radius * math.cos(turn)}
+
+    outlines = [
+        {**at(place, line.numbers[label].estimate), "side": label, "order": order}
+        for label in labels
+        for order, (place, line) in enumerate([*enumerate(lines), (0, lines[0])])
+        if label in line.numbers
+    ]
+    rings = [
+        {**at(place, ring), "ring": ring, "order": place}
+        for ring in (0.25, 0.5, 0.75, 1.0)
+        for place in range(count + 1)
+    ]
+    spokes = [{**at(place, 1), "zero": 0} for place in range(count)]
+    names = [{**at(place, 1.1), "name": one.row} for place, one in enumerate(_of(lines))]
+    # Names beside the star begin or end at it.
+    aligned = {
+        "left": [one for one in names if one["x"] > 0.05],
+        "right": [one for one in names if one["x"] < -0.05],
+        "center": [one for one in names if abs(one["x"]) <= 0.05],
+    }
+
+    def draw(width: int) -> altair.LayerChart:
+        import altair as alt
+
+        size = min(width + 130, 480)
+        plain = alt.Scale(domain=[-1.8, 1.8], nice=False)
+        x = alt.X("x:Q", axis=None, scale=plain)
+        y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[-1.26, 1.26], nice=False))
+
+        def chart(values: Sequence[Mapping[str, Any]]) -> altair.Chart:
+            return alt.Chart(alt.Data(values=values)).encode(x=x, y=y)
+
+        colours = [SERIES[place % len(SERIES)] for place in range(len(labels))]
+        legend = alt.Legend(orient="top", columns=1 if width < WIDE else 3)
+        scale = alt.Scale(domain=labels, range=colours)
+        return alt.layer(
+            chart(rings)
+            .mark_line(color="var(--line)", strokeWidth=1)
+            .encode(detail="ring:N", order="order:Q"),
+            chart(spokes)
+            .mark_rule(color="var(--line)")
+            .encode(x2=alt.X2("zero:Q"), y2=alt.Y2("zero:Q")),
+            chart(outlines)
+            .mark_line(point=True, strokeWidth=2)
+            .encode(color=alt.Color("side:N", scale=scale, legend=legend), order="order:Q"),
+            *(
+                chart(own).mark_text(fontSize=11, align=side).encode(text="name:N")
+                for side, own in aligned.items()
+            ),
+        ).properties(width=size, height=round(size * 0.7))
+
+    return picture(draw, about)
+
+
+KINDS: dict[str, Callable[[Sequence[Line], str], str]] = {"dots": dots, "star": star, "heat": heat}

@@ -1,0 +1,147 @@
+"""The items of a report as data for its page: a table's columns, and what one item shows.
+
+The columns are read when the page opens; what an item shows stands in packed chunks, of which one
+is unpacked when an item in it is opened.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from lmms_eval_tasks.benchmark import Item, Items, Task
+from lmms_eval_tasks.report.compare import shown
+from lmms_eval_tasks.report.sides import Side
+
+CHUNK = 250  # items that are unpacked together
+SHORT = 120  # characters of a reply in the table
+# What an item shows in a place of its own: of what was asked, and of what a side answered.
+_ASKED = ("question", "options", "answer", "references", "reference", "facts")
+_ANSWERED = ("status", "reply", "verdicts", "claims", "dimensions")
+_NEVER = {"id", "data", "media", "setup"}
+
+
+def packed(value: Any) -> str:
+    """JSON, compressed, as text that may stand in a page."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    return base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()
+
+
+def made(
+    tasks: Sequence[Task],
+    sides: Sequence[Side],
+    media: Mapping[tuple[str, str], int],
+) -> tuple[dict[str, Any], list[str]]:
+    """The table's columns, and the packed chunks of what each row shows, in the rows' order.
+
+    Args:
+        tasks: whose items, in their order.
+        sides: a row is an item of any of them.
+        media: place of what an item's model was given, by task and id; absent where unknown.
+    """
+    known: list[dict[str, Any]] = []
+    columns: dict[str, list[Any]] = {
+        name: [] for name in ("task", "id", "video", "pool", "split", "media")
+    }
+    of_sides: list[dict[str, list[Any]]] = [{"status": [], "value": [], "reply": []} for _ in sides]
+    chunks: list[str] = []
+    details: list[dict[str, Any]] = []
+    for place, task in enumerate(tasks):
+        own = [{item["id"]: item for item in side.items.get(task.name, ())} for side in sides]
+        metric, values = _values(task, [list(items.values()) for items in own])
+        known.append({"name": task.name, "metric": metric, "splits": list(task.splits)})
+        for name in dict.fromkeys(name for items in own for name in items):
+            items = [one.get(name) for one in own]
+            first = next(item for item in items if item is not None)
+            columns["task"].append(place)
+            columns["id"].append(name)
+            columns["video"].append(str(first.get(task.cluster) or ""))
+            columns["pool"].append(task.pool(first))
+            columns["split"].append([str(first.get(split) or "") for split in task.splits])
+            columns["media"].append(media.get((task.name, name)))
+            for column, item, value in zip(of_sides, items, values, strict=True):
+                column["status"].append(item["status"] if item else "")
+                column["value"].append(value.get(name))
+                column["reply"].append(_short(item["reply"]) if item else "")
+            prompts = (side.prompts.get((task.name, name), "") for side in sides)
+            details.append(_detail(items, next(filter(None, prompts), "")))
+            if len(details) == CHUNK:
+                chunks.append(packed(details))
+                details = []
+    if details:
+        chunks.append(packed(details))
+    labels = [side.label for side in sides]
+    return {"sides": labels, "tasks": known, "chunk": CHUNK, **columns, "of": of_sides}, chunks
+
+
+def _values(task: Task, items: Sequence[Items]) -> tuple[str, list[dict[str, float]]]:
+    """What each item is worth for the task's first number that is a mean of items; its name."""
+    ids = {item["id"] for own in items for item in own}
+    for metric in shown(task):
+        if metric.units is None:
+            continue
+        found = [metric.units(metric.own(own)) for own in items]
+        if any(found) and all(own.keys() <= ids for own in found):
+            return metric.name, [
+                {name: round(value, 4) for name, (_, value) in own.items()} for own in found
+            ]
+    return "", [{} for _ in items]
+
+
+def _short(reply: str) -> str:
+    text = " ".join(reply.split())
+    return text if len(text) <= SHORT else f"{text[:SHORT]}…"
+
+
+def _detail(items: Sequence[Item | None], prompt: str) -> dict[str, Any]:
+    there = [item for item in items if item is not None]
+    alike = [
+        name
+        for name in there[0]
+        if all(name in one and one[name] == there[0][name] for one in there)
+    ]
+    shared = {
+        name: there[0][name] for name in alike if name not in _ANSWERED and name not in _NEVER
+    }
+    told = {name: shared.pop(name) for name in _ASKED if name in shared}
+    if "reference" in told:
+        told["references"] = [told.pop("reference")]
+    return {
+        "prompt": prompt,
+        **told,
+        "more": {name: one for name, one in shared.items() if one not in (None, "", [], {})},
+        "sides": [item and _answer(item, shared.keys() | told.keys()) for item in items],
+    }
+
+
+def _answer(item: Item, shared: Iterable[str]) -> dict[str, Any]:
+    """What a side's model answered, what was read of it, and what the judge made of that."""
+    apart = {*shared, *_ANSWERED, *_ASKED, *_NEVER}
+    dimensions = item.get("dimensions") or {}
+    claims = [
+        {
+            "text": text,
+            "labels": {name: _at(one.get("labels"), n) for name, one in dimensions.items()},
+        }
+        for n, text in enumerate(item.get("claims") or ())
+    ]
+    verdicts = [
+        {"name": name, **{key: one.get(key) for key in ("score", "status", "reason", "raw")}}
+        for name, one in (item.get("verdicts") or {}).items()
+    ]
+    return {
+        "status": item["status"],
+        "reply": item["reply"],
+        "media": item.get("media"),
+        "read": {name: one for name, one in item.items() if name not in apart},
+        "claims": claims,
+        "scores": {name: one.get("score") for name, one in dimensions.items()},
+        "verdicts": verdicts,
+    }
+
+
+def _at(values: Sequence[Any] | None, place: int) -> Any:
+    return values[place] if values is not None and place < len(values) else None

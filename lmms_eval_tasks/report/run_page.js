@@ -1,0 +1,218 @@
+/* The table of items and what one item shows. All text is written as text, never as HTML. */
+"use strict";
+(async () => {
+  const unpack = async (id) => {
+    const text = document.getElementById(id).textContent.trim();
+    const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return JSON.parse(await new Response(stream).text());
+  };
+  /* An element with attributes and children; a text is a text. */
+  const make = (tag, given = {}, ...children) => {
+    const made = document.createElement(tag);
+    for (const [name, value] of Object.entries(given)) {
+      if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+      else if (value !== false && value != null) made.setAttribute(name, value === true ? "" : value);
+    }
+    made.append(...children.flat().filter((child) => child != null && child !== ""));
+    return made;
+  };
+  const [index, media] = await Promise.all([unpack("data-index"), unpack("data-media")]);
+  const sides = index.sides;
+  const several = sides.length > 1;
+  const rows = index.id.map((id, n) => {
+    const row = { n, id, task: index.tasks[index.task[n]].name, video: index.video[n] };
+    row.split = index.split[n].join(" · ");
+    sides.forEach((_, k) => {
+      row[`value${k}`] = index.of[k].value[n];
+      row[`status${k}`] = index.of[k].status[n];
+      row[`reply${k}`] = index.of[k].reply[n];
+    });
+    return row;
+  });
+
+  /* --- one item ------------------------------------------------------------------------------ */
+
+  const shown = (value) => (value == null ? "no value" : Number.isInteger(value) ? `${value}` : value.toFixed(3));
+  const worth = (row, k) => {
+    const value = row[`value${k}`];
+    const status = row[`status${k}`];
+    if (status === "") return make("span", { class: "soft" }, "not asked");
+    const isRight = value === 1, isWrong = value === 0;
+    const text = isRight ? "✓ right" : isWrong ? "✗ wrong" : shown(value);
+    const told = status === "ok" ? text : `${text} (${status})`;
+    return make("span", { class: isRight ? "good" : isWrong ? "bad" : "" }, told);
+  };
+  const plain = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 1));
+  const listed = (found) => {
+    const entries = Object.entries(found || {}).filter(([, value]) => value != null && value !== "");
+    if (!entries.length) return null;
+    return make("dl", {}, entries.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, plain(value))]));
+  };
+  const folded = (title, ...inside) =>
+    inside.some((one) => one) ? make("details", {}, make("summary", {}, title), ...inside) : null;
+  const wave = (peaks) => {
+    const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    svg.setAttribute("viewBox", `0 0 ${peaks.length} 100`);
+    svg.setAttribute("preserveAspectRatio", "none");
+    svg.setAttribute("class", "wave");
+    svg.setAttribute("role", "img");
+    svg.setAttribute("aria-label", "the sound's loudness over time");
+    const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+    path.setAttribute("d", peaks.map((peak, x) => `M${x + 0.5} ${50 - peak / 2 - 0.5}V${50 + peak / 2 + 0.5}`).join(""));
+    path.setAttribute("stroke", "currentColor");
+    svg.append(path);
+    return svg;
+  };
+  const seen = (place) => {
+    if (place == null) return [];
+    const one = media[place];
+    const about = `frames of what the model was given (${one.frames} in all)`;
+    return [
+      one.strip ? make("img", { class: "strip", src: one.strip, alt: about }) : null,
+      one.strip ? make("p", { class: "soft" }, about) : null,
+      one.wave.length ? wave(one.wave) : null,
+      one.file ? make("video", { controls: true, preload: "none", src: one.file }) : null,
+    ];
+  };
+  const answered = (row, one, k) =>
+    make("div", {},
+      make("h3", {}, sides[k]),
+      make("p", {}, worth(row, k)),
+      ...(one ? [
+        make("pre", {}, one.reply || "(empty)"),
+        listed(one.scores),
+        one.claims.length ? make("ol", {}, one.claims.map((claim) => make("li", {}, claim.text, " ",
+          make("span", { class: "soft" }, Object.entries(claim.labels).map(([name, label]) => `${name}: ${label ?? "-"}`).join(", "))))) : null,
+        ...one.verdicts.map((verdict) => make("div", {},
+          make("p", {}, make("b", {}, `${verdict.name}: `), verdict.status === "ok" ? shown(verdict.score) : verdict.status),
+          verdict.reason ? make("p", {}, verdict.reason) : null,
+          folded("the judge's text", verdict.raw ? make("pre", {}, verdict.raw) : null))),
+        folded("read from it, and measured", listed(one.read), listed({ media: one.media })),
+      ] : []));
+  const dialog = document.getElementById("item");
+  let table, at = null;
+  const pool = (row) => {
+    const key = index.pool[row.n];
+    const own = key ? rows.filter((other) => index.pool[other.n] === key && other.task === row.task) : [];
+    if (own.length < 2) return null;
+    return sides.map((label, k) => make("div", { class: "pool" }, `${label}: `, own.map((other, nth) => {
+      const value = other[`value${k}`];
+      const mark = value === 1 ? "✓" : value === 0 ? "✗" : "–";
+      return make("button", { type: "button", "aria-current": other === row ? "true" : null,
+        "aria-label": `item ${nth + 1} of the pool`, onclick: () => open(other) }, `${nth + 1} ${mark}`);
+    })));
+  };
+  const chunks = new Map();
+  const open = async (row) => {
+    at = row;
+    const number = Math.floor(row.n / index.chunk);
+    if (!chunks.has(number)) chunks.set(number, unpack(`chunk-${number}`));
+    const one = (await chunks.get(number))[row.n % index.chunk];
+    if (at !== row) return;
+    const letters = (nth) => (String.fromCharCode(65 + nth) === one.answer ? " ✓" : "");
+    const button = (text, about, step) =>
+      make("button", { type: "button", "aria-label": about, onclick: step }, text);
+    dialog.replaceChildren(
+      make("div", { class: "top" }, make("h2", {}, `${row.task} · ${row.id}`), make("div", {},
+        button("‹", "previous item", () => move(-1)), button("›", "next item", () => move(1)),
+        button("Close", "close", () => dialog.close()))),
+      ...seen(index.media[row.n]).filter((part) => part),
+      make("p", { class: "soft" }, [row.video, row.split].filter((text) => text).join(" · ")),
+      ...(pool(row) || []),
+      ...[
+        one.question ? make("p", {}, make("b", {}, one.question)) : null,
+        one.options ? make("ol", { class: "options" }, one.options.map((text, nth) =>
+          make("li", letters(nth) ? { class: "good" } : {}, text, letters(nth)))) : null,
+        one.references ? folded(`references (${one.references.length})`, make("ul", {}, one.references.map((text) => make("li", {}, plain(text))))) : null,
+        one.facts ? folded(`facts (${one.facts.length})`, make("ol", {}, one.facts.map((text) => make("li", {}, plain(text))))) : null,
+        folded("the prompt's text", one.prompt ? make("pre", {}, one.prompt) : null),
+        make("div", { class: "answers" }, one.sides.map((side, k) => answered(row, side, k))),
+        folded("what else is known of it", listed(one.more)),
+      ].filter((part) => part));
+    if (!dialog.open) dialog.showModal();
+    dialog.scrollTop = 0;
+  };
+  const move = (step) => {
+    const order = table.getRows("active").map((row) => row.getData());
+    const next = order[order.indexOf(at) + step];
+    if (next) open(next);
+  };
+  dialog.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (step && !/^(VIDEO|INPUT)$/.test(event.target.tagName)) { event.preventDefault(); move(step); }
+  });
+  dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
+
+  /* --- the table ----------------------------------------------------------------------------- */
+
+  const text = (cell) => document.createTextNode(cell.getValue() ?? "");
+  const column = (title, field, more = {}) => ({ title, field, formatter: text, headerWordWrap: true, ...more });
+  const columns = [
+    column("task", "task", { width: 150 }),
+    column("item", "id", { width: 190 }),
+    column("category", "split", { width: 150 }),
+    ...sides.flatMap((label, k) => [
+      { title: several ? label : "result", field: `value${k}`, width: 110, headerWordWrap: true,
+        formatter: (cell) => worth(cell.getRow().getData(), k) },
+      column(several ? `reply of ${label}` : "reply", `reply${k}`, { minWidth: 180 }),
+    ]),
+  ];
+  table = new Tabulator("#table", {
+    data: rows, columns, index: "n", height: "70vh", layout: "fitColumns", selectableRows: false,
+    placeholder: "no item passes the filters", columnDefaults: { tooltip: false },
+    rowFormatter: (row) => {
+      const element = row.getElement();
+      element.tabIndex = 0;
+      element.onkeydown = (event) => { if (event.key === "Enter") open(row.getData()); };
+    },
+  });
+  table.on("rowClick", (_, row) => open(row.getData()));
+
+  /* --- filters ------------------------------------------------------------------------------- */
+
+  const form = document.getElementById("filters");
+  const choice = (title, options) => {
+    const select = make("select", { name: title }, make("option", { value: "" }, "all"),
+      options.map(([value, label]) => make("option", { value }, label)));
+    form.append(make("label", {}, title, select));
+    return select;
+  };
+  const alike = (values) => [...new Set(values)].filter((value) => value).sort().map((value) => [value, value]);
+  const task = choice("task", index.tasks.map((one) => [one.name, one.name]));
+  const category = choice("category", alike(index.split.flat()));
+  const status = choice("status", alike(index.of.flatMap((one) => one.status)));
+  const outcome = choice("result", [["right", "right"], ["wrong", "wrong"], ["other", "between, or none"]]
+    .flatMap(([value, label]) => sides.map((side, k) => [`${value} ${k}`, several ? `${label}: ${side}` : label])));
+  const flipped = several ? choice("flipped", sides.slice(1).flatMap((side, k) => [
+    [`1 ${k + 1}`, `better: ${side}`], [`-1 ${k + 1}`, `worse: ${side}`]])) : { value: "" };
+  const search = make("input", { type: "search", name: "search" });
+  form.append(make("label", {}, "text", search));
+  const results = { right: (value) => value === 1, wrong: (value) => value === 0,
+    other: (value) => value !== 1 && value !== 0 };
+  const passes = (row) => {
+    if (task.value && row.task !== task.value) return false;
+    if (category.value && !index.split[row.n].includes(category.value)) return false;
+    if (status.value && !sides.some((_, k) => row[`status${k}`] === status.value)) return false;
+    if (outcome.value) {
+      const [kind, k] = outcome.value.split(" ");
+      if (row[`status${k}`] === "" || !results[kind](row[`value${k}`])) return false;
+    }
+    if (flipped.value) {
+      const [sign, k] = flipped.value.split(" ").map(Number);
+      const [before, after] = [row.value0, row[`value${k}`]];
+      if (before == null || after == null || Math.sign(after - before) !== sign) return false;
+    }
+    const wanted = search.value.trim().toLowerCase();
+    return !wanted || [row.id, ...sides.map((_, k) => row[`reply${k}`])]
+      .some((one) => one.toLowerCase().includes(wanted));
+  };
+  const count = document.getElementById("count");
+  const told = (n) => { count.textContent = `${n.toLocaleString("en")} of ${rows.length.toLocaleString("en")} items`; };
+  table.on("dataFiltered", (_, found) => told(found.length));
+  table.on("tableBuilt", () => { told(rows.length); document.body.dataset.ready = "yes"; });
+  let waiting;
+  const filter = () => { clearTimeout(waiting); waiting = setTimeout(() => table.setFilter(passes), 120); };
+  form.addEventListener("input", filter);
+  form.addEventListener("submit", (event) => event.preventDefault());
+})();

@@ -1,0 +1,196 @@
+"""One page of saved runs: overview, comparison, and every item. Nothing is loaded from elsewhere.
+
+What stands in it of answers is text: templates escape it, the script writes it as text, and the
+page's own policy lets no other script run.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from lmms_eval_tasks import __version__
+from lmms_eval_tasks.benchmark import Benchmark, Task
+from lmms_eval_tasks.report import compare, drawn, item_rows, strips
+from lmms_eval_tasks.report.compare import Line
+from lmms_eval_tasks.report.pages import HERE, filled
+from lmms_eval_tasks.report.paper_tables import fixed, number, signed
+from lmms_eval_tasks.report.sides import Side, command, tasks_of
+from lmms_eval_tasks.runs import screen
+
+SCRIPTS = ("vendor/tabulator.min.js", "run_page.js")
+STYLES = ("vendor/tabulator.min.css", "run_page.css")
+
+
+class Split(NamedTuple):
+    """A headline number by category: a picture, and the lines in it."""
+
+    title: str
+    picture: str
+    lines: Sequence[Line]
+
+
+class Part(NamedTuple):
+    """One benchmark's part of the page."""
+
+    benchmark: Benchmark
+    lines: Sequence[Line]
+    picture: str  # of the main numbers
+    splits: Sequence[Split]
+    facts: Mapping[str, Mapping[str, str]]  # of each side by its label
+    warnings: Mapping[str, Sequence[str]]  # what makes numbers not comparable, and of which sides
+
+
+def html(sides: Sequence[Side], media: Path | None = None, page: Path | None = None) -> str:
+    """The page.
+
+    Args:
+        sides: one or more; the others are compared with the first.
+        media: folder for what can be played, copied into it; None leaves it out.
+        page: where the page will stand, to find that folder from it.
+
+    Raises:
+        DataError: a saved sample lacks what the page needs.
+    """
+    found, told = strips.find(sides)
+    seen, places = strips.listed(found)
+    names = strips.copy(seen, media) if media else {}
+    folder = Path(media).name if media and page and media.parent == page.parent else str(media)
+    shown = [
+        {**one._asdict(), "file": f"{folder}/{names[one.file]}" if one.file in names else ""}
+        for one in seen
+    ]
+    by_benchmark = tasks_of(sides)
+    tasks = [task for _, own in by_benchmark for task in own]
+    index, chunks = item_rows.made(tasks, sides, places)
+    scripts = [(HERE / name).read_text(encoding="utf-8") for name in SCRIPTS]
+    return filled(
+        HERE / "run_page.html",
+        sides=sides,
+        parts=[_part(benchmark, own, sides) for benchmark, own in by_benchmark],
+        told=told,
+        version=__version__,
+        data={"index": item_rows.packed(index), "media": item_rows.packed(shown)},
+        chunks=chunks,
+        items=len(index["id"]),
+        styles=[(HERE / name).read_text(encoding="utf-8") for name in STYLES],
+        scripts=scripts,
+        hashes=" ".join(f"'sha256-{_sha256(one)}'" for one in scripts),
+        value=_value,
+        difference=_difference,
+        points=f"{100 * compare.POINTS:g}",
+    )
+
+
+def _sha256(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def _part(benchmark: Benchmark, tasks: Sequence[Task], sides: Sequence[Side]) -> Part:
+    own = [side for side in sides if any(task.name in side.runs for task in tasks)]
+    lines = compare.headlines(benchmark, tasks, own)
+    warnings: dict[str, list[str]] = {}
+    for side in own:
+        for line in _warnings(benchmark, side):
+            warnings.setdefault(line, []).append(side.label)
+    facts = {side.label: dict(_facts(benchmark, side)) for side in own}
+    splits = [one for task in tasks for one in _splits(task, own)]
+    return Part(benchmark, lines, _picture(benchmark, lines), splits, facts, warnings)
+
+
+def _warnings(benchmark: Benchmark, side: Side) -> Iterator[str]:
+    """What makes a side's numbers not comparable, as its results tell it."""
+    for task, run in side.runs.items():
+        if task in benchmark.tasks and run.invalid:
+            yield f"INVALID: {run.invalid}"
+    sections = side.sections(benchmark.name)
+    if not sections:
+        yield "what these numbers rest on is not known: no results file of our hook beside them"
+    for section in sections:
+        yield from section.get("warnings", ())
+
+
+def _facts(benchmark: Benchmark, side: Side) -> Iterator[tuple[str, str]]:
+    """What a reader has to know of a side's run, by name."""
+    own = [name for name in side.runs if name in benchmark.tasks]
+    yield "model", next(iter(side.runs.values())).model or "unknown"
+    counts: dict[str, int] = {}
+    for name in own:
+        for item in side.items[name]:
+            counts[item["status"]] = counts.get(item["status"], 0) + 1
+    yield "items", ", ".join(f"{count:,} {status}" for status, count in sorted(counts.items()))
+    for section in side.sections(benchmark.name):
+        if judge := section.get("judge"):
+            paper = "" if judge.get("warning") else ", the paper's"
+            yield "judge", f"{judge.get('model') or judge['provider']}{paper}"
+        if data := section.get("data"):
+            yield "data", str(data.get("hash", ""))
+        if seen := section.get("videos"):
+            yield "videos", f"{seen['asked']:,} of {seen['of']:,}"
+        if arrived := section.get("arrived"):
+            yield "frames", arrived
+        prompts = {
+            **section.get("prompts", {}),
+            "judge": (section.get("judge") or {}).get("prompt"),
+        }
+        hashes = [f"{name} {one['hash']}" for name, one in prompts.items() if one]
+        yield "prompts", ", ".join(hashes)
+    for results in side.results:
+        for line in screen.judge_lines(results, by_task=False):
+            yield "cost", line
+        yield "run", f"{results.get('date', '')}, lmms-eval {results.get('lmms_eval_version', '')}"
+        yield "again", command(results)
+
+
+def _picture(benchmark: Benchmark, lines: Sequence[Line]) -> str:
+    """The papers' main numbers; of tasks that the papers have none of, each one's first."""
+    own = [line for line in lines if line.quantity.known]
+    named = {line.quantity.row for line in own}
+    own += [
+        line
+        for place, line in enumerate(lines)
+        if line.quantity.row not in named
+        and (not place or lines[place - 1].quantity.row != line.quantity.row)
+    ]
+    main = [line for line in lines if line in own]
+    return drawn.dots(main, f"{benchmark.title}: main numbers") if main else ""
+
+
+def _splits(task: Task, sides: Sequence[Side]) -> Iterator[Split]:
+    """A task's first headline number by each of its splits."""
+    (metric, *_) = compare.shown(task) or [None]
+    for split, kind in task.splits.items() if metric is not None else ():
+        lines = compare.by_category(task, metric, split, sides)
+        if len(lines) > 1:
+            title = f"{task.name} {metric.name} by {split.replace('_', ' ')}"
+            yield Split(title, drawn.KINDS[kind](lines, title), lines)
+
+
+def _value(line: Line, label: str, decimals: int = 3) -> tuple[str, str]:
+    """A number and its interval as text."""
+    if (one := line.numbers.get(label)) is None:
+        return "-", ""
+    low, high = number(one.low), number(one.high)
+    ends = (
+        "" if low is None or high is None else f"{fixed(low, decimals)} to {fixed(high, decimals)}"
+    )
+    return fixed(one.estimate, decimals), ends
+
+
+def _difference(line: Line, label: str) -> dict[str, str] | None:
+    if (one := line.differences.get(label)) is None:
+        return None
+    low, high = number(one.value.low), number(one.value.high)
+    p = "-" if one.p is None else "<0.001" if one.p < 0.001 else f"{one.p:.3f}"
+    return {
+        "value": signed(one.value.estimate, 3),
+        "ends": "-" if low is None or high is None else f"{signed(low, 3)} to {signed(high, 3)}",
+        "p": p,
+        "rose": "-" if one.rose is None else f"{one.rose:,}",
+        "fell": "-" if one.fell is None else f"{one.fell:,}",
+        "needed": "-" if one.needed is None else f"{one.needed:,}",
+        "sure": low is not None and (low > 0 or (high or 0) < 0),
+    }

@@ -1,0 +1,124 @@
+"""Saved runs side by side: what a report is made of."""
+
+from __future__ import annotations
+
+import functools
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lmms_eval_tasks import benchmarks
+from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Item, Items, Task
+from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.utils import saved_runs as saved
+from lmms_eval_tasks.utils.metrics import aggregate
+
+
+@dataclass(frozen=True)
+class Side:
+    """The saved tasks of one model, from one place; its label tells it from the other sides."""
+
+    label: str
+    runs: Mapping[str, saved.Run]  # by task, in our order
+
+    @functools.cached_property
+    def items(self) -> dict[str, Items]:
+        """The items of each task as its numbers count them."""
+        found = {}
+        for task, run in self.runs.items():
+            asked = [item for item in saved.saved_items(run) if item["status"] != NOT_RUN]
+            found[task] = aggregate.as_counted(asked)
+        return found
+
+    @functools.cached_property
+    def asked(self) -> list[tuple[Task, Item]]:
+        """Every item, with the task that it is of."""
+        return [
+            (benchmarks.of(name).tasks[name], item)
+            for name, own in self.items.items()
+            for item in own
+        ]
+
+    @functools.cached_property
+    def prompts(self) -> dict[tuple[str, str], str]:
+        """The text that a model was given, by task and id of the item."""
+        return {
+            (task, sample[saved.CARRIER]["id"]): str(sample.get("input", ""))
+            for task, run in self.runs.items()
+            for sample in run.samples
+        }
+
+    @property
+    def results(self) -> list[Mapping[str, Any]]:
+        """The results files, one for each run of the host."""
+        files = {run.results_file: run.results for run in self.runs.values() if run.results}
+        return list(files.values())
+
+    def sections(self, benchmark: str) -> list[Mapping[str, Any]]:
+        """What our hook told of a benchmark, one for each run of the host."""
+        found = (one.get("lmms_eval_tasks", {}).get(benchmark) for one in self.results)
+        return [one for one in found if one]
+
+    def told(self, name: str, field: str) -> dict[str, Any]:
+        """What the results tell of each task of a benchmark under `details`, such as intervals."""
+        details = (one.get("details", {}) for one in self.sections(name))
+        return {task: own.get(field) for one in details for task, own in one.items()}
+
+
+def read(paths: Sequence[Path]) -> list[Side]:
+    """The sides of saved runs: one for each path and model.
+
+    Raises:
+        DataError: nothing of ours is there, or two runs of a task and model are below one path.
+    """
+    found: list[tuple[Path, str, dict[str, saved.Run]]] = []
+    for path in paths:
+        runs = [saved.read(file) for file in saved.find([path])]
+        own = [run for run in runs if benchmarks.of_task_name(run.task)]
+        if not own:
+            raise DataError(
+                f"{path}: no tasks of this suite, but {', '.join(r.task for r in runs)}"
+            )
+        saved.refuse_twice(own)
+        for model in dict.fromkeys(run.model for run in own):
+            tasks = {run.task: run for run in own if run.model == model}
+            found.append((path, _name(next(iter(tasks.values()))), tasks))
+    names = [name for _, name, _ in found]
+    labels = [f"{name} ({path})" if names.count(name) > 1 else name for path, name, _ in found]
+    if twice := next((one for one in labels if labels.count(one) > 1), None):
+        raise DataError(f"{twice} is named twice; a report needs different runs")
+    return [
+        Side(label, {task: runs[task] for task in _ordered(runs)})
+        for label, (_, _, runs) in zip(labels, found, strict=True)
+    ]
+
+
+def _ordered(names: Iterable[str]) -> list[str]:
+    """Tasks as their benchmarks have them."""
+    given = list(names)
+    return [task for one, own in benchmarks.chosen(given) for task in one.tasks if task in own]
+
+
+def tasks_of(sides: Sequence[Side]) -> list[tuple[Benchmark, list[Task]]]:
+    """The benchmarks of some sides, each with the tasks that any of them has."""
+    names = _ordered({task for side in sides for task in side.runs})
+    return [(one, [one.tasks[name] for name in own]) for one, own in benchmarks.chosen(names)]
+
+
+def _name(run: saved.Run) -> str:
+    """A model's short name: the end of its checkpoint's, or the class's."""
+    name = run.results.get("model_name") or (run.model or run.file.parent.name).partition(" ")[0]
+    short = str(name).rstrip("/").rpartition("/")[2]
+    return short or str(name)
+
+
+def command(results: Mapping[str, Any]) -> str:
+    """The command that repeats a run of the host, as far as its results tell it."""
+    config = results.get("config", {})
+    given = config.get("resolved_cli_args") or {}
+    options = {name: config.get(name) for name in ("model", "model_args", "gen_kwargs", "limit")}
+    options |= {name: given.get(name) for name in ("tasks", "batch_size", "offset")}
+    told = [f"--{k} {shlex.quote(str(v))}" for k, v in options.items() if v not in (None, "", 0)]
+    return " ".join(["lmms_eval", *told, "--log_samples", "--output_path out"])

@@ -1,0 +1,174 @@
+"""What models were given, to look at: a strip of frames, and the sound as a waveform."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from lmms_eval_tasks import benchmarks
+from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Doc, Part, Task
+from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.report.sides import Side
+from lmms_eval_tasks.utils.media.recipes import uniform_indices
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+FRAMES, HEIGHT = 8, 90  # of a strip: how many at most, and their pixels
+QUALITY = 55  # of a strip as WebP
+POINTS = 240  # of a waveform
+
+
+class Seen(NamedTuple):
+    """What stands in the page for one clip, set of pictures, or sound."""
+
+    strip: str  # a picture as data: URI; "" of sound alone
+    frames: int  # in the clip, or pictures
+    wave: list[int]  # peaks, 0 to 99; empty without sound
+    file: str  # that can be played; "" of pictures
+
+
+def find(sides: Sequence[Side]) -> tuple[dict[tuple[str, str], Seen], list[str]]:
+    """What each item's model was given, by task and id, where the data are at hand; and why not.
+
+    Made once for all items that were given the same.
+    """
+    found: dict[tuple[str, str], Seen] = {}
+    told = []
+    names = list(dict.fromkeys(name for side in sides for name in side.runs))
+    for benchmark, own in benchmarks.chosen(names):
+        try:
+            found |= _of_benchmark(benchmark, own, sides)
+        except TasksError as error:
+            told.append(f"{benchmark.title}: no pictures of what was shown: {error}")
+    return found, told
+
+
+def _of_benchmark(
+    benchmark: Benchmark, names: Sequence[str], sides: Sequence[Side]
+) -> Iterator[tuple[tuple[str, str], Seen]]:
+    looked = benchmark.look(names, only=())
+    wanted: dict[Any, tuple[Task, Doc]] = {}
+    items: dict[tuple[str, str], Any] = {}
+    for name in names:
+        task = benchmark.tasks[name]
+        ids = {item["id"] for side in sides for item in side.items.get(name, ())}
+        for doc in benchmark.docs(looked, name):
+            if doc.get(NOT_RUN) or doc["id"] not in ids:
+                continue
+            cut = benchmark.cut(looked, name, doc)
+            window = (name, doc["id"]) if cut is None else cut.window
+            items[name, doc["id"]] = window
+            wanted.setdefault(window, (task, {**doc, "task": name}))
+    with ThreadPoolExecutor() as pool:
+        made = dict(zip(wanted, pool.map(lambda one: _look(*one), wanted.values()), strict=True))
+    return ((item, made[window]) for item, window in items.items() if made[window] is not None)
+
+
+def _look(task: Task, doc: Doc) -> Seen | None:
+    """None of a doc without media, or whose file cannot be read any more."""
+    try:
+        return _seen([part for part in task.prompt(doc) if part.kind != "text"])
+    except (TasksError, OSError):
+        return None
+
+
+def _seen(parts: Sequence[Part]) -> Seen | None:
+    pictures: list[Image] = []
+    wave: list[int] = []
+    count, file = 0, ""
+    for part in parts:
+        given = part.given() if callable(part.given) else part.given
+        if part.kind in ("image", "images"):
+            own = given if part.kind == "images" else [given]
+            count += len(own)
+            pictures += own
+            continue
+        file = file or str(given)
+        if part.kind == "video":
+            frames, total = _frames(Path(given))
+            pictures += frames
+            count += total
+        wave = wave or _wave(Path(given))
+    if not pictures and not wave:
+        return None
+    return Seen(_strip(pictures) if pictures else "", count, wave, file)
+
+
+def _frames(path: Path) -> tuple[list[Image], int]:
+    """Some frames of a file that this suite made, small, and how many it has."""
+    import av
+
+    with av.open(str(path)) as file:
+        stream = file.streams.video[0]
+        total = stream.frames or sum(1 for _ in file.demux(stream))
+        wanted = set(uniform_indices(max(total, 1), FRAMES))
+        file.seek(0)
+        taken = [
+            frame.to_image(width=round(frame.width * HEIGHT / frame.height), height=HEIGHT)
+            for place, frame in enumerate(file.decode(stream))
+            if place in wanted
+        ]
+    return taken, total
+
+
+def _strip(pictures: Sequence[Image]) -> str:
+    from PIL import Image as pillow  # noqa: N813
+
+    chosen = [pictures[place] for place in uniform_indices(len(pictures), FRAMES)]
+    small = [one.resize((max(1, round(one.width * HEIGHT / one.height)), HEIGHT)) for one in chosen]
+    strip = pillow.new("RGB", (sum(one.width + 2 for one in small) - 2, HEIGHT))
+    left = 0
+    for one in small:
+        strip.paste(one, (left, 0))
+        left += one.width + 2
+    out = io.BytesIO()
+    strip.save(out, "WEBP", quality=QUALITY)
+    return f"data:image/webp;base64,{base64.b64encode(out.getvalue()).decode()}"
+
+
+def _wave(path: Path) -> list[int]:
+    """The loudest of each part of a file's sound, 0 to 99; empty without sound."""
+    import av
+    import numpy as np
+
+    with av.open(str(path)) as file:
+        if not file.streams.audio:
+            return []
+        resampler = av.AudioResampler("s16", "mono", 8000)
+        heard = [
+            np.abs(block.to_ndarray()[0].astype(np.int32))
+            for frame in file.decode(audio=0)
+            for block in resampler.resample(frame)
+        ]
+    samples = np.concatenate(heard) if heard else np.zeros(1, np.int32)
+    parts = np.array_split(samples, min(POINTS, len(samples)))
+    return [int(99 * part.max() / 32768) for part in parts]
+
+
+def listed(seen: Mapping[tuple[str, str], Seen]) -> tuple[list[Seen], dict[tuple[str, str], int]]:
+    """What is different, and its place by item."""
+    places: dict[int, int] = {}
+    different: list[Seen] = []
+    for one in seen.values():
+        if id(one) not in places:
+            places[id(one)] = len(different)
+            different.append(one)
+    return different, {item: places[id(one)] for item, one in seen.items()}
+
+
+def copy(seen: Iterable[Seen], folder: Path) -> dict[str, str]:
+    """Put the files that can be played into a folder; their names there, by path."""
+    import shutil
+
+    folder.mkdir(parents=True, exist_ok=True)
+    names: dict[str, str] = {}
+    for one in seen:
+        if one.file and one.file not in names:
+            names[one.file] = f"{len(names):04}{Path(one.file).suffix}"
+            shutil.copyfile(one.file, folder / names[one.file])
+    return names
