@@ -87,7 +87,8 @@ class Join:
     # What the user should know of a join over saved runs.
     notes: Callable[[Mapping[str, Items]], Iterable[str]] = lambda sides: ()  # noqa: ARG005
     counted: str = ""  # the number that says how many questions were joined
-    share: bool = False  # its numbers lie in 0..1
+    # Of its numbers that are plain means what they are the means of, and lie in 0..1.
+    units: Mapping[str, Callable[[Mapping[str, Items]], Units]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

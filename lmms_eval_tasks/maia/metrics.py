@@ -103,6 +103,12 @@ def _mean_of(name: str) -> Statistic:
     return mean
 
 
+def _units_of(name: str) -> Callable[[Items], Units]:
+    return lambda items: {
+        item["id"]: (item["video"], item[name]) for item in items if item.get(name) is not None
+    }
+
+
 def _texts(items: Items) -> tuple[list[str], list[list[str]]]:
     """Candidates and references in the order of the ids, whatever order the host hands over."""
     ordered = sorted(items, key=lambda item: str(item["id"]))
@@ -150,8 +156,8 @@ ANSWERS = [
     ),
     *refusals("refusals", {"judge_acc": aggregate.accuracy}),
     Metric("rouge_1", _mean_of("rouge_1")),
-    Metric("rouge_l", _mean_of("rouge_l"), shown=("rouge_l",), mean="rouge_l"),
-    Metric("meteor", _mean_of("meteor"), shown=("meteor",), mean="meteor"),
+    Metric("rouge_l", _mean_of("rouge_l"), shown=("rouge_l",), mean="rouge_l", units=_units_of("rouge_l"), share=True),
+    Metric("meteor", _mean_of("meteor"), shown=("meteor",), mean="meteor", units=_units_of("meteor"), share=True),
     Metric("meteor_wordnet", meteor_wordnet, _scored),
     Metric("bleu", _of_all(text_metrics.corpus_bleu), _scored),
     Metric("bleu_13a", _of_all(text_metrics.bleu_13a), _scored),
@@ -175,9 +181,7 @@ def agg_acc(pairs: Items, answers: Items) -> dict[str, Any]:
         pairs: items of statement verification.
         answers: items of open-ended QA, with `category`; none of them counts before a judge came.
     """
-    pools = aggregate.pools(pairs, POOL_SIZE)
-    judged = [] if aggregate.is_unjudged(answers) else answers
-    items = [_joined(pools[one["id"]], one) for one in judged if one["id"] in pools]
+    items = _both(pairs, answers)
     by_category = aggregate.by_category(items)
     return {
         "agg_acc": aggregate.accuracy(items),
@@ -188,6 +192,19 @@ def agg_acc(pairs: Items, answers: Items) -> dict[str, Any]:
         **{f"agg_acc_n_{cell}": sum(i["cell"] == cell for i in items) for cell in CELLS.values()},
         **{f"agg_acc_{slug}": aggregate.accuracy(own) for slug, own in by_category.items()},
     }
+
+
+def agg_units(pairs: Items, answers: Items) -> Units:
+    """What `agg_acc` is the mean of: each question, with its video."""
+    videos = {item["id"]: item["video"] for item in answers}
+    both = _both(pairs, answers)
+    return {item["id"]: (videos[item["id"]], float(item["right"])) for item in both}
+
+
+def _both(pairs: Items, answers: Items) -> list[Mapping[str, Any]]:
+    pools = aggregate.pools(pairs, POOL_SIZE)
+    judged = [] if aggregate.is_unjudged(answers) else answers
+    return [_joined(pools[one["id"]], one) for one in judged if one["id"] in pools]
 
 
 def _joined(pool: aggregate.Pool, answer: Item) -> Mapping[str, Any]:

@@ -12,7 +12,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found, Item, Items, Join, Part, Task
+from lmms_eval_tasks.benchmark import (
+    Benchmark,
+    Cut,
+    Doc,
+    Found,
+    Item,
+    Items,
+    Join,
+    Part,
+    Task,
+    Units,
+)
 from lmms_eval_tasks.judges.asking import judged
 from lmms_eval_tasks.judges.verdict import Criterion, Scoring
 from lmms_eval_tasks.maia import data, metrics
@@ -247,9 +258,18 @@ def _join(end: str) -> Join:
             return {}
         return metrics.agg_acc(sides[pairs], sides[open_ended])
 
+    def both(sides: Mapping[str, Items]) -> Units:
+        is_whole = sides.keys() == {pairs, open_ended}
+        return metrics.agg_units(sides[pairs], sides[open_ended]) if is_whole else {}
+
     shown = {"agg_acc": metrics.JOIN_NEEDS}
     return Join(
-        f"maia{end}", (pairs, open_ended), of, shown, counted="agg_acc_n_joined", share=True
+        f"maia{end}",
+        (pairs, open_ended),
+        of,
+        shown,
+        counted="agg_acc_n_joined",
+        units={"agg_acc": both},
     )
 
 

@@ -106,22 +106,24 @@ def _of_task(task: Task, metric: Metric) -> Quantity:
 
 
 def _of_join(join: Join, tasks: Sequence[Task]) -> Iterator[Quantity]:
-    def numbers(asked: Sequence[Asked]) -> Mapping[str, Any]:
+    def sides(asked: Sequence[Asked]) -> Mapping[str, list[Item]]:
         found: dict[str, list[Item]] = {}
         for task, item in asked:
             found.setdefault(task.name, []).append(item)
-        made: Mapping[str, Any] = aggregate.never_raises(join.of, join.group)(found) or {}
-        return made
+        return found
 
     def takes(one: Asked) -> bool:
         return one[0].name in join.tasks
 
+    numbers = aggregate.never_raises(join.of, join.group)
     for name in join.shown if sum(task.name in join.tasks for task in tasks) > 1 else ():
 
         def of(asked: Sequence[Asked], name: str = name) -> Any:
-            return numbers(asked).get(name)
+            return (numbers(sides(asked)) or {}).get(name)
 
-        yield Quantity(join.group, name, of, takes, join.share)
+        units = join.units.get(name)
+        of_units = units and (lambda asked, units=units: units(sides(asked)))
+        yield Quantity(join.group, name, of, takes, share=units is not None, units=of_units)
 
 
 # --- statistics -----------------------------------------------------------------------------------

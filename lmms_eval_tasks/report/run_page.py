@@ -25,6 +25,9 @@ SCRIPTS = ("vendor/tabulator.min.js", "run_page.js")
 STYLES = ("vendor/tabulator.min.css", "run_page.css")
 
 
+OURS = "lmms_eval_tasks"  # our section of the host's results
+
+
 class Split(NamedTuple):
     """A headline number by category: a picture, and the lines in it."""
 
@@ -40,7 +43,7 @@ class Part(NamedTuple):
     lines: Sequence[Line]
     picture: str  # of the main numbers
     splits: Sequence[Split]
-    facts: Mapping[str, Mapping[str, str]]  # of each side by its label
+    facts: Mapping[str, Sequence[tuple[str, str]]]  # of each side by its label
     warnings: Mapping[str, Sequence[str]]  # what makes numbers not comparable, and of which sides
 
 
@@ -96,7 +99,7 @@ def _part(benchmark: Benchmark, tasks: Sequence[Task], sides: Sequence[Side]) ->
     for side in own:
         for line in _warnings(benchmark, side):
             warnings.setdefault(line, []).append(side.label)
-    facts = {side.label: dict(_facts(benchmark, side)) for side in own}
+    facts = {side.label: list(_facts(benchmark, side)) for side in own}
     splits = [one for task in tasks for one in _splits(task, own)]
     return Part(benchmark, lines, _picture(benchmark, lines), splits, facts, warnings)
 
@@ -139,7 +142,7 @@ def _facts(benchmark: Benchmark, side: Side) -> Iterator[tuple[str, str]]:
         hashes = [f"{name} {one['hash']}" for name, one in prompts.items() if one]
         yield "prompts", ", ".join(hashes)
     for results in side.results:
-        for line in screen.judge_lines(results, by_task=False):
+        for line in screen.judge_lines(results, by_task=False) if OURS in results else ():
             yield "cost", line
         yield "run", f"{results.get('date', '')}, lmms-eval {results.get('lmms_eval_version', '')}"
         yield "again", command(results)

@@ -165,7 +165,7 @@ def jackknife(
         ValueError: no items, unequal lengths.
     """
     groups = _grouped(items, clusters)
-    ordered = [sorted(groups[name], key=repr) for name in sorted(groups)]
+    ordered = [groups[name] for name in sorted(groups)]
     count = len(ordered)
 
     def of(chosen: Sequence[Sequence[T]]) -> float:

@@ -1,0 +1,115 @@
+"""What the page of two runs of all of MAIA costs: seconds, megabytes, memory.
+
+    python benchmarks/report_page.py [--videos ../shared/data/maia/videos] [--keep FOLDER]
+
+100 videos, 2,400 questions, 19,200 pairs: the packaged sample's two videos 50 times under other
+names (of --videos, if told), answered twice at random, scored as a run's replies are. The page is
+made twice, in processes of their own: first with no clip in the cache, as on another machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from unittest.mock import patch
+
+from lmms_eval_tasks import benchmarks, sample, settings
+
+TASKS = ("maia_vsv", "maia_oevqa")
+RUNS = {"model-a": 0.8, "model-b": 0.75}  # share of right answers
+
+
+def write_data(root: Path, videos: list[Path]) -> None:
+    """A release of 100 videos, whose files differ in their last bytes alone."""
+    own = sample.build(settings.data_root()) / "maia"
+    entries = json.loads((own / "data.json").read_text(encoding="utf-8"))
+    folder = root / "maia" / "videos"
+    folder.mkdir(parents=True)
+    made = []
+    for number, entry in zip(range(100), itertools.cycle(entries), strict=False):
+        name = f"video{number + 1}"
+        made.append({**entry, "video": name})
+        source = (videos or sorted((own / "videos").iterdir()))[number % len(videos or entries)]
+        free = b"\0\0\0\x08free" * number  # boxes that readers pass over
+        (folder / f"{name}.mp4").write_bytes(source.read_bytes() + free)
+    text = json.dumps(made, ensure_ascii=False)
+    (root / "maia" / "data.json").write_text(text, encoding="utf-8")
+
+
+def write_runs(out: Path) -> None:
+    """Saved runs in the host's form, without the host."""
+    benchmark = benchmarks.load("maia")
+    found = benchmark.look(TASKS, only=())
+    for model, right in RUNS.items():
+        draw = random.Random(model)
+        folder = out / model
+        folder.mkdir(parents=True)
+        for name in TASKS:
+            task = benchmark.tasks[name]
+            with (folder / f"20260101_000000_samples_{name}.jsonl").open("w") as file:
+                for number, doc in enumerate(benchmark.docs(found, name)):
+                    good = draw.random() < right
+                    item = {**task.keep(doc), **task.handed({**doc, "task": name})}
+                    if "options" in doc:
+                        reply = doc["answer"] if good else "AB"[doc["answer"] == "A"]
+                        made = task.score(item, reply)
+                    else:
+                        reply = doc["references"][number % 8]
+                        raw = "Correct" if good else "Incorrect"
+                        verdict = {"score": float(good), "status": "ok", "raw": raw, "reason": ""}
+                        made = {"candidate": reply, "status": "ok", "right": int(good)}
+                        made |= {"rouge_l": 1.0, "meteor": 1.0, "verdicts": {"agrees": verdict}}
+                    item = {**item, **made, "reply": reply}
+                    text = task.prompt({**doc, "task": name})[-1].given
+                    sample = {"doc_id": number, "failed": item, "input": text}
+                    file.write(json.dumps(sample, ensure_ascii=False) + "\n")
+        results = {"config": {"model": model, "model_args": ""}, "results": {}, "model_name": model}
+        (folder / "20260101_000000_results.json").write_text(json.dumps(results))
+
+
+def make(out: Path) -> None:
+    """The page, and what it took."""
+    from lmms_eval_tasks.report import run_page, sides
+
+    started = time.perf_counter()
+    page = out / "report.html"
+    page.write_text(run_page.html(sides.read([out / name for name in RUNS])), encoding="utf-8")
+    seconds = time.perf_counter() - started
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+    size = page.stat().st_size / 1e6
+    print(f"{seconds:.1f} s, {size:.1f} MB, at most {memory:,.0f} MB of memory: {page}", flush=True)
+
+
+def main() -> None:
+    """Run it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--videos", type=Path, help="folder of videos, instead of the sample's")
+    parser.add_argument("--keep", type=Path, help="folder for runs and page")
+    parser.add_argument("--page", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.page:
+        make(given.page)
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        root, out = Path(scratch), given.keep or Path(scratch) / "runs"
+        with patch.dict(os.environ, {settings.DATA: settings.SAMPLE}):
+            write_data(root, sorted(given.videos.iterdir()) if given.videos else [])
+        own = {settings.DATA: str(root), settings.CACHE: str(root / "cache")}
+        with patch.dict(os.environ, own):
+            write_runs(out)
+            for kind in ("no clip in the cache", "clips in the cache"):
+                print(f"{kind}: ", end="", flush=True)
+                subprocess.run([sys.executable, __file__, "--page", str(out)], check=True)
+
+
+if __name__ == "__main__":
+    main()
