@@ -18,6 +18,7 @@ from lmms_eval_tasks.commands import (
     haven_command,
     judge_commands,
     reliability_command,
+    report_command,
     saved_runs,
 )
 from lmms_eval_tasks.console import say, table_console
@@ -197,6 +198,7 @@ app.command("judge")(saved_runs.judge_command)
 app.command("agreement")(agreement_command.agreement_command)
 app.command("debate")(debate_command.debate_command)
 app.command("facts")(facts_command.facts_command)
+app.command("report")(report_command.report_command)
 app.command("reliability")(reliability_command.reliability_command)
 app.add_typer(judge_commands.cache_app, name="cache")
 app.add_typer(haven_command.haven_app, name="haven")
