@@ -25,8 +25,8 @@ _NEVER = {"id", "data", "media", "setup"}
 
 
 def packed(value: Any) -> str:
-    """JSON, compressed, as text that may stand in a page."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    """JSON, compressed, as text that may stand in a page; half characters are escaped."""
+    text = json.dumps(value, separators=(",", ":"), default=str)
     return base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()
 
 

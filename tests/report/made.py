@@ -1,0 +1,57 @@
+"""Saved runs of the packaged sample, made without the host."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lmms_eval_tasks import benchmarks
+from lmms_eval_tasks.benchmark import NOT_RUN, Doc, Task
+from lmms_eval_tasks.judges.asking import Asker, usable
+from lmms_eval_tasks.runs import before, given, scoring
+from lmms_eval_tasks.sample import players
+
+Reply = Callable[[Task, Doc, int], str]
+
+
+def recorded(root: Path, file: Path) -> str:
+    """The judge of all benchmarks of the sample, as recorded with it."""
+    texts = (one.read_text(encoding="utf-8") for one in sorted(root.glob("*/replay.jsonl")))
+    file.write_text("".join(texts), encoding="utf-8")
+    return f"replay:{file}"
+
+
+def right(task: Task, doc: Doc, number: int) -> str:
+    return players.known(doc).right
+
+
+def any_reply(task: Task, doc: Doc, number: int) -> str:
+    """The key's replies in turn: some right, some wrong."""
+    known = players.known(doc)
+    replies = [known.right, *known.drawn]
+    return replies[number % len(replies)]
+
+
+def saved_run(folder: Path, model: str, names: list[str], reply: Reply, judge: str) -> Path:
+    """A run's samples and results, as the host writes them."""
+    folder.mkdir(parents=True)
+    for name in names:
+        benchmark = benchmarks.of(name)
+        task = benchmark.tasks[name]
+        asker = Asker(usable(lambda benchmark=benchmark: before.judge_config(benchmark, judge)))
+        lines = []
+        for number, doc in enumerate(before.docs(benchmark, name)):
+            if doc.get(NOT_RUN):
+                continue
+            kept = {**task.keep(doc), **task.handed(doc)}
+            item = scoring.scored(task, kept, reply(task, doc, number), asker)
+            text = given.text_of(task.prompt(doc))
+            lines.append({"doc_id": number, "failed": item, "input": text})
+        text = "\n".join(json.dumps(line) for line in lines)
+        (folder / f"20260101_000000_samples_{name}.jsonl").write_text(text, encoding="utf-8")
+    results: dict[str, Any] = {"model_name": model, "results": {}, "date": "20260101_000000"}
+    results["config"] = {"model": model, "model_args": "seed=0", "limit": 3}
+    (folder / "20260101_000000_results.json").write_text(json.dumps(results))
+    return folder

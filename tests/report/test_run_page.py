@@ -1,0 +1,203 @@
+"""The page of saved runs in a real browser: it opens, filters, shows items, and runs no script."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmms_eval_tasks.benchmark import Doc, Task
+from lmms_eval_tasks.report import run_page, sides
+from tests.report import made
+
+CASES = Path(__file__).parents[1] / "cases"
+TASKS = ["maia_vsv", "maia_oevqa", "maverix_av", "movierecapsqa_segment", "haven_v2vt"]
+TASKS += ["haven_temporal", "cvrr_es_partial_actions"]
+MARKUP = (
+    "<script>document.title='hacked'</script>",
+    "<img src=x onerror=\"document.title='hacked'\">",
+    "</script><script>document.title='hacked'</script>",
+    "{{ 7 * 7 }}{% raw %}${document.title='hacked'}",
+    '"><svg/onload=document.title=`hacked`>',
+    "javascript:document.title='hacked'",
+)
+
+
+def texts(value: Any) -> Iterator[str]:
+    """Every text in a file of cases."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from texts(one)
+
+
+def hostile() -> list[str]:
+    files = (CASES / "judge_injections.json", CASES / "replies" / "answers.json")
+    found = (one for file in files for one in texts(json.loads(file.read_text("utf-8"))))
+    return [*MARKUP, *found]
+
+
+HOSTILE = hostile()
+
+
+def attack(task: Task, doc: Doc, number: int) -> str:
+    return HOSTILE[number % len(HOSTILE)]
+
+
+@pytest.fixture(scope="module")
+def runs(
+    sample_root: Path, cache: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Path]:
+    out = tmp_path_factory.mktemp("runs")
+    judge = made.recorded(sample_root, out / "replay.jsonl")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LMMS_EVAL_TASKS_DATA", str(sample_root))
+        patch.setenv("LMMS_EVAL_TASKS_CACHE", str(cache))
+        return {
+            name: made.saved_run(out / name, name, TASKS, reply, judge)
+            for name, reply in (("one", made.right), ("two", made.any_reply))
+        }
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        pytest.skip("no Chromium on this machine")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as played:
+        made_browser = played.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield made_browser
+        made_browser.close()
+
+
+@pytest.fixture(scope="module")
+def page_file(runs: dict[str, Path], sample_root: Path, cache: Path, tmp_path_factory: Any) -> Path:
+    file = Path(tmp_path_factory.mktemp("page")) / "report.html"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LMMS_EVAL_TASKS_DATA", str(sample_root))
+        patch.setenv("LMMS_EVAL_TASKS_CACHE", str(cache))
+        both = sides.read([runs["one"], runs["two"]])
+        file.write_text(run_page.html(both, file.parent / "media", file), encoding="utf-8")
+    return file
+
+
+class Opened:
+    """A page in a browser, and all that must not happen on it."""
+
+    def __init__(self, browser: Any, file: Path, **given: Any) -> None:
+        self.troubles: list[str] = []
+        self.page = browser.new_context(**given).new_page()
+        self.page.on("pageerror", lambda error: self.troubles.append(str(error)))
+        self.page.on("console", self._said)
+        self.page.on("request", self._asked)
+        self.page.goto(file.as_uri())
+        self.page.wait_for_selector("body[data-ready]")
+
+    def _said(self, message: Any) -> None:
+        if message.type in ("error", "warning"):
+            self.troubles.append(message.text)
+
+    def _asked(self, request: Any) -> None:
+        if not request.url.startswith(("file:", "data:", "blob:")):
+            self.troubles.append(request.url)
+
+    def count(self) -> str:
+        self.page.wait_for_timeout(300)
+        return str(self.page.inner_text("#count"))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_opens_on_any_screen(browser: Any, page_file: Path, scheme: str, width: int) -> None:
+    size = {"width": width, "height": 800}
+    opened = Opened(browser, page_file, color_scheme=scheme, viewport=size)
+    page = opened.page
+    assert page.evaluate("document.scrollingElement.scrollWidth") <= width
+    page.locator(".tabulator-row").first.click()
+    page.wait_for_selector("dialog[open] .answers")
+    box = page.locator("dialog").bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= width
+    assert opened.troubles == []
+
+
+def test_filters_and_an_item_by_keyboard(browser: Any, page_file: Path) -> None:
+    opened = Opened(browser, page_file)
+    page = opened.page
+    every = opened.count().removesuffix(" items").split(" of ")
+    assert every[0] == every[1]
+    page.select_option("select[name=task]", "maia_vsv")
+    assert opened.count().startswith("384 of")
+    page.select_option("select[name=flipped]", "-1 1")
+    worse = int(opened.count().split(" ")[0])
+    assert 0 < worse < 384
+    page.select_option("select[name=result]", "wrong 1")
+    assert opened.count().startswith(f"{worse} of")
+    page.fill("input[name=search]", "video2/")
+    assert 0 < int(opened.count().split(" ")[0]) < worse
+    page.locator(".tabulator-row").first.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("dialog[open] .pool button")
+    assert page.locator("dialog .pool").count() == 2
+    assert page.locator("dialog .pool").first.locator("button").count() == 8
+    assert page.locator("dialog img.strip").count() == 1
+    first = page.inner_text("dialog h2")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function(
+        f"document.querySelector('dialog h2').textContent !== {json.dumps(first)}"
+    )
+    page.keyboard.press("Escape")
+    assert page.locator("dialog[open]").count() == 0
+    assert opened.troubles == []
+
+
+def test_what_an_item_shows(browser: Any, page_file: Path) -> None:
+    opened = Opened(browser, page_file)
+    page = opened.page
+
+    def show(task: str) -> str:
+        page.select_option("select[name=task]", task)
+        opened.count()
+        page.locator(".tabulator-row").first.click()
+        page.wait_for_selector("dialog[open] .answers")
+        page.evaluate("document.querySelectorAll('dialog details').forEach(d => d.open = true)")
+        text = str(page.inner_text("dialog"))
+        page.keyboard.press("Escape")
+        return text
+
+    told = show("movierecapsqa_segment")
+    assert "factuality: supported" in told
+    assert "known by construction" in told  # the judge's reason
+    assert "The red circle stands on the left from the beginning." in told  # a fact
+    assert "Perché viene colpito dalla palla rossa" in show("maia_oevqa")
+    show("maverix_av")
+    assert page.locator("dialog svg.wave").count() == 1
+    file = page.locator("dialog video").get_attribute("src")
+    assert (page_file.parent / file).is_file()
+    assert opened.troubles == []
+
+
+def test_no_answer_runs_a_script(browser: Any, on_sample: None, tmp_path: Path) -> None:
+    run = made.saved_run(tmp_path / "run", MARKUP[0], TASKS, attack, "none")
+    file = tmp_path / "report.html"
+    file.write_text(run_page.html(sides.read([run])), encoding="utf-8")
+    opened = Opened(browser, file)
+    page = opened.page
+    title = page.title()
+    for number, text in enumerate(MARKUP):
+        page.fill("input[name=search]", text[:30])
+        assert int(opened.count().split(" ")[0]) > 0, number
+        page.locator(".tabulator-row").first.click()
+        page.wait_for_selector("dialog[open] .answers")
+        assert text in page.inner_text("dialog .answers pre")
+        page.keyboard.press("Escape")
+    assert page.title() == title
+    assert page.locator("img[src=x]").count() == 0
+    assert opened.troubles == []
