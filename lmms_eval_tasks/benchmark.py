@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 Doc = Mapping[str, Any]  # one thing that a model is asked, in plain types
 Item = Mapping[str, Any]  # one reply and what it is worth, in plain types; what the log keeps
 Items = Sequence[Item]
-Numbers = Mapping[str, Mapping[str, Any]]  # task or group -> metric -> value
 
 SAME = object()  # of Part.simple
 NOT_RUN = "not_run"  # status of the one item of a task that has nothing to ask
@@ -49,6 +48,20 @@ class Cut(NamedTuple):
     name: str  # what is left out if it cannot be made: a question, a segment, a video
     window: tuple[Any, ...]  # docs with the same window share what is made
     make: Callable[[], object]  # makes it, or finds it; a MediaError says why it cannot
+
+
+class Row(NamedTuple):
+    """The numbers of one task or group, for tables."""
+
+    task: str
+    values: Mapping[str, Any]  # by metric
+    model: str = ""  # where there are several
+    invalid: bool = False  # too many failures
+
+    @property
+    def title(self) -> str:
+        """All of it in one cell."""
+        return " ".join(filter(None, (self.task, self.model, "INVALID" * self.invalid)))
 
 
 @dataclass(frozen=True)
@@ -238,22 +251,17 @@ class Benchmark:
         """
         return ({"data": {"hash": found.digest}} if found else {}), []
 
-    def tables(self, rows: Sequence[tuple[str, Numbers]]) -> Sequence[Any]:
-        """The paper's tables (rich renderables or lines) for labelled numbers of one or more runs.
+    def tables(self, rows: Sequence[Row]) -> Sequence[Any]:
+        """The paper's tables (rich renderables or lines); those without a number are left out.
 
         The first ones are the headline; the others are splits (`--tables all`).
-
-        Args:
-            rows: label of a run (empty for a single one) and its numbers.
         """
         from lmms_eval_tasks.report.paper_tables import by_row, fixed, number
 
         names = [metric.name for task in self.tasks.values() for metric in task.metrics]
         columns = list(dict.fromkeys(names))
         lines = [
-            ((f"{label} {task}".strip(),), [fixed(number(values.get(one))) for one in columns])
-            for label, numbers in rows
-            for task, values in numbers.items()
+            ((row.title,), [fixed(number(row.values.get(one))) for one in columns]) for row in rows
         ]
         return by_row(self.title, ["task"], columns, lines)
 

@@ -14,6 +14,7 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
+from lmms_eval_tasks.benchmark import Row
 from lmms_eval_tasks.console import UNSEEN
 
 Test = Callable[..., None]
@@ -53,6 +54,11 @@ def refused(
     message = str(caught.value)
     assert "\n" not in message, message
     return message
+
+
+def rows(numbers: Mapping[str, Mapping[str, Any]], model: str = "", bad: str = "") -> list[Row]:
+    """Numbers by task as rows of a table; some are invalid (`bad`, with blanks between)."""
+    return [Row(task, values, model, task in bad.split()) for task, values in numbers.items()]
 
 
 def printed(tables: Iterable[Table]) -> dict[str, list[str]]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lmms_eval_tasks import benchmarks
+from lmms_eval_tasks.benchmark import Row
 from lmms_eval_tasks.commands.saved_runs import Concurrency, MaxCalls, MaxCost, set_limits
 from lmms_eval_tasks.console import say, table_console
 from lmms_eval_tasks.errors import JudgeError, TasksError
@@ -126,8 +127,8 @@ def _show(data: Data, items: Items, is_invalid: bool) -> dict[str, Any]:
     for one, item in zip(data.answers, items, strict=True):
         by.setdefault(one.by, []).append(item)
     numbers = {one: scoring.numbers(whose.tasks[published.TASK], own) for one, own in by.items()}
-    mark = f"{published.TASK} INVALID" if is_invalid else published.TASK
-    show(table_console(), whose.tables([(one, {mark: own}) for one, own in numbers.items()]))
+    named = [Row(published.TASK, own, name, is_invalid) for name, own in numbers.items()]
+    show(table_console(), whose.tables(named))
     dimensions = {}
     for dimension in published.DIMENSIONS:
         rows = published.rows(data.answers, items, dimension, RESAMPLES)

@@ -9,23 +9,19 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from lmms_eval_tasks.benchmark import Row
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, JUDGE_TASKS, RATINGS
 from lmms_eval_tasks.cvrr_es.metrics import OF, PREFIX
-from lmms_eval_tasks.report.paper_tables import INVALID, by_row, doubted, fixed, number
+from lmms_eval_tasks.report.paper_tables import by_row, doubted, fixed, number
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-Numbers = Mapping[str, Mapping[str, Any]]  # task or group -> metric -> value
 _Row = tuple[tuple[str, ...], list[str]]
 _WITH_HINT = "with hint"
-# A task's or group's name, then whatever was added to it: the model where several were rescored,
-# ` INVALID`.
 _ONES = "|".join(DIMENSIONS)
 _NAME = re.compile(
-    rf"(?P<task>cvrr_judge(?:_collective|_mixture)?|cvrr_es(?P<hint>_hint)?(?P<of>_(?:{_ONES}))?)"
-    r"(?P<rest> .*)?",
-    re.DOTALL,
+    rf"(?:cvrr_judge(?:_collective|_mixture)?|cvrr_es(?P<hint>_hint)?(?P<of>_(?:{_ONES}))?)"
 )
 _HEADS = [one.replace(" ", "\n", 1) for one in DIMENSIONS.values()]
 _ALL = "all"
@@ -65,26 +61,18 @@ _OF_CANDIDATE = {
 }
 
 
-def tables(rows: Sequence[tuple[str, Numbers]]) -> list[Table]:
-    """The tables for one or more models; those without a number are left out.
-
-    Args:
-        rows: label of a model (empty for a single run) and its numbers by task and group.
-    """
+def tables(rows: Sequence[Row]) -> list[Table]:
+    """The tables for one or more models; those without a number are left out."""
     answers: dict[str, dict[str, tuple[Mapping[str, Any], bool]]] = {}  # model -> task
     judges: dict[tuple[str, str], tuple[Mapping[str, Any], bool]] = {}  # (model, task)
-    for label, numbers in rows:
-        for name, values in numbers.items():
-            if (match := _NAME.fullmatch(name)) is None:
-                continue
-            rest = match["rest"] or ""
-            model = f"{label}{rest.removesuffix(INVALID)}".strip()
-            given = values, rest.endswith(INVALID)
-            if match["task"] in JUDGE_TASKS:
-                judges[model, match["task"]] = given
-            else:  # with the hint the same model is another row
-                model = f"{model} {_WITH_HINT}".strip() if match["hint"] else model
-                answers.setdefault(model, {})[(match["of"] or "_")[1:]] = given
+    for name, values, model, invalid in rows:
+        if (match := _NAME.fullmatch(name)) is None:
+            continue
+        if name in JUDGE_TASKS:
+            judges[model, name] = values, invalid
+        else:  # with the hint the same model is another row
+            whose = f"{model} {_WITH_HINT}".strip() if match["hint"] else model
+            answers.setdefault(whose, {})[(match["of"] or "_")[1:]] = values, invalid
     return [*_answers(answers), *_judges(judges)]
 
 
@@ -130,7 +118,7 @@ def _judges(judges: Mapping[tuple[str, str], tuple[Mapping[str, Any], bool]]) ->
     models = list(dict.fromkeys(model for model, _ in judges))
     for model, task in sorted(judges, key=lambda one: (models.index(one[0]), order.index(one[1]))):
         values, invalid = judges[model, task]
-        title = f"{_title(model)} {INVALID}" if invalid else _title(model)
+        title = f"{_title(model)} INVALID" if invalid else _title(model)
         how = {"first": "alone"}.get(JUDGE_TASKS[task], JUDGE_TASKS[task])
         for rows, metrics in ((kappas, _KAPPAS), (ratings, _RATINGS)):
             for metric, (name, *form) in metrics.items():

@@ -180,22 +180,18 @@ class Asked(NamedTuple):
     frames: Sequence[int]
 
 
-def clipscore(items: Items, *, pairs: bool = False) -> list[float | None]:
+def clipscore(items: Items) -> list[float | None]:
     """CLIPScore between each item's summary and its frames; 0 where one of them is missing.
 
     None for all if the pictures of any cannot be had: failed replies, which need none, would weigh
     too much in the mean of the others.
-
-    Args:
-        items: of any sources.
-        pairs: as of `clip_values`.
     """
     asked = [
         Asked(item["id"], item["record"], item["sentences"], item["frames"])
         for item in items
         if item["sentences"] and item["frames"]
     ]
-    values = clip_values(asked, pairs=pairs)
+    values = clip_values(asked)
     # Where nothing is computed, 0 for those that failed would be no mean of anything.
     if None in values or clip_problem():
         return [None] * len(items)
@@ -211,11 +207,10 @@ def clip_problem() -> str | None:
     return NOT_ASKED if model is None else implementation.problem(model)
 
 
-def clip_values(asked: Sequence[Asked], *, pairs: bool = False) -> list[float | None]:
+def clip_values(asked: Sequence[Asked]) -> list[float | None]:
     """CLIPScore, 0..2.5, of summaries and frames (utils/metrics/clipscore.py has the rule).
 
-    With `pairs` it is the mean over pairs of a sentence and a frame. None where there is no
-    sentence with a word or no picture any more, or no model.
+    None where there is no sentence with a word or no picture any more, or no model.
     """
     from lmms_eval_tasks.utils.metrics import clipscore as implementation
 
@@ -228,8 +223,8 @@ def clip_values(asked: Sequence[Asked], *, pairs: bool = False) -> list[float | 
     load = functools.cache(data.load)
     for one in asked:
         try:
-            found = implementation.clip_score(one.sentences, pictures(one, load()), model)
-            values.append(found.pairs if pairs else found.value)
+            own = pictures(one, load())
+            values.append(implementation.clip_score(one.sentences, own, model).value)
         except TasksError as error:  # a picture that cannot be opened any more
             lost.append(str(error))
             values.append(None)

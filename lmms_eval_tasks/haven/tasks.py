@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found, Item, Items, Join, Task
@@ -140,7 +140,7 @@ def _frames(doc: Item, strict: summaries.Frames, lenient: Collection[int]) -> di
     """Against the frames of the key shots as the published figures are; beside, against `is_gt`.
 
     There what was given is scored, in whatever form it is read, and frames that do not exist too.
-    Beside each what looking at nothing is worth; None where nothing is true.
+    None where nothing is true.
     """
     n_frames, k = doc["n_frames"], doc["budget"]
     of_shots = [frame for shot in doc["key_shots"] for frame in doc["shots"][shot - 1]]
@@ -155,16 +155,9 @@ def _frames(doc: Item, strict: summaries.Frames, lenient: Collection[int]) -> di
             continue
         met = functools.partial(selections.set_scores, true=true)
         own = met(chosen)
-        found = {
-            "random": selections.random_frames(n_frames, len(true), k),
-            "uniform": met(selections.uniform(n_frames, k)),
-            "first": met(selections.first(n_frames, k)),
-            "all": met(range(1, n_frames + 1)),
-            "best": selections.best_frames(len(true), k),
-        }
-        for name in metrics.KEYFRAMES:
-            scores[f"{name}{form}"] = getattr(own, name)
-            baselines |= {f"{name}{form}_{one}": getattr(it, name) for one, it in found.items()}
+        chance, every = selections.random_frames(n_frames, len(true), k), range(1, n_frames + 1)
+        baselines |= _beside(metrics.KEYFRAMES, form, random=chance, all=met(every))
+        scores |= {f"{name}{form}": getattr(own, name) for name in metrics.KEYFRAMES}
     read = strict.status == "ok" or not lenient
     return {
         "parts": {"frames": strict.status if read else "ok"},
@@ -173,6 +166,11 @@ def _frames(doc: Item, strict: summaries.Frames, lenient: Collection[int]) -> di
         "scores": scores,
         "baselines": baselines,
     }
+
+
+def _beside(names: Sequence[str], form: str = "", **given: NamedTuple) -> dict[str, Any]:
+    """What looking at nothing is worth, by metric and baseline."""
+    return {f"{m}{form}_{one}": getattr(own, m) for one, own in given.items() for m in names}
 
 
 def _v2vt(doc: Item, reply: str) -> dict[str, Any]:
@@ -207,27 +205,23 @@ def _saliency(doc: Item, reply: str) -> dict[str, Any]:
 
 def _order(doc: Item, reply: str, truth: list[float], unit: str) -> dict[str, Any]:
     n = len(truth)
-    read, best = numbered.read_order(reply, n, unit), selections.best_reachable(truth)
+    read, identity = numbered.read_order(reply, n, unit), selections.identity(truth)
     found = selections.correlations(selections.predicted_ranks(read.units, n), truth)
     worth: dict[str, float | None] = {name: getattr(found, name) or 0.0 for name in ORDER}
-    if best.reason:
+    if identity.reason:
         worth = dict.fromkeys(ORDER)
     elif len(read.units) < 2:  # an order of fewer than two units is worth 0 (metrics.md)
         worth = dict.fromkeys(ORDER, 0.0)
     theirs = numbered.authors_order(reply, n, unit, in_time=doc["kind"] == "temporal")
     by_theirs = selections.correlations(selections.predicted_ranks(theirs, n), truth)
-    chance, identity = selections.chance(truth), selections.identity(truth)
-    beside = {"random": chance, "identity": identity, "best": best}
     return {
         "parts": {"reply": read.status},
         "ranked": [doc["units"][place - 1] for place in read.units],
         "violations": dict(read.violations),
-        "undefined": best.reason,
+        "undefined": identity.reason,
         "scores": worth,
         "authors": {name: getattr(by_theirs, name) for name in ORDER} if theirs else {},
-        "baselines": {
-            f"{one}_{name}": getattr(own, one) for name, own in beside.items() for one in ORDER
-        },
+        "baselines": _beside(ORDER, random=selections.chance(truth), identity=identity),
     }
 
 
@@ -237,20 +231,16 @@ def _grounding(doc: Item, reply: str) -> dict[str, Any]:
     true = [doc["summary_shots"][sentence - 1] for sentence in doc["asked"]]
     read = numbered.read_alignment(reply, len(true), n)
     found = selections.aligned(read.sets, true)
-    beside = {
-        "random": selections.baseline(selections.one_clip, true, n),
-        "all": selections.baseline(selections.all_clips, true, n),
-        "best": selections.baseline(selections.true_clips, true, n),
-    }
     names = metrics.ALIGNMENT
+    chance, every = (
+        selections.baseline(of, true, n) for of in (selections.one_clip, selections.all_clips)
+    )
     return {
         "parts": {"reply": read.status},
         "clips": [sorted(clips) for clips in read.sets],
         "violations": dict(read.violations),
         "scores": {name: getattr(found, name) for name in names},
-        "baselines": {
-            f"{name}_{one}": getattr(own, name) for one, own in beside.items() for name in names
-        },
+        "baselines": _beside(names, random=chance, all=every),
     }
 
 

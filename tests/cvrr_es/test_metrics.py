@@ -12,6 +12,7 @@ from lmms_eval_tasks.cvrr_es import metrics
 from lmms_eval_tasks.cvrr_es.tables import tables
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.runs import scoring
+from tests.checks import rows
 from tests.cvrr_es.scored import (
     FAILED,
     PART,
@@ -188,18 +189,14 @@ def test_tables_name_rounds_models_and_invalid_ones() -> None:
     """Their numbers are in tests/golden."""
     own = values(eight())
     numbers = {f"cvrr_judge{end}": own for end in ("_mixture", "", "_collective")}
-    (rounds,) = (one for one in tables([("", numbers)]) if "Tables 5-7" in str(one.title))
+    (rounds,) = (one for one in tables(rows(numbers)) if "Tables 5-7" in str(one.title))
     assert names(rounds, 1)[::3] == ["alone", "collective", "mixture"]
-    several = ("cvrr_judge a (x)", "cvrr_judge b [y]", "cvrr_judge INVALID")
-    made = tables([("", dict.fromkeys(several, own))])
+    several = [*rows({"cvrr_judge": own}, "a (x)"), *rows({"cvrr_judge": own}, "b [y]")]
+    made = tables([*several, *rows({"cvrr_judge": own}, bad="cvrr_judge")])
     assert names(made[0])[::3] == ["a (x)", r"b \[y]", "this run INVALID"]
     one, other = (f"cvrr_es_{name}" for name in ("partial_actions", "time_order_understanding"))
-    half = {
-        f"{one} INVALID": {"acc": 0.5},
-        other: {"acc": 0.5},
-        "cvrr_es INVALID": {"mean_acc": 0.5},
-    }
-    (whole,) = tables([("", half)])
+    half = {one: {"acc": 0.5}, other: {"acc": 0.5}, "cvrr_es": {"mean_acc": 0.5}}
+    (whole,) = tables(rows(half, bad=f"{one} cvrr_es"))
     assert [names(whole, place) for place in (0, 9, 10, 13)] == [
         ["this run"],
         ["50.00!"],
@@ -208,8 +205,8 @@ def test_tables_name_rounds_models_and_invalid_ones() -> None:
     ]
     assert "! INVALID" in str(whole.caption)
     both = {"cvrr_es": {"mean_acc": 0.25}, "cvrr_es_hint": {"mean_acc": 0.5}}
-    made = tables([("", both), ("a", both)])
+    made = tables([*rows(both), *rows(both, "a")])
     means = dict(zip(names(made[0]), names(made[0], 13), strict=True))
     titles = ("this run", "this run with hint", "a", "a with hint")
     assert [means[title] for title in titles] == ["25.00", "50.00"] * 2
-    assert tables([("", {"cvrr_es_other": {"acc": 1.0}, "cvrr": {"acc": 1.0}})]) == []
+    assert tables(rows({"cvrr_es_other": {"acc": 1.0}, "cvrr": {"acc": 1.0}})) == []

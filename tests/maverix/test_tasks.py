@@ -191,7 +191,6 @@ def test_files_that_go_during_the_run(root: Path, source: Path) -> None:
     section = annotated("maverix_vs")
     assert "data" not in section
     assert any("cannot be told any more" in line for line in section["warnings"])
-    BENCHMARK.tables([("", section["numbers"])])
 
 
 # --- the cuts -----------------------------------------------------------------------------------

@@ -80,16 +80,6 @@ def correlations(predicted: Sequence[float], truth: Sequence[float]) -> Correlat
     return Correlation(rho, float(kendalltau(predicted, truth, variant="b").statistic))
 
 
-def best_reachable(truth: Sequence[float]) -> Correlation:
-    """Correlations of the best strict order; below 1 for tau-b and rho if the truth has ties.
-
-    A reply cannot say that two shots are equal. Every order that agrees with the truth reaches the
-    same: units of equal rank may stand in any order.
-    """
-    order = sorted(range(1, len(truth) + 1), key=lambda unit: truth[unit - 1])
-    return correlations(predicted_ranks(order, len(truth)), truth)
-
-
 def identity(truth: Sequence[float]) -> Correlation:
     """Correlations of the order as shown, 1, 2, ..., n."""
     return correlations([float(unit) for unit in range(1, len(truth) + 1)], truth)
@@ -141,21 +131,6 @@ def _scores(hits: float, given: int, true: int) -> Scores:
     )
 
 
-def uniform(n_frames: int, k: int) -> list[int]:
-    """The middle frames of k equal parts of a video, ascending: floor((2i + 1) F / 2k) + 1.
-
-    Not the ends of the range, as when frames are sampled for a model: the first and last frame are
-    often titles, and with k = 1 this would be the first frame again. As in all of these,
-    1 <= k <= F.
-    """
-    return [(2 * part + 1) * n_frames // (2 * k) + 1 for part in range(k)]
-
-
-def first(n_frames: int, k: int) -> list[int]:  # noqa: ARG001 - as `uniform` is called
-    """The first k frames."""
-    return list(range(1, k + 1))
-
-
 def random_frames(n_frames: int, n_true: int, k: int) -> Scores:
     """Expected precision, recall and F1 of k frames drawn without replacement, G true ones among F.
 
@@ -163,11 +138,6 @@ def random_frames(n_frames: int, n_true: int, k: int) -> Scores:
     P = G/F, R = K/F, F1 = 2KG / (F (K + G)).
     """
     return _scores(k * n_true / n_frames, k, n_true)
-
-
-def best_frames(n_true: int, k: int) -> Scores:
-    """The most that exactly k frames can reach with G true ones: min(K, G) hits."""
-    return _scores(min(n_true, k), k, n_true)
 
 
 def mean_scores(of_sentences: Sequence[Scores]) -> Scores:
@@ -183,7 +153,7 @@ def aligned(predicted: Sequence[Collection[int]], true: Sequence[Collection[int]
 def baseline(
     of_sentence: Callable[[int, int], Scores], true: Sequence[Collection[int]], n_clips: int
 ) -> Scores:
-    """A baseline of a video: `all_clips`, `one_clip` or `true_clips`, averaged."""
+    """A baseline of a video: `all_clips` or `one_clip`, averaged."""
     return mean_scores([of_sentence(n_clips, len(set(clips))) for clips in true])
 
 
@@ -197,8 +167,3 @@ def one_clip(n: int, g: int) -> Scores:
     share = g / n
     one = 1 / n if g else 0.0
     return Scores(precision=share, recall=one, f1=2 * g / (n * (1 + g)), iou=one, hit1=share)
-
-
-def true_clips(n: int, g: int) -> Scores:  # noqa: ARG001 - as the other two are called
-    """The true clips themselves, or nothing where there is none."""
-    return _scores(g, g, g)
