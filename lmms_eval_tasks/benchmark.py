@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges.verdict import Criterion, Scoring
-from lmms_eval_tasks.utils.metrics import aggregate
+from lmms_eval_tasks.utils.metrics import aggregate, stats
 from lmms_eval_tasks.utils.released_files import DataStatus
 
 if TYPE_CHECKING:
@@ -119,6 +120,7 @@ class Task:
     # fields of one item, whose id stands before it. Not in the host's table.
     together: Callable[[Items], Iterable[tuple[str, Scoring]]] = lambda items: ()  # noqa: ARG005
     asks: Collection[str] = ()  # names of its asks; empty where nothing is judged
+    kept: Collection[str] = ()  # fields without which a saved item cannot be scored again
     blank: Mapping[str, Any] = field(default_factory=dict)  # of an item whose scoring broke
     # What else the results tell of its items, beside counts by status and intervals.
     details: Callable[[Items], dict[str, Any]] = lambda items: {}  # noqa: ARG005
@@ -294,6 +296,50 @@ def value_is(name: str, value: Any) -> Callable[[Item], bool]:
         return bool(item.get(name) == value)
 
     return takes
+
+
+def accuracies(name: str) -> list[Metric]:
+    """The share of right items in its three forms (aggregate.py)."""
+    return [
+        Metric(
+            name,
+            aggregate.accuracy,
+            shown=("status", "right"),
+            mean="right",
+            interval=aggregate.accuracy_interval,
+        ),
+        Metric(f"{name}_valid", aggregate.accuracy_valid),
+        Metric(f"{name}_failed", aggregate.count_failed, better=False),
+    ]
+
+
+def pool_accuracies(name: str, size: int) -> list[Metric]:
+    """The share of pools of `size` items that are right in all, likewise."""
+
+    def interval(items: Items) -> Interval | None:
+        # Pools are drawn whole: a bootstrap of their items would merge the copies of one.
+        found = aggregate.pools(items, size).values()
+        return bootstrap([(pool.video, float(pool.right)) for pool in found])
+
+    accuracy, valid, failed = (
+        partial(of, size=size)
+        for of in (
+            aggregate.pool_accuracy,
+            aggregate.pool_accuracy_valid,
+            aggregate.count_failed_pools,
+        )
+    )
+    return [
+        Metric(name, accuracy, shown=("id", "status", "right"), interval=interval),
+        Metric(f"{name}_valid", valid),
+        Metric(f"{name}_failed", failed, better=False),
+    ]
+
+
+def bootstrap(found: Sequence[tuple[str, float]]) -> Interval | None:
+    """95 % interval of the mean of values, each after its video; None of nothing."""
+    values, videos = [value for _, value in found], [video for video, _ in found]
+    return stats.cluster_bootstrap(aggregate.mean, values, videos) if values else None
 
 
 def refusals(count: str, headline: Mapping[str, Callable[[Items], Any]]) -> list[Metric]:

@@ -136,8 +136,8 @@ def _show(data: Data, items: Items, is_invalid: bool) -> dict[str, Any]:
         told = {title: one.as_dict() for title, one in rows.items()}
         dimensions[dimension] = {"rows": told, "tau": published.tau(rows)}
     statuses = Counter(item["status"] for item in items)
-    named = ", ".join(f"{n} {status}" for status, n in statuses.most_common())
-    print(f"answers: {len(items)} ({named})")
+    counts = ", ".join(f"{n} {status}" for status, n in statuses.most_common())
+    print(f"answers: {len(items)} ({counts})")
     return {
         "data": {"file": str(data.file), "digest": data.digest},
         "dimensions": dimensions,

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.benchmark import Doc, Part
-from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.haven import options
 from lmms_eval_tasks.haven.options import SELECTIONS, SUMMARIES
 from lmms_eval_tasks.utils import prompts
@@ -63,6 +62,7 @@ _PLACEHOLDERS: dict[str, tuple[str, ...]] = {
     "one_image": ("first",),
     "more_images": ("first", "last"),
 }
+task_prompts = prompts.file("haven", "task", _PLACEHOLDERS)
 
 
 def prompt(doc: Doc) -> list[Part]:
@@ -94,21 +94,8 @@ def prompt(doc: Doc) -> list[Part]:
 
 
 def pictures(doc: Doc, numbers: Sequence[int]) -> list[Image]:
-    """The pictures of sampled frames by their numbers, from 1, in this order.
-
-    Raises:
-        MediaError: they cannot be read; the message names the item.
-    """
-    if not numbers:
-        return []
-    try:
-        return frames(doc).images(numbers)
-    except MediaError as error:
-        # The host cannot pass over an item, so the run ends here; before it, the check has read it.
-        raise MediaError(
-            f"{doc['id']}: its frames cannot be read any more, so the run ends ({error}); all "
-            "frames that are read are kept: start it again, with --allow-bad-items to leave it out"
-        ) from None
+    """The pictures of sampled frames by their numbers, from 1, in this order; else MediaError."""
+    return frames(doc).images(numbers) if numbers else []
 
 
 def frames(doc: Doc) -> indexed_frames.Frames:
@@ -118,16 +105,6 @@ def frames(doc: Doc) -> indexed_frames.Frames:
         MediaError: the video cannot be read, or ends before a pick; names it.
     """
     return indexed_frames.frames(doc["video_path"], doc["picks"], options.current().size)
-
-
-@prompts.once
-def task_prompts() -> prompts.Prompt:
-    """The task prompts, ours or the user's.
-
-    Raises:
-        PromptError: the user's file lacks a text or a placeholder.
-    """
-    return prompts.load("haven", "task", _PLACEHOLDERS)
 
 
 def _pieces(doc: Doc) -> Iterator[tuple[tuple[str, str], Sequence[int]]]:

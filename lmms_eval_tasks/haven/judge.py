@@ -49,22 +49,11 @@ WARNING = (
 )
 GEVAL = "geval"  # name of the ask, and of the item's field with its rating
 
-_PLACEHOLDERS: dict[str, tuple[str, ...]] = {
-    "geval": (),
+_PARTS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("geval", "no_document", "score"), ()),
     "show": ("document", "reference", "candidate"),
-    "no_document": (),
-    "score": (),
 }
-
-
-@prompts.once
-def prompt() -> prompts.Prompt:
-    """The judge's prompt, ours or the user's.
-
-    Raises:
-        PromptError: the user's file does not fit.
-    """
-    return prompts.load("haven", "judge", _PLACEHOLDERS)
+prompt = prompts.file("haven", "judge", _PARTS)
 
 
 @prompts.once
@@ -108,39 +97,13 @@ def notes(judge: JudgeConfig) -> dict[str, Any]:
 # --- metrics computed by models -------------------------------------------------------------------
 
 LANGUAGE = "en"  # of the release; decides bert-score's default encoder (roberta-large)
-NOTES = "haven"  # in provenance.py: metric -> what it was computed with
 NOT_ASKED = f"no model was named with --clipscore ({settings.CLIPSCORE})"
-
-
-def check() -> None:
-    """Stop before a run whose CLIP model, if the user named one, cannot be used.
-
-    Raises:
-        TasksError: what is wrong with it.
-    """
-    if settings.value(settings.CLIPSCORE) and (problem := clip_problem()):
-        raise TasksError(
-            f"{settings.CLIPSCORE}={settings.text(settings.CLIPSCORE)}: {problem}; nothing is "
-            "downloaded: name the folder of a model such as openai/clip-vit-base-patch32, or leave "
-            "the option out"
-        )
-
-
-def note(metric: str, told: str) -> None:
-    """Keep what a metric was computed with, for the results."""
-    provenance.note(NOTES, {**computed_with(), metric: told})
-
-
-def computed_with() -> dict[str, str]:
-    """What BERTScore and CLIPScore were computed with so far in this process, or why not."""
-    found: dict[str, str] = provenance.notes().get(NOTES, {})
-    return found
 
 
 def doubts() -> list[str]:
     """What was computed with that makes a number missing or not comparable."""
     marks = ("not computed", local_models.NOT_COMPARABLE)
-    return [one for one in computed_with().values() if any(mark in one for mark in marks)]
+    return [one for one in provenance.notes("haven").values() if any(mark in one for mark in marks)]
 
 
 def reference(item: Item) -> str:
@@ -161,7 +124,7 @@ def bertscore(items: Items) -> list[float | None]:
     references = [[one] if text_metrics.tokenize(one) else [] for one in map(reference, items)]
     candidates, model = [item["candidate"] for item in items], settings.value(settings.BERTSCORE)
     scores = bert_score(candidates, references, model=model, lang=LANGUAGE)
-    note("bertscore", scores.note)
+    provenance.note("haven", "bertscore", scores.note)
     return list(scores.values)
 
 
@@ -216,7 +179,7 @@ def clip_values(asked: Sequence[Asked]) -> list[float | None]:
 
     model, problem = settings.value(settings.CLIPSCORE), clip_problem()
     if model is None or problem:
-        note("clipscore", f"CLIPScore not computed: {problem}")
+        provenance.note("haven", "clipscore", f"CLIPScore not computed: {problem}")
         return [None] * len(asked)
     values: list[float | None] = []
     lost: list[str] = []
@@ -228,10 +191,10 @@ def clip_values(asked: Sequence[Asked]) -> list[float | None]:
         except TasksError as error:  # a picture that cannot be opened any more
             lost.append(str(error))
             values.append(None)
-    note("clipscore", implementation.describe(model))
+    provenance.note("haven", "clipscore", implementation.describe(model))
     if lost:  # a note of its own: a mean over other items must not take its place
         told = f"{len(lost)} without pictures of theirs, as: {min(lost)}"
-        note("clipscore_lost", f"CLIPScore not computed: {told}")
+        provenance.note("haven", "clipscore_lost", f"CLIPScore not computed: {told}")
     return values
 
 

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, cast
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found, Item, Items, Join, Task
-from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven import data, inputs, metrics
 from lmms_eval_tasks.haven import judge as judging
 from lmms_eval_tasks.haven import tables as layouts
@@ -22,7 +21,8 @@ from lmms_eval_tasks.haven.options import OF_SENTENCES, SELECTIONS, SUMMARIES, T
 from lmms_eval_tasks.haven.records.release import prepare
 from lmms_eval_tasks.judges import Criterion, geval
 from lmms_eval_tasks.judges.verdict import Scoring
-from lmms_eval_tasks.utils.metrics import selections, text_metrics
+from lmms_eval_tasks.utils import provenance
+from lmms_eval_tasks.utils.metrics import clipscore, local_models, selections, text_metrics
 from lmms_eval_tasks.utils.prompts import Prompt
 from lmms_eval_tasks.utils.replies import answers, numbered, summaries
 
@@ -37,7 +37,7 @@ _KEPT = (
     "layout",
 )
 # What `score` reads of a saved item; before 2.0 there were no key shots and no layout.
-_READ = {*_KEPT, "asked", "video", "n_frames", "status", "reply"} - {"key_shots", "layout"}
+_READ = {*_KEPT, "asked", "video", "n_frames"} - {"key_shots", "layout"}
 # An item without scores; what only some kinds have is empty.
 BLANK: Mapping[str, Any] = {
     "parts": {},  # part of the reply -> its status
@@ -274,6 +274,7 @@ _TASKS = {
         metrics.of_kind(variant.kind),
         handed=handed,
         asks=(judging.GEVAL,) if variant.kind in SUMMARIES else (),
+        kept={*_READ, "key_shots"} if variant.kind in SELECTIONS else _READ,
         blank=BLANK,
         stand_in=stand_in,
     )
@@ -316,7 +317,8 @@ class Haven(Benchmark):
         """There has to be an item of some task, and a CLIP model that was named has to be there."""
         data.check_left(cast(data.Checked, found))
         if any(TASKS[name].kind in SUMMARIES for name in names):
-            judging.check()
+            like = "openai/clip-vit-base-patch32"
+            local_models.check(settings.CLIPSCORE, clipscore.problem, like)
 
     def prepare(self, source: Path, root: Path, link: bool) -> str:
         """Put files of the release in place; then what `data status` tells."""
@@ -342,28 +344,8 @@ class Haven(Benchmark):
         section, warnings = data.describe(known, left_out) if known else ({}, [])
         if any(TASKS[name].kind in SUMMARIES for name in names):
             rouge = text_metrics.ROUGE_IMPLEMENTATION
-            section["implementations"] = {"rouge": rouge, **judging.computed_with()}
+            section["implementations"] = {"rouge": rouge, **provenance.notes("haven")}
         return section, [*warnings, *settings.told(settings.HAVEN), *judging.doubts()]
-
-    def reread(
-        self,
-        items: Sequence[dict[str, Any]],
-        *,
-        judged: bool,  # noqa: ARG002
-    ) -> Sequence[dict[str, Any]]:
-        """Saved items, if they are what these tasks write.
-
-        Raises:
-            DataError: one of them is not; names it.
-        """
-        for item in items:
-            needed = {*_READ, "key_shots"} if item.get("kind") in SELECTIONS else _READ
-            if lacking := sorted(name for name in needed if item.get(name) is None):
-                cure = "take its line out or run the task again"
-                raise DataError(f"{item.get('id')} has no `{lacking[0]}`; {cure}")
-        if items[0]["kind"] in SUMMARIES:
-            judging.check()
-        return items
 
     def notes(self, asked: Mapping[str, Items]) -> Sequence[str]:  # noqa: ARG002
         """Metrics of texts that are missing or not comparable."""

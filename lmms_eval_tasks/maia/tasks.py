@@ -52,10 +52,15 @@ TASKS["maia_unimodal"] = Asked("maia_unimodal", "text", "it")
 
 # --- what the model is given ------------------------------------------------------------------
 
+task_prompts = {
+    language: prompts.file("maia", language, {"vsv": {"A", "B"}, "oevqa": {"question"}})
+    for language in LANGUAGES.values()
+}
+
 
 def prompt(language: str, doc: Doc) -> list[Part]:
     """The video in the doc's setting, then the pair as A and B, or the question (4.1, 4.2)."""
-    texts = task_prompts(language).text
+    texts = task_prompts[language]().text
     if "options" in doc:
         text = prompts.fill(texts["vsv"], {"A": doc["options"][0], "B": doc["options"][1]})
     else:
@@ -136,16 +141,6 @@ _made = functools.lru_cache(maxsize=4096)(recipes.make)
 @functools.lru_cache(maxsize=2)  # a video's questions follow each other
 def _taken(path: str, recipe: recipes.Recipe) -> tuple[Image, ...]:
     return tuple(map(_fitted, clips.images(_made(path, recipe))))
-
-
-@prompts.once
-def task_prompts(language: str) -> Prompt:
-    """The task prompts in a language, ours or the user's.
-
-    Raises:
-        PromptError: the user's file lacks a text or a placeholder.
-    """
-    return prompts.load("maia", language, {"vsv": {"A", "B"}, "oevqa": {"question"}})
 
 
 # --- what the reply is worth ------------------------------------------------------------------
@@ -283,7 +278,7 @@ class Maia(Benchmark):
 
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:
         """The instructions, by language."""
-        return {one: task_prompts(one) for one in sorted({TASKS[name].language for name in names})}
+        return {one: task_prompts[one]() for one in sorted({TASKS[n].language for n in names})}
 
     def criteria(self) -> Sequence[Criterion]:
         """Does an answer agree with a reference?"""
@@ -321,8 +316,8 @@ class Maia(Benchmark):
             }
             told = f"{questions} questions of {len(lost)} videos left out: {', '.join(lost)}"
             warnings = [*([told] if lost else []), *warnings]
-        how, noted = text_metrics.IMPLEMENTATIONS, provenance.notes()
-        return {**section, "implementations": {k: noted.get(k, how[k]) for k in how}}, warnings
+        how = text_metrics.IMPLEMENTATIONS | provenance.notes("maia")
+        return {**section, "implementations": how}, warnings
 
 
 BENCHMARK = Maia()

@@ -17,9 +17,17 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import Any
 
-from lmms_eval_tasks.benchmark import Item, Items, Metric, refusals, value_is
+from lmms_eval_tasks.benchmark import (
+    Item,
+    Items,
+    Metric,
+    accuracies,
+    bootstrap,
+    pool_accuracies,
+    refusals,
+    value_is,
+)
 from lmms_eval_tasks.maverix.labels import (
     CONSISTENCY,
     DIMENSIONS,
@@ -31,7 +39,7 @@ from lmms_eval_tasks.maverix.labels import (
     TASKS,
     UNIMODAL,
 )
-from lmms_eval_tasks.utils.metrics import aggregate, rating_means, stats
+from lmms_eval_tasks.utils.metrics import aggregate, rating_means
 
 Takes = Callable[[Item], bool]
 
@@ -68,11 +76,6 @@ _COUNTS = [
 ]
 
 
-def details(items: Items) -> dict[str, Any]:
-    """What became of sound, counted."""
-    return {"sound": dict(sorted(Counter(i["sound"] for i in items if i["sound"]).items()))}
-
-
 # --- choices ------------------------------------------------------------------------------------
 
 
@@ -81,19 +84,7 @@ def _accuracy_authors(items: Items) -> float | None:
     return aggregate.mean(float(item["letter_authors"] == item["answer"]) for item in items)
 
 
-_ACCURACIES = [
-    Metric(
-        "acc",
-        aggregate.accuracy,
-        shown=("status", "right"),
-        mean="right",
-        interval=aggregate.accuracy_interval,
-    ),
-    Metric("acc_valid", aggregate.accuracy_valid),
-    Metric("acc_failed", aggregate.count_failed, better=False),
-    Metric("words_mean", _words, better=None),
-    *_COUNTS,
-]
+_ACCURACIES = [*accuracies("acc"), Metric("words_mean", _words, better=None), *_COUNTS]
 CHOICE = [
     *_ACCURACIES,
     Metric("acc_authors", _accuracy_authors),
@@ -106,17 +97,6 @@ CHOICE = [
 
 
 # --- eight rotations of each question -----------------------------------------------------------
-
-
-def _pools(items: Items) -> list[aggregate.Pool]:
-    """Rotations by question; a pool is right with eight of eight, and incomplete with fewer."""
-    return list(aggregate.pools(items, N_OPTIONS).values())
-
-
-def _bootstrap(found: Sequence[tuple[str, float]]) -> stats.Interval | None:
-    """Interval of the mean of what pools or pairs are worth, each a whole, from video and value."""
-    values, videos = [value for _, value in found], [video for video, _ in found]
-    return stats.cluster_bootstrap(aggregate.mean, values, videos) if values else None
 
 
 def position_bias(items: Items) -> float | None:
@@ -136,14 +116,7 @@ def position_bias(items: Items) -> float | None:
 
 CIRCULAR = [
     *_ACCURACIES,
-    Metric(
-        "circ_acc",
-        partial(aggregate.pool_accuracy, size=N_OPTIONS),
-        shown=("id", "status", "right"),
-        interval=lambda items: _bootstrap([(p.video, float(p.right)) for p in _pools(items)]),
-    ),
-    Metric("circ_acc_valid", partial(aggregate.pool_accuracy_valid, size=N_OPTIONS)),
-    Metric("circ_acc_failed", partial(aggregate.count_failed_pools, size=N_OPTIONS), better=False),
+    *pool_accuracies("circ_acc", N_OPTIONS),
     Metric(
         "position_bias",
         position_bias,
@@ -260,7 +233,7 @@ OPEN = [
         "robust_both",
         lambda items: aggregate.mean(value for _, value in _robust(items)),
         _whole,
-        interval=lambda items: _bootstrap(_robust(items)),
+        interval=lambda items: bootstrap(_robust(items)),
     ),
     Metric("robust_n", lambda items: len(_robust(items)), _whole, better=None),
     *(dataclasses.replace(one, where=_is_asked) for one in refusals("refusals", _HEADLINE)),
@@ -268,13 +241,6 @@ OPEN = [
     *_COUNTS,
     _count("n_borrowed", _is_first, lambda item: bool(item.get("borrowed"))),
 ]
-
-
-def open_notes(items: Items) -> list[str]:
-    """Why there is no consistency."""
-    if pairs(items) or not items:
-        return []
-    return [f"no {CONSISTENCY}: no question was asked in both wordings"]
 
 
 # --- Table 3: best unimodal, best multimodal and their difference, over the five modes -----------

@@ -91,38 +91,18 @@ def _text(doc: Doc) -> str:
     return prompts.fill(parts["choice" if "options" in doc else "open"], values)
 
 
-PARTS: dict[str, set[str]] = {
+_PARTS: dict[str, set[str]] = {
     "subtitles": {"cues|texts"},  # with their times, or without
     "no_subtitles": set(),
     "choice": {"subtitles", "question", "options"},
     "open": {"subtitles", "question"},
 }
-
-
-@prompts.once
-def task_prompts() -> Prompt:
-    """The task prompts, ours or the user's.
-
-    Raises:
-        PromptError: the user's file lacks a text or a placeholder.
-    """
-    return prompts.load("maverix", "task", PARTS)
+task_prompts = prompts.file("maverix", "task", _PARTS)
 
 
 def media_of(doc: Doc) -> segments.Segment:
-    """The doc's segment, or the whole video, cut once for all modes (utils/media/segments.py).
-
-    Raises:
-        MediaError: the video cannot be read or has no such segment; the message names it.
-    """
-    try:
-        return cut(doc["video_path"], doc["start"], doc["end"])
-    except MediaError as error:
-        # The host cannot pass over an item, so the run ends here; before it, the check has cut it.
-        raise MediaError(
-            f"{doc['id']}: its segment cannot be cut any more, so the run ends ({error}); all "
-            "segments that are cut are kept: start it again, with --allow-bad-items to leave it out"
-        ) from None
+    """The doc's segment, or the whole video, cut once for all modes (utils/media/segments.py)."""
+    return cut(doc["video_path"], doc["start"], doc["end"])
 
 
 cut = functools.lru_cache(maxsize=4096)(segments.segment)
@@ -259,14 +239,12 @@ def _tasks() -> dict[str, Task]:
     make = functools.partial(Task, prompt=prompt, keep=keep, handed=handed)
     chosen = functools.partial(make, score=choice, blank=no_letter)
     kinds = {
-        "choice": functools.partial(chosen, metrics=metrics.CHOICE, details=metrics.details),
-        "circular": functools.partial(chosen, metrics=metrics.CIRCULAR, details=metrics.details),
+        "choice": functools.partial(chosen, metrics=metrics.CHOICE),
+        "circular": functools.partial(chosen, metrics=metrics.CIRCULAR),
         "open": functools.partial(
             make,
             score=open_answer,
             metrics=metrics.OPEN,
-            details=metrics.details,
-            notes=metrics.open_notes,
             together=consistency,
             asks=(*DIMENSIONS, CONSISTENCY),
             blank={"candidate": "", "dimensions": no_rating, "words": 0},
@@ -332,7 +310,7 @@ class Maverix(Benchmark):
         found: Found | None,
         names: Sequence[str],
         left_out: Mapping[str, Mapping[str, str]],
-        asked: Mapping[str, Items],
+        asked: Mapping[str, Items],  # noqa: ARG002
     ) -> tuple[dict[str, Any], list[str]]:
         """Where data, subtitles and sound came from."""
         section: dict[str, Any] = {}
@@ -361,7 +339,6 @@ class Maverix(Benchmark):
                     f"{len(release.borrowed)} questions are asked openly in the words of another "
                     "one: numbers are without those answers, and with them under _authors"
                 )
-        warnings += [f"{n}: {x}" for n, own in asked.items() for x in self.tasks[n].notes(own)]
         pictures = {TASKS[name].mode.picture for name in _sound(names)}
         heard = [running.sound_warning(with_picture) for with_picture in sorted(pictures)]
         # `hears`: also of modes that were not run, since S may stand in for A.

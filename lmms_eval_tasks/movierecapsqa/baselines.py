@@ -31,17 +31,12 @@ HELMET_NAMES = ("helmet_fluency", "helmet_correctness")
 NO_REFERENCE = "no_reference"  # status: the dataset has no answer to compare with
 
 
-@prompts.once
-def prompt() -> prompts.Prompt:
-    """Their prompts, ours or the user's.
-
-    Raises:
-        PromptError: the user's file does not fit.
-    """
-    required: dict[str, tuple[str, ...]] = dict.fromkeys((*GEVAL_NAMES, *HELMET_NAMES), ())
-    required["compare"] = ("question", "reference", "candidate")
-    required["read"] = ("question", "candidate")
-    return prompts.load("movierecapsqa", "baselines", required | {"score": (), "reason_score": ()})
+_PARTS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys((*GEVAL_NAMES, *HELMET_NAMES, "score", "reason_score"), ()),
+    "compare": ("question", "reference", "candidate"),
+    "read": ("question", "candidate"),
+}
+prompt = prompts.file("movierecapsqa", "baselines", _PARTS)
 
 
 class _Reply(BaseModel):

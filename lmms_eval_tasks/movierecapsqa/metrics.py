@@ -21,10 +21,8 @@ from typing import Any
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Item, Items, Metric, refusals, value_is
-from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import geval
 from lmms_eval_tasks.movierecapsqa.baselines import GEVAL, HELMET_NAMES, NO_REFERENCE
-from lmms_eval_tasks.movierecapsqa.data import task_name
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS
 from lmms_eval_tasks.utils import provenance
@@ -122,9 +120,7 @@ def _of_baseline(name: str) -> list[Metric]:
 # item without a reference has no value, and neither has a request that failed.
 
 Statistic = Callable[[Sequence[float]], float | None]
-ROUGE_L = texts.IMPLEMENTATIONS["rouge_l"]  # for results: no stemmer, Unicode words
 LANGUAGE = "en"  # of the release; decides bert-score's default encoder (roberta-large)
-_NOTES = "movierecapsqa"  # in provenance.py: metric -> task -> what it was computed with
 
 
 def _bart_scores(candidates: Sequence[str], references: Sequence[str]) -> Scores:
@@ -143,20 +139,6 @@ def _bart_scores(candidates: Sequence[str], references: Sequence[str]) -> Scores
     return Scores(values, f"{made.note}, and are 0 in the exponentiated column")
 
 
-def check_bartscore() -> None:
-    """Stop before a run whose BARTScore model, if the user named one, cannot be used.
-
-    Raises:
-        TasksError: what is wrong with it.
-    """
-    model = settings.value(settings.BARTSCORE)
-    if model and (problem := bartscore.problem(model)):
-        raise TasksError(
-            f"{settings.BARTSCORE}={model}: {problem}; nothing is downloaded: name the folder of a "
-            "model such as facebook/bart-large-cnn, or leave the option out"
-        )
-
-
 def _values(name: str, items: Items) -> list[float]:
     """A text metric of the items that have a reply and a reference; none without its model."""
     replied = [item for item in items if item["status"] not in ("model_error", "error")]
@@ -169,17 +151,8 @@ def _values(name: str, items: Items) -> list[float]:
     else:
         model, against = settings.value(settings.BERTSCORE), [[one] for one in references]
         scores = bertscore.bert_score(candidates, against, model=model, lang=LANGUAGE)
-    notes = provenance.notes().get(_NOTES, {})
-    own = {task_name(item["source"], item["condition"]): scores.note for item in items}
-    provenance.note(_NOTES, {**notes, name: {**notes.get(name, {}), **own}})
+    provenance.note("movierecapsqa", name, scores.note)
     return [value for value in scores.values if value is not None]
-
-
-def notes_of(tasks: Sequence[str]) -> dict[str, dict[str, str]]:
-    """What the text metrics of some tasks were computed with: metric -> task -> note."""
-    known = provenance.notes().get(_NOTES, {}).items()
-    found = {name: {task: own[task] for task in tasks if task in own} for name, own in known}
-    return {name: notes for name, notes in found.items() if notes}
 
 
 def _text(name: str, shown: tuple[str, ...] | None = None) -> list[Metric]:

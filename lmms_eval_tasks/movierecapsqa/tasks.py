@@ -20,14 +20,13 @@ from lmms_eval_tasks.benchmark import (
     Part,
     Task,
 )
-from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges.verdict import Asks, Criterion, Verdict
 from lmms_eval_tasks.movierecapsqa import baselines, data, metrics
 from lmms_eval_tasks.movierecapsqa import judge as judging
 from lmms_eval_tasks.movierecapsqa import tables as layouts
 from lmms_eval_tasks.utils import prompts, provenance
 from lmms_eval_tasks.utils.media import clips
-from lmms_eval_tasks.utils.metrics import text_metrics
+from lmms_eval_tasks.utils.metrics import bartscore, local_models, text_metrics
 from lmms_eval_tasks.utils.prompts import Prompt
 from lmms_eval_tasks.utils.replies import answers
 
@@ -55,37 +54,27 @@ def prompt(doc: Doc) -> list[Part]:
     return [Part("video", lambda: clips.visuals(doc)[0]), text]
 
 
-@prompts.once
-def task_prompts() -> Prompt:
-    """The task prompts, ours or the user's.
-
-    Raises:
-        PromptError: the user's file lacks a text or a placeholder.
-    """
-    required = {
-        "dialogue": {"lines"},
-        "no_dialogue": set(),
-        "both": {"dialogue", "question"},
-        "only_frames": {"question"},
-        "only_dialogue": {"dialogue", "question"},
-    }
-    return prompts.load("movierecapsqa", "task", required)
+_PARTS: dict[str, set[str]] = {
+    "dialogue": {"lines"},
+    "no_dialogue": set(),
+    "both": {"dialogue", "question"},
+    "only_frames": {"question"},
+    "only_dialogue": {"dialogue", "question"},
+}
+task_prompts = prompts.file("movierecapsqa", "task", _PARTS)
 
 
 # --- what the reply is worth ------------------------------------------------------------------
 
-# What the log keeps of a doc, and of what type it is.
-_KEPT = {
-    **dict.fromkeys(("id", "segment", "video", "source", "condition", "question"), str),
-    **dict.fromkeys(("reference", "dialogue", "modality", "category", "data"), str),
-    **dict.fromkeys(("facts", "judged_baselines"), list),
-}
-_ADDED = {"aligned": list, "shown": dict}  # by later versions
+_KEPT = (
+    *("id", "segment", "video", "source", "condition", "question", "reference", "dialogue"),
+    *("modality", "category", "data", "facts", "judged_baselines"),
+)
 
 
 def keep(doc: Doc) -> dict[str, Any]:
-    """What the log keeps of a doc."""
-    return {name: kind(doc[name]) for name, kind in (_KEPT | _ADDED).items()}
+    """What the log keeps of a doc; older runs have neither aligned facts nor what was shown."""
+    return {name: doc[name] for name in (*_KEPT, "aligned", "shown")}
 
 
 def handed(doc: Doc) -> dict[str, Any]:
@@ -154,6 +143,7 @@ class MovieRecapsQA(Benchmark):
             metrics.METRICS,
             handed=handed,
             asks=_ASKS,
+            kept=_KEPT,
             blank=_BLANK,
             stand_in=stand_in,
             notes=told_shown,
@@ -183,7 +173,7 @@ class MovieRecapsQA(Benchmark):
 
     def check(self, names: Sequence[str], found: Found) -> None:  # noqa: ARG002
         """The model of BARTScore, if the user named one."""
-        metrics.check_bartscore()
+        local_models.check(settings.BARTSCORE, bartscore.problem, "facebook/bart-large-cnn")
 
     # --- results ------------------------------------------------------------------------------
 
@@ -215,21 +205,12 @@ class MovieRecapsQA(Benchmark):
             return baselines.describe(settings.value(settings.BASELINES), config)
 
         if (made := provenance.known("baselines", look, warnings)) is not None:
-            texts = {"rouge_l": metrics.ROUGE_L, **metrics.notes_of(names)}
-            section["baselines"] = {**made, **texts}
+            rouge = text_metrics.IMPLEMENTATIONS["rouge_l"]  # no stemmer, Unicode words
+            section["baselines"] = {**made, "rouge_l": rouge, **provenance.notes(self.name)}
         return section, warnings
 
     def reread(self, items: Sequence[dict[str, Any]], *, judged: bool) -> list[dict[str, Any]]:
-        """The judged baselines that a run has are kept; with a judge those asked for now come too.
-
-        Raises:
-            DataError: an item lacks what these tasks write.
-        """
-        for item in items:
-            lacking = [name for name, kind in _KEPT.items() if not isinstance(item.get(name), kind)]
-            if lacking:
-                told = f"{item['id']} has no `{lacking[0]}`"
-                raise DataError(f"{told}; take its line out or run the task again")
+        """The judged baselines of a run are kept; with a judge those asked for now come too."""
         wanted = {name for item in items for name in item["judged_baselines"]}
         wanted |= set(settings.value(settings.BASELINES) if judged else ())
         which = [name for name in settings.JUDGED_BASELINES if name in wanted]

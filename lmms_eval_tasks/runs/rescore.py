@@ -133,7 +133,12 @@ def _scored(benchmark: Benchmark, run: Run, judge: Judge) -> Items:
     if task is None:
         raise DataError(f"{run.file}: {run.task} is no task of {benchmark.title}")
     try:
-        saved = benchmark.reread(saved_items(run), judged=judge.config.provider != NONE)
+        saved = saved_items(run)
+        for item in saved:
+            if lacking := [name for name in task.kept if item.get(name) is None]:
+                mend = "take its line out or run the task again"
+                raise DataError(f"{item['id']} has no `{lacking[0]}`; {mend}")
+        saved = list(benchmark.reread(saved, judged=judge.config.provider != NONE))
         given = {item["id"]: verdicts(item) for item in saved}
     except DataError as error:
         raise DataError(f"{run.file}: {error}") from None

@@ -56,7 +56,7 @@ def test_bertscore_per_item(bert: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert texts.bertscore(items) == [alone(0), 0.0, alone(2), None, alone(4)]
     assert alone(0) != alone(2)
     assert texts.bertscore([]) == []
-    assert "0 texts of 4 different items cut to 16 tokens" in texts.computed_with()["bertscore"]
+    assert "0 texts of 4 different items cut to 16 tokens" in provenance.notes("haven")["bertscore"]
 
 
 # --- CLIPScore ------------------------------------------------------------------------------------
@@ -99,14 +99,14 @@ def test_clipscore_of_items(clip: list[tuple[Any, ...]]) -> None:
     assert found["clipscore"] == pytest.approx(0.5 / 4)
     assert found["clipscore_valid"] == 0.5
     assert clip[0] == (["In short: thing."], [("tvsum/video_2", 1), ("tvsum/video_2", 2)])
-    assert texts.computed_with()["clipscore"] == "CLIP by hand"
+    assert provenance.notes("haven")["clipscore"] == "CLIP by hand"
     found = numbers("haven_v2vt", [joint(2), joint(1, "", "ovp")])
     assert (found["clipscore_ovp"], found["clipscore_sources"]) == (0.0, 0.25)
     # Failed replies need no picture: 0, and nothing is lost.
     found = numbers("haven_v2vt", [joint(9, ""), joint(3, FAILED)])
     assert found["clipscore"] == 0.0
     assert found["clipscore_valid"] == 0.0  # of the empty reply
-    assert "clipscore_lost" not in texts.computed_with()
+    assert "clipscore_lost" not in provenance.notes("haven")
 
 
 def test_lost_pictures(clip: list[tuple[Any, ...]]) -> None:
@@ -117,11 +117,11 @@ def test_lost_pictures(clip: list[tuple[Any, ...]]) -> None:
     assert found["clipscore_ovp"] == 0.5
     lost = ("clipscore", "clipscore_valid", "clipscore_tvsum", "clipscore_sources")
     assert {found[name] for name in lost} == {None}
-    assert texts.computed_with()["clipscore"] == "CLIP by hand"
-    assert texts.computed_with()["clipscore_lost"] == (
+    assert provenance.notes("haven")["clipscore"] == "CLIP by hand"
+    assert provenance.notes("haven")["clipscore_lost"] == (
         "CLIPScore not computed: 1 without pictures of theirs, as: tvsum/video_9: gone"
     )
-    assert texts.computed_with()["clipscore_lost"] in texts.doubts()
+    assert provenance.notes("haven")["clipscore_lost"] in texts.doubts()
 
 
 def test_pictures(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.utils.metrics import aggregate
 
@@ -129,6 +130,24 @@ def problem(kind: str, name: str, fits: Callable[[Any], bool], like: str = "") -
 
     found, reason = attempt(kind, name, look)
     return found or reason or None
+
+
+def check(setting: str, problem: Callable[[str], str | None], like: str) -> None:
+    """Stop before a run whose model, if the user named one, cannot be used.
+
+    Args:
+        setting: that names the model.
+        problem: why a model cannot be used.
+        like: an example.
+
+    Raises:
+        TasksError: what is wrong with it.
+    """
+    if (model := settings.value(setting)) and (why := problem(model)):
+        raise TasksError(
+            f"{setting}={settings.text(setting)}: {why}; nothing is downloaded: name the folder of "
+            f"a model such as {like}, or leave the option out"
+        )
 
 
 def aliases(name: str) -> list[str]:
