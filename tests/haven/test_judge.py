@@ -9,24 +9,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import judges, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import JudgeError, PromptError
 from lmms_eval_tasks.haven import judge, tasks
 from lmms_eval_tasks.haven.tasks import BENCHMARK
-from lmms_eval_tasks.judges import run
-from lmms_eval_tasks.judges.asking import Asker, settle
 from lmms_eval_tasks.runs import before
-from lmms_eval_tasks.settings import JudgeLimits
 from tests.checks import refused
 from tests.haven.docs import doc, own_prompts
 from tests.haven.scored import NOTHING, REFUSED
-from tests.local_endpoint import Fault, LocalEndpoint, choice, completion, error, last_user_text
+from tests.judged import scored
+from tests.local_endpoint import Fault, choice, completion, error, last_user_text
 
 SUMMARY = "A man paints «a boat» {red}. Then he gets wet."
 TELLING = {
@@ -48,13 +45,9 @@ def rated(
     task: str = "haven_v2t",
     **changes: Any,
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The item of a reply, and what was asked of a judge at an endpoint, without repairs."""
-    with LocalEndpoint(script, model="local") as endpoint, run.use(run.Run(JudgeLimits())):
-        config = before.judge_config(BENCHMARK, f"rater@{endpoint.url}", {})
-        asker = Asker(judges.make(replace(config, repairs=0, retries=0)))
-        given = doc(task, **{**TELLING, **changes})
-        made = settle(tasks.score_summary(tasks.keep(given), reply), asker)
-        return made, [chat.json for chat in endpoint.chats]
+    """The item of a reply, and what was asked of a judge at an endpoint."""
+    given = doc(task, **{**TELLING, **changes})
+    return scored(BENCHMARK, script, tasks.score_summary(tasks.keep(given), reply))
 
 
 def test_a_rating_of_1_to_5() -> None:

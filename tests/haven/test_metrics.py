@@ -174,15 +174,6 @@ def test_geval() -> None:
     assert (found["geval_samples_valid"], found["geval_samples_failed"]) == (4.0, 2)
 
 
-def test_refusals_that_the_judge_rated() -> None:
-    """Ratings 3 and 5, of which the second is of a refusal: 4, and 1.5 were it worth 0."""
-    given = rated("haven_v2t", (3, "ok", "samples"), (5, "ok", "samples"))
-    given[1]["refused"] = True
-    found = numbers("haven_v2t", given)
-    assert (found["geval_samples_valid"], found["refusals"]) == (4.0, 1)
-    assert found["geval_samples_valid_refusals_wrong"] == 1.5
-
-
 # --- joined by video ------------------------------------------------------------------------------
 
 CLIP = ("joined_clip_joint", "joined_clip_separate", "joined_clip_gain", "joined_clip_videos")

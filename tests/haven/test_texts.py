@@ -15,21 +15,12 @@ from lmms_eval_tasks.haven import data, inputs
 from lmms_eval_tasks.haven import judge as texts
 from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils.metrics import clipscore, local_models
-from lmms_eval_tasks.utils.metrics.bertscore import bert_score
 from tests.checks import refused
 from tests.haven.docs import doc
 from tests.haven.release_files import write
 from tests.haven.scored import FAILED, Item, no_bert, numbers, video, whole
-from tests.utils.metrics import tiny_bert
 
-CANDIDATES = ["Un uomo corre nel parco", "", "Il gatto dorme.", "chitarra", "un gatto"]
-REFERENCES = ["Un uomo dipinge la barca", "un gatto", "Il gatto nero dorme.", "", "un gatto"]
 JOINT = "SUMMARY:\n1. In short: thing.\nIMPORTANT FRAMES: [Frame 1, Frame {n}]"
-
-
-@pytest.fixture(scope="module")
-def bert(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(tiny_bert.build(tmp_path_factory.mktemp("models") / "bert", max_length=16))
 
 
 @pytest.fixture(autouse=True)
@@ -43,20 +34,6 @@ def nothing_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[No
     local_models.loaded.cache_clear()
     yield
     local_models.loaded.cache_clear()
-
-
-def test_bertscore_per_item(bert: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a reference there is none. A mean of nothing takes no note's place."""
-    monkeypatch.setenv(settings.BERTSCORE, bert)
-
-    def alone(place: int) -> float | None:
-        return bert_score([CANDIDATES[place]], [[REFERENCES[place]]], model=bert).value
-
-    items = [{"candidate": c, "summary": [r]} for c, r in zip(CANDIDATES, REFERENCES, strict=True)]
-    assert texts.bertscore(items) == [alone(0), 0.0, alone(2), None, alone(4)]
-    assert alone(0) != alone(2)
-    assert texts.bertscore([]) == []
-    assert "0 texts of 4 different items cut to 16 tokens" in provenance.notes("haven")["bertscore"]
 
 
 # --- CLIPScore ------------------------------------------------------------------------------------

@@ -196,7 +196,6 @@ class TestTable3:
             ({"a": "raises"}, "", 0.4, 0.7),
             ({"a": "raises"}, "a", 0.4, 0.7),
             ({"a": "raises"}, "a av", 0.4, None),
-            ({"a": "unknown", "av": "unknown"}, "", 0.5, 0.7),
             ({"a": "unknown", "av": "unknown"}, "a av", None, None),
         ],
     )

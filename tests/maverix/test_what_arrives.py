@@ -61,13 +61,6 @@ def test_media(mode: str, length: str) -> None:
             assert names.doc_to_visual(doc) == simple[doc["question_id"]]
 
 
-def test_a_and_av_carry_the_same_sound_and_v_and_av_the_same_picture() -> None:
-    made = zip(*(docs("choice", mode, "localized") for mode in ("a", "v", "av")), strict=True)
-    for several in made:
-        given = [names.doc_to_messages(doc)[0]["content"][:-1] for doc in several]
-        assert given[2] == [*given[1], *given[0]]
-
-
 def test_samples_for_classes_that_take_no_path() -> None:
     doc, simple = docs("choice", "a", "localized")[0], running.Model("whisper", "simple")
     (path,) = names.doc_to_visual(doc)

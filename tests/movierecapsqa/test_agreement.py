@@ -30,7 +30,7 @@ from tests.movierecapsqa.asking import (
     kind,
     labelled,
 )
-from tests.movierecapsqa.entries import SPOKEN, entry, question, write
+from tests.movierecapsqa.entries import entry, question, write
 from tests.movierecapsqa.small_release import TEXTS, release
 
 Play = Callable[[dict[str, Any]], "str | Fault"]
@@ -97,24 +97,6 @@ def test_a_judge_at_an_endpoint(started: Any) -> None:
     # Tables 4 and 5 of each, and what is compared.
     for shown in ("Table 4", "Table 5", "tau-b 1.00", "4.00±0.67  4.33±0.22", "GPT-4o: 3 of 4"):
         assert shown in done.output, shown
-
-
-def test_baselines_are_asked_for_and_the_judge_is_shown_what_the_user_says(started: Any) -> None:
-    def blind(request: dict[str, Any]) -> str | Fault:
-        assert SPOKEN not in last_user_text(request)
-        return plays(request)
-
-    env = {settings.BASELINES: "", settings.MOVIERECAPSQA: "facts=aligned,dialogue=none"}
-    done, chats, found = started("--models", "GPT-4o,people", play=blind, **env)
-    assert done.exit_code == 0, (done.output, done.exception)
-    asked = Counter(asked_for(request.json) for request in chats)
-    assert asked == {
-        **dict.fromkeys(("claims", "coherence", *published.DIMENSIONS, *HELMET), 3 + 4),
-        **dict.fromkeys(GEVAL, 2 * (3 + 4)),  # no log-probabilities, then samples in one request
-    }
-    assert list(found["numbers"]) == ["GPT-4o", "people"]
-    assert found["numbers"]["people"]["geval_samples"] == 0.5
-    assert found["numbers"]["people"]["helmet_fluency"] == 1
 
 
 def test_answers_that_the_judge_fails_on_leave_the_agreement(started: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from collections import Counter
 from pathlib import Path
@@ -15,6 +16,8 @@ from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import run as judge_run
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
+from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
+from lmms_eval_tasks.runs import scoring
 from tests.local_endpoint import choice, completion
 from tests.movierecapsqa.asking import (
     EVERYTHING,
@@ -27,7 +30,6 @@ from tests.movierecapsqa.asking import (
     items_of,
     judged_at,
     judged_run,
-    numbers,
     reply,
     saved_run,
     score,
@@ -35,6 +37,9 @@ from tests.movierecapsqa.asking import (
 
 pytestmark = pytest.mark.usefixtures("user")
 BOTH = "geval,helmet"
+
+
+numbers = functools.partial(scoring.numbers, BENCHMARK.tasks[TASK])
 
 
 def test_one_line_for_what_an_item_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +71,9 @@ def test_missing_only(fails: str, missing: dict[str, int], monkeypatch: pytest.M
         assert asked(endpoint, before) == missing
     failed = [values[f"{name}_failed"] for name in DIMENSIONS]
     assert failed == [values["empty"]] * len(DIMENSIONS)  # empty answers alone
-    assert values == numbers(items_of(judged_run(monkeypatch, baselines=BOTH)))
+    assert values == scoring.numbers(
+        BENCHMARK.tasks[TASK], items_of(judged_run(monkeypatch, baselines=BOTH))
+    )
 
 
 def test_baselines_may_be_asked_for_later(monkeypatch: pytest.MonkeyPatch) -> None:
