@@ -40,10 +40,6 @@ def agreement_command(
         Path | None,
         typer.Option("--from", help="The data file or its folder; the data root's if unset."),
     ] = None,
-    models: Annotated[
-        str | None,
-        typer.Option(help="Judge answers of these alone, separated by commas; people is one."),
-    ] = None,
     output: Annotated[
         Path | None, typer.Option(help="Write numbers, scores and verdicts as JSON.")
     ] = None,
@@ -76,7 +72,7 @@ def agreement_command(
     set_limits(max_calls, max_cost, concurrency)
     whose = benchmarks.load(benchmark)
     task = whose.tasks[published.TASK]
-    data = published.read(source or user_folder(benchmark), models)
+    data = published.read(source or user_folder(benchmark))
     with run.use(run.from_settings(progress=not dry_run)) as current:
         # An estimate needs no key.
         config = before.judge_config(whose, judge, {KEY: "none", **os.environ} if dry_run else None)

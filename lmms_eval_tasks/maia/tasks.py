@@ -289,21 +289,11 @@ class Maia(Benchmark):
         found: Found | None,
         names: Sequence[str],  # noqa: ARG002
         left_out: Mapping[str, Mapping[str, str]],
-        asked: Mapping[str, Items],
+        asked: Mapping[str, Items],  # noqa: ARG002
     ) -> tuple[dict[str, Any], list[str]]:
         """Data, left-out videos, and how texts were compared."""
         section: dict[str, Any] = {}
-        warnings = settings.told(settings.MAIA)
-        frames = {
-            settings.frames_for(item["video"])
-            for own in asked.values()
-            for item in own
-            if item["setting"] == "32frames"
-        }
-        if frames - {32}:
-            shown = " or ".join(map(str, sorted(frames)))
-            told = f"videos of {shown} frames ({settings.FRAMES}), not of 32 as in the paper"
-            warnings = [told, *warnings]
+        warnings = [*settings.told(settings.FRAMES), *settings.told(settings.MAIA)]
         if found is not None:
             release = cast(data.Checked, found).release
             lost = {video: why for own in left_out.values() for video, why in own.items()}

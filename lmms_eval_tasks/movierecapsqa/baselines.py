@@ -59,13 +59,8 @@ class Correctness(_Reply):
 
 
 def criteria(which: Collection[str] = settings.JUDGED_BASELINES) -> dict[str, Criterion]:
-    """The criteria of some baselines, by name; fields: `question`, `reference`, `candidate`.
-
-    Args:
-        which: members of `settings.JUDGED_BASELINES`.
-
-    Raises:
-        PromptError: the user's file does not fit.
+    """The criteria of some of `settings.JUDGED_BASELINES`, by name; their fields are `question`,
+    `reference` and `candidate`.
     """
     given = prompt()
 
@@ -109,15 +104,11 @@ def rated(
 
     Args:
         which: members of `settings.JUDGED_BASELINES`; nothing is asked for none.
-        question: as the model got it.
         reference: the dataset's answer; "" if the item has none.
-        reply: the model's text, as the host hands it over.
 
     Returns:
-        `geval`: score (0..1 or None), status, mode ("logprobs" or "samples"; None without a
-        rating) and dimensions, each with score (1..5 or None), status and mass (share of the
-        probability that lies on the scale); `helmet_fluency` (score 0, 1) and `helmet_correctness`
-        (0..3), each with score and status.
+        `geval`: score (0..1 or None), status, mode ("logprobs" or "samples" or None) and dimensions
+        (geval.py); `helmet_fluency` (score 0, 1) and `helmet_correctness` (0..3) with their status.
     """
     asked, fields = criteria(which), {"question": question, "reference": reference}
     made: dict[str, dict[str, Any]] = {}

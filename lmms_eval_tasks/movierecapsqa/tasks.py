@@ -184,8 +184,8 @@ class MovieRecapsQA(Benchmark):
         left_out: Mapping[str, Mapping[str, str]],
         asked: Mapping[str, Items],
     ) -> tuple[dict[str, Any], list[str]]:
-        """Data, left-out segments, frames, and how the baselines were made."""
-        section: dict[str, Any] = {"frames": _frames(names)}
+        """Data, left-out segments, and how the baselines were made."""
+        section: dict[str, Any] = {}
         warnings: list[str] = []
         if found is not None:
             release = found.release
@@ -215,15 +215,6 @@ class MovieRecapsQA(Benchmark):
         wanted |= set(settings.value(settings.BASELINES) if judged else ())
         which = [name for name in settings.JUDGED_BASELINES if name in wanted]
         return [{**item, "judged_baselines": which} for item in items]
-
-
-def _frames(names: Sequence[str]) -> dict[str, Any]:
-    """How pictures were handed over."""
-    if not any(data.shows(name) for name in names):
-        return {"rule": "no picture is handed over"}
-    if asked := settings.frames_for("", default=0):
-        return {"rule": "uniform frames in order, as images", "asked": asked}
-    return {"rule": "the clip is handed over as a file: the model's own maximum of frames applies"}
 
 
 BENCHMARK = MovieRecapsQA()

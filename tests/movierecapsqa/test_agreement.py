@@ -127,7 +127,6 @@ def test_what_cannot_be_used_is_one_line(tmp_path: Path) -> None:
     file = str(release(tmp_path / "data"))
     for options, error, said in (
         (("--from", file, "--judge", "none"), JudgeError, "none is no judge"),
-        (("--from", file, "--models", "GPT-4o,GPT-5"), TasksError, "no answers of 'gpt-5'"),
         (("--from", file, "--output", "/no/out.json"), TasksError, "not a file in a folder"),
         (("--from", file, "--output", "x", "--dry-run"), TasksError, "--dry-run"),
         (("--from", str(tmp_path / "no")), DataError, "no such file"),

@@ -135,10 +135,3 @@ def test_segments_that_the_user_left_out(user: Path, monkeypatch: pytest.MonkeyP
     (told,) = [line for line in section["warnings"] if "same" in line]
     assert told.startswith("aligned recap segment: ")
     assert "(both 4, only frames 4, only dialogue 6)" in told
-
-
-def test_how_pictures_were_handed_over(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(settings.FRAMES, "16,talk=4")
-    expected = {"rule": "uniform frames in order, as images", "asked": 16}
-    assert annotated(BOTH, DIALOGUE)["frames"] == expected
-    assert annotated(DIALOGUE)["frames"] == {"rule": "no picture is handed over"}
