@@ -129,8 +129,7 @@ def _show(data: Data, items: Items, is_invalid: bool) -> dict[str, Any]:
     for dimension in published.DIMENSIONS:
         rows = published.rows(data.answers, items, dimension, RESAMPLES)
         show(table_console(), [*published.table(dimension, rows), ""])
-        told = {title: one.as_dict() for title, one in rows.items()}
-        dimensions[dimension] = {"rows": told, "tau": published.tau(rows)}
+        dimensions[dimension] = {"rows": {title: one.as_dict() for title, one in rows.items()}}
     statuses = Counter(item["status"] for item in items)
     counts = ", ".join(f"{n} {status}" for status, n in statuses.most_common())
     print(f"answers: {len(items)} ({counts})")

@@ -8,10 +8,6 @@ ours, named with each result, and unverified.
 The rating is the mean over the probabilities of the score's token where the judge gives them, else
 over samples (judges/geval.py): two measurements, so two metrics, geval_logprobs and
 geval_samples. It stays on the scale of 1 to 5, which Table 4 has.
-
-BERTScore and CLIPScore are computed over many texts at once, and then known for the process: a
-task's mean over all items is asked for first, and its means over valid replies and over single
-sources find every value computed.
 """
 
 from __future__ import annotations
@@ -30,13 +26,12 @@ from lmms_eval_tasks.judges import Criterion, JudgeConfig, geval
 from lmms_eval_tasks.judges.geval import TOP_LOGPROBS, Rating
 from lmms_eval_tasks.judges.verdict import DEBATE, NONE, PANEL
 from lmms_eval_tasks.utils import prompts, provenance
+from lmms_eval_tasks.utils.metrics import clipscore as implementation
 from lmms_eval_tasks.utils.metrics import local_models, text_metrics
 from lmms_eval_tasks.utils.metrics.bertscore import bert_score
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-
-    from lmms_eval_tasks.utils.metrics.clipscore import Picture
 
 # --- the judge ------------------------------------------------------------------------------------
 
@@ -58,7 +53,7 @@ prompt = prompts.file("haven", "judge", _PARTS)
 
 @prompts.once
 def criterion() -> Criterion:
-    """The criterion; its fields are `reference`, `document` and `candidate`."""
+    """Its fields are `reference`, `document` and `candidate`."""
     given = prompt()
     return Criterion(
         name="haven_geval",
@@ -97,7 +92,6 @@ def notes(judge: JudgeConfig) -> dict[str, Any]:
 # --- metrics computed by models -------------------------------------------------------------------
 
 LANGUAGE = "en"  # of the release; decides bert-score's default encoder (roberta-large)
-NOT_ASKED = f"no model was named with --clipscore ({settings.CLIPSCORE})"
 
 
 def doubts() -> list[str]:
@@ -109,9 +103,6 @@ def doubts() -> list[str]:
 def reference(item: Item) -> str:
     """The summary that a reply is compared with."""
     return str(item.get("tagged") or " ".join(item["summary"]))
-
-
-# --- BERTScore ----------------------------------------------------------------------------------
 
 
 def bertscore(items: Items) -> list[float | None]:
@@ -132,13 +123,10 @@ def bertscore(items: Items) -> list[float | None]:
 
 
 class Asked(NamedTuple):
-    """A summary's sentences and numbers of a video's sampled frames.
-
-    record: which record the numbers are of (data.row): another one's frames are not its.
-    """
+    """A summary's sentences and numbers of a video's sampled frames."""
 
     video: str
-    record: str
+    record: str  # which one the numbers are of (data.row): another one's frames are not its
     sentences: Sequence[str]
     frames: Sequence[int]
 
@@ -158,16 +146,15 @@ def clipscore(items: Items) -> list[float | None]:
     # Where nothing is computed, 0 for those that failed would be no mean of anything.
     if None in values or clip_problem():
         return [None] * len(items)
-    known = {one.video: value for one, value in zip(asked, values, strict=True)}
+    known = dict(zip((one.video for one in asked), values, strict=True))
     return [known.get(item["id"], 0.0) for item in items]
 
 
 def clip_problem() -> str | None:
     """Why there is no CLIPScore, in one line; None if the model can be used, or so it looks."""
-    from lmms_eval_tasks.utils.metrics import clipscore as implementation
-
-    model = settings.value(settings.CLIPSCORE)
-    return NOT_ASKED if model is None else implementation.problem(model)
+    if (model := settings.value(settings.CLIPSCORE)) is None:
+        return f"no model was named with --clipscore ({settings.CLIPSCORE})"
+    return implementation.problem(model)
 
 
 def clip_values(asked: Sequence[Asked]) -> list[float | None]:
@@ -175,12 +162,10 @@ def clip_values(asked: Sequence[Asked]) -> list[float | None]:
 
     None where there is no sentence with a word or no picture any more, or no model.
     """
-    from lmms_eval_tasks.utils.metrics import clipscore as implementation
-
-    model, problem = settings.value(settings.CLIPSCORE), clip_problem()
-    if model is None or problem:
+    if problem := clip_problem():
         provenance.note("haven", "clipscore", f"CLIPScore not computed: {problem}")
         return [None] * len(asked)
+    model = settings.value(settings.CLIPSCORE)
     values: list[float | None] = []
     lost: list[str] = []
     load = functools.cache(data.load)
@@ -198,7 +183,7 @@ def clip_values(asked: Sequence[Asked]) -> list[float | None]:
     return values
 
 
-def pictures(asked: Asked, release: Release) -> list[Picture]:
+def pictures(asked: Asked, release: Release) -> list[implementation.Picture]:
     """The pictures of the frames that a reply selected: opened only when they are embedded.
 
     An item has numbers of frames and no file: in a run they are the frames that the model saw, and
@@ -207,8 +192,6 @@ def pictures(asked: Asked, release: Release) -> list[Picture]:
     Raises:
         DataError: the data hold no or another record of this id, or the video file does not fit it.
     """
-    from lmms_eval_tasks.utils.metrics.clipscore import Picture
-
     video = asked.video
     found = [record for record in release.records if record.id == video]
     row = data.row(found[0], "") if found else {"record": ""}
@@ -216,14 +199,12 @@ def pictures(asked: Asked, release: Release) -> list[Picture]:
         raise DataError(f"{release.folder}: has no {video} like the one that the replies are about")
     if trouble := data.troubles(found):
         raise DataError(f"{video}: {trouble[video]}")
-    size = options.current().size
+    key = f"{release.digest} {video} frame {{}} {options.current().size} px"
 
     def opened(number: int) -> Image:
         return inputs.pictures(row, [number])[0]
 
     return [
-        Picture(
-            f"{release.digest} {video} frame {number} {size} px", functools.partial(opened, number)
-        )
+        implementation.Picture(key.format(number), functools.partial(opened, number))
         for number in asked.frames
     ]

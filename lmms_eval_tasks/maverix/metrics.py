@@ -60,19 +60,18 @@ def _count(name: str, takes: Takes, where: Takes | None = None) -> Metric:
     return Metric(name, lambda items: sum(takes(item) for item in items), where, better=None)
 
 
-def _silent_elsewhere(mode: str) -> Metric:
-    """Items of other modes whose model gets no sound in `mode`, run or not: S stands in for A."""
-    return _count(
-        f"n_sound_missing_{mode}",
-        lambda item: item["hears"][mode] in WITHOUT,
-        lambda item: item["mode"] != mode,
-    )
-
-
 _COUNTS = [
     _count("n_sound_missing", lambda item: item["sound"] in WITHOUT, itemgetter("sound")),
     _count("n_sound_unknown", lambda item: item["sound"] == "unknown", itemgetter("sound")),
-    *map(_silent_elsewhere, WITH_SOUND),
+    # Items of other modes whose model gets no sound in `mode`, run or not: S stands in for A.
+    *(
+        _count(
+            f"n_sound_missing_{mode}",
+            lambda item, mode=mode: item["hears"][mode] in WITHOUT,  # type: ignore[misc]
+            lambda item, mode=mode: item["mode"] != mode,  # type: ignore[misc]
+        )
+        for mode in WITH_SOUND
+    ),
 ]
 
 
@@ -155,9 +154,13 @@ def _robust(items: Items) -> list[tuple[str, float]]:
     return rated
 
 
+def _unborrowed(item: Item) -> bool:
+    return not item.get("borrowed")
+
+
 def _is_own(item: Item) -> bool:
     """Whether it answers its own question: a borrowed first wording is another one's."""
-    return not (item.get("borrowed") and _is_first(item))
+    return _unborrowed(item) or not _is_first(item)
 
 
 def _is_asked(item: Item) -> bool:
@@ -196,13 +199,16 @@ def _mean_authors(dimension: str, items: Items) -> float | None:
 
 def _rated(name: str, where: Takes, theirs: Takes, shown: tuple[str, ...] | None) -> list[Metric]:
     """A rating's mean in its forms; the authors' is over `theirs`, borrowed wordings among them."""
-    mean = partial(rating_means.mean_valid, name)
-    own = partial(rating_means.interval, name)
-    failed, coverage = rating_means.count_failed, rating_means.coverage
     return [
-        Metric(f"{name}_valid", mean, where, shown=shown, interval=own),
-        Metric(f"{name}_failed", partial(failed, name), where, better=False),
-        Metric(f"{name}_coverage", partial(coverage, name), where),
+        Metric(
+            f"{name}_valid",
+            partial(rating_means.mean_valid, name),
+            where,
+            shown=shown,
+            interval=partial(rating_means.interval, name),
+        ),
+        Metric(f"{name}_failed", partial(rating_means.count_failed, name), where, better=False),
+        Metric(f"{name}_coverage", partial(rating_means.coverage, name), where),
         Metric(f"{name}_authors", partial(_mean_authors, name), theirs),
     ]
 
@@ -221,10 +227,6 @@ def _of_dimension(name: str) -> list[Metric]:
     ]
 
 
-def _whole(item: Item) -> bool:
-    return not item.get("borrowed")
-
-
 _HEADLINE = {f"{name}_valid": partial(rating_means.mean_valid, name) for name in DIMENSIONS}
 OPEN = [
     *(metric for name in DIMENSIONS for metric in _of_dimension(name)),
@@ -232,10 +234,10 @@ OPEN = [
     Metric(
         "robust_both",
         lambda items: aggregate.mean(value for _, value in _robust(items)),
-        _whole,
+        _unborrowed,
         interval=lambda items: bootstrap(_robust(items)),
     ),
-    Metric("robust_n", lambda items: len(_robust(items)), _whole, better=None),
+    Metric("robust_n", lambda items: len(_robust(items)), _unborrowed, better=None),
     *(dataclasses.replace(one, where=_is_asked) for one in refusals("refusals", _HEADLINE)),
     Metric("words_mean", _words, _is_own, better=None),
     *_COUNTS,

@@ -151,12 +151,11 @@ def _media(doc: Doc) -> dict[str, Any] | None:
 def choice(doc: Item, reply: str) -> dict[str, Any]:
     """One eight-option question, or one rotation of it."""
     found = answers.read_choice(reply, doc["options"])
-    right = int(found.status == "ok" and found.letter == doc["answer"])
     return {
         "letter": found.letter,
         "letter_authors": "" if found.status == "model_error" else letter_of_authors(reply),
         "status": found.status,
-        "right": right,
+        "right": int(found.status == "ok" and found.letter == doc["answer"]),
         "words": _words(reply),
     }
 
@@ -313,23 +312,21 @@ class Maverix(Benchmark):
         asked: Mapping[str, Items],  # noqa: ARG002
     ) -> tuple[dict[str, Any], list[str]]:
         """Where data, subtitles and sound came from."""
-        section: dict[str, Any] = {}
-        checked = cast(data.Checked, found) if found is not None else None
+        # `hears`: also of modes that were not run, since S may stand in for A.
+        section: dict[str, Any] = {"sound": _sound(names), "hears": running.hears()}
+        checked = cast(data.Checked | None, found)
         is_released = settings.is_sample() or (checked is not None and checked.release.released)
         warnings = [] if is_released else [data.OUR_SCHEMA]
         if checked is not None:
             release = checked.release
             # Of all tasks what is bad; of those that show or play it what cannot be cut.
             lost = {item: why for own in left_out.values() for item, why in own.items()}
-            section = {
-                "data": {
-                    "file": str(release.file),
-                    "hash": release.digest,
-                    "version": release.version,
-                    "items": len(checked.items),
-                },
-                "left_out": lost,
+            about: dict[str, Any] = {
+                "file": str(release.file),
+                "hash": release.digest,
+                "version": release.version,
             }
+            section |= {"data": {**about, "items": len(checked.items)}, "left_out": lost}
             warnings += [f"{len(lost)} items left out"] if lost else []
             if checked.subtitles:
                 section["subtitles"] = dict(checked.subtitles)
@@ -341,8 +338,6 @@ class Maverix(Benchmark):
                 )
         pictures = {TASKS[name].mode.picture for name in _sound(names)}
         heard = [running.sound_warning(with_picture) for with_picture in sorted(pictures)]
-        # `hears`: also of modes that were not run, since S may stand in for A.
-        section |= {"sound": _sound(names), "hears": running.hears()}
         return section, [*warnings, *filter(None, heard)]
 
 

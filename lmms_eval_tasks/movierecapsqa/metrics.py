@@ -29,6 +29,7 @@ from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils.metrics import aggregate, bartscore, bertscore, rating_means
 from lmms_eval_tasks.utils.metrics import text_metrics as texts
 from lmms_eval_tasks.utils.metrics.local_models import Scores
+from lmms_eval_tasks.utils.metrics.stats import Interval
 
 
 def answered(items: Items) -> list[Item]:
@@ -47,13 +48,7 @@ def mean_answered(dimension: str, items: Items) -> float | None:
 def _beside(
     name: str, rated: Callable[[Items], Items], asked: Callable[[Items], Items]
 ) -> list[Metric]:
-    """What stands beside a mean of ratings.
-
-    Args:
-        name: of the rating.
-        rated: the items that the mean is of.
-        asked: those that could have a rating.
-    """
+    """What stands beside a mean of ratings of the `rated` items, of those `asked` about."""
 
     def failed(items: Items) -> int:
         return len(asked(items)) - len(rating_means.values(name, rated(items)))
@@ -70,13 +65,13 @@ def _beside(
 
 
 def _of_dimension(name: str) -> list[Metric]:
+    def interval(items: Items) -> Interval | None:
+        return rating_means.interval(name, answered(items))
+
     mean = functools.partial(mean_answered, name)
     shown = ("status", "refused", f"dimensions.{name}.score", f"dimensions.{name}.status")
-    interval = functools.partial(rating_means.interval, name)
     return [
-        Metric(
-            f"{name}_valid", mean, shown=shown, interval=lambda items: interval(answered(items))
-        ),
+        Metric(f"{name}_valid", mean, shown=shown, interval=interval),
         Metric(f"{name}_valid_empty_wrong", functools.partial(rating_means.mean_valid, name)),
         *_beside(name, answered, lambda items: items),
         *(
@@ -124,10 +119,7 @@ LANGUAGE = "en"  # of the release; decides bert-score's default encoder (roberta
 
 
 def _bart_scores(candidates: Sequence[str], references: Sequence[str]) -> Scores:
-    """BARTScore, exponentiated: the geometric mean of the answer's token probabilities.
-
-    By the user's model (settings.BARTSCORE), or not computed.
-    """
+    """BARTScore by the user's model, exponentiated: the geometric mean of token probabilities."""
     if (model := settings.value(settings.BARTSCORE)) is None:
         unnamed = f"no model was named with --bartscore ({settings.BARTSCORE})"
         return Scores((), f"BARTScore not computed: {unnamed}", computed=False)

@@ -124,17 +124,6 @@ def rows(
     return {name: row(own, scale, resamples=resamples) for name, own in groups.items()}
 
 
-def tau(found: Mapping[str, Row]) -> float | None:
-    """Kendall's tau-b of the models' means: ours and the published ones; None if undefined."""
-    from scipy.stats import kendalltau
-
-    models = [one for name, one in found.items() if name not in (PEOPLE, "all models") and one.n]
-    if len(models) < 2:
-        return None
-    value = kendalltau([one.ours for one in models], [one.published for one in models]).statistic
-    return None if math.isnan(value) else float(value)
-
-
 def table(dimension: str, found: Mapping[str, Row]) -> list[Table]:
     """A dimension's coefficients, a row for each model, for all of them and for people."""
 
@@ -155,6 +144,5 @@ def table(dimension: str, found: Mapping[str, Row]) -> list[Table]:
         ["n", "judge\nfailed", "kappa", "rho", "|diff.|", "ours", "published"],
         [([name], cells(one)) for name, one in found.items()],
         "kappa: quadratic weights, over the whole scale; rho: Spearman's; |diff.|: mean distance;\n"
-        f"ours, published: mean±variance. [low, high]: 95 %, bootstrap over {videos} videos{few}.\n"
-        f"The models' means, ours and the published ones: Kendall's tau-b {fixed(tau(found))}.",
+        f"ours, published: mean±variance. [low, high]: 95 %, bootstrap over {videos} videos{few}.",
     )

@@ -310,7 +310,7 @@ def test_a_video_damaged_in_its_middle(
     left_out = {name: before.left_out(tasks.BENCHMARK, known, name) for name in names}
     section, told = tasks.BENCHMARK.describe(known.found, names, left_out, {})
     assert (list(section["left_out"]), section["questions_left_out"]) == (["video2"], 24)
-    assert told == ["24 questions of 1 videos left out: video2"]
+    assert told[0] == "24 questions of 1 videos left out: video2"
 
     file.write_bytes(whole[: half * 3 // 2])
     assert data.look(["maia_unimodal"]).problems == {}  # it shows none
@@ -323,7 +323,7 @@ def test_a_video_damaged_in_its_middle(
     "frames, options, told",
     [
         ("32", "", []),
-        ("4,video2=2", "", ["videos of 2 or 4 frames", "not of 32"]),
+        ("4,video2=2", "", ["FRAMES=4,video2=2: not the default"]),
         ("", "media=images", ["MAIA=media=images: not the default"]),
     ],
 )
@@ -332,8 +332,7 @@ def test_other_frames_than_the_papers_are_told(
 ) -> None:
     monkeypatch.setenv("LMMS_EVAL_TASKS_FRAMES", frames)
     monkeypatch.setenv("LMMS_EVAL_TASKS_MAIA", options)
-    asked = {"maia_vsv": [{"setting": "32frames", "video": f"video{n}"} for n in (1, 2)]}
-    _, warnings = tasks.BENCHMARK.describe(None, list(asked), {}, asked)
+    _, warnings = tasks.BENCHMARK.describe(None, ["maia_vsv"], {}, {})
     assert len(warnings) == bool(told)
     assert all(piece in line for piece in told for line in warnings)
 
