@@ -17,8 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
-from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.judges.verdict import Criterion, Scoring
+from lmms_eval_tasks.errors import DataError, JudgeError
+from lmms_eval_tasks.judges.verdict import DEBATE, PANEL, Criterion, Scoring
 from lmms_eval_tasks.utils.metrics import aggregate, stats
 from lmms_eval_tasks.utils.released_files import DataStatus
 
@@ -150,6 +150,7 @@ class Benchmark:
     title: ClassVar[str]  # for people
     how_to_get: ClassVar[str]  # where the data are
     paper_judge: ClassVar[str]  # the model that judges in the paper
+    one_judge: ClassVar[str] = ""  # why several judges in one cannot judge here
     headline: ClassVar[int] = 1  # how many of `tables` stand without being asked for
     tasks: Mapping[str, Task]
     joins: Sequence[Join] = ()
@@ -221,6 +222,11 @@ class Benchmark:
         Raises:
             JudgeError: it cannot be a judge here.
         """
+        if self.one_judge and judge.provider in (PANEL, DEBATE):
+            raise JudgeError(
+                f"the judge {judge.label} is several judges, {self.one_judge}: name one model for "
+                f"{self.title}, and judge again with another (judge --judge)"
+            )
         return judge
 
     def judge_notes(self, judge: JudgeConfig) -> dict[str, Any]:  # noqa: ARG002

@@ -14,17 +14,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Item, Items
-from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
+from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.haven import data, inputs, options
 from lmms_eval_tasks.haven.records.release import Release
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, geval
 from lmms_eval_tasks.judges.geval import TOP_LOGPROBS, Rating
-from lmms_eval_tasks.judges.verdict import DEBATE, NONE, PANEL
+from lmms_eval_tasks.judges.verdict import NONE
 from lmms_eval_tasks.utils import prompts, provenance
 from lmms_eval_tasks.utils.metrics import clipscore as implementation
 from lmms_eval_tasks.utils.metrics import local_models, text_metrics
@@ -65,20 +64,6 @@ def criterion() -> Criterion:
         bare="score",
         top_logprobs=TOP_LOGPROBS,
     )
-
-
-def suited(judge: JudgeConfig) -> JudgeConfig:
-    """The judge, never the paper's (`comparable`), which is not known.
-
-    Raises:
-        JudgeError: it is several judges in one.
-    """
-    if judge.provider in (PANEL, DEBATE):
-        raise JudgeError(
-            f"the judge {judge.label} is several judges, and G-Eval's rating is one model's: name "
-            "one model for HAVEN, and judge again with another (judge --judge)"
-        )
-    return replace(judge, comparable=False)
 
 
 def notes(judge: JudgeConfig) -> dict[str, Any]:

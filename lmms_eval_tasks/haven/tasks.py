@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -19,7 +20,7 @@ from lmms_eval_tasks.haven import tables as layouts
 from lmms_eval_tasks.haven.metrics import ORDER
 from lmms_eval_tasks.haven.options import OF_SENTENCES, SELECTIONS, SUMMARIES, TASKS
 from lmms_eval_tasks.haven.records.release import prepare
-from lmms_eval_tasks.judges import Criterion, geval
+from lmms_eval_tasks.judges import Criterion, JudgeConfig, geval
 from lmms_eval_tasks.judges.verdict import Scoring
 from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils.metrics import clipscore, local_models, selections, text_metrics
@@ -289,6 +290,7 @@ class Haven(Benchmark):
     title = "HAVEN"
     how_to_get = data.HOW_TO_GET
     paper_judge = judging.PAPER_JUDGE
+    one_judge = "and G-Eval's rating is one model's"
     headline = 2
     cuts = ("videos read", "videos of {} can be read")
 
@@ -300,7 +302,6 @@ class Haven(Benchmark):
 
     look = staticmethod(data.look)
     docs = staticmethod(data.docs)
-    suited = staticmethod(judging.suited)
     judge_notes = staticmethod(judging.notes)
     tables = staticmethod(layouts.tables)
     status = staticmethod(data.status)
@@ -327,6 +328,10 @@ class Haven(Benchmark):
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:  # noqa: ARG002
         """The one file of all tasks."""
         return {"task": inputs.task_prompts()}
+
+    def suited(self, judge: JudgeConfig) -> JudgeConfig:
+        """Never the paper's (`comparable`), which is not known."""
+        return replace(super().suited(judge), comparable=False)
 
     def criteria(self) -> Sequence[Criterion]:
         """How good is a summary?"""

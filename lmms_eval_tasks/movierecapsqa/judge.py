@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
-from lmms_eval_tasks.errors import JudgeError, PromptError
+from lmms_eval_tasks.errors import PromptError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict, run
 from lmms_eval_tasks.judges.asking import ahead, said
-from lmms_eval_tasks.judges.verdict import DEBATE, MAX_TOKENS, PANEL, Ask, Asks, graded
+from lmms_eval_tasks.judges.verdict import MAX_TOKENS, Ask, Asks, graded
 from lmms_eval_tasks.utils import prompts
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES, NO_CLAIMS, NOT_JUDGED
 from lmms_eval_tasks.utils.replies import answers
@@ -41,17 +41,8 @@ REPLY_TOKENS = 4096
 TIMEOUT = 180.0  # seconds
 
 
-def suited(judge: JudgeConfig) -> JudgeConfig:
-    """A judge with room for its replies.
-
-    Raises:
-        JudgeError: it is several judges in one.
-    """
-    if judge.provider in (PANEL, DEBATE):
-        raise JudgeError(
-            f"the judge {judge.label} is several judges, which have no claims in common to label: "
-            "name one model for MovieRecapsQA, and judge again with another (judge --judge)"
-        )
+def with_room(judge: JudgeConfig) -> JudgeConfig:
+    """A judge with room for its replies, unless the user set a limit."""
     if not judge.endpoints:
         return judge
     room = judge.sampling.max_tokens if judge.sampling.max_tokens != MAX_TOKENS else REPLY_TOKENS

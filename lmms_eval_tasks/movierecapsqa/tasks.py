@@ -131,6 +131,7 @@ class MovieRecapsQA(Benchmark):
     title = "MovieRecapsQA"
     how_to_get = data.HOW_TO_GET
     paper_judge = "gpt-4.1-mini"  # paper, 4.2; it names no dated version
+    one_judge = "which have no claims in common to label"
 
     tasks: Mapping[str, Task] = {
         name: Task(
@@ -155,13 +156,16 @@ class MovieRecapsQA(Benchmark):
     status = staticmethod(data.status)
     prepare = staticmethod(data.prepare)
     tables = staticmethod(layouts.tables)
-    suited = staticmethod(judging.suited)
     judge_prompt = staticmethod(judging.prompt)
     notes = staticmethod(layouts.unlike)  # conditions that were asked other questions
 
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:  # noqa: ARG002
         """One file for all tasks."""
         return {"task": task_prompts()}
+
+    def suited(self, judge: judges.JudgeConfig) -> judges.JudgeConfig:
+        """One with room for its replies."""
+        return judging.with_room(super().suited(judge))
 
     def criteria(self) -> list[Criterion]:
         """Claims, their labels, and the baselines that the user asked for."""
@@ -199,7 +203,7 @@ class MovieRecapsQA(Benchmark):
         warnings += settings.told(settings.FRAMES) if any(map(data.shows, names)) else []
 
         def look() -> dict[str, Any]:
-            config = judging.suited(judges.configured(self.paper_judge))
+            config = self.suited(judges.configured(self.paper_judge))
             return baselines.describe(settings.value(settings.BASELINES), config)
 
         if (made := provenance.known("baselines", look, warnings)) is not None:
