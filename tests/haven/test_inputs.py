@@ -92,14 +92,6 @@ def test_the_same_text_with_placeholders() -> None:
         assert ("image" in told.lower()) == (placed and task not in PROXIES)
 
 
-def test_where_pictures_are() -> None:
-    told = text(doc("haven_temporal"), placeholder="<image {n}>")
-    assert "Shot 3 (images 5 to 6):\n<image 5><image 6>\n" in told
-    told = text(doc("haven_saliency", units=[1, 2], unit_frames=[[2], [4, 5, 6]]), placeholder="")
-    assert "Shot 1 (image 1):" in told
-    assert "Shot 2 (images 2 to 4):" in told
-
-
 # --- texts of the user in place of ours -----------------------------------------------------------
 
 

@@ -133,15 +133,3 @@ def test_ours_is_never_the_papers(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (described["model"], described["comparable"]) == (judge.PAPER_JUDGE, False)
     assert described["warning"] == f"judged by gpt-4.1-mini: {judge.WARNING}"
     assert "planted" not in json.dumps(described)
-    assert described["geval"]["samples_without_logprobs"] == 5
-    monkeypatch.setenv(settings.JUDGE, "none")
-    assert "not judged yet" in before.describe_judge(BENCHMARK)["warning"]
-    before.check_judge(BENCHMARK)
-
-
-def test_several_judges_have_no_rating_of_one_kind(tmp_path: Path) -> None:
-    for kind in ("panel", "debate"):
-        file = tmp_path / "judge.yml"
-        file.write_text(f"{kind}: [a@http://localhost:1/v1, b@http://localhost:1/v1]\n")
-        with pytest.raises(JudgeError, match=r"several judges.*name one model"):
-            before.check_judge(BENCHMARK, str(file))

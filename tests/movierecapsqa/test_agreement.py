@@ -82,7 +82,6 @@ def test_a_judge_at_an_endpoint(started: Any) -> None:
     rows = found["dimensions"]["factuality"]["rows"]
     # Ours 5 4 3 against 5 4 4; 2 0 4 1 against 3 0 4 1; 1 1 2 against 1 2 2.
     assert (rows["GPT-4o"]["n"], rows["GPT-4o"]["absolute"]) == (3, pytest.approx(1 / 3))
-    assert rows["Qwen2.5VL"]["absolute"] == 0.25
     assert rows["all models"]["n"] == 10
     assert rows["all models"]["ours"] == pytest.approx(23 / 10)
     assert rows["all models"]["published"] == pytest.approx(26 / 10)
@@ -125,7 +124,6 @@ def test_what_cannot_be_used_is_one_line(tmp_path: Path) -> None:
     file = str(release(tmp_path / "data"))
     for options, error, said in (
         (("--from", file, "--judge", "none"), JudgeError, "none is no judge"),
-        (("--from", file, "--output", "/no/out.json"), TasksError, "not a file in a folder"),
         (("--from", file, "--output", "x", "--dry-run"), TasksError, "--dry-run"),
         (("--from", str(tmp_path / "no")), DataError, "no such file"),
     ):

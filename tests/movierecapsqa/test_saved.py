@@ -53,7 +53,6 @@ def test_one_line_for_what_an_item_lacks(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize(
     ("fails", "missing"),
     [
-        ("relevance", {"relevance": 3}),
         # What rests on other verdicts stays: the baselines know nothing of claims.
         ("claims", EVERYTHING),
         # G-Eval's two have to be of one mode: both are asked, then sampled.

