@@ -107,7 +107,7 @@ def unit(given: Prompt, segment: Narrated) -> Unit[dict[str, Any]]:
     what is said. `factsUsed` counts from 0, `qid` too.
     """
     number = max(1, round(len(segment.narration.split()) * _TOKENS_PER_WORD / FACT))
-    likely: list[Any] = [words(FACT)] * number
+    likely: list[Any] = [f"{words(FACT - 1)} {n}" for n in range(number)]
     fields: dict[str, Any] = {"narration": segment.narration}
     facts = (yield from needed(FACTS.want(given, fields, {"facts": likely}))).facts
 
@@ -117,8 +117,9 @@ def unit(given: Prompt, segment: Narrated) -> Unit[dict[str, Any]]:
                 raise ValueError(f"pair {place} names fact {wrong[0]} of {len(facts)}")
         return reply
 
-    pair = {"question": words(1.5 * QUESTION + 1), "answer": words(ANSWER), "facts": [1]}
-    likely = [pair] * max(1, round(number / FACTS_PER_PAIR))
+    text = {"answer": words(ANSWER), "facts": [1]}
+    count = max(1, round(number / FACTS_PER_PAIR))
+    likely = [{"question": f"{words(1.5 * QUESTION)} {n}", **text} for n in range(count)]
     want = PAIRS.want(given, {"facts": facts}, {"pairs": likely}, checked(Pairs, on_facts))
     pairs = (yield from needed(want)).pairs
     ids = range(1, len(pairs) + 1)
