@@ -12,7 +12,8 @@ import pytest
 from lmms_eval_tasks.errors import PromptError
 from lmms_eval_tasks.haven import inputs
 from lmms_eval_tasks.haven.options import TASKS, budget
-from tests.haven.docs import chat, doc, own_prompts, simple, text
+from tests.checks import own_prompts
+from tests.haven.docs import chat, doc, simple, text
 
 PROXIES = [name for name, task in TASKS.items() if task.text]
 DOCUMENT = (
@@ -96,11 +97,15 @@ def test_the_same_text_with_placeholders() -> None:
 
 
 def test_the_users_text_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = own_prompts(tmp_path, monkeypatch, v2t_ask="Mine.", more_images="({first} bis {last})")
+    file = own_prompts(
+        tmp_path, monkeypatch, "haven", "task", v2t_ask="Mine.", more_images="({first} bis {last})"
+    )
     assert chat(doc("haven_v2t"))[-1].endswith("\n\nMine.")
     assert "\nShot 2 (3 bis 4):\n" in text(doc("haven_temporal"))
     assert inputs.task_prompts().source == str(file)
-    file = own_prompts(tmp_path / "other", monkeypatch, temporal_open="{n} of {id}:")
+    file = own_prompts(
+        tmp_path / "other", monkeypatch, "haven", "task", temporal_open="{n} of {id}:"
+    )
     with pytest.raises(PromptError, match=r"temporal_open.*unknown placeholder \{id\}") as error:
         chat(doc("haven_v2t"))
     assert str(file) in str(error.value)

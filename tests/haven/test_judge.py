@@ -19,8 +19,8 @@ from lmms_eval_tasks.errors import JudgeError, PromptError
 from lmms_eval_tasks.haven import judge, tasks
 from lmms_eval_tasks.haven.tasks import BENCHMARK
 from lmms_eval_tasks.runs import before
-from tests.checks import refused
-from tests.haven.docs import doc, own_prompts
+from tests.checks import own_prompts, refused
+from tests.haven.docs import doc
 from tests.haven.scored import NOTHING, REFUSED
 from tests.judged import scored
 from tests.local_endpoint import Fault, choice, completion, error, last_user_text
@@ -108,7 +108,7 @@ def test_what_the_judge_is_shown() -> None:
 def test_the_users_prompts_replace_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ours = judge.criterion().prompt_hash
     mine = own_prompts(
-        tmp_path, monkeypatch, "judge.yml", geval="Rate it.", no_document="no document"
+        tmp_path, monkeypatch, "haven", "judge", geval="Rate it.", no_document="no document"
     )
     sent = rated(document=[])[1][0]
     assert sent["messages"][0]["content"] == "Rate it."
@@ -117,7 +117,7 @@ def test_the_users_prompts_replace_ours(tmp_path: Path, monkeypatch: pytest.Monk
     assert hashed != ours
     monkeypatch.setenv(settings.JUDGE, "none")
     assert before.describe_judge(BENCHMARK)["prompt"] == {"hash": hashed, "source": str(mine)}
-    own_prompts(tmp_path / "bad", monkeypatch, "judge.yml", show="{document} {candidate}")
+    own_prompts(tmp_path / "bad", monkeypatch, "haven", "judge", show="{document} {candidate}")
     told = r"judge.yml.*\{reference\}"
     refused(PromptError, told, before.check_judge, BENCHMARK, "none")
 

@@ -15,6 +15,7 @@ from tests.checks import rows
 from tests.haven.docs import doc
 from tests.haven.scored import (
     FAILED,
+    FRAMES,
     REFUSED,
     Item,
     broken,
@@ -24,13 +25,6 @@ from tests.haven.scored import (
     whole,
 )
 
-# K = 3; each frame is a shot.
-FRAMES: dict[str, Any] = {
-    "frames": 20,
-    "shots": 20,
-    "key_shots": [1, 4, 11],
-    "keyframes": [1, 2, 3, 11],
-}
 RIGHT = "Shot 4 > Shot 3 > Shot 2 > Shot 1"
 
 

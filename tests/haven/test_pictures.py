@@ -71,11 +71,3 @@ def test_every_request_shows_its_frames_from_one_decoding(
         assert len(wanted) == given["n_images"]
     assert [job["indices"] for job in jobs] == [tuple(PICKS)]
     assert frames_shown(inputs.pictures(on(video, "haven_v2t"), [12, 5, 5])) == [59, 18, 18]
-
-
-def test_a_proxy_opens_no_video() -> None:
-    for task in TASKS:
-        if task.endswith("_text"):
-            gone = doc(task, video_path="/gone.mp4")
-            assert doc_to_visual(gone) == []
-            assert [type(part) for part in chat(gone)] == [str]

@@ -18,6 +18,7 @@ from tests.checks import refused
 from tests.haven.docs import doc
 from tests.haven.scored import (
     FAILED,
+    FRAMES,
     NOTHING,
     no_models,
     of_doc,
@@ -28,13 +29,6 @@ from tests.haven.scored import (
 
 NAMES = list(TASKS)
 ORDERS = [name for name in NAMES if TASKS[name].kind in ("temporal", "saliency")]
-# K = 3; each frame is a shot.
-FRAMES: dict[str, Any] = {
-    "frames": 20,
-    "shots": 20,
-    "key_shots": [1, 4, 11],
-    "keyframes": [1, 2, 3, 11],
-}
 # The reference of three sentences: In short: thing ba. In short: thing ca. In short: thing da.
 FOUR = "1. Thing ba.\n2. Thing ba.\n3. Thing ba.\n4. Thing ba."
 

@@ -10,7 +10,7 @@ import pytest
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.judges import reader
 from lmms_eval_tasks.judges.verdict import Verdict
-from lmms_eval_tasks.maverix import judge, tasks
+from lmms_eval_tasks.maverix import judge
 from lmms_eval_tasks.maverix.labels import CONSISTENCY, DIMENSIONS
 from tests.checks import table
 from tests.local_endpoint import Fault, LocalEndpoint, error, last_user_text, refused, truncated
@@ -143,17 +143,3 @@ def test_whose_fault_a_pair_without_a_rating_is(
     assert found["consistency_valid"] == value
     assert (found["consistency_failed"], found["consistency_authors"]) == (failed, authors)
     assert found["consistency_coverage"] == 1 - failed
-
-
-def test_where_there_is_no_pair(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One wording alone; a judge who comes later; a bug."""
-    docs = runs.docs("maverix_s_oe")[:3]
-    items, chats = judged(docs[1:], ["red"] * 2, five)
-    assert len(chats) == 8
-    assert not [name for name in runs.numbers("maverix_s_oe", items) if CONSISTENCY in name]
-    items = runs.score(docs, lambda _: "red")
-    found = runs.numbers("maverix_s_oe", items)
-    assert (found["consistency_valid"], found["consistency_authors"]) == (None, None)
-    assert {item["status"] for item in items} == {"unjudged"}
-    monkeypatch.setattr(tasks, "_consistent", runs.fail)
-    assert [item["status"] for item in runs.score(docs, lambda _: "red")] == ["unjudged"] * 3

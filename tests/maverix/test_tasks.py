@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import functools
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,9 +17,8 @@ from lmms_eval_tasks.maverix.labels import MODES
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.runs.given import messages_of
-from lmms_eval_tasks.utils import prompts
 from lmms_eval_tasks.utils.saved_runs import CARRIER
-from tests.checks import refused, table
+from tests.checks import own_prompts, refused, table
 from tests.maverix import runs
 from tests.maverix.entries import CASES
 
@@ -29,44 +28,29 @@ FAILED = "[LMMS_EVAL_REQUEST_FAILED after 3 retries] timeout"
 # --- what a model is given ------------------------------------------------------------------------
 
 
-@pytest.fixture
-def own(sample: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A user's folder of prompts, with copies of ours."""
-    folder = tmp_path / "maverix"
-    shutil.copytree(Path(tasks.__file__).parent / "prompts", folder)
-    monkeypatch.setenv(settings.PROMPTS, str(tmp_path))
-    return folder
-
-
-def change(file: Path, old: str, new: str) -> None:
-    file.write_text(file.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
-    prompts.forget()
-
-
-def test_prompts_of_the_user(own: Path) -> None:
+@pytest.mark.usefixtures("sample")
+def test_prompts_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Subtitles without their times as in the authors' code, one text for a dimension, errors."""
+    own = functools.partial(own_prompts, tmp_path, monkeypatch, "maverix")
     doc = runs.docs("maverix_s")[0]
     timed = str(tasks.prompt(doc)[-1].given).split("\n\n")[0].splitlines()[1:]
-    change(own / "task.yml", "{cues}", "{texts}")
+    own("task", subtitles=tasks.task_prompts().text["subtitles"].replace("{cues}", "{texts}"))
     bare = str(tasks.prompt(doc)[-1].given).split("\n\n")[0].splitlines()[1:]
     assert bare == [line.partition("] ")[2] for line in timed]
     assert all(bare)
     text = "{question} | {reference} | {candidate}"
-    change(own / "judge.yml", "\nuser:", f"\nuser_detail: '{text}'\nuser:")
+    own("judge", user_detail=text)
     templates = {name: one.template for name, one in judge.criteria().items()}
     assert templates.pop("detail") == text
     assert templates.pop("consistency") == judge.prompt().text["user_consistency"]
     assert {*templates.values()} == {judge.prompt().text["user"]}
-    for file, old, new, says in (
-        (own / "judge.yml", "user_detail", "user_details", "unknown part 'user_details'; known: "),
-        (own / "judge.yml", "{reference}", "", "{reference}"),
-        (own / "task.yml", "{options}", "", "{options}"),
+    for part, wrong, says in (
+        ("user_details", text, "unknown part 'user_details'; known: "),
+        ("user", "{question} {candidate}", "{reference}"),
     ):
-        good = file.read_bytes()
-        change(file, old, new)
-        with pytest.raises(PromptError, match=f"{file.name}.*{says}"):
+        own("judge", **{part: wrong})
+        with pytest.raises(PromptError, match=f"judge.yml.*{says}"):
             before.check(["maverix_s_oe"])
-        file.write_bytes(good)
 
 
 @pytest.mark.usefixtures("sample")

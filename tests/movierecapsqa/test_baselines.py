@@ -100,14 +100,9 @@ def test_what_the_judge_is_shown() -> None:
 
 def test_what_is_no_answer_costs_no_call() -> None:
     for reply, reference, score, status in (
-        ("", REFERENCE, 0, "empty"),
         ("<think>never closed", REFERENCE, 0, "truncated"),
-        ("[LMMS_EVAL_REQUEST_FAILED after 3 retries] x", REFERENCE, 0, "model_error"),
-        (REPLY, " ", None, "no_reference"),
         ("", " ", None, "no_reference"),
     ):
         made, chats = judged(replies(), JUDGED_BASELINES, reply, reference)
-        assert chats == []
-        assert {one["status"] for one in made.values()} == {status}
-        assert {one["score"] or score for one in made.values()} == {score}
-        assert made["geval"]["mode"] is None
+        assert (chats, {one["status"] for one in made.values()}) == ([], {status})
+        assert {one["score"] for one in made.values()} == {score}

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Benchmark
@@ -21,6 +20,7 @@ from lmms_eval_tasks.movierecapsqa.judge import WORDS
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.utils import authors_prompts, prompts
+from tests.checks import own_prompts
 from tests.movierecapsqa.asking import CLAIMS, CONTEXT, labelled
 
 LABELS = Path(__file__).parents[1] / "cases" / "movierecapsqa_labels.json"
@@ -147,13 +147,7 @@ def test_prompts_of_the_user_that_do_not_fit(
 ) -> None:
     """What a model or a judge would not be told, or must not."""
     read = {"task": tasks.task_prompts, "judge": judge.prompt, "baselines": baselines.prompt}
-    packaged = Path(tasks.__file__).parent / "prompts" / f"{name}.yml"
-    ours = yaml.safe_load(packaged.read_text(encoding="utf-8"))
-    (tmp_path / "movierecapsqa").mkdir()
-    file = tmp_path / "movierecapsqa" / f"{name}.yml"
-    file.write_text(yaml.safe_dump({**ours, **changes}), encoding="utf-8")
-    monkeypatch.setenv(settings.PROMPTS, str(tmp_path))
-    prompts.forget()
+    own_prompts(tmp_path, monkeypatch, "movierecapsqa", name, **changes)
     with pytest.raises(PromptError, match=rf"{name}\.yml.*{re.escape(said)}"):
         read[name]()
 

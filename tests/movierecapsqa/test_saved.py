@@ -70,9 +70,7 @@ def test_missing_only(fails: str, missing: dict[str, int], monkeypatch: pytest.M
         assert asked(endpoint, before) == missing
     failed = [values[f"{name}_failed"] for name in DIMENSIONS]
     assert failed == [values["empty"]] * len(DIMENSIONS)  # empty answers alone
-    assert values == scoring.numbers(
-        BENCHMARK.tasks[TASK], items_of(judged_run(monkeypatch, baselines=BOTH))
-    )
+    assert values == numbers(items_of(judged_run(monkeypatch, baselines=BOTH)))
 
 
 def test_baselines_may_be_asked_for_later(monkeypatch: pytest.MonkeyPatch) -> None:
