@@ -73,16 +73,6 @@ def test_missing_only(fails: str, missing: dict[str, int], monkeypatch: pytest.M
     assert values == numbers(items_of(judged_run(monkeypatch, baselines=BOTH)))
 
 
-def test_baselines_may_be_asked_for_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    with judged_at(Rater(), monkeypatch) as endpoint:
-        run = saved_run(TASK, score(TASK, reply))
-        monkeypatch.setenv(settings.BASELINES, "helmet")
-        # Without a judge there is nobody to ask for them.
-        assert again(run).numbers[TASK]["helmet_fluency_coverage"] is None
-        done = again(run, judge=f"one@{endpoint.url}").numbers[TASK]
-        assert done["helmet_fluency_coverage"] == 1
-
-
 def command(*arguments: object, code: int = 0) -> str:
     judge_run.forget()
     done = CliRunner().invoke(app, [str(one) for one in arguments])

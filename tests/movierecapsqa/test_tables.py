@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 
@@ -60,13 +59,6 @@ def test_an_invalid_run_is_marked_and_nothing_is_compared_with_it() -> None:
         assert cells(lines, model or "this run", SEGMENT, "only frames") == ["2.50"]
     lines = of(printed(*rows(numbers, "m", bad=FRAMES)), "relevance")
     assert cells(lines, "m INVALID", SEGMENT, "only frames") == ["2.50"]
-
-
-def test_no_table_of_others_or_without_numbers() -> None:
-    assert tables.tables(rows({"movierecapsqa": {"rouge_l": 0.5, "relevance_valid": 3.0}})) == []
-    assert tables.tables(rows({BOTH: {"relevance_valid": None, "rouge_l": math.nan}})) == []
-    (title,) = printed(*rows({BOTH: {"rouge_l": 0.5, "rouge_l_var": 0.25}}))
-    assert "Table 4" in title
 
 
 def test_conditions_that_were_not_asked_the_same_questions() -> None:
