@@ -17,7 +17,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import lru_cache
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from lmms_eval_tasks import judges
 from lmms_eval_tasks.console import say
@@ -156,7 +155,7 @@ def usable(config: Callable[[], JudgeConfig]) -> Judge:
         return judges.make(config())
     except TasksError as error:
         _say_once(str(error))
-        return NoJudge(JudgeConfig(NONE))
+        return NoJudge()
 
 
 @lru_cache(maxsize=8)
@@ -185,9 +184,6 @@ def judged(
 
 # --- one call goes first --------------------------------------------------------------------------
 
-# Of the process's run: which first calls were sent, and whether they have come back.
-_first: WeakKeyDictionary[run.Run, dict[Hashable, threading.Event]] = WeakKeyDictionary()
-
 
 def ahead(prefix: Hashable) -> Callable[[Judge, Callable[[], Verdict]], Verdict]:
     """`Ask.before` of requests that begin with one prefix: a judge's first one goes ahead of the
@@ -200,7 +196,7 @@ def ahead(prefix: Hashable) -> Callable[[Judge, Callable[[], Verdict]], Verdict]
 
     def ask(judge: Judge, request: Callable[[], Verdict]) -> Verdict:
         mine = threading.Event()
-        sent = _first.setdefault(run.current(), {}).setdefault((judge.config, prefix), mine)
+        sent = run.current().first.setdefault((judge.config, prefix), mine)
         if sent is not mine:
             sent.wait()
             return request()

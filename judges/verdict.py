@@ -40,7 +40,7 @@ class Status(str, Enum):
     REFUSED = "refused"  # the judge declined, or its provider's filter stopped it
     TRUNCATED = "truncated"  # the reply was cut off
     SKIPPED = "skipped"  # nobody was asked: no judge, over budget, the endpoint given up
-    TIE = "tie"  # a panel's votes are tied, and its rule for ties is to give no score
+    TIE = "tie"  # a panel's tied votes, as earlier versions could be told to leave them
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,6 @@ class JudgeConfig:
     provider: str  # one of the names above
     model: str = ""  # as asked for; a recordings file for `replay`
     base_url: str | None = None  # None for OpenAI's own
-    api_version: str | None = None  # Azure's dated API; None for its v1 API and everyone else
     sampling: Sampling = field(default_factory=lambda: Sampling(0.0, MAX_TOKENS))
     reply_format: str = "auto"  # or json_schema, json_object, text
     repairs: int = 1  # times to ask again for a reply that could not be used
@@ -184,10 +183,11 @@ class JudgeConfig:
     # A panel's judges; a debate's agents, consolidator last.
     members: tuple[JudgeConfig, ...] = ()
     rule: str = "majority"  # panel: majority, mean, median
-    tie: str = "lower"  # panel: lower, higher, mean, none
     name: str = ""  # panel, debate: what to call it
     comparable: bool = False  # the judge of the benchmark's paper, at its own endpoint
     key: SecretStr | None = field(default=None, repr=False)
+    # Settings of earlier versions, which fingerprints and keys of saved replies hold.
+    api_version, tie = None, "lower"
 
     @property
     def label(self) -> str:

@@ -245,15 +245,13 @@ class OpenAIProvider:
         )
         # A cluster's proxy settings must not send a local endpoint's requests to the proxy.
         trusts = not is_local(urlsplit(base_url).hostname or "")
-        common: dict[str, Any] = {
-            "api_key": config.key.get_secret_value() if config.key else "unused",
-            "timeout": config.timeout,
-            "max_retries": 0,  # the engine retries
-            "http_client": openai.DefaultHttpxClient(trust_env=trusts, limits=limits),
-        }
-        if config.api_version is None:
-            return openai.OpenAI(base_url=base_url, **common)
-        return openai.AzureOpenAI(azure_endpoint=base_url, api_version=config.api_version, **common)
+        return openai.OpenAI(
+            base_url=base_url,
+            api_key=config.key.get_secret_value() if config.key else "unused",
+            timeout=config.timeout,
+            max_retries=0,  # the engine retries
+            http_client=openai.DefaultHttpxClient(trust_env=trusts, limits=limits),
+        )
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:

@@ -71,7 +71,7 @@ class Scripted:
 def debate(first, second, last=(3, "final")):
     """The debate, and its two agents and its consolidator by what they say."""
     judges = Scripted("secret-a", first), Scripted("secret-b", second), Scripted("secret-c", [last])
-    return DebateJudge(JudgeConfig("debate", name="the debate"), judges[:2], judges[2]), *judges
+    return DebateJudge(JudgeConfig("debate", name="the debate"), judges), *judges
 
 
 # First and later turns of A and B -> calls of A, B and the last one, score, status.
@@ -198,8 +198,8 @@ def test_a_failed_turn_is_named_and_asked_again():
 
 
 def test_who_cannot_debate():
-    same, config = [Scripted("a", []), Scripted("a", [])], JudgeConfig("debate", name="two")
-    refused(JudgeError, "the debate two has the judge a twice", DebateJudge, config, same, same[0])
+    same, config = [Scripted("a", [])] * 3, JudgeConfig("debate", name="two")
+    refused(JudgeError, "the debate two has the judge a twice", DebateJudge, config, same)
 
 
 @table("parts, named")

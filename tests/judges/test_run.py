@@ -14,9 +14,8 @@ from lmms_eval_tasks.judges import resolve, run
 from lmms_eval_tasks.judges.report import task
 from lmms_eval_tasks.judges.run import Run, from_settings
 from lmms_eval_tasks.settings import JudgeLimits
-from tests import local_endpoint as server
 from tests.checks import in_threads, table
-from tests.local_endpoint import Fault, LocalEndpoint
+from tests.local_endpoint import LocalEndpoint
 
 FIELDS = {"number": "1", "candidate": "x"}
 LOCAL = resolve("m@http://localhost/v1", {}, default_model="gpt-4o")
@@ -61,27 +60,13 @@ def test_a_panels_verdict_is_counted_once_and_its_members_apart():
         others = [dataclasses.replace(member, model=name) for name in ("b", "c")]
         panel = judges.JudgeConfig("panel", members=(member, *others), rule="median")
         with task("t"):
-            assert made.outermost(panel).verdict(RATING, FIELDS).status == "ok"
+            assert made.judge(panel, outermost=True).verdict(RATING, FIELDS).status == "ok"
     assert (made.progress.done, made.progress.failed) == (1, 0)
     rows = {row.judge: row for row in made.ledger.rows()}
     labels = [one.label for one in panel.members]
     assert set(rows) == {panel.label, *labels}
     assert all((row.task, row.verdicts) == ("t", 1) for row in rows.values())
     assert [rows[label].paid_calls for label in (panel.label, *labels)] == [0, 1, 1, 1]
-
-
-def test_parameters_that_were_left_out_are_in_the_results():
-    def reply(request: dict[str, Any]) -> str | Fault:
-        if "temperature" in request:
-            return server.error(400, "temperature is not supported", param="temperature")
-        return faults.right("rating 1")
-
-    with LocalEndpoint(reply) as endpoint, run.use(Run(JudgeLimits())):
-        config = resolve(f"m@{endpoint.url}", {}, default_model="gpt-4o")
-        assert "parameters_left_out" not in judges.describe(config)
-        assert judges.make(config).verdict(RATING, FIELDS).status == "ok"
-        described = judges.describe(config)
-    assert described["parameters_left_out"] == {config.label: ["temperature"]}
 
 
 # --- the process's own run ----------------------------------------------------------------------

@@ -233,7 +233,7 @@ def estimate(config: JudgeConfig, asked: Sequence[Asked]) -> list[str]:
     requests: dict[JudgeConfig, list[Request]] = {one: [] for one in models}
     # The agents differ, so that the debate is as long as it can be.
     played = [_StandIn(own, requests[own], number + 1) for number, own in enumerate(models)]
-    judge: Judge = DebateJudge(config, played[:-1], played[-1]) if config.members else played[0]
+    judge: Judge = DebateJudge(config, played) if config.members else played[0]
     for one in part:
         judge.verdict(criterion(), fields(one))
     plans = [(model.label, plan(model, own)) for model, own in requests.items()]
