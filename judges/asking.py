@@ -116,8 +116,7 @@ def said(ask: Ask, verdict: Verdict) -> Any:
 def ask_judge(judge: Judge, ask: Ask) -> Verdict:
     """The judge's verdict on one thing; a mean over samples where they are asked for."""
     if ask.samples:
-        return geval.drawn(judge, ask.criterion, ask.fields, ask.samples, ask.first)
-
+        return geval.drawn(judge, ask)
     if ask.before is not None:
         return ask.before(judge, lambda: judge.verdict(ask.criterion, ask.fields))
     return judge.verdict(ask.criterion, ask.fields)

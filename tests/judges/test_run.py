@@ -52,21 +52,21 @@ def test_a_share_of_nothing():
 # --- what judges share --------------------------------------------------------------------------
 
 
-def test_a_panels_verdict_is_counted_once_and_its_members_apart():
+def test_a_debates_verdict_is_counted_once_and_its_agents_apart():
     """The bar counts what the benchmark asked for; the ledger also who was asked for it."""
     made = Run(JudgeLimits())
     with LocalEndpoint(Player()) as endpoint:
         member = resolve(f"a@{endpoint.url}", {}, default_model="gpt-4o")
         others = [dataclasses.replace(member, model=name) for name in ("b", "c")]
-        panel = judges.JudgeConfig("panel", members=(member, *others), rule="median")
+        debate = judges.JudgeConfig("debate", members=(member, *others))
         with task("t"):
-            assert made.judge(panel, outermost=True).verdict(RATING, FIELDS).status == "ok"
+            assert made.judge(debate, outermost=True).verdict(RATING, FIELDS).status == "ok"
     assert (made.progress.done, made.progress.failed) == (1, 0)
     rows = {row.judge: row for row in made.ledger.rows()}
-    labels = [one.label for one in panel.members]
-    assert set(rows) == {panel.label, *labels}
+    labels = [one.label for one in debate.members[:2]]  # they agree at once
+    assert set(rows) == {debate.label, *labels}
     assert all((row.task, row.verdicts) == ("t", 1) for row in rows.values())
-    assert [rows[label].paid_calls for label in (panel.label, *labels)] == [0, 1, 1, 1]
+    assert [rows[label].paid_calls for label in (debate.label, *labels)] == [0, 1, 1]
 
 
 # --- the process's own run ----------------------------------------------------------------------
