@@ -2,9 +2,9 @@
 
 The debate is as the study's code has it: two agents rate; if they agree that is the result, else
 the first one answers the second one's rating, the second may change its own, and a consensus is
-written (2 or 5 calls). Every turn is a criterion of its own, asked through an ordinary judge: so each is
-cached, retried, budgeted and read like any other verdict. It is the benchmark's criterion (rubric,
-material, schema, score) with the debate's text behind it.
+written (2 or 5 calls). Every turn is a criterion of its own, asked through an ordinary judge: so
+each is cached, retried, budgeted and read like any other verdict. It is the benchmark's criterion
+(rubric, material, schema, score) with the debate's text behind it.
 
 All are asked one after another in the calling thread: threads of their own would go past the limit
 that the user set. Panels live with the study that fits them.

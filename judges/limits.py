@@ -5,6 +5,7 @@ Everything here counts one process. The processes of a run divide its limits wit
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 import threading
@@ -20,6 +21,7 @@ N = TypeVar("N", int, float)
 T = TypeVar("T")
 
 BURST = 1.0  # seconds' worth of a rate that may go out at once: 10 of 600 requests a minute
+_LONGEST = 300.0  # seconds that an endpoint may ask for: a run that stands still looks like hanging
 _ROUNDING = 1e-9  # dollars, below the price of any token: sums of floats are not exact
 
 
@@ -113,7 +115,7 @@ class Breaker:
             return not self._opened.wait_for(lambda: self.is_open, max(0.0, seconds))
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Bill:
     """What a call comes to: at most so much before it is made, and what was paid after it."""
 
@@ -159,11 +161,10 @@ class Budget:
         try:
             yield bill
         finally:
-            paid = most.cost if bill.cost is None else bill.cost
             with self._settled:
-                self._held = [held for held in self._held if held is not most]
+                self._held.remove(most)
                 self.calls += bill.calls
-                self.cost = sum_known([self.cost, paid])
+                self.cost = sum_known([self.cost, most.cost if bill.cost is None else bill.cost])
                 self._settled.notify_all()
 
     def _over(self, *wanted: Bill) -> str:
@@ -184,7 +185,6 @@ def call_with_retries(
     on_retry: Callable[[], None] = lambda: None,
     base: float = 0.5,
     cap: float = 30.0,
-    longest: float = 300.0,
     uniform: Callable[[float, float], float] = random.uniform,
 ) -> T:
     """The result of the first attempt that succeeds; only a ProviderError with `retry` is retried.
@@ -198,16 +198,13 @@ def call_with_retries(
         breaker: does the waiting, and ends the retries when it opens; a reply or a refusal is a
             success to it, and a last attempt in `api_error` one failure.
         on_retry: told before each wait.
-        longest: seconds that an endpoint may ask for; more ends the retries, since a run that
-            stands still for an hour looks like one that hangs.
 
     Raises:
         ProviderError: the last attempt's; `skipped` if the breaker was open before the first.
     """
     if breaker.is_open:
         raise ProviderError(breaker.reason, Status.SKIPPED)
-    tried = 0
-    while True:
+    for tried in itertools.count():
         try:
             result = call()
         except ProviderError as error:
@@ -215,17 +212,16 @@ def call_with_retries(
         else:
             breaker.success()
             return result
-        if problem.retry and asked > longest:
-            told = f"the endpoint asks to wait {asked:.0f} s, over {longest:.0f} s: {problem}"
+        if problem.retry and asked > _LONGEST:
+            told = f"the endpoint asks to wait {asked:.0f} s, over {_LONGEST:.0f} s: {problem}"
             problem = ProviderError(told, problem.status)
         if problem.retry and tried < retries and not breaker.is_open:
-            seconds = asked + uniform(0.0, min(cap, base * 2 ** min(tried, 20)))
-            tried += 1
             on_retry()
-            if breaker.wait(seconds):
+            if breaker.wait(asked + uniform(0.0, min(cap, base * 2 ** min(tried, 20)))):
                 continue
         if problem.status is Status.API_ERROR:
             breaker.failure(str(problem))
         elif problem.status is Status.REFUSED:
             breaker.success()
         raise problem
+    raise AssertionError  # `count` has no end

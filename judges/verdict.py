@@ -363,7 +363,6 @@ class Reply:
     finish: str = "stop"  # stop, length, content_filter, or the endpoint's own word
     model: str = ""  # as the endpoint names it
     refusal: str = ""
-    form: str = ""  # how the schema was asked for: json_schema, json_object, text
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     cached_tokens: int = 0  # of the prompt's, read from the endpoint's own cache at a lower price

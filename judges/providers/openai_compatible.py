@@ -94,7 +94,7 @@ class OpenAIProvider:
             body = self._body(request, len(samples), form, renamed)
             try:
                 data: object = client.post("/chat/completions", body=body, cast_to=object)
-                replies = self.replies(data, FORMS[form] if request.schema else "text")
+                replies = self.replies(data)
             except ProviderError:
                 raise
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
@@ -160,7 +160,7 @@ class OpenAIProvider:
             return max(form + 1, self._form), dict(renamed)
         return None
 
-    def replies(self, data: object, form: str = "") -> list[Reply]:
+    def replies(self, data: object) -> list[Reply]:
         """The choices of a chat completion's JSON, without the key in any of its texts.
 
         Token counts are for the whole response: the prompt's go to the first reply, the
@@ -194,7 +194,6 @@ class OpenAIProvider:
                 finish=str(choice.get("finish_reason") or "stop"),
                 model=str(values.get("model") or ""),
                 refusal=str(messages[place].get("refusal") or ""),
-                form=form or FORMS[self._form],
                 prompt_tokens=prompt if prompt is None or place == 0 else 0,
                 completion_tokens=None if completion is None else each + (place < more),
                 cached_tokens=(cached or 0) if place == 0 else 0,

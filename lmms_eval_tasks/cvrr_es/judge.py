@@ -23,6 +23,7 @@ from lmms_eval_tasks.cvrr_es.labels import HIGHEST_SCORE, LOWEST_SCORE, RATINGS
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.judges import Criterion, Verdict, reader
 from lmms_eval_tasks.judges.engine import block
+from lmms_eval_tasks.judges.objects import UnreadableError
 from lmms_eval_tasks.utils import prompts
 from lmms_eval_tasks.utils.metrics import aggregate
 from lmms_eval_tasks.utils.replies import answers
@@ -111,7 +112,7 @@ def points(verdict: Verdict | None, answer: str = "") -> Points | None:
         return None if mean is None else Points(verdict.score, mean)
     try:
         value = reader.read(verdict.raw, Judgement, [answer])
-    except reader.UnreadableError:
+    except UnreadableError:
         return None  # saved by somebody else's hand: its two numbers cannot be told
     return Points(verdict.score, float(getattr(value, "score")))  # noqa: B009
 

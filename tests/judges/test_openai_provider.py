@@ -173,7 +173,7 @@ def one(fault: Fault, **changes: Any) -> Any:
 def test_counts_that_are_not_reported_are_unknown(usage, counts):
     reply = one(completion([choice(OK)], usage, model="asked-2026-01-01"))
     assert [reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens] == counts
-    assert (reply.model, reply.form, reply.finish) == ("asked-2026-01-01", "json_schema", "stop")
+    assert (reply.model, reply.finish) == ("asked-2026-01-01", "stop")
 
 
 TOP = [{"token": "4", "logprob": -0.1}, {"token": "5", "logprob": -2.5}]
