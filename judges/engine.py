@@ -149,17 +149,14 @@ class LanguageJudge(Judge):
             ProviderError: over the budget, given up, or failed after all retries.
         """
         run, traffic, most = self._run, self._traffic, None
-        prompt = reply_tokens = 0  # where no limit asks
-        if run.limits.tokens_per_minute is not None or run.limits.max_cost is not None:
-            prompt = upper_bound(request.messages)
-            reply_tokens = len(samples) * (request.sampling.max_tokens or MAX_TOKENS)
-        if traffic.price is not None:
-            most = traffic.price.cost(prompt, reply_tokens)
-        elif run.limits.max_cost is not None:  # `preflight` stops such a run before
-            raise ProviderError("a budget in dollars, but no price", status=Status.SKIPPED)
+        if run.limits.max_cost is not None:
+            if traffic.price is None:  # `preflight` stops such a run before
+                raise ProviderError("a budget in dollars, but no price", status=Status.SKIPPED)
+            longest = len(samples) * (request.sampling.max_tokens or MAX_TOKENS)
+            most = traffic.price.cost(upper_bound(request.messages), longest)
 
         def attempt() -> list[Reply]:
-            wait = max(traffic.requests.reserve(1), traffic.tokens.reserve(prompt + reply_tokens))
+            wait = traffic.requests.reserve()
             if wait and not traffic.breaker.wait(wait):
                 raise ProviderError(traffic.breaker.reason, status=Status.SKIPPED)
             with traffic.slots:
@@ -175,9 +172,6 @@ class LanguageJudge(Judge):
                 on_retry=lambda: run.ledger.retry(self.config.label),
             )
             bill.calls, bill.cost = len(replies), sum_known([self._cost(one) for one in replies])
-        used = [n for one in replies for n in (one.prompt_tokens, one.completion_tokens)]
-        if (total := sum_known(used)) is not None:
-            traffic.tokens.settle(prompt + reply_tokens, total)
         return replies
 
     def _cost(self, reply: Reply) -> float | None:

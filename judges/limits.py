@@ -37,12 +37,10 @@ def share(total: N | None, rank: int, world: int, *, at_least: int = 0) -> N | N
     return max(part, at_least)
 
 
-# No library on PyPI reserves ahead without polling, takes estimates back and amounts over a bucket.
 class Rate:
-    """At most so much a minute (None: no limit), and BURST seconds' worth: requests or tokens.
+    """At most so many requests a minute (None: no limit), and BURST seconds' worth at once.
 
-    A token bucket that is reserved ahead, in the order of the calls. An amount above the burst goes
-    when the bucket is full, and those after it wait for the rest of it. Thread-safe.
+    A token bucket that is reserved ahead, in the order of the calls. Thread-safe.
     """
 
     def __init__(
@@ -52,27 +50,19 @@ class Rate:
         self._full = -math.inf  # when the bucket will be full again, if nothing more is reserved
         self._lock = threading.Lock()
 
-    def reserve(self, amount: float) -> float:
+    def reserve(self) -> float:
         """Take the next turn; returns the seconds to wait before going ahead, 0.0 or more.
 
         Every attempt reserves, a retry as well: endpoints also count those that they turn down.
         """
         if self.per_minute is None:
             return 0.0
-        cost = 60 * amount / self.per_minute  # seconds in which the bucket gains this much
+        cost = 60 / self.per_minute  # seconds in which the bucket gains one request
         with self._lock:
             now = self._clock()
             start = max(self._full, now)
             self._full = start + cost
         return max(0.0, start - now - max(0.0, BURST - cost))
-
-    def settle(self, reserved: float, actual: float) -> None:
-        """Correct an estimate once the real amount is known; waits already given stay."""
-        if self.per_minute is None:
-            return
-        with self._lock:
-            self._full = max(self._full, self._clock())
-            self._full += 60 * (actual - reserved) / self.per_minute
 
 
 class Breaker:

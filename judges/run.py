@@ -52,7 +52,6 @@ class Endpoint:
 
     slots: threading.BoundedSemaphore  # one for each request in flight
     requests: Rate
-    tokens: Rate
     breaker: Breaker
     price: Price | None  # None: unknown
 
@@ -147,7 +146,6 @@ class Run:
                 self._endpoints[config.label] = Endpoint(
                     threading.BoundedSemaphore(self.concurrency),
                     Rate(self._share(self.limits.requests_per_minute)),
-                    Rate(self._share(self.limits.tokens_per_minute)),
                     Breaker(self.limits.stop_after),
                     self.prices.of(config.model, config.base_url),
                 )
@@ -168,7 +166,6 @@ class Run:
         parts = [
             f"up to {self._flight} requests in flight{over}",
             *_each("{:g} requests a minute", limits.requests_per_minute),
-            *_each("{:g} tokens a minute", limits.tokens_per_minute),
             *_each("at most {} calls", limits.max_calls),
             *_each("at most ${:g}", limits.max_cost),
             "no cache" if self.cache is None else f"replies kept in {self.cache.path}",

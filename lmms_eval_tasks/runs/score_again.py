@@ -175,7 +175,6 @@ def _renew(
 # A batch pays for nothing while it is written or read, and asks no endpoint.
 _NO_LIMITS: dict[str, Any] = {
     "requests_per_minute": None,
-    "tokens_per_minute": None,
     "max_calls": None,
     "max_cost": None,
     "stop_after": 0,  # its failed requests say nothing about an endpoint
