@@ -83,11 +83,10 @@ class LanguageJudge(Judge):
                     break
                 again = _repair_of(request, verdict, attempt)
                 (answer,) = self._ask(criterion, again, [sample])  # noqa: PLW2901 - the last one
-                if isinstance(answer, ProviderError):  # the first stands
-                    told = f"{verdict.reason} {_NOT_REPAIRED}{answer})"
-                    verdict = replace(verdict, reason=told)
-                    break
                 second = self._judged(criterion, fields, answer)
+                if isinstance(answer, ProviderError):  # the first stands
+                    verdict = replace(verdict, reason=f"{verdict.reason} {_NOT_REPAIRED}{answer})")
+                    break
                 ok = second.status == Status.OK.value
                 why = second.reason if ok else f"{second.reason} (and before: {verdict.reason})"
                 usage = total_usage([verdict, second])

@@ -118,15 +118,15 @@ def total_usage(verdicts: Iterable[Verdict]) -> Usage | None:
     A token count is None as soon as one verdict that had replies does not report it.
     """
     usages = [verdict.usage for verdict in verdicts if verdict.usage is not None]
-    if not usages:
-        return None
     asked = [usage for usage in usages if usage.replies]
+    if not asked:
+        return Usage() if usages else None
     return Usage(
-        sum(usage.replies for usage in usages),
-        sum_known([usage.prompt_tokens for usage in asked]) if asked else None,
-        sum_known([usage.completion_tokens for usage in asked]) if asked else None,
+        sum(usage.replies for usage in asked),
+        sum_known([usage.prompt_tokens for usage in asked]),
+        sum_known([usage.completion_tokens for usage in asked]),
         sum(usage.cached_tokens for usage in asked),
-        bool(asked) and all(usage.batch for usage in asked),
+        all(usage.batch for usage in asked),
     )
 
 
@@ -138,9 +138,8 @@ def first_problem(error: ValidationError) -> str:
 
 def failure_of(verdicts: Iterable[Verdict]) -> str:
     """The most frequent status that is not ok, of at least one; of several the first in Status."""
-    counts = Counter(verdict.status for verdict in verdicts if verdict.status != Status.OK)
-    place = [status.value for status in Status]
-    return min(counts, key=lambda name: (-counts[name], place.index(name)))
+    counts = Counter(verdict.status for verdict in verdicts)
+    return max((one.value for one in Status if one is not Status.OK), key=lambda one: counts[one])
 
 
 # --- who judges -----------------------------------------------------------------------------------
@@ -184,18 +183,15 @@ class JudgeConfig:
     name: str = ""  # what to call a debate
     comparable: bool = False  # the judge of the benchmark's paper, at its own endpoint
     key: SecretStr | None = field(default=None, repr=False)
-    api_version = None  # a setting of earlier versions, in fingerprints and keys of saved replies
 
     @property
     def label(self) -> str:
         """Short name of the judge in verdicts and tables."""
-        if self.members:
-            return self.name or f"{self.provider}({', '.join(m.label for m in self.members)})"
         if self.provider == OPENAI:
             return f"{self.model}@{self.base_url}" if self.base_url else self.model
-        return {HUGGINGFACE: f"hf:{self.model}", REPLAY: f"{REPLAY}:{self.model}"}.get(
-            self.provider, self.name or self.provider
-        )
+        members = f"({', '.join(one.label for one in self.members)})" if self.members else ""
+        named = {HUGGINGFACE: f"hf:{self.model}", REPLAY: f"{REPLAY}:{self.model}"}
+        return named.get(self.provider, self.name or self.provider + members)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -217,26 +213,23 @@ class JudgeConfig:
     def describe(self) -> dict[str, Any]:
         """Plain types for results and logs; no secrets."""
         found: dict[str, Any] = {"provider": self.provider, "model": self.model or None}
-        names, packages = _DESCRIBED.get(self.provider, ((), ()))
-        if packages:
-            found |= vars(self.sampling)
-        found |= {name: getattr(self, name) for name in names}
+        if self.provider in (OPENAI, HUGGINGFACE):
+            found |= {**vars(self.sampling), "repairs": self.repairs}
         if self.provider == OPENAI:
-            found["base_url"] = self.base_url or DEFAULT_BASE_URL
-        found |= {f"{name}_version": _version(name) for name in packages}
+            found |= {
+                "base_url": self.base_url or DEFAULT_BASE_URL,
+                "api_version": None,  # of earlier versions, in fingerprints of saved verdicts
+                "reply_format": self.reply_format,
+                "timeout": self.timeout,
+                "retries": self.retries,
+                "openai_version": _version("openai"),
+            }
+        if self.provider == HUGGINGFACE:
+            found |= {name: getattr(self, name) for name in ("device", "dtype", "revision")}
+            found |= {f"{name}_version": _version(name) for name in ("transformers", "torch")}
         if self.members:
             found["members"] = [member.describe() for member in self.members]
         return found | {"version": _version("lmms-eval-tasks"), "comparable": self.comparable}
-
-
-# What of a config its provider heeds, and the packages that do its work.
-_DESCRIBED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    OPENAI: (
-        ("repairs", "base_url", "api_version", "reply_format", "timeout", "retries"),
-        ("openai",),
-    ),
-    HUGGINGFACE: (("repairs", "device", "dtype", "revision"), ("transformers", "torch")),
-}
 
 
 def _version(package: str) -> str | None:

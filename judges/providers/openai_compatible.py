@@ -67,7 +67,7 @@ class OpenAIProvider:
         return {
             "provider": "openai",
             "base_url": self.config.base_url or DEFAULT_BASE_URL,
-            "api_version": self.config.api_version,
+            "api_version": None,  # of earlier versions, in the keys of saved replies
             "model": self.config.model,
             "reply_format": self.config.reply_format,
         }
