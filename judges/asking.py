@@ -11,8 +11,7 @@ estimate; with a provider that writes requests down it is a batch.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import lru_cache
@@ -21,7 +20,7 @@ from typing import Any
 from lmms_eval_tasks import judges
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.judges import geval, reader, run
+from lmms_eval_tasks.judges import geval, reader
 from lmms_eval_tasks.judges.providers.replay import NoJudge
 from lmms_eval_tasks.judges.verdict import (
     NONE,
@@ -117,8 +116,8 @@ def ask_judge(judge: Judge, ask: Ask) -> Verdict:
     """The judge's verdict on one thing; a mean over samples where they are asked for."""
     if ask.samples:
         return geval.drawn(judge, ask)
-    if ask.before is not None:
-        return ask.before(judge, lambda: judge.verdict(ask.criterion, ask.fields))
+    if ask.instead is not None:
+        return ask.instead(judge)
     return judge.verdict(ask.criterion, ask.fields)
 
 
@@ -179,29 +178,3 @@ def judged(
         return Judged("", status, 0.0, None)
     (verdict,) = yield [Ask(name, criterion, {**fields, "candidate": candidate})]
     return graded(candidate, verdict)
-
-
-# --- one call goes first --------------------------------------------------------------------------
-
-
-def ahead(prefix: Hashable) -> Callable[[Judge, Callable[[], Verdict]], Verdict]:
-    """`Ask.before` of requests that begin with one prefix: a judge's first one goes ahead of the
-    others, so that the provider's prompt cache has it. It may fail: to wait for a success could
-    take the retries of every call one after another.
-
-    Args:
-        prefix: what decides on the bytes that they share, beside the judge.
-    """
-
-    def ask(judge: Judge, request: Callable[[], Verdict]) -> Verdict:
-        mine = threading.Event()
-        sent = run.current().first.setdefault((judge.config, prefix), mine)
-        if sent is not mine:
-            sent.wait()
-            return request()
-        try:
-            return request()
-        finally:
-            sent.set()
-
-    return ask

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -87,7 +87,6 @@ class Run:
         self._resolved: dict[tuple[str | None, str], JudgeConfig] = {}
         self._judges: dict[tuple[JudgeConfig, bool], Judge] = {}
         self._endpoints: dict[str, Endpoint] = {}
-        self.first: dict[Hashable, threading.Event] = {}  # calls that go ahead (asking.py)
         self._lock = threading.RLock()
 
     def resolved(self, spec: str | None, default_model: str) -> JudgeConfig:

@@ -293,8 +293,7 @@ class Ask(NamedTuple):
     together: bool = False  # a saved verdict stands only if those of the whole list do
     reads: bool = False  # a saved verdict stands only if its reply can still be read (asking.said)
     rests_on: str = ""  # an earlier ask; a saved verdict falls when that one is asked anew
-    # Called around the request, for those that want an order among requests.
-    before: Callable[[Judge, Callable[[], Verdict]], Verdict] | None = None
+    instead: Callable[[Judge], Verdict] | None = None  # gives the verdict; the judge is not asked
     stand_in: str = ""  # a reply as the judge may give it, for estimates, if later asks rest on it
 
 
