@@ -139,7 +139,8 @@ def first_problem(error: ValidationError) -> str:
 def failure_of(verdicts: Iterable[Verdict]) -> str:
     """The most frequent status that is not ok, of at least one; of several the first in Status."""
     counts = Counter(verdict.status for verdict in verdicts)
-    return max((one.value for one in Status if one is not Status.OK), key=lambda one: counts[one])
+    failures: list[str] = [one.value for one in Status if one is not Status.OK]
+    return max(failures, key=lambda one: counts[one])
 
 
 # --- who judges -----------------------------------------------------------------------------------

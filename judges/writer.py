@@ -146,12 +146,8 @@ def writer(
     """The model that writes, in the forms of a judge; the user's setting of the judge is not looked
     at: who writes and who judges are two decisions.
 
-    Args:
-        option: by which it was named, for messages; writes: who writes what, likewise.
-        default_model: of an endpoint that is named alone.
-
-    Raises:
-        JudgeError: it cannot be used, or is no single language model.
+    JudgeError: it cannot be used, or is no single language model; in the words of the `option` that
+    named it, and of who `writes` what.
     """
     try:
         config = judges.resolve(spec.strip(), env, default_model=default_model)
