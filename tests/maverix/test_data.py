@@ -201,16 +201,14 @@ def test_prepare(link: bool, root: Path, source: Path) -> None:
 
 
 def test_files_of_another_release_are_in_the_way(root: Path, source: Path) -> None:
-    """An srt goes before WebVTT, and a file without an ending before the mp4."""
-    (source / "subtitles" / "lights-2.srt").rename(source / "subtitles" / "lights-2.vtt")
-    for name in ("subtitles/lights-2.srt", "videos/lights-1"):
-        there = root / "maverix" / name
-        there.parent.mkdir(parents=True, exist_ok=True)
-        there.write_text("1\n00:00:01,000 --> 00:00:02,000\nno\n", encoding="utf-8")
-        says = r"is in the way of .*; remove it first"
-        refused(DataError, says, data.prepare, source, root, link=False)
-        there.unlink()
-        data.prepare(source, root, link=False)
+    """A file without an ending goes before the mp4."""
+    there = root / "maverix" / "videos" / "lights-1"
+    there.parent.mkdir(parents=True)
+    there.write_text("no", encoding="utf-8")
+    says = r"is in the way of .*; remove it first"
+    refused(DataError, says, data.prepare, source, root, link=False)
+    there.unlink()
+    data.prepare(source, root, link=False)
     edit(source / "data.json", lambda items: items.pop())
     says = r"data\.json: is another file than .*remove it first"
     refused(DataError, says, data.prepare, source, root, link=False)
