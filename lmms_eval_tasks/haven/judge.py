@@ -208,7 +208,7 @@ def clip_problem() -> str | None:
     from lmms_eval_tasks.utils.metrics import clipscore as implementation
 
     model = settings.value(settings.CLIPSCORE)
-    return NOT_ASKED if model is None else implementation.problem(model)
+    return NOT_ASKED if model is None else local_models.problem(implementation.KIND, model)
 
 
 def clip_values(asked: Sequence[Asked], *, pairs: bool = False) -> list[float | None]:

@@ -28,7 +28,13 @@ from lmms_eval_tasks.movierecapsqa.data import task_name
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS
 from lmms_eval_tasks.utils import provenance
-from lmms_eval_tasks.utils.metrics import aggregate, bartscore, bertscore, rating_means
+from lmms_eval_tasks.utils.metrics import (
+    aggregate,
+    bartscore,
+    bertscore,
+    local_models,
+    rating_means,
+)
 from lmms_eval_tasks.utils.metrics import text_metrics as texts
 from lmms_eval_tasks.utils.metrics.local_models import Scores
 
@@ -150,7 +156,7 @@ def check_bartscore() -> None:
         TasksError: what is wrong with it.
     """
     model = settings.value(settings.BARTSCORE)
-    if model and (problem := bartscore.problem(model)):
+    if model and (problem := local_models.problem(bartscore.KIND, model)):
         raise TasksError(
             f"{settings.BARTSCORE}={model}: {problem}; nothing is downloaded: name the folder of a "
             "model such as facebook/bart-large-cnn, or leave the option out"

@@ -18,13 +18,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from lmms_eval_tasks.utils.metrics import local_models
 from lmms_eval_tasks.utils.metrics.local_models import Scores
 from lmms_eval_tasks.utils.metrics.text_metrics import NO_REFERENCE, tokenize
 
-Known = dict[tuple[str, str], tuple[float | None, int]]  # by source and target
+Pair = tuple[str, str]  # source, target
+Known = dict[Pair, tuple[float | None, int]]
+_Tokens = tuple[list[int], list[int], Pair, int]  # of target and source; how many were cut
 KIND = "sequence-to-sequence model"
 _BATCH = 16  # pairs of one forward pass at most: one at a time took 6 times as long (2 threads)
 # Target tokens of one batch, padding included: with a vocabulary of 50,000 their logits take 400 MB
@@ -55,17 +57,14 @@ def bart_score(
     pairs = list(zip(map(_clean, references), map(_clean, candidates), strict=True))
 
     def score(scorer: _Scorer) -> Scores:
-        import transformers
-
         known = _scored(scorer, tuple(sorted({pair for pair in pairs if all(pair)})))
-        commit = local_models.revision(scorer.folder)
         return Scores(
             tuple(known.get(pair, (None, 0))[0] for pair in pairs),
-            "BARTScore, mean token log-likelihood P(candidate | reference) (precision); model "
-            f"{model}{f' at {commit[:12]}' if commit else ''}, transformers "
-            f"{transformers.__version__}, float32; {sum(cut for _, cut in known.values())} "
-            f"texts of {len(known)} different pairs cut (encoder {scorer.max_source}, "
-            f"decoder {scorer.max_target} tokens); texts without a word have none",
+            "BARTScore, mean token log-likelihood P(candidate | reference) (precision); "
+            f"{local_models.made_by(model, scorer.folder)}; "
+            f"{sum(cut for _, cut in known.values())} texts of {len(known)} different pairs cut "
+            f"(encoder {scorer.max_source}, decoder {scorer.max_target} tokens); "
+            "texts without a word have none",
         )
 
     made, why = None, NO_REFERENCE
@@ -74,34 +73,9 @@ def bart_score(
     return made or Scores((None,) * len(pairs), f"BARTScore not computed: {why}", computed=False)
 
 
-def problem(model: str) -> str | None:
-    """Why `model` cannot be used, in one line, or None (local_models.problem)."""
-
-    def fits(config: Any) -> bool:
-        from transformers.models.auto import modeling_auto
-
-        return type(config) in modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
-
-    return local_models.problem(KIND, model, fits, " such as BART or T5")
-
-
-@lru_cache(maxsize=2)  # a mean and its variance ask about the same
-def _scored(scorer: _Scorer, pairs: tuple[tuple[str, str], ...]) -> Known:
-    return scorer.scores(pairs)
-
-
 def _clean(text: str | None) -> str:
     """The text in NFC; "" if it has no word, and so nothing to score."""
     return unicodedata.normalize("NFC", text).strip() if text and tokenize(text) else ""
-
-
-class _Tokens(NamedTuple):
-    """A pair's tokens, cut to the model's limits."""
-
-    target: list[int]
-    source: list[int]
-    pair: tuple[str, str]  # source, target
-    n_cut: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,36 +88,7 @@ class _Scorer:
     max_source: int
     max_target: int
 
-    def scores(self, pairs: Sequence[tuple[str, str]]) -> Known:
-        """Mean log-likelihood of each (source, target)'s target, and how many texts were cut.
-
-        A pair is missing if the tokenizer finds nothing in one of its texts.
-
-        Raises:
-            ValueError: the model's output is not finite.
-        """
-        found: Known = {}
-        read = [self._tokens(pair) for pair in pairs]
-        ordered = sorted(
-            (one for one in read if one.source and one.target),
-            key=lambda one: (len(one.target), len(one.source), one.pair),
-        )
-        while ordered:
-            longest = len(ordered[:_BATCH][-1].target)  # targets come shortest first
-            size = max(1, min(_BATCH, _MAX_BATCH_TOKENS // longest))
-            batch, ordered = ordered[:size], ordered[size:]
-            for one, value in zip(batch, self._log_likelihoods(batch), strict=True):
-                if not math.isfinite(value):
-                    raise ValueError("the model's output is not finite")
-                found[one.pair] = value, one.n_cut
-        return found
-
-    def _tokens(self, pair: tuple[str, str]) -> _Tokens:
-        source, cut_source = self._ids(self.max_source, text=pair[0])
-        target, cut_target = self._ids(self.max_target, text_target=pair[1])
-        return _Tokens(target, source, pair, cut_source + cut_target)
-
-    def _ids(self, limit: int, **text: str) -> tuple[list[int], bool]:
+    def ids(self, limit: int, **text: str) -> tuple[list[int], bool]:
         """Tokens with the special ones, and whether the text had more than `limit` of them."""
         ids = self.tokenizer(**text, verbose=False)["input_ids"]
         if len(ids) <= limit:
@@ -151,7 +96,7 @@ class _Scorer:
         # By the tokenizer, which keeps the special tokens at the end.
         return self.tokenizer(**text, truncation=True, max_length=limit)["input_ids"], True
 
-    def _log_likelihoods(self, batch: Sequence[_Tokens]) -> list[float]:
+    def log_likelihoods(self, batch: Sequence[_Tokens]) -> list[float]:
         """Mean log-likelihood of each target's tokens; what is padded has no part in it."""
         import torch
         from torch.nn.utils.rnn import pad_sequence
@@ -160,11 +105,12 @@ class _Scorer:
             return pad_sequence([torch.tensor(row) for row in rows], True, value)
 
         # The model itself shifts labels to the right, in the way it was trained; -100 is no token.
-        labels = padded([one.target for one in batch], -100)
+        labels = padded([target for target, *_ in batch], -100)
+        sources = [source for _, source, *_ in batch]
         with torch.inference_mode():
             logits = self.model(
-                input_ids=padded([one.source for one in batch], self.tokenizer.pad_token_id or 0),
-                attention_mask=padded([[1] * len(one.source) for one in batch], 0),
+                input_ids=padded(sources, self.tokenizer.pad_token_id or 0),
+                attention_mask=padded([[1] * len(source) for source in sources], 0),
                 labels=labels,
             ).logits
             chosen = logits.gather(-1, labels.clamp(min=0).unsqueeze(-1)).squeeze(-1)
@@ -172,13 +118,38 @@ class _Scorer:
         return [float(value) for value in found.double().sum(1) / (labels >= 0).sum(1)]
 
 
+@lru_cache(maxsize=2)  # a mean and its variance ask about the same
+def _scored(scorer: _Scorer, pairs: tuple[Pair, ...]) -> Known:
+    """Mean log-likelihood of each (source, target)'s target, and how many texts were cut.
+
+    A pair is missing if the tokenizer finds nothing in one of its texts.
+
+    Raises:
+        ValueError: the model's output is not finite.
+    """
+    read: list[_Tokens] = []
+    for pair in pairs:
+        source, cut = scorer.ids(scorer.max_source, text=pair[0])
+        target, too = scorer.ids(scorer.max_target, text_target=pair[1])
+        read += [(target, source, pair, cut + too)] if source and target else []
+    read.sort(key=lambda one: (len(one[0]), len(one[1]), one[2]))
+    found: Known = {}
+    while read:
+        longest = len(read[:_BATCH][-1][0])  # targets come shortest first
+        size = max(1, min(_BATCH, _MAX_BATCH_TOKENS // longest))
+        batch, read = read[:size], read[size:]
+        for (*_, pair, cuts), value in zip(batch, scorer.log_likelihoods(batch), strict=True):
+            if not math.isfinite(value):
+                raise ValueError("the model's output is not finite")
+            found[pair] = value, cuts
+    return found
+
+
 def _load(_: str, folder: Path) -> _Scorer:
     """The model with its limits; raises what transformers raises, as `local_models.load` does."""
-    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+    from transformers import AutoModelForSeq2SeqLM
 
-    tokenizer = AutoTokenizer.from_pretrained(
-        folder, local_files_only=True, trust_remote_code=False
-    )
+    tokenizer = local_models.tokenizer_of(folder)
     model = local_models.load(AutoModelForSeq2SeqLM, folder)
 
     def most(side: str) -> int:

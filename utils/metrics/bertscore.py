@@ -142,7 +142,7 @@ def _load(name: str, folder: Path) -> _Encoder:
     from transformers import AutoModel, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder, use_fast=False, local_files_only=True)
-    model = local_models.load(AutoModel, folder, optional=["pooler"])
+    model = local_models.load(AutoModel, folder, optional="pooler")
     if model.config.is_encoder_decoder:
         model = model.get_encoder()
     positions = getattr(model.config, "max_position_embeddings", None) or 0

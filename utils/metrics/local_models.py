@@ -6,7 +6,7 @@ one line, never 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -110,25 +110,20 @@ def scored(
     return attempt(kind, name, lambda _: use(made), may_be_path=may_be_path)
 
 
-def problem(kind: str, name: str, fits: Callable[[Any], bool], like: str = "") -> str | None:
+def problem(kind: str, name: str) -> str | None:
     """Why a model cannot be used, in one line, or None; for the time before a run.
 
-    Its config is read, its weights are not, so that damaged ones are found by its metric only.
-
-    Args:
-        kind, name: as of `attempt`.
-        fits: whether a config is of that kind.
-        like: examples of the kind.
+    Its config is read, its weights are not: that they are damaged, or of another kind of model,
+    its metric alone finds.
     """
+    from transformers import AutoConfig
 
-    def look(folder: Path) -> str | None:
-        from transformers import AutoConfig
-
-        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-        return None if fits(config) else f"{folder}: {config.model_type} is no {kind}{like}"
+    def look(folder: Path) -> bool:
+        AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        return True
 
     found, reason = attempt(kind, name, look)
-    return found or reason or None
+    return None if found else reason
 
 
 def aliases(name: str) -> list[str]:
@@ -154,13 +149,13 @@ def doubt(name: str, known: Collection[str]) -> str:
     return "" if whose else f"; {NOT_COMPARABLE}"
 
 
-def load(auto: Any, folder: Path, *, optional: Sequence[str] = ()) -> Any:
+def load(auto: Any, folder: Path, *, optional: str | None = None) -> Any:
     """A model in single precision, ready to be evaluated.
 
     Args:
         auto: the transformers class that loads it, such as AutoModel.
         folder: what `find` returned. Code that comes with it is not run.
-        optional: parts of the names of weights that may be absent, since nothing here uses them.
+        optional: part of the names of weights that may be absent, since nothing here uses them.
 
     Raises:
         ValueError: weights are missing (they would be random).
@@ -169,12 +164,25 @@ def load(auto: Any, folder: Path, *, optional: Sequence[str] = ()) -> Any:
     model, info = auto.from_pretrained(
         folder, local_files_only=True, trust_remote_code=False, output_loading_info=True
     )
-    missing = sorted(
-        key for key in info["missing_keys"] if not any(part in key for part in optional)
-    )
+    missing = sorted(key for key in info["missing_keys"] if not (optional and optional in key))
     if missing:
         raise ValueError(f"{len(missing)} weights are not in the folder, e.g. {missing[0]}")
     return model.float().eval()  # a checkpoint in half precision would stay in it
+
+
+def tokenizer_of(folder: Path) -> Any:
+    """The tokenizer that comes with a model."""
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+
+
+def made_by(model: str, folder: Path) -> str:
+    """Model, revision and precision, for a note."""
+    import transformers
+
+    at = f" at {commit[:12]}" if (commit := revision(folder)) else ""
+    return f"model {model}{at}, transformers {transformers.__version__}, float32"
 
 
 def least(*limits: int | None) -> int:
