@@ -45,19 +45,6 @@ def test_an_interval_of_a_share_stays_within_0_and_1():
     assert (got.low, got.high, got.se) == (0.0, 1.0, plain.se)
 
 
-def test_direct_formula_as_a_double_sum_over_pairs_of_one_cluster():
-    # V = C/(C-1) / n^2 * sum over i, j of one cluster of e_i e_j: the sandwich, written out.
-    values, clusters = sample(1)
-    items = [(x - fmean(values), c) for x, c in zip(values, clusters, strict=True)]
-    total = sum(x * y for x, c in items for y, d in items if c == d)
-    count = len(set(clusters))
-    got = stats.clustered_mean(values, clusters)
-    assert got.se**2 == pytest.approx(count / (count - 1) * total / len(values) ** 2, rel=1e-10)
-    # One item per cluster is the ordinary standard error.
-    alone = stats.clustered_mean(values, [str(index) for index in range(len(values))])
-    assert alone.se == pytest.approx(statistics.stdev(values) / math.sqrt(len(values)), rel=1e-12)
-
-
 def test_what_is_refused_and_what_has_no_interval():
     call = stats.cluster_bootstrap
     for *given, message in (([], [], "no items"), ([1.0], ["a", "b"], "1 items but 2 clusters")):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import random
 import unicodedata
@@ -15,7 +14,7 @@ import pytest
 from lmms_eval_tasks.utils.metrics import text_metrics
 from lmms_eval_tasks.utils.metrics.text_metrics import ROUGE_KINDS as KINDS
 from lmms_eval_tasks.utils.metrics.text_metrics import rouge
-from tests.checks import in_threads, refused, table
+from tests.checks import refused, table
 from tests.utils.metrics import tiny_nltk
 
 FILE = Path(__file__).resolve().parents[2] / "cases" / "text_metrics.json"
@@ -135,16 +134,6 @@ def test_malformed_calls(metric, candidates, references, message) -> None:
     refused(ValueError, "no references", text_metrics.rouge_l, "il gatto", [])
 
 
-def test_threads_agree() -> None:
-    """Of a stemmer that they shared they would not."""
-    texts = [f"il gatto numero {n} dorme sui letti, perché è stanco" for n in range(40)]
-
-    def work(_: int) -> list[float]:
-        return [f(a, [b]) for f in ITEM_METRICS for a, b in itertools.pairwise(texts)]
-
-    assert in_threads(8, work) == [work(0)] * 8
-
-
 # --- as in the code of MAIA's authors ---------------------------------------------------------
 
 
@@ -197,15 +186,6 @@ def test_meteor_with_the_data_of_nltk(nltk_paths: list[str], tmp_path: Path) -> 
 def test_words_as_stanfords_tokenizer_has_them(text: str, words: str) -> None:
     """What Java's said of each, in lower case and without punctuation."""
     assert " ".join(text_metrics.ptb_words(text)) == words
-
-
-def test_cider_of_these_words() -> None:
-    """Where our tokenizer sees the same words, the apostrophe is all that differs."""
-    candidates, references = plain_corpus(random.Random(6), 20)
-    same = text_metrics.corpus_cider(candidates, references)
-    assert text_metrics.cider_ptb(candidates, references) == pytest.approx(same)
-    items = ["l'uomo", "un gatto"], [["uomo"], ["un gatto"]]
-    assert text_metrics.cider_ptb(*items) < text_metrics.corpus_cider(*items)
 
 
 # --- ROUGE-1, 2 and L of one summary -----------------------------------------------------------
