@@ -1,15 +1,13 @@
 """Frames of a video by index: the right ones, upright, once decoded; broken files; processes."""
 
-from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 
 import media_files as files
 import numpy as np
 from PIL import Image
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils.media import video, worker
+from lmms_eval_tasks.utils.media import worker
 from lmms_eval_tasks.utils.media.indexed_frames import frames
 from tests.checks import refused, table
 
@@ -38,30 +36,6 @@ def test_images_come_by_number_and_carry_nothing(video):
         assert (image.mode, image.info) == ("RGB", {})
         assert not hasattr(image, "filename")
     refused(MediaError, r"no item named '0\.jpg'", taken.images, [1, 0])
-
-
-@table(
-    "name, options, indices, least, most",
-    [
-        ("v.mp4", {"gop": 1000}, ODD, 82, 90),  # up to the last one, none of them twice
-        ("keys.mp4", {"gop": 10, "b_frames": 0}, [0, 40, 80], 3, 10),  # jumps between key frames
-    ],
-)
-def test_frames_are_decoded_in_one_pass(tmp_path, monkeypatch, name, options, indices, least, most):
-    source, decoded = files.write_video(tmp_path / name, 90, **options), []
-    opened = video.open_video
-
-    @contextmanager
-    def counting(*given):
-        with opened(*given) as (container, stream):
-            noted = (decoded.append(frame) or frame for frame in container.decode(stream))
-            parts = ("seek", "demux", "streams", "format", "duration")
-            own = {part: getattr(container, part) for part in parts}
-            yield SimpleNamespace(**own, decode=lambda _: noted), stream
-
-    monkeypatch.setattr(video, "open_video", counting)
-    assert len(video.pick(str(source), lambda _: indices, id)[1]) == len(indices)
-    assert least <= len(decoded) <= most
 
 
 def test_what_is_one_entry(video, tmp_path, cache, monkeypatch):

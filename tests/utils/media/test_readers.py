@@ -69,10 +69,7 @@ def test_qwens_reader_gets_the_frames_and_their_rate(source, media):
         lambda path: load_video.load_video_decord(path, LIMIT),
     ],
 )
-def test_the_hosts_loaders_get_the_frames(source, media, reader):
+def test_the_hosts_loaders_get_the_frames_that_they_would_choose(source, media, reader):
     frames = reader(media["uniform"].path)
-    assert np.array_equal(frames, files.decord_frames(source, uniform_indices(750, 32)))
-    assert np.array_equal(frames, reader(str(source)))  # which frames are the host's
-    black, still = reader(media["black"].path), reader(media["still"].path)
-    assert (black.shape, black.max()) == (frames.shape, 0)
-    assert (still == files.decord_frames(source, [0])).all()
+    assert np.array_equal(frames, reader(str(source)))
+    assert (reader(media["still"].path) == frames[:1]).all()

@@ -65,20 +65,6 @@ def test_what_is_refused_and_what_has_no_interval():
     assert two.method == "none: 2 clusters of at least 3"
 
 
-def test_bootstrap_of_a_mean_agrees_with_the_formula():
-    values, clusters = sample(5, clusters=40)
-    boot = stats.cluster_bootstrap(fmean, values, clusters, resamples=2000)
-    formula = stats.clustered_mean(values, clusters)
-    assert boot.estimate == formula.estimate
-    assert boot.se == pytest.approx(formula.se, rel=0.1)
-    assert (boot.low, boot.high) == pytest.approx((formula.low, formula.high), abs=0.3 * formula.se)
-    assert (boot.n, boot.clusters, boot.undefined) == (len(values), 40, 0)
-    assert boot.method == "cluster bootstrap, 95 %, B=2000, seed=0"
-    state = random.getstate()  # does not matter, and is left as it was
-    again = stats.cluster_bootstrap(fmean, values, clusters, resamples=2000)
-    assert (again, random.getstate()) == (boot, state)
-
-
 def test_bootstrap_draws_whole_clusters_and_percentiles_are_linear():
     items = [(f"v{index // 3}", index) for index in range(12)]
     names, seen = [name for name, _ in items], []
