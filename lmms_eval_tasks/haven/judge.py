@@ -138,9 +138,8 @@ def computed_with() -> dict[str, str]:
 
 
 def doubts() -> list[str]:
-    """What was computed with that makes a number missing or not comparable."""
-    marks = ("not computed", local_models.NOT_COMPARABLE)
-    return [one for one in computed_with().values() if any(mark in one for mark in marks)]
+    """Why a number is missing."""
+    return [one for one in computed_with().values() if "not computed" in one]
 
 
 def reference(item: Item) -> str:

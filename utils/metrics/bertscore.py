@@ -61,7 +61,7 @@ def bert_score(
             f"BERTScore F1 of the best reference, not rescaled, model {name}, layer "
             f"{encoder.layer}, hash {digest}; {encoder.cut()}"
         )
-        return Scores(values, note + local_models.doubt(name, library.model2layers))
+        return Scores(values, note)
 
     made, why = None, NO_REFERENCE
     if any(references):

@@ -32,13 +32,6 @@ RULE = (
     "(clipscore_pairs: mean over all pairs of a sentence and a frame); sentences as they are, "
     "without a prompt"
 )
-# OpenAI's models. Their name and a commit of the Hugging Face cache say whose weights they are.
-RELEASED = (
-    "openai/clip-vit-base-patch32",
-    "openai/clip-vit-base-patch16",
-    "openai/clip-vit-large-patch14",
-    "openai/clip-vit-large-patch14-336",
-)
 
 
 class Picture(NamedTuple):
@@ -142,7 +135,7 @@ def describe(model: str) -> str:
         cut = f"{len(encoder.cut)} of {len(encoder.texts)} sentences cut"
         return (
             f"CLIPScore: {RULE}; {local_models.made_by(model, encoder.folder)}; {cut} to "
-            f"{encoder.max_tokens} tokens{local_models.doubt(model, RELEASED)}"
+            f"{encoder.max_tokens} tokens"
         )
 
     made, why = local_models.scored(KIND, model, _load, told)

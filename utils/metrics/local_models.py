@@ -6,7 +6,7 @@ one line, never 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -23,10 +23,6 @@ _OWNERS = (
     "google-t5",
 )
 _FALLBACK_MAX_TOKENS = 512  # where neither a model nor its tokenizer has a limit
-NOT_COMPARABLE = (
-    "NOT COMPARABLE with other figures: the weights are not those of a released model's name in "
-    "the Hugging Face cache, and may be any, even random ones"
-)
 
 
 class Scores(NamedTuple):
@@ -137,16 +133,6 @@ def aliases(name: str) -> list[str]:
 def revision(folder: Path) -> str | None:
     """The commit of a model in the Hugging Face cache; None for a folder of the user's."""
     return folder.name if folder.parent.name == "snapshots" else None
-
-
-def doubt(name: str, known: Collection[str]) -> str:
-    """What is put behind a note: whether a model is one of `known` in the Hugging Face cache.
-
-    Only there does a name say whose weights they are: a folder can hold any.
-    """
-    folder = find(name)
-    whose = folder and revision(folder) and any(alias in known for alias in aliases(name))
-    return "" if whose else f"; {NOT_COMPARABLE}"
 
 
 def load(auto: Any, folder: Path, *, optional: str | None = None) -> Any:

@@ -66,7 +66,6 @@ METRICS = {
         (*FILES, "preprocessor_config.json"),
     ),
 }
-RELEASED = "openai/clip-vit-base-patch32"
 each = table("kind", METRICS)
 
 
@@ -105,25 +104,16 @@ def test_a_cached_name_with_its_commit(kind, hub_cache, network, tmp_path) -> No
     metric = METRICS[kind]
     built = metric.build(tmp_path / "built")
     commit = "0123456789abcdef0123456789abcdef01234567"
-    for name in (f"someone/{kind}", *([RELEASED] if kind == "clip" else ())):
-        repository = hub_cache / f"models--{name.replace('/', '--')}"
-        shutil.copytree(built, repository / "snapshots" / commit)
-        (repository / "refs").mkdir()
-        (repository / "refs" / "main").write_text(commit)
-        assert metric.score(name).value is not None
-        assert local_models.problem(kind, name) is None
-        assert name in described(kind, name)
-        assert kind == "bert" or f"model {name} at {commit[:12]}, " in described(kind, name)
-        if kind == "clip":  # whose weights these are, the cache alone tells
-            assert (local_models.NOT_COMPARABLE in described(kind, name)) == (name != RELEASED)
+    name = f"someone/{kind}"
+    repository = hub_cache / f"models--someone--{kind}"
+    shutil.copytree(built, repository / "snapshots" / commit)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text(commit)
+    assert metric.score(name).value is not None
+    assert local_models.problem(kind, name) is None
+    assert name in described(kind, name)
+    assert kind == "bert" or f"model {name} at {commit[:12]}, " in described(kind, name)
     assert network == []
-
-
-def test_a_folder_is_not_comparable(clip: str, tmp_path: Path) -> None:
-    """Whose weights it holds nobody can tell."""
-    assert clipscore.describe(clip).endswith(local_models.NOT_COMPARABLE)
-    copy = shutil.copytree(clip, tmp_path / RELEASED)  # whose name does not make it OpenAI's
-    assert clipscore.describe(str(copy)).endswith(local_models.NOT_COMPARABLE)
 
 
 @each
