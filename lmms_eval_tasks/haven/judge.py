@@ -31,7 +31,7 @@ from lmms_eval_tasks.judges.geval import TOP_LOGPROBS, Rating
 from lmms_eval_tasks.judges.verdict import DEBATE, NONE, PANEL
 from lmms_eval_tasks.utils import prompts, provenance
 from lmms_eval_tasks.utils.metrics import local_models, text_metrics
-from lmms_eval_tasks.utils.metrics.bertscore import bert_score
+from lmms_eval_tasks.utils.metrics.model_scores import bert_score
 
 if TYPE_CHECKING:
     from PIL.Image import Image

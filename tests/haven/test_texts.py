@@ -15,7 +15,7 @@ from lmms_eval_tasks.haven import data, inputs
 from lmms_eval_tasks.haven import judge as texts
 from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils.metrics import clipscore, local_models
-from lmms_eval_tasks.utils.metrics.bertscore import bert_score
+from lmms_eval_tasks.utils.metrics.model_scores import bert_score
 from tests.checks import refused
 from tests.haven.docs import doc
 from tests.haven.release_files import write

@@ -17,11 +17,8 @@ from lmms_eval_tasks.utils.metrics import aggregate
 T = TypeVar("T")
 Loader = Callable[[str, Path], Any]  # of a name and its folder
 
-# The hub later gave owners to models whose names had none; older tables have the old names.
-_OWNERS = (
-    *("google-bert", "FacebookAI", "distilbert", "albert", "xlnet", "openai-community"),
-    "google-t5",
-)
+# The hub later gave owners to models whose names had none; bert-score's table has the old names.
+_OWNERS = ("google-bert", "FacebookAI", "distilbert", "albert", "xlnet", "openai-community")
 _FALLBACK_MAX_TOKENS = 512  # where neither a model nor its tokenizer has a limit
 
 
@@ -44,18 +41,14 @@ class Scores(NamedTuple):
         return aggregate.mean(value for value in self.values if value is not None)
 
 
-def find(name: str, *, may_be_path: bool = True) -> Path | None:
-    """Folder of a model on this machine, or None.
-
-    A default name is looked up in the Hugging Face cache only (`may_be_path` is False), so that a
-    folder of that name in the working directory is not taken for it.
-    """
+def find(name: str) -> Path | None:
+    """Folder of a model on this machine: `name` itself, or in the Hugging Face cache; or None."""
     from huggingface_hub import try_to_load_from_cache
 
     path = Path(name).expanduser()
-    if may_be_path and path.is_dir():
+    if path.is_dir():
         return path.resolve()
-    for known in aliases(name):
+    for known in (name, *(f"{owner}/{name}" for owner in _OWNERS if "/" not in name)):
         try:
             found = try_to_load_from_cache(known, "config.json")
         except ValueError:  # a path that does not exist is no valid name
@@ -65,9 +58,7 @@ def find(name: str, *, may_be_path: bool = True) -> Path | None:
     return None
 
 
-def attempt(
-    kind: str, name: str, use: Callable[[Path], T], *, may_be_path: bool = True
-) -> tuple[T | None, str]:
+def attempt(kind: str, name: str, use: Callable[[Path], T]) -> tuple[T | None, str]:
     """What `use` makes of a model's folder, or None and why not, in one line.
 
     Args:
@@ -75,12 +66,10 @@ def attempt(
         name: of the model, or its folder.
         use: may raise what it likes, as loaders and models do: an exception in an aggregation would
             cost the host's whole run (host.md).
-        may_be_path: as of `find`.
     """
-    folder = find(name, may_be_path=may_be_path)
+    folder = find(name)
     if folder is None:
-        also = " and is no folder" if may_be_path else ""
-        return None, f"{kind} {name!r} is not in the local Hugging Face cache{also}"
+        return None, f"{kind} {name!r} is not in the local Hugging Face cache and is no folder"
     try:
         return use(folder), ""
     except TasksError:
@@ -91,43 +80,33 @@ def attempt(
 
 # Loaded once, and so is the reason why it cannot be: every metric and every item asks.
 @lru_cache(maxsize=4)
-def loaded(kind: str, name: str, load: Loader, may_be_path: bool) -> tuple[Any, str]:
+def loaded(kind: str, name: str, load: Loader) -> tuple[Any, str]:
     """What `load` makes of a model's folder, kept for the process; as `attempt`."""
-    return attempt(kind, name, lambda folder: load(name, folder), may_be_path=may_be_path)
+    return attempt(kind, name, lambda folder: load(name, folder))
 
 
-def scored(
-    kind: str, name: str, load: Loader, use: Callable[[Any], T], *, may_be_path: bool = True
-) -> tuple[T | None, str]:
+def scored(kind: str, name: str, load: Loader, use: Callable[[Any], T]) -> tuple[T | None, str]:
     """What `use` makes of what `loaded` keeps, or None and why not, in one line."""
-    made, why = loaded(kind, name, load, may_be_path)
-    if made is None:
-        return None, why
-    return attempt(kind, name, lambda _: use(made), may_be_path=may_be_path)
+    made, why = loaded(kind, name, load)
+    return (None, why) if made is None else attempt(kind, name, lambda _: use(made))
 
 
 def problem(kind: str, name: str) -> str | None:
     """Why a model cannot be used, in one line, or None; for the time before a run.
 
-    Its config is read, its weights are not: that they are damaged, or of another kind of model,
-    its metric alone finds.
+    Its config is read and its weights are not: its metric finds out whether those are whole, and of
+    that kind of model.
     """
     from transformers import AutoConfig
 
-    def look(folder: Path) -> bool:
-        AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-        return True
-
-    found, reason = attempt(kind, name, look)
+    found, reason = attempt(
+        kind,
+        name,
+        lambda folder: AutoConfig.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=False
+        ),
+    )
     return None if found else reason
-
-
-def aliases(name: str) -> list[str]:
-    """The names that the hub has for one model: with the owner it got later, and without."""
-    owner, _, bare = name.rpartition("/")
-    if not owner:
-        return [name, *(f"{later}/{name}" for later in _OWNERS)]
-    return [name, bare] if owner in _OWNERS else [name]
 
 
 def revision(folder: Path) -> str | None:

@@ -238,7 +238,7 @@ def meteor_wordnet(
             meteor_score([word_tokenize(ref) for ref in refs], word_tokenize(candidate))
             for candidate, refs in zip(candidates, references, strict=True)
         ]
-    # Damaged data raise what they like, and that would cost the host's whole run (bertscore.py).
+    # Damaged data raise what they like, and that would cost the host's whole run (local_models.py).
     except Exception as error:
         what = "are not all here" if isinstance(error, LookupError) else f"cannot be used ({error})"
         get = "python -m nltk.downloader wordnet punkt_tab"

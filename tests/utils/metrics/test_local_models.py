@@ -19,8 +19,7 @@ import tiny_clip
 from tiny_clip import SENTENCES, given
 
 from lmms_eval_tasks.utils.metrics import clipscore, local_models
-from lmms_eval_tasks.utils.metrics.bartscore import bart_score
-from lmms_eval_tasks.utils.metrics.bertscore import bert_score
+from lmms_eval_tasks.utils.metrics.model_scores import bart_score, bert_score
 from tests.checks import table
 
 pytestmark = pytest.mark.usefixtures("one_thread", "none_kept")
