@@ -7,7 +7,6 @@ import numpy as np
 from PIL import Image
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils.media import worker
 from lmms_eval_tasks.utils.media.indexed_frames import frames
 from tests.checks import refused, table
 
@@ -36,18 +35,6 @@ def test_images_come_by_number_and_carry_nothing(video):
         assert (image.mode, image.info) == ("RGB", {})
         assert not hasattr(image, "filename")
     refused(MediaError, r"no item named '0\.jpg'", taken.images, [1, 0])
-
-
-def test_what_is_one_entry(video, tmp_path, cache, monkeypatch):
-    other, copy = files.write_video(tmp_path / "other.mp4", 20), tmp_path / "copy.mp4"
-    copy.write_bytes(video.read_bytes())
-    asked = [(video, [0, 1], 48), (video, [0, 2], 48), (video, [0, 1], 50), (other, [0, 1], 48)]
-    first, *others = (frames(*one) for one in asked)
-    assert len({first.path, *(one.path for one in others)}) == 4
-    monkeypatch.setattr(worker, "call", None)  # a hit runs nothing: it would be a TypeError
-    again = frames(copy, (0, 1), 48)  # equal content at another path
-    assert (again.path, again.source) == (first.path, str(copy))
-    assert len(again.images([1, 2])) == 2
 
 
 def test_an_entry_that_is_lost_while_it_is_used_is_named(video, cache):

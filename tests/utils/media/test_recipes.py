@@ -39,15 +39,6 @@ def test_a_clip_is_the_sources_frames_at_their_times(video):
         assert all(packet.is_keyframe for packet in file.demux(stream) if packet.size)
 
 
-@table("start", [0.0, 0.5])
-def test_uneven_times_are_kept(tmp_path, start):
-    times = [start + t for t in (0, 0.04, 0.1, 0.5, 0.51, 0.9, 1.7, 1.74)]
-    source = files.write_video(tmp_path / "uneven.mp4", times=times, b_frames=0)
-    clip = make(source, Recipe("uniform", 5))
-    wanted = [times[i] - start for i in uniform_indices(8, 5)]
-    assert files.pyav_frames(clip.path)[1] == pytest.approx(wanted, abs=1e-3)
-
-
 def test_black_is_zero_and_has_the_same_times(video):
     black = make(video, Recipe("black", 32))
     read, shown = files.pyav_frames(black.path)

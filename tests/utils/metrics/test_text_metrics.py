@@ -1,4 +1,4 @@
-"""ROUGE, METEOR, BLEU and CIDEr: hand-computed cases, the libraries' numbers, order, threads."""
+"""ROUGE, METEOR, BLEU and CIDEr: hand-computed cases, order, what the authors' code computes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks.utils.metrics import text_metrics
-from lmms_eval_tasks.utils.metrics.text_metrics import ROUGE_KINDS as KINDS
 from lmms_eval_tasks.utils.metrics.text_metrics import rouge
 from tests.checks import refused, table
 from tests.utils.metrics import tiny_nltk
@@ -39,48 +38,6 @@ def test_by_hand(metric: str, case: dict[str, Any]) -> None:
         metric, given = f"corpus_{metric}", [case["candidates"], case["references"]]
     score = getattr(text_metrics, metric)(*given)
     assert score == pytest.approx(case["expected"], abs=1e-12)
-
-
-# --- against the libraries as they come, where the tokenizers agree ---------------------------
-
-
-def plain_corpus(rng: random.Random, n_items: int) -> tuple[list[str], list[list[str]]]:
-    """Lower-case words without accents, so that every tokenizer sees the same ones."""
-    words = ["il", "gatto", "cane", "nero", "dorme", "corre", "sul", "letto"]
-
-    def sentence() -> str:
-        return " ".join(rng.choices(words, k=rng.randint(3, 12)))
-
-    return (
-        [sentence() for _ in range(n_items)],
-        [[sentence() for _ in range(rng.randint(1, 5))] for _ in range(n_items)],
-    )
-
-
-def test_same_numbers_as_the_libraries() -> None:
-    import sacrebleu
-    from pycocoevalcap.cider.cider import Cider
-    from rouge_score.rouge_scorer import RougeScorer
-
-    candidates, references = plain_corpus(random.Random(5), 40)
-    width = max(map(len, references))
-    streams = [[r[k] if k < len(r) else None for r in references] for k in range(width)]
-    bleu = sacrebleu.corpus_bleu(candidates, streams).score
-    assert text_metrics.corpus_bleu(candidates, references) == pytest.approx(bleu / 100)
-    cider, _ = Cider().compute_score(
-        dict(enumerate(references)), {i: [text] for i, text in enumerate(candidates)}
-    )
-    assert text_metrics.corpus_cider(candidates, references) == pytest.approx(cider)
-    assert 0 < cider < CIDER_MAX
-    scorer = RougeScorer(list(KINDS))  # with its own tokenizer
-    for candidate, refs in zip(candidates, references, strict=True):
-        theirs = scorer.score_multi(refs, candidate)["rougeL"].fmeasure
-        assert text_metrics.rouge_l(candidate, refs) == pytest.approx(theirs)
-        each = scorer.score(refs[0], candidate)
-        assert rouge(candidate, refs[0]) == pytest.approx([each[kind].fmeasure for kind in KINDS])
-        for item_metric in ITEM_METRICS:  # the order of references changes no bit
-            assert item_metric(candidate, refs[::-1] + refs) == item_metric(candidate, refs)
-        assert 0 <= text_metrics.meteor(candidate, refs) <= 1
 
 
 # --- order, form, company ---------------------------------------------------------------------
