@@ -49,8 +49,6 @@ def test_no_segmentation_has_less_scatter(given: np.ndarray, data: st.DataObject
     "given, number, why",
     [
         (np.ones((3, 2)), 4, "4 segments of 3 frames"),
-        (np.ones((3, 2)), 0, "0 segments of 3 frames"),
-        (np.ones(3), 1, "shape"),
         (np.ones((0, 2)), 1, "shape"),
         (np.array([[1.0], [np.nan]]), 1, "finite"),
     ],
