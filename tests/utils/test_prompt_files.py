@@ -43,13 +43,10 @@ def test_the_users_file_comes_before_the_packaged_one(tmp_path):
     "content, fault",
     [
         ("system: s\nuser: '{question} {candidate}'", r"part 'user'.*\{references\} is missing"),
-        ("system: s\nuser: '{question}'", r"\{candidate\}, \{references\} is missing"),
         (GOOD.replace("be fair", "'{qestion}'"), r"part 'system'.*unknown.*\{qestion\}"),
         ("user: '{question} {references} {candidate}'", "part 'system' is missing"),
         (GOOD + "sytem: x", "unknown part 'sytem'; known: system, user; did you mean system"),
         ("system: ''\nuser: x", "part 'system' has no text"),
-        ("system: 1\nuser: x", "part 'system' has no text"),
-        ("- a\n- b", "expected a mapping"),
         ("", "expected a mapping"),
         ("system: [", "not YAML"),
         (b"system: \xff", "not YAML in UTF-8"),

@@ -336,14 +336,11 @@ def test_damage_in_the_window_is_one_line_with_the_place(tmp_path, cache, name):
     "window, message",
     [
         ((9, 10), r"starts after the end of the file \(8\.0\d\d s\)"),
-        ((1e6, 2e6), "starts after the end of the file"),
         ((8.5, None), "starts after the end of the file"),
         ((7, 8.5), r"ends after the end of the file \(8\.0\d\d s\)"),
         ((3, 2), "no segment from 3 s to 2 s"),
-        ((3, 3), "no segment"),
         ((-1, 2), "expected 0 <= start < end"),
         ((1, float("nan")), "no segment from 1 s to nan s"),
-        ((1, float("inf")), "no segment"),
         (("one", 2), "no segment from one s"),
     ],
 )

@@ -39,16 +39,13 @@ def test_a_change_within_a_large_file_is_seen(tmp_path, monkeypatch):
         monkeypatch.setattr(media_cache, name, value)
     path = tmp_path / "large.bin"
     path.write_bytes(os.urandom(2 * 10**6))
-    seen = {media_cache.content_id(path) for _ in range(2)}
-    assert len(seen) == 1
-    for number, place in enumerate([0, 50, 500_000, 1_000_000, 1_999_999], 2):
-        time.sleep(0.02)  # longer than the step of the system's clock for files
-        content, facts = bytearray(path.read_bytes()), path.stat()
-        content[place] ^= 255
-        path.write_bytes(content)
-        os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
-        seen.add(media_cache.content_id(path))
-        assert len(seen) == number
+    before, facts, content = media_cache.content_id(path), path.stat(), bytearray(path.read_bytes())
+    assert media_cache.content_id(path) == before
+    time.sleep(0.02)  # longer than the step of the system's clock for files
+    content[500_000] ^= 255
+    path.write_bytes(content)
+    os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    assert media_cache.content_id(path) != before
 
 
 @table("broken", ["path", "video", "video_with_sound", "sound", "note"])

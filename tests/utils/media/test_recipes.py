@@ -1,4 +1,4 @@
-"""Clips of uniform frames: the right ones at their times, for every reader; and as images."""
+"""Clips of uniform frames and pictures of given ones: the right ones, upright, for every reader."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -144,3 +144,46 @@ def test_real_videos(number, maia_data):
     expected = files.decord_frames(source, uniform_indices(info.n_frames, 32))
     assert np.array_equal(files.decord_frames(clip.path), expected)
     assert info.duration == pytest.approx(30, abs=1)
+
+
+# --- frames by index as pictures -----------------------------------------------------------------
+
+
+@table("size, shown", [(96, (96, 64)), (95, (95, 63)), (48, (48, 32)), (1, (1, 1))])
+def test_the_longest_side_is_made_smaller_and_never_larger(video, size, shown):
+    taken = frames(video, [0, 50], size)
+    assert (taken.width, taken.height) == shown
+    assert {image.size for image in taken.images([1, 2])} == {shown}
+
+
+def test_images_come_by_number_and_carry_nothing(video):
+    taken = frames(video, ODD, 10_000)
+    everything = pixels(taken.images(range(1, len(ODD) + 1)))
+    for image, number in zip(taken.images([4, 4, 12]), (4, 4, 12), strict=True):
+        assert np.array_equal(np.asarray(image), everything[number - 1])
+        assert type(image) is Image.Image
+        assert (image.mode, image.info) == ("RGB", {})
+        assert not hasattr(image, "filename")
+    refused(MediaError, r"no item named '0\.jpg'", taken.images, [1, 0])
+
+
+def test_an_entry_that_is_lost_while_it_is_used_is_named(video, cache):
+    taken = frames(video, [0, 9], 48)
+    for damage in (lambda: Path(taken.path).write_bytes(bytes(500)), Path(taken.path).unlink):
+        damage()
+        refused(MediaError, r"frames-2-48.*made of .*some video\.mp4", taken.images, [2])
+
+
+@table(
+    "indices, size, error, words",
+    [
+        ([0, 90], 48, MediaError, "no frame 90: it has 90 frames"),
+        ([88, 91, 200], 48, MediaError, "no frame 91: it has 90 frames"),
+        *[(wrong, 48, ValueError, "ascending") for wrong in ([], [-1, 3], [3, 3], [4, 3])],
+        ([0], 0, ValueError, "ascending"),
+    ],
+)
+def test_what_no_record_may_ask_for(video, cache, indices, size, error, words):
+    message = refused(error, words, frames, video, indices, size)
+    assert error is ValueError or message.startswith(f"{video}: ")
+    assert not cache.exists() or files.made_files(cache) == []
