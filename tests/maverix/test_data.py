@@ -60,7 +60,7 @@ def test_duration_and_end_follow_from_the_video(
     lengths = (59.99, 60, 599.9, 600)
     assert [duration_class(s) for s in lengths] == ["short", "middle", "middle", "long"]
     # It ends with its sound, where that goes on after the picture.
-    info = VideoInfo(200, 64, 48, duration=8, end=12, fps=25, has_audio=True)
+    info = VideoInfo(200, duration=8, end=12, fps=25, has_audio=True)
     monkeypatch.setattr(data, "look_at", lambda *_: ({"clip": info}, {}))
     write(user, [entry(1, start=4, end=10), entry(2, start=9, end=12.4)])
     assert [doc["end"] for doc in docs()] == [10, 12]
@@ -201,16 +201,14 @@ def test_prepare(link: bool, root: Path, source: Path) -> None:
 
 
 def test_files_of_another_release_are_in_the_way(root: Path, source: Path) -> None:
-    """An srt goes before WebVTT, and a file without an ending before the mp4."""
-    (source / "subtitles" / "lights-2.srt").rename(source / "subtitles" / "lights-2.vtt")
-    for name in ("subtitles/lights-2.srt", "videos/lights-1"):
-        there = root / "maverix" / name
-        there.parent.mkdir(parents=True, exist_ok=True)
-        there.write_text("1\n00:00:01,000 --> 00:00:02,000\nno\n", encoding="utf-8")
-        says = r"is in the way of .*; remove it first"
-        refused(DataError, says, data.prepare, source, root, link=False)
-        there.unlink()
-        data.prepare(source, root, link=False)
+    """A file without an ending goes before the mp4."""
+    there = root / "maverix" / "videos" / "lights-1"
+    there.parent.mkdir(parents=True)
+    there.write_text("no", encoding="utf-8")
+    says = r"is in the way of .*; remove it first"
+    refused(DataError, says, data.prepare, source, root, link=False)
+    there.unlink()
+    data.prepare(source, root, link=False)
     edit(source / "data.json", lambda items: items.pop())
     says = r"data\.json: is another file than .*remove it first"
     refused(DataError, says, data.prepare, source, root, link=False)
