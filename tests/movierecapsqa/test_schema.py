@@ -119,7 +119,7 @@ def test_what_is_no_list_of_segments_stops(content: Any, says: str, tmp_path: Pa
 def test_files_and_their_places(tmp_path: Path) -> None:
     text = json.dumps([entry(1)])
     (tmp_path / "release.json").write_text(text, encoding="utf-8-sig")
-    release = schema.read(tmp_path)
+    release = schema.read(tmp_path / "release.json")
     assert release.digest == read(tmp_path / "other", entry(1)).digest
     segment = release.segments[0]
     assert release.path(segment, "recaps") == tmp_path / "recaps" / "talk.mp4"  # where it would be

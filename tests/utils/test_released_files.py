@@ -17,7 +17,6 @@ NAMES = ("data.json", "release.json")
     [
         (("data.json", "release.json", "x.json"), "data.json"),
         (("x.json", "release.json"), "release.json"),
-        (("x.json", "manifest.json"), "x.json"),
     ],
 )
 def test_the_data_file_among_others(files: tuple[str, ...], found: str, tmp_path: Path) -> None:
@@ -26,15 +25,10 @@ def test_the_data_file_among_others(files: tuple[str, ...], found: str, tmp_path
     assert released_files.find_file(tmp_path, NAMES) == tmp_path / found
 
 
-def test_no_data_file_or_more_than_one(tmp_path: Path) -> None:
-    (tmp_path / "manifest.json").touch()
-    find = released_files.find_file
+def test_no_data_file(tmp_path: Path) -> None:
+    (tmp_path / "x.json").touch()
     words = r"no data file \(expected data.json or release.json\)"
-    refused(DataError, words, find, tmp_path, NAMES)
-    for name in ("x.json", "y.json"):
-        (tmp_path / name).touch()
-    words = "more than one JSON file .x.json, y.json.; rename .* data.json"
-    refused(DataError, words, find, tmp_path, NAMES)
+    refused(DataError, words, released_files.find_file, tmp_path, NAMES)
 
 
 @table(
