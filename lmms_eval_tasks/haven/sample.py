@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-ALSO = ("options.py",)  # it decides the sample too: the capacity
 NAMED = ("summe", "tvsum")  # sources whose files name the original video
 SHOTS_IN_JSON = ("youtube",)
 # For render.Clip: a key frame at least every 30 frames; no macroblock trees
