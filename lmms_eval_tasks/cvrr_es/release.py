@@ -166,25 +166,26 @@ def _read(base: Path, files: tuple[tuple[str, Path], ...], _state: object) -> Re
     content: dict[str, list[Any]] = {}
     for dimension, file in files:
         rows = released_files.read_table(file)
-        good, asked, first = len(questions), list[Asked](), ""
+        asked, held, bad = list[Asked](), list[Any](), dict[str, str]()
         for place, row in enumerate(rows, 1):
             name = f"{dimension}/{place:03d}"
             try:
-                found = _Row.model_validate(row)
+                one = _Row.model_validate(row)
             except ValidationError as error:
-                problems[name] = f"{file}, entry {place}: {told(error)}"
-                first = first or f"; {problems[name]}"
+                bad[name] = f"{file}, entry {place}: {told(error)}"
                 # It keeps its text: answers are put to places, and then left out with it.
                 text = row.get("Q") if isinstance(row, Mapping) else None
                 asked.append(Asked(name, text.strip() if isinstance(text, str) else ""))
-                content.setdefault(dimension, []).append(row)
-                continue
-            content.setdefault(dimension, []).append([found.Q, found.A, found.VideoID])
-            questions.append(Question(name, dimension, found.VideoID, found.Q, found.A))
-            asked.append(Asked(name, found.Q))
-        places[dimension] = tuple(asked)
-        if len(questions) == good:
+                held.append(row)
+            else:
+                held.append([one.Q, one.A, one.VideoID])
+                questions.append(Question(name, dimension, one.VideoID, one.Q, one.A))
+                asked.append(Asked(name, one.Q))
+        if len(bad) == len(rows):
+            first = "".join(f"; {why}" for why in list(bad.values())[:1])
             raise DataError(f"{file}: not one of {len(rows)} rows can be used{first}")
+        problems |= bad
+        places[dimension], content[dimension] = tuple(asked), held
     text = json.dumps(content, sort_keys=True, default=str)
     digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
     return Release(base, digest, tuple(questions), problems, places, dict(files))

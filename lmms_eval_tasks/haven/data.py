@@ -316,22 +316,9 @@ def describe(
 
 def seen(place: Path) -> Seen:
     """What lies in a folder (Benchmark.seen); only chosen videos are validated."""
-    chosen = options.current()
-    release = released.read(place, chosen)
+    release = released.read(place, options.current())
     found = troubles(release.records)
     notes = [released_files.compared(release.counts, options.PAPER_COUNTS)]
-    for source, own in release.by_source.items():
-        there = sum(record.id not in found for record in own)
-        hdf5 = sum(record.n_frames is not None for record in own)
-        told = f"{len(own):,} videos, {there:,} with a file that fits, {hdf5:,} with HDF5"
-        notes.append(f"{source} ({options.SOURCES[source]}): {told}")
-    ids = [*(record.id for record in release.records), *release.problems]  # bad ones belong to it
-    for source in options.LARGE_SOURCES:
-        keys = [name.partition("/")[2] for name in ids if name.startswith(f"{source}/")]
-        if keys and chosen.subset:
-            by = f"subset={chosen.subset}, seed={chosen.seed}; any others are not validated"
-            notes.append(f"{source}: {len(keys):,} videos are evaluated ({by}):")
-            notes.append(f"  {' '.join(sorted(keys, key=released.natural))}")
     unfit = {name: why for name, why in found.items() if why.startswith("unfit")}
     notes += [f"{name}: {why}" for name, why in [*release.problems.items(), *unfit.items()]]
     gaps: dict[tuple[str, str], list[str]] = {}

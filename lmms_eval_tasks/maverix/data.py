@@ -133,22 +133,18 @@ def look_at_items(
         for item in release.items:
             path = release.subtitles_of(item.video, length)
             info = found.get(item.video)
-            if info and (why := _trouble(item, info, path, with_sound)):
+            if info is None:
+                continue
+            why = outside(item.start, item.end, info.end)
+            if with_sound and not info.has_audio:
+                why = why or "its video has no audio stream, and A and V+A need sound"
+            try:
+                _ = path and subtitles.read(path)
+            except DataError as error:
+                why = why or f"subtitles: {error}"
+            if why:
                 bad.setdefault(item.id, why)
     return infos, lost, bad
-
-
-def _trouble(item: Item, info: VideoInfo, path: Path | None, with_sound: bool) -> str:
-    """Why an item cannot be asked, or ""; a video ends with its picture or with its sound."""
-    if why := outside(item.start, item.end, info.end):
-        return why
-    if with_sound and not info.has_audio:
-        return "its video has no audio stream, and A and V+A need sound"
-    try:
-        _ = path and subtitles.read(path)
-    except DataError as error:
-        return f"subtitles: {error}"
-    return ""
 
 
 # --- docs ---------------------------------------------------------------------------------------

@@ -134,7 +134,6 @@ class Release:
 
     file: Path
     digest: str  # first 12 hex digits of the SHA-256 of the content, independent of formatting
-    version: str  # the file's own, or ""
     items: tuple[Item, ...]  # the good ones, in the file's order
     problems: Mapping[str, str]  # id of a bad item -> what is wrong with it, in one line
     # The authors' file: videos and subtitles are cut, the full ones have folders of their own.
@@ -206,7 +205,6 @@ def _read(file: Path, _state: object) -> Release:
     return Release(
         file=file,
         digest=hashlib.sha256(canonical.encode()).hexdigest()[:12],
-        version=str(head.get("version", "")),
         items=items,
         problems=problems,
         released=released,

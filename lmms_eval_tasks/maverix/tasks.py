@@ -347,7 +347,6 @@ class Maverix(Benchmark):
                 "data": {
                     "file": str(release.file),
                     "hash": release.digest,
-                    "version": release.version,
                     "items": len(checked.items),
                 },
                 "left_out": lost,

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, cast
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Cut, Doc, Found
 from lmms_eval_tasks.movierecapsqa import schema
-from lmms_eval_tasks.movierecapsqa.schema import UNLABELLED, Release, Segment
+from lmms_eval_tasks.movierecapsqa.schema import UNLABELLED, Release
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.media import clips, video_checks
 from lmms_eval_tasks.utils.media.video_checks import bad_items, missing_videos, stop
@@ -135,40 +135,34 @@ def held(release: Release, source: str, only: Collection[str] | None = None) -> 
 
     A window that ends a rounded second after its video ends with it.
     """
-    windows = {one.id: _window(release, one, source) for one in release.asked}
-    paths = sorted({str(one[0]) for one in windows.values() if not isinstance(one, str)})
+    result, kind = Held({}, {}, {}), _NEEDS[source][0]
+    own: dict[str, Window] = {}
+    for one in release.asked:
+        path, start, end = release.path(one, kind), None, None
+        if source == "segment":
+            start, end = one.start, one.end
+        elif source == "scenes":
+            start, end = one.movie_start, one.movie_end
+        if path is None:
+            result.absent[one.id] = "names no movie (movieId)"
+        elif source == "scenes" and start is None:
+            result.absent[one.id] = "has no window in the movie (movieStartTime, movieEndTime)"
+        else:
+            own[one.id] = str(path), start, end
     # As they are handed over (resolved), so that a whole movie is listed once in a process.
-    resolved = {path: released_files.real(Path(path)) for path in paths}
+    files = sorted({file for file, *_ in own.values()})
+    resolved = {file: released_files.real(Path(file)) for file in files}
     infos, troubles = video_checks.look(resolved, only)
-    result = Held({}, {}, {})
-    for name, one in windows.items():
-        if isinstance(one, str):
-            result.absent[name] = one
-            continue
-        path, start, end = one
-        last = infos[path].end if path in infos else math.inf
-        if why := troubles.get(path):
+    for name, (file, first, last) in own.items():
+        seconds = infos[file].end if file in infos else math.inf
+        if why := troubles.get(file):
             result.absent[name] = why
-        elif why := video_checks.outside(start, end, last):
+        elif why := video_checks.outside(first, last, seconds):
             result.bad[name] = why
         else:
-            end = None if end is None else min(end, last)
-            result.windows[name] = (str(resolved[path]), start, end)
+            end = None if last is None else min(last, seconds)
+            result.windows[name] = (str(resolved[file]), first, end)
     return result
-
-
-def _window(release: Release, segment: Segment, source: str) -> Window | str:
-    """What a source shows of a segment, or why it shows nothing."""
-    path = release.path(segment, _NEEDS[source][0])
-    if path is None:
-        return "names no movie (movieId)"
-    if source in ("recap", "movie"):
-        return str(path), None, None
-    if source == "segment":
-        return str(path), segment.start, segment.end
-    if segment.movie_start is None:
-        return "has no window in the movie (movieStartTime, movieEndTime)"
-    return str(path), segment.movie_start, segment.movie_end
 
 
 # --- the check before a run ---------------------------------------------------------------------

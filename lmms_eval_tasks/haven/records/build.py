@@ -126,11 +126,10 @@ def build(
 
 def _told(made: Structure) -> str:
     inside = sum(len(made.shots[n]) for n in made.key_shots)
-    ties = f" ({made.ties} later ones are as important)" if made.ties else ""
     small = "" if made.key_shots else "; none fits 15 % of the frames: --shots N with more helps"
     return (
-        f"{len(made.picks)} frames, {len(made.shots)} shots, {len(made.keyframes)} keyframes{ties},"
-        f" {len(made.key_shots)} key shots of {inside} frames together{small}"
+        f"{len(made.picks)} frames, {len(made.shots)} shots, {len(made.keyframes)} keyframes, "
+        f"{len(made.key_shots)} key shots of {inside} frames together{small}"
     )
 
 

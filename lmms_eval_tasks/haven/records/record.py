@@ -144,30 +144,23 @@ def join(
 
 def _disagreements(given: JsonVideo, picks: Numbers, arrays: Arrays) -> Iterator[str]:
     """Where JSON and HDF5 differ, the first one first."""
-    marked = [frame.is_gt for frame in given.frames]
-    for what, own, name, there in (
-        ("frame_id", picks, "picks", arrays.picks),
-        ("is_gt", marked, "gtframe", arrays.gtframe or marked),
-    ):
-        for n, (one, other) in enumerate(zip(own, there, strict=False), 1):
-            if one != other:
-                yield f"entry {n}: {what} {int(one)}, but {name} {int(other)}"
-        if len(own) != len(there):
-            yield f"{len(own)} frames, but {len(there)} {name}"
-    if arrays.gtscore is not None and len(arrays.gtscore) != len(picks):
-        yield f"{len(picks)} frames, but {len(arrays.gtscore)} gtscore"
+    marked, n = [frame.is_gt for frame in given.frames], len(picks)
+    if picks != list(arrays.picks):
+        yield f"picks: not the frame_id of the {n} frames"
+    if arrays.gtframe is not None and marked != list(arrays.gtframe):
+        yield f"gtframe: not the is_gt of the {n} frames"
+    if arrays.gtscore is not None and len(arrays.gtscore) != n:
+        yield f"{n} frames, but {len(arrays.gtscore)} gtscore"
     if picks[-1] >= arrays.n_frames:
         yield f"frame {picks[-1]} is beyond the end; n_frames is {arrays.n_frames}"
     if len(given.clips) != len(arrays.change_points):
         yield f"{len(given.clips)} clips, but {len(arrays.change_points)} change_points"
     end = -1
-    shots = zip(given.clips, arrays.change_points, strict=False)
-    for n, (clip, (first, last)) in enumerate(shots, 1):
+    for clip, (first, last) in zip(given.clips, arrays.change_points, strict=False):
         if not end < first <= last:
-            yield f"change_points, entry {n}: {first} to {last} after {end}"
-        for one in clip.frames:
-            if not first <= one <= last:
-                yield f"clip {n}: frame {one}, but change_points {first} to {last}"
+            yield f"change_points: {first} to {last} after {end}"
+        if outside := [one for one in clip.frames if not first <= one <= last]:
+            yield f"clips: frame {outside[0]}, but change_points {first} to {last}"
         end = last
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -99,29 +99,16 @@ def chosen(source: str, videos: Iterable[str], options: Options) -> list[str]:
         return hashlib.sha256(text.encode("utf-8", "replace")).digest()
 
     found = list(videos)
-    if named := read_ids(options.ids).get(source):
+    lines = [line for file in options.ids for line in released_files.read_text(Path(file)).split()]
+    if odd := [line for line in lines if line.partition("/")[0] not in SOURCES]:
+        raise DataError(f"ids: expected SOURCE/VIDEO, found {odd[0]!r}")
+    if named := {line.partition("/")[2] for line in lines if line.startswith(f"{source}/")}:
         if unknown := sorted(named - set(found), key=natural):
             raise DataError(f"ids: no video {unknown[0]} of {source} ({len(unknown)} unknown)")
         found = list(named)
     elif source in LARGE_SOURCES and options.subset:
         found = sorted(found, key=digest)[: options.subset]
     return sorted(found, key=natural)
-
-
-def read_ids(files: Sequence[str]) -> dict[str, set[str]]:
-    """The videos that a user names, by source: `SOURCE/VIDEO`, one a line.
-
-    Raises:
-        DataError: a file cannot be read, or a line names no source.
-    """
-    found: dict[str, set[str]] = {}
-    for file in map(Path, files):
-        for number, line in enumerate(released_files.read_text(file).splitlines(), 1):
-            source, _, video = line.strip().partition("/")
-            if line.strip() and (source not in SOURCES or not video):
-                raise DataError(f"{file}, line {number}: expected SOURCE/VIDEO, found {line!r}")
-            found.setdefault(source, set()).add(video)
-    return found
 
 
 def natural(video: str) -> tuple[list[tuple[str, int]], str]:

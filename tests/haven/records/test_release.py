@@ -105,7 +105,7 @@ def test_videos_that_a_user_names(tmp_path: Path) -> None:
     assert videos("mine.txt") == ["tvsum/video_2", "mrhisum/video_4"]
     assert videos("mine.txt", "large.txt") == ["tvsum/video_2", *named]
     for name, said in (
-        ("bare.txt", "bare.txt, line 1: expected SOURCE/VIDEO, found 'video_1'"),
+        ("bare.txt", "ids: expected SOURCE/VIDEO, found 'video_1'"),
         ("unknown.txt", "ids: no video video_9 of tvsum (1 unknown)"),
         ("none.txt", "none.txt: No such file"),
     ):
