@@ -33,7 +33,6 @@ Items = Sequence[Item]
 Numbers = Mapping[str, Mapping[str, Any]]  # task or group -> metric -> value
 
 SAME = object()  # of Part.simple
-NOT_RUN = "not_run"  # status of the one item of a task that has nothing to ask
 
 
 class Part(NamedTuple):

@@ -20,7 +20,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
-from lmms_eval_tasks.benchmark import NOT_RUN, Found
+from lmms_eval_tasks.benchmark import Found
 from lmms_eval_tasks.haven import options
 from lmms_eval_tasks.haven.options import (
     AUTHORS,
@@ -159,27 +159,15 @@ def troubles(records: Iterable[Record], only: Collection[str] | None = None) -> 
     return {name: found[name] for name in known if name in found}
 
 
-def not_run(left_out: Mapping[str, str]) -> str:
-    """Why a task has no item, in one line."""
-    first = min(left_out)
-    return f"not one of {len(left_out)} items can be run, such as {first}: {left_out[first]}"
-
-
 # --- docs ---------------------------------------------------------------------------------------
 
 
 def docs(found: Found, task: str) -> list[Row]:
-    """A task's docs, in the release's order.
-
-    A task that has no item gets one doc that shows and asks nothing and says why, so that the host
-    can go on with the others.
-    """
+    """A task's docs, in the release's order."""
     known = cast(Checked, found)
     variant, left_out = TASKS[task], known.left_out(task)
     kept = [given for given in known.rows if given["id"] not in left_out]
-    made = [make_doc(given, variant, known.options) for given in kept or known.rows[:1]]
-    nothing = {"units": [], "unit_frames": [], "sentences": [], "n_images": 0}
-    return made if kept else [{**made[0], **nothing, NOT_RUN: not_run(left_out)}]
+    return [make_doc(given, variant, known.options) for given in kept]
 
 
 _CONTENT = (
@@ -209,7 +197,7 @@ def make_doc(given: Mapping[str, Any], task: Variant, chosen: Options) -> Row:
     `units`: the shots or document sentences shown, by number, in the order shown; `unit_frames`:
     the frames whose pictures are shown of each unit; `n_images`: how many pictures are shown;
     `sentences`: the summary sentences shown; `tagged`: the reference if it is the text with tags of
-    shots, else ""; `layout` of the request (inputs.py); `not_run`, which is empty here.
+    shots, else ""; `layout` of the request (inputs.py).
     """
     n_shown = len(given["document" if options.layout(task, chosen) == OF_SENTENCES else "shots"])
     units: list[int] = []
@@ -227,7 +215,6 @@ def make_doc(given: Mapping[str, Any], task: Variant, chosen: Options) -> Row:
     of_grounding = task.kind == "grounding"
     return {
         **given,
-        NOT_RUN: "",
         "tagged": given["tagged"] if tagged else "",
         "kind": task.kind,
         "text": task.text,
@@ -299,9 +286,7 @@ def describe(
     by_source = {name: [one.video for one in own] for name, own in release.by_source.items()}
     warnings = []
     for task, videos in left_out.items():
-        if not {record.id for record in release.records} - videos.keys():
-            warnings.append(f"{task}: not run: {not_run(videos)}")
-        elif videos:
+        if videos:
             first, names = min(videos), ", ".join(sorted(videos)[:NAMED])
             told = f"{len(videos)} videos left out ({names}), such as {first}: {videos[first]}"
             warnings.append(f"{task}: {told}")

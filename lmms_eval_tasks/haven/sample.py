@@ -288,8 +288,6 @@ def known(doc: Doc) -> Known:
     Raises:
         TasksError: the doc is of no known kind or lacks a field that its kind has.
     """
-    if doc.get("not_run"):
-        return Known(doc["id"], *["skipped"] * 3)
     try:
         task = Variant(doc["kind"], document=doc["with_document"], text=doc["text"])
         name = f"{task.name}/{doc['id']}"

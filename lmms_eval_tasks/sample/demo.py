@@ -24,7 +24,6 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from lmms_eval_tasks import benchmarks, sample, settings
-from lmms_eval_tasks.benchmark import NOT_RUN
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.verdict import NONE, REPLAY
 from lmms_eval_tasks.runs import before, given
@@ -157,12 +156,11 @@ def write_key(path: Path, names: Sequence[str]) -> Path:
     for name in names:
         benchmark = benchmarks.of(name)
         for doc in before.docs(benchmark, name) if name in benchmark.tasks else ():
-            if not doc.get(NOT_RUN):
-                known, parts = players.known(doc), benchmark.tasks[name].prompt(doc)
-                chat = players.of_messages(given.messages_of(parts))
-                simple = players.of_visuals(given.visuals_of(parts), given.text_of(parts))
-                for asked in (chat, simple):
-                    found[players.fingerprint(asked)] = [known.right, *known.drawn]
+            known, parts = players.known(doc), benchmark.tasks[name].prompt(doc)
+            chat = players.of_messages(given.messages_of(parts))
+            simple = players.of_visuals(given.visuals_of(parts), given.text_of(parts))
+            for asked in (chat, simple):
+                found[players.fingerprint(asked)] = [known.right, *known.drawn]
     path.write_text(json.dumps(found, ensure_ascii=False), encoding="utf-8")
     return path
 

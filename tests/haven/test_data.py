@@ -86,16 +86,16 @@ def test_videos_that_are_bad_or_not_there(user: Path, monkeypatch: pytest.Monkey
     assert said.count("\n  summe/video_1: missing") == 2
 
 
-def test_a_task_without_items_among_others(user: Path) -> None:
-    """One doc that asks nothing and says why; the run is in tests/host/test_incomplete_data.py."""
+def test_a_task_without_items(user: Path) -> None:
+    """It stops the run, which names the others."""
     for file in user.glob("*/h5/*.h5"):
         file.unlink()
-    before.check(NAMES)
-    (one,) = before.docs(BENCHMARK, "haven_saliency")
-    assert one["not_run"].startswith("not one of 3 items can be run, such as summe/video_1: summe")
-    assert BENCHMARK.cut(data.look(["haven_saliency"]), "haven_saliency", one) is None
-    assert {one["not_run"] for one in before.docs(BENCHMARK, "haven_v2t")} == {""}
-    assert stopped(*SALIENCY).count("not one of 3 items can be run:") == 3
+    said = stopped(*SALIENCY, "haven_v2t", "haven_v2v")
+    assert (
+        said.count("not one of 3 items can be run:\n  summe/video_1: summe.h5: no such file") == 3
+    )
+    assert said.endswith("Leave out what cannot be run: --tasks haven_v2t,haven_v2v")
+    assert not stopped(*SALIENCY).endswith("--tasks ")
 
 
 def test_what_stops_before_a_model_is_loaded(
