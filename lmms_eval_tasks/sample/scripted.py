@@ -134,13 +134,6 @@ class Recorded(Player):
         self.file = Path(str(replies)).expanduser()
         self.replies = recorded(self.file)
 
-    def generate_until(self, requests: list[Any]) -> list[str]:
-        """As all players; every reply is looked up before the first medium is made."""
-        for request in requests:
-            *_, doc_id, task, split = request.args
-            self.reply([], self.doc(task, split, doc_id), task)
-        return super().generate_until(requests)
-
     def reply(self, parts: Parts, doc: Mapping[str, Any], task: str) -> str:  # noqa: ARG002
         """The reply to an item: that of its task before that of every task."""
         for key in ((doc["id"], task), (doc["id"], "")):

@@ -69,7 +69,7 @@ def test_scores_are_the_mean_log_probability_by_hand(kind: str, models: dict[str
     assert abs(expected[0] - expected[1]) > 1e-3
     # Llama begins with a token that has no probability, GPT-2 with a word's; neither has a padding
     # token, as Llama-3.1, the checkpoint the paper used most closely.
-    tokenizer = lm_pairs.load_tokenizer(models[kind])
+    tokenizer = lm_pairs.load("AutoTokenizer", models[kind])
     texts = [lm_pairs.tokenize(tokenizer, text, kind) for text in STATEMENTS]
     assert (tokenizer.convert_ids_to_tokens(texts[0])[0] == "<s>") == (kind == "llama")
     assert tokenizer.pad_token is None
@@ -92,16 +92,17 @@ def test_one_model_in_memory_at_a_time(
     models: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alive: list[weakref.ref[Any]] = []
-    real = lm_pairs.load_model
+    real = lm_pairs.load
 
-    def load(*args: Any) -> Any:
-        gc.collect()
-        assert [ref for ref in alive if ref() is not None] == []
-        model = real(*args)
-        alive.append(weakref.ref(model))
-        return model
+    def load(loader: str, name: str, **kwargs: Any) -> Any:
+        loaded = real(loader, name, **kwargs)
+        if loader == "AutoModelForCausalLM":
+            gc.collect()
+            assert [ref for ref in alive if ref() is not None] == []
+            alive.append(weakref.ref(loaded))
+        return loaded
 
-    monkeypatch.setattr(lm_pairs, "load_model", load)
+    monkeypatch.setattr(lm_pairs, "load", load)
     run(",".join(models.values()), [0, 1])
     assert len(alive) == 2
 
@@ -116,7 +117,7 @@ def test_one_model_in_memory_at_a_time(
 def test_names_with_commas_between(
     text: str, names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lm_pairs, "load_tokenizer", lambda name: name)
+    monkeypatch.setattr(lm_pairs, "load", lambda loader, name: name)
     assert LmPairs.create_from_arg_string(text).names == names
 
 

@@ -24,8 +24,7 @@ from typing import Any
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.options import LARGE_SOURCES, OWN, SOURCES, Options
-from lmms_eval_tasks.haven.records.record import Record, join
-from lmms_eval_tasks.haven.records.schema import Arrays, read_arrays, read_json
+from lmms_eval_tasks.haven.records.record import Arrays, Record, join, read_arrays
 from lmms_eval_tasks.utils import released_files
 
 
@@ -170,11 +169,10 @@ def _read(folder: Path, sources: tuple[str, ...], _state: object, options: Optio
             content.update(f"{held}\n".encode("utf-8", "replace"))
             why = f"no group {video}" if hdf5.is_file() else "no such file"
             try:
-                given = read_json(entries[video], file.name)
                 if isinstance(own, str):
                     raise DataError(f"{hdf5.name}, {own}")
                 without = f"{hdf5.name}: {why}, so no importance"
-                records.append(join(source, video, given, own, without))
+                records.append(join(source, video, entries[video], own, without))
             except DataError as error:
                 problems[name] = str(error)
     if not records:
