@@ -296,22 +296,3 @@ def test_frames_are_read_once_for_all_tasks(user: Path, monkeypatch: pytest.Monk
     lost = {"summe/video_1": "summe/video_1: damaged"}
     section = annotated("haven_v2t", "haven_temporal_text")
     assert section["left_out"] == {"haven_v2t": lost, "haven_temporal_text": {}}
-
-
-def test_the_section(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(user, "videoxum", 3)
-    monkeypatch.setenv(settings.HAVEN, "size=64,subset=2")
-    before.check(["haven_v2v_text"])
-    first = annotated("haven_v2v_text")
-    assert (first["data"]["hash"], first["data"]["videos"]) == (data.load().digest, 5)
-    assert (first["options"]["size"], first["left_out"]) == (64, {"haven_v2v_text": {}})
-    assert [(source, len(own)) for source, own in first["subsets"].items()] == [("videoxum", 2)]
-    assert not {"judge", "implementations"} & first.keys()
-    shutil.rmtree(user)  # files that go while the model answers
-    assert annotated("haven_v2v_text") == first
-    monkeypatch.setattr(before, "_checked", {})
-    section = annotated("haven_v2v_text")
-    assert not {"data", "options", "subsets", "left_out"} & section.keys()
-    warning, chosen = section["warnings"]
-    assert warning.startswith("the data of this run cannot be told any more: no HAVEN data at")
-    assert f"{settings.HAVEN}=size=64,subset=2" in chosen

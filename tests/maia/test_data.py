@@ -13,7 +13,7 @@ from datasets import Dataset
 
 from lmms_eval_tasks import running
 from lmms_eval_tasks.benchmark import Found
-from lmms_eval_tasks.errors import DataError, TasksError
+from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maia import data, release, tasks
 from lmms_eval_tasks.maia.categories import SLUGS
 from lmms_eval_tasks.maia.tasks import BENCHMARK
@@ -273,15 +273,6 @@ def test_in_the_form_that_a_class_takes(
     if kinds == ["Image"] * 4:
         clip = clips.images(tasks.media_of(doc))
         assert [one.tobytes() for one in shown] == [one.tobytes() for one in clip]
-
-
-@table(
-    "text",
-    ["media=video", "clip", "size=900", "media=clip,media=images", "order="],
-)
-def test_options_that_are_none(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LMMS_EVAL_TASKS_MAIA", text)
-    refused(TasksError, "LMMS_EVAL_TASKS_MAIA=.*media=clip.images, order=rel", data.options)
 
 
 # --- `data status` and `data prepare` -----------------------------------------------------------
