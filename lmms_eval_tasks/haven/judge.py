@@ -27,7 +27,7 @@ from lmms_eval_tasks.judges.verdict import NONE
 from lmms_eval_tasks.utils import prompts, provenance
 from lmms_eval_tasks.utils.metrics import clipscore as implementation
 from lmms_eval_tasks.utils.metrics import local_models, text_metrics
-from lmms_eval_tasks.utils.metrics.bertscore import bert_score
+from lmms_eval_tasks.utils.metrics.model_scores import bert_score
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -80,9 +80,8 @@ LANGUAGE = "en"  # of the release; decides bert-score's default encoder (roberta
 
 
 def doubts() -> list[str]:
-    """What was computed with that makes a number missing or not comparable."""
-    marks = ("not computed", local_models.NOT_COMPARABLE)
-    return [one for one in provenance.notes("haven").values() if any(mark in one for mark in marks)]
+    """Why a number is missing."""
+    return [one for one in provenance.notes("haven").values() if "not computed" in one]
 
 
 def reference(item: Item) -> str:
@@ -139,7 +138,7 @@ def clip_problem() -> str | None:
     """Why there is no CLIPScore, in one line; None if the model can be used, or so it looks."""
     if (model := settings.value(settings.CLIPSCORE)) is None:
         return f"no model was named with --clipscore ({settings.CLIPSCORE})"
-    return implementation.problem(model)
+    return local_models.problem(implementation.KIND, model)
 
 
 def clip_values(asked: Sequence[Asked]) -> list[float | None]:

@@ -26,7 +26,7 @@ from lmms_eval_tasks.movierecapsqa.baselines import GEVAL, HELMET_NAMES, NO_REFE
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS
 from lmms_eval_tasks.utils import provenance
-from lmms_eval_tasks.utils.metrics import aggregate, bartscore, bertscore, rating_means
+from lmms_eval_tasks.utils.metrics import aggregate, model_scores, rating_means
 from lmms_eval_tasks.utils.metrics import text_metrics as texts
 from lmms_eval_tasks.utils.metrics.local_models import Scores
 from lmms_eval_tasks.utils.metrics.stats import Interval
@@ -123,7 +123,7 @@ def _bart_scores(candidates: Sequence[str], references: Sequence[str]) -> Scores
     if (model := settings.value(settings.BARTSCORE)) is None:
         unnamed = f"no model was named with --bartscore ({settings.BARTSCORE})"
         return Scores((), f"BARTScore not computed: {unnamed}", computed=False)
-    made = bartscore.bart_score(candidates, references, model=model)
+    made = model_scores.bart_score(candidates, references, model=model)
     if not made.computed:
         return made
     # Of an answer without a word there is no likelihood; in 0..1 its place is at the end.
@@ -142,7 +142,7 @@ def _values(name: str, items: Items) -> list[float]:
         scores = _bart_scores(candidates, references)
     else:
         model, against = settings.value(settings.BERTSCORE), [[one] for one in references]
-        scores = bertscore.bert_score(candidates, against, model=model, lang=LANGUAGE)
+        scores = model_scores.bert_score(candidates, against, model=model, lang=LANGUAGE)
     provenance.note("movierecapsqa", name, scores.note)
     return [value for value in scores.values if value is not None]
 

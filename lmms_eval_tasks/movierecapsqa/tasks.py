@@ -26,7 +26,7 @@ from lmms_eval_tasks.movierecapsqa import judge as judging
 from lmms_eval_tasks.movierecapsqa import tables as layouts
 from lmms_eval_tasks.utils import prompts, provenance
 from lmms_eval_tasks.utils.media import clips
-from lmms_eval_tasks.utils.metrics import bartscore, local_models, text_metrics
+from lmms_eval_tasks.utils.metrics import local_models, model_scores, text_metrics
 from lmms_eval_tasks.utils.prompts import Prompt
 
 NAMED = 20  # segments of one warning
@@ -153,8 +153,8 @@ class MovieRecapsQA(Benchmark):
     look = staticmethod(data.look)
     docs = staticmethod(data.docs)
     cut = staticmethod(data.cut)
-    status = staticmethod(data.status)
-    prepare = staticmethod(data.prepare)
+    seen = staticmethod(data.seen)
+    files = staticmethod(data.placed)
     tables = staticmethod(layouts.tables)
     judge_prompt = staticmethod(judging.prompt)
     notes = staticmethod(layouts.unlike)  # conditions that were asked other questions
@@ -175,7 +175,7 @@ class MovieRecapsQA(Benchmark):
 
     def check(self, names: Sequence[str], found: Found) -> None:  # noqa: ARG002
         """The model of BARTScore, if the user named one."""
-        local_models.check(settings.BARTSCORE, bartscore.problem, "facebook/bart-large-cnn")
+        local_models.check(settings.BARTSCORE, model_scores.SEQ2SEQ, "facebook/bart-large-cnn")
 
     # --- results ------------------------------------------------------------------------------
 

@@ -12,12 +12,12 @@ from tests.checks import refused, table
 
 
 def test_every_option(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "frames_per_shot=2,size=16,max_images=250,seed=7, subset=0,temporal_text=sentences,"
+    text = "frames_per_shot=2,size=16,seed=7, subset=0,temporal_text=sentences,"
     monkeypatch.setenv(
         settings.HAVEN, f"{text}reference=tagged,sources=tvsum+summe,ids=a.txt+b.txt"
     )
     assert options.current() == Options(
-        **{"frames_per_shot": 2, "size": 16, "max_images": 250, "seed": 7, "subset": 0},
+        **{"frames_per_shot": 2, "size": 16, "seed": 7, "subset": 0},
         **{"temporal_text": "sentences", "reference": "tagged", "ids": ("a.txt", "b.txt")},
         sources=("summe", "tvsum"),
     )

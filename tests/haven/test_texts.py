@@ -57,7 +57,7 @@ def clip(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
 
     no_bert(monkeypatch)
     monkeypatch.setenv(settings.CLIPSCORE, "by hand")
-    monkeypatch.setattr(clipscore, "problem", lambda model: None)
+    monkeypatch.setattr(local_models, "problem", lambda kind, model: None)
     monkeypatch.setattr(clipscore, "clip_score", score)
     monkeypatch.setattr(clipscore, "describe", lambda model: f"CLIP {model}")
     monkeypatch.setattr(texts, "pictures", pictures)

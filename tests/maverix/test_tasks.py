@@ -12,7 +12,7 @@ import pytest
 from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.errors import DataError, MediaError, PromptError
 from lmms_eval_tasks.host import names
-from lmms_eval_tasks.maverix import data, judge, tasks
+from lmms_eval_tasks.maverix import judge, tasks
 from lmms_eval_tasks.maverix.labels import MODES
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
 from lmms_eval_tasks.runs import before
@@ -140,7 +140,7 @@ def test_what_a_class_does_with_sound(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_cannot_be_cut(root: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that would break stops before its model is loaded, or goes on without the item."""
-    data.prepare(source, root, link=True)
+    BENCHMARK.prepare(source, root, link=True)
     windows = [(doc["video_path"], doc["start"], doc["end"]) for doc in runs.docs()]
     bad, broken = "lights-1-q01", {windows[0]}
 

@@ -12,7 +12,7 @@ sentences of a video.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
@@ -135,35 +135,28 @@ def random_frames(n_frames: int, n_true: int, k: int) -> Scores:
     """Expected precision, recall and F1 of k frames drawn without replacement, G true ones among F.
 
     The number of hits is hypergeometric with mean KG/F, and all three are linear in it:
-    P = G/F, R = K/F, F1 = 2KG / (F (K + G)).
+    P = G/F, R = K/F, F1 = 2KG / (F (K + G)). 1 <= k <= F.
     """
     return _scores(k * n_true / n_frames, k, n_true)
 
 
-def mean_scores(of_sentences: Sequence[Scores]) -> Scores:
-    """The mean over the sentences of a video, each weighing the same."""
-    return Scores(*map(fmean, zip(*of_sentences, strict=True)))
-
-
 def aligned(predicted: Sequence[Collection[int]], true: Sequence[Collection[int]]) -> Scores:
-    """`set_scores` of each sentence of a video, averaged."""
-    return mean_scores([set_scores(one, other) for one, other in zip(predicted, true, strict=True)])
+    """`set_scores` of each sentence of a video, averaged; each weighs the same."""
+    return _mean([set_scores(one, other) for one, other in zip(predicted, true, strict=True)])
 
 
-def baseline(
-    of_sentence: Callable[[int, int], Scores], true: Sequence[Collection[int]], n_clips: int
-) -> Scores:
-    """A baseline of a video: `all_clips` or `one_clip`, averaged."""
-    return mean_scores([of_sentence(n_clips, len(set(clips))) for clips in true])
+def random_clips(true: Sequence[Collection[int]], n: int) -> Scores:
+    """Expected scores of one of n clips drawn at random for each sentence of a video, averaged.
+
+    With g true ones F1 = 2g/(n(1 + g)), IoU = 1/n, Hit = g/n.
+    """
+    found = []
+    for clips in true:
+        g = len(set(clips))
+        one = 1 / n if g else 0.0
+        found.append(Scores(g / n, recall=one, f1=2 * g / (n * (1 + g)), iou=one, hit1=g / n))
+    return _mean(found)
 
 
-def all_clips(n: int, g: int) -> Scores:
-    """Every one of n clips for a sentence with g true ones: F1 = 2g/(n + g), IoU = g/n, Hit = 1."""
-    return _scores(g, n, g)
-
-
-def one_clip(n: int, g: int) -> Scores:
-    """Expected scores of one clip drawn at random: F1 = 2g/(n(1 + g)), IoU = 1/n, Hit = g/n."""
-    share = g / n
-    one = 1 / n if g else 0.0
-    return Scores(precision=share, recall=one, f1=2 * g / (n * (1 + g)), iou=one, hit1=share)
+def _mean(of_sentences: Sequence[Scores]) -> Scores:
+    return Scores(*map(fmean, zip(*of_sentences, strict=True)))

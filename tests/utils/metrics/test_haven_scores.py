@@ -69,12 +69,7 @@ def test_knapsack_against_all_sets() -> None:
         weights = [rng.randint(1, rng.choice([2, 9])) for _ in range(n)]
         capacity = rng.randint(0, 25)
         assert knapsack(values, weights, capacity) == brute(values, weights, capacity)
-    values = [rng.randint(0, 10**6) for _ in range(200)]  # of a long video: fast
-    weights = [rng.randint(5, 15) for _ in range(200)]
-    found = knapsack(values, weights, options.capacity(sum(weights)))
-    assert 0 < sum(weights[at] for at in found) <= options.capacity(sum(weights))
     assert [options.capacity(n) for n in (1, 6, 7, 13, 14, 20, 100)] == [0, 0, 1, 1, 2, 3, 15]
-    assert options.capacity(10**18 + 20) == 15 * 10**16 + 3
 
 
 @table("values, weights, capacity, found")
@@ -142,15 +137,12 @@ def test_closed_forms_over_all_orders(truth: list[float]) -> None:
 def test_known_scores_of_alignments() -> None:
     found = selections.aligned([{1, 2, 3}, set(), {5}], [{3, 4}, {1}, {5}])
     assert (found.f1, found.iou, found.hit1) == close((1.4 / 3, 1.25 / 3, 2 / 3))
-    found = selections.baseline(selections.all_clips, [{1}, {2, 3}], 4)  # the mean over sentences
-    assert (found.f1, found.iou, found.hit1) == close(((2 / 5 + 4 / 6) / 2, (1 / 4 + 2 / 4) / 2, 1))
 
 
-@table("baseline, one", [(selections.all_clips, False), (selections.one_clip, True)])
-def test_closed_forms_over_all_sets(baseline, one: bool) -> None:
+def test_closed_form_over_all_clips() -> None:
     for n in range(1, 8):
         for g in range(1, n + 1):
             true = set(range(1, g + 1))
-            clips = itertools.combinations(range(1, n + 1), 1 if one else n)
-            columns = zip(*(set_scores(chosen, true) for chosen in clips), strict=True)
-            assert tuple(map(fmean, columns)) == close(tuple(baseline(n, g)))
+            columns = zip(*(set_scores({one}, true) for one in range(1, n + 1)), strict=True)
+            expected = tuple(map(fmean, columns))
+            assert tuple(selections.random_clips([true], n)) == close(expected)
