@@ -292,7 +292,6 @@ def generate(
     return Reply(
         text=_decode(tokenizer, kept),
         finish="stop" if ids[-1] in ends else "length",
-        form="text",
         prompt_tokens=length,
         completion_tokens=len(ids),
         tokens=tokens,
