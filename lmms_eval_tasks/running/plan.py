@@ -48,7 +48,7 @@ def of(model: Model, needs: Sequence[Needs]) -> Plan:
     """
     interface, told = _interface(model, needs), []
     media = class_table.media_of(model.name, interface)
-    if media is not None and media.ours and not media.frames_argument:
+    if media is not None and media.ours:
         return Plan(interface)
     if changed := class_table.changed(model.name, interface):
         told.append(f"{model.name} ({interface}): what it does with frames is not known: {changed}")
@@ -95,7 +95,6 @@ def of(model: Model, needs: Sequence[Needs]) -> Plan:
         arguments,
         as_pictures,
         pictures_as_videos=bool(media.video) and not media.image,
-        reader=media.video if shown else "",
         modality=modality,
         one_by_one=bool(media.mixes),
         told=(*told, *lines),
