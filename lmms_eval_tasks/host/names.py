@@ -83,7 +83,7 @@ def _docs(task: str) -> Callable[[Dataset], Dataset]:
     def process_docs(dataset: Dataset) -> Dataset:  # noqa: ARG001 - what the host loaded says nothing
         from datasets import Dataset
 
-        needs.tell()  # where nothing of ours came before
+        needs.met()  # says it where nothing of ours came before
         docs = before.docs(_of(task)[0], task)
         return Dataset.from_list([dict(doc) for doc in running.by_rank(docs)])
 

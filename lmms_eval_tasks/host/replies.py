@@ -25,7 +25,7 @@ from lmms_eval_tasks import benchmarks, running, settings
 from lmms_eval_tasks.benchmark import NOT_RUN
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.host import arrived, cut_replies, endpoints, needs
+from lmms_eval_tasks.host import arrived, cut_replies, endpoints
 from lmms_eval_tasks.host.kept_replies import Kept
 from lmms_eval_tasks.runs import given
 from lmms_eval_tasks.runs.invalid import Lengths
@@ -56,9 +56,6 @@ def kept(run: Mapping[str, Any], tasks: Sequence[str]) -> Iterator[Mapping[str, 
     Yields:
         How long each task's replies are, filled as they come.
     """
-    if not needs.on("replies"):
-        yield {}
-        return
     from lmms_eval import evaluator
 
     arrived.REMEMBERED.clear()
