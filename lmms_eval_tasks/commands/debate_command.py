@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from lmms_eval_tasks import judges, settings
-from lmms_eval_tasks.commands.saved_runs import Concurrency, MaxCalls, MaxCost, set_limits
+from lmms_eval_tasks.commands.options import LIMITS, with_settings
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.cvrr_es import candidates as candidate_files
 from lmms_eval_tasks.cvrr_es import release
@@ -30,6 +30,7 @@ from lmms_eval_tasks.utils.metrics.aggregate import mean
 ENDING = "_transcripts.ndjson"
 
 
+@with_settings(settings.DATA, settings.ALLOW_BAD_ITEMS, *LIMITS)
 def debate_command(
     *,
     candidates: Annotated[
@@ -39,9 +40,6 @@ def debate_command(
     out: Annotated[Path, typer.Option(help="The file of ratings to write, one a line.")] = Path(
         "reference.jsonl"
     ),
-    data: Annotated[
-        str | None, typer.Option(help="The data root; LMMS_EVAL_TASKS_DATA if unset.")
-    ] = None,
     judge: Annotated[
         str | None,
         typer.Option(
@@ -55,23 +53,11 @@ def debate_command(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Ask nobody: say what it would cost.")
     ] = False,
-    allow_bad_items: Annotated[
-        bool,
-        typer.Option("--allow-bad-items", help="Leave out questions and answers that do not fit."),
-    ] = False,
-    max_calls: MaxCalls = None,
-    max_cost: MaxCost = None,
-    concurrency: Concurrency = None,
 ) -> None:
     """Rate candidates' answers 1 to 5 by the reference: a debate of models; can be resumed."""
     said = out.with_name(f"{out.stem}{ENDING}")
     for file in (out, said):
         check_output(file)
-    if data is not None:
-        settings.say({settings.DATA: data})
-    if allow_bad_items:
-        settings.say({settings.ALLOW_BAD_ITEMS: 1})
-    set_limits(max_calls, max_cost, concurrency)
     asked, notes = _asked(candidates)
     with run.use(run.from_settings(progress=not dry_run)) as current:
         # An estimate needs no key.
