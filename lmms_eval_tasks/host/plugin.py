@@ -231,9 +231,9 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
             before.check(tasks)
             model_class.prepare(given)
             before.make_media(tasks, given.get("limit"))
-            if judged.begin():
-                asked = given.get("process_docs_parallel", HOST_THREADS)
-                given["process_docs_parallel"] = judged.threads(asked, HOST_THREADS)
+            wanted, threads = judged.begin(), given.get("process_docs_parallel", HOST_THREADS)
+            if wanted and threads == HOST_THREADS:  # a number that the user chose stands
+                given["process_docs_parallel"] = max(HOST_THREADS, wanted)
             with endpoints.right_media(), replies.kept(given, tasks) as lengths:
                 results = evaluate(*bound.args, **bound.kwargs)
                 if results is not None:  # on rank 0, which has all items

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -132,6 +133,17 @@ def by_rank(docs: Sequence[T]) -> Sequence[T]:
     starts = [rank * whole + min(rank, more) for rank in range(processes)]
     dealt = [taken[starts[place % processes] + place // processes] for place in range(len(taken))]
     return [*docs[:first], *dealt, *docs[first + len(taken) :]]
+
+
+def gathered(own: T) -> list[T]:
+    """What every process of the run has, by rank; each of them has to ask."""
+    torch = sys.modules.get("torch")
+    processes = torch.distributed if torch is not None else None
+    if processes is None or not processes.is_available() or not processes.is_initialized():
+        return [own]
+    found: list[Any] = [None] * processes.get_world_size()
+    processes.all_gather_object(found, own)
+    return found
 
 
 def sound(with_picture: bool) -> str:
