@@ -46,7 +46,7 @@ def main() -> None:
     except TasksError as error:
         say(str(error))
         sys.exit(2)
-    except (OSError, RuntimeError) as error:
+    except OSError as error:
         if not (told := about_file(error)):
             raise
         say(told)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,7 +19,7 @@ from lmms_eval_tasks.cvrr_es.judge import prompt
 from lmms_eval_tasks.cvrr_es.study import ratings, reference
 from lmms_eval_tasks.cvrr_es.study.reference import Asked, Rated
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.judges import JudgeConfig, engine, run
+from lmms_eval_tasks.judges import JudgeConfig, run
 from lmms_eval_tasks.judges.config import KEY
 from lmms_eval_tasks.runs import invalid
 from lmms_eval_tasks.utils.json_files import check_output, write_lines
@@ -81,8 +81,12 @@ def debate_command(
         write_lines(out, (one.row(config.label).as_dict() for one in rated))
         problems = _tell(rated, config, current)
     print(f"{out}: {len(rated):,} answers; transcripts in {said}")
-    for line in _advice(rated, cached=current.cache is not None):
-        print(line)
+    if failed := sum(one.verdict.score is None for one in rated):
+        print(
+            f"{failed:,} without a rating: run the same command again to go on; replies of no use "
+            "are kept, and asked for once more with `repairs: 2` in a file of the judge "
+            "(docs/judges.md)"
+        )
     invalid.stop(problems)
 
 
@@ -109,23 +113,14 @@ def _check_old(out: Path, label: str, asked: Iterable[Asked]) -> None:
     Raises:
         DataError: it has.
     """
-    if not out.exists():
-        return
-    ours = {one.item for one in asked}
-    try:
-        there = ratings.read([out])
-    except DataError as error:
+    ours = {(label, reference.ROUND, one.item) for one in asked}
+    there = ratings.read([out]) if out.exists() else []
+    for row in (one for one in there if (one.judge, one.round, one.item) not in ours):
         raise DataError(
-            f"--out {out}: is there already, and not ratings of such a run; name another file, or "
-            f"remove it ({error})"
-        ) from None
-    for row in there:
-        if (row.judge, row.round, row.item in ours) != (label, "reference", True):
-            raise DataError(
-                f"{out}: has a rating of {row.candidate}'s answer to {row.question} by {row.judge} "
-                f"({row.round}), which this run would not make again; name another file with "
-                "--out, or remove it"
-            )
+            f"--out {out}: has a rating of {row.candidate}'s answer to {row.question} by "
+            f"{row.judge} ({row.round}), which this run would not make again; name another file, "
+            "or remove it"
+        )
 
 
 def _tell(rated: Sequence[Rated], config: JudgeConfig, current: run.Run) -> Mapping[str, Any]:
@@ -140,25 +135,3 @@ def _tell(rated: Sequence[Rated], config: JudgeConfig, current: run.Run) -> Mapp
         print(f"{name}: {told}" + (f"; failed: {why}" if why else ""))
     print("\n".join(current.told()))
     return invalid.of_judge(current.ledger.as_dicts(), {config.label})
-
-
-def _advice(rated: Iterable[Rated], *, cached: bool) -> Iterator[str]:
-    """What to do about answers without a rating.
-
-    Args:
-        cached: whether replies were kept, so that a second run reads them again.
-    """
-    failed = [one.verdict for one in rated if one.verdict.score is None]
-    stay = sum(engine.fails_again(f"{one.status}: {one.reason}") for one in failed) if cached else 0
-    if len(failed) > stay:
-        paid = "what is paid for is kept" if cached else "no reply was kept, so all are paid again"
-        yield (
-            f"{len(failed) - stay:,} without a rating: when what stopped them is mended (see "
-            f"above), run the same command again; {paid}"
-        )
-    if stay:
-        yield (
-            f"{stay:,} without a usable reply: replies are kept, so the same command would read "
-            "them again; `repairs: 2` in a file of the judge (docs/judges.md) asks for these alone "
-            "once more"
-        )

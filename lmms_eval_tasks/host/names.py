@@ -106,12 +106,12 @@ def doc_to_visual(doc: Doc) -> list[Any]:
     return [] if doc.get(NOT_RUN) else given.visuals_of(_of(doc["task"])[1].prompt(doc))
 
 
-def doc_to_messages(doc: Doc, lmms_eval_specific_kwargs: Kwargs = None) -> list[dict[str, Any]]:
+def doc_to_messages(doc: Doc, lmms_eval_specific_kwargs: Kwargs = None) -> list[dict[str, Any]]:  # noqa: ARG001
     """For chat models: one user turn, its parts in order."""
     arrived.handed(str(doc["id"]))
     if doc.get(NOT_RUN):
         return [{"role": "user", "content": [{"type": "text", "text": NOTHING_ASKED}]}]
-    return given.messages_of(_of(doc["task"])[1].prompt(doc), lmms_eval_specific_kwargs)
+    return given.messages_of(_of(doc["task"])[1].prompt(doc))
 
 
 # --- what the reply is worth --------------------------------------------------------------------

@@ -30,7 +30,7 @@ from types import ModuleType
 from typing import Any
 
 from lmms_eval_tasks.console import say
-from lmms_eval_tasks.errors import TasksError, about_file
+from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import needs
 
 TASKS_PATH = Path(__file__).resolve().parent.parent
@@ -256,11 +256,10 @@ def _one_message() -> Iterator[None]:
     is_command = re.search(r"lmms[-_]eval(/__main__\.py)?$", sys.argv[0])
     try:
         yield
-    except (TasksError, RuntimeError) as error:
-        told = str(error) if isinstance(error, TasksError) else about_file(error)
-        if not told or not is_command:
+    except TasksError as error:
+        if not is_command:
             raise
-        say(told)
+        say(str(error))
         raise SystemExit(2) from None
 
 

@@ -26,8 +26,6 @@ def test_prompts_hold_every_protocol_element() -> None:
         assert "question" not in text
         asked = tasks.prompt(language, {"question": "Dov'è?", "setting": "text"})
         assert "Dov'è?" in given.text_of(asked)
-        wrapped = given.text_of(asked, {"pre_prompt": "<", "post_prompt": ">"})
-        assert wrapped[0] + wrapped[-1] == "<>"
 
 
 def test_one_answer_that_cannot_be_scored_does_not_take_the_others_with_it(

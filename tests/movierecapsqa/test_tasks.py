@@ -44,10 +44,10 @@ def test_texts_of_each_condition(user: Path) -> None:
     # What stands in the data is no template.
     asked = [question(1, question="{dialogue} {lines}?")]
     write(user, [entry(1, questions=asked, srt="00:00:01,000 --> 00:00:02,000\n{question}")])
-    told = names.doc_to_text(doc(), {"pre_prompt": "<", "post_prompt": ">"})
-    assert told.startswith("<Dialogue")
+    told = names.doc_to_text(doc())
+    assert told.startswith("Dialogue")
     assert "subtitle:\n{question}\n" in told
-    assert told.endswith("\n{dialogue} {lines}?>")
+    assert told.endswith("\n{dialogue} {lines}?")
 
 
 def test_pictures_come_before_the_text(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
