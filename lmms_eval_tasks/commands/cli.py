@@ -139,14 +139,9 @@ def prepare(
     link: Annotated[bool, typer.Option(help="Link instead of copying.")] = False,
 ) -> None:
     """Validate a benchmark's release and put it under the data root."""
-    print(benchmarks.named(benchmark).prepare(source, _users_root(), link))
-
-
-def _users_root() -> Path:
-    """The data root to write to: the packaged sample is never changed."""
-    if settings.is_sample():
+    if settings.is_sample():  # which is never changed
         raise DataError(f"{settings.DATA}=sample is the packaged sample; unset it or name a folder")
-    return settings.data_root()
+    print(benchmarks.named(benchmark).prepare(source, settings.data_root(), link))
 
 
 @app.command()

@@ -124,23 +124,16 @@ def gathered(own: T) -> list[T]:
     return found
 
 
-def sound(with_picture: bool) -> str:
-    """Whether sound reaches the running model: delivered, not delivered, raises, unknown."""
+def heard(with_picture: bool) -> tuple[str, str | None]:
+    """Whether sound reaches the running model, and what a result must say (class_table.heard)."""
     from lmms_eval_tasks.running import class_table
 
-    return class_table.heard(_model, with_picture)[0]
+    return class_table.heard(_model, with_picture)
 
 
 def hears() -> dict[str, str]:
     """The states of sound alone (`a`) and beside the picture (`av`), whatever is run now."""
-    return {"a": sound(with_picture=False), "av": sound(with_picture=True)}
-
-
-def sound_warning(with_picture: bool) -> str | None:
-    """The sentence that a result must carry; None where the sound is delivered."""
-    from lmms_eval_tasks.running import class_table
-
-    return class_table.heard(_model, with_picture)[1]
+    return {"a": heard(with_picture=False)[0], "av": heard(with_picture=True)[0]}
 
 
 def sound_form() -> str:

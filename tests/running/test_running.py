@@ -18,8 +18,8 @@ from tests.checks import table
 def test_the_model_is_known_inside_and_forgotten_after_errors() -> None:
     assert running.current() is None
     for picture in (True, False):  # without our hook nothing is known
-        assert running.sound(picture) == "unknown"
-        assert "not known" in (running.sound_warning(picture) or "")
+        status, said = running.heard(picture)
+        assert (status, "not known" in str(said)) == ("unknown", True)
     outer, inner = Model("a", "chat"), Model("b", "simple", {"x": 1})
     with running.model(outer):
         running.go_by(running.Plan("simple", {"n": 1}, videos_as_pictures=True))
@@ -65,8 +65,8 @@ def test_whether_it_arrives(
     name: str, interface: Any, way: str, arguments: Any, status: str
 ) -> None:
     with running.model(Model(name, interface, arguments)):
-        assert running.sound(way == "av") == status == running.hears()[way]
-        said = running.sound_warning(way == "av")
+        found, said = running.heard(way == "av")
+        assert found == status == running.hears()[way]
     assert (said is None) == (status == "delivered")
     assert said is None or name in said
 
