@@ -14,7 +14,6 @@ import inspect
 import json
 import os
 import uuid
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -117,19 +116,14 @@ class _Asked:
             found = self._generate([requests[place] for place in others])
             for place, reply in zip(others, found, strict=True):
                 replies[place] = reply
-        keys: dict[int, str] = {}
+        keys = {place: self._key(requests[place]) for place in own}
         left: dict[str, list[int]] = {}
-        times: Counter[str] = Counter()
         for place in own:
-            request = requests[place]
-            key = self._key(request)
-            times[key] += 1  # of requests that are repeated, each has its own
-            keys[place] = key if times[key] == 1 else f"{key}.{times[key]}"
             if (known := self.kept.found.get(keys[place])) is None:
-                left.setdefault(request.task_name, []).append(place)
-                continue
-            replies[place] = known["reply"]
-            self._remember(request, known.get("arrived"))
+                left.setdefault(requests[place].task_name, []).append(place)
+            else:
+                replies[place] = known["reply"]
+                self._remember(requests[place], known.get("arrived"))
         if (number := len(own) - sum(map(len, left.values()))) > 0:
             say(
                 f"{number} of {len(own)} replies were kept of a run that was stopped: going on "
