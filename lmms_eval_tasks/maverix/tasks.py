@@ -299,7 +299,7 @@ class Maverix(Benchmark):
     def check(self, names: Sequence[str], found: Found) -> None:
         """A model that raises on sound would lose the run; missing subtitles are told of."""
         if raising := [name for name, state in _sound(names).items() if state == "raises"]:
-            why = running.sound_warning(TASKS[raising[0]].mode.picture)
+            why = running.heard(TASKS[raising[0]].mode.picture)[1]
             raise DataError(f"{why} Leave out {', '.join(raising)}")
         for line in cast(data.Checked, found).silent:
             say(f"MAVERIX: {line}")
@@ -334,14 +334,14 @@ class Maverix(Benchmark):
                     "one: numbers are without those answers, and with them under _authors"
                 )
         pictures = {TASKS[name].mode.picture for name in _sound(names)}
-        heard = [running.sound_warning(with_picture) for with_picture in sorted(pictures)]
+        heard = [running.heard(with_picture)[1] for with_picture in sorted(pictures)]
         return section, [*warnings, *filter(None, heard)]
 
 
 def _sound(names: Sequence[str]) -> dict[str, str]:
     """What becomes of the sound in the running model, by task that has any."""
     modes = {name: TASKS[name].mode for name in names}
-    return {name: running.sound(mode.picture) for name, mode in modes.items() if mode.sound}
+    return {name: running.heard(mode.picture)[0] for name, mode in modes.items() if mode.sound}
 
 
 BENCHMARK = Maverix()

@@ -121,7 +121,7 @@ def test_what_a_class_does_with_sound(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("aero_realtime_vllm", "openai"):
         with running.model(running.Model(name, "chat")):
             (message,) = messages_of(tasks.prompt(doc))
-            assert running.sound(with_picture=True) == "delivered"
+            assert running.heard(with_picture=True)[0] == "delivered"
         forms[name] = [part.get("url", "") for part in message["content"]]
     assert forms == {"aero_realtime_vllm": ["both.mp4", ""], "openai": ["muted.mp4", "a.wav", ""]}
     with running.model(running.Model("neo_ov", "chat")):
