@@ -23,6 +23,7 @@ from lmms_eval_tasks.cvrr_es.labels import HIGHEST_SCORE, LOWEST_SCORE, RATINGS
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.judges import Criterion, Verdict, reader
 from lmms_eval_tasks.judges.engine import block
+from lmms_eval_tasks.judges.objects import UnreadableError
 from lmms_eval_tasks.utils import prompts
 from lmms_eval_tasks.utils.metrics import aggregate
 from lmms_eval_tasks.utils.replies import answers
@@ -100,7 +101,7 @@ def criterion() -> Criterion:
 def points(verdict: Verdict | None, answer: str = "") -> Points | None:
     """Both numbers of a verdict on `answer`, read from the reply that it keeps; None if it failed.
 
-    Of a panel `score` is the mean of those members that voted, whatever its rule for `correct`.
+    Of a panel, which earlier versions had, `score` is the mean of those members that voted.
     """
     if verdict is None or verdict.score is None:
         return None
@@ -111,7 +112,7 @@ def points(verdict: Verdict | None, answer: str = "") -> Points | None:
         return None if mean is None else Points(verdict.score, mean)
     try:
         value = reader.read(verdict.raw, Judgement, [answer])
-    except reader.UnreadableError:
+    except UnreadableError:
         return None  # saved by somebody else's hand: its two numbers cannot be told
     return Points(verdict.score, float(getattr(value, "score")))  # noqa: B009
 

@@ -154,14 +154,10 @@ def _frames(doc: Item, strict: summaries.Frames, lenient: Collection[int]) -> di
         if not true:
             scores |= {f"{name}{form}": None for name in metrics.KEYFRAMES}
             continue
-        met = functools.partial(selections.set_scores, true=true)
-        own = met(chosen)
+        own = selections.set_scores(chosen, true)
         found = {
             "random": selections.random_frames(n_frames, len(true), k),
-            "uniform": met(selections.uniform(n_frames, k)),
-            "first": met(selections.first(n_frames, k)),
-            "all": met(range(1, n_frames + 1)),
-            "best": selections.best_frames(len(true), k),
+            "all": selections.set_scores(range(1, n_frames + 1), true),
         }
         for name in metrics.KEYFRAMES:
             scores[f"{name}{form}"] = getattr(own, name)
@@ -208,22 +204,21 @@ def _saliency(doc: Item, reply: str) -> dict[str, Any]:
 
 def _order(doc: Item, reply: str, truth: list[float], unit: str) -> dict[str, Any]:
     n = len(truth)
-    read, best = numbered.read_order(reply, n, unit), selections.best_reachable(truth)
+    read, identity = numbered.read_order(reply, n, unit), selections.identity(truth)
     found = selections.correlations(selections.predicted_ranks(read.units, n), truth)
     worth: dict[str, float | None] = {name: getattr(found, name) or 0.0 for name in ORDER}
-    if best.reason:
+    if identity.reason:
         worth = dict.fromkeys(ORDER)
     elif len(read.units) < 2:  # an order of fewer than two units is worth 0 (metrics.md)
         worth = dict.fromkeys(ORDER, 0.0)
     theirs = numbered.authors_order(reply, n, unit, in_time=doc["kind"] == "temporal")
     by_theirs = selections.correlations(selections.predicted_ranks(theirs, n), truth)
-    chance, identity = selections.chance(truth), selections.identity(truth)
-    beside = {"random": chance, "identity": identity, "best": best}
+    beside = {"random": selections.chance(truth), "identity": identity}
     return {
         "parts": {"reply": read.status},
         "ranked": [doc["units"][place - 1] for place in read.units],
         "violations": dict(read.violations),
-        "undefined": best.reason,
+        "undefined": identity.reason,
         "scores": worth,
         "authors": {name: getattr(by_theirs, name) for name in ORDER} if theirs else {},
         "baselines": {
@@ -239,9 +234,8 @@ def _grounding(doc: Item, reply: str) -> dict[str, Any]:
     read = numbered.read_alignment(reply, len(true), n)
     found = selections.aligned(read.sets, true)
     beside = {
-        "random": selections.baseline(selections.one_clip, true, n),
-        "all": selections.baseline(selections.all_clips, true, n),
-        "best": selections.baseline(selections.true_clips, true, n),
+        "random": selections.random_clips(true, n),
+        "all": selections.aligned([range(1, n + 1)] * len(true), true),
     }
     names = metrics.ALIGNMENT
     return {

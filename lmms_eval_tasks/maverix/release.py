@@ -3,7 +3,7 @@
     ROOT/maverix/data.jsonl       the released lines (`_from_released`); or ours:
     ROOT/maverix/data.json        {"version": "...", "items": [...]}, or the list alone (`Item`)
     ROOT/maverix/videos/NAME.mp4  or another known ending (released_files.VIDEO_ENDINGS)
-    ROOT/maverix/subtitles/NAME.srt, .vtt or .json
+    ROOT/maverix/subtitles/NAME.srt
     ROOT/maverix/videos_full, subtitles_full    beside released lines, whose videos are cut
 
 An item is one of the paper's 852 unique questions: it is asked once with its eight options, and
@@ -167,7 +167,7 @@ class Release:
         )
 
     def subtitles_of(self, video: str, length: str = "localized") -> Path | None:
-        """The subtitle file of `video`, srt before vtt before json; None if there is none."""
+        """The subtitle file of `video`; None if there is none."""
         folders = [self.folder("subtitles", length, form) for form in (0, 1)]
         names = (video, released_files.stem(video))
         found = (subtitles.find(folder, name) for folder in folders for name in names)

@@ -167,7 +167,7 @@ def sound(video: int) -> NDArray[np.float32]:
 def subtitles(video: int) -> str:
     """The srt file of a video, 1 to 4: one word a second."""
     return "\n".join(
-        f"{second + 1}\n{clock(second + WORD[0], ',')} --> {clock(second + WORD[1], ',')}\n"
+        f"{second + 1}\n{clock(second + WORD[0])} --> {clock(second + WORD[1])}\n"
         f"Word {Moment(video, second).word}.\n"
         for second in range(SECONDS[video - 1])
     )

@@ -90,7 +90,7 @@ def _spoken(value: Any) -> Any:
     if not isinstance(value, str):
         return "" if value is None else value
     try:
-        cues = subtitles.parse(value.removeprefix("\ufeff"), "srt", "srt")
+        cues = subtitles.parse(value.removeprefix("\ufeff"), "srt")
     except DataError as error:
         raise ValueError(str(error).removeprefix("srt, ")) from None
     return "\n".join(cue.text for cue in cues)

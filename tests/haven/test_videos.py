@@ -52,7 +52,7 @@ def test_a_file_with_another_number_of_frames(
         (alone, 165, last),
         (replace(whole, n_frames=166), 165, last),
     ):
-        info = VideoInfo(n_frames, 96, 64, 1.0, 1.0, 25.0, False)
+        info = VideoInfo(n_frames, 1.0, 1.0, 25.0, False)
         monkeypatch.setattr(video_checks, "look", lambda *_, seen={own.id: info}: (seen, {}))
         said = "".join(data.troubles([own]).values())
         assert said.startswith(f"unfit: {own.path}: {told}") if told else said == ""
