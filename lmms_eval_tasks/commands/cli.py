@@ -119,12 +119,12 @@ def status() -> None:
     for name in benchmarks.NAMES:
         found = benchmarks.load(name).status(root)
         counts = [str(found.counts.get(key, "-")) for key in ("questions", "pools")]
-        counts += map(str, (found.videos, len(found.missing), len(found.unreadable)))
-        there = "yes" if found.found else "no"
+        kinds = [why.partition(":")[0] for why in found.bad.values()]
+        counts += map(str, (found.videos, kinds.count("missing"), kinds.count("unreadable")))
+        there = "no" if found.problem else "yes"
         table.add_row(name, there, str(found.where), found.version or "-", *counts)
         details += [f"{name}: {line}" for line in (found.problem, *found.notes) if line]
-        bad = [*found.missing.items(), *found.unreadable.items()]
-        details += [f"{name}: {video} {why}" for video, why in bad]
+        details += [f"{name}: {video} {why}" for video, why in found.bad.items()]
     show(table_console(), [table])
     for line in details:
         print(line)
@@ -137,14 +137,9 @@ def prepare(
     link: Annotated[bool, typer.Option(help="Link instead of copying.")] = False,
 ) -> None:
     """Validate a benchmark's release and put it under the data root."""
-    print(benchmarks.named(benchmark).prepare(source, _users_root(), link))
-
-
-def _users_root() -> Path:
-    """The data root to write to: the packaged sample is never changed."""
     if settings.is_sample():
         raise DataError(f"{settings.DATA}=sample is the packaged sample; unset it or name a folder")
-    return settings.data_root()
+    print(benchmarks.named(benchmark).prepare(source, settings.data_root(), link))
 
 
 @app.command()

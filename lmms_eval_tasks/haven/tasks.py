@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
-from pathlib import Path
 from typing import Any, cast
 
 from lmms_eval_tasks import settings
@@ -19,11 +18,13 @@ from lmms_eval_tasks.haven import judge as judging
 from lmms_eval_tasks.haven import tables as layouts
 from lmms_eval_tasks.haven.metrics import ORDER
 from lmms_eval_tasks.haven.options import OF_SENTENCES, SELECTIONS, SUMMARIES, TASKS
-from lmms_eval_tasks.haven.records.release import prepare
+from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.judges import Criterion, geval
 from lmms_eval_tasks.judges.verdict import Scoring
+from lmms_eval_tasks.utils.media.video_checks import stop
 from lmms_eval_tasks.utils.metrics import selections, text_metrics
 from lmms_eval_tasks.utils.prompts import Prompt
+from lmms_eval_tasks.utils.released_files import listed
 from lmms_eval_tasks.utils.replies import answers, numbered, summaries
 
 V2T_SENTENCES = (3, 5)  # asked for by V2T's prompt with pictures (Appendix C)
@@ -306,25 +307,31 @@ class Haven(Benchmark):
     suited = staticmethod(judging.suited)
     judge_notes = staticmethod(judging.notes)
     tables = staticmethod(layouts.tables)
-    status = staticmethod(data.status)
+    seen = staticmethod(data.seen)
+    files = staticmethod(released.placed)
     judge_prompt = staticmethod(judging.prompt)
 
     def cut(self, found: Found, task: str, doc: Doc) -> Cut | None:  # noqa: ARG002
         """The sampled frames of its video, the same for all tasks; none of a text proxy."""
-        if doc["text"] or doc["not_run"]:
+        if doc["text"]:
             return None
         window = (doc["video_path"], tuple(doc["picks"]))
         return Cut(doc["id"], window, functools.partial(inputs.frames, doc))
 
     def check(self, names: Sequence[str], found: Found) -> None:
-        """There has to be an item of some task, and a CLIP model that was named has to be there."""
-        data.check_left(cast(data.Checked, found))
+        """Each task has an item, and a CLIP model that was named is there."""
+        known = cast(data.Checked, found)
+        total = len(known.rows) + len(known.release.problems)
+        told = [
+            f"{task}: not one of {total} items can be run:\n{listed(own)}"
+            for task, own in known.reasons.items()
+            if len(own) == total
+        ]
+        good = [task for task, own in known.reasons.items() if len(own) < total]
+        told += [f"Leave out what cannot be run: --tasks {','.join(good)}"] if told and good else []
+        stop(known.release.folder, told)
         if any(TASKS[name].kind in SUMMARIES for name in names):
             judging.check()
-
-    def prepare(self, source: Path, root: Path, link: bool) -> str:
-        """Put files of the release in place; then what `data status` tells."""
-        return "\n".join([prepare(source, root, link), *data.status(root).notes])
 
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:  # noqa: ARG002
         """The one file of all tasks."""

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-ALSO = ("labels.py",)  # decides the sample too
 VERSION = "packaged sample of lmms-eval-tasks"
 VIDEOS = ("lights-1", "lights-2", "lights-3", "lights-4")  # names of the files; 4 is the long one
 SECONDS = (30, 30, 32, 64)  # of the videos, 1 to 4: second_code.COUNT in all

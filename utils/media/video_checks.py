@@ -22,13 +22,13 @@ from typing import Any
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError, MediaError
 from lmms_eval_tasks.utils.media import cache, video, worker
+from lmms_eval_tasks.utils.released_files import listed
 
 # Raise when a probe can say something else about the same file.
 _VERSION = 4
 _TIME_LIMIT = 60.0  # seconds for one file
 _FEW = 4  # files for which another child process is not worth its start
 
-LISTED = 20  # lines of one message
 # A window may end this much after its video, in seconds: times in files are rounded.
 ROUNDED = 1.0
 # A window that begins less than this before its video's end, in seconds, has nothing to show.
@@ -150,13 +150,6 @@ def stop(place: Path | str, complaints: Sequence[str]) -> None:
     """
     if complaints:
         raise DataError(f"{place}: " + "\n".join(complaints))
-
-
-def listed(problems: Mapping[str, str]) -> str:
-    """One line each of the first 20, and how many more there are."""
-    lines = [f"  {name}: {why}" for name, why in problems.items()]
-    more = [f"  and {len(lines) - LISTED} more"] if len(lines) > LISTED else []
-    return "\n".join(lines[:LISTED] + more)
 
 
 @functools.lru_cache(maxsize=65536)
