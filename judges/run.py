@@ -247,9 +247,10 @@ def preflight(config: JudgeConfig, criteria: Iterable[Criterion]) -> None:
     run, asked = current(), list(criteria)
     for model in config.endpoints:
         if model.provider == HUGGINGFACE:
-            _ = run.provider(model).tokenizer  # loads no weights
-            if any(one.images for one in asked):
-                raise JudgeError(f"the judge {model.label} takes no images: name an endpoint")
+            checkpoint = run.provider(model)
+            _ = checkpoint.front  # loads no weights
+            if not checkpoint.sees and any(one.images for one in asked):
+                raise JudgeError(f"the judge {model.label} takes no images")
         if run.limits.max_cost is not None and run.endpoint(model).price is None:
             raise JudgeError(
                 f"{settings.MAX_COST} is set, but the price of {model.label} is unknown: add it to "
