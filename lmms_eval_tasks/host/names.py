@@ -81,7 +81,8 @@ def _docs(task: str) -> Callable[[Dataset], Dataset]:
         from datasets import Dataset
 
         needs.met()  # says it where nothing of ours came before
-        return Dataset.from_list([dict(doc) for doc in before.docs(_of(task)[0], task)])
+        docs = before.docs(_of(task)[0], task)
+        return Dataset.from_list([dict(doc) for doc in running.by_rank(docs)])
 
     return process_docs
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -90,6 +91,7 @@ def planned() -> Plan:
 
 
 _docs = slice(None)
+_share = False  # of the docs is asked, which `_docs` does not tell
 
 
 @contextmanager
@@ -101,18 +103,38 @@ def limited(limit: float | None, offset: int) -> Iterator[None]:
             since only the host knows of how many; None, 0 and -1 are all.
         offset: as the host's `--offset`: how many come before these.
     """
-    global _docs  # noqa: PLW0603 - tasks are told nothing
-    before = _docs
-    _docs = slice(offset, offset + int(limit) if limit is not None and limit >= 1 else None)
+    global _docs, _share
+    stop = offset + int(limit) if limit is not None and limit >= 1 else None
+    before = _docs, _share
+    _docs, _share = slice(offset, stop), limit is not None and 0 < limit < 1
     try:
         yield
     finally:
-        _docs = before
+        _docs, _share = before
 
 
 def docs() -> slice:
     """Which docs of each task the host takes; all without our hook, and outside of a run."""
     return _docs
+
+
+def by_rank(docs: Sequence[T]) -> Sequence[T]:
+    """A task's docs in an order that gives each process of the run neighbours.
+
+    The host gives every WORLD_SIZE-th doc of those it takes to a rank, so that a video's questions
+    go to all ranks, and each of them reads, encodes and caches the video. Which docs are asked
+    depends neither on the order nor on the number of processes; a share of them (`--limit` below
+    1) would, so its order stays.
+    """
+    processes = int(os.environ.get("WORLD_SIZE", "1"))  # as the host reads it
+    if processes == 1 or _share:
+        return docs
+    first = min(_docs.start or 0, len(docs))
+    taken = docs[_docs]
+    whole, more = divmod(len(taken), processes)
+    starts = [rank * whole + min(rank, more) for rank in range(processes)]
+    dealt = [taken[starts[place % processes] + place // processes] for place in range(len(taken))]
+    return [*docs[:first], *dealt, *docs[first + len(taken) :]]
 
 
 def gathered(own: T) -> list[T]:
