@@ -268,7 +268,7 @@ def judged(
     """A model's reply to a question about a segment (asking.py); trouble becomes a status.
 
     An answer that is cut off or without claims is the candidate's failure, worth 0. Where the
-    claims are not known (the judge failed) the dimensions are not
+    claims are not known (the judge failed, or they stand in a batch file) the dimensions are not
     asked: `judge_skipped`, or `unjudged` for the judge `none`.
 
     Args:

@@ -108,7 +108,7 @@ def table(estimates: Sequence[Plan], rate: float) -> list[Table]:
         total.add(one)
     columns = (
         *("generations", "prompt tokens\n(text only)", "verdicts", "judge calls"),
-        *("judge tokens\nin + out", "cost", "judging\ntakes"),
+        *("judge tokens\nin + out", "cost", "as a batch", "judging\ntakes"),
     )
     rows = [
         (
@@ -116,7 +116,7 @@ def table(estimates: Sequence[Plan], rate: float) -> list[Table]:
             (
                 *(f"{n:,}" for n in (one.generations, one.prompt_tokens, one.verdicts, one.calls)),
                 f"{one.judge_tokens:,} + {one.reply_tokens:,}",
-                "unknown" if one.cost is None else dollars(one.cost),
+                *("unknown" if n is None else dollars(n) for n in (one.cost, one.batch_cost)),
                 duration(one.calls / rate),
             ),
         )
