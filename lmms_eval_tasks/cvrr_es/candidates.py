@@ -32,17 +32,11 @@ _END = re.compile(r"(?:\s*</s>)+\s*$")
 
 
 class Answer(NamedTuple):
-    """One entry of a file.
+    """One entry of a file."""
 
-    Attributes:
-        id: of the question, as our saved samples have it; "" in predictions.
-        question: without image tokens; "" if the file does not say.
-        text: what the candidate said, without "</s>"; None if the entry holds no text.
-    """
-
-    id: str
-    question: str
-    text: str | None
+    id: str  # of the question, as our saved samples have it; "" in predictions
+    question: str  # without image tokens; "" if the file does not say
+    text: str | None  # what the candidate said, without "</s>"; None if the entry holds no text
 
 
 class Answers(NamedTuple):
@@ -56,19 +50,12 @@ Candidates = dict[str, dict[str, Answers]]  # name -> dimension -> what it said
 
 
 class Aligned(NamedTuple):
-    """A candidate's answers to the questions of a release.
-
-    Attributes:
-        candidate: its name.
-        answers: question id -> answer as it stands, in the release's order.
-        empty: ids of the questions whose answer holds no letter, digit or symbol.
-        problems: what does not fit, a line each; these answers are left out.
-    """
+    """A candidate's answers to the questions of a release."""
 
     candidate: str
-    answers: Mapping[str, str]
-    empty: tuple[str, ...]
-    problems: tuple[str, ...]
+    answers: Mapping[str, str]  # question id -> answer as it stands, in the release's order
+    empty: tuple[str, ...]  # ids of those whose answer holds no letter, digit or symbol
+    problems: tuple[str, ...]  # what does not fit, a line each; these answers are left out
 
 
 def fitting(paths: Sequence[Path], release: Release) -> list[Aligned]:
@@ -98,26 +85,28 @@ def align(name: str, given: Mapping[str, Answers], release: Release) -> Aligned:
     found: dict[str, str] = {}
     problems: list[str] = []
     for dimension, places in release.places.items():
-        if (own := given.get(dimension)) is None:
+        if dimension not in given:
             problems.append(f"{name}: no answers in {dimension} ({len(places):,} questions)")
             continue
-        joined = _joined(own.entries, places)
-        placed = {place: own.entries[number] for place, number in joined.items()}
-        left = [
-            one.id or repr(one.question)
-            for number, one in enumerate(own.entries)
-            if number not in joined.values()
+        file, entries = given[dimension]
+        joined = _joined(entries, places)
+        texts = {place: entries[number].text for place, number in joined.items()}
+        left = [one for number, one in enumerate(entries) if number not in joined.values()]
+        told = {
+            "answers that fit no question of the release, or several": [
+                one.id or repr(one.question) for one in left
+            ],
+            "answers whose `A` is no text": [
+                repr(entries[joined[place]].question) for place in texts if texts[place] is None
+            ],
+            "questions without an answer": [
+                f"{one.id} ({one.question})" for one in places if one.id not in joined
+            ],
+        }
+        problems += [
+            f"{file}: {why}: {len(own):,}, first {own[0]}" for why, own in told.items() if own
         ]
-        lost = [repr(one.question) for one in placed.values() if one.text is None]
-        missing = [f"{one.id} ({one.question})" for one in places if one.id not in joined]
-        for told, which in (
-            ("answers that fit no question of the release, or several", left),
-            ("answers whose `A` is no text", lost),
-            ("questions without an answer", missing),
-        ):
-            if which:
-                problems.append(f"{own.file}: {told}: {len(which):,}, first {which[0]}")
-        found |= {place: one.text for place, one in placed.items() if one.text is not None}
+        found |= {place: text for place, text in texts.items() if text is not None}
     ordered = {one.id: found[one.id] for one in release.questions if one.id in found}
     empty = tuple(one for one, text in ordered.items() if replies.reply_status(text) == "empty")
     return Aligned(name, ordered, empty, tuple(problems))
@@ -137,9 +126,6 @@ def _joined(entries: Sequence[Answer], places: Sequence[Asked]) -> dict[str, int
     }
 
 
-# --- files ----------------------------------------------------------------------------------------
-
-
 def read(paths: Sequence[Path]) -> Candidates:
     """The candidates in files and folders, in the order of the paths, then by name.
 
@@ -155,8 +141,6 @@ def read(paths: Sequence[Path]) -> Candidates:
     for path in dict.fromkeys(path.expanduser().resolve() for path in paths):
         if not path.exists():
             raise DataError(f"{path}: no such file or folder")
-        if path.is_file() and path.suffix == ".json":
-            raise DataError(f"{path}: name its folder, whose name is the candidate's")
         given = [*_predictions(path), *_saved(path)]
         if not given:
             raise DataError(
@@ -174,33 +158,27 @@ def read(paths: Sequence[Path]) -> Candidates:
 
 
 def _predictions(path: Path) -> Iterator[tuple[str, str, Answers]]:
-    """Name, dimension and answers of predictions as released."""
-    if not path.is_dir():
-        return
-    own = any((path / f"{dimension}.json").is_file() for dimension in DIMENSIONS)
-    for folder in [path] if own else sorted(path.iterdir()):
-        for dimension in DIMENSIONS:
-            if (file := folder / f"{dimension}.json").is_file():
-                yield folder.name, dimension, _predicted(file)
-
-
-def _predicted(file: Path) -> Answers:
-    content = released_files.read_json(file)
-    if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):
-        raise DataError(f"{file}: expected a list of {{Q, A}}")
-    if not content:
-        raise DataError(f"{file}: holds no answers")
+    """Name, dimension and answers of predictions as released, of one candidate or of several."""
 
     def text(value: Any, without: re.Pattern[str]) -> str | None:
         return without.sub("", value, count=1).strip() if isinstance(value, str) else None
 
-    rows = [(text(row.get("Q"), _TOKENS), text(row.get("A"), _END)) for row in content]
-    return Answers(file, [Answer("", question or "", answer) for question, answer in rows])
+    own = any((path / f"{dimension}.json").is_file() for dimension in DIMENSIONS)
+    for folder in [path] if own else sorted(path.glob("*")):
+        for dimension in DIMENSIONS:
+            if (file := folder / f"{dimension}.json").is_file():
+                rows = released_files.read_json(file)
+                if not (isinstance(rows, list) and rows and all(isinstance(r, dict) for r in rows)):
+                    raise DataError(f"{file}: expected a list of {{Q, A}}")
+                said = [(text(row.get("Q"), _TOKENS), text(row.get("A"), _END)) for row in rows]
+                entries = [Answer("", question or "", answer) for question, answer in said]
+                yield folder.name, dimension, Answers(file, entries)
 
 
 def _saved(path: Path) -> Iterator[tuple[str, str, Answers]]:
     """The same of saved runs; of a folder those of our tasks, whatever else was saved there."""
-    files = [path] if path.is_file() else sorted(path.rglob(f"*_samples_{ANSWERS}*.jsonl"))
+    is_samples = path.is_file() and path.suffix == ".jsonl"
+    files = [path] if is_samples else sorted(path.rglob(f"*_samples_{ANSWERS}*.jsonl"))
     for run in map(saved_runs.read, files):
         dimension = dimension_of(run.task)
         if not dimension:
@@ -212,18 +190,12 @@ def _saved(path: Path) -> Iterator[tuple[str, str, Answers]]:
                 f"{run.file}: answers of {names[0]} and of {names[1]}; one file, one model"
             )
         # Without the run's results file it is the folder, which the host calls after the model.
-        name = "".join(names) or run.model or run.file.parent.name
-        entries = [
-            Answer(item["id"], item.get("question") or "", _reply(item["reply"])) for item in items
-        ]
+        name = names[0] or run.model or run.file.parent.name
+        entries = []
+        for item in items:
+            # Reasoning is left out. The host's own error text and a reply that was cut off in its
+            # reasoning are nothing that the candidate said: empty.
+            lost = replies.reply_status(item["reply"]) in ("model_error", "truncated")
+            text = "" if lost else replies.strip_reasoning(item["reply"])[0].strip()
+            entries.append(Answer(item["id"], item.get("question") or "", text))
         yield name, dimension, Answers(run.file, entries)
-
-
-def _reply(given: str) -> str:
-    """A saved reply as an answer.
-
-    Reasoning is left out. The host's own error text and a reply that was cut off in its reasoning
-    are nothing that the candidate said: empty, as a reply without any content is.
-    """
-    lost = replies.reply_status(given) in ("model_error", "truncated")
-    return "" if lost else replies.strip_reasoning(given)[0].strip()

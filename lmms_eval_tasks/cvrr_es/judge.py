@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
@@ -66,13 +66,6 @@ class Judgement(BaseModel):
         return {"reason": "", **given} if isinstance(given, dict) else given
 
 
-class Points(NamedTuple):
-    """A verdict's two numbers: `correct` is what the verdict's own score is, 0 to 1."""
-
-    correct: float
-    score: float  # 0 to 5
-
-
 @prompts.once
 def prompt(name: str) -> prompts.Prompt:
     """One of the files of prompts, the user's before ours.
@@ -94,30 +87,32 @@ def criterion() -> Criterion:
         PromptError: the user's file does not fit.
     """
     own = prompt("judge")
-    return Criterion(NAME, own.text["system"], own.text["user"], Judgement, _correct, own.hash)
+    return Criterion(
+        NAME,
+        own.text["system"],
+        own.text["user"],
+        Judgement,
+        lambda reply: float(reply.pred == "correct"),
+        own.hash,
+    )
 
 
-def points(verdict: Verdict | None, answer: str = "") -> Points | None:
-    """Both numbers of a verdict on `answer`, read from the reply that it keeps; None if it failed.
+def points(verdict: Verdict | None, answer: str = "") -> float | None:
+    """A verdict's 0 to 5 for `answer`, read from the reply that it keeps; None if it failed.
 
-    Of a panel `score` is the mean of those members that voted, whatever its rule for `correct`.
+    Of a panel the mean of those members that voted, whatever its rule for the label.
     """
     if verdict is None or verdict.score is None:
         return None
     votes = [part for part in verdict.parts if part.score is not None]
     if votes and not verdict.raw:  # a panel's verdict has no reply of its own
-        found = [one for one in (points(vote, answer) for vote in votes) if one is not None]
-        mean = aggregate.mean(one.score for one in found)
-        return None if mean is None else Points(verdict.score, mean)
+        found = [points(vote, answer) for vote in votes]
+        return aggregate.mean(one for one in found if one is not None)
     try:
-        value = reader.read(verdict.raw, Judgement, [answer])
+        value: Any = reader.read(verdict.raw, Judgement, [answer])
     except reader.UnreadableError:
         return None  # saved by somebody else's hand: its two numbers cannot be told
-    return Points(verdict.score, float(getattr(value, "score")))  # noqa: B009
-
-
-def _correct(reply: Judgement) -> float:
-    return float(reply.pred == "correct")
+    return float(value.score)
 
 
 # --- a judge of the study -------------------------------------------------------------------------
@@ -166,8 +161,7 @@ def _judge(text: Mapping[str, str], name: str, row: RatingRow) -> str:
     rating = f"{row.rating:g}"
     if row.rating in RATINGS:
         rating += f" ({RATINGS[int(row.rating)].capitalize()})"
-    if not row.reason.strip():
-        return prompts.fill(text["no_reason"], {"name": name, "rating": rating}).strip()
-    tag = f"{name.lower().replace(' ', '_')}_reason"
-    values = {"name": name, "rating": rating, "reason": block(tag, row.reason.strip())}
-    return prompts.fill(text["judge"], values).strip()
+    values = {"name": name, "rating": rating}
+    if reason := row.reason.strip():
+        values["reason"] = block(f"{name.lower().replace(' ', '_')}_reason", reason)
+    return prompts.fill(text["judge" if reason else "no_reason"], values).strip()

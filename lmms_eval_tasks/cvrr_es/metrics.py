@@ -35,7 +35,7 @@ from lmms_eval_tasks.benchmark import Item, Items, Metric, refusals, value_is
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, RATINGS
 from lmms_eval_tasks.cvrr_es.study import kappas
 from lmms_eval_tasks.cvrr_es.study.ratings import Item as Rated
-from lmms_eval_tasks.cvrr_es.study.study import Pair, split, summary
+from lmms_eval_tasks.cvrr_es.study.study import Pair
 from lmms_eval_tasks.utils.metrics import aggregate, stats
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES
 
@@ -114,8 +114,6 @@ ANSWERS = [
     Metric("empty", lambda items: sum(i["status"] == "empty" for i in items), better=False),
     _mean_of("score_skip_empty"),
     _mean_of("score_valid"),
-    Metric("score_failed", lambda items: len(items) - len(points(items)), better=False),
-    Metric("score_coverage", lambda items: len(points(items)) / len(items) if items else None),
     Metric("score_authors", _MEANS["score_authors"]),
     *refusals("refusals", {name: _MEANS[name] for name in ("acc", "acc_skip_empty")}),
 ]
@@ -172,24 +170,12 @@ def _kappa(kind: str = "mean", key: str = "kappa", times: float = 1) -> Statisti
     return of
 
 
-def _skip_empty(items: Items) -> float | None:
-    kept = [item for item in items if not item["empty"]]
-    found: float | None = _kappa()(kept) if kept else None
-    return found
-
-
-def _leniency(items: Items) -> float | None:
-    found: float | None = kappas.leniency(pairs(items))["value"]
-    return found
-
-
 def _given(items: Items) -> list[int]:
     return [item["rating"] for item in items if item["rating"] is not None]
 
 
 def _share(rating: int, items: Items) -> float | None:
-    given = _given(items)
-    return given.count(rating) / len(given) if given else None
+    return aggregate.mean(float(one == rating) for one in _given(items))
 
 
 def _count_empty(items: Items, *, rated: bool) -> int:
@@ -199,7 +185,7 @@ def _count_empty(items: Items, *, rated: bool) -> int:
 # Name -> the number, and whether higher is better.
 _OF_PART: dict[str, tuple[Statistic, bool | None]] = {
     "kappa": (_kappa(), True),
-    "leniency": (_leniency, None),
+    "leniency": (lambda items: kappas.leniency(pairs(items))["value"], None),
     "rating_valid": (lambda items: aggregate.mean(_given(items)), None),
     "rating_coverage": (lambda items: len(_given(items)) / len(items) if items else None, True),
     **{f"rating_share_{one}": (functools.partial(_share, one), None) for one in RATINGS},
@@ -212,7 +198,7 @@ _OF_DIMENSION: dict[str, tuple[Statistic, bool | None]] = {
 _OF_ALL: dict[str, tuple[Statistic, bool | None]] = {
     **_OF_DIMENSION,
     "kappa_percent": (_kappa(times=100), True),
-    "kappa_skip_empty": (_skip_empty, True),
+    "kappa_skip_empty": (lambda items: _kappa()([i for i in items if not i["empty"]]), True),
     "rating_failed": (lambda items: len(items) - len(_given(items)), False),
     "no_reason": (
         lambda items: sum(i["rating"] is not None and not i["reason"].strip() for i in items),
@@ -256,22 +242,18 @@ def by_candidate(items: Items) -> list[Metric]:
 
 
 def rated_details(items: Items) -> dict[str, Any]:
-    """Every cell of the study's tables for this judge, and what its ratings rest on."""
-    made = pairs(items)
-    found = kappas.reliability(made)
+    """This judge's kappas with their intervals, also of every cell of the study's tables."""
+    found = kappas.reliability(pairs(items))
     cells = {
         f"{dimension}/{candidate}": one
         for dimension, own in found["cells"].items()
         for candidate, one in own.items()
     }
-    splits = {"ratings": split(made, summary), "leniency": split(made, kappas.leniency)}
-    kept = ("overall", "by_dimension", "by_candidate")
     return {
         "judge": items[0]["judge"],
         "fell_back": sum(item["fell_back"] for item in items),
         "kappa": {
-            **{name: found[name] for name in ("mean", "pooled", "by_dimension")},
+            **{one: found[one] for one in ("mean", "pooled", "by_dimension")},
             "cells": cells,
         },
-        **{name: {part: own[part] for part in kept} for name, own in splits.items()},
     }

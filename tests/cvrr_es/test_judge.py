@@ -47,7 +47,7 @@ def test_both_numbers_of_one_reply() -> None:
         for score in (0, 4.5, 5, "3"):
             value = reader.read(reply(pred, score), criterion.schema)
             verdict = Verdict(criterion.score(value), "ok", "r", reply(pred, score))
-            assert judge.points(verdict) == (right, float(str(score)))
+            assert (verdict.score, judge.points(verdict)) == (right, float(str(score)))
     # Odd ones as the release has them: a list of one, no reason, the label under another key.
     for text in (
         f"[{reply(score=3)}]",
@@ -55,7 +55,7 @@ def test_both_numbers_of_one_reply() -> None:
         '{"type": "correct", "score": 3, "reason": "It\'s so."}',
     ):
         value = reader.read(text, criterion.schema)
-        assert judge.points(Verdict(criterion.score(value), "ok", "r", text)) == (1.0, 3.0)
+        assert judge.points(Verdict(criterion.score(value), "ok", "r", text)) == 3.0
     # A third label is none: the answer leaves the published accuracy.
     others = [reply("partially correct"), reply(score=5.5), reply(score=-1)]
     for text in (*others, f"[{reply()}, {reply()}]", '{"pred": "correct"}', "yes"):
@@ -74,10 +74,10 @@ def test_numbers_of_a_panel_and_of_a_debate() -> None:
         Verdict(0.0, "ok", "r", reply("incorrect", 1), "c"),
         Verdict(None, "api_error", "r", "", "d"),
     ]
-    assert judge.points(combine(votes)) == (1.0, 3.0)
+    assert judge.points(combine(votes)) == 3.0
     assert judge.points(combine(votes[3:])) is None
     whole = Verdict(1.0, "ok", "r", reply("correct", 4), "debate", parts=tuple(votes[2:3]))
-    assert judge.points(whole) == (1.0, 4.0)
+    assert judge.points(whole) == 4.0
 
 
 def test_the_papers_judge(monkeypatch: pytest.MonkeyPatch) -> None:

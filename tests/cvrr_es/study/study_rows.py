@@ -18,7 +18,8 @@ ByCandidate = Mapping[str, Given]
 
 def row(number: int, rating: float | None = 3, **changes: Any) -> RatingRow:
     """Judge J's rating of candidate A's answer to question `number`, two questions a video."""
-    given = {"judge": "J", "candidate": "A", "video": f"v{number // 2}.mp4", **changes}
+    given = {"judge": "J", "candidate": "A", "dimension": scored.PART, **changes}
+    given["video"] = f"{given['dimension']}/{changes.get('video', f'v{number // 2}.mp4')}"
     return scored.row(number, rating, **given)
 
 

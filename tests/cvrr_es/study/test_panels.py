@@ -76,7 +76,7 @@ def test_dawid_skene_is_crowd_kits_round_by_round() -> None:
     assert (empty.probabilities, empty.iterations, empty.converged) == ({}, 0, True)
 
 
-def test_most_probable() -> None:
+def test_the_most_probable_rating() -> None:
     for probabilities, probable in (
         ((1, 0, 0, 0, 0), 1),
         ((0.2, 0.2, 0.2, 0.2, 0.2), 1),
@@ -84,7 +84,7 @@ def test_most_probable() -> None:
         ((0.1 + 0.2, 0.3, 0.2, 0.1, 0.1), 1),  # 0.30000000000000004 and 0.3 are equal
         ((0.3, 0.1 + 0.2, 0.2, 0.1, 0.1), 1),
     ):
-        assert panels.most_probable(probabilities) == probable
+        assert panels.Latent({ITEMS[0]: probabilities}, 1, True).ratings()[ITEMS[0]] == probable
 
 
 # --- all panels -----------------------------------------------------------------------------------

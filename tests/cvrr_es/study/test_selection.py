@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 from lmms_eval_tasks.cvrr_es.study import selection
 from lmms_eval_tasks.cvrr_es.study.ratings import Item
 from lmms_eval_tasks.cvrr_es.study.selection import Selection, Stratum, judge_kappa, parse
-from lmms_eval_tasks.cvrr_es.study.study import Place
 from lmms_eval_tasks.errors import DataError, TasksError
 from tests.checks import refused
 from tests.cvrr_es.study.study_rows import drawn
@@ -47,11 +45,6 @@ def test_an_items_judges_are_chosen_on_the_other_folds() -> None:
     # The reference of a fold has no say in that fold's judges.
     after = chosen("theta=0.9", reference=wrong_in(0))
     assert after == {FIRST: ("right", "wrong in 0"), SECOND: ("wrong in 0",)}
-    # A dimension without reference in other folds has nobody.
-    alone = Stratum(0, "e")
-    strata = {item: alone if item.question == "d/001" else s for item, s in STRATA.items()}
-    found = chosen("theta=0.9", strata=strata)
-    assert (found[alone], found[FIRST]) == ((), ("right", "wrong in 0"))
 
 
 def test_kappa_is_that_of_each_candidate_and_then_the_mean() -> None:
@@ -110,19 +103,3 @@ def test_a_video_is_in_one_fold_whatever_the_order() -> None:
     assert all(len(own) == 1 for own in folds_of.values())
     assert {one.fold for one in found.values()} == set(range(5))
     assert selection.strata(made.items[::-1], made.places) == found
-
-
-def test_where_videos_are_not_known() -> None:
-    """A question is its own unit, by whomever it was answered."""
-
-    def folds(*videos: str) -> list[int | None]:
-        places = {f"d/{n:03d}": Place("d", video) for n, video in enumerate(videos)}
-        items = [Item(name, candidate) for name in places for candidate in "xy"]
-        found = selection.strata(items, places)
-        assert all(found[item].fold == found[item._replace(candidate="x")].fold for item in items)
-        return [found[Item(name, "x")].fold for name in places]
-
-    assert sorted(Counter(folds(*[""] * 10)).values()) == [2, 2, 2, 2, 2]
-    one, other, alone = folds("a", "a", "")
-    assert one == other != alone
-    assert folds("a", "a") == [0, 0]
