@@ -73,55 +73,26 @@ class Rated(NamedTuple):
 
     def row(self, label: str) -> RatingRow:
         """The rating as a line of a file; without one, its status says why."""
-        one, score = self.asked, self.verdict.score
-        return RatingRow(
-            dimension=one.of.dimension,
-            question=one.of.id,
-            video=one.of.video_id,
-            candidate=one.candidate,
-            judge=label,
-            round=ROUND,
-            rating=None if score is None else int(score),
-            reason="" if score is None else self.verdict.reason,
-            status=self.verdict.status,
-            empty=one.empty,
-        )
+        of, candidate, _, empty = self.asked
+        score, status = self.verdict.score, self.verdict.status
+        rated = (None, "") if score is None else (int(score), self.verdict.reason)
+        who = (of.dimension, of.id, of.video_id, candidate, label, ROUND)
+        return RatingRow(*who, *rated, status, empty)
 
     def transcript(self, label: str) -> dict[str, Any]:
-        """The rating with all that was said before it, as plain types.
-
-        `turns` are those of the debate in order (judges/debate.py: the consolidator's has no
-        round), each with the reply as it came; of one judge alone there is one turn.
-        """
-        from lmms_eval_tasks.judges.debate import transcript
-
-        one, whole = self.asked, self.verdict
-        alone = {name: getattr(whole, name) for name in ("judge", "score", "reason", "status")}
-        turns = transcript(whole) or [{"round": None, "agent": "Judge", **alone}]
-        raws = [part.raw for part in whole.parts] or [whole.raw]
-        row = self.row(label).as_dict()
-        kept = ("dimension", "question", "video", "candidate", "judge", "rating", "status")
-        return {
-            **{name: row[name] for name in kept},
-            "reason": whole.reason,
-            "setup": whole.setup,
-            "asked": {
-                "question": one.of.question,
-                "reference": one.of.reference,
-                "answer": one.answer,
-            },
-            "turns": [{**turn, "raw": raw} for turn, raw in zip(turns, raws, strict=True)],
-        }
+        """The rating, what it is of, and the verdict: `parts` are a debate's turns in order."""
+        one = self.asked.of
+        texts = {"question": one.question, "reference": one.reference, "answer": self.asked.answer}
+        return {**self.row(label).as_dict(), "asked": texts, "verdict": self.verdict.as_dict()}
 
 
 def config(spec: str | None, env: Mapping[str, str], *, single: bool = False) -> JudgeConfig:
     """The debate, or with `single` the one judge, that gives the reference ratings.
 
-    A debate is the paper's, or that of a file.
     The user's setting of the judge is not looked at: who judges answers is another decision.
 
     Args:
-        spec: a judge in its short form, or a file; None for the paper's.
+        spec: a judge in its short form, or a file, such as a debate's; None for the paper's.
 
     Raises:
         JudgeError: it cannot be used as configured, or is of the other kind.
@@ -155,26 +126,19 @@ def criterion() -> Criterion:
         PromptError: the user's file does not fit.
     """
     own = prompt(ROUND)
-    return Criterion(
-        name=NAME,
-        system=own.text["system"],
-        template=own.text["user"],
-        schema=ReferenceRating,
-        score=lambda reply: float(reply.rating),
-        prompt_hash=own.hash,
-        bare="rating",
-    )
+    texts = own.text["system"], own.text["user"]
+
+    def score(reply: ReferenceRating) -> float:
+        return float(reply.rating)
+
+    return Criterion(NAME, *texts, ReferenceRating, score, own.hash, bare="rating")
 
 
 def fields(asked: Asked) -> dict[str, str]:
     """What the criterion's template shows of an answer; the candidate's name is not among it."""
-    empty = prompt(ROUND).text["empty"]
-    return {
-        "question": asked.of.question,
-        "reference": asked.of.reference,
-        "candidate": asked.answer,
-        "remark": f"\n{empty}" if asked.empty else "",
-    }
+    remark = f"\n{prompt(ROUND).text['empty']}" if asked.empty else ""
+    texts = {"question": asked.of.question, "reference": asked.of.reference}
+    return {**texts, "candidate": asked.answer, "remark": remark}
 
 
 def asked_about(release: Release, aligned: Sequence[Aligned]) -> list[Asked]:
