@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import json
 import re
@@ -118,23 +117,18 @@ def test_every_element_of_the_protocol_is_there_in_order() -> None:
 def test_others_have_neutral_names_and_the_final_judge_sees_all_of_them() -> None:
     text = judge.request(QUESTION, ANSWER, ROWS)
     assert "additional information" in text
-    for name in (*REAL, *ITEM):
+    # No name can get in, nor the reference.
+    for name in (*REAL, *ITEM, PART, "reference", "ground truth", "Judge E"):
         assert name.lower() not in text.lower()
     blocks = [(tag, body) for tag, _, body in BLOCK.findall(text)]
-    for number, given in enumerate(judge.named(ROWS).values()):
-        name = f"Judge {'ABCD'[number]}"
-        assert given.rating is not None
-        level = RATINGS[int(given.rating)].capitalize()
-        assert text.count(f"{name} rated the reply {given.rating:g} ({level})") == 1
-        assert (name.lower().replace(" ", "_") + "_reason", given.reason) in blocks
-    assert "Judge E" not in text
+    for letter, given in zip("ABCD", judge.named(ROWS).values(), strict=True):
+        level = RATINGS[int(given.rating or 0)].capitalize()
+        assert text.count(f"Judge {letter} rated the reply {given.rating:g} ({level})") == 1
+        assert (f"judge_{letter.lower()}_reason", given.reason) in blocks
     # The rest of the request is the first round's.
     start, end = judge.request(QUESTION, ANSWER).split("Now give your rating")
     assert text.startswith(start.rstrip())
     assert text.endswith(end)
-    # Neither the reference nor names can get in.
-    assert list(inspect.signature(judge.request).parameters) == ["question", "answer", "others"]
-    assert not [one for one in ("reference", "ground truth", PART) if one in text.lower()]
 
 
 def test_names_are_stable_and_stay_with_no_judge() -> None:
@@ -155,8 +149,7 @@ def test_names_are_stable_and_stay_with_no_judge() -> None:
 def test_judges_without_rating_or_reason_and_empty_answers() -> None:
     text = judge.request(QUESTION, ANSWER, [row("One", None, "cut"), row("Two", 2, "  ")])
     assert "Judge A rated the reply 2 (Fair) and gave no reason." in text
-    assert "Judge B" not in text
-    assert "cut" not in text
+    assert not re.search("Judge B|cut", text)
     nobody = judge.request(QUESTION, ANSWER, [row("One", None)])
     assert nobody == judge.request(QUESTION, ANSWER)
     half = judge.request(QUESTION, ANSWER, [row("One", 2.5, "so so")])

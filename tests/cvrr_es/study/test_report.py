@@ -145,30 +145,44 @@ def test_the_page_is_self_contained_and_escapes(full: dict[str, Any]) -> None:
 # --- the command ----------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> Path:
-    write_ratings(tmp_path / "j.jsonl", given("J", LENIENT))
-    write_ratings(tmp_path / "k.jsonl", given("K", FOURS))
-    write_ratings(tmp_path / "1.ref", referred()[:4])  # parts of one rater's reference are one
-    write_ratings(tmp_path / "2.ref", referred()[4:])
-    return tmp_path
-
-
 def run(*arguments: object) -> Result:
     with settings.said({}):  # options hold for one call
         return CliRunner().invoke(app, ["reliability", *map(str, arguments)])
 
 
-def test_from_files_to_page(files: Path) -> None:
-    write_ratings(files / "mixture.jsonl", given("J", REFERENCE, round="mixture"))
-    out, shown = files / "report.json", files / "report.html"
-    both = ("--reference", files / "1.ref", "--reference", files / "2.ref")
+def test_from_files_to_page(tmp_path: Path) -> None:
+    files = tmp_path / "files"
+    files.mkdir()
+    write_ratings(files / "j.jsonl", given("J", LENIENT))
+    write_ratings(files / "k.jsonl", given("K", FOURS))
+    one, other = (  # parts of one rater's reference are one
+        write_ratings(tmp_path / f"{n}.ref", referred()[n : n + 4]) for n in (0, 4)
+    )
+    out, shown = tmp_path / "report.json", tmp_path / "report.html"
+    both = ("--reference", one, "--reference", other)
     result = run(files, *both, "--output", out, "--html", shown)
     assert result.exit_code == 0, result.output
     assert "85.71" in result.output
     assert "0.857" in shown.read_text(encoding="utf-8")
     found = json.loads(out.read_text(encoding="utf-8"))
     assert found["reference"]["ratings"]["overall"]["rated"] == 8
+    # What is refused.
+    single = write_ratings(tmp_path / "s.ref", given("GPT-3.5", LENIENT, round="reference"))
+    other = write_ratings(tmp_path / "z.ref", [replace(referred()[0], candidate="Z")])
+    write_ratings(tmp_path / "bad.jsonl", [replace(given("J", LENIENT)[0], rating=7)])
+    cases: tuple[tuple[tuple[object, ...], type[TasksError], str], ...] = (
+        (("--html", files / "no" / "x.html"), TasksError, "x.html: not a file"),
+        (("--reference", single, "--reference", one), DataError, "the reference is of 2 raters"),
+        (("--reference", other), DataError, "no item in common"),
+        ((tmp_path / "bad.jsonl",), DataError, "less than or equal to 5"),
+    )
+    for arguments, kind, told in cases:
+        result = run(files, *arguments)
+        assert isinstance(result.exception, kind), result.output
+        assert told in str(result.exception)
+    result = run(files, tmp_path / "bad.jsonl", "--allow-bad-items")
+    assert result.exit_code == 0, result.output
+    assert "left out: " in result.output
 
 
 def test_what_a_saved_run_told_of_its_numbers(tmp_path: Path) -> None:
@@ -183,27 +197,3 @@ def test_what_a_saved_run_told_of_its_numbers(tmp_path: Path) -> None:
     for text in (result.output, (tmp_path / "report.html").read_text(encoding="utf-8")):
         assert "the sample" in text
         assert "INVALID: all failed" in text
-
-
-def test_bad_rows(files: Path) -> None:
-    """They stop, unless they are left out; then they are told."""
-    write_ratings(files / "j.jsonl", [replace(row, rating=7) for row in given("J", LENIENT)[:1]])
-    assert isinstance(run(files).exception, DataError)
-    result = run(files, "--allow-bad-items")
-    assert result.exit_code == 0, result.output
-    assert "left out: " in result.output
-
-
-def test_refused_before_any_work(files: Path) -> None:
-    write_ratings(files / "s.ref", given("GPT-3.5", LENIENT, round="reference"))
-    write_ratings(files / "z.ref", [replace(row, candidate="Z") for row in referred()[:4]])
-    both = ("--reference", files / "s.ref", "--reference", files / "1.ref")
-    cases: tuple[tuple[tuple[object, ...], type[TasksError], str], ...] = (
-        ((files, "--html", files / "no" / "x.html"), TasksError, "x.html: not a file"),
-        ((files, *both), DataError, "the reference is of 2 raters: GPT-3.5"),
-        ((files, "--reference", files / "z.ref"), DataError, "no item in common"),
-    )
-    for arguments, kind, told in cases:
-        result = run(*arguments)
-        assert isinstance(result.exception, kind), result.output
-        assert told in str(result.exception)
