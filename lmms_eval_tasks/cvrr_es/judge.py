@@ -144,10 +144,9 @@ def request(question: str, answer: str, others: Sequence[RatingRow] = ()) -> str
 def named(rows: Sequence[RatingRow]) -> dict[str, RatingRow]:
     """Rows of one item by their judges' neutral names, Judge A first.
 
-    A judge's place among the others is drawn for each item by a hash of item and judge: so no name
-    and no place stays with one judge, which a final judge could learn to trust or which would show
-    its first judge most; and it is the same on every rank, in every order of the rows, under
-    --limit, and for the judges that are left where one is not shown (mixture, failed ratings).
+    The order is drawn for each item by a hash of item and judge: so no name and no place stays with
+    one judge, which a final judge could learn to trust; and it is the same on every rank, in every
+    order of the rows, and for the judges that are left where one is not shown.
     """
 
     def place(row: RatingRow) -> str:

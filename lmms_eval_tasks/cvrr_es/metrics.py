@@ -11,16 +11,11 @@ Of a dimension's answers, and as `mean_...` the mean over the dimensions, in the
 Of a judge's ratings, each by dimension (`kappa_DIMENSION`) and most by candidate
 (`kappa_of_CANDIDATE`) too:
 
-- kappa: quadratic weighted kappa, per candidate and dimension, the mean over candidates of each
-  dimension (Table 5's averages), and the mean of these; `kappa_pooled` is over all items at once.
-  `kappa_authors` has distances over the levels that occur, as the study's code computes it.
-  `kappa_skip_empty` leaves out empty answers, which the benchmark's scripts skip (the study's rate
-  them). None without reference ratings: they can be added later (`rescore`).
-- leniency: mean rating minus reference, on the items that have both.
+- kappa, `kappa_pooled`, `kappa_authors`, leniency: study/kappas.py. `kappa_skip_empty` leaves out
+  empty answers, which the benchmark's scripts skip (the study's rate them). None without reference
+  ratings: they can be added later (`rescore`).
 - rating_valid: mean of the ratings that could be read; `rating_share_1` to `_5`: shares of them;
-  `rating_coverage`: share of the answers that have one.
-
-A rating that cannot be read is a failure: no middle rating, and in no kappa.
+  `rating_coverage`: share of the answers that have one. A rating that cannot be read is a failure.
 """
 
 from __future__ import annotations
@@ -82,40 +77,29 @@ def _valid_interval(items: Items) -> stats.Interval | None:
     return aggregate.accuracy_interval(own)
 
 
-_MEANS: dict[str, Statistic] = {
-    "acc": aggregate.accuracy,
-    "acc_valid": aggregate.accuracy_valid,
-    "acc_skip_empty": _without_empty(aggregate.accuracy_valid),
-    "score_valid": _score,
-    "score_skip_empty": _without_empty(_score),
-    # Of scores cut to whole numbers, as the published scripts read them.
-    "score_authors": _without_empty(functools.partial(_score, of=int)),
-}
-_INTERVALS: dict[str, Statistic] = {
-    "acc_skip_empty": _without_empty(_valid_interval),
-    "acc": aggregate.accuracy_interval,
-    "acc_valid": _valid_interval,
-    "score_skip_empty": _without_empty(_score_interval),
-    "score_valid": _score_interval,
-}
 _RIGHT = ("status", "right")
 
 
-def _mean_of(name: str, **more: Any) -> Metric:
+def _mean(name: str, of: Statistic, interval: Statistic | None = None, mean: str = "") -> Metric:
     shown = _RIGHT if name.startswith("acc") else ("status", "points")
-    return Metric(name, _MEANS[name], shown=shown, interval=_INTERVALS[name], **more)
+    return Metric(name, of, shown=shown if interval else None, mean=mean, interval=interval)
 
 
+_PUBLISHED = _without_empty(aggregate.accuracy_valid)
+_MEANS = [
+    _mean("acc_skip_empty", _PUBLISHED, _without_empty(_valid_interval)),
+    _mean("acc", aggregate.accuracy, aggregate.accuracy_interval, "right"),
+    _mean("acc_valid", aggregate.accuracy_valid, _valid_interval),
+    _mean("score_skip_empty", _without_empty(_score), _without_empty(_score_interval)),
+    _mean("score_valid", _score, _score_interval),
+    # Of scores cut to whole numbers, as the published scripts read them.
+    _mean("score_authors", _without_empty(functools.partial(_score, of=int))),
+]
 ANSWERS = [
-    _mean_of("acc_skip_empty"),
-    _mean_of("acc", mean="right"),
-    _mean_of("acc_valid"),
+    *_MEANS,
     Metric("acc_failed", aggregate.count_failed, better=False),
     Metric("empty", lambda items: sum(i["status"] == "empty" for i in items), better=False),
-    _mean_of("score_skip_empty"),
-    _mean_of("score_valid"),
-    Metric("score_authors", _MEANS["score_authors"]),
-    *refusals("refusals", {name: _MEANS[name] for name in ("acc", "acc_skip_empty")}),
+    *refusals("refusals", {"acc": aggregate.accuracy, "acc_skip_empty": _PUBLISHED}),
 ]
 PREFIX = "mean_"  # of the group's metrics
 MEANS_SHOWN = dict.fromkeys(
@@ -127,11 +111,11 @@ MEANS_SHOWN = dict.fromkeys(
 def means(sides: Mapping[str, Items]) -> dict[str, float | None]:
     """Means over the dimensions, each weighing the same; None if one of them has no number."""
     found = {}
-    for name, statistic in _MEANS.items():
+    for one in _MEANS:
         # What broke is None: without it the mean would be over fewer dimensions.
-        own = [aggregate.never_raises(statistic, name)(items) for items in sides.values()]
+        own = [aggregate.never_raises(one.of, one.name)(items) for items in sides.values()]
         known = [value for value in own if value is not None]
-        found[f"{PREFIX}{name}"] = aggregate.mean(known) if len(known) == len(own) else None
+        found[f"{PREFIX}{one.name}"] = aggregate.mean(known) if len(known) == len(own) else None
     return found
 
 

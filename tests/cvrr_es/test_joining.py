@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from lmms_eval_tasks.cvrr_es.joining import join
+from lmms_eval_tasks.cvrr_es.candidates import join
 
 
 def test_what_is_joined() -> None:

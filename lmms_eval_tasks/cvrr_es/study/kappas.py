@@ -61,9 +61,7 @@ def _interval(
 
     A resample's kappas need five sums of every video only: of 1, a, b, (a - b)^2 and a^2 + b^2. Of
     one group they are whole numbers below 2^53, so that a kappa is as if computed from its pairs.
-
-    Returns:
-        The `interval`, or why there is `no_interval`.
+    Without an `interval`, `no_interval` says why.
     """
     import numpy as np
 
@@ -99,11 +97,10 @@ def _shown(value: float | None, interval: Part) -> Part:
 
 
 def between(pairs: Pairs, *, intervals: bool = True) -> Part:
-    """Kappa of a rater with the reference over some items.
+    """Kappa of a rater with the reference over some items, or the `reason` why there is none.
 
-    Returns:
-        `kappa` or its `reason`, and `kappa_authors` (over the levels that occur), on `n` items;
-        `missing` ones lack one of the two ratings, `not_whole` ones have a rating such as 4.5.
+    It is on `n` items; `missing` ones lack one of the two ratings, `not_whole` ones have a rating
+    such as 4.5. `kappa_authors` is over the levels that occur.
     """
     ratings, references = [pair.rating for pair in pairs], [pair.reference for pair in pairs]
     found = kappa(ratings, references, SCALE, "quadratic")
@@ -125,11 +122,10 @@ def between(pairs: Pairs, *, intervals: bool = True) -> Part:
 def reliability(pairs: Pairs, *, intervals: bool = True) -> Part:
     """All kappas of one rater (or panel) with the reference.
 
-    Returns:
-        `cells` by dimension and candidate; `by_dimension` is the mean over candidates, as the
-        averages of Table 5, and `mean` that of these. `pooled_by_dimension` and `pooled` are of all
-        the items at once: they also count that a judge ranks the candidates rightly, which no kappa
-        of one candidate can. `by_candidate` is its mean over the dimensions where it has a kappa.
+    `cells` are by dimension and candidate; `by_dimension` is the mean over candidates, as the
+    averages of Table 5, and `mean` that of these. `pooled_by_dimension` and `pooled` are of all the
+    items at once: they also count that a judge ranks the candidates rightly, which no kappa of one
+    candidate can. `by_candidate` is its mean over the dimensions where it has a kappa.
     """
     parts = cells(pairs)
     found = {
@@ -179,13 +175,7 @@ def difference(one: Pairs, other: Pairs) -> Part:
 
     Kappas of different answers cannot be compared (metrics.md): over the items that both, and the
     reference, gave a whole rating. Cells where either has no kappa are left out. In each resample
-    both have the same videos.
-
-    Args:
-        one, other: pairs of the same items.
-
-    Returns:
-        The `value`, None if it is undefined, the `n` items that count, and the interval.
+    both have the same videos. Both are pairs of the same items, of which `n` count.
     """
     both = [own for own in zip(one, other, strict=True) if all(pair.whole for pair in own)]
     first, second = (cells([own[side] for own in both]) for side in (0, 1))

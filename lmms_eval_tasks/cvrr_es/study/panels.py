@@ -140,13 +140,13 @@ class Panel(NamedTuple):
 def panel(name: str, ratings: ByJudge, reference: Reference, strata: Strata) -> Panel:
     """One panel's ratings.
 
+    Ratings that are no whole number of the scale (4.5) are left out, as in every kappa, so that
+    panels and judges are compared on the same ratings.
+
     Args:
         name: one of PANELS.
-        ratings: judge -> item -> rating. Those that are no whole number of the scale (4.5) are left
-            out, as in every kappa, so that panels and judges are compared on the same ratings.
         reference: only looked at by the panel that is fitted to it. Where no judge of the answer
             has a positive kappa that is the plain mean, and the note counts the answers.
-        strata: of all rated items, with folds. One dimension for all fits over all of them.
     """
     # Sums are of math.fsum, so the judges' order has no influence.
     votes: dict[Item, dict[str, int]] = {}

@@ -49,34 +49,21 @@ def _one_of(names: Iterable[str]) -> Any:
 
 @dataclass(frozen=True)
 class RatingRow:
-    """One judge's rating of one answer.
-
-    Attributes:
-        dimension: a slug of labels.DIMENSIONS.
-        question: id of the question, `DIMENSION/NNN` (its place in the annotations, from 1).
-        video: `DIMENSION/NAME`, the cluster of intervals, since names of two dimensions are not
-            comparable.
-        candidate: who answered.
-        judge: who rated.
-        round: one of labels.ROUNDS.
-        rating: 1 to 5; None where it failed.
-        reason: what the judge gave for it; "" if nothing.
-        status: ok, or why there is no rating (parse_failure, empty_answer, ...).
-        empty: whether the candidate's answer was empty (the published scripts skip such answers).
-    """
+    """One judge's rating of one answer."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
     dimension: Annotated[str, _one_of(DIMENSIONS)]
-    question: str
-    video: Annotated[str, _SOME]
-    candidate: Annotated[str, _SOME]
-    judge: Annotated[str, _SOME]
+    question: str  # its id, `DIMENSION/NNN`: its place in the annotations, from 1
+    # `DIMENSION/NAME`, the cluster of intervals: names of two dimensions are not comparable.
+    video: str
+    candidate: Annotated[str, _SOME]  # who answered
+    judge: Annotated[str, _SOME]  # who rated
     round: Annotated[str, _one_of(ROUNDS)]
     rating: Annotated[StrictFloat, Field(ge=min(RATINGS), le=max(RATINGS))] | None
-    reason: str = ""
-    status: str = OK
-    empty: StrictBool = False
+    reason: str = ""  # what the judge gave for it
+    status: str = OK  # or why there is no rating (parse_failure, empty_answer, ...)
+    empty: StrictBool = False  # the candidate's answer: the published scripts skip such ones
 
     @property
     def item(self) -> Item:
@@ -98,17 +85,11 @@ _SAMPLES = re.compile(r"_samples_(?P<task>.+)\.jsonl$")
 
 
 class Loaded(NamedTuple):
-    """Rows in the order of their files, each once, and what was left out.
-
-    Attributes:
-        rows: those that can be used.
-        problems: file and line -> what is wrong; nothing unless it is left out by the user's leave.
-        runs: saved ones among the files.
-    """
+    """Rows in the order of their files, each once, and what was left out by the user's leave."""
 
     rows: list[RatingRow]
-    problems: Mapping[str, str]
-    runs: list[saved_runs.Run]
+    problems: Mapping[str, str]  # file and line -> what is wrong
+    runs: list[saved_runs.Run]  # among the files
 
 
 def read(paths: Sequence[Path]) -> list[RatingRow]:
@@ -219,10 +200,9 @@ def _row(entry: Any) -> RatingRow:
         ValueError: what is wrong with it.
     """
     row = _adapter().validate_python(entry)
-    if not row.question.startswith(f"{row.dimension}/"):
-        raise ValueError(f"question: {row.question!r} is no id of {row.dimension}")
-    if not row.video.startswith(f"{row.dimension}/"):
-        raise ValueError(f"video: {row.video!r} is none of {row.dimension}")
+    for name, value in (("question", row.question), ("video", row.video)):
+        if not value.startswith(f"{row.dimension}/"):
+            raise ValueError(f"{name}: {value!r} is none of {row.dimension}")
     if (row.rating is None) == (row.status == OK):
         raise ValueError(f"rating: {row.rating} does not go with the status {row.status!r}")
     return row

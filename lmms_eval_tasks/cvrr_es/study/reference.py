@@ -74,10 +74,14 @@ class Rated(NamedTuple):
     def row(self, label: str) -> RatingRow:
         """The rating as a line of a file; without one, its status says why."""
         of, candidate, _, empty = self.asked
-        score, status = self.verdict.score, self.verdict.status
-        rated = (None, "") if score is None else (int(score), self.verdict.reason)
-        who = (of.dimension, of.id, of.video_id, candidate, label, ROUND)
-        return RatingRow(*who, *rated, status, empty)
+        score = self.verdict.score
+        return RatingRow(
+            *(of.dimension, of.id, of.video_id, candidate, label, ROUND),
+            rating=None if score is None else int(score),
+            reason="" if score is None else self.verdict.reason,
+            status=self.verdict.status,
+            empty=empty,
+        )
 
     def transcript(self, label: str) -> dict[str, Any]:
         """The rating, what it is of, and the verdict: `parts` are a debate's turns in order."""

@@ -105,16 +105,12 @@ def read(reply: str, shown: Sequence[str] = ()) -> RatingReply:
     if not shaped.there:
         return RatingReply(None, "", shaped.status)
     try:
-        rating, reason = _rating(_unescaped(_plain(shaped.text)), shown)
+        text = answer_patterns.SPECIAL_TOKEN.sub("", shaped.text)  # of chat templates
+        rating, reason = _rating(_unescaped(text), shown)
     except UnreadableError as error:
         cut = error.status is Status.TRUNCATED
         return RatingReply(None, "", "truncated" if cut else answers.unread(shaped))
     return RatingReply(rating, reason if answers.has_words(reason) else "", "ok")
-
-
-def _plain(text: str) -> str:
-    """A text without the special tokens of chat templates."""
-    return answer_patterns.SPECIAL_TOKEN.sub("", text)
 
 
 def _rating(text: str, shown: Sequence[str]) -> tuple[int, str]:
@@ -163,7 +159,7 @@ def _of_object(text: str, shown: Sequence[str]) -> tuple[int, str]:
 
 
 def _stated(text: str, shown: Sequence[str]) -> int:
-    plain = [_plain(one) for one in shown]
+    plain = [answer_patterns.SPECIAL_TOKEN.sub("", one) for one in shown]
     value: Any = reader.read(text, _Schema, [*shown, *plain, *map(_levelled, plain)], bare="rating")
     return int(value.rating)
 

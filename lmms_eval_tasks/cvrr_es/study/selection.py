@@ -33,14 +33,10 @@ FOLDS = 5  # if there are as many videos
 
 
 class Stratum(NamedTuple):
-    """What is fitted to the reference together.
+    """What is fitted to the reference together."""
 
-    Attributes:
-        fold: whose items are fitted on all other folds; None: all of the dimension are fitted on
-            themselves, which flatters.
-        dimension: a slug of labels.DIMENSIONS.
-    """
-
+    # Whose items are fitted on all other folds; None: all of the dimension on themselves, which
+    # flatters.
     fold: int | None
     dimension: str
 
@@ -80,10 +76,8 @@ def judge_kappa(
 ) -> float | None:
     """A judge's agreement with the reference on `items`: mean over candidates (Table 5).
 
-    The mean weighs candidates the same however many of their answers were rated. It is also what
-    the study selects by, since a judge that only tells strong candidates from weak ones has a high
-    pooled kappa and none within a candidate. Candidates without a kappa are left out; None if all
-    are.
+    It is what the study selects by: a judge that only tells strong candidates from weak ones has a
+    high pooled kappa and none within a candidate. Candidates without a kappa are left out.
     """
     by_candidate: dict[str, list[Item]] = {}
     for item in items:
@@ -119,19 +113,13 @@ def kappas_elsewhere(
 
 @dataclass(frozen=True)
 class Selection:
-    """How the mixture chooses its judges.
-
-    Attributes:
-        theta: a kappa above it passes, -1..1 (the paper prints kappas times 100).
-        top: how many judges at most, in place of `theta`.
-        cross_fit: whether an item's judges are chosen on the other folds.
-    """
+    """How the mixture chooses its judges."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
-    theta: Annotated[float, Field(ge=-1, le=1)] = 0.1
-    top: Annotated[int, Field(ge=1)] | None = None
-    cross_fit: bool = True
+    theta: Annotated[float, Field(ge=-1, le=1)] = 0.1  # a kappa above it passes (not times 100)
+    top: Annotated[int, Field(ge=1)] | None = None  # judges at most, in place of `theta`
+    cross_fit: bool = True  # whether an item's judges are chosen on the other folds
 
     def __str__(self) -> str:
         """As `parse` reads it, whole."""
@@ -172,11 +160,8 @@ def choices(
 ) -> dict[Item, Choice]:
     """The judges of every item, with the kappas that they were chosen by: one choice a stratum.
 
-    A judge without a kappa never passes. In the top k equal kappas are taken by name.
-
-    Args:
-        ratings: of the judges to choose from, the final judge's own among them.
-        strata: of all items that are to be rated, which may be more than have ratings.
+    The final judge's own ratings are among those to choose from. A judge without a kappa never
+    passes. In the top k equal kappas are taken by name.
 
     Raises:
         DataError: no reference ratings, cross-fitting with one fold.

@@ -54,28 +54,16 @@ Pairs = Sequence[Pair]
 
 
 class Study(NamedTuple):
-    """Ratings of the same items by several raters.
+    """Ratings of the same items by several raters."""
 
-    Attributes:
-        places: question -> where it stands.
-        items: all that anyone has a row for, by dimension in the tables' order, question and
-            candidate.
-        raters: each one's pairs, one for every item, by rater; the reference's too.
-        reference: the reference beside itself, for every item; empty if there is none yet.
-    """
-
-    places: Mapping[str, Place]
-    items: Sequence[Item]
-    raters: Mapping[Rater, Pairs]
-    reference: Pairs
+    places: Mapping[str, Place]  # of questions
+    items: Sequence[Item]  # that anyone has a row for: by dimension as in tables, question, name
+    raters: Mapping[Rater, Pairs]  # a pair for every item; the reference's rater too
+    reference: Pairs  # beside itself, for every item; empty if there is none yet
 
 
 def study(rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Study:
-    """A study of these rows, in whatever order they come.
-
-    Args:
-        rows: of all judges and rounds, one of each rater for each item.
-        reference: at most one row for each item; none at all means that it is still to come.
+    """A study of these rows, in whatever order they come; one of each rater for each item.
 
     Raises:
         DataError: a question in two dimensions or on two videos; no item in common with the
@@ -142,11 +130,10 @@ def summaries(pairs: Pairs) -> Part:
 def summary(pairs: Pairs) -> Part:
     """A rater's ratings of some items: Table 4, the left of Figure 4, and what failed.
 
-    Returns:
-        `mean` of all ratings, whole or not, 1 to 5, None if there are none: a failure is no rating.
-        `distribution`: how often each whole rating was given; ratings such as 4.5, which have no
-        place there, are `not_whole`. Items without a rating are `failed` if there is a row for
-        them, else `missing`: nobody asked. `coverage`: the share that has a rating.
+    `mean` is of all ratings, whole or not, None if there are none: a failure is no rating.
+    `distribution` is how often each whole one was given; those such as 4.5 are `not_whole`. Items
+    without a rating are `failed` if there is a row for them, else `missing`: nobody asked.
+    `coverage` is the share that has a rating.
     """
     given = [pair.rating for pair in pairs if pair.rating is not None]
     counts = Counter(given)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmms_eval_tasks.console import UNSEEN
 from lmms_eval_tasks.cvrr_es.labels import HEADS, RATINGS
-from lmms_eval_tasks.report.paper_tables import NONE, by_row, fixed, has_numbers, number, signed
+from lmms_eval_tasks.report.paper_tables import NONE, by_row, fixed, has_numbers, signed
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -17,22 +17,14 @@ Report = Mapping[str, Any]
 
 
 class Sheet(NamedTuple):
-    """A table.
+    """A table."""
 
-    Attributes:
-        title: what it shows, and which table of the paper.
-        names, columns: headings of names and of numbers.
-        rows: as many names, and numbers as text, as there are headings.
-        notes: what it rests on, a line each.
-        coloured: the number that has the darkest colour; 0: no colours.
-    """
-
-    title: str
-    names: Sequence[str]
+    title: str  # what it shows, and which table of the paper
+    names: Sequence[str]  # headings of names, and of numbers
     columns: Sequence[str]
-    rows: Sequence[tuple[Sequence[str], Sequence[str]]]
-    notes: Sequence[str]
-    coloured: float = 0
+    rows: Sequence[tuple[Sequence[str], Sequence[str]]]  # names, and numbers as text
+    notes: Sequence[str]  # what it rests on, a line each
+    coloured: float = 0  # the number that has the darkest colour; 0: no colours
 
 
 def sheets(report: Report) -> list[Sheet]:
@@ -56,26 +48,21 @@ def printed(report: Report) -> list[Table]:
 # --- numbers as text ------------------------------------------------------------------------------
 
 
-def _plain(value: Any, decimals: int = 3) -> str:
-    return fixed(number(value), decimals)
-
-
 def _percent(value: float | None, decimals: int = 2) -> str:
     """Times 100, as the paper prints kappas; a dash for None."""
-    return NONE if value is None else _plain(100 * value, decimals)
+    return fixed(None if value is None else 100 * value, decimals)
 
 
 def _apart(part: Report, decimals: int = 3) -> list[str]:
     """A difference with its sign, and its interval."""
-    found = number(part["value"])
-    return [NONE if found is None else signed(found, decimals), _span(part, decimals)]
+    value = part["value"]
+    return [NONE if value is None else signed(value, decimals), _span(part, decimals)]
 
 
 def _span(part: Report, decimals: int = 3) -> str:
     """A number's interval as [low, high]; a dash where there is none."""
-    if part["interval"] is None:
-        return NONE
-    return f"[{', '.join(_plain(part['interval'][end], decimals) for end in ('low', 'high'))}]"
+    own = part["interval"]
+    return f"[{fixed(own['low'], decimals)}, {fixed(own['high'], decimals)}]" if own else NONE
 
 
 def _cells(report: Report, part: Report, candidate: str, key: str) -> list[Any]:
@@ -120,8 +107,8 @@ def _summary(report: Report) -> Sheet:
     for part in (*report["raters"], *report["panels"]):
         told, mean, pooled = part["ratings"]["overall"], *map(part["kappa"].get, ("mean", "pooled"))
         made = [
-            *(_plain(mean["kappa"]), _percent(mean["kappa"]), _span(mean), mean["band"] or NONE),
-            *(_plain(pooled["kappa"]), f"{pooled['n']:,}", _plain(told["mean"], 2)),
+            *(fixed(mean["kappa"], 3), _percent(mean["kappa"]), _span(mean), mean["band"] or NONE),
+            *(fixed(pooled["kappa"], 3), f"{pooled['n']:,}", fixed(told["mean"])),
             *(*_apart(part["leniency"], 2), f"{told['failed']:,}", _percent(told["coverage"], 1)),
         ]
         rows.append(([part["name"] + " *" * bool(part["itself"])], made))
@@ -134,10 +121,9 @@ def _summary(report: Report) -> Sheet:
         f"{intervals}; * is among the candidates, so it judges itself too",
     ]
     if alpha := report["alpha"]:
-        told = _plain(alpha["value"]) if alpha["value"] is not None else f"- ({alpha['reason']})"
         notes.append(
-            f"Krippendorff's alpha (interval) of the judges that rated alone: {told}, over "
-            f"{alpha['n']:,} answers that two or more rated"
+            "Krippendorff's alpha (interval) of the judges that rated alone: "
+            f"{fixed(alpha['value'], 3)}, over {alpha['n']:,} answers that two or more rated"
         )
     columns = [
         *("kappa", "x100", "95 %", "band", "pooled\nkappa", "n"),
@@ -206,7 +192,7 @@ def _ratings(report: Report) -> Sheet:
             means = _cells(report, told, candidate, "mean")
             means.append(told["by_candidate"][candidate]["mean"])
             names = candidate, part["name"] + " *" * (candidate in part["itself"])
-            rows.append((names, [_plain(mean, 2) for mean in means]))
+            rows.append((names, [fixed(mean) for mean in means]))
     return Sheet(
         "Mean rating of each candidate, 1 to 5 (the paper's Table 4)",
         ["candidate", "judge"],
