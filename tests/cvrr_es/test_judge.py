@@ -42,19 +42,17 @@ def test_everything_reaches_the_judge_and_the_answer_is_delimited() -> None:
 
 def test_both_numbers_of_one_reply() -> None:
     criterion = judge.criterion()
-    for pred, right in (("correct", 1.0), ("incorrect", 0.0), ("Correct", 1)):
-        for score in (0, 4.5, 5, "3"):
-            value = reader.read(reply(pred, score), criterion.schema)
-            verdict = Verdict(criterion.score(value), "ok", "r", reply(pred, score))
-            assert (verdict.score, judge.points(verdict)) == (right, float(str(score)))
-    # Odd ones as the release has them: a list of one, no reason, the label under another key.
-    for text in (
-        f"[{reply(score=3)}]",
-        "{'pred': 'correct', 'score': 3}",
-        '{"type": "correct", "score": 3, "reason": "It\'s so."}',
+    for text, right, points in (
+        (reply("correct", 0), 1.0, 0.0),
+        (reply("incorrect", 4.5), 0.0, 4.5),
+        (reply("Correct", "3"), 1.0, 3.0),
+        # Odd ones as the release has them: a list of one, no reason, the label under another key.
+        (f"[{reply(score=3)}]", 1.0, 3.0),
+        ("{'pred': 'correct', 'score': 3}", 1.0, 3.0),
+        ('{"type": "correct", "score": 3, "reason": "It\'s so."}', 1.0, 3.0),
     ):
-        value = reader.read(text, criterion.schema)
-        assert judge.points(Verdict(criterion.score(value), "ok", "r", text)) == 3.0
+        verdict = Verdict(criterion.score(reader.read(text, criterion.schema)), "ok", "r", text)
+        assert (verdict.score, judge.points(verdict)) == (right, points)
     # A third label is none: the answer leaves the published accuracy.
     others = [reply("partially correct"), reply(score=5.5), reply(score=-1)]
     for text in (*others, f"[{reply()}, {reply()}]", '{"pred": "correct"}', "yes"):
@@ -66,14 +64,11 @@ def test_both_numbers_of_one_reply() -> None:
 
 def test_numbers_of_a_panel_and_of_a_debate() -> None:
     """The mean of the members that voted; the consolidator's."""
-    votes = [
-        Verdict(1.0, "ok", "r", reply("correct", 5), "a"),
-        Verdict(1.0, "ok", "r", reply("correct", 3), "b"),
-        Verdict(0.0, "ok", "r", reply("incorrect", 1), "c"),
-        Verdict(None, "api_error", "r", "", "d"),
-    ]
-    assert judge.points(combine(votes)) == 3.0
-    assert judge.points(combine(votes[3:])) is None
+    given = (("correct", 5), ("correct", 3), ("incorrect", 1))
+    votes = [Verdict(float(one == "correct"), "ok", "r", reply(one, n), one) for one, n in given]
+    failed = Verdict(None, "api_error", "r", "", "d")
+    assert judge.points(combine([*votes, failed])) == 3.0
+    assert judge.points(combine([failed])) is None
     whole = Verdict(1.0, "ok", "r", reply("correct", 4), "debate", parts=tuple(votes[2:3]))
     assert judge.points(whole) == 4.0
 

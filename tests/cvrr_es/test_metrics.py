@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import pytest
@@ -21,7 +20,6 @@ from tests.cvrr_es.scored import (
     Stated,
     answered,
     details,
-    eight,
     rated,
     rated_doc,
     values,
@@ -92,38 +90,6 @@ def test_means_weigh_dimensions_the_same(
     assert scoring.joined(BENCHMARK.joins[0], {}) == {}
 
 
-def test_kappas_by_hand() -> None:
-    """Cells are 1, -1, 0 and 2/3 (scored.CELLS); 26 points against 22, 1 5 1 5 4 4 2 4.
-
-    Pooled: squares 38 of 8, by chance 344 of 64; by dimension 32 and 128, 6 and 48.
-    """
-    found = values(eight())
-    expected = {
-        f"kappa_{PART}": 0,
-        f"kappa_{TIME}": pytest.approx(1 / 3),
-        "kappa": pytest.approx(1 / 6),
-        "kappa_of_ada": pytest.approx(1 / 2),
-        "kappa_of_bob": pytest.approx(-1 / 6),
-        "kappa_pooled": pytest.approx(1 - 8 * 38 / 344),
-        f"kappa_pooled_{TIME}": pytest.approx(1 / 2),
-        "kappa_authors": found["kappa"],  # all of 1 to 4 occur in each cell that has a kappa
-        f"leniency_{TIME}": 1,
-        "rating_valid": 3.25,
-        "rating_valid_of_bob": 3,
-        **{f"rating_share_{n}_of_ada": (1, 0, 0, 2, 1)[n - 1] / 4 for n in range(1, 6)},
-    }
-    assert {name: found[name] for name in expected} == expected
-    # 1, 2 and 5 occur; their places are 0, 1 and 2: squares 1 of 3, by chance
-    # 3 * (5 + 8) - 2 * 3 * 4 = 15 of 9.
-    some = values(few((1, 1), (5, 5), (2, 5)))
-    assert some["kappa"] == pytest.approx(1 - 3 * 9 / (3 * (30 + 51) - 2 * 8 * 11))
-    assert some["kappa_authors"] == some[f"kappa_authors_{PART}"] == pytest.approx(1 - 3 / 15)
-    mixed = eight()
-    random.Random(3).shuffle(mixed)
-    assert values(mixed) == found
-    assert details(mixed) == details(eight())
-
-
 def test_failed_ratings_are_in_no_kappa() -> None:
     """Nor are items without a reference, or with one that is no whole number."""
     found = values(few((1, 1), (5, 5), (None, 5), (FAILED, 1), (3, None), (2, 4.5)))
@@ -131,6 +97,13 @@ def test_failed_ratings_are_in_no_kappa() -> None:
     assert (found["rating_failed"], found["rating_coverage"]) == (2, pytest.approx(4 / 6))
     assert found["rating_valid"] == pytest.approx((1 + 5 + 3 + 2) / 4)
     assert found["leniency"] == pytest.approx((0 + 0 - 2.5) / 3)
+    # Distances over the levels that occur, 1, 2 and 5, whose places are 0, 1 and 2: squares 1 of 3,
+    # by chance 3 * (5 + 8) - 2 * 3 * 4 = 15 of 9.
+    found = values(some := few((1, 1), (5, 5), (2, 5)))
+    assert found["kappa"] == pytest.approx(1 - 3 * 9 / (3 * (30 + 51) - 2 * 8 * 11))
+    assert found["kappa_authors"] == found[f"kappa_authors_{PART}"] == pytest.approx(1 - 3 / 15)
+    assert [found[f"rating_share_{n}_of_ada"] for n in (1, 3)] == [1 / 3, 0]
+    assert (values(some[::-1]), details(some[::-1])) == (found, details(some))
     found = values(few((None, 3), ("", 4)))
     assert found["rating_share_4"] is found["rating_valid"] is found["kappa"] is None
     assert (found["rating_failed"], found["rating_coverage"], found["leniency"]) == (2, 0, None)

@@ -129,14 +129,6 @@ def test_differences_are_of_shared_answers() -> None:
     assert nothing["no_interval"] == "there is no value"
 
 
-def test_alpha_by_hand() -> None:
-    """Items (1, 1), (5, 5), (1, 2): 1 - 5 * 2 / 234 by squared differences."""
-    made = study({"J": {"A": [1, 5, 1, 3, 4.5]}, "K": {"A": [1, 5, 2, None, 4]}}, {"A": [1]})
-    found = kappas.alpha([of(made, "J"), of(made, "K")])
-    assert found.value == pytest.approx(224 / 234, abs=1e-15)
-    assert (found.n, found.missing, found.off_scale) == (3, 1, 1)
-
-
 def test_leniency_by_hand() -> None:
     """Differences 2, 0 on a video, 2 on another, 3: se^2 = 1.5 * (36 + 1 + 25) / 16 / 16."""
     found = kappas.leniency(of(study({"J": {"A": [4, 5, 3, None, 4]}}, {"A": [2, 5, 1, 1, 1]})))
