@@ -2,8 +2,7 @@
 
 The benchmark's judge compares an answer with the reference: is it correct, and its score of 0 to 5.
 Both numbers come from one reply, with the keys of the published judgements. An empty answer is not
-put to it: it is the candidate's failure and worth 0 (judges/asking.py). The published scripts
-skip such answers, so results give both counts; `status == "empty"` tells them apart.
+put to it, but worth 0 (judges/asking.py); published scripts skip such answers (metrics.py).
 
 A judge of the study sees the video, alone or with other judges' ratings (vlm_judge, 3.2 and 3.3).
 The video goes before its text (the host puts it there). Whatever a candidate or another judge wrote

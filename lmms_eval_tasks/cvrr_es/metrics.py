@@ -162,10 +162,6 @@ def _share(rating: int, items: Items) -> float | None:
     return aggregate.mean(float(one == rating) for one in _given(items))
 
 
-def _count_empty(items: Items, *, rated: bool) -> int:
-    return sum(item["empty"] and (item["rating"] is not None) == rated for item in items)
-
-
 # Name -> the number, and whether higher is better.
 _OF_PART: dict[str, tuple[Statistic, bool | None]] = {
     "kappa": (_kappa(), True),
@@ -188,8 +184,8 @@ _OF_ALL: dict[str, tuple[Statistic, bool | None]] = {
         lambda items: sum(i["rating"] is not None and not i["reason"].strip() for i in items),
         False,
     ),
-    "empty_rated": (functools.partial(_count_empty, rated=True), None),
-    "empty_failed": (functools.partial(_count_empty, rated=False), False),
+    "empty_rated": (lambda items: sum(i["empty"] and i["rating"] is not None for i in items), None),
+    "empty_failed": (lambda items: sum(i["empty"] and i["rating"] is None for i in items), False),
 }
 _COMPARED = ("id", "rating", "reference_rating")
 _SHOWN = {

@@ -3,9 +3,6 @@
 Language models without the video (vlm_judge, 3.2 and 4.1): GPT-4o and GPT-3.5 debate, which is what
 kappa is taken against; GPT-3.5 alone is the study's text judge (`single`). They debate as the
 study's code has it (judges/debate.py): GPT-4o decides, after two calls or five. Prompts are ours.
-
-What they would cost, asking nobody: every turn of a debate is put together as it is, between
-stand-ins with reasons of the usual length.
 """
 
 from __future__ import annotations
@@ -183,7 +180,8 @@ class _StandIn(Judge):
 def estimate(config: JudgeConfig, asked: Sequence[Asked]) -> list[str]:
     """The work of rating `asked` in words, asking nobody: each model, all together, notes.
 
-    Without repairs and without what is in the cache already.
+    Every turn of a debate is put together as it is, between stand-ins. Without repairs and without
+    what is in the cache already.
     """
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.debate import DebateJudge

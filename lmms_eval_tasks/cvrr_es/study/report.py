@@ -19,10 +19,6 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils.metrics.agreement import FEW_CLUSTERS
 
 Report = dict[str, Any]
-NO_REFERENCE = (
-    "no kappa: there are no reference ratings yet; make them with `lmms-eval-tasks debate` and "
-    "name their file with --reference"
-)
 _SHOWN = ("first", "reference", "collective", "mixture")  # the order of raters' rounds
 
 
@@ -46,7 +42,7 @@ def report(rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Report:
     if not raters:
         raise DataError("there are no ratings but the reference's: name files of other judges too")
     alone = {rater.judge: own for rater, own in raters.items() if rater.round == "first"}
-    told = [_rater(name_of(rater), own, *rater) for rater, own in raters.items()]
+    told = [_rater(_name(rater), own, *rater) for rater, own in raters.items()]
     strata = selection.strata(made.items, made.places)
     panels = _panels(made, alone, strata)
     alpha = kappas.alpha(list(alone.values())) if len(alone) > 1 else None
@@ -54,7 +50,7 @@ def report(rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Report:
     known = [one for one in told[: len(alone)] if one["kappa"]["mean"]["kappa"] is not None]
     best = min(known, key=lambda one: -one["kappa"]["mean"]["kappa"], default={"judge": None})
     compared = [
-        (name_of(rater), rater.judge, own)
+        (_name(rater), rater.judge, own)
         for rater, own in raters.items()
         if rater.round in ("collective", "mixture") and rater.judge in alone
     ]
@@ -96,7 +92,7 @@ def report(rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Report:
     }
 
 
-def name_of(rater: Rater) -> str:
+def _name(rater: Rater) -> str:
     """As tables call it: the judge, and how it came to its ratings unless it rated alone."""
     how = {"first": "", "reference": ", with reference"}
     return rater.judge + how.get(rater.round, f", {rater.round}")
@@ -142,7 +138,10 @@ def _panels(
 def _notes(made: Study, rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Iterator[str]:
     """What a reader of the numbers must know."""
     if not reference:
-        yield NO_REFERENCE
+        yield (
+            "no kappa: there are no reference ratings yet; make them with `lmms-eval-tasks debate` "
+            "and name their file with --reference"
+        )
     referees = {Rater(row.judge, row.round) for row in reference}
     for judge, name in sorted(made.raters.keys() & referees):
         yield f"{judge} ({name}) made the reference: not compared with itself"
