@@ -104,8 +104,8 @@ def test_intervals_are_cluster_bootstraps() -> None:
     assert found["pooled"]["interval"] == expected(of_pairs, pairs)
     parts = cells(pairs)
     first = next(iter(parts))
-    one = parts[first]["c1"]
-    assert found["cells"][first]["c1"]["interval"] == expected(of_pairs, one)
+    one = parts[first]["b"]
+    assert found["cells"][first]["b"]["interval"] == expected(of_pairs, one)
     for mean, own in (
         (found["mean"], pairs),
         (found["by_dimension"][first], [pair for pair in pairs if pair.dimension == first]),

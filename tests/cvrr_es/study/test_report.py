@@ -61,10 +61,7 @@ def test_numbers(full: dict[str, Any]) -> None:
     # Two of three judges are J's equals, and the third, a constant one, has no weight.
     panel = named(full["differences"], "panel: kappa-weighted mean")
     assert (panel["minus"], panel["n"], panel["value"]) == ("J", 8, 0)
-
-
-def test_differences() -> None:
-    """One failure: on the other seven J alone has (12 / 21 + 1) / 2."""
+    # One failure: on the other seven J alone has (12 / 21 + 1) / 2.
     exact = {"A": [None, 2, 3, 4], "B": [1, 1, 5, 5]}
     made = report([*judged(), *given("J", exact, round="collective")], referred())
     one = made["differences"][0]
@@ -73,54 +70,54 @@ def test_differences() -> None:
     assert one["interval"]["clusters"] == 2
 
 
-class TestLacks:
-    """Nothing is made up, each lack is one line."""
+def test_no_reference() -> None:
+    found = report([*judged(), *given("J", REFERENCE, round="collective")], [])
+    assert found["reference"] is None
+    assert found["notes"][0].startswith("no kappa: there are no reference ratings yet; make")
+    names = [one["name"] for one in found["panels"]]
+    assert names == ["panel: majority", "panel: mean", "panel: Dawid-Skene"]
+    assert found["differences"][0]["value"] is None
+    assert "no kappa: there are no reference ratings yet" in html(found)
 
-    def test_no_reference(self) -> None:
-        found = report([*judged(), *given("J", REFERENCE, round="collective")], [])
-        assert found["reference"] is None
-        assert found["notes"][0].startswith("no kappa: there are no reference ratings yet; make")
-        names = [one["name"] for one in found["panels"]]
-        assert names == ["panel: majority", "panel: mean", "panel: Dawid-Skene"]
-        assert found["differences"][0]["value"] is None
-        assert "no kappa: there are no reference ratings yet" in html(found)
 
-    def test_one_video_and_few(self) -> None:
-        """Percentile intervals are too narrow on few videos, and the report says so."""
+def test_one_video_and_few() -> None:
+    """Percentile intervals are too narrow on few videos, and the report says so."""
 
-        def told(videos: int, of_time: int = 0) -> list[str]:
-            sides = []
-            for more in ({}, {"judge": "debate", "round": "reference"}):
-                made = rows([1, 5] * videos, **more)
-                made += rows([1, 5] * of_time, dimension=TIME, **more)
-                sides.append([*made, *[replace(row, judge=f"{row.judge} 2") for row in made]])
-            ours, compared = sides
-            return [
-                line.partition(" videos: percentile")[0]
-                for line in report(ours, compared[: len(compared) // 2])["notes"]
-                if "too narrow" in line or "not computed" in line
-            ]
+    def told(videos: int, of_time: int = 0) -> list[str]:
+        sides = []
+        for more in ({}, {"judge": "debate", "round": "reference"}):
+            made = rows([1, 5] * videos, **more)
+            made += rows([1, 5] * of_time, dimension=TIME, **more)
+            sides.append([*made, *[replace(row, judge=f"{row.judge} 2") for row in made]])
+        ours, compared = sides
+        return [
+            line.partition(" videos: percentile")[0]
+            for line in report(ours, compared[: len(compared) // 2])["notes"]
+            if "too narrow" in line or "not computed" in line
+        ]
 
-        why = "not computed: fitting on other videos needs two videos or more"
-        assert told(1) == [f"panel: kappa-weighted mean: {why}"]
-        assert told(20) == []
-        assert told(20, 3) == ["some intervals rest on as few as 3"]
+    why = "not computed: fitting on other videos needs two videos or more"
+    assert told(1) == [f"panel: kappa-weighted mean: {why}"]
+    assert told(20) == []
+    assert told(20, 3) == ["some intervals rest on as few as 3"]
 
-    def test_no_kappa(self) -> None:
-        """Both constant on one rating, and nothing rated: a dash alone would not say which."""
-        truth = given("debate", FOURS, round="reference")
-        failed = given("M", {"A": [None] * 4, "B": [None] * 4})
-        notes = report([*judged(), *failed], truth)["notes"]
-        assert "K: no kappa: both raters gave one and the same label to every item" in notes
-        assert "M: no kappa: no item was rated on the scale by both" in notes
 
-    def test_references(self) -> None:
-        single = given("GPT-3.5", FOURS, round="reference")
-        found = report([*judged(), *referred(), *single], referred())
-        names = [part["name"] for part in found["raters"]]
-        assert names == ["J", "K", "GPT-3.5, with reference"]
-        assert "debate (reference) made the reference: not compared with itself" in found["notes"]
-        refused(DataError, "no ratings but the reference's", report, referred(), referred())
+def test_no_kappa() -> None:
+    """Both constant on one rating, and nothing rated: a dash alone would not say which."""
+    truth = given("debate", FOURS, round="reference")
+    failed = given("M", {"A": [None] * 4, "B": [None] * 4})
+    notes = report([*judged(), *failed], truth)["notes"]
+    assert "K: no kappa: both raters gave one and the same label to every item" in notes
+    assert "M: no kappa: no item was rated on the scale by both" in notes
+
+
+def test_references() -> None:
+    single = given("GPT-3.5", FOURS, round="reference")
+    found = report([*judged(), *referred(), *single], referred())
+    names = [part["name"] for part in found["raters"]]
+    assert names == ["J", "K", "GPT-3.5, with reference"]
+    assert "debate (reference) made the reference: not compared with itself" in found["notes"]
+    refused(DataError, "no ratings but the reference's", report, referred(), referred())
 
 
 # --- the page -------------------------------------------------------------------------------------
