@@ -76,8 +76,6 @@ def test_the_bare_question_and_with_the_hint(on_sample: Path) -> None:
         told = names.doc_to_text(other)
         assert told.endswith(one["question"])
         assert "does not happen in the video" in told
-    asked = {"task": ANSWER, "hint": f"{HINT}{PART}", "rating": "cvrr_judge"}
-    assert [list(BENCHMARK.prompts([task])) for task in asked.values()] == [[one] for one in asked]
 
 
 def test_what_the_model_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,66 +94,64 @@ def test_what_the_model_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
                 assert running_model() == expected
 
 
-class TestAnswer:
-    """Label and score from one reply, and whose failure it is if there is none."""
+def test_the_judge_is_asked_by_item(stated: Stated) -> None:
+    with running.model(running.Model("c", "chat", {"pretrained": "a/tiny"})):
+        item = answered("<think>A cat?</think> right 4.5 ", place=7)
+    (fields,) = stated.asked
+    assert fields == {
+        "id": "partial_actions/007",
+        "question": "What happens?",
+        "reference": "A dog runs away.",
+        "candidate": "right 4.5",
+    }
+    assert (item["candidate"], item["answer"]) == ("tiny", "right 4.5")
+    assert (item["status"], item["right"], item["points"]) == ("ok", 1.0, 4.5)
+    assert item["media"] is None  # no such file: the reply counts all the same
+    assert item["verdicts"]["correct"]["raw"].startswith('{"pred": "correct"')
 
-    def test_the_judge_is_asked_by_item(self, stated: Stated) -> None:
-        with running.model(running.Model("c", "chat", {"pretrained": "a/tiny"})):
-            item = answered("<think>A cat?</think> right 4.5 ", place=7)
-        (fields,) = stated.asked
-        assert fields == {
-            "id": "partial_actions/007",
-            "question": "What happens?",
-            "reference": "A dog runs away.",
-            "candidate": "right 4.5",
-        }
-        assert (item["candidate"], item["answer"]) == ("tiny", "right 4.5")
-        assert (item["status"], item["right"], item["points"]) == ("ok", 1.0, 4.5)
-        assert item["media"] is None  # no such file: the reply counts all the same
-        assert item["verdicts"]["correct"]["raw"].startswith('{"pred": "correct"')
 
-    def test_a_verdict_whose_score_cannot_be_told(self) -> None:
-        """Correct is 1.0, which must not pass for 1 of 5."""
-        told = Verdict(1.0, Status.OK, raw="yes, correct", judge="by hand")
-        kept = BENCHMARK.tasks[ANSWER].keep(doc())
-        item = scoring.scored(BENCHMARK.tasks[ANSWER], kept, "x", lambda asks: [told])
-        assert (item["right"], item["points"], item["status"]) == (1.0, None, "ok")
+def test_a_verdict_whose_score_cannot_be_told() -> None:
+    """Correct is 1.0, which must not pass for 1 of 5."""
+    told = Verdict(1.0, Status.OK, raw="yes, correct", judge="by hand")
+    kept = BENCHMARK.tasks[ANSWER].keep(doc())
+    item = scoring.scored(BENCHMARK.tasks[ANSWER], kept, "x", lambda asks: [told])
+    assert (item["right"], item["points"], item["status"]) == (1.0, None, "ok")
 
 
 # --- saved runs -----------------------------------------------------------------------------------
 
 
-class TestSaved:
-    def test_a_later_reference(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The user's of now, or the run's own; it replaces the run's whole."""
+def test_a_later_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user's of now, or the run's own; it replaces the run's whole."""
 
-        def rescored(reference: float | None, *named: tuple[int, int]) -> tuple[Any, list[str]]:
-            made = [rated(n, rated_doc(n, reference=reference and n)) for n in (1, 3, 5)]
-            rows = [row(*one, "debate", round="reference") for one in named]
-            file = write_ratings(tmp_path / "reference.jsonl", rows)
-            monkeypatch.setenv(settings.CVRR_REFERENCE, str(file) if rows else "")
-            found = rescore.rescore_saved(BENCHMARK, [saved_run("cvrr_judge", made)], None)
-            numbers = found.numbers["cvrr_judge"]
-            missing = found.sidecar["cvrr_judge"]["kappa"]["pooled"]["missing"]
-            return (numbers["kappa"], numbers["leniency"], missing), found.notes
+    def rescored(reference: float | None, *named: tuple[int, int]) -> tuple[Any, list[str]]:
+        made = [rated(n, rated_doc(n, reference=reference and n)) for n in (1, 3, 5)]
+        rows = [row(*one, "debate", round="reference") for one in named]
+        file = write_ratings(tmp_path / "reference.jsonl", rows)
+        monkeypatch.setenv(settings.CVRR_REFERENCE, str(file) if rows else "")
+        found = rescore.rescore_saved(BENCHMARK, [saved_run("cvrr_judge", made)], None)
+        numbers = found.numbers["cvrr_judge"]
+        missing = found.sidecar["cvrr_judge"]["kappa"]["pooled"]["missing"]
+        return (numbers["kappa"], numbers["leniency"], missing), found.notes
 
-        assert rescored(None) == ((None, None, 3), [])
-        assert rescored(1) == ((1, 0, 0), [])
-        assert rescored(None, (1, 5), (3, 3), (5, 1)) == ((-1, 0, 0), [])
-        part = pytest.approx(1 - 2 * 1 / (2 * 23 - 2 * 4 * 5))
-        assert rescored(1, (1, 2), (3, 3)) == ((part, -0.5, 1), [])
-        numbers, (note,) = rescored(1, (9, 2))
-        assert numbers == (None, None, 3)
-        assert note.startswith("cvrr_judge: the reference has no rating of these answers")
+    assert rescored(None) == ((None, None, 3), [])
+    assert rescored(1) == ((1, 0, 0), [])
+    assert rescored(None, (1, 5), (3, 3), (5, 1)) == ((-1, 0, 0), [])
+    part = pytest.approx(1 - 2 * 1 / (2 * 23 - 2 * 4 * 5))
+    assert rescored(1, (1, 2), (3, 3)) == ((part, -0.5, 1), [])
+    numbers, (note,) = rescored(1, (9, 2))
+    assert numbers == (None, None, 3)
+    assert note.startswith("cvrr_judge: the reference has no rating of these answers")
 
-    def test_what_cannot_be_read(self) -> None:
-        answers = [answered("x", place) for place in (1, 2)]
-        ratings = [rated(4, rated_doc(place)) for place in (1, 2)]
-        cases = [
-            *((ANSWER, answers, name) for name in ("question", "reference", "dimension", "video")),
-            *(("cvrr_judge", ratings, name) for name in ("answer", "judge", "reference_rating")),
-        ]
-        for task, items, field in cases:
-            lacking = [items[0], {n: v for n, v in items[1].items() if n != field}]
-            with pytest.raises(DataError, match=rf"{PART}/002.* has no `{field}`; take its line"):
-                rescore.rescore_saved(BENCHMARK, [saved_run(task, lacking)], None)
+
+def test_what_cannot_be_read() -> None:
+    answers = [answered("x", place) for place in (1, 2)]
+    ratings = [rated(4, rated_doc(place)) for place in (1, 2)]
+    cases = [
+        *((ANSWER, answers, name) for name in ("question", "reference", "dimension", "video")),
+        *(("cvrr_judge", ratings, name) for name in ("answer", "judge", "reference_rating")),
+    ]
+    for task, items, field in cases:
+        lacking = [items[0], {n: v for n, v in items[1].items() if n != field}]
+        with pytest.raises(DataError, match=rf"{PART}/002.* has no `{field}`; take its line"):
+            rescore.rescore_saved(BENCHMARK, [saved_run(task, lacking)], None)

@@ -111,13 +111,10 @@ def test_rows_of_one_item(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_bad_files(tmp_path: Path) -> None:
-    (tmp_path / "folder").mkdir()
-    for paths, told in (
-        ([tmp_path / "nowhere"], "nowhere: no such file or folder"),
-        ([tmp_path / "folder"], r"no ratings \(\*\.jsonl"),
-        ([lines(tmp_path / "r.jsonl", [1])], r"no ratings that can be used; .*line 1: "),
-    ):
-        refused(DataError, told, read, paths)
+    refused(DataError, "nowhere: no such file or folder", read, [tmp_path / "nowhere"])
+    refused(DataError, r"no ratings \(\*\.jsonl", read, [tmp_path])
+    file = lines(tmp_path / "r.jsonl", [1])
+    refused(DataError, r"no ratings that can be used; .*line 1: ", read, [file])
 
 
 def test_odd_judges_are_no_errors() -> None:
