@@ -11,18 +11,16 @@ estimate; with a provider that writes requests down it is a batch.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import lru_cache
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from lmms_eval_tasks import judges
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.judges import geval, reader, run
+from lmms_eval_tasks.judges import geval, reader
 from lmms_eval_tasks.judges.providers.replay import NoJudge
 from lmms_eval_tasks.judges.verdict import (
     NONE,
@@ -117,10 +115,9 @@ def said(ask: Ask, verdict: Verdict) -> Any:
 def ask_judge(judge: Judge, ask: Ask) -> Verdict:
     """The judge's verdict on one thing; a mean over samples where they are asked for."""
     if ask.samples:
-        return geval.drawn(judge, ask.criterion, ask.fields, ask.samples, ask.first)
-
-    if ask.before is not None:
-        return ask.before(judge, lambda: judge.verdict(ask.criterion, ask.fields))
+        return geval.drawn(judge, ask)
+    if ask.instead is not None:
+        return ask.instead(judge)
     return judge.verdict(ask.criterion, ask.fields)
 
 
@@ -156,7 +153,7 @@ def usable(config: Callable[[], JudgeConfig]) -> Judge:
         return judges.make(config())
     except TasksError as error:
         _say_once(str(error))
-        return NoJudge(JudgeConfig(NONE))
+        return NoJudge()
 
 
 @lru_cache(maxsize=8)
@@ -181,32 +178,3 @@ def judged(
         return Judged("", status, 0.0, None)
     (verdict,) = yield [Ask(name, criterion, {**fields, "candidate": candidate})]
     return graded(candidate, verdict)
-
-
-# --- one call goes first --------------------------------------------------------------------------
-
-# Of the process's run: which first calls were sent, and whether they have come back.
-_first: WeakKeyDictionary[run.Run, dict[Hashable, threading.Event]] = WeakKeyDictionary()
-
-
-def ahead(prefix: Hashable) -> Callable[[Judge, Callable[[], Verdict]], Verdict]:
-    """`Ask.before` of requests that begin with one prefix: a judge's first one goes ahead of the
-    others, so that the provider's prompt cache has it. It may fail: to wait for a success could
-    take the retries of every call one after another.
-
-    Args:
-        prefix: what decides on the bytes that they share, beside the judge.
-    """
-
-    def ask(judge: Judge, request: Callable[[], Verdict]) -> Verdict:
-        mine = threading.Event()
-        sent = _first.setdefault(run.current(), {}).setdefault((judge.config, prefix), mine)
-        if sent is not mine:
-            sent.wait()
-            return request()
-        try:
-            return request()
-        finally:
-            sent.set()
-
-    return ask

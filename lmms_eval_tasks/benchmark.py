@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
-from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.judges.verdict import Criterion, Scoring
+from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.metrics import aggregate
-from lmms_eval_tasks.utils.released_files import DataStatus
+from lmms_eval_tasks.utils.released_files import Seen
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges import JudgeConfig
@@ -32,7 +33,6 @@ Items = Sequence[Item]
 Numbers = Mapping[str, Mapping[str, Any]]  # task or group -> metric -> value
 
 SAME = object()  # of Part.simple
-NOT_RUN = "not_run"  # status of the one item of a task that has nothing to ask
 
 
 class Part(NamedTuple):
@@ -122,10 +122,11 @@ class Found:
 
     release: Any  # the user's data
     digest: str  # of the data
+    bad: Mapping[str, str] = field(default_factory=dict)  # what no task can use: name -> reason
 
     def left_out(self, task: str) -> Mapping[str, str]:  # noqa: ARG002
         """What a task leaves out because the user allowed it, by name, with the reason."""
-        return {}
+        return self.bad
 
 
 class Benchmark:
@@ -168,19 +169,46 @@ class Benchmark:
         """What has to be made before the model is loaded; None where the doc needs nothing."""
         return None
 
-    def status(self, root: Path) -> DataStatus:
+    def seen(self, place: Path) -> Seen:
+        """What lies in a folder.
+
+        Raises:
+            TasksError: it cannot be used.
+        """
+        return Seen(place)
+
+    def files(self, source: Path) -> Mapping[str, Path]:
+        """The files of a release that are there: place below the benchmark's folder -> file.
+
+        Args:
+            source: a folder, or the data file, as the user has it or as `prepare` left it.
+
+        Raises:
+            TasksError: it is not there, or does not fit.
+        """
+        raise DataError(f"{source}: put {self.title}'s files under ROOT/{self.name} by hand")
+
+    def status(self, root: Path) -> Seen:
         """Look at the data under a data root, without raising."""
         place = root / self.name
-        problem = "" if place.is_dir() else self.how_to_get
-        return DataStatus(self.name, place, found=place.is_dir(), problem=problem)
+        try:
+            return self.seen(place) if place.is_dir() else Seen(place, problem=self.how_to_get)
+        except TasksError as error:
+            return Seen(place, problem=str(error))
 
-    def prepare(self, source: Path, root: Path, link: bool) -> str:  # noqa: ARG002
+    def prepare(self, source: Path, root: Path, link: bool) -> str:
         """Validate `source` and put it under `root`, as copies or links; what to tell the user.
 
         Raises:
-            DataError: it is not there, does not fit, or other data is in the way.
+            TasksError: it is not there, does not fit, or other data is in the way.
         """
-        raise DataError(f"{source}: put {self.title}'s files under {root / self.name} by hand")
+        given, target = self.files(source.expanduser().absolute()), root / self.name
+        released_files.place(target, given, link)
+        if hidden := given.keys() - self.files(target).keys():
+            raise DataError(f"{target}: another file there hides {min(hidden)}; remove it first")
+        seen = self.seen(target)
+        done = f"{'linked' if link else 'copied'} {len(given)} files to {target}"
+        return "\n".join([done, *seen.notes, *filter(None, [released_files.listed(seen.bad)])])
 
     # --- prompts and the judge ------------------------------------------------------------------
 

@@ -40,7 +40,7 @@ _SPENT = ("insufficient_quota", "billing_hard_limit_reached")  # a 429 that wait
 # A prompt that is too long is refused with 400 too, in words that name max_tokens.
 _TOO_LONG = re.compile(r"context.?length|context.?window|too long|maximum.{0,20}tokens", re.I)
 _KEY_LIKE = re.compile(r"\b(?:sk-|Bearer |Basic )[\w+/=*.-]{6,}")
-MAX_MESSAGE = 300  # characters of an endpoint's error text that are kept
+_MAX_MESSAGE = 300  # characters of an endpoint's error text that are kept
 _CONNECTIONS = 1024  # open at most: more threads than the package's 100 would reconnect each time
 
 
@@ -67,7 +67,7 @@ class OpenAIProvider:
         return {
             "provider": "openai",
             "base_url": self.config.base_url or DEFAULT_BASE_URL,
-            "api_version": self.config.api_version,
+            "api_version": None,  # of earlier versions, in the keys of saved replies
             "model": self.config.model,
             "reply_format": self.config.reply_format,
         }
@@ -94,7 +94,7 @@ class OpenAIProvider:
             body = self._body(request, len(samples), form, renamed)
             try:
                 data: object = client.post("/chat/completions", body=body, cast_to=object)
-                replies = self.replies(data, FORMS[form] if request.schema else "text")
+                replies = self.replies(data)
             except ProviderError:
                 raise
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
@@ -112,10 +112,6 @@ class OpenAIProvider:
                 for name in sorted({*self.left_out} - {*left_out}):
                     say(f"the judge {self.config.label} does not take {name}: sent without it")
                 return replies[: len(samples)]
-
-    def body(self, request: Request) -> dict[str, Any]:
-        """The JSON of a request for one sample, as far as this endpoint is known; for batches."""
-        return self._body(request, 1, self._form, self._renamed)
 
     def _body(
         self, request: Request, count: int, form: int, renamed: Mapping[str, str | None]
@@ -160,7 +156,7 @@ class OpenAIProvider:
             return max(form + 1, self._form), dict(renamed)
         return None
 
-    def replies(self, data: object, form: str = "") -> list[Reply]:
+    def replies(self, data: object) -> list[Reply]:
         """The choices of a chat completion's JSON, without the key in any of its texts.
 
         Token counts are for the whole response: the prompt's go to the first reply, the
@@ -194,7 +190,6 @@ class OpenAIProvider:
                 finish=str(choice.get("finish_reason") or "stop"),
                 model=str(values.get("model") or ""),
                 refusal=str(messages[place].get("refusal") or ""),
-                form=form or FORMS[self._form],
                 prompt_tokens=prompt if prompt is None or place == 0 else 0,
                 completion_tokens=None if completion is None else each + (place < more),
                 cached_tokens=(cached or 0) if place == 0 else 0,
@@ -209,7 +204,7 @@ class OpenAIProvider:
 
         status = getattr(error, "status_code", None)
         name = type(error).__name__ + (f" {status}" if status else "")
-        told = f"{name}: {self.clean(str(error))}"[:MAX_MESSAGE]
+        told = f"{name}: {self.clean(str(error))}"[:_MAX_MESSAGE]
         if getattr(error, "code", None) == "content_filter":
             return ProviderError(told, status=Status.REFUSED)
         if isinstance(error, openai.APIStatusError):
@@ -245,15 +240,13 @@ class OpenAIProvider:
         )
         # A cluster's proxy settings must not send a local endpoint's requests to the proxy.
         trusts = not is_local(urlsplit(base_url).hostname or "")
-        common: dict[str, Any] = {
-            "api_key": config.key.get_secret_value() if config.key else "unused",
-            "timeout": config.timeout,
-            "max_retries": 0,  # the engine retries
-            "http_client": openai.DefaultHttpxClient(trust_env=trusts, limits=limits),
-        }
-        if config.api_version is None:
-            return openai.OpenAI(base_url=base_url, **common)
-        return openai.AzureOpenAI(azure_endpoint=base_url, api_version=config.api_version, **common)
+        return openai.OpenAI(
+            base_url=base_url,
+            api_key=config.key.get_secret_value() if config.key else "unused",
+            timeout=config.timeout,
+            max_retries=0,  # the engine retries
+            http_client=openai.DefaultHttpxClient(trust_env=trusts, limits=limits),
+        )
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:

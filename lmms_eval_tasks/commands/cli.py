@@ -33,9 +33,7 @@ app = typer.Typer(
 data_app = typer.Typer(
     help="Look at, validate and place a benchmark's files.", no_args_is_help=True
 )
-prompts_app = typer.Typer(help="The texts that models and judges are given.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
-app.add_typer(prompts_app, name="prompts")
 
 
 def main() -> None:
@@ -121,12 +119,12 @@ def status() -> None:
     for name in benchmarks.NAMES:
         found = benchmarks.load(name).status(root)
         counts = [str(found.counts.get(key, "-")) for key in ("questions", "pools")]
-        counts += map(str, (found.videos, len(found.missing), len(found.unreadable)))
-        there = "yes" if found.found else "no"
+        kinds = [why.partition(":")[0] for why in found.bad.values()]
+        counts += map(str, (found.videos, kinds.count("missing"), kinds.count("unreadable")))
+        there = "no" if found.problem else "yes"
         table.add_row(name, there, str(found.where), found.version or "-", *counts)
         details += [f"{name}: {line}" for line in (found.problem, *found.notes) if line]
-        bad = [*found.missing.items(), *found.unreadable.items()]
-        details += [f"{name}: {video} {why}" for video, why in bad]
+        details += [f"{name}: {video} {why}" for video, why in found.bad.items()]
     show(table_console(), [table])
     for line in details:
         print(line)
@@ -139,14 +137,9 @@ def prepare(
     link: Annotated[bool, typer.Option(help="Link instead of copying.")] = False,
 ) -> None:
     """Validate a benchmark's release and put it under the data root."""
-    print(benchmarks.named(benchmark).prepare(source, _users_root(), link))
-
-
-def _users_root() -> Path:
-    """The data root to write to: the packaged sample is never changed."""
     if settings.is_sample():
         raise DataError(f"{settings.DATA}=sample is the packaged sample; unset it or name a folder")
-    return settings.data_root()
+    print(benchmarks.named(benchmark).prepare(source, settings.data_root(), link))
 
 
 @app.command()
@@ -171,24 +164,6 @@ def models(
         needs = f"; needs: {row.needs}" if row.needs else ""
         print(f"{row.model} {row.interface}: {row.frames}; sound: {row.sound}{needs}")
     print(f"\nTake none of our media: {', '.join(class_pages.others())}")
-
-
-@prompts_app.callback()
-def _group() -> None:
-    """Keeps `import` a command of its own."""
-
-
-@prompts_app.command("import")
-def import_prompts(
-    benchmark: Annotated[str, typer.Argument(help="Whose prompts.")],
-    clone: Annotated[Path, typer.Option("--from", help="Your clone of the authors' repository.")],
-    to: Annotated[Path, typer.Option(help="The folder to write, for --prompts.")] = Path("prompts"),
-) -> None:
-    """Write the authors' exact wording, out of your clone of their repository, for --prompts."""
-    from lmms_eval_tasks.utils import authors_prompts
-
-    for line in authors_prompts.write(benchmarks.named(benchmark).name, clone, to):
-        print(line)
 
 
 app.command("estimate")(judge_commands.estimate_command)

@@ -16,7 +16,7 @@ from lmms_eval_tasks.cvrr_es.study.report import report
 from lmms_eval_tasks.report.fold import show
 from lmms_eval_tasks.runs.invalid import stop
 from lmms_eval_tasks.utils.json_files import check_output, write_json
-from lmms_eval_tasks.utils.media.video_checks import listed
+from lmms_eval_tasks.utils.released_files import listed
 
 
 def reliability_command(

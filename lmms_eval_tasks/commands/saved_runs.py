@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 
 from lmms_eval_tasks import benchmarks, settings
-from lmms_eval_tasks.errors import DataError, TasksError
+from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.runs import before
-from lmms_eval_tasks.runs.score_again import Saved, read_batch, score_again, write_batch
+from lmms_eval_tasks.runs.score_again import Saved, score_again
 from lmms_eval_tasks.utils import saved_runs as saved_files
 
 Logs = Annotated[list[Path], typer.Argument(help="Sample files, or folders with them.")]
@@ -36,13 +36,6 @@ def judge_command(
     judge: Annotated[
         str | None, typer.Option(help="The judge; LMMS_EVAL_TASKS_JUDGE or the paper's if unset.")
     ] = None,
-    batch: Annotated[
-        Path | None,
-        typer.Option(help="Ask nobody: write the requests as an OpenAI batch (half the price)."),
-    ] = None,
-    batch_results: Annotated[
-        Path | None, typer.Option(help="Take the replies from a batch's results.")
-    ] = None,
     output: Output = None,
     save: Annotated[
         Path | None,
@@ -53,10 +46,6 @@ def judge_command(
     concurrency: Concurrency = None,
 ) -> None:
     """Give saved answers this judge's verdicts; those that it gave before are kept."""
-    if batch is not None and batch_results is not None:
-        raise TasksError("either --batch writes a file or --batch-results reads one, not both")
-    if (batch or batch_results) and (max_calls, max_cost) != (None, None):
-        raise TasksError("--max-calls and --max-cost are no limits of a batch: it pays for nothing")
     set_limits(max_calls, max_cost, concurrency)
     saved = _read(logs)
     spec = judge or settings.text(settings.JUDGE)
@@ -65,12 +54,7 @@ def judge_command(
         place = logs[0].absolute()
         place = place if place.is_dir() else place.parent
         save = place.with_name(f"{place.name}_judged")
-    if batch is not None:
-        write_batch(saved, spec, batch)
-    elif batch_results is not None:
-        read_batch(saved, spec, batch_results, output, save)
-    else:
-        _score(saved, spec, output, save)
+    _score(saved, spec, output, save)
 
 
 def set_limits(max_calls: int | None, max_cost: float | None, concurrency: int | None) -> None:

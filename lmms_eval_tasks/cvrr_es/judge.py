@@ -22,6 +22,7 @@ from lmms_eval_tasks.cvrr_es.labels import HIGHEST_SCORE, LOWEST_SCORE, RATINGS
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.judges import Criterion, Verdict, reader
 from lmms_eval_tasks.judges.engine import block
+from lmms_eval_tasks.judges.objects import UnreadableError
 from lmms_eval_tasks.utils import prompts
 from lmms_eval_tasks.utils.metrics import aggregate
 from lmms_eval_tasks.utils.replies import answers
@@ -99,7 +100,7 @@ def criterion() -> Criterion:
 def points(verdict: Verdict | None, answer: str = "") -> float | None:
     """A verdict's 0 to 5 for `answer`, read from the reply that it keeps; None if it failed.
 
-    Of a panel the mean of those members that voted, whatever its rule for the label.
+    Of a panel, which earlier versions had, it is the mean of those members that voted.
     """
     if verdict is None or verdict.score is None:
         return None
@@ -109,7 +110,7 @@ def points(verdict: Verdict | None, answer: str = "") -> float | None:
         return aggregate.mean(one for one in found if one is not None)
     try:
         value: Any = reader.read(verdict.raw, Judgement, [answer])
-    except reader.UnreadableError:
+    except UnreadableError:
         return None  # saved by somebody else's hand: its two numbers cannot be told
     return float(value.score)
 

@@ -29,7 +29,6 @@ from lmms_eval_tasks.sample import scenes
 from lmms_eval_tasks.sample.players import UNREADABLE, Chance, Known, Played
 from lmms_eval_tasks.sample.render import Clip
 
-ALSO = ("labels.py", "study/ratings.py")  # they decide the sample too
 FIRST, REFERENCE = "ratings/first.jsonl", "ratings/reference.jsonl"  # below the folder
 PREDICTIONS = "predictions"
 SIZE, FPS, SECONDS = (192, 144), 10, 4

@@ -163,8 +163,8 @@ class CvrrEs(Benchmark):
 
     look = staticmethod(data.look)
     docs = staticmethod(data.docs)
-    status = staticmethod(release.status)
-    prepare = staticmethod(release.prepare)
+    seen = staticmethod(release.seen)
+    files = staticmethod(release.placed)
     tables = staticmethod(layouts.tables)
 
     def cut(self, found: Found, task: str, doc: Doc) -> Cut:  # noqa: ARG002

@@ -28,10 +28,10 @@ from lmms_eval_tasks.haven import data, inputs, options
 from lmms_eval_tasks.haven.records.release import Release
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, geval
 from lmms_eval_tasks.judges.geval import TOP_LOGPROBS, Rating
-from lmms_eval_tasks.judges.verdict import DEBATE, NONE, PANEL
+from lmms_eval_tasks.judges.verdict import DEBATE, NONE
 from lmms_eval_tasks.utils import prompts, provenance
 from lmms_eval_tasks.utils.metrics import local_models, text_metrics
-from lmms_eval_tasks.utils.metrics.bertscore import bert_score
+from lmms_eval_tasks.utils.metrics.model_scores import bert_score
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -89,7 +89,7 @@ def suited(judge: JudgeConfig) -> JudgeConfig:
     Raises:
         JudgeError: it is several judges in one.
     """
-    if judge.provider in (PANEL, DEBATE):
+    if judge.provider == DEBATE:
         raise JudgeError(
             f"the judge {judge.label} is several judges, and G-Eval's rating is one model's: name "
             "one model for HAVEN, and judge again with another (judge --judge)"
@@ -138,9 +138,8 @@ def computed_with() -> dict[str, str]:
 
 
 def doubts() -> list[str]:
-    """What was computed with that makes a number missing or not comparable."""
-    marks = ("not computed", local_models.NOT_COMPARABLE)
-    return [one for one in computed_with().values() if any(mark in one for mark in marks)]
+    """Why a number is missing."""
+    return [one for one in computed_with().values() if "not computed" in one]
 
 
 def reference(item: Item) -> str:
@@ -208,7 +207,7 @@ def clip_problem() -> str | None:
     from lmms_eval_tasks.utils.metrics import clipscore as implementation
 
     model = settings.value(settings.CLIPSCORE)
-    return NOT_ASKED if model is None else implementation.problem(model)
+    return NOT_ASKED if model is None else local_models.problem(implementation.KIND, model)
 
 
 def clip_values(asked: Sequence[Asked], *, pairs: bool = False) -> list[float | None]:

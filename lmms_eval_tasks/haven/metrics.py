@@ -4,8 +4,8 @@ Every metric of a reply has these forms (metrics.md):
 - NAME: mean over videos; a reply that could not be read counts as 0, or as what of it could;
 - NAME_valid: without the replies that could not be read;
 - NAME_sources: the mean of the sources' means, and NAME_SOURCE, each source's own;
-- NAME_random, NAME_identity, NAME_uniform, NAME_first, NAME_all and NAME_best, where they make
-  sense: what the same items give for a reply that understands nothing, and the most they can give.
+- NAME_random, NAME_identity and NAME_all, where they make sense: what the same items give for a
+  reply that understands nothing.
 
 A correlation with a ground truth that is the same for all shots is undefined: such an item is in no
 mean, and `undefined` counts it. Ratings exist as `_valid` alone (utils/metrics/rating_means.py).
@@ -35,18 +35,17 @@ ORDER = ("spearman", "kendall")
 ALIGNMENT = ("f1", "iou", "hit1")
 GEVAL = tuple(geval.MODES)
 
-_OF_FRAMES = ("random", "uniform", "first", "all", "best")
 _OF_KEYFRAMES: dict[str, tuple[str, ...]] = dict.fromkeys(
-    (*KEYFRAMES, *(f"{name}{IS_GT}" for name in KEYFRAMES)), _OF_FRAMES
+    (*KEYFRAMES, *(f"{name}{IS_GT}" for name in KEYFRAMES)), ("random", "all")
 )
 # Kind -> metric -> the baselines that stand beside it.
 MEASURED: dict[str, dict[str, tuple[str, ...]]] = {
     "v2t": dict.fromkeys(ROUGE, ()),
     "v2v": _OF_KEYFRAMES,
     "v2vt": {**dict.fromkeys(ROUGE, ()), **_OF_KEYFRAMES},
-    "temporal": dict.fromkeys(ORDER, ("random", "identity", "best")),
-    "grounding": dict.fromkeys(ALIGNMENT, ("random", "all", "best")),
-    "saliency": dict.fromkeys(ORDER, ("random", "identity", "best")),
+    "temporal": dict.fromkeys(ORDER, ("random", "identity")),
+    "grounding": dict.fromkeys(ALIGNMENT, ("random", "all")),
+    "saliency": dict.fromkeys(ORDER, ("random", "identity")),
 }
 # What stands in the host's table: that of the paper's Tables 3 and 4 which needs no texts of items.
 SHOWN = ("rouge", *KEYFRAMES, *ORDER)

@@ -149,10 +149,10 @@ _MAIN = {
     "grounding": ("f1", "iou", "hit1"),
     "saliency": ORDER,
 }
-_BASELINES = ("random", "identity", "uniform", "first", "all", "best")
+_BASELINES = ("random", "identity", "all")
 _NOTES_WORTH = (
-    "random: expected, in closed form; identity: the order as shown; uniform, first: so many\n"
-    "frames; all: every frame, or each clip for each sentence; best: the most possible\n"
+    "random: expected, in closed form; identity: the order as shown; all: every frame, or\n"
+    "each clip for each sentence\n"
     "f1_is_gt: against the frames that is_gt marks, not those of the key shots\n"
     "failed: replies that could not be read in full; what could be read of them counts\n"
     "rules broken: replies with a wrong number of frames, an unknown shot and so on\n"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
-from pathlib import Path
 from typing import Any, cast
 
 from lmms_eval_tasks import settings
@@ -19,11 +18,13 @@ from lmms_eval_tasks.haven import judge as judging
 from lmms_eval_tasks.haven import tables as layouts
 from lmms_eval_tasks.haven.metrics import ORDER
 from lmms_eval_tasks.haven.options import OF_SENTENCES, SELECTIONS, SUMMARIES, TASKS
-from lmms_eval_tasks.haven.records.release import prepare
+from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.judges import Criterion, geval
 from lmms_eval_tasks.judges.verdict import Scoring
+from lmms_eval_tasks.utils.media.video_checks import stop
 from lmms_eval_tasks.utils.metrics import selections, text_metrics
 from lmms_eval_tasks.utils.prompts import Prompt
+from lmms_eval_tasks.utils.released_files import listed
 from lmms_eval_tasks.utils.replies import answers, numbered, summaries
 
 V2T_SENTENCES = (3, 5)  # asked for by V2T's prompt with pictures (Appendix C)
@@ -153,14 +154,10 @@ def _frames(doc: Item, strict: summaries.Frames, lenient: Collection[int]) -> di
         if not true:
             scores |= {f"{name}{form}": None for name in metrics.KEYFRAMES}
             continue
-        met = functools.partial(selections.set_scores, true=true)
-        own = met(chosen)
+        own = selections.set_scores(chosen, true)
         found = {
             "random": selections.random_frames(n_frames, len(true), k),
-            "uniform": met(selections.uniform(n_frames, k)),
-            "first": met(selections.first(n_frames, k)),
-            "all": met(range(1, n_frames + 1)),
-            "best": selections.best_frames(len(true), k),
+            "all": selections.set_scores(range(1, n_frames + 1), true),
         }
         for name in metrics.KEYFRAMES:
             scores[f"{name}{form}"] = getattr(own, name)
@@ -207,22 +204,21 @@ def _saliency(doc: Item, reply: str) -> dict[str, Any]:
 
 def _order(doc: Item, reply: str, truth: list[float], unit: str) -> dict[str, Any]:
     n = len(truth)
-    read, best = numbered.read_order(reply, n, unit), selections.best_reachable(truth)
+    read, identity = numbered.read_order(reply, n, unit), selections.identity(truth)
     found = selections.correlations(selections.predicted_ranks(read.units, n), truth)
     worth: dict[str, float | None] = {name: getattr(found, name) or 0.0 for name in ORDER}
-    if best.reason:
+    if identity.reason:
         worth = dict.fromkeys(ORDER)
     elif len(read.units) < 2:  # an order of fewer than two units is worth 0 (metrics.md)
         worth = dict.fromkeys(ORDER, 0.0)
     theirs = numbered.authors_order(reply, n, unit, in_time=doc["kind"] == "temporal")
     by_theirs = selections.correlations(selections.predicted_ranks(theirs, n), truth)
-    chance, identity = selections.chance(truth), selections.identity(truth)
-    beside = {"random": chance, "identity": identity, "best": best}
+    beside = {"random": selections.chance(truth), "identity": identity}
     return {
         "parts": {"reply": read.status},
         "ranked": [doc["units"][place - 1] for place in read.units],
         "violations": dict(read.violations),
-        "undefined": best.reason,
+        "undefined": identity.reason,
         "scores": worth,
         "authors": {name: getattr(by_theirs, name) for name in ORDER} if theirs else {},
         "baselines": {
@@ -238,9 +234,8 @@ def _grounding(doc: Item, reply: str) -> dict[str, Any]:
     read = numbered.read_alignment(reply, len(true), n)
     found = selections.aligned(read.sets, true)
     beside = {
-        "random": selections.baseline(selections.one_clip, true, n),
-        "all": selections.baseline(selections.all_clips, true, n),
-        "best": selections.baseline(selections.true_clips, true, n),
+        "random": selections.random_clips(true, n),
+        "all": selections.aligned([range(1, n + 1)] * len(true), true),
     }
     names = metrics.ALIGNMENT
     return {
@@ -312,25 +307,31 @@ class Haven(Benchmark):
     suited = staticmethod(judging.suited)
     judge_notes = staticmethod(judging.notes)
     tables = staticmethod(layouts.tables)
-    status = staticmethod(data.status)
+    seen = staticmethod(data.seen)
+    files = staticmethod(released.placed)
     judge_prompt = staticmethod(judging.prompt)
 
     def cut(self, found: Found, task: str, doc: Doc) -> Cut | None:  # noqa: ARG002
         """The sampled frames of its video, the same for all tasks; none of a text proxy."""
-        if doc["text"] or doc["not_run"]:
+        if doc["text"]:
             return None
         window = (doc["video_path"], tuple(doc["picks"]))
         return Cut(doc["id"], window, functools.partial(inputs.frames, doc))
 
     def check(self, names: Sequence[str], found: Found) -> None:
-        """There has to be an item of some task, and a CLIP model that was named has to be there."""
-        data.check_left(cast(data.Checked, found))
+        """Each task has an item, and a CLIP model that was named is there."""
+        known = cast(data.Checked, found)
+        total = len(known.rows) + len(known.release.problems)
+        told = [
+            f"{task}: not one of {total} items can be run:\n{listed(own)}"
+            for task, own in known.reasons.items()
+            if len(own) == total
+        ]
+        good = [task for task, own in known.reasons.items() if len(own) < total]
+        told += [f"Leave out what cannot be run: --tasks {','.join(good)}"] if told and good else []
+        stop(known.release.folder, told)
         if any(TASKS[name].kind in SUMMARIES for name in names):
             judging.check()
-
-    def prepare(self, source: Path, root: Path, link: bool) -> str:
-        """Put files of the release in place; then what `data status` tells."""
-        return "\n".join([prepare(source, root, link), *data.status(root).notes])
 
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:  # noqa: ARG002
         """The one file of all tasks."""

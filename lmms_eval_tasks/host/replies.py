@@ -22,7 +22,6 @@ from dataclasses import asdict
 from typing import Any
 
 from lmms_eval_tasks import benchmarks, running, settings
-from lmms_eval_tasks.benchmark import NOT_RUN
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import arrived, cut_replies, endpoints, needs
@@ -261,15 +260,14 @@ class _Asked:
         shown: list[Any] = []
         # Where it cannot be told the request fails for the same reason, or is not asked.
         with contextlib.suppress(TasksError, OSError):
-            if not doc.get(NOT_RUN):
-                shown = [given.text_of(task.prompt(doc)), task.handed(doc)]
+            shown = [given.text_of(task.prompt(doc)), task.handed(doc)]
         told = json.dumps([name, doc, shown, _sampling(request)], sort_keys=True, default=str)
         return hashlib.sha256(told.encode()).hexdigest()[:24]
 
     def _expected(self, request: Any) -> arrived.Expected:
         """What a request hands over, for counting what of it arrives."""
         doc, task = self._doc(request), benchmarks.of(request.task_name).tasks[request.task_name]
-        parts = [] if doc.get(NOT_RUN) else task.prompt(doc)
+        parts = task.prompt(doc)
         model, kinds = running.current(), [part.kind for part in parts]
         texts = [request.args[0]]
         if model is not None and model.interface == "chat":

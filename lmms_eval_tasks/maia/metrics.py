@@ -111,7 +111,7 @@ def meteor_wordnet(items: Items) -> float | None:
 def bertscore(items: Items) -> float | None:
     """Mean best BERTScore F1, or None where no encoder is at hand (never 0)."""
     from lmms_eval_tasks import settings
-    from lmms_eval_tasks.utils.metrics import bertscore as implementation
+    from lmms_eval_tasks.utils.metrics import model_scores as implementation
 
     candidates, references = _texts(items)
     score = implementation.bert_score(

@@ -34,7 +34,7 @@ from lmms_eval_tasks.utils.validation import Text, quoted, told
 POOL_SIZE = 8  # answers, true and false statements of a question (paper, 3.1)
 # What the full set holds (paper, 3.1 and Limitations; data_schemas.md).
 PAPER_COUNTS = {"videos": 100, "questions": 2400, "pairs": 19200}
-# Names of the authors' release; another name is accepted if it is the only JSON file there.
+# Names of the authors' release.
 FILE_NAMES = ("data.json", "data_100%.json", "data_20%.json")
 ANSWERS = [f"answer{number}" for number in range(1, POOL_SIZE + 1)]
 COLUMNS = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found, Item, Items, Join, Part, Task
@@ -262,8 +262,8 @@ class Maia(Benchmark):
     joins = tuple(map(_join, ENDS))
 
     look = staticmethod(data.look)
-    status = staticmethod(data.status)
-    prepare = staticmethod(data.prepare)
+    seen = staticmethod(data.seen)
+    files = staticmethod(data.placed)
     suited = staticmethod(judging.suited)
     tables = staticmethod(layouts.tables)
     judge_prompt = staticmethod(judging.prompt)
@@ -310,7 +310,7 @@ class Maia(Benchmark):
             told = f"videos of {shown} frames ({settings.FRAMES}), not of 32 as in the paper"
             warnings = [told, *warnings]
         if found is not None:
-            release = cast(data.Checked, found).release
+            release = found.release
             lost = {video: why for own in left_out.values() for video, why in own.items()}
             questions = sum(len(v.questions) for v in release.videos if v.video in lost)
             section = {

@@ -298,8 +298,8 @@ class Maverix(Benchmark):
 
     look = staticmethod(data.look)
     docs = staticmethod(data.docs)
-    status = staticmethod(data.status)
-    prepare = staticmethod(data.prepare)
+    seen = staticmethod(data.seen)
+    files = staticmethod(data.placed)
     tables = staticmethod(layouts.tables)
     judge_prompt = staticmethod(judging.prompt)
 
@@ -324,7 +324,7 @@ class Maverix(Benchmark):
         if raising := [name for name, state in _sound(names).items() if state == "raises"]:
             why = running.sound_warning(TASKS[raising[0]].mode.picture)
             raise DataError(f"{why} Leave out {', '.join(raising)}")
-        for line in data.subtitle_warnings(cast(data.Checked, found).subtitles):
+        for line in cast(data.Checked, found).silent:
             say(f"MAVERIX: {line}")
 
     def describe(
@@ -347,15 +347,12 @@ class Maverix(Benchmark):
                 "data": {
                     "file": str(release.file),
                     "hash": release.digest,
-                    "version": release.version,
                     "items": len(checked.items),
                 },
                 "left_out": lost,
             }
             warnings += [f"{len(lost)} items left out"] if lost else []
-            if checked.subtitles:
-                section["subtitles"] = dict(checked.subtitles)
-            warnings += data.subtitle_warnings(checked.subtitles)
+            warnings += checked.silent
             if release.borrowed and any(TASKS[name].kind == "open" for name in names):
                 warnings.append(
                     f"{len(release.borrowed)} questions are asked openly in the words of another "

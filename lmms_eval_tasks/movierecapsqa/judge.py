@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
@@ -26,8 +26,8 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
 from lmms_eval_tasks.errors import JudgeError, PromptError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict, run
-from lmms_eval_tasks.judges.asking import ahead, said
-from lmms_eval_tasks.judges.verdict import DEBATE, MAX_TOKENS, PANEL, Ask, Asks, graded
+from lmms_eval_tasks.judges.asking import said
+from lmms_eval_tasks.judges.verdict import DEBATE, MAX_TOKENS, Ask, Asks, graded
 from lmms_eval_tasks.utils import prompts
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES, NO_CLAIMS, NOT_JUDGED
 from lmms_eval_tasks.utils.replies import answers
@@ -48,7 +48,7 @@ def suited(judge: JudgeConfig) -> JudgeConfig:
     Raises:
         JudgeError: it is several judges in one.
     """
-    if judge.provider in (PANEL, DEBATE):
+    if judge.provider == DEBATE:
         raise JudgeError(
             f"the judge {judge.label} is several judges, which have no claims in common to label: "
             "name one model for MovieRecapsQA, and judge again with another (judge --judge)"
@@ -268,7 +268,7 @@ def judged(
     """A model's reply to a question about a segment (asking.py); trouble becomes a status.
 
     An answer that is cut off or without claims is the candidate's failure, worth 0. Where the
-    claims are not known (the judge failed, or they stand in a batch file) the dimensions are not
+    claims are not known (the judge failed) the dimensions are not
     asked: `judge_skipped`, or `unjudged` for the judge `none`.
 
     Args:
@@ -327,11 +327,8 @@ def _about_claims(
 ) -> Ask:
     """A dimension's request; where the claims were not `found` it is skipped, booked as missing."""
     criterion = dimension_criterion(dimension, len(claims))
-    # The config and the prompt decide on every byte before the segment's own.
-    prefix = (criterion.prompt_hash, context.segment, tuple(context.facts))
-    turn = ahead(prefix) if dimension in WITH_CONTEXT else None
 
-    def skip(judge: Judge, _request: Callable[[], Verdict]) -> Verdict:
+    def skip(judge: Judge) -> Verdict:
         label = judge.config.label
         reason = f"the claims are not known ({found.status})"
         verdict = Verdict(None, Status.SKIPPED.value, reason, judge=label, setup=found.setup)
@@ -345,6 +342,6 @@ def _about_claims(
         asked(context, dimension, question, claims),
         reads=True,
         rests_on="claims",
-        before=turn if claims else skip,
+        instead=None if claims else skip,
         stand_in=json.dumps({"labels": likely, "reason": "word " * 20, "score": HIGHEST}),
     )

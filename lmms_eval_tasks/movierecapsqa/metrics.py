@@ -28,7 +28,7 @@ from lmms_eval_tasks.movierecapsqa.data import task_name
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS
 from lmms_eval_tasks.utils import provenance
-from lmms_eval_tasks.utils.metrics import aggregate, bartscore, bertscore, rating_means
+from lmms_eval_tasks.utils.metrics import aggregate, local_models, model_scores, rating_means
 from lmms_eval_tasks.utils.metrics import text_metrics as texts
 from lmms_eval_tasks.utils.metrics.local_models import Scores
 
@@ -135,7 +135,7 @@ def _bart_scores(candidates: Sequence[str], references: Sequence[str]) -> Scores
     if (model := settings.value(settings.BARTSCORE)) is None:
         unnamed = f"no model was named with --bartscore ({settings.BARTSCORE})"
         return Scores((), f"BARTScore not computed: {unnamed}", computed=False)
-    made = bartscore.bart_score(candidates, references, model=model)
+    made = model_scores.bart_score(candidates, references, model=model)
     if not made.computed:
         return made
     # Of an answer without a word there is no likelihood; in 0..1 its place is at the end.
@@ -150,7 +150,7 @@ def check_bartscore() -> None:
         TasksError: what is wrong with it.
     """
     model = settings.value(settings.BARTSCORE)
-    if model and (problem := bartscore.problem(model)):
+    if model and (problem := local_models.problem(model_scores.SEQ2SEQ, model)):
         raise TasksError(
             f"{settings.BARTSCORE}={model}: {problem}; nothing is downloaded: name the folder of a "
             "model such as facebook/bart-large-cnn, or leave the option out"
@@ -168,7 +168,7 @@ def _values(name: str, items: Items) -> list[float]:
         scores = _bart_scores(candidates, references)
     else:
         model, against = settings.value(settings.BERTSCORE), [[one] for one in references]
-        scores = bertscore.bert_score(candidates, against, model=model, lang=LANGUAGE)
+        scores = model_scores.bert_score(candidates, against, model=model, lang=LANGUAGE)
     notes = provenance.notes().get(_NOTES, {})
     own = {task_name(item["source"], item["condition"]): scores.note for item in items}
     provenance.note(_NOTES, {**notes, name: {**notes.get(name, {}), **own}})

@@ -87,7 +87,7 @@ def read(source: Path, models: str | None = None) -> Data:
     named = settings.text(settings.BASELINES)
     which = list(settings.value(settings.BASELINES) if named else settings.JUDGED_BASELINES)
     names = leaderboards.stored("movierecapsqa")["models"]
-    known = data.Checked(release, release.digest, {}, chosen)
+    known = data.Checked(release=release, digest=release.digest, held={}, options=chosen)
     docs = {doc["id"]: {**doc, "judged_baselines": which} for doc in data.docs(known, TASK)}
     answers: dict[tuple[str, str], Released] = {}
     for segment, question in release.questions():

@@ -90,7 +90,7 @@ def _spoken(value: Any) -> Any:
     if not isinstance(value, str):
         return "" if value is None else value
     try:
-        cues = subtitles.parse(value.removeprefix("\ufeff"), "srt", "srt")
+        cues = subtitles.parse(value.removeprefix("\ufeff"), "srt")
     except DataError as error:
         raise ValueError(str(error).removeprefix("srt, ")) from None
     return "\n".join(cue.text for cue in cues)
@@ -187,7 +187,7 @@ class Segment(_Entry):
 
 # The full set (paper, Tables 2 and 3).
 PAPER_COUNTS = {"videos": 60, "questions": 8231, "facts": 16462}
-FILE_NAMES = ("segments.json",)
+FILE_NAME = "segments.json"
 
 
 @dataclass(frozen=True)
@@ -260,7 +260,7 @@ def read(path: Path) -> Release:
         DataError: no list of segments, two of one id, or none that can be used; names the place.
     """
     tables = release_tables.find(path) if path.is_dir() else {}
-    file = tables.get("segments") or released_files.find_file(path, FILE_NAMES, "the four tables")
+    file = tables.get("segments") or released_files.find_file(path, [FILE_NAME], "the four tables")
     folder = path if tables else file.parent
     labels = next(release_tables.files(folder, "labels"), None)
     there = [file, *tables.values(), *([labels] if labels else [])]

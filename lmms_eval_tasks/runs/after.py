@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks import __version__, benchmarks, running, settings
-from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Found, Item, Items
+from lmms_eval_tasks.benchmark import Benchmark, Found, Item, Items
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.judges.asking import Asker, usable
 from lmms_eval_tasks.running import class_table
@@ -150,7 +150,7 @@ def _videos(
     asked, known = set(), set()
     for name, own in items.items():
         cluster = benchmark.tasks[name].cluster
-        asked |= {item.get(cluster) for item in own if item["status"] != NOT_RUN}
+        asked |= {item.get(cluster) for item in own}
         docs = benchmark.docs(found, name) if found else ()
         known |= {doc[cluster] for doc in docs if doc.get(cluster) is not None}
     return {"asked": len(asked), "of": len(known)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lmms_eval_tasks.benchmark import NOT_RUN, Items
+from lmms_eval_tasks.benchmark import Items
 
 _WHERE = {
     "sent": "in what was sent",
@@ -48,8 +48,7 @@ def short(name: str, items: Items) -> str:
 
 
 def _seen(items: Items) -> list[Mapping[str, Any]]:
-    ran = [item for item in items if item["status"] != NOT_RUN]
-    return [item["arrived"] for item in ran if item.get("arrived")]
+    return [item["arrived"] for item in items if item.get("arrived")]
 
 
 def _of(number: int, items: Items) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import benchmarks
-from lmms_eval_tasks.benchmark import NOT_RUN, Doc, Item, Task
+from lmms_eval_tasks.benchmark import Doc, Item, Task
 from lmms_eval_tasks.judges import JudgeConfig
 from lmms_eval_tasks.judges.asking import settle
 from lmms_eval_tasks.judges.costs import Plan, add_judge, calls_per_verdict
@@ -28,8 +28,7 @@ def estimate(task: str, config: JudgeConfig | None, limit: int | None = None) ->
     """The work of one task."""
     benchmark = benchmarks.of(task)
     own = benchmark.tasks[task]
-    whole = benchmark.docs(benchmark.look([task], videos=False), task)
-    docs = [doc for doc in whole if not doc.get(NOT_RUN)]
+    docs = benchmark.docs(benchmark.look([task], videos=False), task)
     docs = docs[: media.asked([len(docs)], limit)[0]]
     plain = counter("")
     tokens = sum(plain.count(text_of(own.prompt(doc))) for doc in docs)
@@ -109,7 +108,7 @@ def table(estimates: Sequence[Plan], rate: float) -> list[Table]:
         total.add(one)
     columns = (
         *("generations", "prompt tokens\n(text only)", "verdicts", "judge calls"),
-        *("judge tokens\nin + out", "cost", "as a batch", "judging\ntakes"),
+        *("judge tokens\nin + out", "cost", "judging\ntakes"),
     )
     rows = [
         (
@@ -117,7 +116,7 @@ def table(estimates: Sequence[Plan], rate: float) -> list[Table]:
             (
                 *(f"{n:,}" for n in (one.generations, one.prompt_tokens, one.verdicts, one.calls)),
                 f"{one.judge_tokens:,} + {one.reply_tokens:,}",
-                *("unknown" if n is None else dollars(n) for n in (one.cost, one.batch_cost)),
+                "unknown" if one.cost is None else dollars(one.cost),
                 duration(one.calls / rate),
             ),
         )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Item, Items
+from lmms_eval_tasks.benchmark import Benchmark, Item, Items
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import Judge, Verdict
 from lmms_eval_tasks.judges.asking import Asker, given_by, usable
@@ -91,6 +91,8 @@ def rescore_saved(
     def small(run: Run) -> tuple[Side, Items]:
         """What joins read of a run, which is no verdict; of others what their notes read."""
         items = _scored(benchmark, run, asked)
+        if not items:
+            return (run.model, "", ""), ()
         _tell(benchmark, run, items, done, judged_anew=bool(judge))
         if take is not None:
             take(run, items)
@@ -99,7 +101,6 @@ def rescore_saved(
         return side, [
             {k: v for k, v in item.items() if (k != "verdicts" if joins else k in ("id", "status"))}
             for item in items
-            if item["status"] != NOT_RUN
         ]
 
     def of_model(model: str | None) -> list[str]:
@@ -133,7 +134,9 @@ def _scored(benchmark: Benchmark, run: Run, judge: Judge) -> Items:
     if task is None:
         raise DataError(f"{run.file}: {run.task} is no task of {benchmark.title}")
     try:
-        saved = benchmark.reread(saved_items(run), judged=judge.config.provider != NONE)
+        if not (found := saved_items(run)):
+            return ()
+        saved = benchmark.reread(found, judged=judge.config.provider != NONE)
         given = {item["id"]: verdicts(item) for item in saved}
     except DataError as error:
         raise DataError(f"{run.file}: {error}") from None
@@ -143,8 +146,6 @@ def _scored(benchmark: Benchmark, run: Run, judge: Judge) -> Items:
         return Asker(judge, given[item["id"]], keeps)
 
     def score(item: Item) -> Item:
-        if item["status"] == NOT_RUN:
-            return item
         return scoring.scored(task, item, item["reply"], asker(item))
 
     if not task.asks:
@@ -162,9 +163,6 @@ def _tell(
     numbers = done.numbers[label] = scoring.numbers(task, items)
     done.sidecar[label] = scoring.details(task, items)
     done.compare(label, run.saved, numbers)
-    if items[0]["status"] == NOT_RUN:
-        done.notes.append(f"{label}: not run: {items[0]['not_run']}")
-        return
     done.notes += [f"{label}: {note}" for note in task.notes(items)]
     done.notes += filter(
         None, (arrivals.short(label, items), invalid.requests_failed(label, items))

@@ -81,11 +81,11 @@ class Oracle(Player):
         super().__init__(**kwargs)
         if key is None:
             raise TasksError(f"{type(self).__name__} needs its key: --model_args key=PATH")
-        self.key = players.Key.load(str(key))
+        self.key = players.load_key(key)
 
     def reply(self, parts: Parts, doc: Mapping[str, Any], task: str) -> str:  # noqa: ARG002
         """The right one."""
-        return self.key.oracle(parts)
+        return players.oracle(self.key, parts)
 
 
 class Coin(Oracle):
@@ -97,7 +97,7 @@ class Coin(Oracle):
 
     def reply(self, parts: Parts, doc: Mapping[str, Any], task: str) -> str:  # noqa: ARG002
         """One of them."""
-        return self.key.coin(parts, self.seed)
+        return players.coin(self.key, parts, self.seed)
 
 
 class Scripted(Player):
@@ -133,13 +133,6 @@ class Recorded(Player):
         super().__init__(**kwargs)
         self.file = Path(str(replies)).expanduser()
         self.replies = recorded(self.file)
-
-    def generate_until(self, requests: list[Any]) -> list[str]:
-        """As all players; every reply is looked up before the first medium is made."""
-        for request in requests:
-            *_, doc_id, task, split = request.args
-            self.reply([], self.doc(task, split, doc_id), task)
-        return super().generate_until(requests)
 
     def reply(self, parts: Parts, doc: Mapping[str, Any], task: str) -> str:  # noqa: ARG002
         """The reply to an item: that of its task before that of every task."""

@@ -15,7 +15,7 @@ from lmms_eval_tasks.haven import data, inputs
 from lmms_eval_tasks.haven import judge as texts
 from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils.metrics import clipscore, local_models
-from lmms_eval_tasks.utils.metrics.bertscore import bert_score
+from lmms_eval_tasks.utils.metrics.model_scores import bert_score
 from tests.checks import refused
 from tests.haven.docs import doc
 from tests.haven.release_files import write
@@ -80,7 +80,7 @@ def clip(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
 
     no_bert(monkeypatch)
     monkeypatch.setenv(settings.CLIPSCORE, "by hand")
-    monkeypatch.setattr(clipscore, "problem", lambda model: None)
+    monkeypatch.setattr(local_models, "problem", lambda kind, model: None)
     monkeypatch.setattr(clipscore, "clip_score", score)
     monkeypatch.setattr(clipscore, "describe", lambda model: f"CLIP {model}")
     monkeypatch.setattr(texts, "pictures", pictures)

@@ -55,7 +55,7 @@ REPLIES = [
     Reply(None, "content_filter", refusal="I cannot."),
     Reply("", finish="length", cached_tokens=7),
     Reply("testo \x00 \u2028 \x85 \ud83d\ude00 e\u0300", "stop", "gpt-4o-2024-11-20"),
-    Reply("4", "stop", "m", "", "json_schema", 812, 3, 512, TOKENS),
+    Reply("4", "stop", "m", "", 812, 3, 512, TOKENS),
     Reply("4", tokens=(), batch=True),
 ]
 

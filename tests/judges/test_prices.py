@@ -137,7 +137,7 @@ def test_cost():
 MINE = f"""date: 2027-01-31
 models:
   gpt-4o: {{input: 1, output: 2, source: a letter}}
-  gpt-5@https://api.openai.com/v1/: {{input: 3, output: 4}}
+  gpt-5: {{input: 3, output: 4}}
   qwen@{LOCAL}/: {{input: 0, output: 0}}
   qwen@*: {{input: 7, output: 8}}
 """

@@ -123,7 +123,7 @@ def test_without_models_there_is_no_number_and_a_reason(monkeypatch: pytest.Monk
     METRICS["bartscore"].of(answers("5", source="movie", condition="frames"))
     # Each task has its own note: the last one's must not stand for all of them.
     told = metrics.notes_of(["movierecapsqa_segment", "movierecapsqa_movie_frames"])
-    no_encoder = "encoder 'roberta-large' is not in the local Hugging Face cache"
+    no_encoder = "encoder 'roberta-large' is not in the local Hugging Face cache and is no folder"
     unnamed = "no model was named with --bartscore (LMMS_EVAL_TASKS_BARTSCORE)"
     assert told["bertscore"] == {"movierecapsqa_segment": f"BERTScore not computed: {no_encoder}"}
     assert told["bartscore"]["movierecapsqa_segment"] == f"BARTScore not computed: {unnamed}"

@@ -19,7 +19,7 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, Field
 from lmms_eval_tasks.cvrr_es.labels import RATINGS
 from lmms_eval_tasks.cvrr_es.study.ratings import folded
 from lmms_eval_tasks.judges import reader
-from lmms_eval_tasks.judges.reader import UnreadableError
+from lmms_eval_tasks.judges.objects import UnreadableError, objects
 from lmms_eval_tasks.judges.verdict import Status
 from lmms_eval_tasks.utils.replies import answer_patterns, answers
 
@@ -119,7 +119,7 @@ def _rating(text: str, shown: Sequence[str]) -> tuple[int, str]:
     Raises:
         UnreadableError: there is no rating, or more than one.
     """
-    spans = list(reader.objects(text, KEYS))
+    spans = list(objects(text, KEYS))
     if any(span.value is not None and span.value.keys() & set(KEYS) for span in spans):
         found = _of_object(text, shown)
         outside = text
@@ -151,7 +151,7 @@ def _rating(text: str, shown: Sequence[str]) -> tuple[int, str]:
 
 def _of_object(text: str, shown: Sequence[str]) -> tuple[int, str]:
     value: Any = reader.read(text, _Schema, shown)
-    values = [span.value for span in reader.objects(text, KEYS) if span.value]
+    values = [span.value for span in objects(text, KEYS) if span.value]
     ratings = {str(_number(own[key])) for own in values for key in _RATING_KEYS if key in own}
     if len(ratings) > 1:
         raise UnreadableError("different ratings in one object")

@@ -43,7 +43,6 @@ class Structure:
         importance: of each sampled frame.
         starts: first sampled frame of each shot.
         keyframes, key_shots: ascending.
-        ties: frames as important as the last keyframe that are none, being later.
     """
 
     video: Path
@@ -53,7 +52,6 @@ class Structure:
     starts: list[int]
     keyframes: list[int]
     key_shots: list[int]
-    ties: int
 
     @property
     def shots(self) -> list[range]:
@@ -139,22 +137,15 @@ def structure(
     # One picture at a time: hours of them would not fit.
     pictures = (frames.images([number])[0] for number in range(1, n + 1))
     starts = segmentation.segment(segmentation.histograms(pictures), n_shots or tenth)
-    keyframes, ties = top(importance, max(1, capacity(n)))
+    keyframes = top(importance, max(1, capacity(n)))
     key = key_shots(importance, starts)
-    made = Structure(video, info.n_frames, picks, importance, starts, keyframes, key, ties)
-    return made, frames
+    return Structure(video, info.n_frames, picks, importance, starts, keyframes, key), frames
 
 
-def top(importance: Sequence[float], number: int) -> tuple[list[int], int]:
-    """The most important frames in ascending order, the earlier ones of equals.
-
-    Returns:
-        Their places, and how many others are as important as the last of them.
-    """
+def top(importance: Sequence[float], number: int) -> list[int]:
+    """Places of the most important frames in ascending order, the earlier ones of equals."""
     order = sorted(range(len(importance)), key=lambda place: (-importance[place], place))
-    chosen = order[:number]
-    least = importance[chosen[-1]]
-    return sorted(chosen), sum(importance[place] == least for place in order[number:])
+    return sorted(order[:number])
 
 
 def key_shots(importance: Sequence[float], starts: Sequence[int]) -> list[int]:
