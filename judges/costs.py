@@ -34,6 +34,7 @@ class Plan:
     judge_tokens: int = 0
     reply_tokens: int = 0
     cost: float | None = 0.0
+    batch_cost: float | None = 0.0
     notes: list[str] = field(default_factory=list)
 
     def add(self, other: Plan) -> None:
@@ -104,8 +105,8 @@ def _priced(
 ) -> tuple[Plan, Counter]:
     number, known = counter(model.model), run.current().endpoint(model).price
     prompt = more + times * sum(count_messages(render(*one), number.count) for one in judged)
-    cost = known.cost(prompt, reply) if known else None
-    return Plan("", 0, 0, 0, times * len(judged), prompt, reply, cost), number
+    cost, batch = (known and known.cost(prompt, reply, batch=batch) for batch in (False, True))
+    return Plan("", 0, 0, 0, times * len(judged), prompt, reply, cost, batch), number
 
 
 def default_rate() -> tuple[float, str]:

@@ -219,7 +219,7 @@ def load_prices(override: Path | None = None) -> PriceList:
         JudgeError: the user's file cannot be read or an entry is wrong; names file and entry.
     """
     entries: dict[str, Price] = {}
-    origin: list[str] = []
+    origin = []
     for path in (Path(__file__).with_name("prices.yml"), *([override] if override else [])):
         form = "`models:` with entries such as `gpt-4o: {input: 2.5, output: 10}`"
         try:

@@ -31,12 +31,14 @@ from lmms_eval_tasks.judges.verdict import (
     Criterion,
     Judge,
     JudgeConfig,
+    Provider,
     Verdict,
 )
 from lmms_eval_tasks.settings import JudgeLimits
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges.cache import Cache
+    from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
 
 CONCURRENCY = 16  # requests in flight over the whole run, if the user says nothing
 
@@ -59,6 +61,7 @@ class Run:
 
     Args:
         cache: folder of the replies; None keeps none.
+        wrap: puts something between engine and endpoints (providers/batch.py).
     """
 
     def __init__(
@@ -69,11 +72,12 @@ class Run:
         prices: PriceList | None = None,
         env: Mapping[str, str] | None = None,
         progress: bool = False,
+        wrap: Callable[[OpenAIProvider], Provider] | None = None,
     ) -> None:
         env = os.environ if env is None else env
         rank, self._world = int(env.get("RANK", 0)), int(env.get("WORLD_SIZE", 1))
         self.limits, self._share = limits, partial(share, rank=rank, world=self._world)
-        self.ledger = Ledger()
+        self.ledger, self._wrap = Ledger(), wrap
         self.progress = Progress(self.ledger, enabled=progress and rank == 0)
         self.prices = prices or load_prices()
         self.budget = Budget(self._share(limits.max_calls), self._share(limits.max_cost))
@@ -131,7 +135,8 @@ class Run:
             return HuggingFaceProvider(config)
         from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
 
-        return OpenAIProvider(config)
+        provider = OpenAIProvider(config)
+        return provider if self._wrap is None else self._wrap(provider)
 
     def endpoint(self, config: JudgeConfig) -> Endpoint:
         """The traffic of a model; two judges on one model at one endpoint share its limits."""
@@ -247,9 +252,10 @@ def preflight(config: JudgeConfig, criteria: Iterable[Criterion]) -> None:
     run, asked = current(), list(criteria)
     for model in config.endpoints:
         if model.provider == HUGGINGFACE:
-            _ = run.provider(model).tokenizer  # loads no weights
-            if any(one.images for one in asked):
-                raise JudgeError(f"the judge {model.label} takes no images: name an endpoint")
+            checkpoint = run.provider(model)
+            _ = checkpoint.front  # loads no weights
+            if not checkpoint.sees and any(one.images for one in asked):
+                raise JudgeError(f"the judge {model.label} takes no images")
         if run.limits.max_cost is not None and run.endpoint(model).price is None:
             raise JudgeError(
                 f"{settings.MAX_COST} is set, but the price of {model.label} is unknown: add it to "
@@ -309,10 +315,16 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def from_settings(*, progress: bool = True) -> Run:
-    """A run with the user's settings."""
-    own, cache = load_prices(settings.value(settings.PRICES)), settings.judge_cache()
-    return Run(settings.judge_limits(), cache=cache, prices=own, progress=progress)
+def from_settings(
+    *,
+    wrap: Callable[[OpenAIProvider], Provider] | None = None,
+    progress: bool = True,
+    **changes: object,
+) -> Run:
+    """A run with the user's settings; `changes` replace fields of the limits."""
+    limits = replace(settings.judge_limits(), **changes)  # type: ignore[arg-type]
+    own = load_prices(settings.value(settings.PRICES))
+    return Run(limits, cache=settings.judge_cache(), prices=own, progress=progress, wrap=wrap)
 
 
 @contextmanager

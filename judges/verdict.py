@@ -51,7 +51,7 @@ class Usage:
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     cached_tokens: int = 0  # of the prompts', read from the endpoint's own cache
-    batch: bool = False  # all of them came from an offline batch, which earlier versions had
+    batch: bool = False  # all of them came from an offline batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,7 +360,7 @@ class Reply:
     completion_tokens: int | None = None
     cached_tokens: int = 0  # of the prompt's, read from the endpoint's own cache at a lower price
     tokens: tuple[Token, ...] | None = None  # log-probabilities, if asked for and given
-    batch: bool = False  # an earlier version has it from an offline batch, at half the price
+    batch: bool = False  # it came from an offline batch, at that price
 
 
 class ProviderError(Exception):

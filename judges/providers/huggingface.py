@@ -1,4 +1,4 @@
-"""A Hugging Face text model in this process, for a GPU box without an endpoint.
+"""A Hugging Face text or vision model in this process, for a GPU box without an endpoint.
 
 One sequence is generated at a time: in a batch the padding changes the numbers, so that a verdict
 would depend on its neighbours. Of the checkpoint's generation_config.json only the end tokens are
@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import io
 import os
 import random
 import re
 import threading
+from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -30,6 +32,7 @@ from lmms_eval_tasks.judges.verdict import (
     Token,
 )
 
+_AUTO = {True: "AutoModelForImageTextToText", False: "AutoModelForCausalLM"}  # by `sees`
 # Of the files of a checkpoint that can change a reply.
 _SUFFIXES = {".json", ".safetensors", ".bin", ".model", ".jinja", ".txt", ".py"}
 _MARKERS = {"<think>", "</think>"}  # stay in the text: the reader drops what is between them
@@ -84,8 +87,8 @@ class HuggingFaceProvider:
             if self._failure:
                 raise ProviderError(self._failure)
             try:
-                inputs = encode(self.tokenizer, request)
-                reply = generate(self._weights, self.tokenizer, inputs, request, samples[0])
+                inputs = encode(self.front, request, sees=self.sees)
+                reply = generate(self._weights, self.front, inputs, request, samples[0])
                 name = f"{self.identity['model']}@{self._revision[:19]}"
                 return [replace(reply, model=name)]
             except Exception as error:  # a template or a kernel that refuses: counted, not a crash
@@ -113,26 +116,37 @@ class HuggingFaceProvider:
             raise JudgeError(f"the judge {name}: {why}") from error
 
     @cached_property
-    def tokenizer(self) -> Any:
-        """It has a chat template."""
-        tokenizer = self._part("AutoTokenizer")
-        if not tokenizer.chat_template:
+    def sees(self) -> bool:
+        """Whether the model takes images: by the type of its config, not by its name."""
+        from transformers import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
+
+        config = self._part("AutoConfig")
+        own_code = getattr(config, "auto_map", None) or {}
+        return type(config) in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING or _AUTO[True] in own_code
+
+    @cached_property
+    def front(self) -> Any:
+        """The tokenizer, or the processor of a model that sees; it has a chat template."""
+        front = self._part("AutoProcessor" if self.sees else "AutoTokenizer")
+        parts = (front, getattr(front, "tokenizer", None))
+        if not any(getattr(part, "chat_template", None) for part in parts):
             name = self._config.model
             raise JudgeError(f"the judge {name}: no chat template: name an instruction-tuned model")
-        return tokenizer
+        return front
 
     def _loaded(self) -> Any:
         """The model, in evaluation mode; of its generation config only the ends stay."""
         import transformers
 
+        tokenizer = getattr(self.front, "tokenizer", self.front)
         # A map of one device places quantised weights too, which cannot be moved afterwards.
-        where = {"": self._device}
-        model = self._part("AutoModelForCausalLM", device_map=where, dtype=self._config.dtype)
+        device_map = {"": self._device}
+        model = self._part(_AUTO[self.sees], device_map=device_map, dtype=self._config.dtype)
         model.eval()
-        saved, pad = model.generation_config.eos_token_id, self.tokenizer.pad_token_id
+        saved = model.generation_config.eos_token_id
         # Some checkpoints name only the end of a document there, not the end of a turn.
-        ends = {*(saved if isinstance(saved, list) else [saved]), self.tokenizer.eos_token_id}
-        ends -= {None}
+        ends = {*(saved if isinstance(saved, list) else [saved]), tokenizer.eos_token_id} - {None}
+        pad = tokenizer.pad_token_id
         model.generation_config = transformers.GenerationConfig(
             bos_token_id=model.generation_config.bos_token_id,
             eos_token_id=sorted(ends) or None,
@@ -181,49 +195,66 @@ def _line(error: Exception) -> str:
 # --- one reply ------------------------------------------------------------------------------------
 
 
-def encode(tokenizer: Any, request: Request) -> dict[str, Any]:
+def encode(front: Any, request: Request, *, sees: bool) -> dict[str, Any]:
     """The model's inputs for a request, through the checkpoint's own chat template.
 
-    Special tokens inside a message's text are split by a space: text cannot end a turn. Where the
-    template refuses or drops a system message, its text opens the next one.
+    Special tokens inside a message's text are split by a space: text cannot end a turn or stand for
+    an image. Where the template refuses or drops a system message, its text opens the next one.
     """
     from jinja2 import TemplateError
+    from PIL import Image
 
+    tokenizer = getattr(front, "tokenizer", front)
     specials = [re.escape(text) for text in _specials(tokenizer).values() if len(text) > 1]
     special = re.compile("|".join(specials) or "(?!)")
-    messages = []
-    for message in request.messages:
-        if not isinstance(message["content"], str):
-            raise ValueError("it takes no images")
-        text = special.sub(lambda match: f"{match[0][0]} {match[0][1:]}", message["content"])
-        messages.append({**message, "content": text})
     options: dict[str, Any] = {"add_generation_prompt": True}
     if request.sampling.reasoning_effort is not None:
         options["reasoning_effort"] = request.sampling.reasoning_effort  # for templates that ask
+    if not getattr(front, "chat_template", None):
+        options["chat_template"] = tokenizer.chat_template
+
+    def part(given: Mapping[str, Any]) -> dict[str, Any]:
+        if given["type"] == "text":
+            text = special.sub(lambda match: f"{match[0][0]} {match[0][1:]}", given["text"])
+            return {"type": "text", "text": text}
+        if not sees:
+            raise ValueError("a text model takes no images")
+        data = given["image_url"]["url"].partition(",")[2]
+        return {"type": "image", "image": Image.open(io.BytesIO(b64decode(data))).convert("RGB")}
+
+    def shaped(message: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+        """A message as templates take it: parts where there may be images, else a string."""
+        content = message["content"]
+        given = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        if before:
+            given = [{"type": "text", "text": before}, *given]
+        parts = [part(one) for one in given]
+        return {**message, "content": parts if sees else "\n".join(one["text"] for one in parts)}
+
+    messages = [shaped(message) for message in request.messages]
     if messages[0]["role"] == "system":
-        system, first, *rest = messages
+        system, first, *rest = request.messages
         try:
-            prompt = tokenizer.apply_chat_template(messages, tokenize=False, **options)
+            prompt = front.apply_chat_template(messages, tokenize=False, **options)
         except TemplateError:
             prompt = ""
         if system["content"].strip() not in prompt:
-            joined = f"{system['content']}\n\n{first['content']}"
-            messages = [{**first, "content": joined}, *rest]
-    encoded = tokenizer.apply_chat_template(
+            messages = [shaped(first, f"{system['content']}\n"), *map(shaped, rest)]
+    encoded = front.apply_chat_template(
         messages, tokenize=True, return_dict=True, return_tensors="pt", **options
     )
     return dict(encoded)
 
 
 def generate(
-    model: Any, tokenizer: Any, inputs: Mapping[str, Any], request: Request, sample: int
+    model: Any, front: Any, inputs: Mapping[str, Any], request: Request, sample: int
 ) -> Reply:
     """Draw one sample; the context's end cuts a reply like its token limit does. The random state
     of the process, from which other threads draw, is what it was afterwards.
     """
     import torch
 
-    sampling = request.sampling
+    tokenizer, sampling = getattr(front, "tokenizer", front), request.sampling
     length, wanted = inputs["input_ids"].shape[1], sampling.max_tokens or MAX_TOKENS
     context = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     room = wanted if context is None else context - length
@@ -231,7 +262,11 @@ def generate(
         raise ValueError(f"a prompt of {length} tokens, for a context of {context}")
     # Some tokenizers make token types for models that have none.
     unknown = {"token_type_ids"} - inspect.signature(model.forward).parameters.keys()
-    moved = {name: ids.to(model.device) for name, ids in inputs.items() if name not in unknown}
+    moved = {
+        name: value.to(model.device, model.dtype if value.is_floating_point() else value.dtype)
+        for name, value in inputs.items()
+        if name not in unknown
+    }
     drawn: dict[str, Any] = {"do_sample": bool(sampling.temperature)}
     if sampling.temperature:
         drawn |= {"temperature": sampling.temperature, "top_p": sampling.top_p or 1.0, "top_k": 0}

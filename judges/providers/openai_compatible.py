@@ -40,7 +40,7 @@ _SPENT = ("insufficient_quota", "billing_hard_limit_reached")  # a 429 that wait
 # A prompt that is too long is refused with 400 too, in words that name max_tokens.
 _TOO_LONG = re.compile(r"context.?length|context.?window|too long|maximum.{0,20}tokens", re.I)
 _KEY_LIKE = re.compile(r"\b(?:sk-|Bearer |Basic )[\w+/=*.-]{6,}")
-_MAX_MESSAGE = 300  # characters of an endpoint's error text that are kept
+MAX_MESSAGE = 300  # characters of an endpoint's error text that are kept
 _CONNECTIONS = 1024  # open at most: more threads than the package's 100 would reconnect each time
 
 
@@ -112,6 +112,10 @@ class OpenAIProvider:
                 for name in sorted({*self.left_out} - {*left_out}):
                     say(f"the judge {self.config.label} does not take {name}: sent without it")
                 return replies[: len(samples)]
+
+    def body(self, request: Request) -> dict[str, Any]:
+        """The JSON of a request for one sample, as far as this endpoint is known; for batches."""
+        return self._body(request, 1, self._form, self._renamed)
 
     def _body(
         self, request: Request, count: int, form: int, renamed: Mapping[str, str | None]
@@ -204,7 +208,7 @@ class OpenAIProvider:
 
         status = getattr(error, "status_code", None)
         name = type(error).__name__ + (f" {status}" if status else "")
-        told = f"{name}: {self.clean(str(error))}"[:_MAX_MESSAGE]
+        told = f"{name}: {self.clean(str(error))}"[:MAX_MESSAGE]
         if getattr(error, "code", None) == "content_filter":
             return ProviderError(told, status=Status.REFUSED)
         if isinstance(error, openai.APIStatusError):

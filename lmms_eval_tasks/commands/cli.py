@@ -44,7 +44,7 @@ def main() -> None:
     except TasksError as error:
         say(str(error))
         sys.exit(2)
-    except (OSError, RuntimeError) as error:
+    except OSError as error:
         if not (told := about_file(error)):
             raise
         say(told)
@@ -137,7 +137,7 @@ def prepare(
     link: Annotated[bool, typer.Option(help="Link instead of copying.")] = False,
 ) -> None:
     """Validate a benchmark's release and put it under the data root."""
-    if settings.is_sample():
+    if settings.is_sample():  # which is never changed
         raise DataError(f"{settings.DATA}=sample is the packaged sample; unset it or name a folder")
     print(benchmarks.named(benchmark).prepare(source, settings.data_root(), link))
 
@@ -147,23 +147,14 @@ def models(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[NAME]...", help="Models, as in --model.")
     ] = None,
-    markdown: Annotated[bool, typer.Option(help="Print docs/models.md instead.")] = False,
 ) -> None:
     """Say how each model class takes videos, pictures and sound, and what to pass for 32 frames."""
     from lmms_eval_tasks.running import class_pages
 
-    if markdown:
+    for name in names or ():
+        print("\n".join(class_pages.facts(name)))
+    if not names:
         print(class_pages.markdown(), end="")
-        return
-    for place, name in enumerate(names or ()):
-        print("\n" * bool(place) + "\n".join(class_pages.facts(name)))
-    if names:
-        return
-    print(f"To pass for {class_pages.FRAMES} of a clip; more with NAME, all in docs/models.md\n")
-    for row in class_pages.rows():
-        needs = f"; needs: {row.needs}" if row.needs else ""
-        print(f"{row.model} {row.interface}: {row.frames}; sound: {row.sound}{needs}")
-    print(f"\nTake none of our media: {', '.join(class_pages.others())}")
 
 
 app.command("estimate")(judge_commands.estimate_command)

@@ -10,18 +10,14 @@ from typing import Annotated
 import typer
 
 from lmms_eval_tasks import benchmarks, settings
-from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.commands.options import LIMITS, with_settings
+from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.runs import before
-from lmms_eval_tasks.runs.score_again import Saved, score_again
+from lmms_eval_tasks.runs.score_again import Saved, read_batch, score_again, write_batch
 from lmms_eval_tasks.utils import saved_runs as saved_files
 
 Logs = Annotated[list[Path], typer.Argument(help="Sample files, or folders with them.")]
 Output = Annotated[Path | None, typer.Option(help="Write the numbers as JSON.")]
-MaxCalls = Annotated[int | None, typer.Option(help="Pay for at most so many replies.")]
-MaxCost = Annotated[float | None, typer.Option(help="Pay at most so many dollars.")]
-Concurrency = Annotated[
-    int | None, typer.Option("--judge-concurrency", help="Requests in flight at most.")
-]
 
 
 def rescore_command(logs: Logs, *, output: Output = None) -> None:
@@ -30,43 +26,39 @@ def rescore_command(logs: Logs, *, output: Output = None) -> None:
     _score(_read(logs), None, output)
 
 
+@with_settings(settings.JUDGE, *LIMITS)
 def judge_command(
     logs: Logs,
     *,
-    judge: Annotated[
-        str | None, typer.Option(help="The judge; LMMS_EVAL_TASKS_JUDGE or the paper's if unset.")
+    batch: Annotated[
+        Path | None,
+        typer.Option(help="Ask nobody: write the requests as an OpenAI batch (half the price)."),
+    ] = None,
+    batch_results: Annotated[
+        Path | None, typer.Option(help="Take the replies from a batch's results.")
     ] = None,
     output: Output = None,
     save: Annotated[
         Path | None,
         typer.Option(help="Folder for the run with its verdicts; LOGS_judged if unset."),
     ] = None,
-    max_calls: MaxCalls = None,
-    max_cost: MaxCost = None,
-    concurrency: Concurrency = None,
 ) -> None:
     """Give saved answers this judge's verdicts; those that it gave before are kept."""
-    set_limits(max_calls, max_cost, concurrency)
+    if batch is not None and batch_results is not None:
+        raise TasksError("either --batch writes a file or --batch-results reads one, not both")
     saved = _read(logs)
-    spec = judge or settings.text(settings.JUDGE)
+    spec = settings.text(settings.JUDGE)
     spec = spec or before.judge_config(benchmarks.load(saved[0][0]), env=os.environ).model
     if save is None:
         place = logs[0].absolute()
         place = place if place.is_dir() else place.parent
         save = place.with_name(f"{place.name}_judged")
-    _score(saved, spec, output, save)
-
-
-def set_limits(max_calls: int | None, max_cost: float | None, concurrency: int | None) -> None:
-    """Options of a command are the settings that a run of the host reads."""
-    settings.say(
-        {
-            settings.MAX_CALLS: max_calls,
-            settings.MAX_COST: max_cost,
-            settings.JUDGE_CONCURRENCY: concurrency,
-        }
-    )
-    settings.check()
+    if batch is not None:
+        write_batch(saved, spec, batch)
+    elif batch_results is not None:
+        read_batch(saved, spec, batch_results, output, save)
+    else:
+        _score(saved, spec, output, save)
 
 
 def _score(saved: Saved, spec: str | None, output: Path | None, save: Path | None = None) -> None:

@@ -9,23 +9,19 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from lmms_eval_tasks.benchmark import Row
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, HEADS, JUDGE_TASKS
 from lmms_eval_tasks.cvrr_es.metrics import PREFIX
-from lmms_eval_tasks.report.paper_tables import INVALID, by_row, doubted, fixed, number
+from lmms_eval_tasks.report.paper_tables import by_row, doubted, fixed, number
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-Numbers = Mapping[str, Mapping[str, Any]]  # task or group -> metric -> value
 _Given = tuple[Mapping[str, Any], bool]  # a task's numbers, and whether they are INVALID
 _WITH_HINT = "with hint"
-# A task's or group's name, then whatever was added to it: the model where several were rescored,
-# ` INVALID`.
 _ONES = "|".join(DIMENSIONS)
 _NAME = re.compile(
-    rf"(?P<task>cvrr_judge(?:_collective|_mixture)?|cvrr_es(?P<hint>_hint)?(?P<of>_(?:{_ONES}))?)"
-    r"(?P<rest> .*)?",
-    re.DOTALL,
+    rf"(?:cvrr_judge(?:_collective|_mixture)?|cvrr_es(?P<hint>_hint)?(?P<of>_(?:{_ONES}))?)"
 )
 # Metric -> what it is called, its factor and decimals: of answers; of judges, with two headings.
 _ANSWERS = {
@@ -51,26 +47,18 @@ _RATINGS = {
 }
 
 
-def tables(rows: Sequence[tuple[str, Numbers]]) -> list[Table]:
-    """The tables for one or more models; those without a number are left out.
-
-    Args:
-        rows: label of a model (empty for a single run) and its numbers by task and group.
-    """
+def tables(rows: Sequence[Row]) -> list[Table]:
+    """The tables for one or more models; those without a number are left out."""
     answers: dict[str, dict[str, _Given]] = {}  # model -> dimension
     judges: dict[str, dict[str, _Given]] = {}  # model -> task
-    for label, numbers in rows:
-        for name, values in numbers.items():
-            if (match := _NAME.fullmatch(name)) is None:
-                continue
-            rest = match["rest"] or ""
-            model = f"{label}{rest.removesuffix(INVALID)}".strip()
-            given = values, rest.endswith(INVALID)
-            if match["task"] in JUDGE_TASKS:
-                judges.setdefault(model, {})[match["task"]] = given
-            else:  # with the hint the same model is another row
-                model = f"{model} {_WITH_HINT}".strip() if match["hint"] else model
-                answers.setdefault(model, {})[(match["of"] or "_")[1:]] = given
+    for name, values, model, invalid in rows:
+        if (match := _NAME.fullmatch(name)) is None:
+            continue
+        if name in JUDGE_TASKS:
+            judges.setdefault(model, {})[name] = values, invalid
+        else:  # with the hint the same model is another row
+            whose = f"{model} {_WITH_HINT}".strip() if match["hint"] else model
+            answers.setdefault(whose, {})[(match["of"] or "_")[1:]] = values, invalid
     return [*_answers(answers), *_judges(judges)]
 
 
@@ -122,7 +110,7 @@ def _judges(models: Mapping[str, Mapping[str, _Given]]) -> list[Table]:
         for model, tasks in models.items():
             for task in filter(tasks.get, JUDGE_TASKS):
                 values, invalid = tasks[task]
-                title = f"{_title(model)} {INVALID}" if invalid else _title(model)
+                title = f"{_title(model)} INVALID" if invalid else _title(model)
                 how = JUDGE_TASKS[task].replace("first", "alone")
                 for metric, (name, *form) in metrics.items():
                     of = [*(f"{metric}_{one}" for one in DIMENSIONS), metric]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -39,7 +39,6 @@ class Plan:
         arguments: of `--model_args`, beside the user's.
         videos_as_pictures: videos go as pictures, plan.FRAMES of each.
         pictures_as_videos: a single picture goes as a video that shows nothing else.
-        reader: what reads videos in the class (class_table.Media.video), "" if it is given none.
         modality: by task, for a class whose `modality` says what all of its requests hold.
         one_by_one: requests go to the class one at a time.
         told: lines for the user.
@@ -49,7 +48,6 @@ class Plan:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     videos_as_pictures: bool = False
     pictures_as_videos: bool = False
-    reader: str = ""
     modality: Mapping[str, str] = field(default_factory=dict)
     one_by_one: bool = False
     told: tuple[str, ...] = ()
@@ -90,7 +88,6 @@ def planned() -> Plan:
 
 
 _docs = slice(None)
-_share = False  # of the docs is asked, which `_docs` does not tell
 
 
 @contextmanager
@@ -102,14 +99,13 @@ def limited(limit: float | None, offset: int) -> Iterator[None]:
             since only the host knows of how many; None, 0 and -1 are all.
         offset: as the host's `--offset`: how many come before these.
     """
-    global _docs, _share
-    stop = offset + int(limit) if limit is not None and limit >= 1 else None
-    before = _docs, _share
-    _docs, _share = slice(offset, stop), limit is not None and 0 < limit < 1
+    global _docs  # noqa: PLW0603 - tasks are told nothing
+    before = _docs
+    _docs = slice(offset, offset + int(limit) if limit is not None and limit >= 1 else None)
     try:
         yield
     finally:
-        _docs, _share = before
+        _docs = before
 
 
 def docs() -> slice:
@@ -117,42 +113,27 @@ def docs() -> slice:
     return _docs
 
 
-def by_rank(docs: Sequence[T]) -> Sequence[T]:
-    """A task's docs in an order that gives each process of the run neighbours.
-
-    The host gives every WORLD_SIZE-th doc of those it takes to a rank, so that a video's questions
-    go to all ranks, and each of them reads, encodes and caches the video. Which docs are asked
-    depends neither on the order nor on the number of processes; a share of them (`--limit` below
-    1) would, so its order stays.
-    """
-    processes = int(os.environ.get("WORLD_SIZE", "1"))  # as the host reads it
-    if processes == 1 or _share:
-        return docs
-    first = min(_docs.start or 0, len(docs))
-    taken = docs[_docs]
-    whole, more = divmod(len(taken), processes)
-    starts = [rank * whole + min(rank, more) for rank in range(processes)]
-    dealt = [taken[starts[place % processes] + place // processes] for place in range(len(taken))]
-    return [*docs[:first], *dealt, *docs[first + len(taken) :]]
+def gathered(own: T) -> list[T]:
+    """What every process of the run has, by rank; each of them has to ask."""
+    torch = sys.modules.get("torch")
+    processes = torch.distributed if torch is not None else None
+    if processes is None or not processes.is_available() or not processes.is_initialized():
+        return [own]
+    found: list[Any] = [None] * processes.get_world_size()
+    processes.all_gather_object(found, own)
+    return found
 
 
-def sound(with_picture: bool) -> str:
-    """Whether sound reaches the running model: delivered, not delivered, raises, unknown."""
+def heard(with_picture: bool) -> tuple[str, str | None]:
+    """Whether sound reaches the running model, and what a result must say (class_table.heard)."""
     from lmms_eval_tasks.running import class_table
 
-    return class_table.heard(_model, with_picture)[0]
+    return class_table.heard(_model, with_picture)
 
 
 def hears() -> dict[str, str]:
     """The states of sound alone (`a`) and beside the picture (`av`), whatever is run now."""
-    return {"a": sound(with_picture=False), "av": sound(with_picture=True)}
-
-
-def sound_warning(with_picture: bool) -> str | None:
-    """The sentence that a result must carry; None where the sound is delivered."""
-    from lmms_eval_tasks.running import class_table
-
-    return class_table.heard(_model, with_picture)[1]
+    return {"a": heard(with_picture=False)[0], "av": heard(with_picture=True)[0]}
 
 
 def sound_form() -> str:

@@ -15,7 +15,6 @@ _WHERE = {
     "sent": "in what was sent",
     "processor": "at the model's processor",
     "reader": "as its class read them",
-    "engine": "in what its engine was given",
 }
 
 
@@ -25,12 +24,13 @@ def line(asked: Mapping[str, Items]) -> str:
     places: dict[str, None] = {}
     for name, items in asked.items():
         if seen := _seen(items):
-            told.setdefault(f"{_words(seen)}{_of(len(seen), items)}", []).append(name)
+            part = f" ({len(seen)} of {len(items)} requests counted)" * (len(seen) < len(items))
+            told.setdefault(f"{_words(seen)}{part}", []).append(name)
             places |= dict.fromkeys(one["at"] for one in seen)
     if not told:
         return ""
     lines = [f"{', '.join(names)}: {words}" for words, names in told.items()]
-    where = " and ".join(_WHERE.get(one, one) for one in places)
+    where = " and ".join(_WHERE[one] for one in places)
     return f"reached the model, counted {where}: {'; '.join(lines)}"
 
 
@@ -49,10 +49,6 @@ def short(name: str, items: Items) -> str:
 
 def _seen(items: Items) -> list[Mapping[str, Any]]:
     return [item["arrived"] for item in items if item.get("arrived")]
-
-
-def _of(number: int, items: Items) -> str:
-    return "" if number == len(items) else f" ({number} of {len(items)} requests counted)"
 
 
 def _frames(one: Mapping[str, Any]) -> int:

@@ -11,6 +11,7 @@ from lmms_eval_tasks.cvrr_es import metrics
 from lmms_eval_tasks.cvrr_es.tables import tables
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.runs import scoring
+from tests.checks import rows
 from tests.cvrr_es.scored import (
     FAILED,
     PART,
@@ -143,12 +144,16 @@ def test_tables_name_models_and_mark_invalid_numbers() -> None:
     def names(table: Table, column: int = 0) -> list[str]:
         return [str(cell) for cell in table.columns[column].cells]
 
-    judged = {f"cvrr_judge {name}": {"kappa": 0.5} for name in ("a (x)", "b [y]")}
-    assert names(tables([("", judged)])[0]) == ["a (x)", r"b \[y]"]
-    numbers = {f"cvrr_es_{PART} INVALID": {"acc": 0.5}, f"cvrr_es_{TIME}": {"acc": 0.5}}
-    (whole,) = tables([("", {**numbers, "cvrr_es INVALID": {"mean_acc": 0.5}})])
+    judged = {"cvrr_judge": {"kappa": 0.5}}
+    assert names(tables([*rows(judged, "a (x)"), *rows(judged, "b [y]")])[0]) == [
+        "a (x)",
+        r"b \[y]",
+    ]
+    one, other = (f"cvrr_es_{name}" for name in (PART, TIME))
+    half = {one: {"acc": 0.5}, other: {"acc": 0.5}, "cvrr_es": {"mean_acc": 0.5}}
+    (whole,) = tables(rows(half, bad=f"{one} cvrr_es"))
     assert [*map(names, [whole] * 3, (9, 10, 13))] == [["50.00!"], ["50.00"], ["50.00!"]]
     both = {"cvrr_es": {"mean_acc": 0.25}, "cvrr_es_hint": {"mean_acc": 0.5}}
-    made = tables([("", both), ("a", both)])
+    made = tables([*rows(both), *rows(both, "a")])
     assert names(made[0]) == ["this run", "this run with hint", "a", "a with hint"]
-    assert tables([("", {"cvrr_es_other": {"acc": 1.0}, "cvrr": {"acc": 1.0}})]) == []
+    assert tables(rows({"cvrr_es_other": {"acc": 1.0}, "cvrr": {"acc": 1.0}})) == []

@@ -86,7 +86,7 @@ class Desk:
             return _shortened(text)
         parts = [text] if file.suffix == ".json" else text.splitlines()
         found = self.normal([json.loads(part) for part in parts])
-        # The lines may come in any order.
+        # A batch's lines come in any order.
         return _shortened(found[0] if file.suffix == ".json" else sorted(found, key=json.dumps))
 
     @contextmanager
@@ -133,9 +133,9 @@ def _plans(desk: Desk, _: Mapping[str, HostRun]) -> None:
 
 
 def _saved(desk: Desk, runs: Mapping[str, HostRun]) -> None:
-    """Other judges on saved answers."""
+    """Other judges on saved answers, a batch for one."""
     logs = [file for task in AGAIN for file in runs["chat"].out.rglob(f"*_samples_{task}.jsonl")]
-    out = desk.folder / "out.json"
+    out, batch = desk.folder / "out.json", desk.folder / "batch.jsonl"
     means = [*_of(runs["chat"], "cvrr_es"), *_of(runs["chat"], "haven_v2")]
     with desk.endpoint() as other:
         for spec, files in ((other, logs), (other.replace("other", "good"), means)):
@@ -145,6 +145,8 @@ def _saved(desk: Desk, runs: Mapping[str, HostRun]) -> None:
             written = json.loads(out.read_text(encoding="utf-8"))
             numbers_of = {n: {"numbers": written[n]["numbers"]} for n in written if n != "usage"}
             desk.said[name]["files"] = desk.normal({**numbers_of, "usage": written["usage"]})
+    asked = ("judge", *logs, "--judge", "other@http://127.0.0.1:9/v1", "--batch", batch)
+    desk("judge, a batch", *asked, files=(batch,))
 
 
 def _of(run: HostRun, start: str) -> list[Path]:

@@ -48,11 +48,8 @@ def benchmark_of(task: str) -> str:
     return "cvrr_es" if task.startswith("cvrr") else task.partition("_")[0]
 
 
-def of_run(run: HostRun, cache: Path, processes: int = 1) -> dict[str, Values]:
-    """What a run's results file says, by benchmark; and a digest of what each task asked.
-
-    Of whole tasks: each of several processes asks neighbours among their docs.
-    """
+def of_run(run: HostRun, cache: Path) -> dict[str, Values]:
+    """What a run's results file says, by benchmark; and a digest of what each task asked."""
     results = run.results
     section, groups = results["lmms_eval_tasks"], results.get("groups", {})
     found: dict[str, Values] = {}
@@ -63,9 +60,7 @@ def of_run(run: HostRun, cache: Path, processes: int = 1) -> dict[str, Values]:
                 tasks[task] = _of_table(groups.get(task) or values)
         for task in tasks.keys() & results["n-samples"].keys():
             tasks[task]["n"] = results["n-samples"][task]
-            samples = run.samples(task)
-            dealt = [n for rank in range(processes) for n in range(rank, len(samples), processes)]
-            asked = sorted((dealt.index(one["doc_id"]), one["input"]) for one in samples)
+            asked = sorted((one["doc_id"], one["input"]) for one in run.samples(task))
             tasks[task]["asked"] = hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:12]
         for task, details in section[name].get("details", {}).items():
             tasks.setdefault(task, _of_table({}))["details"] = details

@@ -17,10 +17,7 @@ pytestmark = pytest.mark.host
 @pytest.fixture(scope="module")
 def found(golden_runs: Mapping[str, HostRun], cache: Path) -> dict[str, dict[str, numbers.Values]]:
     """By run and benchmark."""
-    return {
-        name: numbers.of_run(one, cache, processes=2 if name.endswith(" 2") else 1)
-        for name, one in golden_runs.items()
-    }
+    return {name: numbers.of_run(one, cache) for name, one in golden_runs.items()}
 
 
 def settle(outcomes: Mapping[str, Outcome]) -> None:

@@ -132,6 +132,7 @@ def test_a_run_of_the_host_and_the_commands_after_it(launch, tmp_path):
         later: list[HostRun] = []
         for arguments in (
             ["judge", str(out), *spec, "--output", str(out / "numbers.json")],
+            ["judge", str(out), *spec, "--batch", str(out / "batch.jsonl")],
             ["cache", "export", "--out", str(out / "replies.jsonl")],
         ):
             later.append(launch([*tool, *arguments], out, env=env))

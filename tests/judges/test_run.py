@@ -87,9 +87,9 @@ def test_the_users_settings_make_the_processs_run(own):
     assert all(one is before for one in found)
     assert (before.budget.max_calls, before.concurrency) == (7, 3)
     assert before.cache.path.parent == own
-    with run.use(from_settings()) as mine:  # a command puts its own in place
+    with run.use(from_settings(stop_after=0)) as mine:  # a command puts its own in place
         assert run.current() is mine
-        assert mine.limits.max_calls == 7
+        assert (mine.limits.stop_after, mine.limits.max_calls) == (0, 7)
     assert run.current() is before
     run.forget()
     assert run.current() is not before

@@ -72,17 +72,3 @@ def test_two_processes_reply_as_one(label: str, runs: dict[str, dict[str, HostRu
     assert len(one) == N
     assert len(set(one.values())) > 1  # what it is given does reach the model
     assert players.UNKNOWN not in one.values()
-
-
-def test_a_video_belongs_to_one_process_and_the_numbers_to_none(
-    runs: dict[str, dict[str, HostRun]],
-) -> None:
-    for name, processes in COUNTS.items():
-        run = runs[name]["scripted"]
-        assert run.numbers == runs["one"]["scripted"].numbers
-        seen = {
-            (sample["failed"]["video"], (sample["doc_id"] - FIRST) % processes)
-            for sample in run.samples(LABELS["scripted"])
-        }
-        assert len({video for video, _ in seen}) == 2
-        assert len(seen) <= 2 + processes - 1

@@ -24,12 +24,13 @@ def judge(spec: str = "gpt-4o"):
     return resolve(spec, {"OPENAI_API_KEY": "x"}, default_model="gpt-4o")
 
 
-def test_dollars_follow_from_tokens() -> None:
+def test_dollars_follow_from_tokens_and_a_batch_is_half() -> None:
     found = estimate.estimate(TASK, judge())
     assert found.generations == found.verdicts == found.calls == 48
     assert found.reply_tokens == found.calls * costs.REPLY_TOKENS
     expected = (found.judge_tokens * 2.5 + found.reply_tokens * 10) / 1e6
     assert found.cost == pytest.approx(expected)
+    assert found.batch_cost == pytest.approx(expected / 2)
     assert estimate.estimate(TASK, judge("m@http://localhost/v1")).cost is None
 
 

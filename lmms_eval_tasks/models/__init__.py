@@ -1,1 +1,0 @@
-"""Model classes of ours for the host that load other people's checkpoints."""
