@@ -129,7 +129,7 @@ class DebateJudge(Judge):
             role = f"{role.strip()}\n\nReply with one JSON object with the keys {keys}."
         return replace(
             base,
-            name=_turn_name(base.name),
+            name=f"{base.name}_debate",  # another kind of verdict: recordings hold none of it
             system=_below(base.system, role),
             template=_below(base.template, part),
             schema=schema,
@@ -158,11 +158,6 @@ def _below(text: str, more: str) -> str:
 def _reasons(seen: Mapping[_Turn, Verdict]) -> dict[str, str]:
     """The reasons of the usable turns, by field."""
     return {turn.field: one.reason for turn, one in seen.items() if one.score is not None}
-
-
-def _turn_name(criterion: str) -> str:
-    """A turn is another kind of verdict: recordings of the criterion itself hold none of it."""
-    return f"{criterion}_debate"
 
 
 @lru_cache(maxsize=32)

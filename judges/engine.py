@@ -76,14 +76,20 @@ class LanguageJudge(Judge):
             top_logprobs=criterion.top_logprobs,
         )
         found = []
+
+        def judge(answer: Reply | ProviderError) -> Verdict:
+            if isinstance(answer, ProviderError):
+                return Verdict(None, answer.status, str(answer), judge=self.config.label)
+            return judged(criterion, fields, answer, self.config.label)
+
         for sample, answer in enumerate(self._ask(criterion, request, range(samples))):
-            verdict = self._judged(criterion, fields, answer)
+            verdict = judge(answer)
             for attempt in range(1, self.config.repairs + 1):
                 if isinstance(answer, ProviderError) or verdict.status not in _NOTES:
                     break
                 again = _repair_of(request, verdict, attempt)
                 (answer,) = self._ask(criterion, again, [sample])  # noqa: PLW2901 - the last one
-                second = self._judged(criterion, fields, answer)
+                second = judge(answer)
                 if isinstance(answer, ProviderError):  # the first stands
                     verdict = replace(verdict, reason=f"{verdict.reason} {_NOT_REPAIRED}{answer})")
                     break
@@ -94,13 +100,6 @@ class LanguageJudge(Judge):
             self._run.ledger.verdict(self.config.label, verdict)
             found.append(verdict)
         return found
-
-    def _judged(
-        self, criterion: Criterion, fields: Mapping[str, Any], answer: Reply | ProviderError
-    ) -> Verdict:
-        if isinstance(answer, ProviderError):
-            return Verdict(None, answer.status, str(answer), judge=self.config.label)
-        return judged(criterion, fields, answer, self.config.label)
 
     def _ask(
         self, criterion: Criterion, request: Request, samples: Sequence[int]

@@ -214,8 +214,11 @@ def price(amount: float | None) -> str:
 def lines(rows: Sequence[Row], prices: str = "") -> list[str]:
     """What is printed after a run: a line for each task and judge, and their total if several.
 
-    A row whose replies name more than one model has them in its line: the judge changed meanwhile.
+    A judge whose replies name more than one model has them in its lines: it changed in the run.
     """
+    answered: dict[str, set[str]] = {}
+    for row in rows:
+        answered.setdefault(row.judge, set()).update(row.models)
     told = []
     for row in rows:
         others = sorted(row.by_status.items(), key=lambda item: (-item[1], item[0]))
@@ -225,7 +228,7 @@ def lines(rows: Sequence[Row], prices: str = "") -> list[str]:
         name = f"judge {row.judge}" + (f", {row.task}" if row.task else "")
         why = "".join(f"; last {status}: {said}" for status, said in sorted(row.reasons.items()))
         models = ", ".join(f"{model} ({n:,})" for model, n in sorted(row.models.items()))
-        drift = f", answered by {models}" if len(row.models) > 1 else ""
+        drift = f", answered by {models}" if len(answered[row.judge]) > 1 else ""
         told.append(f"{name}: {', '.join(parts)}{why}{drift}")
     if len(rows) > 1 and (calls := _calls(_sum(rows), prices)):  # none where nobody was asked
         told.append(f"all judges: {', '.join(calls)}")

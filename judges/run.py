@@ -90,7 +90,7 @@ class Run:
             self.cache = Cache(file_of(cache, env))
         self._resolved: dict[tuple[str | None, str], JudgeConfig] = {}
         self._judges: dict[tuple[JudgeConfig, bool], Judge] = {}
-        self._endpoints: dict[str, Endpoint] = {}
+        self.endpoints: dict[str, Endpoint] = {}
         self._lock = threading.RLock()
 
     def resolved(self, spec: str | None, default_model: str) -> JudgeConfig:
@@ -141,14 +141,14 @@ class Run:
     def endpoint(self, config: JudgeConfig) -> Endpoint:
         """The traffic of a model; two judges on one model at one endpoint share its limits."""
         with self._lock:
-            if config.label not in self._endpoints:
-                self._endpoints[config.label] = Endpoint(
+            if config.label not in self.endpoints:
+                self.endpoints[config.label] = Endpoint(
                     threading.BoundedSemaphore(self.concurrency),
                     Rate(self._share(self.limits.requests_per_minute)),
                     Breaker(self.limits.stop_after),
                     self.prices.of(config.model, config.base_url),
                 )
-            return self._endpoints[config.label]
+            return self.endpoints[config.label]
 
     def describe(self) -> dict[str, Any]:
         """Limits, cache and prices as plain types, for results."""
@@ -171,14 +171,9 @@ class Run:
         ]
         return ", ".join(parts)
 
-    def give_up(self, reason: str) -> None:
-        """Send nothing more to any endpoint."""
-        for end in list(self._endpoints.values()):
-            end.breaker.open(reason)
-
     def stopped(self) -> list[str]:
         """Why endpoints were given up, one line each."""
-        ends = list(self._endpoints.items())
+        ends = list(self.endpoints.items())
         return [f"{name}: {end.breaker.reason}" for name, end in ends if end.breaker.is_open]
 
     def told(self) -> list[str]:
@@ -364,6 +359,7 @@ def ordered_map(function: Callable[[Given], Made], items: Sequence[Given], name:
             return list(pool.map(booked, items))
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
-            run.give_up("interrupted")  # or retries would go on for minutes
+            for end in list(run.endpoints.values()):  # or retries would go on for minutes
+                end.breaker.open("interrupted")
             say("interrupted: replies so far are kept, the same command goes on from there")
             raise

@@ -22,7 +22,7 @@ PLACES = {
 # From the top to the ground; a module imports of its own floor and of those below.
 FLOORS = (
     {"commands", "host"},
-    {"runs", "sample", *benchmarks.NAMES},
+    {"runs", "sample", "models", *benchmarks.NAMES},
     {"report", "benchmark", "benchmarks", "running"},
     {"judges"},
     {"utils", "leaderboards"},

@@ -33,7 +33,9 @@ app = typer.Typer(
 data_app = typer.Typer(
     help="Look at, validate and place a benchmark's files.", no_args_is_help=True
 )
+prompts_app = typer.Typer(help="The texts that models and judges are given.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
+app.add_typer(prompts_app, name="prompts")
 
 
 def main() -> None:
@@ -155,6 +157,24 @@ def models(
         print("\n".join(class_pages.facts(name)))
     if not names:
         print(class_pages.markdown(), end="")
+
+
+@prompts_app.callback()
+def _group() -> None:
+    """Keeps `import` a command of its own."""
+
+
+@prompts_app.command("import")
+def import_prompts(
+    benchmark: Annotated[str, typer.Argument(help="Whose prompts.")],
+    clone: Annotated[Path, typer.Option("--from", help="Your clone of the authors' repository.")],
+    to: Annotated[Path, typer.Option(help="The folder to write, for --prompts.")] = Path("prompts"),
+) -> None:
+    """Write the authors' exact wording, out of your clone of their repository, for --prompts."""
+    from lmms_eval_tasks.utils import authors_prompts
+
+    for line in authors_prompts.write(benchmarks.named(benchmark).name, clone, to):
+        print(line)
 
 
 app.command("estimate")(judge_commands.estimate_command)

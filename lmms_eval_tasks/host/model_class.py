@@ -1,9 +1,10 @@
-"""The host's class of a model: which one it takes, and whether it can be imported here."""
+"""The host's class of a model: which one it takes, and whether it can be built here."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import importlib.util
 import inspect
 import os
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from typing import Any
 from lmms_eval_tasks import running
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.running import class_table
 
 
 def named(run: Mapping[str, Any]) -> running.Model | None:
@@ -51,18 +53,22 @@ def interface_of(model: str, force_simple: bool = False) -> running.Interface:
 
 
 def prepare(run: dict[str, Any]) -> None:
-    """Put what was decided for the class into a run's arguments, and see that it is there.
+    """Put what was decided for the class into a run's arguments, and see whether it can be built.
 
     Raises:
-        TasksError: the class cannot be imported here.
+        TasksError: the class cannot be imported, built, or read videos here.
     """
     model, plan = running.current(), running.planned()
     if model is None:
         return
     devices = _device_map(_built(model), model)
+    _check_torchcodec(plan.reader, f"{model.name} ({model.interface})")
     if devices:
         told = ", ".join(f"{name}={value}" for name, value in devices.items())
         say(f"{model.name}: {told} set, since transformers 5 refuses its device_map=''")
+    batch = str(run.get("batch_size") or 1)
+    for line in class_table.advice(model, int(batch)) if batch.isdecimal() else ():
+        say(line)
     if model.interface != interface_of(model.name, bool(run.get("force_simple"))):
         run["force_simple"] = True
     more, given = {**plan.arguments, **devices}, run.get("model_args")
@@ -88,6 +94,9 @@ def _built(model: running.Model) -> type:
             f"{who} cannot be imported here ({why}); lmms-eval-tasks models {model.name} says what "
             "it needs"
         ) from error
+    if inspect.isabstract(found):
+        missing = ", ".join(sorted(getattr(found, "__abstractmethods__", ())))
+        raise TasksError(f"{who} cannot be built: its class lacks {missing}: take another model")
     return found
 
 
@@ -109,3 +118,21 @@ def _device_map(found: type, model: running.Model) -> dict[str, str]:
     if torch.cuda.is_available():
         return {"device_map": "auto"}
     return {"device_map": "cpu", **({} if "device" in model.arguments else {"device": "cpu"})}
+
+
+def _check_torchcodec(reader: str, who: str) -> None:
+    """Can this reader of videos (class_table.Media.video) of a class be used here?"""
+    qwens = reader == "qwen_vl_utils"  # takes torchcodec if it is installed
+    forced = qwens and os.environ.get("FORCE_QWENVL_VIDEO_READER")
+    there = importlib.util.find_spec("torchcodec") is not None
+    if not (reader == "transformers" or (qwens and there and not forced)):
+        return
+    try:
+        importlib.import_module("torchcodec.decoders")
+    except Exception as error:
+        why = " ".join(str(error).split())[:120]
+        mend = "pip uninstall torchcodec, or set FORCE_QWENVL_VIDEO_READER=decord"
+        raise TasksError(
+            f"{who} reads videos with torchcodec, which cannot be loaded here ({why}): install "
+            f"FFmpeg (apt install ffmpeg), or {mend if qwens else 'pip install torchcodec'}"
+        ) from error

@@ -39,6 +39,7 @@ class Plan:
         arguments: of `--model_args`, beside the user's.
         videos_as_pictures: videos go as pictures, plan.FRAMES of each.
         pictures_as_videos: a single picture goes as a video that shows nothing else.
+        reader: what reads videos in the class (class_table.Media.video), "" if it is given none.
         modality: by task, for a class whose `modality` says what all of its requests hold.
         one_by_one: requests go to the class one at a time.
         told: lines for the user.
@@ -48,6 +49,7 @@ class Plan:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     videos_as_pictures: bool = False
     pictures_as_videos: bool = False
+    reader: str = ""
     modality: Mapping[str, str] = field(default_factory=dict)
     one_by_one: bool = False
     told: tuple[str, ...] = ()

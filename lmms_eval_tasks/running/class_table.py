@@ -263,6 +263,20 @@ def heard(model: running.Model | None, with_picture: bool) -> tuple[str, str | N
     return status, words[status]
 
 
+def advice(model: running.Model, batch_size: int) -> list[str]:
+    """What to pass for speed and for a task's limit of tokens, a line each; empty if nothing."""
+    media = media_of(model.name, model.interface)
+    if media is None or media.none or media.broken:
+        return []
+    told, who = [], f"{model.name} ({model.interface})"
+    if media.batches and batch_size == 1:
+        told.append(f"{who}: pass --batch_size {media.batches}")
+    honoured = media.max_new_tokens.startswith("honoured")
+    if not honoured and "max_new_tokens" not in model.arguments:
+        told.append(f"{who} does not keep a task's max_new_tokens: {media.max_new_tokens}")
+    return [f"{line} (lmms-eval-tasks models {model.name})" for line in told]
+
+
 def _same(given: object, expected: bool | int | str) -> bool:
     """Whether an argument has this value; a switch is off for false, 0 and nothing, else on."""
     if isinstance(expected, bool):

@@ -47,7 +47,7 @@ def of(model: Model, needs: Sequence[Needs]) -> Plan:
     """
     interface, told = _interface(model, needs), []
     media = class_table.media_of(model.name, interface)
-    if media is not None and media.ours:
+    if media is not None and media.ours and not media.frames_argument:
         return Plan(interface)
     if another := class_table.of_another_host():
         told.append(f"{model.name} ({interface}) may treat frames otherwise: {another}")
@@ -94,6 +94,7 @@ def of(model: Model, needs: Sequence[Needs]) -> Plan:
         arguments,
         as_pictures,
         pictures_as_videos=bool(media.video) and not media.image,
+        reader=media.video if shown else "",
         modality=modality,
         one_by_one=bool(media.mixes),
         told=(*told, *lines),

@@ -15,6 +15,7 @@ _WHERE = {
     "sent": "in what was sent",
     "processor": "at the model's processor",
     "reader": "as its class read them",
+    "engine": "in what its engine was given",
 }
 
 
@@ -30,7 +31,7 @@ def line(asked: Mapping[str, Items]) -> str:
     if not told:
         return ""
     lines = [f"{', '.join(names)}: {words}" for words, names in told.items()]
-    where = " and ".join(_WHERE[one] for one in places)
+    where = " and ".join(_WHERE.get(one, one) for one in places)
     return f"reached the model, counted {where}: {'; '.join(lines)}"
 
 

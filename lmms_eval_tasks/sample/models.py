@@ -1,4 +1,4 @@
-"""Models of ours that the host can run: players, recorded replies, language models.
+"""Models of ours that the host can run: players, recorded replies, language models, vLLM.
 
 Importing this module is light. The modules named here have classes of the host: whoever imports
 them imports the host, and with it torch. The host does so only when one is asked for.
@@ -20,6 +20,7 @@ MANIFESTS: tuple[dict[str, str], ...] = (
         for name in ("Oracle", "Coin", "Scripted", "Witness", "Recorded")
     ),
     {"model_id": "lm_pairs", "simple_class_path": f"{__package__}.lm_pairs.LmPairs"},
+    {"model_id": "tasks_vllm", "chat_class_path": "lmms_eval_tasks.models.vllm.VLLM"},
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from abc import ABC, abstractmethod
 from types import SimpleNamespace
 from typing import Any
 
@@ -31,6 +32,13 @@ class Inherits(Whole):
         self.frames = frames
 
 
+class Abstract(ABC):
+    """One that the host's interface has outgrown."""
+
+    @abstractmethod
+    def generate_until_multi_round(self) -> None: ...
+
+
 @pytest.fixture(autouse=True)
 def host(monkeypatch: pytest.MonkeyPatch) -> None:
     from lmms_eval.models import MODEL_REGISTRY_V2
@@ -54,11 +62,12 @@ def prepared(name: str, plan: Plan, **run: Any) -> dict[str, Any]:
 @table(
     "name, said",
     [
+        ("Abstract", r"Abstract \(chat\) cannot be built: its class lacks generate_until_multi_ro"),
         ("Gone", r"Gone \(chat\) cannot be imported here \(ModuleNotFoundError: No module named"),
         ("NotThere", r"NotThere \(chat\) cannot be imported here \(AttributeError"),
     ],
 )
-def test_classes_that_are_not_there(name: str, said: str) -> None:
+def test_classes_that_cannot_be_built(name: str, said: str) -> None:
     refused(TasksError, said, prepared, name, Plan("chat"))
 
 
@@ -105,3 +114,43 @@ def test_a_device_map_that_transformers_refuses(
 def test_the_simple_class_in_place_of_the_chat_class(name: str, forced: bool) -> None:
     made = prepared(name, Plan("simple"), model_args="device_map=cpu")
     assert made.get("force_simple", False) is forced
+
+
+@table(
+    "reader, installed, loads, setting, said",
+    [
+        ("transformers", False, False, "", "pip install torchcodec"),
+        ("transformers", True, False, "", r"cannot be loaded here \(no libavutil\): install FFmp"),
+        ("transformers", True, True, "", ""),
+        ("qwen_vl_utils", False, False, "", ""),
+        ("qwen_vl_utils", True, False, "", "or set FORCE_QWENVL_VIDEO_READER=decord"),
+        ("qwen_vl_utils", True, False, "decord", ""),
+        ("decord", True, False, "", ""),
+        ("", False, False, "", ""),
+    ],
+)
+def test_torchcodec(
+    reader: str,
+    installed: bool,
+    loads: bool,
+    setting: str,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    real = importlib.import_module
+
+    def import_module(name: str, *more: Any) -> Any:
+        if name != "torchcodec.decoders":
+            return real(name, *more)
+        if not loads:
+            raise RuntimeError("no libavutil")
+        return None
+
+    monkeypatch.setattr(importlib, "import_module", import_module)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: object() if installed else None)
+    monkeypatch.setenv("FORCE_QWENVL_VIDEO_READER", setting)
+    plan, arguments = Plan("chat", reader=reader), "device_map=cpu"
+    if not said:
+        assert prepared("Inherits", plan, model_args=arguments)["model_args"] == arguments
+    else:
+        refused(TasksError, said, prepared, "Inherits", plan, model_args=arguments)

@@ -84,8 +84,7 @@ def test_what_was_paid_and_what_is_refused():
     pay(budget, 0.25)
     assert budget.cost == 0.25
     budget = Budget(None, 0.3)  # 0.1 + 0.1 + 0.1 > 0.3 for floats
-    assert [pay(budget, 0.1, cost=0.1) for _ in range(3)] == [""] * 3
-    assert pay(budget, 1e-7)
+    assert [bool(pay(budget, one, cost=one)) for one in (0.1, 0.1, 0.1, 1e-7)] == [0, 0, 0, 1]
     budget = Budget(10, None)  # an unknown cost is never 0
     for bound in (0.25, None, 0.25):
         pay(budget, bound, cost=bound)

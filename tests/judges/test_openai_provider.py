@@ -123,39 +123,32 @@ def rating(value: int) -> str:
     return json.dumps({"reason": "so", "rating": value})
 
 
-def several(request: dict[str, Any], values: list[int]) -> Fault:
-    """All the choices asked for."""
-    return completion([choice(rating(values.pop(0))) for _ in range(request.get("n", 1))], USAGE)
-
-
-def one_only(request: dict[str, Any], values: list[int]) -> Fault:
-    return several({}, values)
-
-
-def refused_n(request: dict[str, Any], values: list[int]) -> Fault | str:
-    said = refusing("n")(request)
-    return said if isinstance(said, Fault) else several({}, values)
-
-
 @table(
-    "reply, sent, prompt, completion",
+    "most, sent, prompt, replied",
     [
-        (several, [3], 100, 10),
-        (one_only, [3, 2, None], 300, 30),
-        (refused_n, [3, None, None, None], 300, 30),
+        (9, [3], 100, 10),
+        (1, [3, 2, None], 300, 30),  # choices that it gives at most
+        (0, [3, None, None, None], 300, 30),  # it does not take `n`
     ],
 )
-def test_three_samples_of_any_endpoint(reply, sent, prompt, completion):
+def test_three_samples_of_any_endpoint(most, sent, prompt, replied):
     run, values = Run(JudgeLimits()), [2, 3, 4]
-    with LocalEndpoint(lambda request: reply(request, values)) as endpoint:
+
+    def reply(request: dict[str, Any]) -> Fault | str:
+        if not most and isinstance(said := refusing("n")(request), Fault):
+            return said
+        given = range(min(most, request.get("n", 1)) or 1)
+        return completion([choice(rating(values.pop(0))) for _ in given], USAGE)
+
+    with LocalEndpoint(reply) as endpoint:
         judge = faults.judge_of(endpoint.url, run, sampling=Sampling(1.0, 64))
         found = judge.verdicts(faults.RATING, {"number": "1", "candidate": "x"}, 3)
     assert [verdict.score for verdict in found] == [2.0, 3.0, 4.0]
     assert [body.get("n") for body in bodies(endpoint)] == sent
     total = run.ledger.total()
     counts = (total.paid_calls, total.prompt_tokens, total.completion_tokens)
-    assert counts == (3, prompt, completion)
-    if reply is several:  # what the endpoint billed once: the prompt's tokens are the first one's
+    assert counts == (3, prompt, replied)
+    if most == 9:  # what the endpoint billed once: the prompt's tokens are the first one's
         usages = [(v.usage.prompt_tokens, v.usage.completion_tokens) for v in found]
         assert usages == [(100, 4), (0, 3), (0, 3)]
 

@@ -6,7 +6,7 @@ from typing import Any
 import faults
 import pytest
 from faults import RATING, Player, judge_of
-from forking import in_child
+from injections import in_child
 
 from lmms_eval_tasks import judges
 from lmms_eval_tasks.errors import JudgeError

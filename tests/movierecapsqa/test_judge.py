@@ -9,15 +9,19 @@ from typing import Any
 
 import pytest
 
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_tasks.errors import JudgeError, PromptError
 from lmms_eval_tasks.haven.tasks import BENCHMARK as haven  # noqa: N811
 from lmms_eval_tasks.judges import reader
+from lmms_eval_tasks.judges.engine import render
 from lmms_eval_tasks.movierecapsqa import baselines, judge, tasks
+from lmms_eval_tasks.movierecapsqa.judge import WORDS
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.utils import authors_prompts, prompts
 from tests.checks import own_prompts
-from tests.movierecapsqa.asking import CLAIMS, labelled
+from tests.movierecapsqa.asking import CLAIMS, CONTEXT, labelled
 
 LABELS = Path(__file__).parents[1] / "cases" / "movierecapsqa_labels.json"
 
@@ -145,3 +149,39 @@ def test_prompts_of_the_user_that_do_not_fit(
     own_prompts(tmp_path, monkeypatch, "movierecapsqa", name, **changes)
     with pytest.raises(PromptError, match=rf"{name}\.yml.*{re.escape(said)}"):
         read[name]()
+
+
+DIMENSION = """Mark it.
+{{ question }}
+{{ claims }}
+{% raw %}{"claim_evaluations": [{"claim_number": 1}]}{% endraw %}
+"""
+FACTS = "{{ facts }} {{ context }}"
+
+
+def test_the_authors_own_texts_are_whole_requests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the form of their files; the sentences are made up."""
+    clone, own = tmp_path / "clone", tmp_path / "own"
+    texts = dict.fromkeys(("factuality", "relevance"), DIMENSION + FACTS)
+    texts |= {"coherence": DIMENSION, "claim_extraction": "Split {{ answer }}, for {{ question }}"}
+    (clone / "eval" / "prompts").mkdir(parents=True)
+    for name, text in texts.items():
+        (clone / "eval" / "prompts" / f"movierecaps_{name}.jinja").write_text(text)
+    code = 'class A:\n    def __init__(self):\n        self.system_message = "You split."\n'
+    (clone / "eval" / "evaluator.py").write_text(code)
+    authors_prompts.write("movierecapsqa", clone, own)
+    monkeypatch.setenv(settings.PROMPTS, str(own))
+    prompts.forget()
+    claims = judge.claims_criterion()
+    assert claims.system == "You split."
+    assert claims.template.startswith("Split {candidate}, for {question}")
+    for dimension in WORDS:
+        asked = judge.asked(CONTEXT, dimension, "Who?", CLAIMS)
+        (user,) = render(judge.dimension_criterion(dimension, 2), asked)
+        assert user["content"].startswith("Mark it.\nWho?\n<")
+        assert '{"claim_evaluations": [{"claim_number": 1}]}' in user["content"]
+        shown = "Tommy was a scientist." in user["content"]
+        assert shown is (dimension != "coherence")
+    prompts.forget()

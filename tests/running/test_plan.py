@@ -42,6 +42,8 @@ TEXT = Needs("maia_unimodal")
         ("whisper", "simple", {}, [TEXT], {}, ""),
         ("glm4v", "simple", {}, [VIDEO, PICTURE], {}, "maia_vsv hand over 32 pictures of each"),
         ("tasks_coin", "chat", {}, [VIDEO], {}, ""),
+        ("tasks_vllm", "chat", {}, [VIDEO], {}, ""),
+        ("tasks_vllm", "chat", {}, [LONG], {"max_num_frames": 64}, "=64 set for maia_vsv"),
         ("someone_elses", "chat", {}, [VIDEO, PICTURES], {}, ""),
     ],
 )

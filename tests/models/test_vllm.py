@@ -1,0 +1,400 @@
+"""`tasks_vllm` against the signatures of vLLM 0.33 (stub_vllm): no engine, no GPU."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import av
+import numpy as np
+import pytest
+from PIL import Image
+
+from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks.errors import MediaError, TasksError
+from lmms_eval_tasks.host import names, plugin
+from lmms_eval_tasks.models import files
+from lmms_eval_tasks.models.vllm import VLLM, own_gpus, sampling
+from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.sample import tiny
+from lmms_eval_tasks.utils.replies import answers
+from tests.checks import refused, table
+from tests.maverix import reading
+from tests.utils.media.media_files import write_video
+
+STUB = Path(__file__).parent / "stub_vllm"
+N_FRAMES = 40
+QUESTIONS = 6
+
+
+TEMPLATE = (
+    "{% for message in messages %}{{ message['role'] }}: {% for part in message['content'] %}"
+    "{% if part['type'] == 'text' %}{{ part['text'] }}{% else %}<{{ part['type'] }}>{% endif %}"
+    "{% endfor %} {% endfor %}{% if add_generation_prompt %}assistant:{% endif %}"
+    "{% if enable_thinking is defined and not enable_thinking %}no thoughts{% endif %}"
+)
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A tokenizer whose chat template writes typed parts."""
+    folder, end = str(tmp_path_factory.mktemp("checkpoint")), "<|end|>"
+    tokenizer = tiny.tokenizer_of((end,), eos_token=end, pad_token=end)
+    tokenizer.chat_template = TEMPLATE
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def videos(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    folder = tmp_path_factory.mktemp("videos")
+    return [str(write_video(folder / f"{n}.mp4", n_frames=N_FRAMES)) for n in range(4)]
+
+
+@pytest.fixture(autouse=True)
+def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The stub's LLM, where `import vllm` finds it."""
+    monkeypatch.syspath_prepend(str(STUB))
+    import vllm
+
+    assert str(STUB) in str(vllm.__file__)
+    yield vllm.LLM
+    for name in [one for one in sys.modules if one.partition(".")[0] == "vllm"]:
+        monkeypatch.delitem(sys.modules, name)
+
+
+def model(checkpoint: str, **arguments: Any) -> Any:
+    return VLLM(pretrained=checkpoint, **arguments)
+
+
+def ask(lm: Any, docs: list[dict[str, Any]], **given: Any) -> list[Any]:
+    """Replies to docs, each of which has the parts of its message."""
+    lm.task_dict = {"t": {"test": docs}}
+    turns, given = (
+        lambda doc: [{"role": "user", "content": doc["parts"]}],
+        {"max_new_tokens": 8, **given},
+    )
+    requests = [("", turns, given, number, "t", "test") for number in range(len(docs))]
+    return list(lm.generate_until([SimpleNamespace(args=one) for one in requests]))
+
+
+def text(words: str) -> dict[str, Any]:
+    return {"type": "text", "text": words}
+
+
+def question(video: str, number: int) -> dict[str, Any]:
+    shown = {"type": "video", "url": video}
+    return {"video_path": video, "parts": [shown, text(f"q{number}")]}
+
+
+# --- order ----------------------------------------------------------------------------------------
+
+
+def test_questions_of_a_video_follow_each_other_and_replies_do_not_move(
+    checkpoint: str, videos: list[str], engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain_answer = engine.answer
+
+    def answer(self: Any, asked: dict[str, Any]) -> Any:  # every answer is the prompt's
+        found = plain_answer(self, asked)
+        found.outputs[0].text = asked["prompt"]
+        return found
+
+    monkeypatch.setattr(engine, "answer", answer)
+    docs = [question(videos[n % 3], n) for n in range(3 * QUESTIONS)]
+    read: Counter[str] = Counter()
+    plain = files.frames
+    monkeypatch.setattr(files, "frames", lambda path, n: (read.update([path]), plain(path, n))[1])
+    replies = ask(model(checkpoint, batch_size=4), docs)
+    assert [reply.text for reply in replies] == [
+        f"user: <video>q{n} assistant:" for n in range(3 * QUESTIONS)
+    ]
+    asked = [one["prompt"] for one in engine.made[-1].asked]
+    assert asked == [f"user: <video>q{n} assistant:" for k in range(3) for n in range(k, 18, 3)]
+    assert read == dict.fromkeys(videos[:3], 1)
+    counts = replies[0].token_counts
+    assert (counts.input_tokens, counts.output_tokens) == (3, 2)
+    assert ask(model(checkpoint), []) == []
+
+
+def test_media_of_the_next_batch_and_of_no_other_are_read_while_the_gpu_works(
+    checkpoint: str, engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wait of 30 s that ends early, unless nothing is read meanwhile."""
+    read, come = [], threading.Condition()
+
+    def frames(path: str, most: int) -> Any:
+        with come:
+            read.append(path)
+            come.notify_all()
+        known = {"total_num_frames": 1, "fps": 1.0, "frames_indices": [0]}
+        return np.zeros((1, 2, 2, 3), np.uint8), {**known, "do_sample_frames": False}
+
+    monkeypatch.setattr(files, "frames", frames)
+    plain, seen = engine.wait_for_completion, []
+
+    def wait_for_completion(self: Any, *args: Any, **kwargs: Any) -> Any:
+        done = len(self.asked) + len(self.waiting)
+        with come:
+            assert come.wait_for(lambda: len(read) == min(done + 2, 6), timeout=30)
+        seen.append(len(read))
+        return plain(self, *args, **kwargs)
+
+    monkeypatch.setattr(engine, "wait_for_completion", wait_for_completion)
+    replies = ask(model(checkpoint, batch_size=2), [question(f"{n}.mp4", n) for n in range(6)])
+    assert [reply.text for reply in replies] == ["A"] * 6
+    assert seen == [4, 6, 6]
+
+
+# --- what an engine is given ----------------------------------------------------------------------
+
+
+@table("most, wanted", [(0, 40), (32, 32), (40, 40), (4, 4), (99, 40)])
+def test_frames(most: int, wanted: int, videos: list[str]) -> None:
+    with av.open(videos[0]) as file:
+        every = [frame.to_ndarray(format="rgb24") for frame in file.decode(video=0)]
+    pixels, known = files.frames(videos[0], most)
+    places = np.linspace(0, N_FRAMES - 1, wanted).astype(int).tolist()
+    assert np.array_equal(pixels, np.stack([every[place] for place in places]))
+    assert known["frames_indices"] == places
+    assert (known["total_num_frames"], known["do_sample_frames"]) == (N_FRAMES, False)
+    assert known["fps"] == pytest.approx(25)
+
+
+def test_parts_stay_where_they_stand(checkpoint: str, engine: Any, tmp_path: Path) -> None:
+    first, second = (Image.new("RGB", (8, 4), colour) for colour in ("red", "blue"))
+    second.save(tmp_path / "blue.png")
+    parts = [text("one "), {"type": "image", "url": first}, text(" two "), text("and ")]
+    parts += [{"type": "image", "url": str(tmp_path / "blue.png")}, text(" end")]
+    ask(model(checkpoint), [{"parts": parts}])
+    (asked,) = engine.made[-1].asked
+    assert asked["prompt"] == "user: one <image> two and <image> end assistant:"
+    shown = [one.getpixel((0, 0)) for one in asked["multi_modal_data"]["image"]]
+    assert shown == [(255, 0, 0), (0, 0, 255)]
+    assert asked["tokenization"] == {"add_special_tokens": False}
+    assert "mm_processor_kwargs" not in asked
+
+
+def test_models_that_look_at_no_times_are_told_the_rate(
+    checkpoint: str, videos: list[str], engine: Any
+) -> None:
+    """Qwen's omni processors take `fps` alone, and one for all videos."""
+    lm = model(checkpoint, max_num_frames=4)
+
+    class Omni(type(lm.processor)):  # type: ignore[misc]
+        pass
+
+    lm.processor.__class__ = Omni
+    ask(lm, [question(videos[0], 0)])
+    assert engine.made[-1].asked[0]["mm_processor_kwargs"] == {"fps": pytest.approx(2.5)}
+
+
+@table(
+    "given, expected",
+    [
+        ({"do_sample": False, "temperature": 0.7, "top_p": 0.5}, {"temperature": 0.0}),
+        ({"temperature": 0.0, "top_p": 0.0, "seed": 1}, {"temperature": 0.0}),
+        ({}, {"temperature": 0.0}),
+        ({"temperature": 0.7}, {"temperature": 0.7}),
+        ({"do_sample": True}, {"temperature": 1.0}),
+        (
+            {"do_sample": True, "temperature": 0.6, "top_p": 0.9, "top_k": 5, "seed": 3},
+            {"temperature": 0.6, "top_p": 0.9, "top_k": 5, "seed": 3},
+        ),
+        ({"until": "###"}, {"temperature": 0.0, "stop": ["###"]}),
+        ({"until": ["", "\n\n"], "num_beams": 1}, {"temperature": 0.0, "stop": ["\n\n"]}),
+    ],
+)
+def test_sampling(given: dict[str, Any], expected: dict[str, Any]) -> None:
+    from vllm import SamplingParams
+
+    found = sampling({"max_new_tokens": 128, **given})
+    assert found == {"max_tokens": 128, "stop": [], **expected}
+    SamplingParams(**found)
+
+
+def test_arguments(checkpoint: str, engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = {"gpu_memory_utilization": 0.9, "max_model_len": 32768, "dtype": "bfloat16"}
+    limits = '{"image": 40, "video": 1}'
+    lm = model(checkpoint, limit_mm_per_prompt=limits, tensor_parallel_size=2, **arguments)
+    given = engine.made[-1].given
+    assert {name: given[name] for name in arguments} == arguments
+    assert given["limit_mm_per_prompt"] == {"image": 40, "video": 1}
+    assert (given["model"], given["tensor_parallel_size"]) == (checkpoint, 2)
+    assert given["enable_prefix_caching"] is True
+    assert lm.batch_size == model(checkpoint, batch_size="1").batch_size == 64
+    assert model(checkpoint, batch_size=3, enable_prefix_caching=False).batch_size == 3
+    assert engine.made[-1].given["enable_prefix_caching"] is False
+    with pytest.raises(TypeError, match="nframes"):
+        model(checkpoint, nframes=32)
+    refused(TasksError, "pretrained=NAME", model, "")
+    refused(TasksError, "batch_size=auto", model, checkpoint, batch_size="auto")
+    monkeypatch.delattr(engine, "enqueue")
+    refused(TasksError, "newer vLLM", model, checkpoint)
+    monkeypatch.setitem(sys.modules, "vllm", None)
+    refused(TasksError, "needs vLLM", model, checkpoint)
+
+
+def test_thinking_is_told_to_the_template_and_to_who_asks_it(checkpoint: str, engine: Any) -> None:
+    lm = model(checkpoint, enable_thinking=False)
+    ask(lm, [{"parts": [text("x")]}])
+    assert engine.made[-1].asked[0]["prompt"].endswith("no thoughts")
+    turn = [{"role": "user", "content": [text("x")]}]
+    assert lm.processor.apply_chat_template(turn, tokenize=False).endswith("no thoughts")
+
+
+# --- failures -------------------------------------------------------------------------------------
+
+
+def test_a_request_fails_alone(
+    checkpoint: str, videos: list[str], engine: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
+    plain, plain_check = engine.answer, engine._check
+
+    def answer(self: Any, asked: dict[str, Any]) -> Any:
+        found = plain(self, asked)
+        if "break" in asked["prompt"]:
+            found.outputs[0].finish_reason = "error"
+        return found
+
+    def check(self: Any, prompt: dict[str, Any]) -> None:
+        if "refuse" in prompt["prompt"]:  # what a processor was given must not hide why it failed
+            raise ValueError("data=" + "x" * 10_000) from KeyError("the cause")
+        plain_check(self, prompt)
+
+    monkeypatch.setattr(engine, "answer", answer)
+    monkeypatch.setattr(engine, "_check", check)
+    whole = Path(videos[0]).read_bytes()
+    (tmp_path / "cut.wav").write_bytes(whole[:100])
+    (tmp_path / "cut.mp4").write_bytes(whole[: len(whole) // 2])
+    bad = {
+        "absent.mp4": [{"type": "video", "url": str(tmp_path / "absent.mp4")}],
+        "cut.mp4: not a readable video": [{"type": "video", "url": str(tmp_path / "cut.mp4")}],
+        "wav file": [{"type": "audio", "url": str(tmp_path / "cut.wav")}],
+        "FileNotFoundError": [{"type": "image", "url": "absent.png"}],
+        "model length of 60": [text("x" * 99)],
+        "other placeholders": [text("<video>")],
+        "ended it: error": [text("break")],
+        "KeyError: 'the cause'": [text("refuse")],
+        "validation error": [{"type": "smell", "url": "x"}],
+    }
+    docs = []
+    for parts in bad.values():
+        docs += [question(videos[0], 1), {"video": "none", "parts": parts}]
+    replies = ask(model(checkpoint, batch_size=5, max_model_len=60), docs)
+    assert [reply.text for reply in replies[::2]] == ["A"] * len(bad)
+    for why, reply in zip(bad, replies[1::2], strict=True):
+        assert answers.is_model_error(reply)
+        assert why in reply
+        assert len(reply) < 400
+
+
+def test_each_of_the_last_files_is_read_once_whether_it_can_be_or_not() -> None:
+    tried = []
+
+    def read(path: str) -> Any:
+        tried.append(path)
+        raise MediaError(path)
+
+    kept = files.Files(2)
+    for path in ("a", "a", "b", "a", "c", "b"):
+        refused(MediaError, path, kept.get, path, read)
+    assert tried == ["a", "b", "c", "b"]
+
+
+# --- several processes ----------------------------------------------------------------------------
+
+
+@table(
+    "processes, visible, local, count, expected",
+    [
+        (1, None, 0, 2, None),
+        (1, "3,4", 0, 1, "3,4"),
+        (2, None, 0, 1, "0"),
+        (4, None, 3, 1, "3"),
+        (2, None, 1, 2, "2,3"),
+        (2, "4,5,6,7", 1, 2, "6,7"),
+        (2, "GPU-a,GPU-b", 1, 1, "GPU-b"),
+        (2, "0", 1, 1, "too few"),
+    ],
+)
+def test_each_process_has_its_own_gpus_and_its_engine_knows_of_no_other(
+    processes: int,
+    visible: str | None,
+    local: int,
+    count: int,
+    expected: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = {"WORLD_SIZE": processes, "RANK": local, "LOCAL_RANK": local, "MASTER_PORT": 5}
+    for name, value in {**told, "TORCHELASTIC_USE_AGENT_STORE": True}.items():
+        monkeypatch.setenv(name, str(value))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    before = dict(os.environ)
+    if expected == "too few":
+        refused(TasksError, "1 GPUs for each process", own_gpus(count).__enter__)
+        return
+    with own_gpus(count):
+        assert os.environ.get("CUDA_VISIBLE_DEVICES") == expected
+        left = {*told, "TORCHELASTIC_USE_AGENT_STORE"} & set(os.environ)
+        assert bool(left) == (processes == 1)
+    assert dict(os.environ) == before
+
+
+# --- through the host, on the sample --------------------------------------------------------------
+
+LIMITS = {"maia_vsv": 3, "maia_vsv_1frame": 3, "maverix_av": 2, "haven_v2t": 2}
+
+
+@pytest.mark.parametrize("task", LIMITS)
+def test_every_request_is_asked_as_its_task_says(
+    task: str, checkpoint: str, engine: Any, on_sample: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(settings.FRESH, "1")
+    monkeypatch.setenv(settings.JUDGE, "none")
+    plugin.install()
+    from lmms_eval.evaluator import simple_evaluate
+
+    arguments = f"pretrained={checkpoint},max_model_len=99999"
+    given = {"model": "tasks_vllm", "model_args": arguments, "batch_size": 2, "verbosity": "ERROR"}
+    results = simple_evaluate(**given, tasks=[task], limit=LIMITS[task])
+    docs = before.docs(benchmarks.of(task), task)[: LIMITS[task]]
+    limit = results["configs"][task]["generation_kwargs"]["max_new_tokens"]
+    for doc, asked, sample in zip(
+        docs, engine.made[-1].asked, results["samples"][task], strict=True
+    ):
+        (message,) = names.doc_to_messages(doc)
+        shown, items = message["content"], asked.get("multi_modal_data", {})
+        written = "".join(part.get("text") or f"<{part['type']}>" for part in shown)
+        assert asked["prompt"] == f"user: {written} assistant:"
+        params = asked["params"]
+        assert (params["max_tokens"], params["temperature"], params["stop"]) == (limit, 0.0, [])
+        urls = {kind: [p["url"] for p in shown if p["type"] == kind] for kind in items}
+        for picture, url in zip(items.get("image", ()), urls.get("image", ()), strict=True):
+            assert np.array_equal(np.asarray(picture), np.asarray(url))
+        for (pixels, told), url in zip(items.get("video", ()), urls.get("video", ()), strict=True):
+            with av.open(url) as file:
+                rate = float(file.streams.video[0].average_rate)
+                clip = [frame.to_ndarray(format="rgb24") for frame in file.decode(video=0)]
+            places = told["frames_indices"]  # all of a clip, or as many of a segment
+            assert (len(places), places[0], places[-1]) == (32, 0, len(clip) - 1)
+            assert np.array_equal(pixels, np.stack([clip[place] for place in places]))
+            assert told["fps"] == pytest.approx(rate, rel=0.01)
+        for samples, rate in items.get("audio", ()):
+            reading.check_sound(samples, rate, *reading.source(doc))
+        seen = sample["failed"]["arrived"]
+        frames = sum(len(pixels) for pixels, _ in items.get("video", ()))
+        pictures = len(items.get("image", ()))
+        assert (seen["at"], seen["frames"], seen["distinct"]) == ("engine", frames, frames)
+        assert (seen["pictures"], seen["seconds"] > 0) == (pictures, "audio" in items)
+        assert pictures or frames
+        assert sample["failed"]["reply"] == "A"
+        assert sample["token_counts"][0]["output_tokens"] == 2
