@@ -13,6 +13,7 @@ from lmms_eval_tasks.running.plan import Needs
 from tests.checks import table
 
 VIDEO = Needs("maia_vsv", videos=True, frames=frozenset({32}))
+LONG = Needs("maia_vsv", videos=True, frames=frozenset({64}))
 SHORT = Needs("maia_vsv", videos=True, frames=frozenset({32, 16}))
 PICTURE = Needs("maia_vsv_1frame", pictures=1)
 PICTURES = Needs("haven_v2t", pictures=40)
