@@ -100,14 +100,9 @@ def problem(kind: str, name: str) -> str | None:
     """
     from transformers import AutoConfig
 
-    found, reason = attempt(
-        kind,
-        name,
-        lambda folder: AutoConfig.from_pretrained(
-            folder, local_files_only=True, trust_remote_code=False
-        ),
-    )
-    return None if found else reason
+    safe = {"local_files_only": True, "trust_remote_code": False}
+    found, why = attempt(kind, name, lambda folder: AutoConfig.from_pretrained(folder, **safe))
+    return None if found else why
 
 
 def check(setting: str, kind: str, like: str) -> None:
@@ -121,11 +116,6 @@ def check(setting: str, kind: str, like: str) -> None:
             f"{setting}={settings.text(setting)}: {why}; nothing is downloaded: name the folder of "
             f"a model such as {like}, or leave the option out"
         )
-
-
-def revision(folder: Path) -> str | None:
-    """The commit of a model in the Hugging Face cache; None for a folder of the user's."""
-    return folder.name if folder.parent.name == "snapshots" else None
 
 
 def load(auto: Any, folder: Path, *, optional: str | None = None) -> Any:
@@ -157,10 +147,10 @@ def tokenizer_of(folder: Path) -> Any:
 
 
 def made_by(model: str, folder: Path) -> str:
-    """Model, revision and precision, for a note."""
+    """Model, precision, and the commit of one in the Hugging Face cache, for a note."""
     import transformers
 
-    at = f" at {commit[:12]}" if (commit := revision(folder)) else ""
+    at = f" at {folder.name[:12]}" if folder.parent.name == "snapshots" else ""
     return f"model {model}{at}, transformers {transformers.__version__}, float32"
 
 

@@ -138,10 +138,8 @@ class _Encoder:
     def _best_f1(self, candidate: Texts, references: Texts) -> tuple[float, int]:
         """Best F1, and how many of the texts were cut.
 
-        One batch per item: a text's neighbours in a batch change its last digits.
-
-        Pairs are matched without padding, which counts as similarity 0 in bert-score and would win
-        over a negative one.
+        One batch per item: a text's neighbours in a batch change its last digits. Pairs are matched
+        without padding, which bert-score takes for similarity 0: it would win over a negative one.
         """
         texts, tokenizer = candidate + references, self.tokenizer
         lengths = [len(tokenizer.encode(text, truncation=False, verbose=False)) for text in texts]
@@ -172,6 +170,7 @@ def _cleaned(texts: Sequence[str]) -> Texts:
 
 def _load_encoder(name: str, folder: Path) -> _Encoder:
     """The encoder, tried on two short texts; raises what transformers raises, as `load` does."""
+    from bert_score.utils import model2layers
     from transformers import AutoModel, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder, use_fast=False, local_files_only=True)
@@ -184,21 +183,15 @@ def _load_encoder(name: str, folder: Path) -> _Encoder:
         positions -= reserved + 1  # RoBERTa and its kin count from the padding index on
     tokenizer.model_max_length = local_models.least(positions, tokenizer.model_max_length)
     hidden, _, _ = _Encoder(model, tokenizer, 0).hidden(("prova", "una prova più lunga"))
-    layer = _layer(name, folder, hidden.shape[2] - 1)
+    bare = name.rpartition("/")[2]  # bert-score knows the names that models had first
+    names = (name, bare, folder.name, f"{folder.parent.name}/{folder.name}")
+    last = hidden.shape[2] - 1  # where bert-score has tuned none
+    tuned = (model2layers.get(known, math.inf) for known in names)
+    layer = next((one for one in tuned if one <= last), last)
     blocks = getattr(getattr(model, "encoder", None), "layer", None)
     if blocks is not None:  # BERT and its kin: what is above the layer need not be computed
         model.encoder.layer = blocks[:layer]
     return _Encoder(model, tokenizer, layer)
-
-
-def _layer(name: str, folder: Path, n_layers: int) -> int:
-    """bert-score's tuned layer where it knows the model's (or its folder's) name, else the last."""
-    from bert_score.utils import model2layers
-
-    bare = name.rpartition("/")[2]  # bert-score knows the names that models had first
-    names = (name, bare, folder.name, f"{folder.parent.name}/{folder.name}")
-    tuned = [model2layers[known] for known in names if known in model2layers]
-    return next((layer for layer in tuned if layer <= n_layers), n_layers)
 
 
 # --- BARTScore ----------------------------------------------------------------------------------

@@ -118,8 +118,15 @@ def read_order(text: str, n: int, unit: str) -> Order:
     reply = answers.shape(text)
     if not reply.there:
         return Order((), reply.status, {})
-    grammar = _grammar(unit)
-    visible = answers.normalise(_join_lines(reply.text))
+    grammar, arrows = _grammar(unit), _ARROW.sub(" > ", re.sub(r"\r\n?", "\n", reply.text))
+    lines = [line.strip() for line in arrows.split("\n")]
+    # Lines that begin with ">" go on with the one before; if all do, it is a quotation and says
+    # nothing.
+    if all(line.startswith(">") for line in lines if line):
+        joined = "\n".join(line.removeprefix(">") for line in lines)
+    else:
+        joined = re.sub(r"\n[^\S\n]*>", " >", arrows)
+    visible = answers.normalise(joined)
     if chains := _chains(visible, grammar):
         # Later ones win: max() keeps the first of equals.
         known = (len({*one.numbers} & {*range(1, n + 1)}) for one in reversed(chains))
@@ -154,18 +161,6 @@ def authors_order(text: str, n: int, unit: str, *, in_time: bool) -> tuple[int, 
     units = tuple(dict.fromkeys(map(answers.number, digits)))
     repeated = in_time and len(units) < len(digits)
     return () if repeated or {*units} != {*range(1, n + 1)} else units
-
-
-def _join_lines(text: str) -> str:
-    """Text with ">" for every arrow, and with lines that begin with ">" joined to the one before.
-
-    A reply of which every line begins with ">" is a quotation: there the sign says nothing.
-    """
-    text = _ARROW.sub(" > ", re.sub(r"\r\n?", "\n", text))
-    lines = [line.strip() for line in text.split("\n")]
-    if all(line.startswith(">") for line in lines if line):
-        return "\n".join(line.removeprefix(">") for line in lines)
-    return re.sub(r"\n[^\S\n]*>", " >", text)
 
 
 def _chains(text: str, grammar: _Grammar) -> list[Given]:
