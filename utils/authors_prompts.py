@@ -105,7 +105,7 @@ def _part(file: Path, part: str, source: Mapping[str, Any]) -> str:
         if "of" in source or "at" in source:
             tree = ast.parse(content)
             pieces = source.get("of") or [f"@{source['at']}"]
-            text = "".join(_piece(one, source, tree, file.parent) for one in pieces)
+            text = "".join(_placed(one, source, tree, file.parent) for one in pieces)
         else:
             text = _JINJA_BLOCK.sub("", content)
             if "{%" in text:
@@ -116,7 +116,13 @@ def _part(file: Path, part: str, source: Mapping[str, Any]) -> str:
                 raise ValueError(f"{source['at']} has {text.count('{}')} places for {names}")
             for name in names:
                 text = text.replace("{}", f"{{{name}}}", 1)
-        text = _cut(text, source, tree)
+        for kind, keep in (("starts", slice(1, 3)), ("after", slice(2, 3)), ("ends", slice(0, 1))):
+            if kind in source:
+                parts = text.partition(_placed(source[kind], source, tree))
+                if not parts[1]:
+                    raise ValueError(f"{source[kind]!r} does not stand in it")
+                text = "".join(parts[keep])
+        text = f"{text.strip() if 'strip' in source else text}{source.get('then', '')}"
     except (ValueError, OSError, SyntaxError, yaml.YAMLError) as error:
         raise PromptError(f"{part}: {file}: {error}; its form is not the one we know") from None
     if lost := set(source.get("needs", ())) - placeholders(text):
@@ -131,11 +137,13 @@ def _named(name: str, source: Mapping[str, Any]) -> str:
     return f"{{{names[name]}}}" if names[name] else ""
 
 
-def _piece(piece: str, source: Mapping[str, Any], tree: ast.AST, folder: Path) -> str:
-    """A piece of ours as it is, or the text at a place."""
-    file, colon, keys = piece[1:].partition(":")
-    if not piece.startswith("@") or not colon:
-        return _placed(piece, source, tree)
+def _placed(text: str, source: Mapping[str, Any], tree: ast.AST, folder: Path | None = None) -> str:
+    """A text of ours, or with "@PLACE" what stands there, maybe in a YAML file of `folder`."""
+    file, colon, keys = text[1:].partition(":")
+    if not text.startswith("@"):
+        return text
+    if folder is None or not colon:
+        return _string(_find(tree, text[1:]), source, tree)
     here: Any = yaml.load((folder / file).read_text(encoding="utf-8"), _Yaml)  # noqa: S506
     for key in keys.split("."):
         here = here.get(key) if isinstance(here, dict) else None
@@ -144,26 +152,11 @@ def _piece(piece: str, source: Mapping[str, Any], tree: ast.AST, folder: Path) -
     return here
 
 
-def _placed(text: str, source: Mapping[str, Any], tree: ast.AST) -> str:
-    """A text of ours, or with "@PLACE" what stands there."""
-    return _string(_find(tree, text[1:]), source, tree) if text.startswith("@") else text
-
-
 class _Yaml(yaml.SafeLoader):
     """Reads a task's YAML without what it calls."""
 
 
 _Yaml.add_multi_constructor("!", lambda *_: None)
-
-
-def _cut(text: str, source: Mapping[str, Any], tree: ast.AST) -> str:
-    for kind, keep in (("starts", slice(1, 3)), ("after", slice(2, 3)), ("ends", slice(0, 1))):
-        if kind in source:
-            parts = text.partition(_placed(source[kind], source, tree))
-            if not parts[1]:
-                raise ValueError(f"{source[kind]!r} does not stand in it")
-            text = "".join(parts[keep])
-    return f"{text.strip() if 'strip' in source else text}{source.get('then', '')}"
 
 
 # --- Python ---------------------------------------------------------------------------------------

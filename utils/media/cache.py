@@ -74,10 +74,8 @@ def kept(
         note = _load(place, name)
         if note is None:
             with only_one(place, name, limit):
-                note = _load(place, name)
-                if note is None:
-                    job = partial(worker.call, *work, video, limit, **arguments)
-                    note = _make(place, name, limit, job)
+                job = partial(worker.call, *work, video, limit, **arguments)
+                note = _load(place, name) or _make(place, name, limit, job)
     except OSError as error:
         raise MediaError(
             f"{video}: cannot be read, or what is made of it not be written: {error}"

@@ -105,15 +105,17 @@ def write(source: str, out: str, recipe: dict[str, Any]) -> dict[str, Any]:
     Raises:
         MediaError: what is wrong with the file, without its name.
     """
+    import numpy as np
     from PIL import Image
 
     wanted = Recipe(**recipe)
     count = 1 if wanted.kind == "first_frame" else wanted.n_frames
     table, taken = video.pick(source, lambda total: uniform_indices(total, count), _upright)
     (look, _), planes = taken[0], [one for _, one in taken]
-    if wanted.kind == "black":
-        look, black = _black(look)
-        planes = [black] * len(planes)
+    if wanted.kind == "black":  # exactly 0 in RGB
+        levels = (0, 0, 0) if look.rgb else (16, 128, 128)
+        black = [np.full_like(one, level) for one, level in zip(planes[0], levels, strict=True)]
+        look, planes = mp4.Look(look.width, look.height, look.rgb), [black] * len(planes)
     facts: dict[str, Any] = {"width": look.width, "height": look.height}
     if len(planes) == 1 and not wanted.still:
         Image.fromarray(video.rgb(mp4.frame_of(planes[0], look))).save(f"{out}.png")
@@ -146,14 +148,3 @@ def _upright(frame: Any) -> tuple[mp4.Look, mp4.Planes]:
         look = mp4.Look(*size, full_range=full, matrix=int(frame.colorspace))
         planes = video.planes(frame)
     return look, [np.ascontiguousarray(np.rot90(plane, turns)) for plane in planes]
-
-
-def _black(look: mp4.Look) -> tuple[mp4.Look, mp4.Planes]:
-    """A black picture of a size, whose frames are exactly 0 in RGB, and its look."""
-    import numpy as np
-
-    size = (look.height, look.width)
-    if look.rgb:
-        return look, [np.zeros(size, np.uint8)] * 3
-    grey = np.full((look.height // 2, look.width // 2), 128, np.uint8)
-    return mp4.Look(look.width, look.height), [np.full(size, 16, np.uint8), grey, grey]

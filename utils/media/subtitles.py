@@ -127,7 +127,14 @@ def parse(text: str, source: str = "subtitles") -> list[Cue]:
         if following is not None and body and _COUNTER.fullmatch(body[-1]) and (counted or apart):
             body.pop()
         try:
-            cue = Cue(*_times(lines[i]), _plain("\n".join(body)))
+            if not (match := _TIMING.fullmatch(lines[i])):
+                form = "00:00:01,000 --> 00:00:02,500"
+                raise ValueError(f"expected a timing like {form}, found {quoted(lines[i])}")
+            start, end = (
+                round(int(h or 0) * 3600 + int(m) * 60 + float(s.replace(",", ".")), 3)
+                for h, m, s in (match.groups()[:3], match.groups()[3:])
+            )
+            cue = Cue(start, end, _plain("\n".join(body)))
         except ValueError as error:
             raise DataError(f"{source}, line {i + 1}: {error}") from error
         cues += [cue] if cue.text else []
@@ -188,18 +195,6 @@ def clock(seconds: float) -> str:
     """A time as SubRip writes it."""
     whole, milliseconds = divmod(round(seconds * 1000), 1000)
     return f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02},{milliseconds:03}"
-
-
-def _times(line: str) -> tuple[float, float]:
-    """Start and end of a timing line, in seconds."""
-    if not (match := _TIMING.fullmatch(line)):
-        form = "00:00:01,000 --> 00:00:02,500"
-        raise ValueError(f"expected a timing like {form}, found {quoted(line)}")
-    start, end = (
-        round(int(h or 0) * 3600 + int(m) * 60 + float(s.replace(",", ".")), 3)
-        for h, m, s in (match.groups()[:3], match.groups()[3:])
-    )
-    return start, end
 
 
 def _plain(raw: str) -> str:
