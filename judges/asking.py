@@ -85,7 +85,14 @@ class Asker:
             kept = {}
         new = [ask for ask in asks if ask.name not in kept]
         self._anew |= {ask.name for ask in new}
-        made = dict(zip((ask.name for ask in new), self._side_by_side(new), strict=True))
+        if len(new) < 2 or not self._judge.config.endpoints:
+            given = [ask_judge(self._judge, ask) for ask in new]
+        else:  # each in a thread of its own; the judge's limits say how many requests go out
+            # The task is a context variable: threads do not inherit it.
+            own = [copy_context() for _ in new]
+            with ThreadPoolExecutor(max_workers=len(new)) as pool:
+                given = list(pool.map(lambda c, ask: c.run(ask_judge, self._judge, ask), own, new))
+        made = {ask.name: one for ask, one in zip(new, given, strict=True)}
         return [kept.get(ask.name) or made[ask.name] for ask in asks]
 
     def _kept(self, ask: Ask) -> Verdict | None:
@@ -94,17 +101,6 @@ class Asker:
             return None
         unread = ask.reads and found.status == Status.OK.value and said(ask, found) is None
         return found if self._keeps(ask, found) and not unread else None
-
-    def _side_by_side(self, asks: Asks) -> list[Verdict]:
-        """Each in a thread of its own; how many requests go out is up to the judge's limits."""
-        if len(asks) < 2 or not self._judge.config.endpoints:
-            return [ask_judge(self._judge, ask) for ask in asks]
-        # The task is a context variable: threads do not inherit it.
-        contexts = [copy_context() for _ in asks]
-        with ThreadPoolExecutor(max_workers=len(asks)) as pool:
-            return list(
-                pool.map(lambda own, ask: own.run(ask_judge, self._judge, ask), contexts, asks)
-            )
 
 
 def said(ask: Ask, verdict: Verdict) -> Any:
@@ -129,12 +125,9 @@ def given_by(judge: Judge) -> Callable[[Ask, Verdict], bool]:
     """
 
     def keeps(ask: Ask, verdict: Verdict) -> bool:
-        if judge.config.provider == NONE:
-            return True
-        if verdict.score is None:
-            return False
         likely = (judge.config, geval.sampling(judge.config))
-        return verdict.setup in {judges.setup(config, ask.criterion) for config in likely}
+        same = verdict.setup in {judges.setup(config, ask.criterion) for config in likely}
+        return judge.config.provider == NONE or (verdict.score is not None and same)
 
     return keeps
 

@@ -44,12 +44,11 @@ class Plan:
 
     def enlarged(self, factor: float) -> Plan:
         """The work if there were `factor` times as much of it; without its notes."""
-        own = {name: getattr(self, name) for name in _NUMBERS}
-        more: dict[str, Any] = {
-            name: round(factor * one) if isinstance(one, int) else one and factor * one
-            for name, one in own.items()
-        }
-        return replace(self, **more, notes=[])
+        more: dict[str, Any] = {"notes": []}
+        for name in _NUMBERS:
+            one = getattr(self, name)
+            more[name] = round(factor * one) if isinstance(one, int) else one and factor * one
+        return replace(self, **more)
 
 
 _NUMBERS = [one.name for one in fields(Plan) if one.name not in ("task", "notes")]
