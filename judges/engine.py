@@ -141,11 +141,7 @@ class LanguageJudge(Judge):
         return [found[sample] for sample in samples]
 
     def _pay(self, request: Request, samples: Sequence[int]) -> list[Reply]:
-        """One successful call, within budget and limits.
-
-        Raises:
-            ProviderError: over the budget, given up, or failed after all retries.
-        """
+        """One successful call, within budget and limits; else ProviderError."""
         run, traffic, most = self._run, self._traffic, None
         if run.limits.max_cost is not None:
             if traffic.price is None:  # `preflight` stops such a run before

@@ -19,20 +19,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from lmms_eval_tasks import judges
-from lmms_eval_tasks.judges.verdict import (
-    Ask,
-    Asks,
-    Criterion,
-    Judge,
-    JudgeConfig,
-    Judged,
-    Reply,
-    Status,
-    Verdict,
-    failure_of,
-    graded,
-    total_usage,
-)
+from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict
+from lmms_eval_tasks.judges.verdict import Ask, Asks, Judged, Reply, failure_of, graded, total_usage
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES
 from lmms_eval_tasks.utils.replies import answers
 

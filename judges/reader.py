@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal, get_args, get_origin
 
@@ -250,7 +250,13 @@ def _bare_rating(text: str, schema: type[BaseModel], bare: str, sources: Sequenc
     if rating := _ALONE.fullmatch(whole):
         ratings, quoted = [rating], _squashed(whole) in squashed
     else:
-        stated = list(_stated(text, bare))
+        stated = [(rating["form"], rating) for form in _MARKED for rating in form.finditer(text)]
+        label = re.compile(_LABEL.format(field=re.escape(bare)), re.IGNORECASE | re.MULTILINE)
+        for place in label.finditer(text):
+            rating = _ALONE.match(text, place.end())
+            if rating is None or not text.startswith(place["quote"], rating.end()):
+                raise UnreadableError("a rating that is not one number")
+            stated.append((place["label"], rating))
         ratings = [rating for _, rating in stated]
         forms = [_squashed(form + rating["value"]) for form, rating in stated]
         quoted = any(form in source for form in forms for source in squashed)
@@ -263,18 +269,6 @@ def _bare_rating(text: str, schema: type[BaseModel], bare: str, sources: Sequenc
     for rating in ratings:
         _check_scale(rating, schema.model_fields[bare])
     return ratings[0]["value"]
-
-
-def _stated(text: str, bare: str) -> Iterator[tuple[str, re.Match[str]]]:
-    """The ratings that a text states: what introduces each one, and its number."""
-    for form in _MARKED:
-        yield from ((rating["form"], rating) for rating in form.finditer(text))
-    label = re.compile(_LABEL.format(field=re.escape(bare)), re.IGNORECASE | re.MULTILINE)
-    for place in label.finditer(text):
-        rating = _ALONE.match(text, place.end())
-        if rating is None or not text.startswith(place["quote"], rating.end()):
-            raise UnreadableError("a rating that is not one number")
-        yield place["label"], rating
 
 
 def _check_scale(rating: re.Match[str], field: FieldInfo) -> None:

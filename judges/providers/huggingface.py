@@ -23,14 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks.errors import JudgeError
-from lmms_eval_tasks.judges.verdict import (
-    MAX_TOKENS,
-    JudgeConfig,
-    ProviderError,
-    Reply,
-    Request,
-    Token,
-)
+from lmms_eval_tasks.judges import JudgeConfig
+from lmms_eval_tasks.judges.verdict import MAX_TOKENS, ProviderError, Reply, Request, Token
 
 _AUTO = {True: "AutoModelForImageTextToText", False: "AutoModelForCausalLM"}  # by `sees`
 # Of the files of a checkpoint that can change a reply.

@@ -16,16 +16,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from lmms_eval_tasks.console import say
+from lmms_eval_tasks.judges import JudgeConfig, Status
 from lmms_eval_tasks.judges.config import is_local, is_reasoning
-from lmms_eval_tasks.judges.verdict import (
-    DEFAULT_BASE_URL,
-    JudgeConfig,
-    ProviderError,
-    Reply,
-    Request,
-    Status,
-    Token,
-)
+from lmms_eval_tasks.judges.verdict import DEFAULT_BASE_URL, ProviderError, Reply, Request, Token
 
 if TYPE_CHECKING:
     from openai import OpenAI

@@ -21,16 +21,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lmms_eval_tasks.errors import JudgeError
+from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict
 from lmms_eval_tasks.judges.reader import judged
-from lmms_eval_tasks.judges.verdict import (
-    NONE,
-    Criterion,
-    Judge,
-    JudgeConfig,
-    Reply,
-    Status,
-    Verdict,
-)
+from lmms_eval_tasks.judges.verdict import NONE, Reply
 from lmms_eval_tasks.utils.released_files import read_lines
 from lmms_eval_tasks.utils.validation import told
 

@@ -273,12 +273,8 @@ class _Scorer:
 
 @lru_cache(maxsize=2)  # a mean and its variance ask about the same
 def _scored(scorer: _Scorer, pairs: tuple[Pair, ...]) -> Known:
-    """Mean log-likelihood of each (source, target)'s target, and how many texts were cut.
-
-    A pair is missing if the tokenizer finds nothing in one of its texts.
-
-    Raises:
-        ValueError: the model's output is not finite.
+    """Mean log-likelihood of each (source, target)'s target, and how many texts were cut; none of
+    a pair in one of whose texts the tokenizer finds nothing.
     """
     read: list[_Tokens] = []
     for pair in pairs:
