@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from lmms_eval_tasks.errors import JudgeError
+from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict
 from lmms_eval_tasks.judges.cache import key
 from lmms_eval_tasks.judges.limits import call_with_retries
 from lmms_eval_tasks.judges.prices import upper_bound
@@ -27,15 +28,10 @@ from lmms_eval_tasks.judges.reader import judged
 from lmms_eval_tasks.judges.report import current_task
 from lmms_eval_tasks.judges.verdict import (
     MAX_TOKENS,
-    Criterion,
-    Judge,
-    JudgeConfig,
     Provider,
     ProviderError,
     Reply,
     Request,
-    Status,
-    Verdict,
     sum_known,
     total_usage,
 )

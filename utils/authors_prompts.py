@@ -143,7 +143,16 @@ def _placed(text: str, source: Mapping[str, Any], tree: ast.AST, folder: Path | 
     if not text.startswith("@"):
         return text
     if folder is None or not colon:
-        return _string(_find(tree, text[1:]), source, tree)
+        node = tree
+        for step in text[1:].split("."):
+            name, _, number = step.rstrip("]").partition("[")
+            found = list(_inside(node, name))
+            if len(found) <= int(number or 0):
+                raise ValueError(f"{text[1:]}: no {step}")
+            node = found[int(number or 0)]
+        if not isinstance(node, ast.expr):
+            raise ValueError(f"{text[1:]} is no text")
+        return _string(node, source, tree)
     here: Any = yaml.load((folder / file).read_text(encoding="utf-8"), _Yaml)  # noqa: S506
     for key in keys.split("."):
         here = here.get(key) if isinstance(here, dict) else None
@@ -160,20 +169,6 @@ _Yaml.add_multi_constructor("!", lambda *_: None)
 
 
 # --- Python ---------------------------------------------------------------------------------------
-
-
-def _find(tree: ast.AST, at: str) -> ast.expr:
-    """The expression at a place (see above)."""
-    here: ast.AST = tree
-    for step in at.split("."):
-        name, _, number = step.rstrip("]").partition("[")
-        found = list(_inside(here, name))
-        if len(found) <= int(number or 0):
-            raise ValueError(f"{at}: no {step}")
-        here = found[int(number or 0)]
-    if not isinstance(here, ast.expr):
-        raise ValueError(f"{at} is no text")
-    return here
 
 
 def _inside(here: ast.AST, name: str) -> Iterator[ast.AST]:

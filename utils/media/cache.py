@@ -85,10 +85,7 @@ def kept(
 
 
 def _load(folder: Path, name: str) -> dict[str, Any] | None:
-    """The note of a complete entry, or None.
-
-    Each file must have the size that was noted: one that somebody cut or deleted is made again.
-    """
+    """The note of an entry whose files all have the sizes noted; else None: it is made again."""
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         note: dict[str, Any] = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
         sizes = note["sizes"].items()

@@ -295,10 +295,7 @@ def fold(text: str) -> str:
 
 
 def _rule_2(text: str, item: _Item) -> Choice | None:
-    """An explicit statement, the last one, as models correct themselves (rule 5).
-
-    One that cannot be read ends the search, since the model did choose.
-    """
+    """An explicit statement, the last one (rule 5); if it cannot be read, the search ends."""
     found = [s for s in _find_statements(text, item) if not _is_negated(s, item)]
     return _settle(found[-1], item, rule=2) if found else None
 
