@@ -19,12 +19,12 @@ def test_defaults() -> None:
 
 
 def test_every_option(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "frames_per_shot=2,size=16,seed=7, subset=0,temporal_text=sentences,"
+    text = "frames_per_shot=2,size=16,max_images=250,seed=7, subset=0,temporal_text=sentences,"
     monkeypatch.setenv(
         settings.HAVEN, f"{text}reference=tagged,sources=tvsum+summe,ids=a.txt+b.txt"
     )
     assert options.current() == Options(
-        **{"frames_per_shot": 2, "size": 16, "seed": 7, "subset": 0},
+        **{"frames_per_shot": 2, "size": 16, "max_images": 250, "seed": 7, "subset": 0},
         **{"temporal_text": "sentences", "reference": "tagged", "ids": ("a.txt", "b.txt")},
         sources=("summe", "tvsum"),
     )
@@ -34,7 +34,7 @@ def test_every_option(monkeypatch: pytest.MonkeyPatch) -> None:
 @table(
     "text, says",
     [
-        ("frames=2", "'frames' is none of frames_per_shot, size, sources, "),
+        ("frames=2", "'frames' is none of frames_per_shot, size, max_images, sources, "),
         ("max_shots=8", "'max_shots' is none of"),  # of versions before 2.2
         ("size=64,size=64", "size=64: expected NAME=VALUE, each once"),
         ("size", "size: expected NAME=VALUE, each once"),
