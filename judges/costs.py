@@ -105,8 +105,8 @@ def _priced(
 ) -> tuple[Plan, Counter]:
     number, known = counter(model.model), run.current().endpoint(model).price
     prompt = more + times * sum(count_messages(render(*one), number.count) for one in judged)
-    costs = [known.cost(prompt, reply, batch=one) if known else None for one in (False, True)]
-    return Plan("", 0, 0, 0, times * len(judged), prompt, reply, *costs), number
+    cost, batch = (known.cost(prompt, reply, batch=b) if known else None for b in (False, True))
+    return Plan("", 0, 0, 0, times * len(judged), prompt, reply, cost, batch), number
 
 
 def default_rate() -> tuple[float, str]:
