@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
-from lmms_eval_tasks.errors import DataError, TasksError
-from lmms_eval_tasks.judges.verdict import Criterion, Scoring
+from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
+from lmms_eval_tasks.judges.verdict import DEBATE, Criterion, Scoring
 from lmms_eval_tasks.utils import released_files
-from lmms_eval_tasks.utils.metrics import aggregate
+from lmms_eval_tasks.utils.metrics import aggregate, stats
 from lmms_eval_tasks.utils.released_files import Seen
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 Doc = Mapping[str, Any]  # one thing that a model is asked, in plain types
 Item = Mapping[str, Any]  # one reply and what it is worth, in plain types; what the log keeps
 Items = Sequence[Item]
-Numbers = Mapping[str, Mapping[str, Any]]  # task or group -> metric -> value
 
 SAME = object()  # of Part.simple
 
@@ -49,6 +49,20 @@ class Cut(NamedTuple):
     name: str  # what is left out if it cannot be made: a question, a segment, a video
     window: tuple[Any, ...]  # docs with the same window share what is made
     make: Callable[[], object]  # makes it, or finds it; a MediaError says why it cannot
+
+
+class Row(NamedTuple):
+    """The numbers of one task or group, for tables."""
+
+    task: str
+    values: Mapping[str, Any]  # by metric
+    model: str = ""  # where there are several
+    invalid: bool = False  # too many failures
+
+    @property
+    def title(self) -> str:
+        """All of it in one cell."""
+        return " ".join(filter(None, (self.task, self.model, "INVALID" * self.invalid)))
 
 
 @dataclass(frozen=True)
@@ -106,6 +120,7 @@ class Task:
     # fields of one item, whose id stands before it. Not in the host's table.
     together: Callable[[Items], Iterable[tuple[str, Scoring]]] = lambda items: ()  # noqa: ARG005
     asks: Collection[str] = ()  # names of its asks; empty where nothing is judged
+    kept: Collection[str] = ()  # fields without which a saved item cannot be scored again
     blank: Mapping[str, Any] = field(default_factory=dict)  # of an item whose scoring broke
     # What else the results tell of its items, beside counts by status and intervals.
     details: Callable[[Items], dict[str, Any]] = lambda items: {}  # noqa: ARG005
@@ -136,6 +151,7 @@ class Benchmark:
     title: ClassVar[str]  # for people
     how_to_get: ClassVar[str]  # where the data are
     paper_judge: ClassVar[str]  # the model that judges in the paper
+    one_judge: ClassVar[str] = ""  # why several judges in one cannot judge here
     headline: ClassVar[int] = 1  # how many of `tables` stand without being asked for
     tasks: Mapping[str, Task]
     joins: Sequence[Join] = ()
@@ -234,6 +250,11 @@ class Benchmark:
         Raises:
             JudgeError: it cannot be a judge here.
         """
+        if self.one_judge and judge.provider == DEBATE:
+            raise JudgeError(
+                f"the judge {judge.label} is several judges, {self.one_judge}: name one model for "
+                f"{self.title}, and judge again with another (judge --judge)"
+            )
         return judge
 
     def judge_notes(self, judge: JudgeConfig) -> dict[str, Any]:  # noqa: ARG002
@@ -266,22 +287,17 @@ class Benchmark:
         """
         return ({"data": {"hash": found.digest}} if found else {}), []
 
-    def tables(self, rows: Sequence[tuple[str, Numbers]]) -> Sequence[Any]:
-        """The paper's tables (rich renderables or lines) for labelled numbers of one or more runs.
+    def tables(self, rows: Sequence[Row]) -> Sequence[Any]:
+        """The paper's tables (rich renderables or lines); those without a number are left out.
 
         The first ones are the headline; the others are splits (`--tables all`).
-
-        Args:
-            rows: label of a run (empty for a single one) and its numbers.
         """
         from lmms_eval_tasks.report.paper_tables import by_row, fixed, number
 
         names = [metric.name for task in self.tasks.values() for metric in task.metrics]
         columns = list(dict.fromkeys(names))
         lines = [
-            ((f"{label} {task}".strip(),), [fixed(number(values.get(one))) for one in columns])
-            for label, numbers in rows
-            for task, values in numbers.items()
+            ((row.title,), [fixed(number(row.values.get(one))) for one in columns]) for row in rows
         ]
         return by_row(self.title, ["task"], columns, lines)
 
@@ -314,6 +330,50 @@ def value_is(name: str, value: Any) -> Callable[[Item], bool]:
         return bool(item.get(name) == value)
 
     return takes
+
+
+def accuracies(name: str) -> list[Metric]:
+    """The share of right items in its three forms (aggregate.py)."""
+    return [
+        Metric(
+            name,
+            aggregate.accuracy,
+            shown=("status", "right"),
+            mean="right",
+            interval=aggregate.accuracy_interval,
+        ),
+        Metric(f"{name}_valid", aggregate.accuracy_valid),
+        Metric(f"{name}_failed", aggregate.count_failed, better=False),
+    ]
+
+
+def pool_accuracies(name: str, size: int) -> list[Metric]:
+    """The share of pools of `size` items that are right in all, likewise."""
+
+    def interval(items: Items) -> Interval | None:
+        # Pools are drawn whole: a bootstrap of their items would merge the copies of one.
+        found = aggregate.pools(items, size).values()
+        return bootstrap([(pool.video, float(pool.right)) for pool in found])
+
+    accuracy, valid, failed = (
+        partial(of, size=size)
+        for of in (
+            aggregate.pool_accuracy,
+            aggregate.pool_accuracy_valid,
+            aggregate.count_failed_pools,
+        )
+    )
+    return [
+        Metric(name, accuracy, shown=("id", "status", "right"), interval=interval),
+        Metric(f"{name}_valid", valid),
+        Metric(f"{name}_failed", failed, better=False),
+    ]
+
+
+def bootstrap(found: Sequence[tuple[str, float]]) -> Interval | None:
+    """95 % interval of the mean of values, each after its video; None of nothing."""
+    values, videos = [value for _, value in found], [video for video, _ in found]
+    return stats.cluster_bootstrap(aggregate.mean, values, videos) if values else None
 
 
 def refusals(count: str, headline: Mapping[str, Callable[[Items], Any]]) -> list[Metric]:

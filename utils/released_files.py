@@ -33,15 +33,10 @@ class Seen:
 
 
 def find_file(folder: Path, names: Sequence[str], *forms: str) -> Path:
-    """The data file in a folder, of the first known name that is there.
-
-    Args:
-        folder: where the data are; or the file itself.
-        names: under which they are released.
-        forms: what else a folder may hold, for the message.
+    """The data file in a folder, of the first known name that is there; a file is itself.
 
     Raises:
-        DataError: there is none.
+        DataError: there is none; names what was expected, `forms` too.
     """
     if not folder.exists():
         raise DataError(f"{folder}: no such file or folder")
@@ -63,11 +58,6 @@ def user_folder(benchmark: str) -> Path:
 
 def required_folder(benchmark: str, title: str, how_to_get: str) -> Path:
     """`user_folder`, where there is one.
-
-    Args:
-        benchmark: its name, which is that of its folder too.
-        title: its name for people.
-        how_to_get: what to tell who has no data.
 
     Raises:
         DataError: it is not there; says how to get the data and where to put them.
@@ -173,12 +163,7 @@ def put(source: Path, target: Path, link: bool) -> None:
 
 
 def place(target: Path, files: Mapping[str, Path], link: bool) -> None:
-    """Put files in place, as copies or links; one that is there with the same content stays.
-
-    Args:
-        target: the folder of a benchmark.
-        files: place in `target` -> file.
-        link: link instead of copying.
+    """Put files (place in `target` -> file) as copies or links; the same content there stays.
 
     Raises:
         DataError: another file is in a place; nothing was put then.

@@ -33,7 +33,9 @@ app = typer.Typer(
 data_app = typer.Typer(
     help="Look at, validate and place a benchmark's files.", no_args_is_help=True
 )
+prompts_app = typer.Typer(help="The texts that models and judges are given.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
+app.add_typer(prompts_app, name="prompts")
 
 
 def main() -> None:
@@ -44,7 +46,7 @@ def main() -> None:
     except TasksError as error:
         say(str(error))
         sys.exit(2)
-    except (OSError, RuntimeError) as error:
+    except OSError as error:
         if not (told := about_file(error)):
             raise
         say(told)
@@ -137,7 +139,7 @@ def prepare(
     link: Annotated[bool, typer.Option(help="Link instead of copying.")] = False,
 ) -> None:
     """Validate a benchmark's release and put it under the data root."""
-    if settings.is_sample():
+    if settings.is_sample():  # which is never changed
         raise DataError(f"{settings.DATA}=sample is the packaged sample; unset it or name a folder")
     print(benchmarks.named(benchmark).prepare(source, settings.data_root(), link))
 
@@ -147,23 +149,32 @@ def models(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[NAME]...", help="Models, as in --model.")
     ] = None,
-    markdown: Annotated[bool, typer.Option(help="Print docs/models.md instead.")] = False,
 ) -> None:
     """Say how each model class takes videos, pictures and sound, and what to pass for 32 frames."""
     from lmms_eval_tasks.running import class_pages
 
-    if markdown:
+    for name in names or ():
+        print("\n".join(class_pages.facts(name)))
+    if not names:
         print(class_pages.markdown(), end="")
-        return
-    for place, name in enumerate(names or ()):
-        print("\n" * bool(place) + "\n".join(class_pages.facts(name)))
-    if names:
-        return
-    print(f"To pass for {class_pages.FRAMES} of a clip; more with NAME, all in docs/models.md\n")
-    for row in class_pages.rows():
-        needs = f"; needs: {row.needs}" if row.needs else ""
-        print(f"{row.model} {row.interface}: {row.frames}; sound: {row.sound}{needs}")
-    print(f"\nTake none of our media: {', '.join(class_pages.others())}")
+
+
+@prompts_app.callback()
+def _group() -> None:
+    """Keeps `import` a command of its own."""
+
+
+@prompts_app.command("import")
+def import_prompts(
+    benchmark: Annotated[str, typer.Argument(help="Whose prompts.")],
+    clone: Annotated[Path, typer.Option("--from", help="Your clone of the authors' repository.")],
+    to: Annotated[Path, typer.Option(help="The folder to write, for --prompts.")] = Path("prompts"),
+) -> None:
+    """Write the authors' exact wording, out of your clone of their repository, for --prompts."""
+    from lmms_eval_tasks.utils import authors_prompts
+
+    for line in authors_prompts.write(benchmarks.named(benchmark).name, clone, to):
+        print(line)
 
 
 app.command("estimate")(judge_commands.estimate_command)

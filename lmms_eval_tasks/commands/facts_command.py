@@ -8,13 +8,14 @@ from typing import Annotated
 
 import typer
 
-from lmms_eval_tasks.commands.saved_runs import Concurrency, MaxCalls, MaxCost, set_limits
+from lmms_eval_tasks.commands.options import LIMITS, with_settings
 from lmms_eval_tasks.console import table_console
 from lmms_eval_tasks.report.fold import show
 
 PAPER_MODEL = "gpt-4.1"  # paper, 3.2
 
 
+@with_settings(*LIMITS)
 def facts_command(
     recap: Annotated[Path, typer.Argument(help="A recap as JSON.")],
     *,
@@ -32,9 +33,6 @@ def facts_command(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Ask nobody: say what it would cost.")
     ] = False,
-    max_calls: MaxCalls = None,
-    max_cost: MaxCost = None,
-    concurrency: Concurrency = None,
 ) -> None:
     """Write MovieRecapsQA's facts, questions and labels for your own recap; can be resumed."""
     from lmms_eval_tasks.judges import run, writer
@@ -43,7 +41,6 @@ def facts_command(
     from lmms_eval_tasks.utils.json_files import check_output
 
     check_output(out)
-    set_limits(max_calls, max_cost, concurrency)
     segments = recap_file.read(recap, dialogue)
     # An estimate needs no key.
     env = {KEY: "none", **os.environ} if dry_run else os.environ

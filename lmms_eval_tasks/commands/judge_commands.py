@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks.commands.options import with_settings
 from lmms_eval_tasks.console import table_console
 from lmms_eval_tasks.errors import JudgeError, TasksError
 from lmms_eval_tasks.report.fold import show
@@ -22,11 +23,10 @@ Folder = Annotated[
 ]
 
 
+@with_settings(settings.JUDGE)
 def estimate_command(
+    *,
     tasks: Annotated[str, typer.Option(help="Tasks or groups, separated by commas.")],
-    judge: Annotated[
-        str | None, typer.Option(help="The judge; LMMS_EVAL_TASKS_JUDGE or the paper's if unset.")
-    ] = None,
     limit: Annotated[int | None, typer.Option(help="As the host's --limit.")] = None,
     rate: Annotated[float | None, typer.Option(help="Judge calls a second.")] = None,
 ) -> None:
@@ -38,7 +38,6 @@ def estimate_command(
     chosen = benchmarks.selected([name.strip() for name in tasks.split(",") if name.strip()])
     if rate is not None and rate <= 0:
         raise TasksError(f"--rate {rate:g}: expected a number above 0")
-    settings.check()
     if settings.is_sample():
         from lmms_eval_tasks import sample
 
@@ -49,7 +48,7 @@ def estimate_command(
         # An estimate needs no key.
         env = {KEY: "none", **os.environ}
         asks = benchmark.tasks[task].asks
-        config = before.judge_config(benchmark, judge, env) if asks else None
+        config = before.judge_config(benchmark, env=env) if asks else None
         found.append(estimate.estimate(task, config, limit))
     assumed, why = costs.default_rate()
     show(table_console(), estimate.table(found, rate or assumed))

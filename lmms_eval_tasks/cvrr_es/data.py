@@ -194,28 +194,24 @@ def docs(found: Found, task: str) -> list[dict[str, Any]]:
     asked = known.release.questions
     lures = [one.reference for one in (*asked[1:], *asked[:1])]
     rows = [
-        _doc(known, one, lure)
+        {
+            "id": one.id,
+            "dimension": one.dimension,
+            "video": one.video_id,
+            "video_path": str(released_files.real(known.release.video_path(one))),
+            "start": None,
+            "end": None,
+            "n_frames": settings.frames_for(one.video, default=0),
+            "question": one.question,
+            "reference": one.reference,
+            "references": [one.reference],
+            "lure": lure,
+            "data": found.digest,
+        }
         for one, lure in zip(asked, lures, strict=True)
         if one.id not in known.bad and _asks(task, one)
     ]
     return rows if task not in JUDGE_TASKS else known.rated[task].docs(rows)
-
-
-def _doc(found: Checked, one: Question, lure: str) -> dict[str, Any]:
-    return {
-        "id": one.id,
-        "dimension": one.dimension,
-        "video": one.video_id,
-        "video_path": str(released_files.real(found.release.video_path(one))),
-        "start": None,
-        "end": None,
-        "n_frames": settings.frames_for(one.video, default=0),
-        "question": one.question,
-        "reference": one.reference,
-        "references": [one.reference],
-        "lure": lure,
-        "data": found.digest,
-    }
 
 
 # --- results --------------------------------------------------------------------------------------

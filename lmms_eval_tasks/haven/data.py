@@ -133,13 +133,8 @@ def look(
 def troubles(records: Iterable[Record], only: Collection[str] | None = None) -> dict[str, str]:
     """Why videos cannot be used, by the record's id: only if one fits do `picks` name its frames.
 
-    Args:
-        records: with paths.
-        only: as of `look`.
-
-    Returns:
-        Reasons; they begin with "missing", "unreadable" or, of a file that is not the video that
-        the record is of, "unfit".
+    Reasons begin with "missing", "unreadable" or, of a file that is not the video that the record
+    is of, "unfit"; `only` as of `look`.
     """
     known = {record.id: record for record in records}
     paths = {name: released_files.real(record.path) for name, record in known.items()}

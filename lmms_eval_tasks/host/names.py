@@ -80,7 +80,7 @@ def _docs(task: str) -> Callable[[Dataset], Dataset]:
     def process_docs(dataset: Dataset) -> Dataset:  # noqa: ARG001 - what the host loaded says nothing
         from datasets import Dataset
 
-        needs.tell()  # where nothing of ours came before
+        needs.met()  # says it where nothing of ours came before
         docs = before.docs(_of(task)[0], task)
         return Dataset.from_list([dict(doc) for doc in running.by_rank(docs)])
 
@@ -101,10 +101,10 @@ def doc_to_visual(doc: Doc) -> list[Any]:
     return given.visuals_of(_of(doc["task"])[1].prompt(doc))
 
 
-def doc_to_messages(doc: Doc, lmms_eval_specific_kwargs: Kwargs = None) -> list[dict[str, Any]]:
+def doc_to_messages(doc: Doc, lmms_eval_specific_kwargs: Kwargs = None) -> list[dict[str, Any]]:  # noqa: ARG001
     """For chat models: one user turn, its parts in order."""
     arrived.handed(str(doc["id"]))
-    return given.messages_of(_of(doc["task"])[1].prompt(doc), lmms_eval_specific_kwargs)
+    return given.messages_of(_of(doc["task"])[1].prompt(doc))
 
 
 # --- what the reply is worth --------------------------------------------------------------------

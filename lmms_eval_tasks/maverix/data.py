@@ -169,12 +169,19 @@ def shown_order(item: Item) -> list[int]:
 def docs(found: Found, task: str) -> list[Doc]:
     """A task's docs (Benchmark.docs)."""
     known, asked = cast(Checked, found), TASKS[task]
-    make = {"choice": _choice, "open": _open_ended, "circular": _circular}[asked.kind]
-    return [
-        {**doc, "mode": asked.mode.slug}
-        for item in known.items
-        for doc in make(item, _shared(known, item, asked.length))
-    ]
+    made: list[Doc] = []
+    for item in known.items:
+        shared = {**_shared(known, item, asked.length), "mode": asked.mode.slug}
+        if asked.kind == "open":
+            made += _open_ended(item, shared)
+        elif asked.kind == "choice":
+            made.append(_choice(item, shared))
+        else:  # each option stands once at each letter
+            made += [
+                {**_choice(item, shared, turn), "id": f"{item.id}/r{turn}", "rotation": turn}
+                for turn in range(N_OPTIONS)
+            ]
+    return made
 
 
 def _shared(known: Checked, item: Item, length: str) -> dict[str, Any]:
@@ -211,24 +218,12 @@ def _window(release: Release, item: Item, length: str, seconds: float = math.inf
     }
 
 
-def _choice(item: Item, shared: Doc, turn: int = 0) -> list[Doc]:
+def _choice(item: Item, shared: Doc, turn: int = 0) -> Doc:
     """The item with its eight options, moved up by `turn` places."""
     order = shown_order(item)
     order = [*order[turn:], *order[:turn]]
-    shown = {
-        "options": [item.options[place] for place in order],
-        "answer": LETTERS[order.index(LETTERS.index(item.answer))],
-    }
-    return [{**shared, **shown}]
-
-
-def _circular(item: Item, shared: Doc) -> list[Doc]:
-    """The item eight times: each option stands once at each letter; "ID/r0" is as in `_choice`."""
-    return [
-        {**doc, "id": f"{item.id}/r{turn}", "rotation": turn}
-        for turn in range(N_OPTIONS)
-        for doc in _choice(item, shared, turn)
-    ]
+    answer = LETTERS[order.index(LETTERS.index(item.answer))]
+    return {**shared, "options": [item.options[place] for place in order], "answer": answer}
 
 
 def _open_ended(item: Item, shared: Doc) -> list[Doc]:

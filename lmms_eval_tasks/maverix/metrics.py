@@ -17,9 +17,17 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import Any
 
-from lmms_eval_tasks.benchmark import Item, Items, Metric, refusals, value_is
+from lmms_eval_tasks.benchmark import (
+    Item,
+    Items,
+    Metric,
+    accuracies,
+    bootstrap,
+    pool_accuracies,
+    refusals,
+    value_is,
+)
 from lmms_eval_tasks.maverix.labels import (
     CONSISTENCY,
     DIMENSIONS,
@@ -31,7 +39,7 @@ from lmms_eval_tasks.maverix.labels import (
     TASKS,
     UNIMODAL,
 )
-from lmms_eval_tasks.utils.metrics import aggregate, rating_means, stats
+from lmms_eval_tasks.utils.metrics import aggregate, rating_means
 
 Takes = Callable[[Item], bool]
 
@@ -52,25 +60,19 @@ def _count(name: str, takes: Takes, where: Takes | None = None) -> Metric:
     return Metric(name, lambda items: sum(takes(item) for item in items), where, better=None)
 
 
-def _silent_elsewhere(mode: str) -> Metric:
-    """Items of other modes whose model gets no sound in `mode`, run or not: S stands in for A."""
-    return _count(
-        f"n_sound_missing_{mode}",
-        lambda item: item["hears"][mode] in WITHOUT,
-        lambda item: item["mode"] != mode,
-    )
-
-
 _COUNTS = [
     _count("n_sound_missing", lambda item: item["sound"] in WITHOUT, itemgetter("sound")),
     _count("n_sound_unknown", lambda item: item["sound"] == "unknown", itemgetter("sound")),
-    *map(_silent_elsewhere, WITH_SOUND),
+    # Items of other modes whose model gets no sound in `mode`, run or not: S stands in for A.
+    *(
+        _count(
+            f"n_sound_missing_{mode}",
+            lambda item, mode=mode: item["hears"][mode] in WITHOUT,  # type: ignore[misc]
+            lambda item, mode=mode: item["mode"] != mode,  # type: ignore[misc]
+        )
+        for mode in WITH_SOUND
+    ),
 ]
-
-
-def details(items: Items) -> dict[str, Any]:
-    """What became of sound, counted."""
-    return {"sound": dict(sorted(Counter(i["sound"] for i in items if i["sound"]).items()))}
 
 
 # --- choices ------------------------------------------------------------------------------------
@@ -81,19 +83,7 @@ def _accuracy_authors(items: Items) -> float | None:
     return aggregate.mean(float(item["letter_authors"] == item["answer"]) for item in items)
 
 
-_ACCURACIES = [
-    Metric(
-        "acc",
-        aggregate.accuracy,
-        shown=("status", "right"),
-        mean="right",
-        interval=aggregate.accuracy_interval,
-    ),
-    Metric("acc_valid", aggregate.accuracy_valid),
-    Metric("acc_failed", aggregate.count_failed, better=False),
-    Metric("words_mean", _words, better=None),
-    *_COUNTS,
-]
+_ACCURACIES = [*accuracies("acc"), Metric("words_mean", _words, better=None), *_COUNTS]
 CHOICE = [
     *_ACCURACIES,
     Metric("acc_authors", _accuracy_authors),
@@ -106,17 +96,6 @@ CHOICE = [
 
 
 # --- eight rotations of each question -----------------------------------------------------------
-
-
-def _pools(items: Items) -> list[aggregate.Pool]:
-    """Rotations by question; a pool is right with eight of eight, and incomplete with fewer."""
-    return list(aggregate.pools(items, N_OPTIONS).values())
-
-
-def _bootstrap(found: Sequence[tuple[str, float]]) -> stats.Interval | None:
-    """Interval of the mean of what pools or pairs are worth, each a whole, from video and value."""
-    values, videos = [value for _, value in found], [video for video, _ in found]
-    return stats.cluster_bootstrap(aggregate.mean, values, videos) if values else None
 
 
 def position_bias(items: Items) -> float | None:
@@ -136,14 +115,7 @@ def position_bias(items: Items) -> float | None:
 
 CIRCULAR = [
     *_ACCURACIES,
-    Metric(
-        "circ_acc",
-        partial(aggregate.pool_accuracy, size=N_OPTIONS),
-        shown=("id", "status", "right"),
-        interval=lambda items: _bootstrap([(p.video, float(p.right)) for p in _pools(items)]),
-    ),
-    Metric("circ_acc_valid", partial(aggregate.pool_accuracy_valid, size=N_OPTIONS)),
-    Metric("circ_acc_failed", partial(aggregate.count_failed_pools, size=N_OPTIONS), better=False),
+    *pool_accuracies("circ_acc", N_OPTIONS),
     Metric(
         "position_bias",
         position_bias,
@@ -182,9 +154,13 @@ def _robust(items: Items) -> list[tuple[str, float]]:
     return rated
 
 
+def _unborrowed(item: Item) -> bool:
+    return not item.get("borrowed")
+
+
 def _is_own(item: Item) -> bool:
     """Whether it answers its own question: a borrowed first wording is another one's."""
-    return not (item.get("borrowed") and _is_first(item))
+    return _unborrowed(item) or not _is_first(item)
 
 
 def _is_asked(item: Item) -> bool:
@@ -223,13 +199,16 @@ def _mean_authors(dimension: str, items: Items) -> float | None:
 
 def _rated(name: str, where: Takes, theirs: Takes, shown: tuple[str, ...] | None) -> list[Metric]:
     """A rating's mean in its forms; the authors' is over `theirs`, borrowed wordings among them."""
-    mean = partial(rating_means.mean_valid, name)
-    own = partial(rating_means.interval, name)
-    failed, coverage = rating_means.count_failed, rating_means.coverage
     return [
-        Metric(f"{name}_valid", mean, where, shown=shown, interval=own),
-        Metric(f"{name}_failed", partial(failed, name), where, better=False),
-        Metric(f"{name}_coverage", partial(coverage, name), where),
+        Metric(
+            f"{name}_valid",
+            partial(rating_means.mean_valid, name),
+            where,
+            shown=shown,
+            interval=partial(rating_means.interval, name),
+        ),
+        Metric(f"{name}_failed", partial(rating_means.count_failed, name), where, better=False),
+        Metric(f"{name}_coverage", partial(rating_means.coverage, name), where),
         Metric(f"{name}_authors", partial(_mean_authors, name), theirs),
     ]
 
@@ -248,10 +227,6 @@ def _of_dimension(name: str) -> list[Metric]:
     ]
 
 
-def _whole(item: Item) -> bool:
-    return not item.get("borrowed")
-
-
 _HEADLINE = {f"{name}_valid": partial(rating_means.mean_valid, name) for name in DIMENSIONS}
 OPEN = [
     *(metric for name in DIMENSIONS for metric in _of_dimension(name)),
@@ -259,22 +234,15 @@ OPEN = [
     Metric(
         "robust_both",
         lambda items: aggregate.mean(value for _, value in _robust(items)),
-        _whole,
-        interval=lambda items: _bootstrap(_robust(items)),
+        _unborrowed,
+        interval=lambda items: bootstrap(_robust(items)),
     ),
-    Metric("robust_n", lambda items: len(_robust(items)), _whole, better=None),
+    Metric("robust_n", lambda items: len(_robust(items)), _unborrowed, better=None),
     *(dataclasses.replace(one, where=_is_asked) for one in refusals("refusals", _HEADLINE)),
     Metric("words_mean", _words, _is_own, better=None),
     *_COUNTS,
     _count("n_borrowed", _is_first, lambda item: bool(item.get("borrowed"))),
 ]
-
-
-def open_notes(items: Items) -> list[str]:
-    """Why there is no consistency."""
-    if pairs(items) or not items:
-        return []
-    return [f"no {CONSISTENCY}: no question was asked in both wordings"]
 
 
 # --- Table 3: best unimodal, best multimodal and their difference, over the five modes -----------

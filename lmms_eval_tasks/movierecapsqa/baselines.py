@@ -31,17 +31,12 @@ HELMET_NAMES = ("helmet_fluency", "helmet_correctness")
 NO_REFERENCE = "no_reference"  # status: the dataset has no answer to compare with
 
 
-@prompts.once
-def prompt() -> prompts.Prompt:
-    """Their prompts, ours or the user's.
-
-    Raises:
-        PromptError: the user's file does not fit.
-    """
-    required: dict[str, tuple[str, ...]] = dict.fromkeys((*GEVAL_NAMES, *HELMET_NAMES), ())
-    required["compare"] = ("question", "reference", "candidate")
-    required["read"] = ("question", "candidate")
-    return prompts.load("movierecapsqa", "baselines", required | {"score": (), "reason_score": ()})
+_PARTS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys((*GEVAL_NAMES, *HELMET_NAMES, "score", "reason_score"), ()),
+    "compare": ("question", "reference", "candidate"),
+    "read": ("question", "candidate"),
+}
+prompt = prompts.file("movierecapsqa", "baselines", _PARTS)
 
 
 class _Reply(BaseModel):
@@ -64,13 +59,8 @@ class Correctness(_Reply):
 
 
 def criteria(which: Collection[str] = settings.JUDGED_BASELINES) -> dict[str, Criterion]:
-    """The criteria of some baselines, by name; fields: `question`, `reference`, `candidate`.
-
-    Args:
-        which: members of `settings.JUDGED_BASELINES`.
-
-    Raises:
-        PromptError: the user's file does not fit.
+    """The criteria of some of `settings.JUDGED_BASELINES`, by name; their fields are `question`,
+    `reference` and `candidate`.
     """
     given = prompt()
 
@@ -114,15 +104,11 @@ def rated(
 
     Args:
         which: members of `settings.JUDGED_BASELINES`; nothing is asked for none.
-        question: as the model got it.
         reference: the dataset's answer; "" if the item has none.
-        reply: the model's text, as the host hands it over.
 
     Returns:
-        `geval`: score (0..1 or None), status, mode ("logprobs" or "samples"; None without a
-        rating) and dimensions, each with score (1..5 or None), status and mass (share of the
-        probability that lies on the scale); `helmet_fluency` (score 0, 1) and `helmet_correctness`
-        (0..3), each with score and status.
+        `geval`: score (0..1 or None), status, mode ("logprobs" or "samples" or None) and dimensions
+        (geval.py); `helmet_fluency` (score 0, 1) and `helmet_correctness` (0..3) with their status.
     """
     asked, fields = criteria(which), {"question": question, "reference": reference}
     made: dict[str, dict[str, Any]] = {}

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 NONE = "-"
-INVALID = "INVALID"  # behind the name of a task whose numbers are (runs/after.py)
 DOUBT = "! INVALID: too many failures of the model or of the judge"
 
 

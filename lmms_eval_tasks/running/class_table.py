@@ -1,25 +1,22 @@
 """What each of the host's model classes does with media and requests: the host does not say so.
 
 The table (`classes.json`) was read from the sources of lmms-eval 0.7.3, and in part run; every
-entry names lines that it rests on, and a test checks that they are still there. For another host an
-entry holds as long as the code of those lines is found in the class's file. It says what a class
-does with what our tasks hand over:
+entry names lines that it rests on, and a test checks that they are still there. It says what a
+class does with what our tasks hand over:
 
 - to simple classes a list of one mp4 (with its track where there is sound), one picture or many, or
   a wav alone, as a path or as samples; to chat classes items of text, picture, mp4 and wav.
 - Sound is "delivered" if it is given to the model's own processor or, by an API class, sent to the
   server: whether the model can hear is the model's affair.
 
-`lmms-eval-tasks models` prints it, and docs/models.md is made of it (`--markdown`).
+`lmms-eval-tasks models` prints it as docs/models.md.
 """
 
 from __future__ import annotations
 
 import functools
-import importlib.util
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -43,19 +40,6 @@ class Place(_Strict):
     file: Annotated[str, Field(pattern=r"^lmms_eval(_tasks)?/.+\.py$")]
     line: Annotated[int, Field(ge=1)] | None = None  # of the host that was read; of ours it moves
     code: Annotated[str, Field(min_length=6)]  # some tokens of that line
-
-    @property
-    def stands(self) -> bool:
-        """Whether the code is still in the installed file, be it in another line."""
-        return self.code in source(self.file)
-
-    @property
-    def is_another(self) -> str:
-        """What to say where it is not."""
-        return (
-            f"the table of models was made for lmms-eval {table().host}, and {self.file} of this "
-            f"one ({running.host_version()}) is another"
-        )
 
 
 class Cell(Place):
@@ -226,16 +210,6 @@ class Table(_Strict):
         return self.models.get(name) or next(of_alias, None)
 
 
-@functools.cache
-def source(file: str) -> str:
-    """A file of the host or of ours, wherever it is installed; "" if it is not there."""
-    package, _, rest = file.partition("/")
-    spec = importlib.util.find_spec(package)  # which imports nothing
-    folders = (spec and spec.submodule_search_locations) or ()
-    found = (path for folder in folders if (path := Path(folder, rest)).is_file())
-    return next((path.read_text(encoding="utf-8") for path in found), "")
-
-
 @functools.lru_cache(maxsize=1)
 def table() -> Table:
     """The packaged table."""
@@ -249,16 +223,16 @@ def class_of(model: str, interface: Interface) -> Class | None:
 
 
 def media_of(model: str, interface: Interface) -> Media | None:
-    """What a class does with media; None where nothing is known, or the class has changed since."""
+    """What a class does with media; None where nothing is known."""
     one = class_of(model, interface)
-    return one.media if one and all(line.stands for line in one.media.evidence) else None
+    return one.media if one else None
 
 
-def changed(model: str, interface: Interface) -> str:
-    """Why `media_of` has nothing of a class that the table knows; "" if it has, or it does not."""
-    one = class_of(model, interface)
-    gone = [line for line in one.media.evidence if not line.stands] if one else []
-    return gone[0].is_another if gone else ""
+def of_another_host() -> str:
+    """That the installed host is not the one that was read; "" if it is."""
+    installed = running.host_version()
+    read = f"the table of models was made for lmms-eval {table().host}, and this is {installed}"
+    return "" if installed == table().host else read
 
 
 def heard(model: running.Model | None, with_picture: bool) -> tuple[str, str | None]:
@@ -266,8 +240,7 @@ def heard(model: running.Model | None, with_picture: bool) -> tuple[str, str | N
 
     Returns:
         The state as in Cell, and None where it is `delivered`. `unknown` for a model that is not in
-        the table, one that lacks this interface, and one whose class has changed there: whatever
-        version the host says it is.
+        the table, one that lacks this interface, and where the host is another version.
     """
     if model is None:
         why = "the host did not name it."
@@ -275,7 +248,8 @@ def heard(model: running.Model | None, with_picture: bool) -> tuple[str, str | N
     who, status = f"{model.name} ({model.interface})", "unknown"
     if (one := class_of(model.name, model.interface)) is not None:
         cell = one.sound(with_picture).with_args(model.arguments)
-        status, why = (cell.status, cell.why) if cell.stands else (status, f"{cell.is_another}.")
+        other = of_another_host()
+        status, why = (status, f"{other}.") if other else (cell.status, cell.why)
     elif table().model(model.name) is None:
         why = f"The table of models does not have {model.name}."
     else:

@@ -25,7 +25,8 @@ def line(asked: Mapping[str, Items]) -> str:
     places: dict[str, None] = {}
     for name, items in asked.items():
         if seen := _seen(items):
-            told.setdefault(f"{_words(seen)}{_of(len(seen), items)}", []).append(name)
+            part = f" ({len(seen)} of {len(items)} requests counted)" * (len(seen) < len(items))
+            told.setdefault(f"{_words(seen)}{part}", []).append(name)
             places |= dict.fromkeys(one["at"] for one in seen)
     if not told:
         return ""
@@ -49,10 +50,6 @@ def short(name: str, items: Items) -> str:
 
 def _seen(items: Items) -> list[Mapping[str, Any]]:
     return [item["arrived"] for item in items if item.get("arrived")]
-
-
-def _of(number: int, items: Items) -> str:
-    return "" if number == len(items) else f" ({number} of {len(items)} requests counted)"
 
 
 def _frames(one: Mapping[str, Any]) -> int:

@@ -18,7 +18,6 @@ from lmms_eval_tasks.utils.saved_runs import Run, difference, refuse_twice, save
 
 # What joined runs have in common: the model, a hash of the data, what was shown of it.
 Side = tuple[str | None, str, str]
-_TITLES = ("model", "data hash", "setting")
 
 
 @dataclass
@@ -118,12 +117,8 @@ def rescore_saved(
     done.numbers |= joined
     for group, found in done.apart.items():
         if len(found) > 1 and not any(label.split()[0] == group for label in joined):
-            unlike = [
-                f"{title} ({' / '.join(sorted(map(str, values)))})"
-                for title, values in zip(_TITLES, map(set, zip(*found, strict=True)), strict=True)
-                if len(values) > 1
-            ]
-            done.notes.append(f"{group} not computed: the runs differ in {', '.join(unlike)}")
+            sides = "; ".join(", ".join(map(str, side)) for side in found)
+            done.notes.append(f"{group} not computed: model, data or setting differ: {sides}")
     done.notes = list(dict.fromkeys([*done.notes, *last]))
     return done
 
@@ -134,9 +129,13 @@ def _scored(benchmark: Benchmark, run: Run, judge: Judge) -> Items:
     if task is None:
         raise DataError(f"{run.file}: {run.task} is no task of {benchmark.title}")
     try:
-        if not (found := saved_items(run)):
+        if not (saved := saved_items(run)):
             return ()
-        saved = benchmark.reread(found, judged=judge.config.provider != NONE)
+        for item in saved:
+            if lacking := [name for name in task.kept if item.get(name) is None]:
+                mend = "take its line out or run the task again"
+                raise DataError(f"{item['id']} has no `{lacking[0]}`; {mend}")
+        saved = list(benchmark.reread(saved, judged=judge.config.provider != NONE))
         given = {item["id"]: verdicts(item) for item in saved}
     except DataError as error:
         raise DataError(f"{run.file}: {error}") from None

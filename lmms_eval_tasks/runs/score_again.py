@@ -74,8 +74,8 @@ def score_again(
         described = before.describe_judge(benchmark, judge) if judge and done.judged else {}
         done.notes += [described["warning"]] if described.get("warning") else []
         problems |= done.problems
-        numbers = screen.marked(done.numbers, done.invalid)
-        show(table_console(), screen.chosen(benchmark, [("", numbers)]))
+        rows = screen.rows(done.numbers, done.invalid)
+        show(table_console(), screen.chosen(benchmark, rows))
         for line in [*done.notes, *done.equal]:
             print(line)
         if folder is not None:

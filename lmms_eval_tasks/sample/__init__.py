@@ -79,7 +79,7 @@ def version(name: str) -> str:
     sources = {*own.rglob("*.py"), *own.glob("sample*")}
     sources |= {shared / f"{one}.py" for one in ("render", "scenes", "second_code")}
     digest = hashlib.sha256()
-    for source in sorted(sources):
+    for source in sorted(filter(Path.is_file, sources)):  # an editable install may have stale links
         digest.update(source.name.encode())
         digest.update(source.read_bytes())
     return digest.hexdigest()[:16]

@@ -144,11 +144,7 @@ def _medium(given: Any) -> Any:
 
 
 def fingerprint(parts: Iterable[Any]) -> str:
-    """Of what a model is handed: texts, pictures by their pixels, files by their names.
-
-    Args:
-        parts: texts as `str`, media as `Path` or PIL image, in order.
-    """
+    """Of what a model is handed: texts (str), PIL images by their pixels, Paths by their names."""
     digest = hashlib.sha256()
     for part in parts:
         if isinstance(part, str):

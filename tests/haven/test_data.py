@@ -116,7 +116,7 @@ def test_what_stops_before_a_model_is_loaded(
     refused(PromptError, "folder of prompts does not exist", before.check, ["haven_v2v"])
     for options, told in (
         ("sources=ovp", "no file of ovp (expected processed/ovp_data.json"),
-        ("shots=2", "'shots' is none of"),
+        ("shots=2", "shots: no such field"),
     ):
         monkeypatch.setenv(settings.HAVEN, options)
         assert told in stopped("haven_temporal")

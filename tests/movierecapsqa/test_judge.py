@@ -8,16 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from lmms_eval_tasks import settings
+from lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_tasks.errors import JudgeError, PromptError
+from lmms_eval_tasks.haven.tasks import BENCHMARK as haven  # noqa: N811
 from lmms_eval_tasks.judges import reader
+from lmms_eval_tasks.judges.engine import render
 from lmms_eval_tasks.movierecapsqa import baselines, judge, tasks
+from lmms_eval_tasks.movierecapsqa.judge import WORDS
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.runs import before
-from lmms_eval_tasks.utils import prompts
-from tests.movierecapsqa.asking import CLAIMS, labelled
+from lmms_eval_tasks.utils import authors_prompts, prompts
+from tests.checks import own_prompts
+from tests.movierecapsqa.asking import CLAIMS, CONTEXT, labelled
 
 LABELS = Path(__file__).parents[1] / "cases" / "movierecapsqa_labels.json"
 
@@ -82,10 +86,8 @@ BOTH = ((1, "supported"), (2, "supported"))
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
-        (pairs(), "one label for each of 2 claims"),
-        (pairs(*BOTH, (3, "supported")), "one label for each"),
+        (pairs(*BOTH, (3, "supported")), "one label for each of 2 claims"),
         (pairs((1, "supported"), (1, "unsupported")), "one label for each"),
-        (pairs((0, "supported"), (1, "supported")), "one label for each"),
         (pairs((1, "supported"), (2.5, "supported")), "integer"),
         (pairs((1, "supported"), (True, "supported")), "integer"),
         (pairs((1, "supported"), ("9" * 5000, "supported")), "labels"),
@@ -93,7 +95,6 @@ BOTH = ((1, "supported"), (2, "supported"))
         (pairs(*BOTH, score=6), "score"),
         (pairs(*BOTH, score=4.5), "score"),
         (pairs(*BOTH, score="4/10"), "another scale"),
-        (pairs(*BOTH, score=None), "score"),
         (pairs(*BOTH, mean=3), "unknown key"),
         ({"labels": ["supported", "supported"], "reason": "", "score": 3}, "labels"),
         ("Score: 3", "no object"),
@@ -124,21 +125,19 @@ def test_what_counts_as_a_claim() -> None:
 # --- the user's prompts and judges --------------------------------------------------------------
 
 
-def test_who_cannot_judge(tmp_path: Path) -> None:
-    before.check_judge(BENCHMARK, "none")
-    debate = tmp_path / "debate.yml"
-    debate.write_text("debate: [a@http://localhost:1/v1, b@http://localhost:1/v1]\n")
+@pytest.mark.parametrize("benchmark", [BENCHMARK, haven])
+def test_several_judges_cannot_judge(benchmark: Benchmark, tmp_path: Path) -> None:
+    file = tmp_path / "debate.yml"
+    file.write_text("debate: [a@http://localhost:1/v1, b@http://localhost:1/v1]\n")
     with pytest.raises(JudgeError, match=r"several judges.*name one model"):
-        before.check_judge(BENCHMARK, str(debate))
+        before.check_judge(benchmark, str(file))
 
 
 @pytest.mark.parametrize(
     ("name", "changes", "said"),
     [
-        ("task", {"both": "Mine. {question}"}, "{dialogue}"),
         ("task", {"only_frames": "{question} {dialogue}"}, "unknown placeholder {dialogue}"),
         ("judge", {"claims": "{question} {candidate} {facts}"}, "{facts}"),
-        ("judge", {"factuality": "Rate {claims}"}, "{claims}"),
         ("baselines", {"read": "{question} {candidate} {reference}"}, "{reference}"),
     ],
 )
@@ -147,12 +146,42 @@ def test_prompts_of_the_user_that_do_not_fit(
 ) -> None:
     """What a model or a judge would not be told, or must not."""
     read = {"task": tasks.task_prompts, "judge": judge.prompt, "baselines": baselines.prompt}
-    packaged = Path(tasks.__file__).parent / "prompts" / f"{name}.yml"
-    ours = yaml.safe_load(packaged.read_text(encoding="utf-8"))
-    (tmp_path / "movierecapsqa").mkdir()
-    file = tmp_path / "movierecapsqa" / f"{name}.yml"
-    file.write_text(yaml.safe_dump({**ours, **changes}), encoding="utf-8")
-    monkeypatch.setenv(settings.PROMPTS, str(tmp_path))
-    prompts.forget()
+    own_prompts(tmp_path, monkeypatch, "movierecapsqa", name, **changes)
     with pytest.raises(PromptError, match=rf"{name}\.yml.*{re.escape(said)}"):
         read[name]()
+
+
+DIMENSION = """Mark it.
+{{ question }}
+{{ claims }}
+{% raw %}{"claim_evaluations": [{"claim_number": 1}]}{% endraw %}
+"""
+FACTS = "{{ facts }} {{ context }}"
+
+
+def test_the_authors_own_texts_are_whole_requests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the form of their files; the sentences are made up."""
+    clone, own = tmp_path / "clone", tmp_path / "own"
+    texts = dict.fromkeys(("factuality", "relevance"), DIMENSION + FACTS)
+    texts |= {"coherence": DIMENSION, "claim_extraction": "Split {{ answer }}, for {{ question }}"}
+    (clone / "eval" / "prompts").mkdir(parents=True)
+    for name, text in texts.items():
+        (clone / "eval" / "prompts" / f"movierecaps_{name}.jinja").write_text(text)
+    code = 'class A:\n    def __init__(self):\n        self.system_message = "You split."\n'
+    (clone / "eval" / "evaluator.py").write_text(code)
+    authors_prompts.write("movierecapsqa", clone, own)
+    monkeypatch.setenv(settings.PROMPTS, str(own))
+    prompts.forget()
+    claims = judge.claims_criterion()
+    assert claims.system == "You split."
+    assert claims.template.startswith("Split {candidate}, for {question}")
+    for dimension in WORDS:
+        asked = judge.asked(CONTEXT, dimension, "Who?", CLAIMS)
+        (user,) = render(judge.dimension_criterion(dimension, 2), asked)
+        assert user["content"].startswith("Mark it.\nWho?\n<")
+        assert '{"claim_evaluations": [{"claim_number": 1}]}' in user["content"]
+        shown = "Tommy was a scientist." in user["content"]
+        assert shown is (dimension != "coherence")
+    prompts.forget()

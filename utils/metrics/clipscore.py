@@ -28,9 +28,8 @@ KIND = "CLIP model"
 WEIGHT = 2.5  # Hessel et al., equation 1: stretches the usual cosines, about 0 to 0.4, to 0..1
 # Hessel et al. put "A photo depicts" before every caption; a sentence of a summary is none.
 RULE = (
-    f"{WEIGHT} * max(0, cosine) of the mean direction of the sentences and that of the frames "
-    "(clipscore_pairs: mean over all pairs of a sentence and a frame); sentences as they are, "
-    "without a prompt"
+    f"{WEIGHT} * max(0, cosine) of the mean direction of the sentences and that of the frames; "
+    "sentences as they are, without a prompt"
 )
 
 

@@ -100,13 +100,7 @@ def read_scores(given: Path, video: Path, picks: Sequence[int], n_frames: int) -
 
 
 def indices(n_frames: int, rate: float, fps: float) -> list[int]:
-    """Frames at `fps` a second, from the first one; all frames of a video that has fewer a second.
-
-    Args:
-        n_frames: of the video, at least 1.
-        rate: frames a second, on average.
-        fps: above 0.
-    """
+    """Frames at `fps` a second, from the first one; all of a video of a mean `rate` below that."""
     step = max(1.0, rate / fps)
     count = max(1, math.ceil((n_frames - _ROUNDING) / step))
     found = (math.floor(place * step + _ROUNDING) for place in range(count))
@@ -116,12 +110,7 @@ def indices(n_frames: int, rate: float, fps: float) -> list[int]:
 def structure(
     video: Path, scores: Path, fps: float = 2.0, n_shots: int | None = None
 ) -> tuple[Structure, Frames]:
-    """Shots, keyframes and key shots of a video, and the pictures of its sampled frames.
-
-    Args:
-        scores: as `given` of `read_scores`.
-        fps: sampled frames a second; 1 to 2 in the paper.
-        n_shots: None is round(F / 10).
+    """Shots (None: round(F / 10)) and keyframes of a video, and pictures of its sampled frames.
 
     Raises:
         TasksError: the video or the scores cannot be used, or there are too few frames.
@@ -152,11 +141,7 @@ def key_shots(importance: Sequence[float], starts: Sequence[int]) -> list[int]:
     """Shots of the greatest value together whose frames are within 15 % of all; ascending.
 
     None where even the shortest one is longer than that. A shot is worth the mean, not the sum, of
-    its frames' importance.
-
-    Args:
-        importance: of each sampled frame, 0 or more.
-        starts: first frames of the shots, ascending from 0.
+    its frames' importance, which is 0 or more; `starts` are the shots' first frames, from 0.
     """
     borders = list(pairwise([*starts, len(importance)]))
     lengths = [b - a for a, b in borders]
