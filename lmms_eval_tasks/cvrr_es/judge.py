@@ -101,7 +101,7 @@ def criterion() -> Criterion:
 def points(verdict: Verdict | None, answer: str = "") -> Points | None:
     """Both numbers of a verdict on `answer`, read from the reply that it keeps; None if it failed.
 
-    Of a panel, which earlier versions had, `score` is the mean of those members that voted.
+    Of a panel `score` is the mean of those members that voted, whatever its rule for `correct`.
     """
     if verdict is None or verdict.score is None:
         return None

@@ -28,7 +28,7 @@ from lmms_eval_tasks.haven import data, inputs, options
 from lmms_eval_tasks.haven.records.release import Release
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, geval
 from lmms_eval_tasks.judges.geval import TOP_LOGPROBS, Rating
-from lmms_eval_tasks.judges.verdict import DEBATE, NONE
+from lmms_eval_tasks.judges.verdict import DEBATE, NONE, PANEL
 from lmms_eval_tasks.utils import prompts, provenance
 from lmms_eval_tasks.utils.metrics import local_models, text_metrics
 from lmms_eval_tasks.utils.metrics.model_scores import bert_score
@@ -89,7 +89,7 @@ def suited(judge: JudgeConfig) -> JudgeConfig:
     Raises:
         JudgeError: it is several judges in one.
     """
-    if judge.provider == DEBATE:
+    if judge.provider in (PANEL, DEBATE):
         raise JudgeError(
             f"the judge {judge.label} is several judges, and G-Eval's rating is one model's: name "
             "one model for HAVEN, and judge again with another (judge --judge)"

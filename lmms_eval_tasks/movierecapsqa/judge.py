@@ -27,7 +27,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 from lmms_eval_tasks.errors import JudgeError, PromptError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict, run
 from lmms_eval_tasks.judges.asking import said
-from lmms_eval_tasks.judges.verdict import DEBATE, MAX_TOKENS, Ask, Asks, graded
+from lmms_eval_tasks.judges.verdict import DEBATE, MAX_TOKENS, PANEL, Ask, Asks, graded
 from lmms_eval_tasks.utils import prompts
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES, NO_CLAIMS, NOT_JUDGED
 from lmms_eval_tasks.utils.replies import answers
@@ -48,7 +48,7 @@ def suited(judge: JudgeConfig) -> JudgeConfig:
     Raises:
         JudgeError: it is several judges in one.
     """
-    if judge.provider == DEBATE:
+    if judge.provider in (PANEL, DEBATE):
         raise JudgeError(
             f"the judge {judge.label} is several judges, which have no claims in common to label: "
             "name one model for MovieRecapsQA, and judge again with another (judge --judge)"

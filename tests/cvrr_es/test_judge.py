@@ -16,6 +16,7 @@ from lmms_eval_tasks.cvrr_es.labels import RATINGS
 from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.judges import Verdict, reader
+from lmms_eval_tasks.judges.debate import combine
 from lmms_eval_tasks.judges.engine import render, schema_of
 from lmms_eval_tasks.runs import before
 from tests.cvrr_es.scored import PART
@@ -73,7 +74,8 @@ def test_numbers_of_a_panel_and_of_a_debate() -> None:
         Verdict(0.0, "ok", "r", reply("incorrect", 1), "c"),
         Verdict(None, "api_error", "r", "", "d"),
     ]
-    assert judge.points(Verdict(1.0, "ok", "saved", parts=tuple(votes))) == (1.0, 3.0)
+    assert judge.points(combine(votes)) == (1.0, 3.0)
+    assert judge.points(combine(votes[3:])) is None
     whole = Verdict(1.0, "ok", "r", reply("correct", 4), "debate", parts=tuple(votes[2:3]))
     assert judge.points(whole) == (1.0, 4.0)
 

@@ -147,7 +147,8 @@ def test_ours_is_never_the_papers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_several_judges_have_no_rating_of_one_kind(tmp_path: Path) -> None:
-    file = tmp_path / "judge.yml"
-    file.write_text("debate: [a@http://localhost:1/v1, b@http://localhost:1/v1]\n")
-    with pytest.raises(JudgeError, match=r"several judges.*name one model"):
-        before.check_judge(BENCHMARK, str(file))
+    for kind in ("panel", "debate"):
+        file = tmp_path / "judge.yml"
+        file.write_text(f"{kind}: [a@http://localhost:1/v1, b@http://localhost:1/v1]\n")
+        with pytest.raises(JudgeError, match=r"several judges.*name one model"):
+            before.check_judge(BENCHMARK, str(file))

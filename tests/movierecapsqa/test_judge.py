@@ -126,10 +126,10 @@ def test_what_counts_as_a_claim() -> None:
 
 def test_who_cannot_judge(tmp_path: Path) -> None:
     before.check_judge(BENCHMARK, "none")
-    debate = tmp_path / "debate.yml"
-    debate.write_text("debate: [a@http://localhost:1/v1, b@http://localhost:1/v1]\n")
+    panel = tmp_path / "panel.yml"
+    panel.write_text("panel: [a@http://localhost:1/v1, b@http://localhost:1/v1]\n")
     with pytest.raises(JudgeError, match=r"several judges.*name one model"):
-        before.check_judge(BENCHMARK, str(debate))
+        before.check_judge(BENCHMARK, str(panel))
 
 
 @pytest.mark.parametrize(
