@@ -25,14 +25,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maverix.labels import LETTERS, N_OPTIONS, SPLITS, duration_class
@@ -202,14 +195,8 @@ def _read(file: Path, _state: object) -> Release:
     items, problems = good_entries(file, ours, Item)
     # Saved runs name this hash; the empty ones stand for a map of columns that there once was.
     canonical = json.dumps([content, {}, {}], sort_keys=True)
-    return Release(
-        file=file,
-        digest=hashlib.sha256(canonical.encode()).hexdigest()[:12],
-        items=items,
-        problems=problems,
-        released=released,
-        notes=tuple(notes),
-    )
+    digest = hashlib.sha256(canonical.encode()).hexdigest()[:12]
+    return Release(file, digest, items, problems, released, tuple(notes))
 
 
 # --- the released lines -------------------------------------------------------------------------
