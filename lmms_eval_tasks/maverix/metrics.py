@@ -262,11 +262,7 @@ def joined(
     A mode whose sound does not reach the model is left out: what it measures is another mode's
     input. Best-Uni is then the better of S and V, Best-Multi V+S, as in the paper's rows of models
     without sound, whether A and V+A were run or not. No number unless every other mode has one: the
-    best of fewer would be another number under the same name.
-
-    Args:
-        accuracies: mode -> accuracy in 0..1.
-        sound: mode -> state, as in `left_out`.
+    best of fewer would be another number under the same name. By mode: 0 to 1, and states.
     """
     silent = left_out(sound)
 
