@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, dimension_of
-from lmms_eval_tasks.cvrr_es.release import Asked, Release
+from lmms_eval_tasks.cvrr_es.release import Release
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import released_files, saved_runs
 from lmms_eval_tasks.utils.media.video_checks import LEAVE_OUT
@@ -101,16 +101,17 @@ def align(name: str, given: Mapping[str, Answers], release: Release) -> Aligned:
         file, entries = given[dimension]
         joined = _joined(entries, places)
         texts = {place: entries[number].text for place, number in joined.items()}
-        left = [one for number, one in enumerate(entries) if number not in joined.values()]
         told = {
             "answers that fit no question of the release, or several": [
-                one.id or repr(one.question) for one in left
+                one.id or repr(one.question)
+                for number, one in enumerate(entries)
+                if number not in joined.values()
             ],
             "answers whose `A` is no text": [
                 repr(entries[joined[place]].question) for place in texts if texts[place] is None
             ],
             "questions without an answer": [
-                f"{one.id} ({one.question})" for one in places if one.id not in joined
+                f"{place} ({question})" for place, question in places.items() if place not in joined
             ],
         }
         problems += [
@@ -122,13 +123,12 @@ def align(name: str, given: Mapping[str, Answers], release: Release) -> Aligned:
     return Aligned(name, ordered, empty, tuple(problems))
 
 
-def _joined(entries: Sequence[Answer], places: Sequence[Asked]) -> dict[str, int]:
+def _joined(entries: Sequence[Answer], places: Mapping[str, str]) -> dict[str, int]:
     """Numbers of the answers by the ids of their questions: saved samples have the release's."""
+    asked = {place: _fold(question) for place, question in places.items()}
     if not any(one.id for one in entries):
-        said = [_fold(one.question) for one in entries]
-        found = join(said, [_fold(place.question) for place in places])
-        return {places[place].id: number for number, place in found.items()}
-    asked = {place.id: _fold(place.question) for place in places}
+        found = join([_fold(one.question) for one in entries], list(asked.values()))
+        return {list(asked)[place]: number for number, place in found.items()}
     return {
         one.id: number
         for number, one in enumerate(entries)

@@ -61,16 +61,11 @@ def running_model() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Checked(Found):
-    """The data of a run as they were before its model was built; `bad` are questions by id.
-
-    Attributes:
-        candidates: whose answers are rated; empty without a judge task.
-        rated: judge task -> what it rates.
-    """
+    """The data of a run as they were before its model was built; `bad` are questions by id."""
 
     release: Release
-    candidates: Sequence[Aligned] = ()
-    rated: Mapping[str, Rated] = field(default_factory=dict)
+    candidates: Sequence[Aligned] = ()  # whose answers are rated; empty without a judge task
+    rated: Mapping[str, Rated] = field(default_factory=dict)  # by judge task, what it rates
 
 
 def look(

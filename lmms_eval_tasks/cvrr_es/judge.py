@@ -81,20 +81,11 @@ def criterion() -> Criterion:
     """The criterion of an answer: 1.0 if it is correct, else 0.0; `points` has the score as well.
 
     Its fields are `question`, `reference` and `candidate`. Recorded replies are told apart by
-    further ones, such as the question's id, since questions repeat.
-
-    Raises:
-        PromptError: the user's file does not fit.
+    further ones, such as the question's id, since questions repeat. Raises as `prompt`.
     """
     own = prompt("judge")
-    return Criterion(
-        NAME,
-        own.text["system"],
-        own.text["user"],
-        Judgement,
-        lambda reply: float(reply.pred == "correct"),
-        own.hash,
-    )
+    texts = own.text["system"], own.text["user"]
+    return Criterion(NAME, *texts, Judgement, lambda one: float(one.pred == "correct"), own.hash)
 
 
 def points(verdict: Verdict | None, answer: str = "") -> float | None:

@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
@@ -43,21 +43,13 @@ _PARQUET = "test-*.parquet"  # the hub's own name of a dimension's only file
 
 @dataclass(frozen=True)
 class Question:
-    """One question on one video.
+    """One question on one video."""
 
-    Attributes:
-        id: `DIMENSION/NNN`, NNN the place in the dimension's annotations from 1 on.
-        dimension: a slug of labels.DIMENSIONS.
-        video: the file's name as released; names of two dimensions are not comparable.
-        question: as released, without the white space around it.
-        reference: the right answer.
-    """
-
-    id: str
-    dimension: str
-    video: str
-    question: str
-    reference: str
+    id: str  # `DIMENSION/NNN`, NNN the place in the dimension's annotations from 1 on
+    dimension: str  # a slug of labels.DIMENSIONS
+    video: str  # the file's name as released; names of two dimensions are not comparable
+    question: str  # as released, without the white space around it
+    reference: str  # the right answer
 
     @property
     def video_id(self) -> str:
@@ -65,32 +57,17 @@ class Question:
         return f"{self.dimension}/{self.video}"
 
 
-class Asked(NamedTuple):
-    """What stands at a place of the annotations; "" if a bad row does not say."""
-
-    id: str
-    question: str
-
-
 @dataclass(frozen=True)
 class Release:
-    """The dimensions that are there, validated row by row.
+    """The dimensions that are there, validated row by row."""
 
-    Attributes:
-        folder: that holds the dimensions.
-        digest: first 12 hex digits of the SHA-256 of the content, independent of the files' form.
-        questions: the good ones, by dimension in the tables' order, then in the file's.
-        problems: id of a bad row -> file, entry, field and what is wrong, in one line.
-        places: dimension -> what stands at each place, bad rows included.
-        files: dimension -> its annotation file.
-    """
-
-    folder: Path
-    digest: str
-    questions: tuple[Question, ...]
-    problems: Mapping[str, str]
-    places: Mapping[str, tuple[Asked, ...]]
-    files: Mapping[str, Path]
+    folder: Path  # that holds the dimensions
+    digest: str  # first 12 hex digits of the SHA-256 of the content, whatever the files' form
+    questions: tuple[Question, ...]  # the good ones, by dimension in the tables' order, then file's
+    problems: Mapping[str, str]  # id of a bad row -> file, entry, field and what is wrong
+    # By dimension the question at each place, by its id; "" if a bad row does not say.
+    places: Mapping[str, Mapping[str, str]]
+    files: Mapping[str, Path]  # by dimension its annotation file
 
     @property
     def counts(self) -> dict[str, int]:
@@ -162,11 +139,11 @@ def find(base: Path, dimension: str) -> Path | None:
 def _read(base: Path, files: tuple[tuple[str, Path], ...], _state: object) -> Release:
     questions: list[Question] = []
     problems: dict[str, str] = {}
-    places: dict[str, tuple[Asked, ...]] = {}
+    places: dict[str, dict[str, str]] = {}
     content: dict[str, list[Any]] = {}
     for dimension, file in files:
         rows = released_files.read_table(file)
-        asked, held, bad = list[Asked](), list[Any](), dict[str, str]()
+        asked, held, bad = dict[str, str](), list[Any](), dict[str, str]()
         for place, row in enumerate(rows, 1):
             name = f"{dimension}/{place:03d}"
             try:
@@ -175,17 +152,17 @@ def _read(base: Path, files: tuple[tuple[str, Path], ...], _state: object) -> Re
                 bad[name] = f"{file}, entry {place}: {told(error)}"
                 # It keeps its text: answers are put to places, and then left out with it.
                 text = row.get("Q") if isinstance(row, Mapping) else None
-                asked.append(Asked(name, text.strip() if isinstance(text, str) else ""))
+                asked[name] = text.strip() if isinstance(text, str) else ""
                 held.append(row)
             else:
                 held.append([one.Q, one.A, one.VideoID])
                 questions.append(Question(name, dimension, one.VideoID, one.Q, one.A))
-                asked.append(Asked(name, one.Q))
+                asked[name] = one.Q
         if len(bad) == len(rows):
             first = "".join(f"; {why}" for why in list(bad.values())[:1])
             raise DataError(f"{file}: not one of {len(rows)} rows can be used{first}")
         problems |= bad
-        places[dimension], content[dimension] = tuple(asked), held
+        places[dimension], content[dimension] = asked, held
     text = json.dumps(content, sort_keys=True, default=str)
     digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
     return Release(base, digest, tuple(questions), problems, places, dict(files))

@@ -174,14 +174,12 @@ def first_ratings() -> Iterator[RatingRow]:
         for number, one in enumerate(answered(candidate)):
             worth = WORTH[one.kind]
             slipped = max(worth - (number % _SLIP == _SLIP - 1), min(RATINGS))
-            if (candidate, number) == UNREAD:
-                yield _row(one, CAREFUL, "first", None, "parse_failure")
-            else:
-                yield _row(one, CAREFUL, "first", slipped)
+            is_unread, is_empty = (candidate, number) == UNREAD, one.kind == "empty"
+            careful = (None, "parse_failure") if is_unread else (slipped, "ok")
+            yield _row(one, CAREFUL, "first", *careful)
             yield _row(one, HASTY, "first", min(worth + 1, max(RATINGS)))
-            empty = one.kind == "empty"
-            given = (None, "empty_answer") if empty else (_CONSTANT, "ok")
-            yield _row(one, FLAT, "first", *given)
+            flat = (None, "empty_answer") if is_empty else (_CONSTANT, "ok")
+            yield _row(one, FLAT, "first", *flat)
 
 
 def _row(one: Answered, judge: str, name: str, rating: int | None, status: str = "ok") -> RatingRow:

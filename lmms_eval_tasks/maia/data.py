@@ -45,10 +45,7 @@ def video_problems(release: Release, only: Collection[str] | None = None) -> dic
 
 
 def look(
-    names: Sequence[str],
-    *,
-    videos: bool = True,
-    only: Collection[str] | None = None,
+    names: Sequence[str], *, videos: bool = True, only: Collection[str] | None = None
 ) -> Found:
     """The user's data as these tasks need them (Benchmark.look).
 

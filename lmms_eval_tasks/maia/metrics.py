@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import (
     Item,
     Items,
@@ -23,7 +24,7 @@ from lmms_eval_tasks.benchmark import (
 from lmms_eval_tasks.maia.categories import SLUGS
 from lmms_eval_tasks.maia.release import POOL_SIZE
 from lmms_eval_tasks.utils import provenance
-from lmms_eval_tasks.utils.metrics import aggregate, text_metrics
+from lmms_eval_tasks.utils.metrics import aggregate, model_scores, text_metrics
 
 Statistic = Callable[[Items], Any]
 
@@ -66,10 +67,7 @@ PAIRS = [
 
 
 def _mean_of(name: str) -> Statistic:
-    def mean(items: Items) -> float | None:
-        return aggregate.mean(item[name] for item in items if item.get(name) is not None)
-
-    return mean
+    return lambda items: aggregate.mean(i[name] for i in items if i.get(name) is not None)
 
 
 def _texts(items: Items) -> tuple[list[str], list[list[str]]]:
@@ -92,13 +90,8 @@ def meteor_wordnet(items: Items) -> float | None:
 
 def bertscore(items: Items) -> float | None:
     """Mean best BERTScore F1, or None where no encoder is at hand (never 0)."""
-    from lmms_eval_tasks import settings
-    from lmms_eval_tasks.utils.metrics import model_scores as implementation
-
-    candidates, references = _texts(items)
-    score = implementation.bert_score(
-        candidates, references, model=settings.value(settings.BERTSCORE), lang="it"
-    )
+    model = settings.value(settings.BERTSCORE)
+    score = model_scores.bert_score(*_texts(items), model=model, lang="it")
     provenance.note("maia", "bertscore", score.note)
     return score.value
 

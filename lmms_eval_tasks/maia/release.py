@@ -77,7 +77,7 @@ class Question(BaseModel):
     @property
     def slug(self) -> str:
         """Our name of the category, e.g. "spatial_partial"."""
-        return BY_RELEASED_NAME[self.category.rsplit("_", 1)[0]].slug
+        return BY_RELEASED_NAME[self.category.rsplit("_", 1)[0]]
 
 
 class Video(BaseModel):
@@ -123,12 +123,8 @@ class Release:
     @property
     def counts(self) -> dict[str, int]:
         """Videos, questions and pairs, to compare with PAPER_COUNTS."""
-        questions = sum(len(video.questions) for video in self.videos)
-        return {
-            "videos": len(self.videos),
-            "questions": questions,
-            "pairs": questions * POOL_SIZE,
-        }
+        number = sum(len(video.questions) for video in self.videos)
+        return {"videos": len(self.videos), "questions": number, "pairs": number * POOL_SIZE}
 
     def path_of(self, video: str) -> Path:
         """Where the file of `video` is, or would be: videos/5.mp4 for "video5"."""

@@ -23,15 +23,8 @@ from lmms_eval_tasks.maverix import release as files
 from lmms_eval_tasks.maverix.labels import LETTERS, N_OPTIONS, SPLITS, TASKS, duration_class
 from lmms_eval_tasks.maverix.release import Item, Release
 from lmms_eval_tasks.utils import released_files
-from lmms_eval_tasks.utils.media import subtitles
-from lmms_eval_tasks.utils.media.video_checks import (
-    VideoInfo,
-    bad_items,
-    missing_videos,
-    outside,
-    stop,
-)
-from lmms_eval_tasks.utils.media.video_checks import look as look_at
+from lmms_eval_tasks.utils.media import subtitles, video_checks
+from lmms_eval_tasks.utils.media.video_checks import VideoInfo, bad_items, missing_videos
 from lmms_eval_tasks.utils.released_files import Seen
 
 HOW_TO_GET = (
@@ -92,7 +85,7 @@ def look(
     infos, lost, bad = look_at_items(release, lengths, only, with_sound=with_sound)
     of_items = f"of {len(release.items) + len(release.problems)} MAVERIX items cannot be used"
     of_videos = f"of {len(release.videos)} MAVERIX videos cannot be used"
-    stop(release.file, [*bad_items(bad, of_items), *missing_videos(lost, of_videos)])
+    video_checks.stop(release.file, [*bad_items(bad, of_items), *missing_videos(lost, of_videos)])
     without = {i.id: f"its video is {lost[i.video]}" for i in release.items if i.video in lost}
     bad = {**without, **bad}
     items = [item for item in release.items if item.id not in bad]
@@ -116,26 +109,22 @@ def look_at_items(
     *,
     with_sound: bool,
 ) -> tuple[dict[str, VideoInfo], dict[str, str], dict[str, str]]:
-    """What is known of the videos in these lengths, and what is wrong with items.
-
-    Returns:
-        Facts about videos that can be read, the first length's before the others'; what is wrong
-        with the others, which starts with "missing" or "unreadable"; what is wrong with items of
-        the former, by id, and with those that do not fit the schema.
+    """Facts about videos that can be read, the first length's before the others'; why others cannot
+    ("missing" or "unreadable"); and what is wrong with items, by id, also with their entries.
     """
     infos: dict[str, VideoInfo] = {}
     lost: dict[str, str] = {}
     bad = dict(release.problems)
     for length in lengths:
         paths = {video: release.path_of(video, length) for video in release.videos}
-        found, gone = look_at(paths, only)
+        found, gone = video_checks.look(paths, only)
         infos, lost = {**found, **infos}, {**lost, **gone}
         for item in release.items:
             path = release.subtitles_of(item.video, length)
             info = found.get(item.video)
             if info is None:
                 continue
-            why = outside(item.start, item.end, info.end)
+            why = video_checks.outside(item.start, item.end, info.end)
             if with_sound and not info.has_audio:
                 why = why or "its video has no audio stream, and A and V+A need sound"
             try:
@@ -251,15 +240,14 @@ def _open_ended(item: Item, shared: Doc) -> list[Doc]:
 # --- subtitles ----------------------------------------------------------------------------------
 
 
+_read_cues = functools.lru_cache(maxsize=1024)(subtitles.read)
+
+
 def cues(doc: Doc) -> Sequence[subtitles.Cue]:
     """Those of the doc's segment, rebased to its beginning."""
-    found, start, end = _read_cues(doc["subtitle_path"]), doc["start"], doc["end"]
+    path, start, end = doc["subtitle_path"], doc["start"], doc["end"]
+    found = _read_cues(Path(path)) if path else []
     return found if start is None or end is None else subtitles.cut(found, start, end)
-
-
-@functools.lru_cache(maxsize=1024)
-def _read_cues(path: str) -> Sequence[subtitles.Cue]:
-    return subtitles.read(Path(path)) if path else []
 
 
 # --- the user's files ---------------------------------------------------------------------------

@@ -78,15 +78,13 @@ _COUNTS = [
 # --- choices ------------------------------------------------------------------------------------
 
 
-def _accuracy_authors(items: Items) -> float | None:
-    """Share of right letters by the authors' rule, of all items; an empty reply is wrong."""
-    return aggregate.mean(float(item["letter_authors"] == item["answer"]) for item in items)
-
-
 _ACCURACIES = [*accuracies("acc"), Metric("words_mean", _words, better=None), *_COUNTS]
 CHOICE = [
     *_ACCURACIES,
-    Metric("acc_authors", _accuracy_authors),
+    Metric(  # right letters by the authors' rule, of all items; an empty reply is wrong
+        "acc_authors",
+        lambda items: aggregate.mean(float(i["letter_authors"] == i["answer"]) for i in items),
+    ),
     *(
         Metric(f"acc_{split}_{slug}", aggregate.accuracy, value_is(split, slug))
         for split, slugs in SPLITS.items()
@@ -116,12 +114,7 @@ def position_bias(items: Items) -> float | None:
 CIRCULAR = [
     *_ACCURACIES,
     *pool_accuracies("circ_acc", N_OPTIONS),
-    Metric(
-        "position_bias",
-        position_bias,
-        better=False,
-        shown=("status", "letter", "answer"),
-    ),
+    Metric("position_bias", position_bias, better=False, shown=("status", "letter", "answer")),
 ]
 
 
@@ -182,11 +175,7 @@ def score_of_authors(raw: str) -> float:
 
 
 def _mean_authors(dimension: str, items: Items) -> float | None:
-    """Mean with ratings that we do not have as the authors' code has them.
-
-    None in a run that waits for its judge. Their code has a rubric for time that no metric of it
-    uses, and Table 8 has its means, over 852 answers as the others.
-    """
+    """Mean with ratings that we lack as their code has them; None in a run not judged yet."""
 
     def score(item: Item) -> float:
         value = rating_means.value(dimension, item)
@@ -273,11 +262,7 @@ def joined(
     A mode whose sound does not reach the model is left out: what it measures is another mode's
     input. Best-Uni is then the better of S and V, Best-Multi V+S, as in the paper's rows of models
     without sound, whether A and V+A were run or not. No number unless every other mode has one: the
-    best of fewer would be another number under the same name.
-
-    Args:
-        accuracies: mode -> accuracy in 0..1.
-        sound: mode -> state, as in `left_out`.
+    best of fewer would be another number under the same name. By mode: 0 to 1, and states.
     """
     silent = left_out(sound)
 

@@ -25,14 +25,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maverix.labels import LETTERS, N_OPTIONS, SPLITS, duration_class
@@ -50,42 +43,31 @@ Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Item(BaseModel):
-    """One unique question. Fields without a default have to be there, `null` where it is allowed.
-
-    Attributes:
-        start, end: seconds of the localized segment, from the video's first frame. Both null: the
-            whole video is the segment.
-        question: as asked with the options, and as the first of the two open questions.
-        opened: the first of the two open questions, where the file has a text of its own for it.
-        borrowed: `opened` is the wording of the video's first question, and this is another one.
-        options: in the file's order, without letters.
-        answer: letter of the right option in the file's order.
-        reference: answer to the open questions.
-        difficulty, agentic, audio, topic, ability, duration: slugs of labels.SPLITS. Null:
-            unlabelled, but for `duration`, which is measured then.
-        shuffled: the file's answers are uniformly spread over the letters already.
-    """
+    """One unique question. What has no default has to be there, `null` where it is allowed."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
     id: Text
     video: FileName
+    # Seconds of the localized segment, from the video's first frame; both null: the whole video.
     start: Seconds | None
     end: Seconds | None
-    question: Text
-    opened: Text | None = None
-    borrowed: bool = False
+    question: Text  # as asked with the options, and as the first of the two open questions
+    opened: Text | None = None  # the first open one, where the file has a text of its own for it
+    borrowed: bool = False  # whether `opened` is another question's: the video's first one
     paraphrase: Text
+    # In the file's order, without letters; `answer` is the letter of the right one in that order.
     options: Annotated[list[Text], Field(min_length=N_OPTIONS, max_length=N_OPTIONS)]
     answer: Annotated[str, Field(pattern=f"^[{LETTERS}]$")]
-    reference: Text
+    reference: Text  # answer to the open questions
+    # Slugs of labels.SPLITS. Null: unlabelled, but for `duration`, which is measured then.
     difficulty: str | None = None
     agentic: str | None = None
     audio: str | None = None
     topic: str | None = None
     ability: str | None = None
     duration: str | None = None
-    shuffled: bool = False
+    shuffled: bool = False  # the file's answers are uniformly spread over the letters already
 
     @field_validator("options")
     @classmethod
@@ -202,14 +184,8 @@ def _read(file: Path, _state: object) -> Release:
     items, problems = good_entries(file, ours, Item)
     # Saved runs name this hash; the empty ones stand for a map of columns that there once was.
     canonical = json.dumps([content, {}, {}], sort_keys=True)
-    return Release(
-        file=file,
-        digest=hashlib.sha256(canonical.encode()).hexdigest()[:12],
-        items=items,
-        problems=problems,
-        released=released,
-        notes=tuple(notes),
-    )
+    digest = hashlib.sha256(canonical.encode()).hexdigest()[:12]
+    return Release(file, digest, items, problems, released, tuple(notes))
 
 
 # --- the released lines -------------------------------------------------------------------------

@@ -53,10 +53,7 @@ _CHOICE: Blocks = [
             ("duration", "Duration"),
         )
     ),
-    (
-        "Overall",
-        [*_rows("acc acc_valid acc_authors", "%"), *_rows("acc_failed", "0")],
-    ),
+    ("Overall", [*_rows("acc acc_valid acc_authors", "%"), *_rows("acc_failed", "0")]),
     ("Replies", _rows("words_mean", "1")),
 ]
 _OPEN: Blocks = [

@@ -12,17 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from lmms_eval_tasks import running, settings
-from lmms_eval_tasks.benchmark import (
-    Benchmark,
-    Cut,
-    Doc,
-    Found,
-    Item,
-    Items,
-    Join,
-    Part,
-    Task,
-)
+from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found, Item, Items, Join, Part, Task
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import DataError, MediaError, TasksError
 from lmms_eval_tasks.judges.verdict import Ask, Criterion, Judged, Scoring, graded
@@ -321,11 +311,8 @@ class Maverix(Benchmark):
             release = checked.release
             # Of all tasks what is bad; of those that show or play it what cannot be cut.
             lost = {item: why for own in left_out.values() for item, why in own.items()}
-            about: dict[str, Any] = {
-                "file": str(release.file),
-                "hash": release.digest,
-            }
-            section |= {"data": {**about, "items": len(checked.items)}, "left_out": lost}
+            about = {"file": str(release.file), "hash": release.digest, "items": len(checked.items)}
+            section |= {"data": about, "left_out": lost}
             warnings += [f"{len(lost)} items left out"] if lost else []
             warnings += checked.silent
             if release.borrowed and any(TASKS[name].kind == "open" for name in names):

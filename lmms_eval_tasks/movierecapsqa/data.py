@@ -91,14 +91,10 @@ class Options(NamedTuple):
 
     The authors' released code shows a question's own facts and no dialogue; the published scores
     were not made so: answers that rest on the dialogue alone have high ones.
-
-    Attributes:
-        facts: `all` of the segment's, or those that are `aligned` with the question.
-        dialogue: the segment's, as `given`, or `none`.
     """
 
-    facts: str = ALL
-    dialogue: str = GIVEN
+    facts: str = ALL  # of the segment, or those that are `aligned` with the question
+    dialogue: str = GIVEN  # the segment's, or `none`
 
 
 def options() -> Options:
@@ -131,10 +127,7 @@ class Held(NamedTuple):
 
 
 def held(release: Release, source: str, only: Collection[str] | None = None) -> Held:
-    """Look for a visual source of all good segments that have questions.
-
-    A window that ends a rounded second after its video ends with it.
-    """
+    """Look for a visual source of all good segments that have questions."""
     result, kind = Held({}, {}, {}), _NEEDS[source][0]
     own: dict[str, Window] = {}
     for one in release.asked:
@@ -160,7 +153,7 @@ def held(release: Release, source: str, only: Collection[str] | None = None) -> 
         elif why := video_checks.outside(first, last, seconds):
             result.bad[name] = why
         else:
-            end = None if last is None else min(last, seconds)
+            end = None if last is None else min(last, seconds)  # a window's end may be rounded
             result.windows[name] = (str(resolved[file]), first, end)
     return result
 
@@ -170,14 +163,11 @@ def held(release: Release, source: str, only: Collection[str] | None = None) -> 
 
 @dataclass(frozen=True, kw_only=True)
 class Checked(Found):
-    """The data of a run; `held` is by source, of those that were looked at.
-
-    `options` are what the judge is shown.
-    """
+    """The data of a run."""
 
     release: Release
-    held: Mapping[str, Held]
-    options: Options
+    held: Mapping[str, Held]  # by source, of those that were looked at
+    options: Options  # what the judge is shown
 
     def left_out(self, task: str) -> dict[str, str]:
         """Segments whose questions a task leaves out because the user allowed it."""
@@ -346,12 +336,7 @@ def _videos(release: Release) -> dict[str, tuple[str, Path]]:
 
 
 def placed(source: Path) -> dict[str, Path]:
-    """The files of a release (Benchmark.files).
-
-    Args:
-        source: the data file, or its or the tables' folder; recap videos beside it or in recaps/,
-            movies in movies/, subtitles in subtitles/. Other files there are left alone.
-    """
+    """The files of a release (Benchmark.files): data, labels, subtitles and videos."""
     release = schema.read(source)
     places = {f"{name}{path.suffix}": path for name, path in release.tables.items()}
     places = places or {schema.FILE_NAME: release.file}

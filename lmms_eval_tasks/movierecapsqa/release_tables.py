@@ -87,14 +87,7 @@ def add_labels(entries: Sequence[Any], file: Path) -> None:
 
 
 def read(found: Mapping[str, Path], folder: Path) -> tuple[list[Row], dict[str, Subtitle]]:
-    """Put the tables together.
-
-    Args:
-        found: the file of each table.
-        folder: where `subtitles/` is.
-
-    Returns:
-        Segments as schema.py reads them, and the subtitles by recap video.
+    """Put the tables together: segments as schema.py reads them, and subtitles by recap video.
 
     Raises:
         DataError: a table or the subtitles cannot be read, or a row names what is not there; names

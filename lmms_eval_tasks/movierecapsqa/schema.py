@@ -22,7 +22,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -192,27 +192,16 @@ FILE_NAME = "segments.json"
 
 @dataclass(frozen=True)
 class Release:
-    """A data file whose good segments are validated, and the folders of the videos.
-
-    Attributes:
-        file: the data file.
-        digest: first 12 hex digits of the SHA-256 of the content, independent of formatting.
-        segments: the good ones, in the file's order.
-        problems: id of a bad segment -> what is wrong with it, in one line.
-        folder: of videos and subtitles.
-        tables: the files of the four tables, by name; of the site's form none.
-        labels: the user's file of modalities and categories, or None.
-        subtitles: of the tables, by recap video.
-    """
+    """A data file whose good segments are validated, and the folders of the videos."""
 
     file: Path
-    digest: str
-    segments: tuple[Segment, ...]
-    problems: Mapping[str, str]
-    folder: Path
-    tables: Mapping[str, Path] = field(default_factory=dict)
-    labels: Path | None = None
-    subtitles: Mapping[str, release_tables.Subtitle] = field(default_factory=dict)
+    digest: str  # first 12 hex digits of the SHA-256 of the content, independent of formatting
+    segments: tuple[Segment, ...]  # the good ones, in the file's order
+    problems: Mapping[str, str]  # id of a bad segment -> what is wrong with it, in one line
+    folder: Path  # of videos and subtitles
+    tables: Mapping[str, Path]  # the files of the four tables, by name; of the site's form none
+    labels: Path | None  # the user's file of modalities and categories
+    subtitles: Mapping[str, release_tables.Subtitle]  # of the tables, by recap video
 
     @property
     def without_subtitles(self) -> dict[str, str]:

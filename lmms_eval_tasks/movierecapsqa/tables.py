@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -74,32 +74,30 @@ def tables(rows: Sequence[Row]) -> list[Table]:
     ]
     scales = "HELMET correctness 0 to 3, factuality and relevance 0 to 5, all others 0 to 1"
     return [
-        *_means("every metric, mean ± variance (the paper's Table 4)", _TABLE_4, found, scales),
+        *_table("every metric, mean ± variance (the paper's Table 4)", _TABLE_4, found, scales),
         *_labelled(found),
         # Apart, as in the paper (4.2), which publishes no figures in its main part.
-        *_means("coherence, 0 to 5, mean ± variance (no published figures)", _COHERENCE, found),
+        *_table("coherence, 0 to 5, mean ± variance (no published figures)", _COHERENCE, found),
     ]
 
 
 def _table(
-    title: str, columns: Sequence[str], rows: Iterable[tuple[Entry, list[str]]], notes: str = ""
+    title: str,
+    metrics: Mapping[str, str],
+    found: Sequence[Entry],
+    notes: str = "",
+    cell: Callable[[Entry, str], str] = Entry.with_variance,
 ) -> list[Table]:
-    """A table; source and input stand below it where several rows share both."""
-    named = [(entry.names, cells) for entry, cells in rows]
+    """The metrics that anyone has; source and input stand below where several rows share both."""
+    used = [name for name in metrics if any(entry.value(name) is not None for entry in found)]
+    named = [(entry.names, [cell(entry, name) for name in used]) for entry in found]
+    columns = [metrics[name] for name in used]
     title, heads = f"MovieRecapsQA: {title}", ("model", "source", "input")
     if len(named) < 2 or len({names[1:] for names, _ in named}) > 1:
         return by_row(title, heads, columns, named, notes)
     _, source, condition = named[0][0]
     notes = f"all rows: {source}, {condition}\n{notes}".strip()
     return by_row(title, heads[:1], columns, [(names[:1], cells) for names, cells in named], notes)
-
-
-def _means(
-    title: str, metrics: Mapping[str, str], found: Sequence[Entry], notes: str = ""
-) -> list[Table]:
-    used = [name for name in metrics if any(entry.value(name) is not None for entry in found)]
-    rows = [(entry, [entry.with_variance(name) for name in used]) for entry in found]
-    return _table(title, [metrics[name] for name in used], rows, notes)
 
 
 def _labelled(found: Sequence[Entry]) -> list[Table]:
@@ -111,29 +109,26 @@ def _labelled(found: Sequence[Entry]) -> list[Table]:
     }
     # With what is marked invalid nothing is compared.
     both = {(*entry.names[:1], entry.source): entry for entry in found if not entry.condition}
-    made = []
-    for dimension in ("relevance", "factuality"):
-        metrics = {f"{dimension}_valid{key}": heading for key, heading in columns.items()}
-        used = [name for name in metrics if any(entry.value(name) is not None for entry in found)]
-        rows = []
-        for entry in found:
-            base = both.get((*entry.names[:1], entry.source), entry)
-            rows.append((entry, [_difference(entry, base, name) for name in used]))
-        made += _table(
+
+    def difference(entry: Entry, metric: str) -> str:
+        base = both.get((*entry.names[:1], entry.source), entry)
+        value, before = entry.value(metric), base.value(metric)
+        if value is None or base is entry:
+            return fixed(value)
+        return NONE if before is None else signed(value - before, 2)
+
+    return [
+        table
+        for dimension in ("relevance", "factuality")
+        for table in _table(
             f"{dimension}, 0 to 5, by question type and category (the paper's Table 5)",
-            [metrics[name] for name in used],
-            rows,
+            {f"{dimension}_valid{key}": heading for key, heading in columns.items()},
+            found,
             "with a sign: the difference to the same model with both\n"
             "no type, no categ.: questions without this label",
+            difference,
         )
-    return made
-
-
-def _difference(entry: Entry, base: Entry, metric: str) -> str:
-    value, before = entry.value(metric), base.value(metric)
-    if value is None or base is entry:
-        return fixed(value)
-    return NONE if before is None else signed(value - before, 2)
+    ]
 
 
 # --- what stands beside the tables --------------------------------------------------------------

@@ -11,15 +11,7 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks import judges, settings
-from lmms_eval_tasks.benchmark import (
-    Benchmark,
-    Doc,
-    Found,
-    Item,
-    Items,
-    Part,
-    Task,
-)
+from lmms_eval_tasks.benchmark import Benchmark, Doc, Found, Item, Items, Part, Task
 from lmms_eval_tasks.judges.verdict import Asks, Criterion, Verdict
 from lmms_eval_tasks.movierecapsqa import baselines, data, metrics
 from lmms_eval_tasks.movierecapsqa import judge as judging

@@ -68,7 +68,7 @@ def test_ids_are_places_even_behind_bad_rows(tmp_path: Path) -> None:
     found = read(tmp_path)
     assert [one.id for one in found.questions[-3:]] == [f"{TIME}/00{n}" for n in (1, 2, 4)]
     assert found.questions[1000].id == f"{PART}/1001"
-    assert found.places[TIME][2] == (f"{TIME}/003", "Q2")
+    assert list(found.places[TIME].items())[2] == (f"{TIME}/003", "Q2")
 
 
 def test_videos(tmp_path: Path) -> None:

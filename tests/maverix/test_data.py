@@ -61,7 +61,7 @@ def test_duration_and_end_follow_from_the_video(
     assert [duration_class(s) for s in lengths] == ["short", "middle", "middle", "long"]
     # It ends with its sound, where that goes on after the picture.
     info = VideoInfo(200, duration=8, end=12, fps=25, has_audio=True)
-    monkeypatch.setattr(data, "look_at", lambda *_: ({"clip": info}, {}))
+    monkeypatch.setattr(data.video_checks, "look", lambda *_: ({"clip": info}, {}))
     write(user, [entry(1, start=4, end=10), entry(2, start=9, end=12.4)])
     assert [doc["end"] for doc in docs()] == [10, 12]
     write(user, [entry(1), entry(3, start=4, end=13.5)])

@@ -18,7 +18,7 @@ from statistics import fmean
 from lmms_eval_tasks.cvrr_es.labels import SCALE
 from lmms_eval_tasks.cvrr_es.study.study import Pair, Pairs, Part, cells
 from lmms_eval_tasks.utils.metrics import stats
-from lmms_eval_tasks.utils.metrics.agreement import Coefficient, kappa, krippendorff_alpha
+from lmms_eval_tasks.utils.metrics.agreement import kappa
 
 # Bands of 5.2, each up to and including its limit. The paper leaves gaps (.20 and .21 are in
 # different bands, .205 in none): here a value belongs to the upper band as soon as it is above the
@@ -189,15 +189,6 @@ def difference(one: Pairs, other: Pairs) -> Part:
 
     value = apart([between(own, intervals=False)["kappa"] for own in groups])
     return {"value": value, "n": len(both), **_interval(value, groups, apart)}
-
-
-def alpha(raters: Sequence[Pairs]) -> Coefficient:
-    """Krippendorff's alpha (interval) of all judges at once, over items that two or more rated.
-
-    Squared differences, as in the quadratic kappa. Ratings that are not whole are as if missing.
-    """
-    rows = [[pair.rating for pair in every] for every in zip(*raters, strict=True)]
-    return krippendorff_alpha(rows, SCALE)
 
 
 def leniency(pairs: Pairs) -> Part:

@@ -218,16 +218,13 @@ def _levelled(text: str) -> str:
     alone = None if _level(rest.strip().partition("\n")[0]) is not None else _level(first)
     if alone is not None:
         text = f"Rating: {alone}\n{rest}"
-    return _STATED.sub(_as_number, _OTHER_LABEL.sub(r"\g<lead>Rating", text))
 
+    def numbered(match: re.Match[str]) -> str:
+        number, quote = _level(match["value"]), match["quote"]
+        said = f"{match['lead']}Rating{match['sign']}{quote}{number}{quote}"
+        return match[0] if number is None else said
 
-def _as_number(match: re.Match[str]) -> str:
-    number, quote = _level(match["value"]), match["quote"]
-    return (
-        match[0]
-        if number is None
-        else f"{match['lead']}Rating{match['sign']}{quote}{number}{quote}"
-    )
+    return _STATED.sub(numbered, _OTHER_LABEL.sub(r"\g<lead>Rating", text))
 
 
 def _level(text: str) -> int | None:

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from lmms_eval_tasks.cvrr_es.labels import SCALE
 from lmms_eval_tasks.cvrr_es.study import kappas, ratings, selection
 from lmms_eval_tasks.cvrr_es.study.panels import FITTED, PANELS, Panel, panel
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow, folded
-from lmms_eval_tasks.cvrr_es.study.study import Pairs, Rater, Study, study, summaries
+from lmms_eval_tasks.cvrr_es.study.study import Pairs, Rater, Study, cells, study, summaries
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.utils.metrics.agreement import FEW_CLUSTERS
+from lmms_eval_tasks.utils.metrics.agreement import FEW_CLUSTERS, krippendorff_alpha
 
 Report = dict[str, Any]
 _SHOWN = ("first", "reference", "collective", "mixture")  # the order of raters' rounds
@@ -45,7 +46,9 @@ def report(rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Report:
     told = [_rater(_name(rater), own, *rater) for rater, own in raters.items()]
     strata = selection.strata(made.items, made.places)
     panels = _panels(made, alone, strata)
-    alpha = kappas.alpha(list(alone.values())) if len(alone) > 1 else None
+    # Squared differences, as in the quadratic kappa; ratings that are not whole are as if missing.
+    rated = [[pair.rating for pair in every] for every in zip(*alone.values(), strict=True)]
+    alpha = krippendorff_alpha(rated, SCALE) if len(alone) > 1 else None
     # The best single judge is best in hindsight: chosen by its kappa on the very items.
     known = [one for one in told[: len(alone)] if one["kappa"]["mean"]["kappa"] is not None]
     best = min(known, key=lambda one: -one["kappa"]["mean"]["kappa"], default={"judge": None})
@@ -61,9 +64,7 @@ def report(rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Report:
             "items": len(made.items),
             "questions": len(made.places),
             "videos": len({place.video for place in made.places.values()}),
-            "dimensions": list(
-                dict.fromkeys(made.places[item.question].dimension for item in made.items)
-            ),
+            "dimensions": list(cells(made.raters[order[0]])),
             "candidates": sorted({item.candidate for item in made.items}),
             "folds": len({one.fold for one in strata.values()}),
         },
