@@ -34,24 +34,15 @@ _LARGEST = 1e100  # of a score: sums of much larger ones leave the range of floa
 
 @dataclass(frozen=True)
 class Structure:
-    """A record without its texts. Frames and shots count from 0.
-
-    Attributes:
-        video: its file.
-        n_frames: of the video.
-        picks: indices of the sampled frames among these.
-        importance: of each sampled frame.
-        starts: first sampled frame of each shot.
-        keyframes, key_shots: ascending.
-    """
+    """A record without its texts. Frames and shots count from 0."""
 
     video: Path
     n_frames: int
-    picks: list[int]
-    importance: list[float]
-    starts: list[int]
-    keyframes: list[int]
-    key_shots: list[int]
+    picks: list[int]  # indices of the sampled frames among these
+    importance: list[float]  # of each sampled frame
+    starts: list[int]  # first sampled frame of each shot
+    keyframes: list[int]  # ascending
+    key_shots: list[int]  # ascending
 
     @property
     def shots(self) -> list[range]:
