@@ -91,11 +91,7 @@ def debate_command(
 
 
 def _asked(paths: Sequence[Path]) -> tuple[list[Asked], list[str]]:
-    """The answers to rate, and what to know of them.
-
-    Raises:
-        DataError: the annotations or the candidates cannot be used, or do not fit each other.
-    """
+    """The answers to rate, and what to know of them; a DataError if they do not fit the release."""
     found = release.load()  # no video is opened: a debate is about texts
     stop(found.folder, bad_items(found.problems, "questions cannot be used"))
     aligned = candidate_files.fitting(paths, found)
@@ -108,11 +104,7 @@ def _asked(paths: Sequence[Path]) -> tuple[list[Asked], list[str]]:
 
 
 def _check_old(out: Path, label: str, asked: Iterable[Asked]) -> None:
-    """Stop before a file is overwritten that has what this run does not make again.
-
-    Raises:
-        DataError: it has.
-    """
+    """Stop before a file is overwritten that has what this run does not make again."""
     ours = {(label, reference.ROUND, one.item) for one in asked}
     there = ratings.read([out]) if out.exists() else []
     for row in (one for one in there if (one.judge, one.round, one.item) not in ours):

@@ -29,11 +29,7 @@ class Needs:
 
 
 def of(model: Model, needs: Sequence[Needs]) -> Plan:
-    """The plan of a run.
-
-    Args:
-        model: as the user named it.
-        needs: of its tasks.
+    """The plan of a run, of the model as the user named it.
 
     Raises:
         TasksError: no class of the model can take what the tasks hand over.

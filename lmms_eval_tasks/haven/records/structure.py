@@ -56,8 +56,6 @@ def read_scores(given: Path, video: Path, picks: Sequence[int], n_frames: int) -
     Args:
         given: numbers of 0 or more, one for each sampled or each original frame, .npy or .json; or
             a folder of such files, where `holiday.npy` goes with `holiday.mp4`.
-        picks: the sampled frames' indices among the original ones.
-        n_frames: number of original frames.
 
     Raises:
         DataError: anything else.
