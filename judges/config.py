@@ -24,6 +24,7 @@ from lmms_eval_tasks.judges.verdict import (
     MAX_TOKENS,
     NONE,
     OPENAI,
+    PANEL,
     REPLAY,
     JudgeConfig,
     Sampling,
@@ -170,6 +171,12 @@ class _Model(_Strict):
     trust_remote_code: bool = False
 
 
+class _Panel(_Strict):
+    panel: list[str | _Model] = Field(min_length=2)
+    rule: Literal["majority", "mean", "median"] = "majority"
+    name: str = ""
+
+
 class _Debate(_Strict):
     debate: list[str | _Model] = Field(min_length=2, max_length=2)  # the agents
     consolidator: str | _Model | None = None  # the last agent's model if not given
@@ -179,7 +186,7 @@ class _Debate(_Strict):
 def _read(path: Path, env: Mapping[str, str], default_model: str) -> JudgeConfig:
     """The judge that a file describes; members are short forms, or a model's own keys."""
     values = read_yaml(path, "keys such as `model: gpt-4o`")
-    kind = _Debate if "debate" in values else _Model
+    kind = _Panel if "panel" in values else _Debate if "debate" in values else _Model
     try:
         parsed = kind.model_validate(values)
     except ValidationError as error:
@@ -202,5 +209,8 @@ def _read(path: Path, env: Mapping[str, str], default_model: str) -> JudgeConfig
 
     if isinstance(parsed, _Model):
         return one(parsed)
-    given = (*parsed.debate, parsed.consolidator or parsed.debate[-1])
-    return JudgeConfig(DEBATE, members=tuple(map(one, given)), name=parsed.name)
+    if isinstance(parsed, _Debate):
+        given = (*parsed.debate, parsed.consolidator or parsed.debate[-1])
+        return JudgeConfig(DEBATE, members=tuple(map(one, given)), name=parsed.name)
+    members = tuple(map(one, parsed.panel))
+    return JudgeConfig(PANEL, members=members, rule=parsed.rule, name=parsed.name)

@@ -105,8 +105,10 @@ def _priced(
 ) -> tuple[Plan, Counter]:
     number, known = counter(model.model), run.current().endpoint(model).price
     prompt = more + times * sum(count_messages(render(*one), number.count) for one in judged)
-    cost, batch = (known and known.cost(prompt, reply, batch=one) for one in (False, True))
-    return Plan("", 0, 0, 0, times * len(judged), prompt, reply, cost, batch), number
+    work = Plan(calls=times * len(judged), judge_tokens=prompt, reply_tokens=reply)
+    work.cost = known.cost(prompt, reply) if known else None
+    work.batch_cost = known.cost(prompt, reply, batch=True) if known else None
+    return work, number
 
 
 def default_rate() -> tuple[float, str]:

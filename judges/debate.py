@@ -1,22 +1,25 @@
-"""Several judges that discuss one item and give one verdict (vlm_judge, 3.2).
+"""Several judges on one item: a panel votes by a stated rule, a debate discusses (vlm_judge, 3.2).
 
-The debate is as the study's code has it: two agents rate; if they agree that is the result, else
-the first one answers the second one's rating, the second may change its own, and a consensus is
-written (2 or 5 calls). Every turn is a criterion of its own, asked through an ordinary judge: so
-each is cached, retried, budgeted and read like any other verdict. It is the benchmark's criterion
-(rubric, material, schema, score) with the debate's text behind it.
+A debate is as the study's code has it: two agents rate; if they agree that is the result, else the
+first one answers the second one's rating, the second may change its own, and a consensus is written
+(2 or 5 calls). Every turn is a criterion of its own, asked through an ordinary judge: so each is
+cached, retried, budgeted and read like any other verdict. It is the benchmark's criterion (rubric,
+material, schema, score) with the debate's text behind it.
 
-All are asked one after another in the calling thread: threads of their own would go past the limit
-that the user set. Panels live with the study that fits them.
+Members and agents are asked one after another in the calling thread: threads of their own would go
+past the limit that the user set. Weighted and latent-class panels live with the study that fits
+them.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, create_model
@@ -26,11 +29,72 @@ from lmms_eval_tasks.judges.verdict import (
     Criterion,
     Judge,
     JudgeConfig,
+    Status,
     Verdict,
     failure_of,
     total_usage,
 )
 from lmms_eval_tasks.utils.prompts import Prompt, fill, load
+
+
+def _check_different(config: JudgeConfig, judges: Sequence[Judge]) -> None:
+    """Raises JudgeError: one judge twice would vote double, or agree with itself."""
+    counts = Counter(judge.config for judge in judges)
+    if twice := [one.label for one, count in counts.items() if count > 1]:
+        kind = config.provider
+        raise JudgeError(f"the {kind} {config.label} has the judge {twice[0]} twice: name others")
+
+
+# --- a panel --------------------------------------------------------------------------------------
+
+
+def combine(verdicts: Sequence[Verdict], rule: str = "majority", judge: str = "panel") -> Verdict:
+    """One verdict out of several on the same item; apart from `parts` their order has no influence.
+
+    Only `ok` verdicts vote. If they are no more than half of the panel there is no score, and the
+    status is the failures' most frequent one (`failure_of`).
+
+    Args:
+        verdicts: at least one; they are kept whole in `parts`.
+        rule: majority (the most frequent score), mean, or median. Of several that are equally
+            frequent, and of a median's two middle ones, the lowest: a tie never pays.
+    """
+    votes = sorted(verdict.score for verdict in verdicts if verdict.score is not None)
+    whole: dict[str, Any] = {
+        "judge": judge,
+        "usage": total_usage(verdicts),
+        "parts": tuple(verdicts),
+    }
+    failures = Counter(verdict.status for verdict in verdicts if verdict.score is None)
+    failed = ", ".join(f"{status} ({count})" for status, count in sorted(failures.items()))
+    if 2 * len(votes) <= len(verdicts):
+        reason = f"{len(votes)} of {len(verdicts)} voted, too few; {failed}"
+        return Verdict(None, failure_of(verdicts), reason, **whole)
+    counts = sorted(Counter(votes).items(), key=lambda pair: (-pair[1], pair[0]))
+    median = votes[(len(votes) - 1) // 2]
+    score = {"majority": counts[0][0], "mean": fmean(votes), "median": median}[rule]
+    told = ", ".join(f"{vote:g} ({count})" for vote, count in counts)
+    reason = f"{rule} of {len(votes)} votes: {told}" + (f"; no vote: {failed}" if failed else "")
+    return Verdict(score, Status.OK, reason, **whole)
+
+
+class PanelJudge(Judge):
+    """A panel as one judge, without a state of its own. JudgeError: a judge is in it twice."""
+
+    def __init__(self, config: JudgeConfig, judges: Sequence[Judge]) -> None:
+        _check_different(config, judges)
+        self.config, self._judges = config, judges
+
+    def verdicts(
+        self, criterion: Criterion, fields: Mapping[str, Any], samples: int
+    ) -> list[Verdict]:
+        """The members' first samples make the first verdict, their second ones the second, ..."""
+        rows = [judge.verdicts(criterion, fields, samples) for judge in self._judges]
+        chosen = self.config.rule, self.config.label
+        return [combine(column, *chosen) for column in zip(*rows, strict=True)]
+
+
+# --- a debate -------------------------------------------------------------------------------------
 
 
 class _Turn(NamedTuple):
@@ -72,8 +136,7 @@ class DebateJudge(Judge):
     """Two agents and who consolidates, as one judge. JudgeError: both agents are the same."""
 
     def __init__(self, config: JudgeConfig, judges: Sequence[Judge]) -> None:
-        if judges[0].config == judges[1].config:  # it would agree with itself
-            raise JudgeError(f"the debate {config.label}: name two different agents")
+        _check_different(config, judges[:-1])
         self.config, self._judges = config, (*judges[:-1], *judges)
         self._prompts = load_prompts()
 

@@ -188,7 +188,7 @@ def _mode(done: Mapping[str, Judged]) -> str | None:
     given = [one.verdict for one in done.values() if one.verdict is not None]
     if all(verdict.expected is not None for verdict in given):
         return MODES["geval_logprobs"]
-    # A mean's parts are the same judge's; a debate's are others'.
+    # A mean's parts are the same judge's; a panel's are others'.
     means = [one.parts and all(part.judge == one.judge for part in one.parts) for one in given]
     return MODES["geval_samples"] if all(means) else None
 

@@ -27,6 +27,7 @@ from lmms_eval_tasks.judges.verdict import (
     HUGGINGFACE,
     NONE,
     OPENAI,
+    PANEL,
     REPLAY,
     Criterion,
     Judge,
@@ -123,9 +124,10 @@ class Run:
             from lmms_eval_tasks.judges.providers.replay import NoJudge, ReplayJudge
 
             return NoJudge() if config.provider == NONE else ReplayJudge(config)
-        from lmms_eval_tasks.judges.debate import DebateJudge
+        from lmms_eval_tasks.judges.debate import DebateJudge, PanelJudge
 
-        return DebateJudge(config, [self.judge(member) for member in config.members])
+        kind = PanelJudge if config.provider == PANEL else DebateJudge
+        return kind(config, [self.judge(member) for member in config.members])
 
     def provider(self, config: JudgeConfig) -> Any:
         """What turns requests to a model into replies; new with each call."""
@@ -243,7 +245,7 @@ def preflight(config: JudgeConfig, criteria: Iterable[Criterion]) -> None:
     """Check before a run all that can be checked without asking anyone: recordings, the cache, the
     prices where a budget needs them, a local model's files. TasksError: what is wrong.
     """
-    make(config)  # a file of recordings is read, a debate's agents are looked at
+    make(config)  # a file of recordings is read, a panel's members are looked at
     run, asked = current(), list(criteria)
     for model in config.endpoints:
         if model.provider == HUGGINGFACE:

@@ -40,7 +40,7 @@ class Status(str, Enum):
     REFUSED = "refused"  # the judge declined, or its provider's filter stopped it
     TRUNCATED = "truncated"  # the reply was cut off
     SKIPPED = "skipped"  # nobody was asked: no judge, over budget, the endpoint given up
-    TIE = "tie"  # in saved runs: tied votes of a panel, which earlier versions had
+    TIE = "tie"  # a panel's tied votes, as earlier versions could be told to leave them
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Verdict:
     """One judgement. A failure has no score: it is neither 0 nor a middle value.
 
     Everything in it is the same when a run is repeated from the cache. `parts` are the verdicts
-    that it was made of: a debate's turns.
+    that it was made of: a panel's votes, a debate's turns.
 
     Raises:
         ValueError: an unknown status, an `ok` without a finite score, or a failure with a score.
@@ -146,7 +146,7 @@ def failure_of(verdicts: Iterable[Verdict]) -> str:
 # --- who judges -----------------------------------------------------------------------------------
 
 OPENAI, HUGGINGFACE, REPLAY = "openai", "huggingface", "replay"
-NONE, DEBATE = "none", "debate"
+NONE, PANEL, DEBATE = "none", "panel", "debate"
 # Always given to the client: it would otherwise take OPENAI_BASE_URL, which on many machines points
 # at the model under test.
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
@@ -180,8 +180,9 @@ class JudgeConfig:
     dtype: str = "auto"  # huggingface
     revision: str | None = None  # huggingface
     trust_remote_code: bool = False  # huggingface
-    members: tuple[JudgeConfig, ...] = ()  # a debate's agents, consolidator last
-    name: str = ""  # what to call a debate
+    members: tuple[JudgeConfig, ...] = ()  # a panel's judges; a debate's agents, consolidator last
+    rule: str = "majority"  # panel: majority, mean, median
+    name: str = ""  # panel, debate: what to call it
     comparable: bool = False  # the judge of the benchmark's paper, at its own endpoint
     key: SecretStr | None = field(default=None, repr=False)
 
@@ -206,7 +207,7 @@ class JudgeConfig:
 
     @property
     def endpoints(self) -> tuple[JudgeConfig, ...]:
-        """The language models behind this judge: itself, or a debate's agents."""
+        """The language models behind this judge: itself, a panel's members, a debate's agents."""
         if self.members:
             return tuple(model for member in self.members for model in member.endpoints)
         return (self,) if self.provider in (OPENAI, HUGGINGFACE) else ()
@@ -228,6 +229,8 @@ class JudgeConfig:
         if self.provider == HUGGINGFACE:
             found |= {name: getattr(self, name) for name in ("device", "dtype", "revision")}
             found |= {f"{name}_version": _version(name) for name in ("transformers", "torch")}
+        if self.provider == PANEL:
+            found |= {"rule": self.rule, "tie": "lower"}  # tie: as api_version
         if self.members:
             found["members"] = [member.describe() for member in self.members]
         return found | {"version": _version("lmms-eval-tasks"), "comparable": self.comparable}
@@ -300,8 +303,6 @@ class Ask(NamedTuple):
 
 Asks = Sequence[Ask]
 Scoring = Generator[Asks, Sequence[Verdict], dict[str, Any]]
-
-
 OF_THE_JUDGE = "judge_"  # prefix of an item's status
 
 

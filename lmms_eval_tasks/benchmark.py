@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
-from lmms_eval_tasks.judges.verdict import DEBATE, Criterion, Scoring
+from lmms_eval_tasks.judges.verdict import DEBATE, PANEL, Criterion, Scoring
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.metrics import aggregate, stats
 from lmms_eval_tasks.utils.released_files import Seen
@@ -250,7 +250,7 @@ class Benchmark:
         Raises:
             JudgeError: it cannot be a judge here.
         """
-        if self.one_judge and judge.provider == DEBATE:
+        if self.one_judge and judge.provider in (PANEL, DEBATE):
             raise JudgeError(
                 f"the judge {judge.label} is several judges, {self.one_judge}: name one model for "
                 f"{self.title}, and judge again with another (judge --judge)"

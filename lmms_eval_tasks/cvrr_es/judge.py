@@ -100,7 +100,7 @@ def criterion() -> Criterion:
 def points(verdict: Verdict | None, answer: str = "") -> float | None:
     """A verdict's 0 to 5 for `answer`, read from the reply that it keeps; None if it failed.
 
-    Of a panel, which earlier versions had, it is the mean of those members that voted.
+    Of a panel it is the mean of those members that voted, whatever its rule for the label.
     """
     if verdict is None or verdict.score is None:
         return None

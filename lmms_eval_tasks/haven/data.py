@@ -1,8 +1,8 @@
 """HAVEN's data: which videos each task can ask about, and a doc for each of them (3.4, C).
 
-A text proxy needs no video. What a record lacks for one task only (`Record.gaps`) is left out of
-that task without asking, and counted; a video that is missing or bad is left out where the user
-allows it.
+A text proxy needs no video. What a record lacks for one task only (`Record.gaps`), and what does
+not fit the model's limit of images, is left out of that task without asking, and counted; a video
+that is missing or bad is left out where the user allows it.
 
 Draws are the authors' code's: they follow a digest of the seed and the video's key, the same on
 every machine, in every process and under `--limit`. A task with the document and the one without it
@@ -118,16 +118,22 @@ def look(
         ],
     )
     reasons: dict[str, dict[str, str]] = {}
+    checked = Checked(release=release, digest=release.digest, options=chosen, reasons=reasons)
     for name in names:
         own = reasons[name] = {**release.problems, **(found if name in pictured else {})}
         by_sentence = options.layout(TASKS[name], chosen) == OF_SENTENCES
-        for record in release.records:
+        for record, given in zip(release.records, checked.rows, strict=True):
             why = record.gaps.get(name.removeprefix("haven_"), "")
             if not why and by_sentence and len(record.document) < 2:
                 why = "aligned_full_document: fewer than two sentences"
+            if not why and (most := chosen.max_images):
+                needed = make_doc(given, TASKS[name], chosen)["n_images"]
+                if needed > most:
+                    limit = f"the model's limit is {most} (max_images)"
+                    why = f"not run: needs {needed} images, {limit}"
             if why:
                 own.setdefault(record.id, why)
-    return Checked(release=release, digest=release.digest, options=chosen, reasons=reasons)
+    return checked
 
 
 def troubles(records: Iterable[Record], only: Collection[str] | None = None) -> dict[str, str]:

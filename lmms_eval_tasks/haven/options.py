@@ -105,6 +105,8 @@ class Options(BaseModel):
     # always show every sampled frame.
     frames_per_shot: Literal["authors"] | Count = AUTHORS
     size: Annotated[int, Field(ge=16)] = 512  # longest side in pixels; never enlarged
+    # The model's limit of pictures in one request, 0 is none: an item that needs more is left out.
+    max_images: Count = 0
     sources: tuple[str, ...] = ()  # empty: the paper's six, or a user's own where none is there
     seed: Count = 0  # of draws and subsets; 0 are the authors' own draws
     subset: Count = 100  # videos of each large source; 0 is all

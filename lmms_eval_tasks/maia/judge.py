@@ -7,7 +7,7 @@ from dataclasses import replace
 from pydantic import BaseModel, ConfigDict
 
 from lmms_eval_tasks.judges import Criterion, JudgeConfig
-from lmms_eval_tasks.judges.verdict import HUGGINGFACE, MAX_TOKENS, OPENAI
+from lmms_eval_tasks.judges.verdict import HUGGINGFACE, MAX_TOKENS, OPENAI, PANEL
 from lmms_eval_tasks.utils import prompts
 
 NAME = "reference_agreement"
@@ -55,6 +55,8 @@ def suited(judge: JudgeConfig) -> JudgeConfig:
 
     A judge that reasons in its reply needs one (`max_tokens` of a judge file).
     """
+    if judge.provider == PANEL:
+        return replace(judge, members=tuple(map(suited, judge.members)))
     is_asked = judge.provider in (OPENAI, HUGGINGFACE)  # a debate's turns hold reasons
     if not is_asked or judge.sampling.max_tokens != MAX_TOKENS:
         return judge

@@ -14,6 +14,7 @@ from lmms_eval_tasks.cvrr_es.labels import RATINGS
 from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.judges import Verdict, reader
+from lmms_eval_tasks.judges.debate import combine
 from lmms_eval_tasks.judges.engine import render, schema_of
 from lmms_eval_tasks.runs import before
 from tests.cvrr_es.scored import PART
@@ -66,8 +67,8 @@ def test_numbers_of_a_panel_and_of_a_debate() -> None:
     given = (("correct", 5), ("correct", 3), ("incorrect", 1))
     votes = [Verdict(float(one == "correct"), "ok", "r", reply(one, n), one) for one, n in given]
     failed = Verdict(None, "api_error", "r", "", "d")
-    panel = Verdict(1.0, "ok", "saved", parts=(*votes, failed))
-    assert judge.points(panel) == 3.0
+    assert judge.points(combine([*votes, failed])) == 3.0
+    assert judge.points(combine([failed])) is None
     whole = Verdict(1.0, "ok", "r", reply("correct", 4), "debate", parts=tuple(votes[2:3]))
     assert judge.points(whole) == 4.0
 

@@ -86,6 +86,27 @@ def test_videos_that_are_bad_or_not_there(user: Path, monkeypatch: pytest.Monkey
     assert said.count("\n  summe/video_1: missing") == 2
 
 
+def test_a_models_limit_of_pictures(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Left out and named, never cut. TVSum's videos have 20 frames, SumMe's 40, all four shots."""
+    write(user, "summe", 1, frames=40)
+    monkeypatch.setenv(settings.HAVEN, "frames_per_shot=3,max_images=20")
+    found = data.look(NAMES)
+    for name in NAMES:
+        lost = TASKS[name].kind in ("v2t", "v2v", "v2vt") and not TASKS[name].text
+        assert list(found.left_out(name)) == (["summe/video_1"] if lost else []), name
+    why = "not run: needs 40 images, the model's limit is 20 (max_images)"
+    before.check(["haven_v2v"])
+    assert annotated("haven_v2v")["warnings"] == [
+        f"haven_v2v: 1 videos left out (summe/video_1), such as summe/video_1: {why}",
+        f"made with {settings.HAVEN}=frames_per_shot=3,max_images=20: not the default",
+    ]
+    monkeypatch.setenv(settings.HAVEN, "max_images=11,frames_per_shot=3")
+    said = stopped("haven_v2t", "haven_temporal", "haven_v2t_text")
+    assert said.count("not one of 3 items") == 2
+    assert "  tvsum/video_2: not run: needs 12 images, the model's limit is 11" in said
+    assert said.endswith("Leave out what cannot be run: --tasks haven_v2t_text")
+
+
 def test_a_task_without_items(user: Path) -> None:
     """It stops the run, which names the others."""
     for file in user.glob("*/h5/*.h5"):

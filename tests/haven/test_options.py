@@ -12,12 +12,12 @@ from tests.checks import refused, table
 
 
 def test_every_option(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "frames_per_shot=2,size=16,seed=7, subset=0,temporal_text=sentences,"
+    text = "frames_per_shot=2,size=16,max_images=250,seed=7, subset=0,temporal_text=sentences,"
     monkeypatch.setenv(
         settings.HAVEN, f"{text}reference=tagged,sources=tvsum+summe,ids=a.txt+b.txt"
     )
     assert options.current() == Options(
-        **{"frames_per_shot": 2, "size": 16, "seed": 7, "subset": 0},
+        **{"frames_per_shot": 2, "size": 16, "max_images": 250, "seed": 7, "subset": 0},
         **{"temporal_text": "sentences", "reference": "tagged", "ids": ("a.txt", "b.txt")},
         sources=("summe", "tvsum"),
     )
@@ -29,7 +29,7 @@ def test_every_option(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (
             "frames=2",
-            "frames: no such field, found '2'; known: frames_per_shot, size, ",
+            "frames: no such field, found '2'; known: frames_per_shot, size, max_images, ",
         ),
         ("size=64,size=64", "expected NAME=VALUE, each once"),
         ("size", "expected NAME=VALUE, each once"),

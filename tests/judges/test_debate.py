@@ -188,7 +188,7 @@ def test_a_failed_turn_is_named_and_asked_again():
 
 def test_who_cannot_debate():
     same, config = [Scripted("a", [])] * 3, JudgeConfig("debate", name="two")
-    refused(JudgeError, "the debate two: name two different agents", DebateJudge, config, same)
+    refused(JudgeError, "the debate two has the judge a twice", DebateJudge, config, same)
 
 
 @table("parts, named")

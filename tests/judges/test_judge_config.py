@@ -130,14 +130,19 @@ def test_the_key_comes_from_the_variable_that_the_file_names(tmp_path):
     assert config.key.get_secret_value() == KEY
 
 
-def test_a_debate_from_a_file(tmp_path):
-    two = "[a@http://localhost/v1, {model: b@http://localhost/v1, max_tokens: 9}]"
-    debate = from_file(tmp_path, f"debate: {two}\nname: two\n")
-    assert (debate.provider, debate.label) == ("debate", "two")
-    assert [member.model for member in debate.endpoints] == ["a", "b", "b"]
-    assert [member.sampling.max_tokens for member in debate.members] == [512, 9, 9]
-    assert json.loads(json.dumps(debate.describe())) == debate.describe()
-    assert judges.make(debate).config == debate
+def test_a_panel_and_a_debate_from_a_file(tmp_path):
+    members = "[a@http://localhost/v1, {model: b@http://localhost/v1, max_tokens: 9}]"
+    panel = from_file(tmp_path, f"panel: {members}\nrule: median\nname: two\n")
+    assert (panel.provider, panel.label) == ("panel", "two")
+    assert panel.rule == "median"
+    assert [member.model for member in panel.endpoints] == ["a", "b"]
+    assert [member.sampling.max_tokens for member in panel.members] == [512, 9]
+    debate = from_file(tmp_path, "debate: [a@http://localhost/v1, b@http://localhost/v1]\n")
+    assert debate.provider == "debate"
+    assert [member.model for member in debate.members] == ["a", "b", "b"]
+    for config in (panel, debate):
+        assert json.loads(json.dumps(config.describe())) == config.describe()
+        assert judges.make(config).config == config
 
 
 @table("text, place")

@@ -125,10 +125,11 @@ def test_what_counts_as_a_claim() -> None:
 # --- the user's prompts and judges --------------------------------------------------------------
 
 
+@pytest.mark.parametrize("kind", ["panel", "debate"])
 @pytest.mark.parametrize("benchmark", [BENCHMARK, haven])
-def test_several_judges_cannot_judge(benchmark: Benchmark, tmp_path: Path) -> None:
-    file = tmp_path / "debate.yml"
-    file.write_text("debate: [a@http://localhost:1/v1, b@http://localhost:1/v1]\n")
+def test_several_judges_cannot_judge(benchmark: Benchmark, kind: str, tmp_path: Path) -> None:
+    file = tmp_path / "judge.yml"
+    file.write_text(f"{kind}: [a@http://localhost:1/v1, b@http://localhost:1/v1]\n")
     with pytest.raises(JudgeError, match=r"several judges.*name one model"):
         before.check_judge(benchmark, str(file))
 

@@ -24,7 +24,7 @@ from lmms_eval_tasks.judges.config import KEY
 from lmms_eval_tasks.judges.costs import REPLY_TOKENS, Plan, plan, summary
 from lmms_eval_tasks.judges.costs import Asked as Request
 from lmms_eval_tasks.judges.report import price
-from lmms_eval_tasks.judges.verdict import DEBATE, NONE
+from lmms_eval_tasks.judges.verdict import DEBATE, NONE, PANEL
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.cvrr_es.candidates import Aligned
@@ -112,7 +112,7 @@ def config(spec: str | None, env: Mapping[str, str], *, single: bool = False) ->
         found = judges.resolve(spec, env, default_model="")
     except JudgeError as error:
         raise JudgeError(str(error).replace(settings.JUDGE, "--judge")) from None
-    if found.provider == NONE or single == (found.provider == DEBATE):
+    if found.provider in (NONE, PANEL) or single == (found.provider == DEBATE):
         raise JudgeError(
             f"--judge {found.label}: reference ratings come from a debate (a file with `debate:`), "
             "or with --single from one model"

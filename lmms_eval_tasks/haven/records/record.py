@@ -233,18 +233,21 @@ class Record:
         return [math.fsum(one) / len(one) for one in own]
 
 
-def join(source: str, video: str, value: Any, arrays: Arrays | None, without: str = "") -> Record:
+def join(
+    source: str, video: str, value: Any, arrays: Arrays | None, without: str, *, text: str
+) -> Record:
     """One video's record.
 
     Args:
         value: its JSON.
         arrays: its HDF5; None without.
         without: why there is none.
+        text: names of the files that the JSON is of.
 
     Raises:
         DataError: the place of its first error, or where JSON and HDF5 first disagree.
     """
-    text, hdf5 = f"{source}_data.json", f"{source}.h5"
+    hdf5 = f"{source}.h5"
     try:
         given = JsonVideo.model_validate(value)
     except ValidationError as error:

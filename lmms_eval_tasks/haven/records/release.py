@@ -1,6 +1,7 @@
 """HAVEN's files: where they lie, reading the videos that are evaluated, putting them in place.
 
     ROOT/haven/processed/SOURCE_data.json   as released
+    ROOT/haven/SOURCE/*.jsonl               the hub copy, where that JSON file is not there
     ROOT/haven/SOURCE/h5/SOURCE.h5          as released; without it no saliency
     ROOT/haven/videos/SOURCE/NAME.mp4       the user's own copies
 
@@ -24,8 +25,10 @@ from typing import Any
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.options import LARGE_SOURCES, OWN, SOURCES, Options
-from lmms_eval_tasks.haven.records.record import Arrays, Record, join, read_arrays
+from lmms_eval_tasks.haven.records.record import Arrays, JsonVideo, Record, join, read_arrays
 from lmms_eval_tasks.utils import released_files
+
+_KEYS = ("video_id", "video", "id")  # of a line of the hub copy, in this order
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,12 @@ class Release:
 def json_file(folder: Path, source: str) -> Path:
     """Of a source's records."""
     return folder / "processed" / f"{source}_data.json"
+
+
+def texts(folder: Path, source: str) -> tuple[Path, ...]:
+    """What there is of a source's records: its JSON file, or a hub copy's JSON Lines."""
+    file = json_file(folder, source)
+    return (file,) if file.is_file() else tuple(sorted((folder / source).glob("*.jsonl")))
 
 
 def h5_file(folder: Path, source: str) -> Path:
@@ -130,7 +139,7 @@ def read(folder: Path, options: Options) -> Release:
         DataError: there is no file of a source that was named, or of any; a file is no JSON or no
             HDF5; not one video can be used; names the file.
     """
-    there = [one for one in SOURCES if json_file(folder, one).is_file()]
+    there = [one for one in SOURCES if texts(folder, one)]
     for source in options.sources:
         if source not in there:
             wanted = json_file(folder, source).relative_to(folder)
@@ -139,7 +148,7 @@ def read(folder: Path, options: Options) -> Release:
     there = list(options.sources) or [one for one in there if one != OWN] or there
     if not there:
         raise DataError(f"{folder}: no data file (expected processed/SOURCE_data.json)")
-    paths = [make(folder, one) for one in there for make in (json_file, h5_file)]
+    paths = [file for one in there for file in (*texts(folder, one), h5_file(folder, one))]
     state = released_files.state(*paths, *map(Path, options.ids))
     release = _read(folder, tuple(there), state, options)
     placed = []
@@ -158,8 +167,8 @@ def _read(folder: Path, sources: tuple[str, ...], _state: object, options: Optio
     problems: dict[str, str] = {}
     content = hashlib.sha256()  # of what is read, in one form however files are formatted
     for source in sources:
-        file, hdf5 = json_file(folder, source), h5_file(folder, source)
-        entries = read_texts(file)
+        files, hdf5 = texts(folder, source), h5_file(folder, source)
+        entries, text = read_texts(*files), " + ".join(file.name for file in files)
         ours = chosen(source, entries, options)
         arrays = read_arrays(hdf5, ours) if hdf5.is_file() else {}
         for video in ours:
@@ -172,7 +181,7 @@ def _read(folder: Path, sources: tuple[str, ...], _state: object, options: Optio
                 if isinstance(own, str):
                     raise DataError(f"{hdf5.name}, {own}")
                 without = f"{hdf5.name}: {why}, so no importance"
-                records.append(join(source, video, entries[video], own, without))
+                records.append(join(source, video, entries[video], own, without, text=text))
             except DataError as error:
                 problems[name] = str(error)
     if not records:
@@ -181,16 +190,29 @@ def _read(folder: Path, sources: tuple[str, ...], _state: object, options: Optio
     return Release(folder, content.hexdigest()[:12], tuple(records), problems)
 
 
-def read_texts(file: Path) -> dict[str, Any]:
-    """The JSON value of every video, by its key.
+def read_texts(*files: Path) -> dict[str, Any]:
+    """The JSON value of every video, by its key, of one JSON file or of a source's JSON Lines.
 
     Raises:
-        DataError: the file cannot be read, is not JSON, is no mapping of videos, or has no video.
+        DataError: a file cannot be read, is not JSON, is no mapping of videos, or has no video.
     """
-    entries = released_files.read_json(file)
-    if not isinstance(entries, dict) or not entries:
-        raise DataError(f'{file}: expected {{"video_1": {{...}}, ...}}')
-    return entries
+    if files[0].suffix != ".jsonl":
+        entries = released_files.read_json(files[0])
+        if not isinstance(entries, dict) or not entries:
+            raise DataError(f'{files[0]}: expected {{"video_1": {{...}}, ...}}')
+        return entries
+    found: dict[str, Any] = {}
+    for file in files:
+        for number, line in released_files.read_lines(file):
+            fields = line if isinstance(line, dict) else {}
+            key = next((fields[name] for name in _KEYS if isinstance(fields.get(name), str)), None)
+            if key is None:
+                raise DataError(f"{file}, line {number}: no video ({' or '.join(_KEYS)})")
+            kept = {name: fields[name] for name in JsonVideo.model_fields if name in fields}
+            found.setdefault(key, {}).update(kept)
+    if not found:
+        raise DataError(f"{files[0]}: no line, so no video")
+    return found
 
 
 def placed(source: Path) -> dict[str, Path]:

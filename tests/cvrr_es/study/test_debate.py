@@ -59,6 +59,8 @@ def test_who_gives_the_ratings(tmp_path: Path) -> None:
     file.write_text(f"debate: ['{a}', '{b}']\nconsolidator: '{c}'\nname: three\n")
     own = reference.config(str(file), {})
     assert (own.label, [one.model for one in own.members]) == ("three", ["a", "b", "c"])
+    panel = tmp_path / "panel.yml"
+    panel.write_text("panel: ['a@http://localhost:1/v1', 'b@http://localhost:1/v1']\n")
     cases: list[tuple[str | None, dict[str, str], bool, str]] = [
         (str(file), {}, True, "three: .* with --single from one"),
         (LOCAL, {}, False, "--single"),
@@ -66,6 +68,7 @@ def test_who_gives_the_ratings(tmp_path: Path) -> None:
         (" ", {}, True, r"^gpt-3\.5-turbo at OpenAI"),
         ("gpt-4o", {}, False, "--judge=MODEL@BASE_URL"),
         ("none", KEY, False, "--judge none"),
+        (str(panel), {}, False, "--judge panel"),
     ]
     for spec, env, alone, told in cases:
         with pytest.raises(JudgeError, match=told):

@@ -199,6 +199,35 @@ def test_whole_files_that_are_none(tmp_path: Path) -> None:
         assert refused(tmp_path) == f"{file}: {told}"
 
 
+def test_the_copy_on_the_hub(tmp_path: Path) -> None:
+    """One file per task, of which what fits the schema is read; the JSON file comes first."""
+    folder = tmp_path / "tvsum"
+    folder.mkdir()
+    parts = {"v2t": ("frames", "aligned_text_summary")}
+    parts["temporal"] = ("clips", "aligned_full_document", "frames")
+    for task, fields in parts.items():
+        lines = [
+            json.dumps({"video_id": video, "task": task, **{f: entry[f] for f in fields}}) + "\n"
+            for video, entry in content("tvsum", 2)[0].items()
+        ]
+        (folder / f"{task}.jsonl").write_text("".join(lines), encoding="utf-8")
+    release = released.read(tmp_path, Options())
+    other = released.read(write(tmp_path / "other", hdf5=False), Options())
+    for ours, theirs in zip(release.records, other.records, strict=True):
+        assert (ours.id, ours.picks, ours.shots) == (theirs.id, theirs.picks, theirs.shots)
+        assert (ours.document, ours.summary) == (theirs.document, theirs.summary)
+    write(tmp_path, videos=3)
+    assert released.read(tmp_path, Options()).counts["tvsum"] == 3
+    (tmp_path / "processed" / "tvsum_data.json").unlink()
+    (folder / "v2v.jsonl").write_text('{"task": "v2v", "frames": []}', encoding="utf-8")
+    assert "v2v.jsonl, line 1: no video (video_id or video or id)" in refused(tmp_path)
+    (folder / "v2v.jsonl").write_text("\n", encoding="utf-8")
+    (folder / "temporal.jsonl").unlink()
+    assert refused(tmp_path).endswith("video_1: v2t.jsonl + v2v.jsonl, clips: the field is missing")
+    (folder / "v2t.jsonl").unlink()
+    assert refused(tmp_path) == f"{folder / 'v2v.jsonl'}: no line, so no video"
+
+
 # --- `data prepare` -------------------------------------------------------------------------------
 
 
