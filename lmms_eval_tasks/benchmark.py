@@ -305,13 +305,9 @@ class Benchmark:
         self,
         items: Sequence[dict[str, Any]],
         *,
-        judged: bool,  # noqa: ARG002
+        judged: bool,  # noqa: ARG002 - whether a judge was named for them
     ) -> Sequence[dict[str, Any]]:
-        """Saved items before they are scored again, such as with a reference that came later.
-
-        Args:
-            items: of one run.
-            judged: whether a judge was named for them.
+        """A run's saved items before they are scored again, as with a reference that came later.
 
         Raises:
             DataError: an item lacks what the tasks write.

@@ -231,10 +231,6 @@ def markdown() -> str:
 def chosen(variable: str, choices: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """The user's choices, as `NAME=VALUE,...` in a setting; the first value of each unless told.
 
-    Args:
-        variable: its name.
-        choices: values by name.
-
     Raises:
         TasksError: an option is unknown, given twice, or has none of its values.
     """

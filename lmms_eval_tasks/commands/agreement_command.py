@@ -5,7 +5,6 @@ Each answer is scored as in a run. MovieRecapsQA's release is the one that has s
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +13,7 @@ import typer
 
 from lmms_eval_tasks import benchmarks, settings
 from lmms_eval_tasks.benchmark import Row
-from lmms_eval_tasks.commands.options import LIMITS, with_settings
+from lmms_eval_tasks.commands.options import LIMITS, DryRun, environment, with_settings
 from lmms_eval_tasks.console import say, table_console
 from lmms_eval_tasks.errors import JudgeError, TasksError
 from lmms_eval_tasks.report.fold import show
@@ -41,14 +40,11 @@ def agreement_command(
     output: Annotated[
         Path | None, typer.Option(help="Write numbers, scores and verdicts as JSON.")
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Ask nobody: say what it would cost.")
-    ] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Judge a release's own answers: how far does that agree with their published scores?"""
     from lmms_eval_tasks.judges import announcement, costs, make, run
     from lmms_eval_tasks.judges.asking import Asker
-    from lmms_eval_tasks.judges.config import KEY
     from lmms_eval_tasks.judges.verdict import NONE
     from lmms_eval_tasks.movierecapsqa import published
     from lmms_eval_tasks.runs import before, estimate, invalid, scoring
@@ -68,8 +64,7 @@ def agreement_command(
     task = whose.tasks[published.TASK]
     data = published.read(source or user_folder(benchmark))
     with run.use(run.from_settings(progress=not dry_run)) as current:
-        # An estimate needs no key.
-        config = before.judge_config(whose, env={KEY: "none", **os.environ} if dry_run else None)
+        config = before.judge_config(whose, env=environment(dry_run) if dry_run else None)
         if config.provider == NONE:
             raise JudgeError("agreement is between a judge and the paper's: none is no judge")
         print("\n".join(data.coverage()))

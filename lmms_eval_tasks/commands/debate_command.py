@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from lmms_eval_tasks import judges, settings
-from lmms_eval_tasks.commands.options import LIMITS, with_settings
+from lmms_eval_tasks.commands.options import LIMITS, DryRun, environment, with_settings
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.cvrr_es import candidates as candidate_files
 from lmms_eval_tasks.cvrr_es import release
@@ -20,7 +19,6 @@ from lmms_eval_tasks.cvrr_es.study import ratings, reference
 from lmms_eval_tasks.cvrr_es.study.reference import Asked, Rated
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import JudgeConfig, run
-from lmms_eval_tasks.judges.config import KEY
 from lmms_eval_tasks.runs import invalid
 from lmms_eval_tasks.utils.json_files import check_output, write_lines
 from lmms_eval_tasks.utils.media.video_checks import bad_items, stop
@@ -50,9 +48,7 @@ def debate_command(
     single: Annotated[
         bool, typer.Option("--single", help="One model with the reference instead; unset: GPT-3.5.")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Ask nobody: say what it would cost.")
-    ] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Rate candidates' answers 1 to 5 by the reference: a debate of models; can be resumed."""
     said = out.with_name(f"{out.stem}{ENDING}")
@@ -60,9 +56,7 @@ def debate_command(
         check_output(file)
     asked, notes = _asked(candidates)
     with run.use(run.from_settings(progress=not dry_run)) as current:
-        # An estimate needs no key.
-        env = {**os.environ, KEY: os.environ.get(KEY) or "none"} if dry_run else os.environ
-        config = reference.config(judge, env, single=single)
+        config = reference.config(judge, environment(dry_run), single=single)
         _check_old(out, config.label, asked)
         for line in notes:
             print(line)
@@ -91,11 +85,7 @@ def debate_command(
 
 
 def _asked(paths: Sequence[Path]) -> tuple[list[Asked], list[str]]:
-    """The answers to rate, and what to know of them.
-
-    Raises:
-        DataError: the annotations or the candidates cannot be used, or do not fit each other.
-    """
+    """The answers to rate, and what to know of them; a DataError if they do not fit the release."""
     found = release.load()  # no video is opened: a debate is about texts
     stop(found.folder, bad_items(found.problems, "questions cannot be used"))
     aligned = candidate_files.fitting(paths, found)
@@ -108,11 +98,7 @@ def _asked(paths: Sequence[Path]) -> tuple[list[Asked], list[str]]:
 
 
 def _check_old(out: Path, label: str, asked: Iterable[Asked]) -> None:
-    """Stop before a file is overwritten that has what this run does not make again.
-
-    Raises:
-        DataError: it has.
-    """
+    """Stop before a file is overwritten that has what this run does not make again."""
     ours = {(label, reference.ROUND, one.item) for one in asked}
     there = ratings.read([out]) if out.exists() else []
     for row in (one for one in there if (one.judge, one.round, one.item) not in ours):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from lmms_eval_tasks.commands.options import LIMITS, with_settings
+from lmms_eval_tasks.commands.options import LIMITS, DryRun, environment, with_settings
 from lmms_eval_tasks.console import table_console
 from lmms_eval_tasks.report.fold import show
 
@@ -30,21 +29,16 @@ def facts_command(
         Path | None,
         typer.Option(help="The movie's subtitles, cut to segments with a window in movie time."),
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Ask nobody: say what it would cost.")
-    ] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Write MovieRecapsQA's facts, questions and labels for your own recap; can be resumed."""
     from lmms_eval_tasks.judges import run, writer
-    from lmms_eval_tasks.judges.config import KEY
     from lmms_eval_tasks.movierecapsqa.facts import build, recap_file, steps
     from lmms_eval_tasks.utils.json_files import check_output
 
     check_output(out)
     segments = recap_file.read(recap, dialogue)
-    # An estimate needs no key.
-    env = {KEY: "none", **os.environ} if dry_run else os.environ
-    writes = "one language model writes the facts"
+    env, writes = environment(dry_run), "one language model writes the facts"
     config = writer.writer(model or PAPER_MODEL, env, "--model", writes, PAPER_MODEL)
     planned = build.Plan(out, config, writer.load("facts", steps.STEPS), segments)
     with run.use(run.from_settings(progress=False)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from contextlib import closing, nullcontext
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Annotated
 import typer
 
 from lmms_eval_tasks import benchmarks, settings
-from lmms_eval_tasks.commands.options import with_settings
+from lmms_eval_tasks.commands.options import environment, with_settings
 from lmms_eval_tasks.console import table_console
 from lmms_eval_tasks.errors import JudgeError, TasksError
 from lmms_eval_tasks.report.fold import show
@@ -32,7 +31,6 @@ def estimate_command(
 ) -> None:
     """Say before a run how much it generates and judges, what that costs and how long it takes."""
     from lmms_eval_tasks.judges import costs, run
-    from lmms_eval_tasks.judges.config import KEY
     from lmms_eval_tasks.runs import before, estimate
 
     chosen = benchmarks.selected([name.strip() for name in tasks.split(",") if name.strip()])
@@ -45,9 +43,7 @@ def estimate_command(
     found = []
     for task in chosen:
         benchmark = benchmarks.of(task)
-        # An estimate needs no key.
-        env = {KEY: "none", **os.environ}
-        asks = benchmark.tasks[task].asks
+        asks, env = benchmark.tasks[task].asks, environment(dry_run=True)
         config = before.judge_config(benchmark, env=env) if asks else None
         found.append(estimate.estimate(task, config, limit))
     assumed, why = costs.default_rate()

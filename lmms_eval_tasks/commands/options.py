@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import typer
@@ -13,6 +14,14 @@ from lmms_eval_tasks import settings
 
 Command = Callable[..., None]
 LIMITS = (settings.MAX_CALLS, settings.MAX_COST, settings.JUDGE_CONCURRENCY)
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Ask nobody: say what it would cost.")]
+
+
+def environment(dry_run: bool) -> Mapping[str, str]:
+    """The process's; with a key that is set, of an estimate, which needs none."""
+    from lmms_eval_tasks.judges.config import KEY
+
+    return {**os.environ, KEY: os.environ.get(KEY) or "none"} if dry_run else os.environ
 
 
 def with_settings(*variables: str) -> Callable[[Command], Command]:

@@ -69,11 +69,7 @@ def _score(saved: Saved, spec: str | None, output: Path | None, save: Path | Non
 
 
 def _read(logs: Sequence[Path]) -> Saved:
-    """Saved runs by benchmark.
-
-    Raises:
-        DataError: nothing of ours is there.
-    """
+    """Saved runs by benchmark; a DataError if nothing of ours is there."""
     runs = [saved_files.read(file) for file in saved_files.find(logs)]
     found = [
         (name, own)

@@ -119,11 +119,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 def _extend_task_manager(module: ModuleType) -> None:
-    """Task managers read our folder.
-
-    Raises:
-        TypeError: one cannot be told of a folder.
-    """
+    """Task managers read our folder; a TypeError if one cannot be told of a folder."""
     manager = module.TaskManager
     if finds_tasks(manager):
         return
@@ -164,11 +160,7 @@ def _folders() -> list[Path]:
 
 
 def selected_tasks(names: Sequence[Any]) -> list[str]:
-    """Our tasks among `names`, groups opened, in order and without repetition.
-
-    Args:
-        names: of tasks and groups, or configs, as given to the host.
-    """
+    """Our tasks among names or configs as given to the host, groups opened, in order, each once."""
     from lmms_eval_tasks import benchmarks
 
     groups = functools.cache(benchmarks.groups)

@@ -43,14 +43,9 @@ class RequestsFailedError(TasksError):
 
 @contextmanager
 def kept(run: Mapping[str, Any], tasks: Sequence[str]) -> Iterator[Mapping[str, Lengths]]:
-    """Within it the host's models are asked through us, if they can be.
+    """Within it the host's models are asked through us in a `run` of its `simple_evaluate`.
 
-    Args:
-        run: arguments of the host's `simple_evaluate`.
-        tasks: ours.
-
-    Yields:
-        How long each task's replies are, filled as they come.
+    Yields how long each of our tasks' replies are, filled as they come.
     """
     from lmms_eval import evaluator
 

@@ -33,27 +33,16 @@ class Model:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is done for a run's class (plan.py).
+    """What is done for a run's class (plan.py)."""
 
-    Attributes:
-        interface: which of the model's classes runs.
-        arguments: of `--model_args`, beside the user's.
-        videos_as_pictures: videos go as pictures, plan.FRAMES of each.
-        pictures_as_videos: a single picture goes as a video that shows nothing else.
-        reader: what reads videos in the class (class_table.Media.video), "" if it is given none.
-        modality: by task, for a class whose `modality` says what all of its requests hold.
-        one_by_one: requests go to the class one at a time.
-        told: lines for the user.
-    """
-
-    interface: Interface = "simple"
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    videos_as_pictures: bool = False
-    pictures_as_videos: bool = False
-    reader: str = ""
-    modality: Mapping[str, str] = field(default_factory=dict)
-    one_by_one: bool = False
-    told: tuple[str, ...] = ()
+    interface: Interface = "simple"  # which of the model's classes runs
+    arguments: Mapping[str, Any] = field(default_factory=dict)  # beside the user's
+    videos_as_pictures: bool = False  # videos go as pictures, plan.FRAMES of each
+    pictures_as_videos: bool = False  # a picture goes as a video that shows nothing else
+    reader: str = ""  # of videos in the class (class_table.Media.video), "" if it is given none
+    modality: Mapping[str, str] = field(default_factory=dict)  # by task (class_table.Media)
+    one_by_one: bool = False  # requests go to the class one at a time
+    told: tuple[str, ...] = ()  # lines for the user
 
 
 _model: Model | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib.resources import files
-from typing import NamedTuple
 
 from lmms_eval_tasks.errors import TasksError, nearest
 from lmms_eval_tasks.running.class_table import Class, table
@@ -11,19 +10,6 @@ from lmms_eval_tasks.running.class_table import Class, table
 PAPERS_FRAMES = 32  # MAIA's, and what most papers give
 FRAMES = f"{PAPERS_FRAMES} frames"
 COLUMNS = ("model", "class", FRAMES, "needs", "pictures", "sound", "failed request", "how")
-
-
-class Row(NamedTuple):
-    """One class of a model, in words: COLUMNS."""
-
-    model: str
-    interface: str
-    frames: str
-    needs: str
-    pictures: str
-    sound: str
-    failed: str
-    how: str
 
 
 def others() -> dict[str, str]:
@@ -88,11 +74,12 @@ def markdown() -> str:
     return "\n".join(lines)
 
 
-def _row(name: str, kind: str, one: Class) -> Row:
+def _row(name: str, kind: str, one: Class) -> tuple[str, ...]:
+    """One class of a model, in words: COLUMNS."""
     said = {"delivered": "yes", "not delivered": "no", "raises": "raises", "unknown": "?"}
     media = one.media
     pictures = "interleaved" if media.interleaved else "several" if media.images else "one"
     alone, beside = (said[one.sound(with_picture).status] for with_picture in (False, True))
     sound = alone if alone == beside else f"A {alone}, V+A {beside}"
     known = (media.needs, pictures if media.image else "none", sound, media.failed, media.how)
-    return Row(name, kind, media.frames(PAPERS_FRAMES), *known)
+    return (name, kind, media.frames(PAPERS_FRAMES), *known)

@@ -43,20 +43,14 @@ class Place(_Strict):
 
 
 class Cell(Place):
-    """What becomes of sound that is handed to a class in one way.
+    """What becomes of sound that is handed to a class in one way."""
 
-    Attributes:
-        status: `not delivered` is dropped, or replaced by text or frames, and the run goes on (an
-            error that a class catches and answers with nothing is one of these); `raises` ends it.
-        why: in one sentence.
-        args: of `--model_args`, all of which have to be given so.
-        when: exceptions, the first one that fits.
-    """
-
+    # `not delivered` is dropped, or replaced by text or frames, and the run goes on (also after an
+    # error that a class catches and answers with nothing); `raises` ends it.
     status: Literal["delivered", "not delivered", "raises", "unknown"]
-    why: Text
-    args: dict[str, bool | int | str] = {}
-    when: tuple[Cell, ...] = ()
+    why: Text  # in one sentence
+    args: dict[str, bool | int | str] = {}  # of `--model_args`, all of which have to be given so
+    when: tuple[Cell, ...] = ()  # exceptions, the first one that fits
 
     def with_args(self, given: Mapping[str, Any]) -> Cell:
         """The cell under these model arguments."""
@@ -68,58 +62,36 @@ class Cell(Place):
 
 
 class Media(_Strict):
-    """What a class does with pictures, videos and requests.
+    """What a class does with pictures, videos and requests."""
 
-    Attributes:
-        how: it is known: `run` with tiny checkpoints or a local server, `called` its own code
-            alone, or `read`.
-        evidence: lines that it was read from.
-        none: why the class takes none of our media, where it does not.
-        video: what reads a video; "" if it takes none.
-        image, images: whether one picture, and several in one request, reach the model.
-        interleaved: whether pictures stay where they stand between texts; None: not known.
-        mixed: whether requests with pictures and with videos can follow each other in one run.
-        frames_argument: of `--model_args`, which sets the number of frames.
-        frames_default: how many frames of a long video; None if by `rate` alone.
-        rate: how it samples by time, "" if it does not.
-        fewer: what becomes of a video with fewer frames than asked.
-        sampling: which frames of a video that has just as many as asked, "" if all.
-        whole: further arguments with which a class that samples by time takes all frames.
-        max_new_tokens, until: whether a task's are honoured.
-        batches: the `--batch_size` that an engine needs, and why; "" if none.
-        failed: what becomes of a request whose media or generation fails.
-        batch: what a class takes of the first request for its whole batch, "" if nothing.
-        mixes: how replies go astray if requests are asked together, "" if they do not.
-        video_types: types of checkpoints (transformers' model_type) that are given videos; empty:
-            all that it loads.
-        modality: whether an argument of this name says what all requests of a run hold.
-        needs: what has to be installed or passed. broken: why it cannot work as it is.
-    """
-
+    # `run` with tiny checkpoints or a local server, `called` its own code alone, or `read`.
     how: Literal["run", "called", "read"]
-    evidence: Annotated[tuple[Place, ...], Field(min_length=1)]
-    none: str = ""
-    video: Reader = ""
-    image: bool = False
-    images: bool = False
-    interleaved: bool | None = None
-    mixed: bool | None = None
-    frames_argument: Text | None = None
+    evidence: Annotated[tuple[Place, ...], Field(min_length=1)]  # lines that it was read from
+    none: str = ""  # why the class takes none of our media, where it does not
+    video: Reader = ""  # what reads a video; "" if it takes none
+    image: bool = False  # whether one picture in a request reaches the model
+    images: bool = False  # whether several do
+    interleaved: bool | None = None  # whether they stay between the texts; None: not known
+    mixed: bool | None = None  # whether pictures and videos can follow each other in one run
+    frames_argument: Text | None = None  # of `--model_args`, which sets the number of frames
+    # How many frames of a long video; None if by `rate` alone.
     frames_default: Annotated[int, Field(ge=1)] | None = None
-    rate: str = ""
+    rate: str = ""  # how it samples by time, "" if it does not
+    # What becomes of a video with fewer frames than asked.
     fewer: Literal["all", "repeats", "raises", "by rate", "unknown"] = "unknown"
-    sampling: str = ""
-    whole: dict[str, bool | int] = {}
-    max_new_tokens: str = ""
+    sampling: str = ""  # which frames of a video that has just as many as asked, "" if all
+    whole: dict[str, bool | int] = {}  # with which one that samples by time takes all frames
+    max_new_tokens: str = ""  # whether a task's is honoured
     until: Literal["honoured", "ignored", ""] = ""
-    batches: str = ""
-    failed: str = ""
-    batch: str = ""
-    mixes: str = ""
+    batches: str = ""  # the `--batch_size` that an engine needs, and why; "" if none
+    failed: str = ""  # what becomes of a request whose media or generation fails
+    batch: str = ""  # what it takes of the first request for its whole batch, "" if nothing
+    mixes: str = ""  # how replies go astray if requests are asked together, "" if they do not
+    # Types of checkpoints (transformers' model_type) that are given videos; empty: all.
     video_types: tuple[str, ...] = ()
-    modality: bool = False
-    needs: str = ""
-    broken: str = ""
+    modality: bool = False  # whether an argument of this name says what all requests hold
+    needs: str = ""  # what has to be installed or passed
+    broken: str = ""  # why it cannot work as it is
 
     @property
     def ours(self) -> bool:
@@ -150,19 +122,14 @@ class Media(_Strict):
 
 
 class Class(_Strict):
-    """A class: its media, and what becomes of sound in each way of handing it over.
-
-    Attributes:
-        path, array: of a simple class: a wav alone, as its path or as samples.
-        wav, muted_mp4_and_wav: of a chat class: an audio item alone, or after a muted mp4's.
-        mp4: with its track; of a chat class only where it hears that and no item beside it.
-    """
+    """A class: its media, and what becomes of sound in each way of handing it over."""
 
     media: Media
-    path: Cell | None = None
-    array: Cell | None = None
-    wav: Cell | None = None
-    muted_mp4_and_wav: Cell | None = None
+    path: Cell | None = None  # of a simple class: a wav alone, as its path
+    array: Cell | None = None  # of a simple class: as samples
+    wav: Cell | None = None  # of a chat class: an audio item alone
+    muted_mp4_and_wav: Cell | None = None  # of a chat class: after a muted mp4
+    # With its track; of a chat class only where it hears that and no item beside it.
     mp4: Cell | None = None
 
     @property

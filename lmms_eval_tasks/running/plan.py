@@ -20,27 +20,16 @@ FRAMES = 32  # of a video that goes as pictures: MAIA's number, and what most pa
 
 @dataclass(frozen=True)
 class Needs:
-    """What the requests of a task hold.
-
-    Attributes:
-        task: its name.
-        videos: whether there are videos in them.
-        pictures: the most pictures in one; 0 is none.
-        frames: how many its videos have, where the protocol says how many a model should see.
-    """
+    """What the requests of a task hold."""
 
     task: str
-    videos: bool = False
-    pictures: int = 0
-    frames: frozenset[int] = frozenset()
+    videos: bool = False  # whether there are videos in them
+    pictures: int = 0  # the most in one
+    frames: frozenset[int] = frozenset()  # of its videos, where the protocol says how many
 
 
 def of(model: Model, needs: Sequence[Needs]) -> Plan:
-    """The plan of a run.
-
-    Args:
-        model: as the user named it.
-        needs: of its tasks.
+    """The plan of a run, of the model as the user named it.
 
     Raises:
         TasksError: no class of the model can take what the tasks hand over.

@@ -93,12 +93,10 @@ def _of_benchmark(
     items: Mapping[str, Items],
     lengths: Mapping[str, Lengths],
 ) -> dict[str, Any]:
-    """What we know of one benchmark's part of a run.
+    """What we know of one benchmark's part of a run: `numbers`, and what they rest on.
 
-    `numbers` has every number by task or group, `details` counts and intervals, `warnings` what
-    makes a number not comparable; beside them stand data, prompts and judge. Tells of the data as
-    the check before the run found them: a file that has gone since is a warning, since the answers
-    are paid for.
+    Of the data as the check before the run found them: a file that has gone since is a warning,
+    since the answers are paid for.
     """
     unpack(results, names)
     # First of all: what a metric was computed with is noted while it is (provenance.note).

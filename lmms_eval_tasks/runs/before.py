@@ -66,11 +66,7 @@ def check(tasks: Sequence[str]) -> None:
 
 
 def _go_by_plan(model: running.Model, needs: Sequence[plan.Needs]) -> None:
-    """Decide what the running model's class needs for these tasks.
-
-    Raises:
-        TasksError: it cannot take what they hand over.
-    """
+    """Decide what the running model's class needs for these tasks, if it can take them."""
     made = plan.of(model, needs)
     running.go_by(made)
     if made.pictures_as_videos and (left := [one.task for one in needs if one.pictures]):

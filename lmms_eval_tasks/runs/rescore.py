@@ -68,8 +68,6 @@ def rescore_saved(
     Whole items are held of one run at a time: those of all models would not fit.
 
     Args:
-        benchmark: whose tasks were run.
-        runs: saved runs.
         judge: gives the verdicts that are missing, and those that are not this very judge's; None
             keeps what was saved.
         take: gets the whole items of each run.

@@ -36,10 +36,8 @@ def score_again(
     """Compute, print and write the numbers of saved runs.
 
     Args:
-        saved: the runs.
         judge: gives the verdicts that are missing; None keeps those that are there.
         output: a JSON file for the numbers.
-        run: what the judge may cost.
         save: a folder for the runs with their verdicts.
 
     Raises:
@@ -98,10 +96,7 @@ def score_again(
 
 
 class _Folder:
-    """Where `DATE_samples_TASK.jsonl` and `..._results.json` go, of several folders below each.
-
-    Files of the same names are replaced.
-    """
+    """Where samples and results go, of several folders below each; files there are replaced."""
 
     def __init__(self, folder: Path, runs: Sequence[saved_files.Run]) -> None:
         several = len({run.file.parent for run in runs}) > 1
@@ -182,11 +177,7 @@ _NO_LIMITS: dict[str, Any] = {
 
 
 def _shown_judge(saved: Saved, spec: str) -> str:
-    """How to show the judge that a batch is for: without a password in its URL.
-
-    Raises:
-        TasksError: it is not asked through an OpenAI-compatible endpoint.
-    """
+    """How to show the judge that a batch is for, an OpenAI-compatible one: without a password."""
     from lmms_eval_tasks.judges.verdict import OPENAI
 
     config = before.judge_config(benchmarks.load(saved[0][0]), spec, os.environ)  # no run yet

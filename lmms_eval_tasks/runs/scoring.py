@@ -101,7 +101,6 @@ class Carried(float):
 
     The host aggregates each metric alone and in no fixed order (host.md, Results). What is computed
     of whole items is computed once, after it is done (after.py).
-
     """
 
     items: Items  # of the task
@@ -118,14 +117,6 @@ class Carried(float):
 
     def __deepcopy__(self, _memo: Any) -> Carried:
         return self
-
-    def __copy__(self) -> Carried:
-        return self
-
-
-def carried(items: Items) -> Carried:
-    """The aggregation of `failed`."""
-    return Carried(count_failed(items), items)
 
 
 def spread(task: Task, joins: Sequence[Join], item: Item) -> dict[str, dict[str, Any]]:
@@ -169,11 +160,14 @@ def metric_list(task: Task, joins: Sequence[Join]) -> list[dict[str, Any]]:
     def whole(metric: Metric) -> Callable[[Items], Any]:
         return lambda items: metric.of(aggregate.as_counted(items))
 
+    def failed(items: Items) -> Carried:
+        return Carried(count_failed(items), items)
+
     def side(items: Items) -> Carried:
         return Carried(math.nan, items, task.name)
 
     shown = [one for one in task.metrics if one.shown is not None]
-    rows = [(CARRIER, carried, False), *((one.name, whole(one), one.better) for one in shown)]
+    rows = [(CARRIER, failed, False), *((one.name, whole(one), one.better) for one in shown)]
     own = (join for join in joins if task.name in join.tasks)
     rows += [(name, side, True) for join in own for name in join.shown]
     return [

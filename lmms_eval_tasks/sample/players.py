@@ -212,13 +212,9 @@ class _Reply(BaseModel, extra="forbid"):
 
 
 def lm_pairs_choice(scores: Mapping[str, Iterable[float]]) -> str | None:
-    """The statement with the highest probability among all models (paper, 4.3).
+    """The statement with the highest probability among all models (paper, 4.3); None of a tie.
 
-    Args:
-        scores: model -> (score of A, score of B), length-normalised log-probabilities.
-
-    Returns:
-        `A` or `B`; None if both have the same maximum.
+    Of each model the length-normalised log-probabilities of A and B.
     """
     first, second = (max(column) for column in zip(*scores.values(), strict=True))
     if first == second:

@@ -41,15 +41,6 @@ class Player(HostModel):
         """Answer one request from what was handed over (or, scripted and recorded, its doc)."""
         raise NotImplementedError
 
-    def parts(self, request: Any, doc: Mapping[str, Any]) -> Parts:
-        """What a request hands over, its media made."""
-        if self.is_simple:
-            context, _, doc_to_visual, *_ = request.args
-            return players.of_visuals(doc_to_visual(doc) or [], context)
-        messages = request.args[1](doc)
-        ChatMessages(messages=messages)  # of the host's form
-        return players.of_messages(messages)
-
     def generate_until(self, requests: list[Any]) -> list[str]:
         """One reply per request, in order.
 
@@ -61,16 +52,21 @@ class Player(HostModel):
     def _reply(self, request: Any) -> str:
         *_, doc_id, task, split = request.args
         doc = self.doc(task, split, doc_id)
-        parts = self.parts(request, doc)
+        if self.is_simple:
+            context, kwargs, doc_to_visual, *_ = request.args
+            parts = players.of_visuals(doc_to_visual(doc) or [], context)
+        else:
+            context, doc_to_messages, kwargs, *_ = request.args
+            messages = doc_to_messages(doc)
+            ChatMessages(messages=messages)  # of the host's form
+            parts = players.of_messages(messages)
         for part in parts:
             if part is None:
                 raise TasksError(f"{task}: a request holds an empty medium")
             if isinstance(part, Path) and not (part.is_file() and part.stat().st_size):
                 raise TasksError(f"{task}: {part} is missing or empty")
         reply = self.reply(parts, doc, task)
-        kwargs = request.args[1] if self.is_simple else request.args[2]
-        # The host's `--use_cache`.
-        self.cache_hook.add_partial("generate_until", (request.args[0], kwargs), reply)
+        self.cache_hook.add_partial("generate_until", (context, kwargs), reply)  # `--use_cache`
         return reply
 
 
@@ -160,12 +156,7 @@ def recorded(file: Path) -> dict[tuple[str, str], str]:
     return found
 
 
-def _simple(player: type[Player]) -> type[Player]:
-    return type(
-        f"{player.__name__}Simple", (player,), {"is_simple": True, "__doc__": player.__doc__}
-    )
-
-
-OracleSimple, CoinSimple, ScriptedSimple, WitnessSimple, RecordedSimple = map(
-    _simple, (Oracle, Coin, Scripted, Witness, Recorded)
+OracleSimple, CoinSimple, ScriptedSimple, WitnessSimple, RecordedSimple = (
+    type(f"{one.__name__}Simple", (one,), {"is_simple": True, "__doc__": one.__doc__})
+    for one in (Oracle, Coin, Scripted, Witness, Recorded)
 )

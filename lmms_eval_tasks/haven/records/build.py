@@ -44,10 +44,7 @@ class Job(NamedTuple):
 def plan(
     videos: Sequence[Path], out: Path, scores: Path, fps: float, shots: int | None
 ) -> dict[str, Job]:
-    """Read the videos, by name; nothing is asked or written.
-
-    Args:
-        scores, fps, shots: as of `structure`.
+    """Read the videos, by name, as `structure` does; nothing is asked or written.
 
     Raises:
         TasksError: a video cannot be used, or there are files that must not be touched.
@@ -78,13 +75,9 @@ def _digest(video: Mapping[str, Any]) -> str:
 def build(
     jobs: Mapping[str, Job], out: Path, config: JudgeConfig | None
 ) -> tuple[list[str], list[Written[dict[str, Any]]]]:
-    """Ask for the texts of videos, and write their records.
+    """Ask for the texts of videos, if there is a model, and write their records.
 
-    Args:
-        config: the model that writes texts; None leaves them out.
-
-    Returns:
-        What is to be said of the videos, and what became of the requests about them.
+    Returned is what is to be said of the videos, and what became of the requests about them.
 
     Raises:
         TasksError: the model cannot be used, or nothing be written.
@@ -181,11 +174,7 @@ def arrays(made: Structure) -> dict[str, Any]:
 
 
 def _write(out: Path, content: Mapping[str, Any], videos: Sequence[Structure]) -> None:
-    """Write both files, each whole or not at all, and link the videos, which are in their order.
-
-    Raises:
-        DataError: nothing can be written there.
-    """
+    """Write both files, each whole or not at all, and link the videos, which are in their order."""
     import h5py
 
     file, text = h5_file(out, OWN), json_file(out, OWN)

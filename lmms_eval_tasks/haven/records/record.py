@@ -156,23 +156,14 @@ _SINGLE = BeforeValidator(lambda v: v[0] if isinstance(v, list) and len(v) == 1 
 
 
 class Arrays(_Entry):
-    """What is read of a video's HDF5 group; what it has to agree with is in the JSON (record.py).
+    """What is read of a video's HDF5 group; it has to agree with the JSON (`_disagreements`)."""
 
-    Attributes:
-        picks: (F,) indices of the sampled frames among the original video's, from 0.
-        change_points: (S, 2) first and last original frame of each shot, ascending.
-        n_frames: number of frames of the original video.
-        gtscore: (F,) importance of the sampled frames, possibly NaN or infinite; None without.
-        gtframe: (F,) whether a sampled frame is a true keyframe; None without.
-        video_name: the original video's, "" without.
-    """
-
-    picks: tuple[Whole, ...]
-    change_points: tuple[tuple[Whole, Whole], ...]
-    n_frames: Annotated[Whole, _SINGLE]
-    gtscore: tuple[float, ...] | None = None
-    gtframe: tuple[bool, ...] | None = None
-    video_name: Annotated[str, BeforeValidator(_name)] = ""
+    picks: tuple[Whole, ...]  # (F,) indices of the sampled frames among all, from 0
+    change_points: tuple[tuple[Whole, Whole], ...]  # (S, 2) first and last frame, ascending
+    n_frames: Annotated[Whole, _SINGLE]  # of the original video
+    gtscore: tuple[float, ...] | None = None  # (F,) importance, possibly NaN or infinite
+    gtframe: tuple[bool, ...] | None = None  # (F,) whether it is a true keyframe
+    video_name: Annotated[str, BeforeValidator(_name)] = ""  # the original video's
 
 
 def read_arrays(file: Path, videos: Sequence[str]) -> dict[str, Arrays | str]:
@@ -207,45 +198,27 @@ Numbers = list[int]
 
 @dataclass(frozen=True)
 class Record:
-    """One video. Frames, shots and sentences are numbered from 1; `picks` alone count from 0.
+    """One video. Frames, shots and sentences are numbered from 1; `picks` alone count from 0."""
 
-    Attributes:
-        source: a slug of options.SOURCES.
-        video: its key in the release, as `video_7`.
-        name: the original video's name, "" if the release does not tell it.
-        picks: indices of the sampled frames among the original video's, ascending.
-        descriptions: of each sampled frame, "" where the release has none.
-        keyframes: the frames that `is_gt` calls keyframes.
-        shots: each shot's sampled frames, at least one.
-        shot_texts: what happens in each shot, "" where the release has none.
-        key_shots: shots whose frames are the true keyframes (not used for ranking).
-        document, summary: sentences; document_shots, summary_shots: the shots of each.
-        scores: `gtscore` of each sampled frame; empty without.
-        n_frames: of the original video (HDF5); None without HDF5.
-        gaps: task without `haven_` -> what it needs and the record lacks: such items are left out
-            of that task and counted.
-        tagged: the summary as one text with tags of its shots, "" if the release has none.
-        path: where the video file is, or would be.
-    """
-
-    source: str
-    video: str
-    name: str
-    picks: Numbers
-    descriptions: list[str]
-    keyframes: Numbers
-    shots: list[Numbers]
-    shot_texts: list[str]
-    key_shots: Numbers
-    document: list[str]
-    document_shots: list[Numbers]
+    source: str  # a slug of options.SOURCES
+    video: str  # its key in the release, as `video_7`
+    name: str  # the original video's, "" if the release does not tell it
+    picks: Numbers  # indices of the sampled frames among the original video's, ascending
+    descriptions: list[str]  # of each sampled frame, "" where the release has none
+    keyframes: Numbers  # the frames that `is_gt` calls so
+    shots: list[Numbers]  # each shot's sampled frames, at least one
+    shot_texts: list[str]  # what happens in each shot, "" where the release has none
+    key_shots: Numbers  # whose frames are the true keyframes (not used for ranking)
+    document: list[str]  # sentences
+    document_shots: list[Numbers]  # of each of them
     summary: list[str]
     summary_shots: list[Numbers]
-    scores: list[float] = field(default_factory=list)
-    n_frames: int | None = None
+    scores: list[float] = field(default_factory=list)  # `gtscore` of each frame; empty without
+    n_frames: int | None = None  # of the original video (HDF5); None without HDF5
+    # Task without `haven_` -> what it needs and the record lacks: left out there, and counted.
     gaps: dict[str, str] = field(default_factory=dict)
-    tagged: str = ""
-    path: Path = Path()
+    tagged: str = ""  # the summary as one text with tags of its shots, "" without
+    path: Path = Path()  # where the video file is, or would be
 
     @property
     def id(self) -> str:

@@ -88,11 +88,9 @@ def missing(video: Mapping[str, Any]) -> list[str]:
 def unit(
     given: Prompt, video: Mapping[str, Any], images: Callable[[Sequence[int]], Sequence[Any]]
 ) -> Unit[dict[str, Any]]:
-    """One video with its texts, which are asked for (writer.py).
+    """One video with its texts, which are asked for with these instructions (writer.py).
 
-    Args:
-        given: the instructions.
-        images: pictures of sampled frames, by number from 1; called from several threads.
+    `images` are those of sampled frames, by number from 1; it is called from several threads.
     """
     made = copy.deepcopy(dict(video))
     clips, frame_ids = made["clips"], [frame["frame_id"] for frame in made["frames"]]

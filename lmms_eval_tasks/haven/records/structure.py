@@ -34,24 +34,15 @@ _LARGEST = 1e100  # of a score: sums of much larger ones leave the range of floa
 
 @dataclass(frozen=True)
 class Structure:
-    """A record without its texts. Frames and shots count from 0.
-
-    Attributes:
-        video: its file.
-        n_frames: of the video.
-        picks: indices of the sampled frames among these.
-        importance: of each sampled frame.
-        starts: first sampled frame of each shot.
-        keyframes, key_shots: ascending.
-    """
+    """A record without its texts. Frames and shots count from 0."""
 
     video: Path
     n_frames: int
-    picks: list[int]
-    importance: list[float]
-    starts: list[int]
-    keyframes: list[int]
-    key_shots: list[int]
+    picks: list[int]  # indices of the sampled frames among these
+    importance: list[float]  # of each sampled frame
+    starts: list[int]  # first sampled frame of each shot
+    keyframes: list[int]  # ascending
+    key_shots: list[int]  # ascending
 
     @property
     def shots(self) -> list[range]:
@@ -65,8 +56,6 @@ def read_scores(given: Path, video: Path, picks: Sequence[int], n_frames: int) -
     Args:
         given: numbers of 0 or more, one for each sampled or each original frame, .npy or .json; or
             a folder of such files, where `holiday.npy` goes with `holiday.mp4`.
-        picks: the sampled frames' indices among the original ones.
-        n_frames: number of original frames.
 
     Raises:
         DataError: anything else.
