@@ -99,7 +99,7 @@ def layer(endpoint: Endpoint, limit: int, items: Iterable[int], cache: Path) -> 
     from lmms_eval_tasks.settings import JudgeLimits
 
     run = Run(JudgeLimits(concurrency=limit), cache=cache)
-    judge, asked = run.outermost(config(endpoint)), criterion()
+    judge, asked = run.judge(config(endpoint), outermost=True), criterion()
     seconds = under_threads(limit, lambda n: judge.verdict(asked, fields(n)).status, items)
     run.close()
     return seconds

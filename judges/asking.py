@@ -11,32 +11,18 @@ estimate; with a provider that writes requests down it is a batch.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import lru_cache
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from lmms_eval_tasks import judges
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.judges import geval, reader, run
+from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict, geval, reader
 from lmms_eval_tasks.judges.providers.replay import NoJudge
-from lmms_eval_tasks.judges.verdict import (
-    NONE,
-    Ask,
-    Asks,
-    Criterion,
-    Judge,
-    JudgeConfig,
-    Judged,
-    Scoring,
-    Status,
-    Verdict,
-    graded,
-)
+from lmms_eval_tasks.judges.verdict import NONE, Ask, Asks, Judged, Scoring, graded
 from lmms_eval_tasks.utils.replies import answers
 
 Answer = Callable[[Asks], Sequence[Verdict]]
@@ -87,7 +73,14 @@ class Asker:
             kept = {}
         new = [ask for ask in asks if ask.name not in kept]
         self._anew |= {ask.name for ask in new}
-        made = dict(zip((ask.name for ask in new), self._side_by_side(new), strict=True))
+        if len(new) < 2 or not self._judge.config.endpoints:
+            given = [ask_judge(self._judge, ask) for ask in new]
+        else:  # each in a thread of its own; the judge's limits say how many requests go out
+            # The task is a context variable: threads do not inherit it.
+            own = [copy_context() for _ in new]
+            with ThreadPoolExecutor(max_workers=len(new)) as pool:
+                given = list(pool.map(lambda c, ask: c.run(ask_judge, self._judge, ask), own, new))
+        made = {ask.name: one for ask, one in zip(new, given, strict=True)}
         return [kept.get(ask.name) or made[ask.name] for ask in asks]
 
     def _kept(self, ask: Ask) -> Verdict | None:
@@ -96,17 +89,6 @@ class Asker:
             return None
         unread = ask.reads and found.status == Status.OK.value and said(ask, found) is None
         return found if self._keeps(ask, found) and not unread else None
-
-    def _side_by_side(self, asks: Asks) -> list[Verdict]:
-        """Each in a thread of its own; how many requests go out is up to the judge's limits."""
-        if len(asks) < 2 or not self._judge.config.endpoints:
-            return [ask_judge(self._judge, ask) for ask in asks]
-        # The task is a context variable: threads do not inherit it.
-        contexts = [copy_context() for _ in asks]
-        with ThreadPoolExecutor(max_workers=len(asks)) as pool:
-            return list(
-                pool.map(lambda own, ask: own.run(ask_judge, self._judge, ask), contexts, asks)
-            )
 
 
 def said(ask: Ask, verdict: Verdict) -> Any:
@@ -117,10 +99,9 @@ def said(ask: Ask, verdict: Verdict) -> Any:
 def ask_judge(judge: Judge, ask: Ask) -> Verdict:
     """The judge's verdict on one thing; a mean over samples where they are asked for."""
     if ask.samples:
-        return geval.drawn(judge, ask.criterion, ask.fields, ask.samples, ask.first)
-
-    if ask.before is not None:
-        return ask.before(judge, lambda: judge.verdict(ask.criterion, ask.fields))
+        return geval.drawn(judge, ask)
+    if ask.instead is not None:
+        return ask.instead(judge)
     return judge.verdict(ask.criterion, ask.fields)
 
 
@@ -132,12 +113,9 @@ def given_by(judge: Judge) -> Callable[[Ask, Verdict], bool]:
     """
 
     def keeps(ask: Ask, verdict: Verdict) -> bool:
-        if judge.config.provider == NONE:
-            return True
-        if verdict.score is None:
-            return False
         likely = (judge.config, geval.sampling(judge.config))
-        return verdict.setup in {judges.setup(config, ask.criterion) for config in likely}
+        same = verdict.setup in {judges.setup(config, ask.criterion) for config in likely}
+        return judge.config.provider == NONE or (verdict.score is not None and same)
 
     return keeps
 
@@ -156,7 +134,7 @@ def usable(config: Callable[[], JudgeConfig]) -> Judge:
         return judges.make(config())
     except TasksError as error:
         _say_once(str(error))
-        return NoJudge(JudgeConfig(NONE))
+        return NoJudge()
 
 
 @lru_cache(maxsize=8)
@@ -181,32 +159,3 @@ def judged(
         return Judged("", status, 0.0, None)
     (verdict,) = yield [Ask(name, criterion, {**fields, "candidate": candidate})]
     return graded(candidate, verdict)
-
-
-# --- one call goes first --------------------------------------------------------------------------
-
-# Of the process's run: which first calls were sent, and whether they have come back.
-_first: WeakKeyDictionary[run.Run, dict[Hashable, threading.Event]] = WeakKeyDictionary()
-
-
-def ahead(prefix: Hashable) -> Callable[[Judge, Callable[[], Verdict]], Verdict]:
-    """`Ask.before` of requests that begin with one prefix: a judge's first one goes ahead of the
-    others, so that the provider's prompt cache has it. It may fail: to wait for a success could
-    take the retries of every call one after another.
-
-    Args:
-        prefix: what decides on the bytes that they share, beside the judge.
-    """
-
-    def ask(judge: Judge, request: Callable[[], Verdict]) -> Verdict:
-        mine = threading.Event()
-        sent = _first.setdefault(run.current(), {}).setdefault((judge.config, prefix), mine)
-        if sent is not mine:
-            sent.wait()
-            return request()
-        try:
-            return request()
-        finally:
-            sent.set()
-
-    return ask

@@ -90,8 +90,7 @@ class Cache:
         """
         now = datetime.now(timezone.utc).isoformat(timespec="microseconds")
         packed = _pack(plain(reply))
-        row = key, packed, _pack({"request": plain(request), **about, "stored": now})
-        kept = reply
+        kept, row = reply, (key, packed, _pack({"request": plain(request), **about, "stored": now}))
         with _explained(self.path, self._warn):
             with self._lock:
                 file = self._open()
@@ -261,7 +260,8 @@ def reply_of(values: Mapping[str, Any]) -> Reply:
             Token(text, float(logprob), tuple((other, float(value)) for other, value in top))
             for text, logprob, top in tokens
         )
-    return Reply(**{**values, "tokens": tokens})
+    known = {name: value for name, value in values.items() if name != "form"}  # of earlier versions
+    return Reply(**{**known, "tokens": tokens})
 
 
 def _pack(value: Any) -> bytes:

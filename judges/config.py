@@ -19,6 +19,7 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges.verdict import (
     DEBATE,
+    DEFAULT_BASE_URL,
     HUGGINGFACE,
     MAX_TOKENS,
     NONE,
@@ -87,14 +88,6 @@ def resolve(spec: str | None, env: Mapping[str, str], *, default_model: str) -> 
     return _endpoint(match["model"], match["url"], env, default_model)
 
 
-def _key_of(env: Mapping[str, str], variable: str) -> str:
-    """The key in a variable, without blanks and line ends around it; "" if there is none."""
-    key = env.get(variable, "").strip()
-    if not key.isascii() or any(c.isspace() or not c.isprintable() for c in key):
-        raise JudgeError(f"{variable} holds what no key holds: a space, a line end, not ASCII")
-    return key
-
-
 def _endpoint(
     model: str,
     url: str | None,
@@ -103,21 +96,8 @@ def _endpoint(
     key_variable: str | None = None,
 ) -> JudgeConfig:
     """An OpenAI-compatible endpoint with its key and the sampling that suits the model."""
-    variable = key_variable or KEY
-    key = _key_of(env, variable)
-    # Greedy and short; a reasoning model takes no temperature and needs room to think.
-    thinks = is_reasoning(model)
-    sampling = Sampling(None, REASONING_TOKENS) if thinks else Sampling(0.0, MAX_TOKENS)
-    if url is None:
-        if not key:
-            how = _CHOICES if variable == KEY else f"set {variable}"
-            raise JudgeError(f"the judge {model} needs a key: {how}")
-        paper = re.fullmatch(re.escape(default_model) + r"(-\d{4}-\d\d-\d\d)?", model)
-        return JudgeConfig(
-            OPENAI, model, sampling=sampling, comparable=bool(paper), key=SecretStr(key)
-        )
     try:
-        parts = urlsplit(url)
+        parts = urlsplit(url or DEFAULT_BASE_URL)
         usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError:
         usable = False
@@ -125,17 +105,28 @@ def _endpoint(
         raise JudgeError(
             f"the judge's URL needs a host, and no query, fragment, user or bad port. {_FORMS}"
         )
-    host = parts.hostname or ""
-    if host.endswith(AZURE_HOSTS) and key_variable is None:
-        key = _key_of(env, AZURE_KEY) or key
-        variable = f"{AZURE_KEY} or {KEY}"
-    base_url = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+    host, variable = parts.hostname or "", key_variable or KEY
+    if host.endswith(AZURE_HOSTS) and key_variable is None and env.get(AZURE_KEY, "").strip():
+        variable = AZURE_KEY
+    key = env.get(variable, "").strip()
+    if not key.isascii() or any(c.isspace() or not c.isprintable() for c in key):
+        raise JudgeError(f"{variable} holds what no key holds: a space, a line end, not ASCII")
+    base_url = url and f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
     if not key and not is_local(host):
-        raise JudgeError(
-            f"the judge {model} at {base_url} is not local and needs a key: set {variable}"
-        )
-    secret = SecretStr(key) if key else None
-    return JudgeConfig(OPENAI, model, base_url, sampling=sampling, key=secret)
+        where = f" at {base_url} is not local and" if url else ""
+        how = _CHOICES if url is None and key_variable is None else f"set {variable}"
+        raise JudgeError(f"the judge {model}{where} needs a key: {how}")
+    # Greedy and short; a reasoning model takes no temperature and needs room to think.
+    drawn = (None, REASONING_TOKENS) if is_reasoning(model) else (0.0, MAX_TOKENS)
+    paper = re.fullmatch(re.escape(default_model) + r"(-\d{4}-\d\d-\d\d)?", model)
+    return JudgeConfig(
+        OPENAI,
+        model,
+        base_url,
+        sampling=Sampling(*drawn),
+        comparable=bool(paper) and url is None,
+        key=SecretStr(key) if key else None,
+    )
 
 
 def is_reasoning(model: str) -> bool:
@@ -164,7 +155,6 @@ class _Model(_Strict):
 
     model: str = Field(min_length=1)
     base_url: str | None = None
-    api_version: str | None = None
     key_variable: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
     temperature: float | None = Field(default=None, ge=0, le=2)
     max_tokens: int | None = Field(default=None, ge=1)
@@ -184,7 +174,6 @@ class _Model(_Strict):
 class _Panel(_Strict):
     panel: list[str | _Model] = Field(min_length=2)
     rule: Literal["majority", "mean", "median"] = "majority"
-    tie: Literal["lower", "higher", "mean", "none"] = "lower"
     name: str = ""
 
 
@@ -194,54 +183,34 @@ class _Debate(_Strict):
     name: str = ""
 
 
-_FORM = "keys such as `model: gpt-4o`"
-
-
 def _read(path: Path, env: Mapping[str, str], default_model: str) -> JudgeConfig:
-    """The judge that a file describes.
-
-    Members of a panel or a debate are short forms, files of one model (relative to this one) or the
-    same keys.
-    """
-    values = read_yaml(path, _FORM)
+    """The judge that a file describes; members are short forms, or a model's own keys."""
+    values = read_yaml(path, "keys such as `model: gpt-4o`")
     kind = _Panel if "panel" in values else _Debate if "debate" in values else _Model
     try:
         parsed = kind.model_validate(values)
     except ValidationError as error:
         raise JudgeError(f"{path}: {first_problem(error)}") from None
 
-    def member(given: str | _Model) -> JudgeConfig:
-        if isinstance(given, str) and given.endswith(_FILE):
-            file = path.parent / Path(given).expanduser()
-            if "model" not in read_yaml(file, _FORM):  # a file may name itself
-                raise JudgeError(f"{path}: {given} describes no model: name models")
-            return _read(file, env, default_model)
-        if isinstance(given, str):
-            found = resolve(given, env, default_model=default_model)
+    def one(given: str | _Model) -> JudgeConfig:
+        given = _Model(model=given) if isinstance(given, str) else given
+        if given.model.endswith(_FILE):
+            raise JudgeError(f"{path}: model {given.model}: a model's name, not a file")
+        if given.base_url or given.key_variable:
+            found = _endpoint(given.model, given.base_url, env, default_model, given.key_variable)
         else:
-            found = _model(given, path, env, default_model)
-        if found.provider == NONE:
+            found = resolve(given.model, env, default_model=default_model)
+        if found.provider == NONE and parsed is not given:
             raise JudgeError(f"{path}: {NONE} cannot be a member: name models")
-        return found
+        own = given.model_dump(exclude_unset=True, exclude={"model", "base_url", "key_variable"})
+        names = {field.name for field in dataclasses.fields(Sampling)} & own.keys()
+        drawn = dataclasses.replace(found.sampling, **{name: own.pop(name) for name in names})
+        return dataclasses.replace(found, sampling=drawn, **own)
 
     if isinstance(parsed, _Model):
-        return _model(parsed, path, env, default_model)
+        return one(parsed)
     if isinstance(parsed, _Debate):
         given = (*parsed.debate, parsed.consolidator or parsed.debate[-1])
-        return JudgeConfig(DEBATE, members=tuple(map(member, given)), name=parsed.name)
-    members = tuple(map(member, parsed.panel))
-    return JudgeConfig(PANEL, members=members, rule=parsed.rule, tie=parsed.tie, name=parsed.name)
-
-
-def _model(given: _Model, path: Path, env: Mapping[str, str], default_model: str) -> JudgeConfig:
-    """The resolved model, with what the file sets in place of the defaults."""
-    if given.model.endswith(_FILE):
-        raise JudgeError(f"{path}: model: a model's name, not a file")
-    if given.base_url or given.key_variable:
-        found = _endpoint(given.model, given.base_url, env, default_model, given.key_variable)
-    else:
-        found = resolve(given.model, env, default_model=default_model)
-    own = given.model_dump(exclude_unset=True, exclude={"model", "base_url", "key_variable"})
-    names = {field.name for field in dataclasses.fields(Sampling)} & own.keys()
-    drawn = dataclasses.replace(found.sampling, **{name: own.pop(name) for name in names})
-    return dataclasses.replace(found, sampling=drawn, **own)
+        return JudgeConfig(DEBATE, members=tuple(map(one, given)), name=parsed.name)
+    members = tuple(map(one, parsed.panel))
+    return JudgeConfig(PANEL, members=members, rule=parsed.rule, name=parsed.name)

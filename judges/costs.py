@@ -44,12 +44,11 @@ class Plan:
 
     def enlarged(self, factor: float) -> Plan:
         """The work if there were `factor` times as much of it; without its notes."""
-        own = {name: getattr(self, name) for name in _NUMBERS}
-        more: dict[str, Any] = {
-            name: round(factor * one) if isinstance(one, int) else one and factor * one
-            for name, one in own.items()
-        }
-        return replace(self, **more, notes=[])
+        more: dict[str, Any] = {"notes": []}
+        for name in _NUMBERS:
+            one = getattr(self, name)
+            more[name] = round(factor * one) if isinstance(one, int) else one and factor * one
+        return replace(self, **more)
 
 
 _NUMBERS = [one.name for one in fields(Plan) if one.name not in ("task", "notes")]
@@ -70,8 +69,9 @@ def add_judge(
     each = min(REPLY_TOKENS, model.sampling.max_tokens or REPLY_TOKENS)  # MAIA's says one word
     thinks = is_reasoning(model.model)
     each += REASONING_TOKENS if thinks else 0
-    number, calls = counter(model.model), times * len(judged)
-    found.add(_priced(model, times * _asked(judged, number), calls * each, calls))
+    calls = times * len(judged)
+    work, number = _priced(model, judged, calls * each, times)
+    found.add(work)
     error = "error unknown" if number.error is None else f"within {number.error:.0%} of a total"
     found.notes.append(
         f"{model.label}: tokens by {number.name} ({error if number.error != 0 else 'exact'}); "
@@ -87,24 +87,27 @@ def plan(config: JudgeConfig, asked: Sequence[Asked], picture_tokens: int = 0) -
     """
     if not config.endpoints:
         return Plan(verdicts=len(asked), notes=[f"{config.label} sends no requests"])
-    number = counter(config.model)
     thought = REASONING_TOKENS if is_reasoning(config.model) else 0
-    prompt = picture_tokens + _asked([(one, given) for one, given, _ in asked], number)
-    reply = sum(number.count(text) + thought for _, _, text in asked)
+    reply = sum(counter(config.model).count(text) + thought for _, _, text in asked)
+    work, number = _priced(config, [one[:2] for one in asked], reply, more=picture_tokens)
     assumed = f"; {thought} tokens of reasoning assumed for each reply" if thought else ""
     note = f"{config.label}: tokens by {number.name}{assumed}"
-    return replace(_priced(config, prompt, reply, len(asked)), verdicts=len(asked), notes=[note])
+    return replace(work, verdicts=len(asked), notes=[note])
 
 
-def _asked(judged: Sequence[tuple[Criterion, Mapping[str, Any]]], number: Counter) -> int:
-    return sum(count_messages(render(one, given), number.count) for one, given in judged)
-
-
-def _priced(model: JudgeConfig, prompt: int, reply: int, calls: int) -> Plan:
-    known = run.current().endpoint(model).price
-    costs = [known.cost(prompt, reply, batch=batch) if known else None for batch in (False, True)]
-    work = Plan(calls=calls, judge_tokens=prompt, reply_tokens=reply)
-    return replace(work, cost=costs[0], batch_cost=costs[1])
+def _priced(
+    model: JudgeConfig,
+    judged: Sequence[tuple[Criterion, Mapping[str, Any]]],
+    reply: int,
+    times: int = 1,
+    more: int = 0,
+) -> tuple[Plan, Counter]:
+    number, known = counter(model.model), run.current().endpoint(model).price
+    prompt = more + times * sum(count_messages(render(*one), number.count) for one in judged)
+    work = Plan(calls=times * len(judged), judge_tokens=prompt, reply_tokens=reply)
+    work.cost = known.cost(prompt, reply) if known else None
+    work.batch_cost = known.cost(prompt, reply, batch=True) if known else None
+    return work, number
 
 
 def default_rate() -> tuple[float, str]:

@@ -48,12 +48,7 @@ def _check_different(config: JudgeConfig, judges: Sequence[Judge]) -> None:
 # --- a panel --------------------------------------------------------------------------------------
 
 
-def combine(
-    verdicts: Sequence[Verdict],
-    rule: str = "majority",
-    tie: str = "lower",
-    judge: str = "panel",
-) -> Verdict:
+def combine(verdicts: Sequence[Verdict], rule: str = "majority", judge: str = "panel") -> Verdict:
     """One verdict out of several on the same item; apart from `parts` their order has no influence.
 
     Only `ok` verdicts vote. If they are no more than half of the panel there is no score, and the
@@ -61,10 +56,8 @@ def combine(
 
     Args:
         verdicts: at least one; they are kept whole in `parts`.
-        rule: majority (the most frequent score), mean, or median.
-        tie: which score is taken if several are equally frequent, or if the two middle ones of a
-            median differ: the lower (default: a tie never pays), the higher, the mean of the tied
-            ones (for the median: the usual one), or none, with status `tie`.
+        rule: majority (the most frequent score), mean, or median. Of several that are equally
+            frequent, and of a median's two middle ones, the lowest: a tie never pays.
     """
     votes = sorted(verdict.score for verdict in verdicts if verdict.score is not None)
     whole: dict[str, Any] = {
@@ -77,19 +70,12 @@ def combine(
     if 2 * len(votes) <= len(verdicts):
         reason = f"{len(votes)} of {len(verdicts)} voted, too few; {failed}"
         return Verdict(None, failure_of(verdicts), reason, **whole)
-    counts = Counter(votes)
-    if rule == "mean":
-        tied = [fmean(votes)]
-    elif rule == "median":
-        tied = [votes[(len(votes) - 1) // 2], votes[len(votes) // 2]]
-    else:
-        tied = [score for score, count in counts.items() if count == max(counts.values())]
-    taken = {"lower": tied[0], "higher": tied[-1], "mean": fmean(tied), "none": None}[tie]
-    score = tied[0] if tied[0] == tied[-1] else taken
-    order = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
-    told = ", ".join(f"{vote:g} ({count})" for vote, count in order)
+    counts = sorted(Counter(votes).items(), key=lambda pair: (-pair[1], pair[0]))
+    median = votes[(len(votes) - 1) // 2]
+    score = {"majority": counts[0][0], "mean": fmean(votes), "median": median}[rule]
+    told = ", ".join(f"{vote:g} ({count})" for vote, count in counts)
     reason = f"{rule} of {len(votes)} votes: {told}" + (f"; no vote: {failed}" if failed else "")
-    return Verdict(score, Status.TIE if score is None else Status.OK, reason, **whole)
+    return Verdict(score, Status.OK, reason, **whole)
 
 
 class PanelJudge(Judge):
@@ -104,7 +90,7 @@ class PanelJudge(Judge):
     ) -> list[Verdict]:
         """The members' first samples make the first verdict, their second ones the second, ..."""
         rows = [judge.verdicts(criterion, fields, samples) for judge in self._judges]
-        chosen = self.config.rule, self.config.tie, self.config.label
+        chosen = self.config.rule, self.config.label
         return [combine(column, *chosen) for column in zip(*rows, strict=True)]
 
 
@@ -147,11 +133,11 @@ def load_prompts(override_dir: Path | None = None) -> Prompt:
 
 
 class DebateJudge(Judge):
-    """A debate as one judge, without a state of its own. JudgeError: both agents are the same."""
+    """Two agents and who consolidates, as one judge. JudgeError: both agents are the same."""
 
-    def __init__(self, config: JudgeConfig, agents: Sequence[Judge], consolidator: Judge) -> None:
-        _check_different(config, agents)
-        self.config, self._judges = config, (*agents, *agents, consolidator)
+    def __init__(self, config: JudgeConfig, judges: Sequence[Judge]) -> None:
+        _check_different(config, judges[:-1])
+        self.config, self._judges = config, (*judges[:-1], *judges)
         self._prompts = load_prompts()
 
     def verdicts(
@@ -206,7 +192,7 @@ class DebateJudge(Judge):
             role = f"{role.strip()}\n\nReply with one JSON object with the keys {keys}."
         return replace(
             base,
-            name=_turn_name(base.name),
+            name=f"{base.name}_debate",  # another kind of verdict: recordings hold none of it
             system=_below(base.system, role),
             template=_below(base.template, part),
             schema=schema,
@@ -235,11 +221,6 @@ def _below(text: str, more: str) -> str:
 def _reasons(seen: Mapping[_Turn, Verdict]) -> dict[str, str]:
     """The reasons of the usable turns, by field."""
     return {turn.field: one.reason for turn, one in seen.items() if one.score is not None}
-
-
-def _turn_name(criterion: str) -> str:
-    """A turn is another kind of verdict: recordings of the criterion itself hold none of it."""
-    return f"{criterion}_debate"
 
 
 @lru_cache(maxsize=32)

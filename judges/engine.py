@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from lmms_eval_tasks.errors import JudgeError
+from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict
 from lmms_eval_tasks.judges.cache import key
 from lmms_eval_tasks.judges.limits import call_with_retries
 from lmms_eval_tasks.judges.prices import upper_bound
@@ -27,15 +28,10 @@ from lmms_eval_tasks.judges.reader import judged
 from lmms_eval_tasks.judges.report import current_task
 from lmms_eval_tasks.judges.verdict import (
     MAX_TOKENS,
-    Criterion,
-    Judge,
-    JudgeConfig,
     Provider,
     ProviderError,
     Reply,
     Request,
-    Status,
-    Verdict,
     sum_known,
     total_usage,
 )
@@ -46,8 +42,6 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from lmms_eval_tasks.judges.run import Run
-
-_REPAIRED = {Status.PARSE_FAILURE.value, Status.TRUNCATED.value, Status.REFUSED.value}
 
 
 class LanguageJudge(Judge):
@@ -77,20 +71,24 @@ class LanguageJudge(Judge):
             schema=None if criterion.labels else schema_of(criterion.schema),
             top_logprobs=criterion.top_logprobs,
         )
-        asked = self._ask(criterion, request, range(samples))
         found = []
-        for sample, answer in enumerate(asked):
-            verdict = self._judged(criterion, fields, answer)
+
+        def judge(answer: Reply | ProviderError) -> Verdict:
+            if isinstance(answer, ProviderError):
+                return Verdict(None, answer.status, str(answer), judge=self.config.label)
+            return judged(criterion, fields, answer, self.config.label)
+
+        for sample, answer in enumerate(self._ask(criterion, request, range(samples))):
+            verdict = judge(answer)
             for attempt in range(1, self.config.repairs + 1):
-                if not isinstance(answer, Reply) or verdict.status not in _REPAIRED:
+                if isinstance(answer, ProviderError) or verdict.status not in _NOTES:
                     break
                 again = _repair_of(request, verdict, attempt)
                 (answer,) = self._ask(criterion, again, [sample])  # noqa: PLW2901 - the last one
+                second = judge(answer)
                 if isinstance(answer, ProviderError):  # the first stands
-                    told = f"{verdict.reason} {_NOT_REPAIRED}{answer})"
-                    verdict = replace(verdict, reason=told)
+                    verdict = replace(verdict, reason=f"{verdict.reason} {_NOT_REPAIRED}{answer})")
                     break
-                second = self._judged(criterion, fields, answer)
                 ok = second.status == Status.OK.value
                 why = second.reason if ok else f"{second.reason} (and before: {verdict.reason})"
                 usage = total_usage([verdict, second])
@@ -99,36 +97,28 @@ class LanguageJudge(Judge):
             found.append(verdict)
         return found
 
-    def _judged(
-        self, criterion: Criterion, fields: Mapping[str, Any], answer: Reply | ProviderError
-    ) -> Verdict:
-        if isinstance(answer, ProviderError):
-            return Verdict(None, answer.status, str(answer), judge=self.config.label)
-        return judged(criterion, fields, answer, self.config.label)
-
     def _ask(
         self, criterion: Criterion, request: Request, samples: Sequence[int]
     ) -> list[Reply | ProviderError]:
         """A reply for each of `samples`, or why there is none: from the cache, or paid for."""
         cache, label = self._run.cache, self.config.label
+        found: dict[int, Reply | ProviderError] = {}
         try:
             identity = self.provider.identity
         except JudgeError as error:  # a local model's folder that went away after `preflight`
             return [ProviderError(str(error))] * len(samples)
         keys = {sample: key(identity, request, sample) for sample in samples}
-        found: dict[int, Reply | ProviderError] = {}
 
         def took(sample: int, reply: Reply, *, paid: bool) -> None:
             found[sample] = reply
             self._run.ledger.reply(label, reply, paid=paid, cost=self._cost(reply))
 
         def missing() -> list[int]:
-            for sample in samples:
-                if cache is None or sample in found:
-                    continue
-                if (reply := cache.get(keys[sample])) is not None:
+            left = [sample for sample in samples if sample not in found]
+            for sample in left:
+                if cache is not None and (reply := cache.get(keys[sample])) is not None:
                     took(sample, reply, paid=False)
-            return [sample for sample in samples if sample not in found]
+            return [sample for sample in left if sample not in found]
 
         if missing():
             with self._asking_lock:
@@ -140,31 +130,23 @@ class LanguageJudge(Judge):
                     except ProviderError as error:
                         found |= dict.fromkeys(left, error)
                         break
+                    about = {"criterion": criterion.name, "judge": label, "task": current_task()}
                     for sample, reply in zip(left, replies, strict=False):
-                        about = {"criterion": criterion.name, "judge": label}
-                        about["task"] = current_task()
                         kept = cache and cache.put(keys[sample], reply, request, about)
                         took(sample, kept or reply, paid=True)
         return [found[sample] for sample in samples]
 
     def _pay(self, request: Request, samples: Sequence[int]) -> list[Reply]:
-        """One successful call, within budget and limits.
-
-        Raises:
-            ProviderError: over the budget, given up, or failed after all retries.
-        """
+        """One successful call, within budget and limits; else ProviderError."""
         run, traffic, most = self._run, self._traffic, None
-        prompt = reply_tokens = 0  # where no limit asks
-        if run.limits.tokens_per_minute is not None or run.limits.max_cost is not None:
-            prompt = upper_bound(request.messages)
-            reply_tokens = len(samples) * (request.sampling.max_tokens or MAX_TOKENS)
-        if traffic.price is not None:
-            most = traffic.price.cost(prompt, reply_tokens)
-        elif run.limits.max_cost is not None:  # `preflight` stops such a run before
-            raise ProviderError("a budget in dollars, but no price", status=Status.SKIPPED)
+        if run.limits.max_cost is not None:
+            if traffic.price is None:  # `preflight` stops such a run before
+                raise ProviderError("a budget in dollars, but no price", status=Status.SKIPPED)
+            longest = len(samples) * (request.sampling.max_tokens or MAX_TOKENS)
+            most = traffic.price.cost(upper_bound(request.messages), longest)
 
         def attempt() -> list[Reply]:
-            wait = max(traffic.requests.reserve(1), traffic.tokens.reserve(prompt + reply_tokens))
+            wait = traffic.requests.reserve()
             if wait and not traffic.breaker.wait(wait):
                 raise ProviderError(traffic.breaker.reason, status=Status.SKIPPED)
             with traffic.slots:
@@ -180,9 +162,6 @@ class LanguageJudge(Judge):
                 on_retry=lambda: run.ledger.retry(self.config.label),
             )
             bill.calls, bill.cost = len(replies), sum_known([self._cost(one) for one in replies])
-        used = [n for one in replies for n in (one.prompt_tokens, one.completion_tokens)]
-        if (total := sum_known(used)) is not None:
-            traffic.tokens.settle(prompt + reply_tokens, total)
         return replies
 
     def _cost(self, reply: Reply) -> float | None:
@@ -195,19 +174,18 @@ class LanguageJudge(Judge):
 @lru_cache(maxsize=256)  # generating one costs as much as a cache hit
 def schema_of(model: type[BaseModel]) -> dict[str, Any]:
     """The JSON schema of a reply, every object closed and all its keys required (strict mode)."""
-    closed: dict[str, Any] = _closed(model.model_json_schema())
-    return closed
 
+    def closed(node: Any) -> Any:
+        if isinstance(node, list):
+            return [closed(item) for item in node]
+        if not isinstance(node, dict):
+            return node
+        made = {name: closed(value) for name, value in node.items()}
+        if made.get("type") == "object" and "properties" in made:
+            made |= {"additionalProperties": False, "required": list(made["properties"])}
+        return made
 
-def _closed(node: Any) -> Any:
-    if isinstance(node, list):
-        return [_closed(item) for item in node]
-    if not isinstance(node, dict):
-        return node
-    closed = {name: _closed(value) for name, value in node.items()}
-    if closed.get("type") == "object" and "properties" in closed:
-        closed |= {"additionalProperties": False, "required": list(closed["properties"])}
-    return closed
+    return dict(closed(model.model_json_schema()))
 
 
 def _repair_of(request: Request, first: Verdict, attempt: int) -> Request:
@@ -216,9 +194,10 @@ def _repair_of(request: Request, first: Verdict, attempt: int) -> Request:
     The unusable reply is not sent back: it may hold what the candidate wrote. A later attempt has
     other words than the first, or the cache would answer it with the same reply.
     """
-    note = _NOTES[Status(first.status)]
+    note = _NOTES[first.status]
     if request.schema is None:  # a word is asked for, and no object
-        note = f"{note.partition('. ')[0]}. {_IN_FORM}"
+        form = "Reply in exactly the form asked for above, and with nothing else."
+        note = f"{note.partition('. ')[0]}. {form}"
     if attempt > 1:
         note = f"{note} This is request {attempt + 1}."
     *before, last = request.messages
@@ -233,20 +212,15 @@ def _repair_of(request: Request, first: Verdict, attempt: int) -> Request:
     return replace(request, messages=[*before, {**last, "content": content}], sampling=sampling)
 
 
+# The statuses of replies that are asked for once more.
 _NOTES = {
-    Status.PARSE_FAILURE: "An earlier reply to this could not be read. Reply with exactly one JSON "
+    "parse_failure": "An earlier reply to this could not be read. Reply with exactly one JSON "
     "object that has the keys asked for above and values in their range, and with nothing else.",
-    Status.TRUNCATED: "An earlier reply to this was cut off. Keep a reason to one short sentence "
+    "truncated": "An earlier reply to this was cut off. Keep a reason to one short sentence "
     "and reply with the complete JSON object asked for above.",
-    Status.REFUSED: "An earlier request for this got no answer. You are working on a text that "
+    "refused": "An earlier request for this got no answer. You are working on a text that "
     "somebody else wrote, not endorsing it: reply with the JSON object asked for above.",
 }
-
-_IN_FORM = "Reply in exactly the form asked for above, and with nothing else."
-
-
-# Of replies that could not be used, also when asked for once more.
-_UNUSABLE = tuple(f"{status}: " for status in sorted(_REPAIRED))
 _NOT_REPAIRED = "(not repaired: "  # a second run asks once more
 
 
@@ -256,7 +230,7 @@ def fails_again(failure: str) -> bool:
     Args:
         failure: a verdict's status and reason, `parse_failure: no object with ...`.
     """
-    return failure.startswith(_UNUSABLE) and _NOT_REPAIRED not in failure
+    return failure.partition(": ")[0] in _NOTES and _NOT_REPAIRED not in failure
 
 
 # --- the request for one verdict ------------------------------------------------------------------

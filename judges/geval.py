@@ -19,21 +19,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from lmms_eval_tasks import judges
-from lmms_eval_tasks.judges.verdict import (
-    Ask,
-    Asks,
-    Criterion,
-    Judge,
-    JudgeConfig,
-    Judged,
-    Reply,
-    Status,
-    Token,
-    Verdict,
-    failure_of,
-    graded,
-    total_usage,
-)
+from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict
+from lmms_eval_tasks.judges.verdict import Ask, Asks, Judged, Reply, failure_of, graded, total_usage
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES
 from lmms_eval_tasks.utils.replies import answers
 
@@ -80,9 +67,16 @@ def expected(reply: Reply, read: Callable[[str], int | None]) -> tuple[float, fl
         reply: with tokens.
         read: what a text states, None where that is no one rating (judges/reader.py).
     """
-    chosen = read(reply.text or "") if reply.tokens else None
-    token = None if chosen is None else _place(reply.tokens or (), str(chosen), read)
-    if token is None:
+    tokens = reply.tokens or ()
+    chosen = read(reply.text or "") if tokens else None
+    texts = [token.text for token in tokens]
+    other = next(number for number in _NUMBERS if number != str(chosen))
+    for place, token in enumerate(tokens):
+        if token.text.strip(_AROUND) == str(chosen):
+            changed = token.text.replace(str(chosen), other)
+            if read("".join([*texts[:place], changed, *texts[place + 1 :]])) != chosen:
+                break
+    else:
         return None
     listed = list(token.top)
     if all(text != token.text for text, _ in listed):  # a sample from further down the list
@@ -99,18 +93,6 @@ def expected(reply: Reply, read: Callable[[str], int | None]) -> tuple[float, fl
     value = math.fsum(number * weight for number, weight in sums.items()) / mass
     # Rounding must not carry the mean past an end.
     return min(max(value, min(sums)), max(sums)), min(mass, 1.0)
-
-
-def _place(tokens: Sequence[Token], chosen: str, read: Callable[[str], int | None]) -> Token | None:
-    """The token that shows the rating and decides what is read; None if no single one does."""
-    texts = [token.text for token in tokens]
-    other = next(number for number in _NUMBERS if number != chosen)
-    for place, text in enumerate(texts):
-        if text.strip(_AROUND) == chosen:
-            changed = [*texts[:place], text.replace(chosen, other), *texts[place + 1 :]]
-            if read("".join(changed)) != int(chosen):
-                return tokens[place]
-    return None
 
 
 def scaled(value: float, low: float, high: float) -> float:
@@ -223,33 +205,28 @@ def sampling(config: JudgeConfig) -> JudgeConfig:
     return replace(config, sampling=replace(config.sampling, temperature=TEMPERATURE))
 
 
-def drawn(
-    judge: Judge,
-    criterion: Criterion,
-    fields: Mapping[str, Any],
-    samples: int,
-    first: Verdict | None = None,
-) -> Verdict:
-    """The mean of several samples; a failure unless more than half of them have a score.
+def drawn(judge: Judge, ask: Ask) -> Verdict:
+    """The mean of an ask's samples at `TEMPERATURE`; a failure unless more than half have a score.
 
-    Args:
-        judge: who is asked; drawn at `TEMPERATURE`.
-        first: the verdict that this follows: not in the mean, but its usage counts here.
+    The verdict that it follows (`Ask.first`) is not in the mean, but its usage counts here.
     """
     config = sampling(judge.config)
     # A judge that is not the run's own (a stand-in) draws them itself.
-    is_ours = config != judge.config and judges.make(judge.config) is judge
-    given = (judges.make(config) if is_ours else judge).verdicts(criterion, fields, samples)
+    if config != judge.config and judges.make(judge.config) is judge:
+        judge = judges.make(config)
+    given = judge.verdicts(ask.criterion, ask.fields, ask.samples)
     scores = [one.score for one in given if one.score is not None]
-    common: dict[str, Any] = {
-        "judge": given[0].judge,
-        "model": given[0].model,
-        "setup": given[0].setup,
-        "usage": total_usage([*([first] if first else []), *given]),
-        "parts": tuple(given),
-    }
-    if 2 * len(scores) <= len(given):
-        told = f"{len(given) - len(scores)} of {len(given)} samples have no score"
-        return Verdict(None, failure_of(given), told, **common)
+    enough = 2 * len(scores) > len(given)
     told = f"mean of {len(scores)} of {len(given)} samples"
-    return Verdict(fmean(scores), Status.OK, told, **common)
+    if not enough:
+        told = f"{len(given) - len(scores)} of {len(given)} samples have no score"
+    return Verdict(
+        fmean(scores) if enough else None,
+        Status.OK if enough else failure_of(given),
+        told,
+        judge=given[0].judge,
+        model=given[0].model,
+        setup=given[0].setup,
+        usage=total_usage([*([ask.first] if ask.first else []), *given]),
+        parts=tuple(given),
+    )

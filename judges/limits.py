@@ -5,6 +5,7 @@ Everything here counts one process. The processes of a run divide its limits wit
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 import threading
@@ -20,6 +21,7 @@ N = TypeVar("N", int, float)
 T = TypeVar("T")
 
 BURST = 1.0  # seconds' worth of a rate that may go out at once: 10 of 600 requests a minute
+_LONGEST = 300.0  # seconds that an endpoint may ask for: a run that stands still looks like hanging
 _ROUNDING = 1e-9  # dollars, below the price of any token: sums of floats are not exact
 
 
@@ -35,12 +37,10 @@ def share(total: N | None, rank: int, world: int, *, at_least: int = 0) -> N | N
     return max(part, at_least)
 
 
-# No library on PyPI reserves ahead without polling, takes estimates back and amounts over a bucket.
 class Rate:
-    """At most so much a minute (None: no limit), and BURST seconds' worth: requests or tokens.
+    """At most so many requests a minute (None: no limit), and BURST seconds' worth at once.
 
-    A token bucket that is reserved ahead, in the order of the calls. An amount above the burst goes
-    when the bucket is full, and those after it wait for the rest of it. Thread-safe.
+    A token bucket that is reserved ahead, in the order of the calls. Thread-safe.
     """
 
     def __init__(
@@ -50,27 +50,19 @@ class Rate:
         self._full = -math.inf  # when the bucket will be full again, if nothing more is reserved
         self._lock = threading.Lock()
 
-    def reserve(self, amount: float) -> float:
+    def reserve(self) -> float:
         """Take the next turn; returns the seconds to wait before going ahead, 0.0 or more.
 
         Every attempt reserves, a retry as well: endpoints also count those that they turn down.
         """
         if self.per_minute is None:
             return 0.0
-        cost = 60 * amount / self.per_minute  # seconds in which the bucket gains this much
+        cost = 60 / self.per_minute  # seconds in which the bucket gains one request
         with self._lock:
             now = self._clock()
             start = max(self._full, now)
             self._full = start + cost
         return max(0.0, start - now - max(0.0, BURST - cost))
-
-    def settle(self, reserved: float, actual: float) -> None:
-        """Correct an estimate once the real amount is known; waits already given stay."""
-        if self.per_minute is None:
-            return
-        with self._lock:
-            self._full = max(self._full, self._clock())
-            self._full += 60 * (actual - reserved) / self.per_minute
 
 
 class Breaker:
@@ -113,7 +105,7 @@ class Breaker:
             return not self._opened.wait_for(lambda: self.is_open, max(0.0, seconds))
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Bill:
     """What a call comes to: at most so much before it is made, and what was paid after it."""
 
@@ -159,11 +151,10 @@ class Budget:
         try:
             yield bill
         finally:
-            paid = most.cost if bill.cost is None else bill.cost
             with self._settled:
-                self._held = [held for held in self._held if held is not most]
+                self._held.remove(most)
                 self.calls += bill.calls
-                self.cost = sum_known([self.cost, paid])
+                self.cost = sum_known([self.cost, most.cost if bill.cost is None else bill.cost])
                 self._settled.notify_all()
 
     def _over(self, *wanted: Bill) -> str:
@@ -184,7 +175,6 @@ def call_with_retries(
     on_retry: Callable[[], None] = lambda: None,
     base: float = 0.5,
     cap: float = 30.0,
-    longest: float = 300.0,
     uniform: Callable[[float, float], float] = random.uniform,
 ) -> T:
     """The result of the first attempt that succeeds; only a ProviderError with `retry` is retried.
@@ -198,16 +188,13 @@ def call_with_retries(
         breaker: does the waiting, and ends the retries when it opens; a reply or a refusal is a
             success to it, and a last attempt in `api_error` one failure.
         on_retry: told before each wait.
-        longest: seconds that an endpoint may ask for; more ends the retries, since a run that
-            stands still for an hour looks like one that hangs.
 
     Raises:
         ProviderError: the last attempt's; `skipped` if the breaker was open before the first.
     """
     if breaker.is_open:
         raise ProviderError(breaker.reason, Status.SKIPPED)
-    tried = 0
-    while True:
+    for tried in itertools.count():
         try:
             result = call()
         except ProviderError as error:
@@ -215,17 +202,16 @@ def call_with_retries(
         else:
             breaker.success()
             return result
-        if problem.retry and asked > longest:
-            told = f"the endpoint asks to wait {asked:.0f} s, over {longest:.0f} s: {problem}"
+        if problem.retry and asked > _LONGEST:
+            told = f"the endpoint asks to wait {asked:.0f} s, over {_LONGEST:.0f} s: {problem}"
             problem = ProviderError(told, problem.status)
         if problem.retry and tried < retries and not breaker.is_open:
-            seconds = asked + uniform(0.0, min(cap, base * 2 ** min(tried, 20)))
-            tried += 1
             on_retry()
-            if breaker.wait(seconds):
+            if breaker.wait(asked + uniform(0.0, min(cap, base * 2 ** min(tried, 20)))):
                 continue
         if problem.status is Status.API_ERROR:
             breaker.failure(str(problem))
         elif problem.status is Status.REFUSED:
             breaker.success()
         raise problem
+    raise AssertionError  # `count` has no end

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -72,8 +72,7 @@ def _line(line: str) -> float:
     return total
 
 
-@dataclass(frozen=True)
-class Counter:
+class Counter(NamedTuple):
     """A way to count: its name for reports, and the stated error of a total (None: unknown)."""
 
     name: str
@@ -150,9 +149,6 @@ def image_tokens(width: int, height: int) -> int:
 # --- prices ---------------------------------------------------------------------------------------
 
 BATCH_DISCOUNT = 0.5  # share that OpenAI's Batch API takes off
-ANY = "*"  # every endpoint but OpenAI's
-_PACKAGED = Path(__file__).with_name("prices.yml")
-_SNAPSHOT = re.compile(r"-\d{4}-\d\d-\d\d$")
 _Amount = Annotated[float, Field(ge=0, strict=True, allow_inf_nan=False)]
 
 
@@ -192,7 +188,6 @@ class _File(BaseModel):
 
     models: dict[str, Price]
     date: datetime.date | None = None
-    currency: Literal["USD"] = "USD"
 
 
 @dataclass(frozen=True)
@@ -209,8 +204,8 @@ class PriceList:
         is listed itself.
         """
         endpoint = (base_url or DEFAULT_BASE_URL).rstrip("/")
-        places = [""] if endpoint == DEFAULT_BASE_URL else [f"@{endpoint}", f"@{ANY}"]
-        for name in (model, _SNAPSHOT.sub("", model)):
+        places = [""] if endpoint == DEFAULT_BASE_URL else [f"@{endpoint}", "@*"]
+        for name in (model, re.sub(r"-\d{4}-\d\d-\d\d$", "", model)):
             for place in places:
                 if found := self.entries.get(name + place):
                     return found
@@ -223,23 +218,15 @@ def load_prices(override: Path | None = None) -> PriceList:
     Raises:
         JudgeError: the user's file cannot be read or an entry is wrong; names file and entry.
     """
-    date, entries = _read(_PACKAGED)
-    origin = f"prices of {date}"
-    if override is not None:
-        date, own = _read(override)
-        entries |= own
-        origin += f", {override.name}{f' of {date}' if date else ' (no date)'} over them"
-    return PriceList(entries, origin)
-
-
-def _read(path: Path) -> tuple[datetime.date | None, dict[str, Price]]:
-    form = "`models:` with entries such as `gpt-4o: {input: 2.5, output: 10}`"
-    try:
-        file = _File.model_validate(read_yaml(path, form))
-    except ValidationError as error:
-        raise JudgeError(f"{path}: {told(error)}") from None
-    plain = (
-        (key.rstrip("/").removesuffix(f"@{DEFAULT_BASE_URL}"), entry)
-        for key, entry in file.models.items()
-    )
-    return file.date, dict(plain)
+    entries: dict[str, Price] = {}
+    origin: list[str] = []
+    for path in (Path(__file__).with_name("prices.yml"), *([override] if override else [])):
+        form = "`models:` with entries such as `gpt-4o: {input: 2.5, output: 10}`"
+        try:
+            file = _File.model_validate(read_yaml(path, form))
+        except ValidationError as error:
+            raise JudgeError(f"{path}: {told(error)}") from None
+        entries |= {name.rstrip("/"): price for name, price in file.models.items()}
+        dated = f" of {file.date}" if file.date else " (no date)"
+        origin.append(f"{path.name}{dated} over them" if origin else f"prices{dated}")
+    return PriceList(entries, ", ".join(origin))

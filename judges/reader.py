@@ -6,18 +6,18 @@ recording). Nothing is evaluated and nothing is guessed: what a text leaves open
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Literal, NamedTuple, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 from annotated_types import Le
 from pydantic import AliasChoices, BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from lmms_eval_tasks.judges import geval
+from lmms_eval_tasks.judges.objects import Found, UnreadableError, objects, unescaped
 from lmms_eval_tasks.judges.verdict import Criterion, Reply, Status, Usage, Verdict, first_problem
 
 _MAX_REASON = 300  # characters of what went wrong that a verdict keeps
@@ -50,14 +50,6 @@ _UNSEEN = re.compile(
     r"[\s'\"`\u2018-\u201f\u00ab\u00bb\\*_"
     r"\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]+"
 )
-
-
-class UnreadableError(Exception):
-    """Why a reply is not one verdict; `status` is parse_failure or truncated."""
-
-    def __init__(self, reason: str, status: Status = Status.PARSE_FAILURE) -> None:
-        super().__init__(reason)
-        self.status = status
 
 
 def judged(criterion: Criterion, fields: Mapping[str, Any], reply: Reply, label: str) -> Verdict:
@@ -158,7 +150,7 @@ def read(
     sources = [source for source in untrusted if source]
     fields = schema.model_fields
     names = set(fields).union(*map(_aliases, fields.values()))
-    text = _without_reasoning(reply, sources)
+    text = _without_reasoning(reply, names, sources)
     for label, meaning in labels:
         if re.match(rf"[\W_]*{label}(?![^\S\n]*[\w/|])", text, re.IGNORECASE):
             return meaning
@@ -189,34 +181,23 @@ def read(
     return _validate({bare: _bare_rating(rest, schema, bare, sources)}, schema, bare)
 
 
-def _without_reasoning(reply: str, sources: Sequence[str]) -> str:
+def _without_reasoning(reply: str, keys: Collection[str], sources: Sequence[str]) -> str:
     """The reply after the reasoning it starts with; tags inside a verdict's own text stay."""
     text = _REASONING.sub("", reply, count=1) if _REASONING.match(reply) else reply
     if text.lstrip().startswith("<think>"):
         raise UnreadableError("the reply ends inside its reasoning", Status.TRUNCATED)
     end = text.rfind("</think>")
-    if end < 0 or text.lstrip().startswith(("{", "```")) or _in_object(text, end):
+    if end < 0 or text.lstrip().startswith(("{", "```")):
         return text
     if any("</think>" in _squashed(source) for source in sources):
         return text  # the tag may be a quotation
+    # Inside the object of a verdict, as far as can be told, it is that one's text.
+    sides = text[:end], text[end:]
+    inside = any(side.count("{") != side.count("}") for side in sides)
+    with suppress(UnreadableError):
+        inside |= any(one.value and one.start < end < one.end for one in objects(text, keys))
     # Some chat templates open the reasoning in the prompt: only its end is in the reply.
-    return text[end + len("</think>") :]
-
-
-def _in_object(text: str, position: int) -> bool:
-    """Whether the object of a verdict stands around a position, as far as can be told."""
-    start = text.find("{")
-    for _ in range(_MAX_OBJECTS):
-        if not 0 <= start < position:
-            break
-        with suppress(UnreadableError):
-            if (found := _whole(text, start)) is not None:
-                if found.end > position:
-                    return True
-                start = found.end - 1
-        start = text.find("{", start + 1)
-    sides = text[:position], text[position:]
-    return any(side.count("{") != side.count("}") for side in sides)
+    return text if inside else text[end + len("</think>") :]
 
 
 def _in_list(text: str, span: Found) -> bool:
@@ -253,7 +234,7 @@ def _is_quoted(value: dict[str, Any], written: str, sources: Sequence[str]) -> b
     return any(
         whole in text or all(stands(pair, text) for pair in pairs)
         for source in sources
-        for text in map(_squashed, {source, _unescaped(source)})
+        for text in map(_squashed, {source, unescaped(source)})
     )
 
 
@@ -269,7 +250,13 @@ def _bare_rating(text: str, schema: type[BaseModel], bare: str, sources: Sequenc
     if rating := _ALONE.fullmatch(whole):
         ratings, quoted = [rating], _squashed(whole) in squashed
     else:
-        stated = list(_stated(text, bare))
+        stated = [(rating["form"], rating) for form in _MARKED for rating in form.finditer(text)]
+        label = re.compile(_LABEL.format(field=re.escape(bare)), re.IGNORECASE | re.MULTILINE)
+        for place in label.finditer(text):
+            rating = _ALONE.match(text, place.end())
+            if rating is None or not text.startswith(place["quote"], rating.end()):
+                raise UnreadableError("a rating that is not one number")
+            stated.append((place["label"], rating))
         ratings = [rating for _, rating in stated]
         forms = [_squashed(form + rating["value"]) for form, rating in stated]
         quoted = any(form in source for form in forms for source in squashed)
@@ -282,18 +269,6 @@ def _bare_rating(text: str, schema: type[BaseModel], bare: str, sources: Sequenc
     for rating in ratings:
         _check_scale(rating, schema.model_fields[bare])
     return ratings[0]["value"]
-
-
-def _stated(text: str, bare: str) -> Iterator[tuple[str, re.Match[str]]]:
-    """The ratings that a text states: what introduces each one, and its number."""
-    for form in _MARKED:
-        yield from ((rating["form"], rating) for rating in form.finditer(text))
-    label = re.compile(_LABEL.format(field=re.escape(bare)), re.IGNORECASE | re.MULTILINE)
-    for place in label.finditer(text):
-        rating = _ALONE.match(text, place.end())
-        if rating is None or not text.startswith(place["quote"], rating.end()):
-            raise UnreadableError("a rating that is not one number")
-        yield place["label"], rating
 
 
 def _check_scale(rating: re.Match[str], field: FieldInfo) -> None:
@@ -350,212 +325,3 @@ def _typed(value: Any, field: FieldInfo) -> Any:
         same = [o for o in options if isinstance(o, str) and o.casefold() == label]
         return same[0] if len(same) == 1 else value
     return value
-
-
-# --- objects in a text: JSON, Python dicts, and what models write between the two -----------------
-
-_MAX_OBJECTS = 1000  # pairs of braces in one reply (LaTeX has many); bounds the work
-_MAX_DEPTH = 100  # of a Python value; no verdict is that deep
-_MAX_NUMBER = 10**15  # every whole number below is exact as a float
-
-# One token of a dict as Python prints it. Strings may also hold raw line breaks.
-_TOKEN = re.compile(
-    r"""\s*(?:(?P<string>'[^'\\]*(?:\\.[^'\\]*)*'|"[^"\\]*(?:\\.[^"\\]*)*")"""
-    r"|(?P<word>(?:True|False|None|true|false|null"
-    r"|-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)"
-    r"(?![\w.]))"
-    r"|(?P<mark>[][{},:]))",
-    re.DOTALL,
-)
-_WORDS = {"True": "true", "False": "false", "None": "null"}
-_BRACES = re.compile(r'\\.|["{}]', re.DOTALL)
-_CLOSING = re.compile(r"\s*(?:,\s*)?\}")
-
-
-class Found(NamedTuple):
-    """An outermost pair of braces: text[start:end] and its value, None for braces in prose."""
-
-    start: int
-    end: int
-    value: dict[str, Any] | None
-
-
-def objects(text: str, keys: Collection[str]) -> Iterator[Found]:
-    """The outermost `{...}` of a text, in order; a broken one is never searched for inner ones.
-
-    In turn: JSON; a dict as Python prints it; either in doubled braces; and, where a key of the
-    schema stands inside, the keys' values between their places (`_by_keys`), for strings with
-    unescaped quotes. Braces without any such key are prose.
-
-    Raises:
-        UnreadableError: an object with keys of the schema is cut off or ambiguous.
-    """
-    mention = re.compile(rf"\b(?:{'|'.join(map(re.escape, keys))})\b[\"']?\s*:")
-    start, count = text.find("{"), 0
-    while start >= 0:
-        count += 1
-        if count > _MAX_OBJECTS:
-            raise UnreadableError(f"more than {_MAX_OBJECTS} pairs of braces")
-        found = _whole(text, start)
-        if found is None:
-            balanced = _balanced_end(text, start)
-            end = len(text) if balanced is None else balanced
-            found = Found(start, end, None)
-            if mention.search(text, start, end):
-                found = _by_keys(text, start, keys, closed=balanced is not None)
-        yield found
-        start = text.find("{", found.end)
-
-
-def literal(text: str, start: int = 0) -> tuple[Any, int] | None:
-    """The JSON or Python value at `start` and where it ends, or None if there is none."""
-    try:
-        return _DECODER.raw_decode(text, start)
-    except (ValueError, RecursionError):
-        pass
-    translated = _as_json(text, start)
-    try:
-        return translated and (_DECODER.decode(translated[0]), translated[1])
-    except (ValueError, RecursionError):
-        return None
-
-
-def _whole(text: str, start: int) -> Found | None:
-    doubled = text.startswith("{{", start)  # a template's escape that the judge repeated
-    value = literal(text, start + doubled)
-    if value is None or not isinstance(value[0], dict):
-        return None
-    if doubled and not text.startswith("}", value[1]):
-        return None
-    return Found(start, value[1] + doubled, value[0])
-
-
-def _as_json(text: str, start: int) -> tuple[str, int] | None:
-    """A Python value as JSON text, and where it ends; trailing commas are dropped."""
-    parts: list[str] = []
-    depth, position = 0, start
-    while match := _TOKEN.match(text, position):
-        position = match.end()
-        token = match[match.lastgroup or 0]
-        if match.lastgroup == "string":
-            token = json.dumps(_unescaped(token[1:-1]))
-        elif match.lastgroup == "mark":
-            if token in "]}" and parts and parts[-1] == ",":
-                parts.pop()
-            depth += (token in "[{") - (token in "]}")
-        parts.append(_WORDS.get(token, token))
-        if depth <= 0:
-            return " ".join(parts), position
-        if depth > _MAX_DEPTH:
-            return None
-    return None
-
-
-def _unescaped(text: str) -> str:
-    """A text with the escapes of Python and JSON resolved; unknown ones, and cut ones, stay."""
-
-    def known(match: re.Match[str]) -> str:
-        if match[1] == "/":
-            return "/"
-        return match[0] if match[1] in "\\'\"abfnrtv0xuU" else "\\" + match[0]
-
-    with suppress(UnicodeDecodeError):
-        plain = re.sub(r"\\(.)", known, text, flags=re.DOTALL)
-        return plain.encode("latin-1", "backslashreplace").decode("unicode_escape")
-    return text
-
-
-def _balanced_end(text: str, start: int) -> int | None:
-    """End of the object that opens at `start`, braces counted outside double-quoted strings."""
-    depth, quoted = 0, False
-    for match in _BRACES.finditer(text, start):
-        char = match[0]
-        if char == '"':
-            quoted = not quoted
-        elif not quoted and char in "{}":
-            depth += 1 if char == "{" else -1
-            if depth == 0:
-                return match.end()
-    return None
-
-
-def _by_keys(text: str, start: int, keys: Collection[str], closed: bool) -> Found:
-    """An object with unescaped quotes in its strings: each key's value reaches to the next key.
-
-    Every key may occur once between `start` and the end of the reply, quoted or not as the first
-    one is: a second place, perhaps inside a string, leaves open which of them is meant. Only the
-    schema's keys are known, the first right behind the brace.
-    """
-    closed = closed or text.rstrip().removesuffix("```").rstrip().endswith("}")
-    # An unclosed one is never completed: `"score": 1` may have been 10.
-    unclear = (
-        UnreadableError("an object that cannot be read")
-        if closed
-        else UnreadableError("the reply ends inside its object", Status.TRUNCATED)
-    )
-    doubled = text.startswith("{{", start)
-    names = "|".join(map(re.escape, keys))
-    places = list(re.compile(rf"([\"']?)\b({names})\b\1\s*:").finditer(text, start))
-    if not places or text[start + 1 + doubled : places[0].start()].strip():
-        raise unclear
-    if quote := places[0][1]:
-        places = [place for place in places if place[1]]
-    if len({place[2] for place in places}) < len(places):
-        raise UnreadableError("a key occurs twice in one object") if closed else unclear
-    end = _last_end(text, places[-1].end())
-    if end is None or any(place[1] != quote for place in places):
-        raise unclear
-    value: dict[str, Any] = {}
-    ends = [place.start() for place in places[1:]] + [end - 1]
-    for place, stop in zip(places, ends, strict=True):
-        part = text[place.end() : stop].strip().removesuffix(",").rstrip()
-        found = literal(part)
-        if found is not None and found[1] == len(part):
-            value[place[2]] = found[0]
-        elif len(part) > 1 and part[0] in "'\"" and part[-1] == part[0]:
-            value[place[2]] = _unescaped(part[1:-1])
-        else:
-            raise UnreadableError("a value that cannot be read")
-    if doubled and not text.startswith("}", end):
-        raise unclear
-    return Found(start, end + doubled, value)
-
-
-def _last_end(text: str, begin: int) -> int | None:
-    """Where the object ends whose last value begins at `begin`; None if it does not."""
-    begin = len(text) - len(text[begin:].lstrip())
-    quote = text[begin : begin + 1]
-    if quote not in ("'", '"'):
-        found = literal(text, begin)
-        closing = _CLOSING.match(text, found[1]) if found else None
-        return closing.end() if closing else None
-    # The first closing brace behind a quote that leaves no brace of the string open.
-    depth = 1
-    for brace in re.compile("[{}]").finditer(text, begin):
-        depth += 1 if brace[0] == "{" else -1
-        if depth == 0:
-            part = text[begin : brace.start()].rstrip().removesuffix(",").rstrip()
-            ended = len(part) > 1 and part.endswith(quote) and not part.endswith("\\" + quote)
-            return brace.end() if ended else None
-    return None
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(value := dict(pairs)) < len(pairs):
-        raise UnreadableError("a key occurs twice in one object")
-    return value
-
-
-def _number(written: str) -> float:
-    value = float(written)  # also NaN and Infinity, as JSON's parser takes them
-    if not abs(value) < _MAX_NUMBER:
-        raise UnreadableError("a number that is too large, or none")
-    return value if set(".eE") & set(written) else int(written)
-
-
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_without_repeats,
-    parse_int=_number,
-    parse_float=_number,
-    parse_constant=_number,
-)

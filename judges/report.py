@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
@@ -15,16 +16,12 @@ from typing import Any
 from lmms_eval_tasks.judges.verdict import Reply, Status, Verdict, sum_known
 
 _MAX_REASON = 160  # characters
-_BROKEN = (OSError, ValueError, AttributeError)  # of stderr: a closed pipe, a replaced stream
 _TASK: ContextVar[str] = ContextVar("lmms_eval_tasks_task", default="")
 
 
 @contextmanager
 def task(name: str) -> Iterator[None]:
-    """Verdicts asked for inside the block belong to task `name`.
-
-    Holds for the calling thread only: a thread started inside has to set it again.
-    """
+    """Verdicts asked for inside the block belong to task `name`, in the calling thread only."""
     token = _TASK.set(name)
     try:
         yield
@@ -32,9 +29,7 @@ def task(name: str) -> Iterator[None]:
         _TASK.reset(token)
 
 
-def current_task() -> str:
-    """The task whose verdicts are being asked for; '' outside of `task`."""
-    return _TASK.get()
+current_task = _TASK.get
 
 
 @dataclass
@@ -90,13 +85,14 @@ class Ledger:
 
     def reply(self, judge: str, reply: Reply, *, paid: bool, cost: float | None) -> None:
         """A reply was used: paid for now, or from our cache; `cost` in dollars, None: unknown."""
+        known = None not in (reply.prompt_tokens, reply.completion_tokens)
         used = Row(
             paid_calls=int(paid),
             cached_calls=int(not paid),
             prompt_tokens=reply.prompt_tokens or 0,
             completion_tokens=reply.completion_tokens or 0,
             prefix_tokens=reply.cached_tokens,
-            unknown_tokens=int(reply.prompt_tokens is None or reply.completion_tokens is None),
+            unknown_tokens=int(not known),
             cost=cost,
             paid_cost=cost if paid else 0.0,
             models={reply.model: 1} if reply.model else {},
@@ -107,8 +103,7 @@ class Ledger:
         """A judge gave a verdict."""
         status, failed = verdict.status, verdict.score is None and verdict.reason
         reasons = {status: verdict.reason[:_MAX_REASON]} if failed else {}
-        repaired = int(verdict.repaired)
-        self._add(judge, Row("", "", 1, {status: 1}, reasons, repaired))
+        self._add(judge, Row("", "", 1, {status: 1}, reasons, int(verdict.repaired)))
 
     def retry(self, judge: str) -> None:
         """A request is sent again after an error."""
@@ -152,22 +147,19 @@ def _sum(rows: Iterable[Row], task: str = "", judge: str = "") -> Row:
 
 
 class Progress:
-    """How far verdicts are, on stderr: one line that is written over on a terminal, else a line
-    every half minute. Thread-safe. Trouble with stderr ends it, never the run.
+    """How far verdicts are: a line on stderr every half minute, and a last one. Thread-safe.
+    Trouble with stderr ends it, never the run.
 
     Not tqdm: its lock is one for all forked processes, and one that is killed while it holds it
     would stop every judge of the others.
 
     Attributes:
         done: verdicts that tasks got, of them `failed` without a score.
-
-    Args:
-        enabled: of several processes only one should show anything, of its own share.
     """
 
     def __init__(self, ledger: Ledger, *, enabled: bool = True) -> None:
         self._ledger, self._enabled, self._lock = ledger, enabled, threading.Lock()
-        self._next: float | None = None  # when a line is due; None: nothing is under way
+        self._next = math.inf  # when a line is due; infinite: nothing is under way
         self.done = self.failed = self._expected = 0
 
     def expect(self, verdicts: int) -> None:
@@ -180,31 +172,24 @@ class Progress:
         with self._lock:
             self.done += verdicts
             self.failed += failed
-            if self._enabled and time.monotonic() >= (self._next or 0.0):
-                self._show(first=self._next is None)
+            if time.monotonic() >= self._next:
+                self._show()
+            self._next = min(self._next, time.monotonic() + 30)
 
     def close(self) -> None:
         """The last line."""
         with self._lock:
-            if self._enabled and self._next is not None:
-                self._show(last=True)
-            self._next = None
+            if self._next < math.inf:
+                self._show()
 
-    def _show(self, *, first: bool = False, last: bool = False) -> None:
-        total = self._ledger.total()
+    def _show(self) -> None:
+        self._next, total = math.inf, self._ledger.total()
         of = f" of {self._expected:,}" if self._expected >= self.done else ""
         told = f"judging: {self.done:,}{of} verdicts, {self.failed:,} failed"
         told += f", {total.cached_calls:,} replies from the cache, {price(total.cost)}"
-        try:
-            terminal = sys.stderr.isatty()
-            self._next = time.monotonic() + (0.5 if terminal else 30.0)
-            if terminal:
-                sys.stderr.write(f"\r{told}\x1b[K" + "\n" * last)
-            elif not first:
-                sys.stderr.write(f"{told}\n")
-            sys.stderr.flush()
-        except _BROKEN:
-            self._enabled = False
+        if self._enabled:
+            with suppress(OSError, ValueError):  # a closed pipe, a replaced stream
+                print(told, file=sys.stderr, flush=True)
 
 
 def duration(seconds: float) -> str:
@@ -236,9 +221,8 @@ def lines(rows: Sequence[Row], prices: str = "") -> list[str]:
         answered.setdefault(row.judge, set()).update(row.models)
     told = []
     for row in rows:
-        first = [(Status.OK.value, row.by_status.get(Status.OK.value, 0))]
         others = sorted(row.by_status.items(), key=lambda item: (-item[1], item[0]))
-        counts = dict([*first, *others])
+        counts = {Status.OK.value: row.by_status.get(Status.OK.value, 0), **dict(others)}
         statuses = ", ".join(f"{number:,} {name}" for name, number in counts.items())
         parts = [f"{_number(row.verdicts, 'verdict')} ({statuses})", *_calls(row, prices)]
         name = f"judge {row.judge}" + (f", {row.task}" if row.task else "")
@@ -252,25 +236,24 @@ def lines(rows: Sequence[Row], prices: str = "") -> list[str]:
 
 
 def _calls(row: Row, prices: str) -> list[str]:
-    parts = []
-    if row.calls or row.retries:
-        parts.append(f"{_number(row.paid_calls, 'call')} paid")
-        parts.append(f"{row.cached_calls:,} from the cache")
-        parts += [_number(row.retries, "retry", "retries")] if row.retries else []
-        parts += [_number(row.repaired, "repair")] if row.repaired else []
+    if not (row.calls or row.retries):
+        return []
+    parts = [f"{_number(row.paid_calls, 'call')} paid", f"{row.cached_calls:,} from the cache"]
+    parts += [_number(row.retries, "retry", "retries")] if row.retries else []
+    parts += [_number(row.repaired, "repair")] if row.repaired else []
     if row.calls:
-        notes = []
-        if row.prefix_tokens:
-            notes.append(f"{row.prefix_tokens:,} of the prompts' from the endpoint's own cache")
-        if row.unknown_tokens:
-            notes.append(f"{row.unknown_tokens:,} replies without a count")
-        tokens = f"{row.prompt_tokens:,} + {row.completion_tokens:,} tokens"
-        parts.append(tokens + (f" ({'; '.join(notes)})" if notes else ""))
-        notes = [f"{price(row.paid_cost)} paid in this run"] if row.cached_calls else []
-        notes += [prices] if prices else []
-        known = f" ({'; '.join(notes)})" if notes and row.cost is not None else ""
-        parts.append(price(row.cost) + known)
+        prefix = f"{row.prefix_tokens:,} of the prompts' from the endpoint's own cache"
+        unknown = f"{row.unknown_tokens:,} replies without a count"
+        tokens = {prefix: row.prefix_tokens, unknown: row.unknown_tokens}
+        parts.append(f"{row.prompt_tokens:,} + {row.completion_tokens:,} tokens{_notes(tokens)}")
+        dollars = {f"{price(row.paid_cost)} paid in this run": row.cached_calls, prices: prices}
+        parts.append(price(row.cost) + ("" if row.cost is None else _notes(dollars)))
     return parts
+
+
+def _notes(notes: Mapping[str, object]) -> str:
+    told = "; ".join(note for note, holds in notes.items() if holds)
+    return f" ({told})" if told else ""
 
 
 def _number(count: int, one: str, many: str = "") -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -52,7 +53,6 @@ class Endpoint:
 
     slots: threading.BoundedSemaphore  # one for each request in flight
     requests: Rate
-    tokens: Rate
     breaker: Breaker
     price: Price | None  # None: unknown
 
@@ -75,27 +75,23 @@ class Run:
         progress: bool = False,
         wrap: Callable[[OpenAIProvider], Provider] | None = None,
     ) -> None:
-        variables = os.environ if env is None else env
-        rank, world = int(variables.get("RANK", 0)), int(variables.get("WORLD_SIZE", 1))
-        self._part = {"rank": rank, "world": world}
-        self.limits, self._wrap = limits, wrap
-        self.ledger = Ledger()
+        env = os.environ if env is None else env
+        rank, self._world = int(env.get("RANK", 0)), int(env.get("WORLD_SIZE", 1))
+        self.limits, self._share = limits, partial(share, rank=rank, world=self._world)
+        self.ledger, self._wrap = Ledger(), wrap
         self.progress = Progress(self.ledger, enabled=progress and rank == 0)
         self.prices = prices or load_prices()
-        self.budget = Budget(
-            share(limits.max_calls, **self._part), share(limits.max_cost, **self._part)
-        )
+        self.budget = Budget(self._share(limits.max_calls), self._share(limits.max_cost))
         self._flight = limits.concurrency or CONCURRENCY
-        self.concurrency = share(self._flight, **self._part, at_least=1) or 1
+        self.concurrency = self._share(self._flight, at_least=1) or 1
         self.cache: Cache | None = None
         if cache is not None:
             from lmms_eval_tasks.judges.cache import Cache, file_of
 
-            self.cache = Cache(file_of(cache, variables))
+            self.cache = Cache(file_of(cache, env))
         self._resolved: dict[tuple[str | None, str], JudgeConfig] = {}
-        self._judges: dict[JudgeConfig, Judge] = {}
-        self._outermost: dict[JudgeConfig, _Outermost] = {}
-        self._endpoints: dict[str, Endpoint] = {}
+        self._judges: dict[tuple[JudgeConfig, bool], Judge] = {}
+        self.endpoints: dict[str, Endpoint] = {}
         self._lock = threading.RLock()
 
     def resolved(self, spec: str | None, default_model: str) -> JudgeConfig:
@@ -108,19 +104,15 @@ class Run:
             self._resolved[name] = resolve(spec, os.environ, default_model=default_model)
         return self._resolved[name]
 
-    def outermost(self, config: JudgeConfig) -> _Outermost:
-        """The judge that a benchmark asks."""
+    def judge(self, config: JudgeConfig, *, outermost: bool = False) -> Judge:
+        """The judge of `config`: one object for the run, so that its threads share one client; or,
+        `outermost`, the one that a benchmark asks.
+        """
         with self._lock:
-            if config not in self._outermost:
-                self._outermost[config] = _Outermost(self.judge(config), self)
-            return self._outermost[config]
-
-    def judge(self, config: JudgeConfig) -> Judge:
-        """The judge of `config`: one object for the run, so that its threads share one client."""
-        with self._lock:
-            if config not in self._judges:
-                self._judges[config] = self._build(config)
-            return self._judges[config]
+            if (config, outermost) not in self._judges:
+                made = _Outermost(self.judge(config), self) if outermost else self._build(config)
+                self._judges[config, outermost] = made
+            return self._judges[config, outermost]
 
     def _build(self, config: JudgeConfig) -> Judge:
         """The one place that knows every provider; opens no connection, loads no weights."""
@@ -129,17 +121,13 @@ class Run:
 
             return LanguageJudge(config, self.provider(config), self)
         if config.provider in (REPLAY, NONE):
-            from lmms_eval_tasks.judges.providers.replay import NoJudge, Recordings, ReplayJudge
+            from lmms_eval_tasks.judges.providers.replay import NoJudge, ReplayJudge
 
-            if config.provider == NONE:
-                return NoJudge(config)
-            return ReplayJudge(config, Recordings.load(config.model))
+            return NoJudge() if config.provider == NONE else ReplayJudge(config)
         from lmms_eval_tasks.judges.debate import DebateJudge, PanelJudge
 
-        members = [self.judge(member) for member in config.members]
-        if config.provider == PANEL:
-            return PanelJudge(config, members)
-        return DebateJudge(config, members[:-1], members[-1])
+        kind = PanelJudge if config.provider == PANEL else DebateJudge
+        return kind(config, [self.judge(member) for member in config.members])
 
     def provider(self, config: JudgeConfig) -> Any:
         """What turns requests to a model into replies; new with each call."""
@@ -155,15 +143,14 @@ class Run:
     def endpoint(self, config: JudgeConfig) -> Endpoint:
         """The traffic of a model; two judges on one model at one endpoint share its limits."""
         with self._lock:
-            if config.label not in self._endpoints:
-                self._endpoints[config.label] = Endpoint(
+            if config.label not in self.endpoints:
+                self.endpoints[config.label] = Endpoint(
                     threading.BoundedSemaphore(self.concurrency),
-                    Rate(share(self.limits.requests_per_minute, **self._part)),
-                    Rate(share(self.limits.tokens_per_minute, **self._part)),
+                    Rate(self._share(self.limits.requests_per_minute)),
                     Breaker(self.limits.stop_after),
                     self.prices.of(config.model, config.base_url),
                 )
-            return self._endpoints[config.label]
+            return self.endpoints[config.label]
 
     def describe(self) -> dict[str, Any]:
         """Limits, cache and prices as plain types, for results."""
@@ -176,31 +163,19 @@ class Run:
 
     def summary(self) -> str:
         """The same in words, for the line before a run."""
-        limits, world = self.limits, self._part["world"]
-        parts = [f"up to {self._flight} requests in flight"]
-        parts[0] += f" over {world} processes" if world > 1 else ""
-        rates = (limits.requests_per_minute, "requests"), (limits.tokens_per_minute, "tokens")
-        parts += [f"{rate:g} {what} a minute" for rate, what in rates if rate is not None]
-        parts += [] if limits.max_calls is None else [f"at most {limits.max_calls} calls"]
-        parts += [] if limits.max_cost is None else [f"at most ${limits.max_cost:g}"]
-        parts.append("no cache" if self.cache is None else f"replies kept in {self.cache.path}")
+        limits, over = self.limits, f" over {self._world} processes" if self._world > 1 else ""
+        parts = [
+            f"up to {self._flight} requests in flight{over}",
+            *_each("{:g} requests a minute", limits.requests_per_minute),
+            *_each("at most {} calls", limits.max_calls),
+            *_each("at most ${:g}", limits.max_cost),
+            "no cache" if self.cache is None else f"replies kept in {self.cache.path}",
+        ]
         return ", ".join(parts)
-
-    def left_out(self, config: JudgeConfig) -> dict[str, list[str]]:
-        """Parameters that endpoints were found not to take, by judge."""
-        judges = [self.judge(model) for model in config.endpoints]
-        providers = {one.config.label: getattr(one, "provider", None) for one in judges}
-        found = {label: getattr(one, "left_out", []) for label, one in providers.items()}
-        return {label: names for label, names in found.items() if names}
-
-    def give_up(self, reason: str) -> None:
-        """Send nothing more to any endpoint."""
-        for end in list(self._endpoints.values()):
-            end.breaker.open(reason)
 
     def stopped(self) -> list[str]:
         """Why endpoints were given up, one line each."""
-        ends = list(self._endpoints.items())
+        ends = list(self.endpoints.items())
         return [f"{name}: {end.breaker.reason}" for name, end in ends if end.breaker.is_open]
 
     def told(self) -> list[str]:
@@ -208,10 +183,14 @@ class Run:
         return [*lines(self.ledger.rows(), self.prices.origin), *self.stopped()]
 
     def close(self) -> None:
-        """End the progress line and the cache's connection."""
+        """End the progress lines and the cache's connection."""
         self.progress.close()
         if self.cache is not None:
             self.cache.close()
+
+
+def _each(form: str, value: float | None) -> list[str]:
+    return [] if value is None else [form.format(value)]
 
 
 class _Outermost(Judge):
@@ -259,7 +238,7 @@ def make(config: JudgeConfig) -> Judge:
 
     Making it opens no connection; a fork may come between (the client sees to that).
     """
-    return current().outermost(config)
+    return current().judge(config, outermost=True)
 
 
 def preflight(config: JudgeConfig, criteria: Iterable[Criterion]) -> None:
@@ -290,12 +269,8 @@ def describe(config: JudgeConfig) -> dict[str, Any]:
     warning = f"judged by {config.label}, not by the paper's judge: compare with that in mind"
     if config.provider == NONE:
         warning = "not judged yet: judge the saved samples with `lmms-eval-tasks judge`"
-    description = {**config.describe(), "warning": None if config.comparable else warning}
-    if config.endpoints:
-        description["run"] = current().describe()
-        if left_out := current().left_out(config):
-            description["parameters_left_out"] = left_out
-    return description
+    described = {**config.describe(), "warning": None if config.comparable else warning}
+    return {**described, "run": current().describe()} if config.endpoints else described
 
 
 def announcement(config: JudgeConfig, prompt: str = "") -> str:
@@ -386,6 +361,7 @@ def ordered_map(function: Callable[[Given], Made], items: Sequence[Given], name:
             return list(pool.map(booked, items))
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
-            run.give_up("interrupted")  # or retries would go on for minutes
+            for end in list(run.endpoints.values()):  # or retries would go on for minutes
+                end.breaker.open("interrupted")
             say("interrupted: replies so far are kept, the same command goes on from there")
             raise

@@ -40,7 +40,7 @@ class Status(str, Enum):
     REFUSED = "refused"  # the judge declined, or its provider's filter stopped it
     TRUNCATED = "truncated"  # the reply was cut off
     SKIPPED = "skipped"  # nobody was asked: no judge, over budget, the endpoint given up
-    TIE = "tie"  # a panel's votes are tied, and its rule for ties is to give no score
+    TIE = "tie"  # a panel's tied votes, as earlier versions could be told to leave them
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,15 +118,15 @@ def total_usage(verdicts: Iterable[Verdict]) -> Usage | None:
     A token count is None as soon as one verdict that had replies does not report it.
     """
     usages = [verdict.usage for verdict in verdicts if verdict.usage is not None]
-    if not usages:
-        return None
     asked = [usage for usage in usages if usage.replies]
+    if not asked:
+        return Usage() if usages else None
     return Usage(
-        sum(usage.replies for usage in usages),
-        sum_known([usage.prompt_tokens for usage in asked]) if asked else None,
-        sum_known([usage.completion_tokens for usage in asked]) if asked else None,
+        sum(usage.replies for usage in asked),
+        sum_known([usage.prompt_tokens for usage in asked]),
+        sum_known([usage.completion_tokens for usage in asked]),
         sum(usage.cached_tokens for usage in asked),
-        bool(asked) and all(usage.batch for usage in asked),
+        all(usage.batch for usage in asked),
     )
 
 
@@ -138,9 +138,9 @@ def first_problem(error: ValidationError) -> str:
 
 def failure_of(verdicts: Iterable[Verdict]) -> str:
     """The most frequent status that is not ok, of at least one; of several the first in Status."""
-    counts = Counter(verdict.status for verdict in verdicts if verdict.status != Status.OK)
-    place = [status.value for status in Status]
-    return min(counts, key=lambda name: (-counts[name], place.index(name)))
+    counts = Counter(verdict.status for verdict in verdicts)
+    failures: list[str] = [one.value for one in Status if one is not Status.OK]
+    return max(failures, key=lambda one: counts[one])
 
 
 # --- who judges -----------------------------------------------------------------------------------
@@ -171,7 +171,6 @@ class JudgeConfig:
     provider: str  # one of the names above
     model: str = ""  # as asked for; a recordings file for `replay`
     base_url: str | None = None  # None for OpenAI's own
-    api_version: str | None = None  # Azure's dated API; None for its v1 API and everyone else
     sampling: Sampling = field(default_factory=lambda: Sampling(0.0, MAX_TOKENS))
     reply_format: str = "auto"  # or json_schema, json_object, text
     repairs: int = 1  # times to ask again for a reply that could not be used
@@ -181,10 +180,8 @@ class JudgeConfig:
     dtype: str = "auto"  # huggingface
     revision: str | None = None  # huggingface
     trust_remote_code: bool = False  # huggingface
-    # A panel's judges; a debate's agents, consolidator last.
-    members: tuple[JudgeConfig, ...] = ()
+    members: tuple[JudgeConfig, ...] = ()  # a panel's judges; a debate's agents, consolidator last
     rule: str = "majority"  # panel: majority, mean, median
-    tie: str = "lower"  # panel: lower, higher, mean, none
     name: str = ""  # panel, debate: what to call it
     comparable: bool = False  # the judge of the benchmark's paper, at its own endpoint
     key: SecretStr | None = field(default=None, repr=False)
@@ -192,13 +189,11 @@ class JudgeConfig:
     @property
     def label(self) -> str:
         """Short name of the judge in verdicts and tables."""
-        if self.members:
-            return self.name or f"{self.provider}({', '.join(m.label for m in self.members)})"
         if self.provider == OPENAI:
             return f"{self.model}@{self.base_url}" if self.base_url else self.model
-        return {HUGGINGFACE: f"hf:{self.model}", REPLAY: f"{REPLAY}:{self.model}"}.get(
-            self.provider, self.name or self.provider
-        )
+        members = f"({', '.join(one.label for one in self.members)})" if self.members else ""
+        named = {HUGGINGFACE: f"hf:{self.model}", REPLAY: f"{REPLAY}:{self.model}"}
+        return named.get(self.provider, self.name or self.provider + members)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -220,27 +215,25 @@ class JudgeConfig:
     def describe(self) -> dict[str, Any]:
         """Plain types for results and logs; no secrets."""
         found: dict[str, Any] = {"provider": self.provider, "model": self.model or None}
-        names, packages = _DESCRIBED.get(self.provider, ((), ()))
-        if packages:
-            found |= vars(self.sampling)
-        found |= {name: getattr(self, name) for name in names}
+        if self.provider in (OPENAI, HUGGINGFACE):
+            found |= {**vars(self.sampling), "repairs": self.repairs}
         if self.provider == OPENAI:
-            found["base_url"] = self.base_url or DEFAULT_BASE_URL
-        found |= {f"{name}_version": _version(name) for name in packages}
+            found |= {
+                "base_url": self.base_url or DEFAULT_BASE_URL,
+                "api_version": None,  # of earlier versions, in fingerprints of saved verdicts
+                "reply_format": self.reply_format,
+                "timeout": self.timeout,
+                "retries": self.retries,
+                "openai_version": _version("openai"),
+            }
+        if self.provider == HUGGINGFACE:
+            found |= {name: getattr(self, name) for name in ("device", "dtype", "revision")}
+            found |= {f"{name}_version": _version(name) for name in ("transformers", "torch")}
+        if self.provider == PANEL:
+            found |= {"rule": self.rule, "tie": "lower"}  # tie: as api_version
         if self.members:
             found["members"] = [member.describe() for member in self.members]
         return found | {"version": _version("lmms-eval-tasks"), "comparable": self.comparable}
-
-
-# What of a config its provider heeds, and the packages that do its work.
-_DESCRIBED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    OPENAI: (
-        ("repairs", "base_url", "api_version", "reply_format", "timeout", "retries"),
-        ("openai",),
-    ),
-    HUGGINGFACE: (("repairs", "device", "dtype", "revision"), ("transformers", "torch")),
-    PANEL: (("rule", "tie"), ()),
-}
 
 
 def _version(package: str) -> str | None:
@@ -304,15 +297,12 @@ class Ask(NamedTuple):
     together: bool = False  # a saved verdict stands only if those of the whole list do
     reads: bool = False  # a saved verdict stands only if its reply can still be read (asking.said)
     rests_on: str = ""  # an earlier ask; a saved verdict falls when that one is asked anew
-    # Called around the request, for those that want an order among requests.
-    before: Callable[[Judge, Callable[[], Verdict]], Verdict] | None = None
+    instead: Callable[[Judge], Verdict] | None = None  # gives the verdict; the judge is not asked
     stand_in: str = ""  # a reply as the judge may give it, for estimates, if later asks rest on it
 
 
 Asks = Sequence[Ask]
 Scoring = Generator[Asks, Sequence[Verdict], dict[str, Any]]
-
-
 OF_THE_JUDGE = "judge_"  # prefix of an item's status
 
 
@@ -367,7 +357,6 @@ class Reply:
     finish: str = "stop"  # stop, length, content_filter, or the endpoint's own word
     model: str = ""  # as the endpoint names it
     refusal: str = ""
-    form: str = ""  # how the schema was asked for: json_schema, json_object, text
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     cached_tokens: int = 0  # of the prompt's, read from the endpoint's own cache at a lower price

@@ -28,8 +28,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, create_model, model_
 from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import JudgeError
-from lmms_eval_tasks.judges import Criterion, JudgeConfig, Status, Verdict, engine, reader
-from lmms_eval_tasks.judges.verdict import HUGGINGFACE, MAX_TOKENS, OPENAI
+from lmms_eval_tasks.judges import Criterion, JudgeConfig, Status, Verdict, engine, reader, run
+from lmms_eval_tasks.judges.report import dollars
+from lmms_eval_tasks.judges.verdict import MAX_TOKENS
 from lmms_eval_tasks.utils import prompts
 from lmms_eval_tasks.utils.prompts import Prompt
 
@@ -42,20 +43,15 @@ T = TypeVar("T")
 # --- replies --------------------------------------------------------------------------------------
 
 
-def _line(value: str) -> str:
-    if not (line := " ".join(value.split())):
-        raise ValueError("an empty text")
-    return line
+def _some(value: Any) -> Any:
+    """A text on one line, or a list, with something in it."""
+    if not (kept := " ".join(value.split()) if isinstance(value, str) else value):
+        raise ValueError(f"an empty {'text' if isinstance(value, str) else 'list'}")
+    return kept
 
 
-def _some(values: list[Any]) -> list[Any]:
-    if not values:
-        raise ValueError("an empty list")
-    return values
-
-
-Line = Annotated[str, AfterValidator(_line)]
-SOME = AfterValidator(_some)  # of a list
+SOME = AfterValidator(_some)
+Line = Annotated[str, SOME]
 
 
 class Form(BaseModel):
@@ -150,18 +146,14 @@ def writer(
     """The model that writes, in the forms of a judge; the user's setting of the judge is not looked
     at: who writes and who judges are two decisions.
 
-    Args:
-        option: by which it was named, for messages; writes: who writes what, likewise.
-        default_model: of an endpoint that is named alone.
-
-    Raises:
-        JudgeError: it cannot be used, or is no single language model.
+    JudgeError: it cannot be used, or is no single language model; in the words of the `option` that
+    named it, and of who `writes` what.
     """
     try:
         config = judges.resolve(spec.strip(), env, default_model=default_model)
     except JudgeError as error:
         raise JudgeError(str(error).replace(settings.JUDGE, option)) from None
-    if config.provider not in (OPENAI, HUGGINGFACE):
+    if config.endpoints != (config,):
         raise JudgeError(
             f"{option} {config.label}: {writes}: MODEL[@BASE_URL], hf:NAME_OR_FOLDER, or a file of "
             "one model"
@@ -215,48 +207,41 @@ def write(
     `task` is booked in the ledger; `each` is called with a unit as soon as it is through, from
     several threads. What became of each unit, in their order.
     """
-    from lmms_eval_tasks.judges.run import ordered_map
-
     judge = judges.make(config)
 
     def ask(want: Want[Any]) -> Verdict:
         return judge.verdict(want.criterion, {**want.fields, **want.images()})
 
+    def answer(wants: Sequence[Want[Any]]) -> list[Verdict]:
+        # One alone needs no thread of its own, and the progress has counted it.
+        return [ask(wants[0])] if len(wants) == 1 else run.ordered_map(ask, wants, task)
+
     def through(name: str) -> Written[T]:
-        # One alone needs no thread of its own, and the progress bar has counted it.
-        written = _drive(
-            name,
-            units[name],
-            lambda wants: [ask(wants[0])] if len(wants) == 1 else ordered_map(ask, wants, task),
-        )
+        written = _drive(name, units[name], answer)
         each(written)
         return written
 
-    return ordered_map(through, list(units), task)
+    return run.ordered_map(through, list(units), task)
 
 
 def _drive(
     name: str, unit: Unit[T], answer: Callable[[Sequence[Want[Any]]], Sequence[Verdict]]
 ) -> Written[T]:
     failures: dict[str, str] = {}
+    verdicts: Any = None
     try:
-        wants = next(unit)
         while True:
+            wants = unit.send(verdicts)
             verdicts = answer(wants)
             for want, one in zip(wants, verdicts, strict=True):
                 if one.status != Status.OK.value:
                     failures[want.name] = f"{one.status}: {one.reason}"
-            wants = unit.send(verdicts)
-    except StopIteration as done:
-        return Written(name, done.value, failures)
-    except EndedError:
-        return Written(name, None, failures)
+    except (StopIteration, EndedError) as done:
+        return Written(name, getattr(done, "value", None), failures)
 
 
-def lines(written: Iterable[Written[Any]], also: str = "") -> Iterator[str]:
-    """What to tell after a run: failures by unit, what helps (and `also`), and what it took."""
-    from lmms_eval_tasks.judges.run import current
-
+def lines(written: Iterable[Written[Any]]) -> Iterator[str]:
+    """What to tell after a run: failures by unit, what helps, and what it took."""
     failed = [one for one in written if one.failures]
     for one in failed:
         for why in dict.fromkeys(one.failures.values()):
@@ -264,15 +249,14 @@ def lines(written: Iterable[Written[Any]], also: str = "") -> Iterator[str]:
             more = f" and {len(names) - 5} more" if len(names) > 5 else ""
             yield f"failed: {one.unit}: {', '.join(names[:5])}{more}: {why}"
     again = [one.unit for one in failed if any(map(engine.fails_again, one.failures.values()))]
-    if again and current().cache is not None:
+    if again and run.current().cache is not None:
         yield (
             f"replies are kept, so the same command would fail the same way at {', '.join(again)}: "
             f"switch the cache off for one run ({settings.JUDGE_CACHE}=off), or name another model"
-            f"{also}"
         )
     elif failed:
-        yield f"run the same command again to go on{also}"
-    yield from (line.removeprefix("judge ") for line in current().told())
+        yield "run the same command again to go on"
+    yield from (line.removeprefix("judge ") for line in run.current().told())
 
 
 # --- what it will cost ----------------------------------------------------------------------------
@@ -293,8 +277,6 @@ def estimated(
     from rich.table import Table
 
     from lmms_eval_tasks.judges.costs import plan
-    from lmms_eval_tasks.judges.report import dollars
-    from lmms_eval_tasks.judges.run import current
 
     wanted: list[Want[Any]] = []
 
@@ -321,5 +303,5 @@ def estimated(
     return made, [
         *work.notes,
         f"assumed: {assumed}; no repairs",
-        f"cost: {current().prices.origin}; replies in the cache are free",
+        f"cost: {run.current().prices.origin}; replies in the cache are free",
     ]

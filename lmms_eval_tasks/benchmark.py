@@ -13,13 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
-from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.judges.verdict import Criterion, Scoring
-from lmms_eval_tasks.utils.metrics import aggregate
-from lmms_eval_tasks.utils.released_files import DataStatus
+from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
+from lmms_eval_tasks.judges.verdict import DEBATE, PANEL, Criterion, Scoring
+from lmms_eval_tasks.utils import released_files
+from lmms_eval_tasks.utils.metrics import aggregate, stats
+from lmms_eval_tasks.utils.released_files import Seen
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges import JudgeConfig
@@ -29,11 +31,9 @@ if TYPE_CHECKING:
 Doc = Mapping[str, Any]  # one thing that a model is asked, in plain types
 Item = Mapping[str, Any]  # one reply and what it is worth, in plain types; what the log keeps
 Items = Sequence[Item]
-Numbers = Mapping[str, Mapping[str, Any]]  # task or group -> metric -> value
 Units = Mapping[str, tuple[str, float]]  # what a number is the mean of: id -> cluster and value
 
 SAME = object()  # of Part.simple
-NOT_RUN = "not_run"  # status of the one item of a task that has nothing to ask
 
 
 class Part(NamedTuple):
@@ -50,6 +50,20 @@ class Cut(NamedTuple):
     name: str  # what is left out if it cannot be made: a question, a segment, a video
     window: tuple[Any, ...]  # docs with the same window share what is made
     make: Callable[[], object]  # makes it, or finds it; a MediaError says why it cannot
+
+
+class Row(NamedTuple):
+    """The numbers of one task or group, for tables."""
+
+    task: str
+    values: Mapping[str, Any]  # by metric
+    model: str = ""  # where there are several
+    invalid: bool = False  # too many failures
+
+    @property
+    def title(self) -> str:
+        """All of it in one cell."""
+        return " ".join(filter(None, (self.task, self.model, "INVALID" * self.invalid)))
 
 
 @dataclass(frozen=True)
@@ -112,6 +126,7 @@ class Task:
     # fields of one item, whose id stands before it. Not in the host's table.
     together: Callable[[Items], Iterable[tuple[str, Scoring]]] = lambda items: ()  # noqa: ARG005
     asks: Collection[str] = ()  # names of its asks; empty where nothing is judged
+    kept: Collection[str] = ()  # fields without which a saved item cannot be scored again
     blank: Mapping[str, Any] = field(default_factory=dict)  # of an item whose scoring broke
     # What else the results tell of its items, beside counts by status and intervals.
     details: Callable[[Items], dict[str, Any]] = lambda items: {}  # noqa: ARG005
@@ -132,10 +147,11 @@ class Found:
 
     release: Any  # the user's data
     digest: str  # of the data
+    bad: Mapping[str, str] = field(default_factory=dict)  # what no task can use: name -> reason
 
     def left_out(self, task: str) -> Mapping[str, str]:  # noqa: ARG002
         """What a task leaves out because the user allowed it, by name, with the reason."""
-        return {}
+        return self.bad
 
 
 class Benchmark:
@@ -145,6 +161,7 @@ class Benchmark:
     title: ClassVar[str]  # for people
     how_to_get: ClassVar[str]  # where the data are
     paper_judge: ClassVar[str]  # the model that judges in the paper
+    one_judge: ClassVar[str] = ""  # why several judges in one cannot judge here
     headline: ClassVar[int] = 1  # how many of `tables` stand without being asked for
     tasks: Mapping[str, Task]
     joins: Sequence[Join] = ()
@@ -178,19 +195,46 @@ class Benchmark:
         """What has to be made before the model is loaded; None where the doc needs nothing."""
         return None
 
-    def status(self, root: Path) -> DataStatus:
+    def seen(self, place: Path) -> Seen:
+        """What lies in a folder.
+
+        Raises:
+            TasksError: it cannot be used.
+        """
+        return Seen(place)
+
+    def files(self, source: Path) -> Mapping[str, Path]:
+        """The files of a release that are there: place below the benchmark's folder -> file.
+
+        Args:
+            source: a folder, or the data file, as the user has it or as `prepare` left it.
+
+        Raises:
+            TasksError: it is not there, or does not fit.
+        """
+        raise DataError(f"{source}: put {self.title}'s files under ROOT/{self.name} by hand")
+
+    def status(self, root: Path) -> Seen:
         """Look at the data under a data root, without raising."""
         place = root / self.name
-        problem = "" if place.is_dir() else self.how_to_get
-        return DataStatus(self.name, place, found=place.is_dir(), problem=problem)
+        try:
+            return self.seen(place) if place.is_dir() else Seen(place, problem=self.how_to_get)
+        except TasksError as error:
+            return Seen(place, problem=str(error))
 
-    def prepare(self, source: Path, root: Path, link: bool) -> str:  # noqa: ARG002
+    def prepare(self, source: Path, root: Path, link: bool) -> str:
         """Validate `source` and put it under `root`, as copies or links; what to tell the user.
 
         Raises:
-            DataError: it is not there, does not fit, or other data is in the way.
+            TasksError: it is not there, does not fit, or other data is in the way.
         """
-        raise DataError(f"{source}: put {self.title}'s files under {root / self.name} by hand")
+        given, target = self.files(source.expanduser().absolute()), root / self.name
+        released_files.place(target, given, link)
+        if hidden := given.keys() - self.files(target).keys():
+            raise DataError(f"{target}: another file there hides {min(hidden)}; remove it first")
+        seen = self.seen(target)
+        done = f"{'linked' if link else 'copied'} {len(given)} files to {target}"
+        return "\n".join([done, *seen.notes, *filter(None, [released_files.listed(seen.bad)])])
 
     # --- prompts and the judge ------------------------------------------------------------------
 
@@ -216,6 +260,11 @@ class Benchmark:
         Raises:
             JudgeError: it cannot be a judge here.
         """
+        if self.one_judge and judge.provider in (PANEL, DEBATE):
+            raise JudgeError(
+                f"the judge {judge.label} is several judges, {self.one_judge}: name one model for "
+                f"{self.title}, and judge again with another (judge --judge)"
+            )
         return judge
 
     def judge_notes(self, judge: JudgeConfig) -> dict[str, Any]:  # noqa: ARG002
@@ -248,22 +297,17 @@ class Benchmark:
         """
         return ({"data": {"hash": found.digest}} if found else {}), []
 
-    def tables(self, rows: Sequence[tuple[str, Numbers]]) -> Sequence[Any]:
-        """The paper's tables (rich renderables or lines) for labelled numbers of one or more runs.
+    def tables(self, rows: Sequence[Row]) -> Sequence[Any]:
+        """The paper's tables (rich renderables or lines); those without a number are left out.
 
         The first ones are the headline; the others are splits (`--tables all`).
-
-        Args:
-            rows: label of a run (empty for a single one) and its numbers.
         """
         from lmms_eval_tasks.report.paper_tables import by_row, fixed, number
 
         names = [metric.name for task in self.tasks.values() for metric in task.metrics]
         columns = list(dict.fromkeys(names))
         lines = [
-            ((f"{label} {task}".strip(),), [fixed(number(values.get(one))) for one in columns])
-            for label, numbers in rows
-            for task, values in numbers.items()
+            ((row.title,), [fixed(number(row.values.get(one))) for one in columns]) for row in rows
         ]
         return by_row(self.title, ["task"], columns, lines)
 
@@ -271,13 +315,9 @@ class Benchmark:
         self,
         items: Sequence[dict[str, Any]],
         *,
-        judged: bool,  # noqa: ARG002
+        judged: bool,  # noqa: ARG002 - whether a judge was named for them
     ) -> Sequence[dict[str, Any]]:
-        """Saved items before they are scored again, such as with a reference that came later.
-
-        Args:
-            items: of one run.
-            judged: whether a judge was named for them.
+        """A run's saved items before they are scored again, as with a reference that came later.
 
         Raises:
             DataError: an item lacks what the tasks write.
@@ -296,6 +336,62 @@ def value_is(name: str, value: Any) -> Callable[[Item], bool]:
         return bool(item.get(name) == value)
 
     return takes
+
+
+def accuracies(name: str) -> list[Metric]:
+    """The share of right items in its three forms (aggregate.py)."""
+    return [
+        Metric(
+            name,
+            aggregate.accuracy,
+            shown=("status", "right"),
+            mean="right",
+            interval=aggregate.accuracy_interval,
+            units=aggregate.rights,
+            share=True,
+        ),
+        Metric(f"{name}_valid", aggregate.accuracy_valid),
+        Metric(f"{name}_failed", aggregate.count_failed, better=False),
+    ]
+
+
+def pool_accuracies(name: str, size: int) -> list[Metric]:
+    """The share of pools of `size` items that are right in all, likewise."""
+
+    def interval(items: Items) -> Interval | None:
+        # Pools are drawn whole: a bootstrap of their items would merge the copies of one.
+        return bootstrap(list(units(items).values()))
+
+    def units(items: Items) -> Units:
+        found = aggregate.pools(items, size)
+        return {name: (pool.video, float(pool.right)) for name, pool in found.items()}
+
+    accuracy, valid, failed = (
+        partial(of, size=size)
+        for of in (
+            aggregate.pool_accuracy,
+            aggregate.pool_accuracy_valid,
+            aggregate.count_failed_pools,
+        )
+    )
+    return [
+        Metric(
+            name,
+            accuracy,
+            shown=("id", "status", "right"),
+            interval=interval,
+            units=units,
+            share=True,
+        ),
+        Metric(f"{name}_valid", valid),
+        Metric(f"{name}_failed", failed, better=False),
+    ]
+
+
+def bootstrap(found: Sequence[tuple[str, float]]) -> Interval | None:
+    """95 % interval of the mean of values, each after its video; None of nothing."""
+    values, videos = [value for _, value in found], [video for video, _ in found]
+    return stats.cluster_bootstrap(aggregate.mean, values, videos) if values else None
 
 
 def refusals(count: str, headline: Mapping[str, Callable[[Items], Any]]) -> list[Metric]:

@@ -29,12 +29,9 @@ class PromptError(TasksError):
     """A prompt file that the user put in place of ours does not fit."""
 
 
-def about_file(error: OSError | RuntimeError) -> str:
+def about_file(error: OSError) -> str:
     """Python's own error about a file of the user's, in one line; "" for another one."""
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
-    # Path.resolve before Python 3.13
-    return str(error) if str(error).startswith("Symlink loop") else ""
+    return f"{error.filename}: {error.strerror}" if error.filename is not None else ""
 
 
 def nearest(name: str, known: Iterable[str], prefix: str = "") -> str:

@@ -108,7 +108,6 @@ JUDGE_CACHE = _set("JUDGE_CACHE", str, "DIR|off", _kept)
 _flight = "requests to a judge in flight; 16 if unset"
 JUDGE_CONCURRENCY = _set("JUDGE_CONCURRENCY", Annotated[int, Ge(1)], "N", _flight)
 JUDGE_RPM = _set("JUDGE_RPM", _Rate, "N", "requests to a judge a minute at most")
-JUDGE_TPM = _set("JUDGE_TPM", _Rate, "N", "tokens of a judge a minute at most")
 _given_up = "failed requests in a row after which a judge is given up; 20 if unset, 0 never"
 JUDGE_STOP_AFTER = _set("JUDGE_STOP_AFTER", _Count, "N", _given_up, 20)
 MAX_CALLS = _set("MAX_CALLS", _Count, "N", "pay for at most so many replies of judges")
@@ -232,10 +231,6 @@ def markdown() -> str:
 def chosen(variable: str, choices: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """The user's choices, as `NAME=VALUE,...` in a setting; the first value of each unless told.
 
-    Args:
-        variable: its name.
-        choices: values by name.
-
     Raises:
         TasksError: an option is unknown, given twice, or has none of its values.
     """
@@ -292,7 +287,6 @@ class JudgeLimits:
 
     concurrency: int | None = None  # requests in flight; None is the judge's default
     requests_per_minute: float | None = None
-    tokens_per_minute: float | None = None
     max_calls: int | None = None  # replies paid for
     max_cost: float | None = None  # US dollars
     stop_after: int = TABLE[JUDGE_STOP_AFTER].default  # failed requests in a row; 0 never stops
@@ -300,7 +294,7 @@ class JudgeLimits:
 
 def judge_limits() -> JudgeLimits:
     """The user's limits."""
-    budget = (JUDGE_CONCURRENCY, JUDGE_RPM, JUDGE_TPM, MAX_CALLS, MAX_COST, JUDGE_STOP_AFTER)
+    budget = (JUDGE_CONCURRENCY, JUDGE_RPM, MAX_CALLS, MAX_COST, JUDGE_STOP_AFTER)
     return JudgeLimits(*map(value, budget))
 
 

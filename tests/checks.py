@@ -7,14 +7,19 @@ import json
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+import yaml
 from rich.console import Console
 from rich.table import Table
 
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.benchmark import Row
 from lmms_eval_tasks.console import UNSEEN
+from lmms_eval_tasks.utils import prompts
 
 Test = Callable[..., None]
 T = TypeVar("T")
@@ -53,6 +58,26 @@ def refused(
     message = str(caught.value)
     assert "\n" not in message, message
     return message
+
+
+def rows(numbers: Mapping[str, Mapping[str, Any]], model: str = "", bad: str = "") -> list[Row]:
+    """Numbers by task as rows of a table; some are invalid (`bad`, with blanks between)."""
+    return [Row(task, values, model, task in bad.split()) for task, values in numbers.items()]
+
+
+def own_prompts(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, benchmark: str, name: str, **texts: str | None
+) -> Path:
+    """A user's copy of a prompt file, set as the one to use; a text of None is taken out."""
+    ours = resources.files(f"lmms_eval_tasks.{benchmark}") / "prompts" / f"{name}.yml"
+    parts = yaml.safe_load(ours.read_text(encoding="utf-8")) | texts
+    file = folder / benchmark / f"{name}.yml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    kept = {part: text for part, text in parts.items() if text is not None}
+    file.write_text(yaml.safe_dump(kept), encoding="utf-8")
+    monkeypatch.setenv(settings.PROMPTS, str(folder))
+    prompts.forget()
+    return file
 
 
 def printed(tables: Iterable[Table]) -> dict[str, list[str]]:

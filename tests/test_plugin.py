@@ -16,7 +16,6 @@ from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.host.endpoints import right_media
 from lmms_eval_tasks.host.model_class import interface_of
 from lmms_eval_tasks.host.plugin import _guarded
-from lmms_eval_tasks.runs import judging
 from tests.checks import refused, table
 
 
@@ -79,18 +78,3 @@ def test_a_run_knows_what_the_host_was_told_to_ask(
             evaluate("tasks_coin", ["maia_vsv_1frame"], **more)
     assert len(runs) == 2
     assert running.docs() == slice(None)
-
-
-def test_what_a_host_has_no_argument_for_is_not_given_to_it(
-    on_sample: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Such as a number of threads for the judge."""
-    monkeypatch.setattr(judging.Judging, "begin", lambda _: True)
-    for name in ("process_docs_parallel", "workers"):
-        asked: dict[str, Any] = {}
-        scope = {"asked": asked}
-        exec(f"def run(model, *, tasks, {name}=2, **more): asked.update(locals())", scope)
-        _guarded(scope["run"])("tasks_coin", tasks=["maia_vsv_1frame"], limit=1, seed=3)
-        assert asked["more"] == {"limit": 1, "seed": 3}
-        assert asked["model"] == "tasks_coin"
-        assert (asked[name] > 2) == (name == "process_docs_parallel")

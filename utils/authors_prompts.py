@@ -105,7 +105,7 @@ def _part(file: Path, part: str, source: Mapping[str, Any]) -> str:
         if "of" in source or "at" in source:
             tree = ast.parse(content)
             pieces = source.get("of") or [f"@{source['at']}"]
-            text = "".join(_piece(one, source, tree, file.parent) for one in pieces)
+            text = "".join(_placed(one, source, tree, file.parent) for one in pieces)
         else:
             text = _JINJA_BLOCK.sub("", content)
             if "{%" in text:
@@ -116,7 +116,13 @@ def _part(file: Path, part: str, source: Mapping[str, Any]) -> str:
                 raise ValueError(f"{source['at']} has {text.count('{}')} places for {names}")
             for name in names:
                 text = text.replace("{}", f"{{{name}}}", 1)
-        text = _cut(text, source, tree)
+        for kind, keep in (("starts", slice(1, 3)), ("after", slice(2, 3)), ("ends", slice(0, 1))):
+            if kind in source:
+                parts = text.partition(_placed(source[kind], source, tree))
+                if not parts[1]:
+                    raise ValueError(f"{source[kind]!r} does not stand in it")
+                text = "".join(parts[keep])
+        text = f"{text.strip() if 'strip' in source else text}{source.get('then', '')}"
     except (ValueError, OSError, SyntaxError, yaml.YAMLError) as error:
         raise PromptError(f"{part}: {file}: {error}; its form is not the one we know") from None
     if lost := set(source.get("needs", ())) - placeholders(text):
@@ -131,22 +137,28 @@ def _named(name: str, source: Mapping[str, Any]) -> str:
     return f"{{{names[name]}}}" if names[name] else ""
 
 
-def _piece(piece: str, source: Mapping[str, Any], tree: ast.AST, folder: Path) -> str:
-    """A piece of ours as it is, or the text at a place."""
-    file, colon, keys = piece[1:].partition(":")
-    if not piece.startswith("@") or not colon:
-        return _placed(piece, source, tree)
+def _placed(text: str, source: Mapping[str, Any], tree: ast.AST, folder: Path | None = None) -> str:
+    """A text of ours, or with "@PLACE" what stands there, maybe in a YAML file of `folder`."""
+    file, colon, keys = text[1:].partition(":")
+    if not text.startswith("@"):
+        return text
+    if folder is None or not colon:
+        node = tree
+        for step in text[1:].split("."):
+            name, _, number = step.rstrip("]").partition("[")
+            found = list(_inside(node, name))
+            if len(found) <= int(number or 0):
+                raise ValueError(f"{text[1:]}: no {step}")
+            node = found[int(number or 0)]
+        if not isinstance(node, ast.expr):
+            raise ValueError(f"{text[1:]} is no text")
+        return _string(node, source, tree)
     here: Any = yaml.load((folder / file).read_text(encoding="utf-8"), _Yaml)  # noqa: S506
     for key in keys.split("."):
         here = here.get(key) if isinstance(here, dict) else None
     if not isinstance(here, str):
         raise ValueError(f"{file}: no text at {keys}")
     return here
-
-
-def _placed(text: str, source: Mapping[str, Any], tree: ast.AST) -> str:
-    """A text of ours, or with "@PLACE" what stands there."""
-    return _string(_find(tree, text[1:]), source, tree) if text.startswith("@") else text
 
 
 class _Yaml(yaml.SafeLoader):
@@ -156,31 +168,7 @@ class _Yaml(yaml.SafeLoader):
 _Yaml.add_multi_constructor("!", lambda *_: None)
 
 
-def _cut(text: str, source: Mapping[str, Any], tree: ast.AST) -> str:
-    for kind, keep in (("starts", slice(1, 3)), ("after", slice(2, 3)), ("ends", slice(0, 1))):
-        if kind in source:
-            parts = text.partition(_placed(source[kind], source, tree))
-            if not parts[1]:
-                raise ValueError(f"{source[kind]!r} does not stand in it")
-            text = "".join(parts[keep])
-    return f"{text.strip() if 'strip' in source else text}{source.get('then', '')}"
-
-
 # --- Python ---------------------------------------------------------------------------------------
-
-
-def _find(tree: ast.AST, at: str) -> ast.expr:
-    """The expression at a place (see above)."""
-    here: ast.AST = tree
-    for step in at.split("."):
-        name, _, number = step.rstrip("]").partition("[")
-        found = list(_inside(here, name))
-        if len(found) <= int(number or 0):
-            raise ValueError(f"{at}: no {step}")
-        here = found[int(number or 0)]
-    if not isinstance(here, ast.expr):
-        raise ValueError(f"{at} is no text")
-    return here
 
 
 def _inside(here: ast.AST, name: str) -> Iterator[ast.AST]:

@@ -122,6 +122,16 @@ def once(make: Made) -> Made:
     return cast(Made, kept)
 
 
+def file(
+    benchmark: str,
+    name: str,
+    required: Mapping[str, Collection[str]],
+    optional: Mapping[str, Collection[str]] | None = None,
+) -> Callable[[], Prompt]:
+    """`load` of this file, once for a run and when it is first asked for."""
+    return once(functools.partial(load, benchmark, name, required, optional=optional))
+
+
 def forget() -> None:
     """Before another run of this process, whose prompts may be others."""
     for clear in _kept:

@@ -10,17 +10,17 @@ from typing import Any
 
 from lmms_eval_tasks.errors import TasksError
 
-_notes: dict[str, Any] = {}
+_notes: dict[str, dict[str, str]] = {}
 
 
-def note(name: str, fact: Any) -> None:
-    """Remember a fact (plain types) under `name`; the last one counts."""
-    _notes[name] = fact
+def note(benchmark: str, metric: str, told: str) -> None:
+    """Remember what a metric was computed with, or why not; the last one counts."""
+    _notes.setdefault(benchmark, {})[metric] = told
 
 
-def notes() -> dict[str, Any]:
-    """All facts noted so far in this process."""
-    return dict(_notes)
+def notes(benchmark: str) -> dict[str, str]:
+    """What was noted so far in this process, by metric."""
+    return dict(_notes.get(benchmark, {}))
 
 
 def known(what: str, look: Callable[[], Any], warnings: list[str]) -> Any:

@@ -8,73 +8,42 @@ import io
 import json
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.errors import DataError, TasksError
+from lmms_eval_tasks.errors import DataError
 
-_NOT_DATA = {"manifest.json"}  # of the packaged sample
+LISTED = 20  # lines of one message
 
 
 @dataclass(frozen=True)
-class DataStatus:
+class Seen:
     """What `lmms-eval-tasks data status` shows of one benchmark."""
 
-    benchmark: str
     where: Path
-    found: bool
     version: str = ""
-    counts: dict[str, int] = field(default_factory=dict)  # questions, pools, pairs, ...
-    videos: int = 0
-    missing: dict[str, str] = field(default_factory=dict)  # video -> where it should be
-    unreadable: dict[str, str] = field(default_factory=dict)  # video -> the reader's complaint
+    counts: Mapping[str, int] = field(default_factory=dict)  # questions, pools, pairs, ...
+    videos: int = 0  # that can be used
+    bad: Mapping[str, str] = field(default_factory=dict)  # others: "missing..." or "unreadable..."
+    notes: Sequence[str] = ()
     problem: str = ""  # why the data cannot be used, with the place of the first error
-    notes: tuple[str, ...] = ()
-
-
-class Seen(NamedTuple):
-    """What a look at a release found: where it is, what it holds, and how many of its videos.
-
-    Attributes:
-        problems: of the others, by video; a reason starts with "missing" or "unreadable".
-    """
-
-    where: Path
-    digest: str
-    counts: dict[str, int]
-    videos: int
-    problems: Mapping[str, str]
-    notes: Iterable[str]
 
 
 def find_file(folder: Path, names: Sequence[str], *forms: str) -> Path:
-    """The data file in a folder: of a known name, the first one first, or else the only JSON file.
-
-    Args:
-        folder: where the data are; or the file itself.
-        names: under which they are released; the first one is ours.
-        forms: what else a folder may hold, for the message.
+    """The data file in a folder, of the first known name that is there; a file is itself.
 
     Raises:
-        DataError: there is none, or more than one and none has a known name.
+        DataError: there is none; names what was expected, `forms` too.
     """
     if not folder.exists():
         raise DataError(f"{folder}: no such file or folder")
-    if not folder.is_dir():
-        return folder
-    others = sorted(p for p in folder.glob("*.json") if p.name not in _NOT_DATA)
-    found = [folder / name for name in names if (folder / name).is_file()] or others
-    if not found:
+    found = [folder / name for name in names if (folder / name).is_file()]
+    if folder.is_dir() and not found:
         raise DataError(f"{folder}: no data file (expected {' or '.join((*names, *forms))})")
-    if found is others and len(others) > 1:
-        raise DataError(
-            f"{folder}: more than one JSON file ({', '.join(p.name for p in others)}); "
-            f"rename the data file to {names[0]}"
-        )
-    return found[0]
+    return found[0] if found else folder
 
 
 def user_folder(benchmark: str) -> Path:
@@ -87,14 +56,8 @@ def user_folder(benchmark: str) -> Path:
     return root / benchmark
 
 
-def required_folder(benchmark: str, title: str, how_to_get: str, files: str) -> Path:
+def required_folder(benchmark: str, title: str, how_to_get: str) -> Path:
     """`user_folder`, where there is one.
-
-    Args:
-        benchmark: its name, which is that of its folder too.
-        title: its name for people.
-        how_to_get: what to tell who has no data.
-        files: what has to be under the root, as in "ROOT/maia/data.json and ...".
 
     Raises:
         DataError: it is not there; says how to get the data and where to put them.
@@ -102,10 +65,9 @@ def required_folder(benchmark: str, title: str, how_to_get: str, files: str) -> 
     place = user_folder(benchmark)
     if not place.is_dir():
         raise DataError(
-            f"no {title} data at {place}. {how_to_get}. Then run: "
-            f"lmms-eval-tasks data prepare {benchmark} --from DIR_OR_FILE  (or set "
-            f"{settings.DATA}=ROOT with {files}, "
-            f"or {settings.DATA}=sample to try the packaged sample)"
+            f"no {title} data at {place}. {how_to_get}. Then run: lmms-eval-tasks data prepare "
+            f"{benchmark} --from DIR_OR_FILE  (or set {settings.DATA}=ROOT with ROOT/{benchmark} "
+            f"as its README says, or {settings.DATA}=sample to try the packaged sample)"
         )
     return place
 
@@ -200,47 +162,22 @@ def put(source: Path, target: Path, link: bool) -> None:
     temporary.replace(target)
 
 
-def place(target: Path, files: Mapping[str, Path], link: bool, fixed: Collection[str] = ()) -> str:
-    """Put files in place; one that is there with the same content stays.
-
-    Args:
-        target: the folder of a benchmark.
-        files: place in `target` -> file.
-        link: link instead of copying.
-        fixed: places where another file is not replaced.
-
-    Returns:
-        What was done, for the user.
+def place(target: Path, files: Mapping[str, Path], link: bool) -> None:
+    """Put files (place in `target` -> file) as copies or links; the same content there stays.
 
     Raises:
-        DataError: another file is in a fixed place; nothing was put then.
+        DataError: another file is in a place; nothing was put then.
     """
 
-    def is_new(name: str, file: Path) -> bool:
-        there = target / name
+    def is_new(there: Path, file: Path) -> bool:
         same = there.exists() and (there.samefile(file) or filecmp.cmp(there, file, shallow=False))
-        if not same and name in fixed and there.exists():
+        if there.exists() and not same:
             raise DataError(f"{there}: is another file than {file}; remove it first")
         return not same
 
-    for name, file in [one for one in files.items() if is_new(*one)]:
+    for name, file in [one for one in files.items() if is_new(target / one[0], one[1])]:
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         put(file, target / name, link)
-    return f"{'linked' if link else 'copied'} {len(files)} files to {target}"
-
-
-def check_placed(found: Iterable[tuple[Path | None, Path | None]]) -> None:
-    """Check that what lay in a benchmark's folder before does not hide what was put there.
-
-    Args:
-        found: for each name of a file, what is found under it in the folder, and in the source.
-
-    Raises:
-        DataError: it does.
-    """
-    for there, given in found:
-        if there and given and given.is_file() and there.name != given.name:
-            raise DataError(f"{there}: is in the way of {given}; remove it first")
 
 
 # --- looking --------------------------------------------------------------------------------------
@@ -253,28 +190,11 @@ def state(*files: Path) -> tuple[tuple[int, int] | None, ...]:
     )
 
 
-def status(benchmark: str, root: Path, how_to_get: str, look: Callable[[Path], Seen]) -> DataStatus:
-    """Look at a benchmark's data under a data root, without raising.
-
-    Args:
-        benchmark: its name, which is that of its folder too.
-        root: the data root.
-        how_to_get: what to tell who has no data.
-        look: at the release of that folder; may raise a TasksError.
-    """
-    place = root / benchmark
-    if not place.is_dir():
-        return DataStatus(benchmark, place, found=False, problem=how_to_get)
-    try:
-        seen = look(place)
-    except TasksError as error:
-        return DataStatus(benchmark, place, found=False, problem=str(error))
-    missing, unreadable = (
-        {video: why for video, why in seen.problems.items() if why.startswith(kind)}
-        for kind in ("missing", "unreadable")
-    )
-    about = (seen.digest, seen.counts, seen.videos, missing, unreadable)
-    return DataStatus(benchmark, seen.where, True, *about, notes=tuple(seen.notes))
+def listed(problems: Mapping[str, str]) -> str:
+    """One line each of the first 20, and how many more there are."""
+    lines = [f"  {name}: {why}" for name, why in problems.items()]
+    more = [f"  and {len(lines) - LISTED} more"] if len(lines) > LISTED else []
+    return "\n".join(lines[:LISTED] + more)
 
 
 def compared(counts: Mapping[str, int], paper: Mapping[str, int]) -> str:

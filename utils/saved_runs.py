@@ -167,7 +167,8 @@ def saved_items(run: Run) -> list[dict[str, Any]]:
                 raise DataError(f"{where}: the item has no text `{name}`; {mend}")
         if item["id"] in seen:
             raise DataError(f"{where}: {item['id']} occurs twice")
-        seen[item["id"]] = item
+        if item["status"] != "not_run":  # of an older version: of a task that had nothing to ask
+            seen[item["id"]] = item
     return [seen[name] for name in sorted(seen)]
 
 

@@ -23,14 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks.errors import JudgeError
-from lmms_eval_tasks.judges.verdict import (
-    MAX_TOKENS,
-    JudgeConfig,
-    ProviderError,
-    Reply,
-    Request,
-    Token,
-)
+from lmms_eval_tasks.judges import JudgeConfig
+from lmms_eval_tasks.judges.verdict import MAX_TOKENS, ProviderError, Reply, Request, Token
 
 _AUTO = {True: "AutoModelForImageTextToText", False: "AutoModelForCausalLM"}  # by `sees`
 # Of the files of a checkpoint that can change a reply.
@@ -39,13 +33,8 @@ _MARKERS = {"<think>", "</think>"}  # stay in the text: the reader drops what is
 
 
 class HuggingFaceProvider:
-    """One checkpoint, loaded once at the first `complete`; thread-safe. Every property raises
-    JudgeError, in one line, where the checkpoint cannot be used.
-
-    Args:
-        config: its model is a folder, or a name on the Hub (with `revision`); `device` is auto
-            (cuda, else cpu) or a torch device, and the model must fit on it; `dtype` is
-            auto (the checkpoint's own) or one of torch; `trust_remote_code` runs its own code.
+    """One checkpoint, a folder or a name on the Hub, loaded once at the first `complete`, on one
+    device; thread-safe. Every property raises JudgeError, in one line, where it cannot be used.
     """
 
     def __init__(self, config: JudgeConfig) -> None:
@@ -77,9 +66,8 @@ class HuggingFaceProvider:
         """The reply of the first of `samples`; greedy if the temperature is 0 or None.
 
         Sample i of a request is drawn after seeding with (seed or 0, i): on the same machine it is
-        the same in whichever order it is asked for. A schema is not enforced (form `text`), special
-        tokens are left out, reasoning markers stay. Log-probabilities are the model's own, before
-        temperature and top_p.
+        the same in whichever order it is asked for. A schema is not enforced. Log-probabilities
+        are the model's own, before temperature and top_p.
 
         Raises:
             ProviderError: the checkpoint, or the request to it, cannot be used. No retry.
@@ -298,7 +286,6 @@ def generate(
     return Reply(
         text=_decode(tokenizer, kept),
         finish="stop" if ids[-1] in ends else "length",
-        form="text",
         prompt_tokens=length,
         completion_tokens=len(ids),
         tokens=tokens,

@@ -16,16 +16,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from lmms_eval_tasks.console import say
+from lmms_eval_tasks.judges import JudgeConfig, Status
 from lmms_eval_tasks.judges.config import is_local, is_reasoning
-from lmms_eval_tasks.judges.verdict import (
-    DEFAULT_BASE_URL,
-    JudgeConfig,
-    ProviderError,
-    Reply,
-    Request,
-    Status,
-    Token,
-)
+from lmms_eval_tasks.judges.verdict import DEFAULT_BASE_URL, ProviderError, Reply, Request, Token
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -67,7 +60,7 @@ class OpenAIProvider:
         return {
             "provider": "openai",
             "base_url": self.config.base_url or DEFAULT_BASE_URL,
-            "api_version": self.config.api_version,
+            "api_version": None,  # of earlier versions, in the keys of saved replies
             "model": self.config.model,
             "reply_format": self.config.reply_format,
         }
@@ -94,7 +87,7 @@ class OpenAIProvider:
             body = self._body(request, len(samples), form, renamed)
             try:
                 data: object = client.post("/chat/completions", body=body, cast_to=object)
-                replies = self.replies(data, FORMS[form] if request.schema else "text")
+                replies = self.replies(data)
             except ProviderError:
                 raise
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
@@ -160,7 +153,7 @@ class OpenAIProvider:
             return max(form + 1, self._form), dict(renamed)
         return None
 
-    def replies(self, data: object, form: str = "") -> list[Reply]:
+    def replies(self, data: object) -> list[Reply]:
         """The choices of a chat completion's JSON, without the key in any of its texts.
 
         Token counts are for the whole response: the prompt's go to the first reply, the
@@ -194,7 +187,6 @@ class OpenAIProvider:
                 finish=str(choice.get("finish_reason") or "stop"),
                 model=str(values.get("model") or ""),
                 refusal=str(messages[place].get("refusal") or ""),
-                form=form or FORMS[self._form],
                 prompt_tokens=prompt if prompt is None or place == 0 else 0,
                 completion_tokens=None if completion is None else each + (place < more),
                 cached_tokens=(cached or 0) if place == 0 else 0,
@@ -245,15 +237,13 @@ class OpenAIProvider:
         )
         # A cluster's proxy settings must not send a local endpoint's requests to the proxy.
         trusts = not is_local(urlsplit(base_url).hostname or "")
-        common: dict[str, Any] = {
-            "api_key": config.key.get_secret_value() if config.key else "unused",
-            "timeout": config.timeout,
-            "max_retries": 0,  # the engine retries
-            "http_client": openai.DefaultHttpxClient(trust_env=trusts, limits=limits),
-        }
-        if config.api_version is None:
-            return openai.OpenAI(base_url=base_url, **common)
-        return openai.AzureOpenAI(azure_endpoint=base_url, api_version=config.api_version, **common)
+        return openai.OpenAI(
+            base_url=base_url,
+            api_key=config.key.get_secret_value() if config.key else "unused",
+            timeout=config.timeout,
+            max_retries=0,  # the engine retries
+            http_client=openai.DefaultHttpxClient(trust_env=trusts, limits=limits),
+        )
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:

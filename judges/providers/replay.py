@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -22,16 +21,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lmms_eval_tasks.errors import JudgeError
+from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict
 from lmms_eval_tasks.judges.reader import judged
-from lmms_eval_tasks.judges.verdict import (
-    NONE,
-    Criterion,
-    Judge,
-    JudgeConfig,
-    Reply,
-    Status,
-    Verdict,
-)
+from lmms_eval_tasks.judges.verdict import NONE, Reply
 from lmms_eval_tasks.utils.released_files import read_lines
 from lmms_eval_tasks.utils.validation import told
 
@@ -48,44 +40,32 @@ class _Recording(BaseModel):
     sample: int = 0
 
 
-@dataclass(frozen=True)
-class Recordings:
-    """Recorded replies; read only, so that threads and forks can share them."""
+class ReplayJudge(Judge):
+    """Gives the verdicts that the recorded replies of a file hold, as if a model had just sent
+    them. Blank lines are skipped, equal lines count once.
 
-    replies: Mapping[bytes, Reply]  # by `_key`
+    Raises:
+        TasksError: the file cannot be read, a line is no recording, or two lines give different
+            replies to the same question; naming the file and the line.
+    """
 
-    @classmethod
-    def load(cls, path: str | Path) -> Recordings:
-        """Read a file; blank lines are skipped, equal lines count once.
-
-        Raises:
-            TasksError: the file cannot be read, a line is no recording, or two lines give different
-                replies to the same question; naming the file and the line.
-        """
-        replies: dict[bytes, Reply] = {}
-        for number, line in read_lines(Path(path)):
+    def __init__(self, config: JudgeConfig) -> None:
+        self.config, path = config, Path(config.model)
+        self._replies: dict[bytes, Reply] = {}
+        for number, line in read_lines(path):
             try:
                 one = _Recording.model_validate(line)
             except ValidationError as error:
                 raise JudgeError(f"{path}, line {number}: {told(error)}") from None
-            key = _key(one.criterion, one.shown, one.sample)
             reply = Reply(one.reply, finish=one.finish, model=one.model, refusal=one.refusal)
-            if replies.setdefault(key, reply) != reply:
+            key = _key(one.criterion, one.shown, one.sample)
+            if self._replies.setdefault(key, reply) != reply:
                 raise JudgeError(
                     f"{path}, line {number}: another reply to a question of {one.criterion} that "
                     "stands above; keep one, or number them by `sample`"
                 )
-        if not replies:
+        if not self._replies:
             raise JudgeError(f"{path}: no recordings; expected one JSON object a line")
-        return cls(replies)
-
-
-@dataclass(frozen=True)
-class ReplayJudge(Judge):
-    """Gives the verdicts that recorded replies hold, read as if a model had just sent them."""
-
-    config: JudgeConfig
-    recordings: Recordings
 
     def verdicts(
         self, criterion: Criterion, fields: Mapping[str, Any], samples: int
@@ -95,7 +75,7 @@ class ReplayJudge(Judge):
         nothing = Verdict(None, Status.SKIPPED, "no recorded reply", judge=label)
         texts = {name: value for name, value in fields.items() if name not in criterion.images}
         keys = (_key(criterion.name, texts, sample) for sample in range(samples))
-        found = (self.recordings.replies.get(key) for key in keys)
+        found = (self._replies.get(key) for key in keys)
         return [judged(criterion, fields, one, label) if one else nothing for one in found]
 
 
@@ -109,11 +89,10 @@ def _key(criterion: str, fields: Mapping[str, Any], sample: int) -> bytes:
     return blake2b(content.encode(), digest_size=16).digest()
 
 
-@dataclass(frozen=True)
 class NoJudge(Judge):
     """`none`: generate now, judge later; every verdict is `skipped`."""
 
-    config: JudgeConfig
+    config = JudgeConfig(NONE)
 
     def verdicts(
         self,

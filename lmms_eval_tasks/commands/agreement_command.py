@@ -5,15 +5,15 @@ Each answer is scored as in a run. MovieRecapsQA's release is the one that has s
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lmms_eval_tasks import benchmarks
-from lmms_eval_tasks.commands.saved_runs import Concurrency, MaxCalls, MaxCost, set_limits
+from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks.benchmark import Row
+from lmms_eval_tasks.commands.options import LIMITS, DryRun, environment, with_settings
 from lmms_eval_tasks.console import say, table_console
 from lmms_eval_tasks.errors import JudgeError, TasksError
 from lmms_eval_tasks.report.fold import show
@@ -29,34 +29,22 @@ RESAMPLES = 1000  # of each interval
 KEPT = ("id", "status", "claims", "rouge_l", "baselines", "dimensions", "verdicts")
 
 
+@with_settings(settings.JUDGE, *LIMITS)
 def agreement_command(
     benchmark: Annotated[str, typer.Argument(help="Such as movierecapsqa.")],
     *,
-    judge: Annotated[
-        str | None, typer.Option(help="The judge; LMMS_EVAL_TASKS_JUDGE or the paper's if unset.")
-    ] = None,
     source: Annotated[
         Path | None,
         typer.Option("--from", help="The data file or its folder; the data root's if unset."),
     ] = None,
-    models: Annotated[
-        str | None,
-        typer.Option(help="Judge answers of these alone, separated by commas; people is one."),
-    ] = None,
     output: Annotated[
         Path | None, typer.Option(help="Write numbers, scores and verdicts as JSON.")
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Ask nobody: say what it would cost.")
-    ] = False,
-    max_calls: MaxCalls = None,
-    max_cost: MaxCost = None,
-    concurrency: Concurrency = None,
+    dry_run: DryRun = False,
 ) -> None:
     """Judge a release's own answers: how far does that agree with their published scores?"""
     from lmms_eval_tasks.judges import announcement, costs, make, run
     from lmms_eval_tasks.judges.asking import Asker
-    from lmms_eval_tasks.judges.config import KEY
     from lmms_eval_tasks.judges.verdict import NONE
     from lmms_eval_tasks.movierecapsqa import published
     from lmms_eval_tasks.runs import before, estimate, invalid, scoring
@@ -72,13 +60,11 @@ def agreement_command(
         raise TasksError("--dry-run has no results to write to --output")
     if output is not None:
         check_output(output)
-    set_limits(max_calls, max_cost, concurrency)
     whose = benchmarks.load(benchmark)
     task = whose.tasks[published.TASK]
-    data = published.read(source or user_folder(benchmark), models)
+    data = published.read(source or user_folder(benchmark))
     with run.use(run.from_settings(progress=not dry_run)) as current:
-        # An estimate needs no key.
-        config = before.judge_config(whose, judge, {KEY: "none", **os.environ} if dry_run else None)
+        config = before.judge_config(whose, env=environment(dry_run) if dry_run else None)
         if config.provider == NONE:
             raise JudgeError("agreement is between a judge and the paper's: none is no judge")
         print("\n".join(data.coverage()))
@@ -95,7 +81,7 @@ def agreement_command(
             assumed = f"assumed: {ASSUMED}; no repairs"
             print("\n".join([summary, assumed, *cost.notes, prices]))
             return
-        before.check_judge(whose, judge)
+        before.check_judge(whose)
         say(announcement(config, before.judge_prompt(whose)))
         say(summary)
         current.progress.expect(len(requests) - len(data.answers))  # ordered_map: 1 for each
@@ -111,7 +97,7 @@ def agreement_command(
         found = _show(data, items, bool(problems))
         print("\n".join(current.told()))
         if output is not None:
-            judged = {"judge": before.describe_judge(whose, judge), "usage": usage}
+            judged = {"judge": before.describe_judge(whose), "usage": usage}
             write_json(output, {"benchmark": benchmark, **found, **judged, "invalid": problems})
         invalid.stop(problems)
 
@@ -126,17 +112,16 @@ def _show(data: Data, items: Items, is_invalid: bool) -> dict[str, Any]:
     for one, item in zip(data.answers, items, strict=True):
         by.setdefault(one.by, []).append(item)
     numbers = {one: scoring.numbers(whose.tasks[published.TASK], own) for one, own in by.items()}
-    mark = f"{published.TASK} INVALID" if is_invalid else published.TASK
-    show(table_console(), whose.tables([(one, {mark: own}) for one, own in numbers.items()]))
+    named = [Row(published.TASK, own, name, is_invalid) for name, own in numbers.items()]
+    show(table_console(), whose.tables(named))
     dimensions = {}
     for dimension in published.DIMENSIONS:
         rows = published.rows(data.answers, items, dimension, RESAMPLES)
         show(table_console(), [*published.table(dimension, rows), ""])
-        told = {title: one.as_dict() for title, one in rows.items()}
-        dimensions[dimension] = {"rows": told, "tau": published.tau(rows)}
+        dimensions[dimension] = {"rows": {title: one.as_dict() for title, one in rows.items()}}
     statuses = Counter(item["status"] for item in items)
-    named = ", ".join(f"{n} {status}" for status, n in statuses.most_common())
-    print(f"answers: {len(items)} ({named})")
+    counts = ", ".join(f"{n} {status}" for status, n in statuses.most_common())
+    print(f"answers: {len(items)} ({counts})")
     return {
         "data": {"file": str(data.file), "digest": data.digest},
         "dimensions": dimensions,

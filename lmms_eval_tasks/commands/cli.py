@@ -47,7 +47,7 @@ def main() -> None:
     except TasksError as error:
         say(str(error))
         sys.exit(2)
-    except (OSError, RuntimeError) as error:
+    except OSError as error:
         if not (told := about_file(error)):
             raise
         say(told)
@@ -122,12 +122,12 @@ def status() -> None:
     for name in benchmarks.NAMES:
         found = benchmarks.load(name).status(root)
         counts = [str(found.counts.get(key, "-")) for key in ("questions", "pools")]
-        counts += map(str, (found.videos, len(found.missing), len(found.unreadable)))
-        there = "yes" if found.found else "no"
+        kinds = [why.partition(":")[0] for why in found.bad.values()]
+        counts += map(str, (found.videos, kinds.count("missing"), kinds.count("unreadable")))
+        there = "no" if found.problem else "yes"
         table.add_row(name, there, str(found.where), found.version or "-", *counts)
         details += [f"{name}: {line}" for line in (found.problem, *found.notes) if line]
-        bad = [*found.missing.items(), *found.unreadable.items()]
-        details += [f"{name}: {video} {why}" for video, why in bad]
+        details += [f"{name}: {video} {why}" for video, why in found.bad.items()]
     show(table_console(), [table])
     for line in details:
         print(line)
@@ -140,14 +140,9 @@ def prepare(
     link: Annotated[bool, typer.Option(help="Link instead of copying.")] = False,
 ) -> None:
     """Validate a benchmark's release and put it under the data root."""
-    print(benchmarks.named(benchmark).prepare(source, _users_root(), link))
-
-
-def _users_root() -> Path:
-    """The data root to write to: the packaged sample is never changed."""
-    if settings.is_sample():
+    if settings.is_sample():  # which is never changed
         raise DataError(f"{settings.DATA}=sample is the packaged sample; unset it or name a folder")
-    return settings.data_root()
+    print(benchmarks.named(benchmark).prepare(source, settings.data_root(), link))
 
 
 @app.command()
@@ -155,23 +150,14 @@ def models(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[NAME]...", help="Models, as in --model.")
     ] = None,
-    markdown: Annotated[bool, typer.Option(help="Print docs/models.md instead.")] = False,
 ) -> None:
     """Say how each model class takes videos, pictures and sound, and what to pass for 32 frames."""
     from lmms_eval_tasks.running import class_pages
 
-    if markdown:
+    for name in names or ():
+        print("\n".join(class_pages.facts(name)))
+    if not names:
         print(class_pages.markdown(), end="")
-        return
-    for place, name in enumerate(names or ()):
-        print("\n" * bool(place) + "\n".join(class_pages.facts(name)))
-    if names:
-        return
-    print(f"To pass for {class_pages.FRAMES} of a clip; more with NAME, all in docs/models.md\n")
-    for row in class_pages.rows():
-        needs = f"; needs: {row.needs}" if row.needs else ""
-        print(f"{row.model} {row.interface}: {row.frames}; sound: {row.sound}{needs}")
-    print(f"\nTake none of our media: {', '.join(class_pages.others())}")
 
 
 @prompts_app.callback()

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from lmms_eval_tasks import judges, settings
-from lmms_eval_tasks.commands.saved_runs import Concurrency, MaxCalls, MaxCost, set_limits
+from lmms_eval_tasks.commands.options import LIMITS, DryRun, environment, with_settings
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.cvrr_es import candidates as candidate_files
 from lmms_eval_tasks.cvrr_es import release
@@ -19,8 +18,7 @@ from lmms_eval_tasks.cvrr_es.judge import prompt
 from lmms_eval_tasks.cvrr_es.study import ratings, reference
 from lmms_eval_tasks.cvrr_es.study.reference import Asked, Rated
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.judges import JudgeConfig, engine, run
-from lmms_eval_tasks.judges.config import KEY
+from lmms_eval_tasks.judges import JudgeConfig, run
 from lmms_eval_tasks.runs import invalid
 from lmms_eval_tasks.utils.json_files import check_output, write_lines
 from lmms_eval_tasks.utils.media.video_checks import bad_items, stop
@@ -30,6 +28,7 @@ from lmms_eval_tasks.utils.metrics.aggregate import mean
 ENDING = "_transcripts.ndjson"
 
 
+@with_settings(settings.DATA, settings.ALLOW_BAD_ITEMS, *LIMITS)
 def debate_command(
     *,
     candidates: Annotated[
@@ -39,9 +38,6 @@ def debate_command(
     out: Annotated[Path, typer.Option(help="The file of ratings to write, one a line.")] = Path(
         "reference.jsonl"
     ),
-    data: Annotated[
-        str | None, typer.Option(help="The data root; LMMS_EVAL_TASKS_DATA if unset.")
-    ] = None,
     judge: Annotated[
         str | None,
         typer.Option(
@@ -52,31 +48,15 @@ def debate_command(
     single: Annotated[
         bool, typer.Option("--single", help="One model with the reference instead; unset: GPT-3.5.")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Ask nobody: say what it would cost.")
-    ] = False,
-    allow_bad_items: Annotated[
-        bool,
-        typer.Option("--allow-bad-items", help="Leave out questions and answers that do not fit."),
-    ] = False,
-    max_calls: MaxCalls = None,
-    max_cost: MaxCost = None,
-    concurrency: Concurrency = None,
+    dry_run: DryRun = False,
 ) -> None:
     """Rate candidates' answers 1 to 5 by the reference: a debate of models; can be resumed."""
     said = out.with_name(f"{out.stem}{ENDING}")
     for file in (out, said):
         check_output(file)
-    if data is not None:
-        settings.say({settings.DATA: data})
-    if allow_bad_items:
-        settings.say({settings.ALLOW_BAD_ITEMS: 1})
-    set_limits(max_calls, max_cost, concurrency)
     asked, notes = _asked(candidates)
     with run.use(run.from_settings(progress=not dry_run)) as current:
-        # An estimate needs no key.
-        env = {**os.environ, KEY: os.environ.get(KEY) or "none"} if dry_run else os.environ
-        config = reference.config(judge, env, single=single)
+        config = reference.config(judge, environment(dry_run), single=single)
         _check_old(out, config.label, asked)
         for line in notes:
             print(line)
@@ -95,17 +75,17 @@ def debate_command(
         write_lines(out, (one.row(config.label).as_dict() for one in rated))
         problems = _tell(rated, config, current)
     print(f"{out}: {len(rated):,} answers; transcripts in {said}")
-    for line in _advice(rated, cached=current.cache is not None):
-        print(line)
+    if failed := sum(one.verdict.score is None for one in rated):
+        print(
+            f"{failed:,} without a rating: run the same command again to go on; replies of no use "
+            "are kept, and asked for once more with `repairs: 2` in a file of the judge "
+            "(docs/judges.md)"
+        )
     invalid.stop(problems)
 
 
 def _asked(paths: Sequence[Path]) -> tuple[list[Asked], list[str]]:
-    """The answers to rate, and what to know of them.
-
-    Raises:
-        DataError: the annotations or the candidates cannot be used, or do not fit each other.
-    """
+    """The answers to rate, and what to know of them; a DataError if they do not fit the release."""
     found = release.load()  # no video is opened: a debate is about texts
     stop(found.folder, bad_items(found.problems, "questions cannot be used"))
     aligned = candidate_files.fitting(paths, found)
@@ -118,28 +98,15 @@ def _asked(paths: Sequence[Path]) -> tuple[list[Asked], list[str]]:
 
 
 def _check_old(out: Path, label: str, asked: Iterable[Asked]) -> None:
-    """Stop before a file is overwritten that has what this run does not make again.
-
-    Raises:
-        DataError: it has.
-    """
-    if not out.exists():
-        return
-    ours = {one.item for one in asked}
-    try:
-        there = ratings.read([out])
-    except DataError as error:
+    """Stop before a file is overwritten that has what this run does not make again."""
+    ours = {(label, reference.ROUND, one.item) for one in asked}
+    there = ratings.read([out]) if out.exists() else []
+    for row in (one for one in there if (one.judge, one.round, one.item) not in ours):
         raise DataError(
-            f"--out {out}: is there already, and not ratings of such a run; name another file, or "
-            f"remove it ({error})"
-        ) from None
-    for row in there:
-        if (row.judge, row.round, row.item in ours) != (label, "reference", True):
-            raise DataError(
-                f"{out}: has a rating of {row.candidate}'s answer to {row.question} by {row.judge} "
-                f"({row.round}), which this run would not make again; name another file with "
-                "--out, or remove it"
-            )
+            f"--out {out}: has a rating of {row.candidate}'s answer to {row.question} by "
+            f"{row.judge} ({row.round}), which this run would not make again; name another file, "
+            "or remove it"
+        )
 
 
 def _tell(rated: Sequence[Rated], config: JudgeConfig, current: run.Run) -> Mapping[str, Any]:
@@ -154,25 +121,3 @@ def _tell(rated: Sequence[Rated], config: JudgeConfig, current: run.Run) -> Mapp
         print(f"{name}: {told}" + (f"; failed: {why}" if why else ""))
     print("\n".join(current.told()))
     return invalid.of_judge(current.ledger.as_dicts(), {config.label})
-
-
-def _advice(rated: Iterable[Rated], *, cached: bool) -> Iterator[str]:
-    """What to do about answers without a rating.
-
-    Args:
-        cached: whether replies were kept, so that a second run reads them again.
-    """
-    failed = [one.verdict for one in rated if one.verdict.score is None]
-    stay = sum(engine.fails_again(f"{one.status}: {one.reason}") for one in failed) if cached else 0
-    if len(failed) > stay:
-        paid = "what is paid for is kept" if cached else "no reply was kept, so all are paid again"
-        yield (
-            f"{len(failed) - stay:,} without a rating: when what stopped them is mended (see "
-            f"above), run the same command again; {paid}"
-        )
-    if stay:
-        yield (
-            f"{stay:,} without a usable reply: replies are kept, so the same command would read "
-            "them again; `repairs: 2` in a file of the judge (docs/judges.md) asks for these alone "
-            "once more"
-        )

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from lmms_eval_tasks.commands.saved_runs import Concurrency, MaxCalls, MaxCost, set_limits
+from lmms_eval_tasks.commands.options import LIMITS, DryRun, environment, with_settings
 from lmms_eval_tasks.console import table_console
 from lmms_eval_tasks.report.fold import show
 
 PAPER_MODEL = "gpt-4.1"  # paper, 3.2
 
 
+@with_settings(*LIMITS)
 def facts_command(
     recap: Annotated[Path, typer.Argument(help="A recap as JSON.")],
     *,
@@ -29,25 +29,16 @@ def facts_command(
         Path | None,
         typer.Option(help="The movie's subtitles, cut to segments with a window in movie time."),
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Ask nobody: say what it would cost.")
-    ] = False,
-    max_calls: MaxCalls = None,
-    max_cost: MaxCost = None,
-    concurrency: Concurrency = None,
+    dry_run: DryRun = False,
 ) -> None:
     """Write MovieRecapsQA's facts, questions and labels for your own recap; can be resumed."""
     from lmms_eval_tasks.judges import run, writer
-    from lmms_eval_tasks.judges.config import KEY
     from lmms_eval_tasks.movierecapsqa.facts import build, recap_file, steps
     from lmms_eval_tasks.utils.json_files import check_output
 
     check_output(out)
-    set_limits(max_calls, max_cost, concurrency)
     segments = recap_file.read(recap, dialogue)
-    # An estimate needs no key.
-    env = {KEY: "none", **os.environ} if dry_run else os.environ
-    writes = "one language model writes the facts"
+    env, writes = environment(dry_run), "one language model writes the facts"
     config = writer.writer(model or PAPER_MODEL, env, "--model", writes, PAPER_MODEL)
     planned = build.Plan(out, config, writer.load("facts", steps.STEPS), segments)
     with run.use(run.from_settings(progress=False)):

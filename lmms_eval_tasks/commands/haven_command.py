@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from lmms_eval_tasks.commands.saved_runs import Concurrency, MaxCalls, MaxCost, set_limits
+from lmms_eval_tasks.commands.options import LIMITS, environment, with_settings
 from lmms_eval_tasks.console import table_console
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.report.fold import show
@@ -19,6 +18,7 @@ haven_app = typer.Typer(
 
 
 @haven_app.command("build")
+@with_settings(*LIMITS)
 def build_command(
     videos: Annotated[list[Path], typer.Argument(help="Video files.")],
     *,
@@ -38,24 +38,19 @@ def build_command(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Ask and write nothing: say what it would cost.")
     ] = False,
-    max_calls: MaxCalls = None,
-    max_cost: MaxCost = None,
-    concurrency: Concurrency = None,
 ) -> None:
     """Make HAVEN's record of your own videos: frames, shots, keyframes, texts; can be resumed."""
     from lmms_eval_tasks.haven.options import OWN, Options
     from lmms_eval_tasks.haven.records import build, release
     from lmms_eval_tasks.judges import run, writer
-    from lmms_eval_tasks.judges.config import KEY
 
     if out.exists() and not out.is_dir():
         raise TasksError(f"--out {out}: not a folder")
     if dry_run and judge is None:
         raise TasksError("--dry-run says what the texts cost: name who writes them with --judge")
-    set_limits(max_calls, max_cost, concurrency)
     config = None
-    if judge is not None:  # the paper names none, so no default; an estimate needs no key
-        env = {KEY: "none", **os.environ} if dry_run else os.environ
+    if judge is not None:  # the paper names none, so no default
+        env = environment(dry_run)
         config = writer.writer(judge, env, "--judge", "one model that sees writes the texts")
     with run.use(run.from_settings(progress=False)):
         jobs = build.plan(videos, out, scores, fps, shots)

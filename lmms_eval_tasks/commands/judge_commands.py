@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from contextlib import closing, nullcontext
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Annotated
 import typer
 
 from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks.commands.options import environment, with_settings
 from lmms_eval_tasks.console import table_console
 from lmms_eval_tasks.errors import JudgeError, TasksError
 from lmms_eval_tasks.report.fold import show
@@ -22,23 +22,20 @@ Folder = Annotated[
 ]
 
 
+@with_settings(settings.JUDGE)
 def estimate_command(
+    *,
     tasks: Annotated[str, typer.Option(help="Tasks or groups, separated by commas.")],
-    judge: Annotated[
-        str | None, typer.Option(help="The judge; LMMS_EVAL_TASKS_JUDGE or the paper's if unset.")
-    ] = None,
     limit: Annotated[int | None, typer.Option(help="As the host's --limit.")] = None,
     rate: Annotated[float | None, typer.Option(help="Judge calls a second.")] = None,
 ) -> None:
     """Say before a run how much it generates and judges, what that costs and how long it takes."""
     from lmms_eval_tasks.judges import costs, run
-    from lmms_eval_tasks.judges.config import KEY
     from lmms_eval_tasks.runs import before, estimate
 
     chosen = benchmarks.selected([name.strip() for name in tasks.split(",") if name.strip()])
     if rate is not None and rate <= 0:
         raise TasksError(f"--rate {rate:g}: expected a number above 0")
-    settings.check()
     if settings.is_sample():
         from lmms_eval_tasks import sample
 
@@ -46,10 +43,8 @@ def estimate_command(
     found = []
     for task in chosen:
         benchmark = benchmarks.of(task)
-        # An estimate needs no key.
-        env = {KEY: "none", **os.environ}
-        asks = benchmark.tasks[task].asks
-        config = before.judge_config(benchmark, judge, env) if asks else None
+        asks, env = benchmark.tasks[task].asks, environment(dry_run=True)
+        config = before.judge_config(benchmark, env=env) if asks else None
         found.append(estimate.estimate(task, config, limit))
     assumed, why = costs.default_rate()
     show(table_console(), estimate.table(found, rate or assumed))

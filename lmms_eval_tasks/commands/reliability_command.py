@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from lmms_eval_tasks import settings
+from lmms_eval_tasks.commands.options import with_settings
 from lmms_eval_tasks.console import table_console
 from lmms_eval_tasks.cvrr_es.study import page, tables
 from lmms_eval_tasks.cvrr_es.study import ratings as rating_files
@@ -16,9 +17,10 @@ from lmms_eval_tasks.cvrr_es.study.report import report
 from lmms_eval_tasks.report.fold import show
 from lmms_eval_tasks.runs.invalid import stop
 from lmms_eval_tasks.utils.json_files import check_output, write_json
-from lmms_eval_tasks.utils.media.video_checks import listed
+from lmms_eval_tasks.utils.released_files import listed
 
 
+@with_settings(settings.ALLOW_BAD_ITEMS)
 def reliability_command(
     ratings: Annotated[
         list[Path],
@@ -31,15 +33,10 @@ def reliability_command(
     ] = None,
     output: Annotated[Path | None, typer.Option(help="Write everything as JSON.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write the report as one HTML page.")] = None,
-    allow_bad_items: Annotated[
-        bool, typer.Option("--allow-bad-items", help="Leave out ratings that cannot be right.")
-    ] = False,
 ) -> None:
     """How far judges agree with a reference: kappas, intervals, panels, as tables and a page."""
     for file in filter(None, (output, html)):
         check_output(file)
-    if allow_bad_items:
-        settings.say({settings.ALLOW_BAD_ITEMS: 1})
     loaded = rating_files.load(ratings)
     compared = rating_files.load(reference) if reference else None
     found = report(loaded.rows, compared.rows if compared else [])

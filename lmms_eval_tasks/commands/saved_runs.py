@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks.commands.options import LIMITS, with_settings
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.runs.score_again import Saved, read_batch, score_again, write_batch
@@ -17,11 +18,6 @@ from lmms_eval_tasks.utils import saved_runs as saved_files
 
 Logs = Annotated[list[Path], typer.Argument(help="Sample files, or folders with them.")]
 Output = Annotated[Path | None, typer.Option(help="Write the numbers as JSON.")]
-MaxCalls = Annotated[int | None, typer.Option(help="Pay for at most so many replies.")]
-MaxCost = Annotated[float | None, typer.Option(help="Pay at most so many dollars.")]
-Concurrency = Annotated[
-    int | None, typer.Option("--judge-concurrency", help="Requests in flight at most.")
-]
 
 
 def rescore_command(logs: Logs, *, output: Output = None) -> None:
@@ -30,12 +26,10 @@ def rescore_command(logs: Logs, *, output: Output = None) -> None:
     _score(_read(logs), None, output)
 
 
+@with_settings(settings.JUDGE, *LIMITS)
 def judge_command(
     logs: Logs,
     *,
-    judge: Annotated[
-        str | None, typer.Option(help="The judge; LMMS_EVAL_TASKS_JUDGE or the paper's if unset.")
-    ] = None,
     batch: Annotated[
         Path | None,
         typer.Option(help="Ask nobody: write the requests as an OpenAI batch (half the price)."),
@@ -48,18 +42,12 @@ def judge_command(
         Path | None,
         typer.Option(help="Folder for the run with its verdicts; LOGS_judged if unset."),
     ] = None,
-    max_calls: MaxCalls = None,
-    max_cost: MaxCost = None,
-    concurrency: Concurrency = None,
 ) -> None:
     """Give saved answers this judge's verdicts; those that it gave before are kept."""
     if batch is not None and batch_results is not None:
         raise TasksError("either --batch writes a file or --batch-results reads one, not both")
-    if (batch or batch_results) and (max_calls, max_cost) != (None, None):
-        raise TasksError("--max-calls and --max-cost are no limits of a batch: it pays for nothing")
-    set_limits(max_calls, max_cost, concurrency)
     saved = _read(logs)
-    spec = judge or settings.text(settings.JUDGE)
+    spec = settings.text(settings.JUDGE)
     spec = spec or before.judge_config(benchmarks.load(saved[0][0]), env=os.environ).model
     if save is None:
         place = logs[0].absolute()
@@ -73,18 +61,6 @@ def judge_command(
         _score(saved, spec, output, save)
 
 
-def set_limits(max_calls: int | None, max_cost: float | None, concurrency: int | None) -> None:
-    """Options of a command are the settings that a run of the host reads."""
-    settings.say(
-        {
-            settings.MAX_CALLS: max_calls,
-            settings.MAX_COST: max_cost,
-            settings.JUDGE_CONCURRENCY: concurrency,
-        }
-    )
-    settings.check()
-
-
 def _score(saved: Saved, spec: str | None, output: Path | None, save: Path | None = None) -> None:
     from lmms_eval_tasks.judges import run
 
@@ -93,11 +69,7 @@ def _score(saved: Saved, spec: str | None, output: Path | None, save: Path | Non
 
 
 def _read(logs: Sequence[Path]) -> Saved:
-    """Saved runs by benchmark.
-
-    Raises:
-        DataError: nothing of ours is there.
-    """
+    """Saved runs by benchmark; a DataError if nothing of ours is there."""
     runs = [saved_files.read(file) for file in saved_files.find(logs)]
     found = [
         (name, own)

@@ -1,25 +1,35 @@
-"""Candidates and their answers, put to the questions of the release (joining.py has the rules).
+"""Candidates and their answers, put to the questions of the release.
 
     MODEL/DIMENSION.json                          a list of {Q, A}; A is the model's answer
     RUN_samples_cvrr_es_DIMENSION.jsonl           written by the host with --log_samples
 
 Some released questions begin with image tokens ("<image> <image>\\n..."), some answers end in
-"</s>": both are taken off. Nothing is guessed and nothing is lost quietly: an answer that cannot be
-joined is told, with its file, and stops unless the user leaves such items out
+"</s>": both are taken off. Saved samples have the questions' ids. In predictions questions repeat
+("What is happening in the video?" is asked of many videos), files come in other orders than the
+annotations, and an answer at the wrong question is never seen again. So an answer is joined by what
+shows where it belongs, the surest first:
+
+1. order: all questions are the annotations', place by place.
+2. text: the question is unique in the dimension, in the annotations and among the answers.
+3. neighbours: up to the next unique question on either side all questions are the same.
+4. last: one answer and one question of this text are left.
+
+A question may stand behind the context that two-step prompting put in front of it. What nothing
+shows is not joined but told, with its file, and stops unless the user leaves such items out
 (`--allow-bad-items`). Empty answers are kept and counted.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.cvrr_es.joining import fold, join
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, dimension_of
-from lmms_eval_tasks.cvrr_es.release import Asked, Release
+from lmms_eval_tasks.cvrr_es.release import Release
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import released_files, saved_runs
 from lmms_eval_tasks.utils.media.video_checks import LEAVE_OUT
@@ -32,17 +42,11 @@ _END = re.compile(r"(?:\s*</s>)+\s*$")
 
 
 class Answer(NamedTuple):
-    """One entry of a file.
+    """One entry of a file."""
 
-    Attributes:
-        id: of the question, as our saved samples have it; "" in predictions.
-        question: without image tokens; "" if the file does not say.
-        text: what the candidate said, without "</s>"; None if the entry holds no text.
-    """
-
-    id: str
-    question: str
-    text: str | None
+    id: str  # of the question, as our saved samples have it; "" in predictions
+    question: str  # without image tokens; "" if the file does not say
+    text: str | None  # what the candidate said, without "</s>"; None if the entry holds no text
 
 
 class Answers(NamedTuple):
@@ -56,19 +60,12 @@ Candidates = dict[str, dict[str, Answers]]  # name -> dimension -> what it said
 
 
 class Aligned(NamedTuple):
-    """A candidate's answers to the questions of a release.
-
-    Attributes:
-        candidate: its name.
-        answers: question id -> answer as it stands, in the release's order.
-        empty: ids of the questions whose answer holds no letter, digit or symbol.
-        problems: what does not fit, a line each; these answers are left out.
-    """
+    """A candidate's answers to the questions of a release."""
 
     candidate: str
-    answers: Mapping[str, str]
-    empty: tuple[str, ...]
-    problems: tuple[str, ...]
+    answers: Mapping[str, str]  # question id -> answer as it stands, in the release's order
+    empty: tuple[str, ...]  # ids of those whose answer holds no letter, digit or symbol
+    problems: tuple[str, ...]  # what does not fit, a line each; these answers are left out
 
 
 def fitting(paths: Sequence[Path], release: Release) -> list[Aligned]:
@@ -98,43 +95,100 @@ def align(name: str, given: Mapping[str, Answers], release: Release) -> Aligned:
     found: dict[str, str] = {}
     problems: list[str] = []
     for dimension, places in release.places.items():
-        if (own := given.get(dimension)) is None:
+        if dimension not in given:
             problems.append(f"{name}: no answers in {dimension} ({len(places):,} questions)")
             continue
-        joined = _joined(own.entries, places)
-        placed = {place: own.entries[number] for place, number in joined.items()}
-        left = [
-            one.id or repr(one.question)
-            for number, one in enumerate(own.entries)
-            if number not in joined.values()
+        file, entries = given[dimension]
+        joined = _joined(entries, places)
+        texts = {place: entries[number].text for place, number in joined.items()}
+        told = {
+            "answers that fit no question of the release, or several": [
+                one.id or repr(one.question)
+                for number, one in enumerate(entries)
+                if number not in joined.values()
+            ],
+            "answers whose `A` is no text": [
+                repr(entries[joined[place]].question) for place in texts if texts[place] is None
+            ],
+            "questions without an answer": [
+                f"{place} ({question})" for place, question in places.items() if place not in joined
+            ],
+        }
+        problems += [
+            f"{file}: {why}: {len(own):,}, first {own[0]}" for why, own in told.items() if own
         ]
-        lost = [repr(one.question) for one in placed.values() if one.text is None]
-        missing = [f"{one.id} ({one.question})" for one in places if one.id not in joined]
-        for told, which in (
-            ("answers that fit no question of the release, or several", left),
-            ("answers whose `A` is no text", lost),
-            ("questions without an answer", missing),
-        ):
-            if which:
-                problems.append(f"{own.file}: {told}: {len(which):,}, first {which[0]}")
-        found |= {place: one.text for place, one in placed.items() if one.text is not None}
+        found |= {place: text for place, text in texts.items() if text is not None}
     ordered = {one.id: found[one.id] for one in release.questions if one.id in found}
     empty = tuple(one for one, text in ordered.items() if replies.reply_status(text) == "empty")
     return Aligned(name, ordered, empty, tuple(problems))
 
 
-def _joined(entries: Sequence[Answer], places: Sequence[Asked]) -> dict[str, int]:
+def _joined(entries: Sequence[Answer], places: Mapping[str, str]) -> dict[str, int]:
     """Numbers of the answers by the ids of their questions: saved samples have the release's."""
+    asked = {place: _fold(question) for place, question in places.items()}
     if not any(one.id for one in entries):
-        said = [fold(one.question) for one in entries]
-        found = join(said, [fold(place.question) for place in places])
-        return {places[place].id: number for number, place in found.items()}
-    asked = {place.id: fold(place.question) for place in places}
+        found = join([_fold(one.question) for one in entries], list(asked.values()))
+        return {list(asked)[place]: number for number, place in found.items()}
     return {
         one.id: number
         for number, one in enumerate(entries)
-        if one.id in asked and fold(one.question) in ("", asked[one.id])
+        if one.id in asked and _fold(one.question) in ("", asked[one.id])
     }
+
+
+def _fold(text: str) -> str:
+    """A text as it is compared here: single spaces, none at the ends."""
+    return " ".join(text.split())
+
+
+def join(said: Sequence[str], places: Sequence[str]) -> dict[int, int]:
+    """Join the answers to the places of the annotations: answer -> its place, both from 0.
+
+    Args:
+        said: the answers' questions, folded, in the file's order; "" where it does not say.
+        places: the annotations' questions, folded, in their order.
+    """
+    asked = Counter(filter(None, places))
+    questions = [
+        one if one in asked else next((own for own in asked if one.endswith(f": {own}")), one)
+        for one in said
+    ]
+    if questions == list(places):
+        return {number: number for number in range(len(places))}
+    answered = Counter(questions)
+    unique = {text for text, often in asked.items() if often == answered[text] == 1}
+    where = {around: place for place, around in enumerate(_surroundings(places, unique))}
+    # A unique question is known by itself, a repeated one by all that is around it.
+    first = {text: place for place, text in enumerate(places)}
+    found = {}
+    for number, around in enumerate(_surroundings(questions, unique)):
+        text = questions[number]
+        if text in unique:
+            found[number] = first[text]
+        elif asked[text] > 1 and around in where:
+            found[number] = where[around]
+    taken = set(found.values())
+    for text in asked:
+        waiting = [n for n, one in enumerate(questions) if one == text and n not in found]
+        free = [n for n, one in enumerate(places) if one == text and n not in taken]
+        if asked[text] > 1 and len(waiting) == len(free) == 1:
+            found[waiting[0]] = free[0]
+    return found
+
+
+def _surroundings(texts: Sequence[str], unique: set[str]) -> list[tuple[tuple[str, ...], int]]:
+    """For each text the stretch between unique ones that it stands in, and its place in there.
+
+    A stretch begins with its unique text, but the file's first one, and includes the next one's;
+    the file's end is "", which no question is. So no two places of a file have the same.
+    """
+    ends = [number for number, text in enumerate(texts) if text in unique]
+    found: list[tuple[tuple[str, ...], int]] = []
+    for start, end in zip([-1, *ends], [*ends, len(texts)], strict=True):
+        last = ("",) if end == len(texts) else (texts[end],)
+        stretch = (*texts[max(start, 0) : end], *last)
+        found += [(stretch, number - start) for number in range(max(start, 0), end)]
+    return found
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -155,8 +209,6 @@ def read(paths: Sequence[Path]) -> Candidates:
     for path in dict.fromkeys(path.expanduser().resolve() for path in paths):
         if not path.exists():
             raise DataError(f"{path}: no such file or folder")
-        if path.is_file() and path.suffix == ".json":
-            raise DataError(f"{path}: name its folder, whose name is the candidate's")
         given = [*_predictions(path), *_saved(path)]
         if not given:
             raise DataError(
@@ -174,33 +226,27 @@ def read(paths: Sequence[Path]) -> Candidates:
 
 
 def _predictions(path: Path) -> Iterator[tuple[str, str, Answers]]:
-    """Name, dimension and answers of predictions as released."""
-    if not path.is_dir():
-        return
-    own = any((path / f"{dimension}.json").is_file() for dimension in DIMENSIONS)
-    for folder in [path] if own else sorted(path.iterdir()):
-        for dimension in DIMENSIONS:
-            if (file := folder / f"{dimension}.json").is_file():
-                yield folder.name, dimension, _predicted(file)
-
-
-def _predicted(file: Path) -> Answers:
-    content = released_files.read_json(file)
-    if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):
-        raise DataError(f"{file}: expected a list of {{Q, A}}")
-    if not content:
-        raise DataError(f"{file}: holds no answers")
+    """Name, dimension and answers of predictions as released, of one candidate or of several."""
 
     def text(value: Any, without: re.Pattern[str]) -> str | None:
         return without.sub("", value, count=1).strip() if isinstance(value, str) else None
 
-    rows = [(text(row.get("Q"), _TOKENS), text(row.get("A"), _END)) for row in content]
-    return Answers(file, [Answer("", question or "", answer) for question, answer in rows])
+    own = any((path / f"{dimension}.json").is_file() for dimension in DIMENSIONS)
+    for folder in [path] if own else sorted(path.glob("*")):
+        for dimension in DIMENSIONS:
+            if (file := folder / f"{dimension}.json").is_file():
+                rows = released_files.read_json(file)
+                if not (isinstance(rows, list) and rows and all(isinstance(r, dict) for r in rows)):
+                    raise DataError(f"{file}: expected a list of {{Q, A}}")
+                said = [(text(row.get("Q"), _TOKENS), text(row.get("A"), _END)) for row in rows]
+                entries = [Answer("", question or "", answer) for question, answer in said]
+                yield folder.name, dimension, Answers(file, entries)
 
 
 def _saved(path: Path) -> Iterator[tuple[str, str, Answers]]:
     """The same of saved runs; of a folder those of our tasks, whatever else was saved there."""
-    files = [path] if path.is_file() else sorted(path.rglob(f"*_samples_{ANSWERS}*.jsonl"))
+    is_samples = path.is_file() and path.suffix == ".jsonl"
+    files = [path] if is_samples else sorted(path.rglob(f"*_samples_{ANSWERS}*.jsonl"))
     for run in map(saved_runs.read, files):
         dimension = dimension_of(run.task)
         if not dimension:
@@ -212,18 +258,12 @@ def _saved(path: Path) -> Iterator[tuple[str, str, Answers]]:
                 f"{run.file}: answers of {names[0]} and of {names[1]}; one file, one model"
             )
         # Without the run's results file it is the folder, which the host calls after the model.
-        name = "".join(names) or run.model or run.file.parent.name
-        entries = [
-            Answer(item["id"], item.get("question") or "", _reply(item["reply"])) for item in items
-        ]
+        name = names[0] or run.model or run.file.parent.name
+        entries = []
+        for item in items:
+            # Reasoning is left out. The host's own error text and a reply that was cut off in its
+            # reasoning are nothing that the candidate said: empty.
+            lost = replies.reply_status(item["reply"]) in ("model_error", "truncated")
+            text = "" if lost else replies.strip_reasoning(item["reply"])[0].strip()
+            entries.append(Answer(item["id"], item.get("question") or "", text))
         yield name, dimension, Answers(run.file, entries)
-
-
-def _reply(given: str) -> str:
-    """A saved reply as an answer.
-
-    Reasoning is left out. The host's own error text and a reply that was cut off in its reasoning
-    are nothing that the candidate said: empty, as a reply without any content is.
-    """
-    lost = replies.reply_status(given) in ("model_error", "truncated")
-    return "" if lost else replies.strip_reasoning(given)[0].strip()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, cast
 
 from lmms_eval_tasks import running, settings
@@ -58,25 +59,13 @@ def running_model() -> str:
 # --- what is there --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Checked(Found):
-    """The data of a run as they were before its model was built.
-
-    Attributes:
-        release: the user's data; its bad questions are left out of every task.
-        troubles: id of a question -> why its video cannot be shown.
-        candidates: whose answers are rated; empty without a judge task.
-        rated: judge task -> what it rates.
-    """
+    """The data of a run as they were before its model was built; `bad` are questions by id."""
 
     release: Release
-    troubles: Mapping[str, str]
-    candidates: Sequence[Aligned] = ()
-    rated: Mapping[str, Rated] = field(default_factory=dict)
-
-    def left_out(self, task: str) -> dict[str, str]:  # noqa: ARG002
-        """Questions that every task leaves out because the user allowed it, with the reason."""
-        return {**self.release.problems, **self.troubles}
+    candidates: Sequence[Aligned] = ()  # whose answers are rated; empty without a judge task
+    rated: Mapping[str, Rated] = field(default_factory=dict)  # by judge task, what it rates
 
 
 def look(
@@ -90,7 +79,11 @@ def look(
             or nothing is left of a task; says all of it.
     """
     found = release.load()
-    troubles = _troubles(found, only) if videos else {}
+    troubles: dict[str, str] = {}
+    if videos:
+        paths = {one.id: str(found.video_path(one)) for one in found.questions}
+        lost = video_checks.look({path: Path(path) for path in sorted({*paths.values()})}, only)[1]
+        troubles = {name: lost[path] for name, path in paths.items() if path in lost}
     total = len(found.questions) + len(found.problems)
     told = [
         *bad_items(found.problems, f"of {total} CVRR-ES questions cannot be used"),
@@ -100,9 +93,11 @@ def look(
         if not told and all(one.id in troubles for one in found.questions if _asks(task, one)):
             told.append(f"{task}: not one question can be asked")
     stop(found.folder, told)
+    of: dict[str, Any] = {"release": found, "digest": found.digest}
+    of["bad"] = {**found.problems, **troubles}
     judging = [task for task in names if task in JUDGE_TASKS]
     if not judging:
-        return Checked(found, found.digest, troubles)
+        return Checked(**of)
     first: list[RatingRow] = []
     if any(JUDGE_TASKS[task] != "first" for task in judging):
         paths = settings.value(settings.CVRR_RATINGS)
@@ -124,18 +119,11 @@ def look(
         "judge": running_model(),
     }
     rated = {task: make(task, **given) for task in judging}
-    return Checked(found, found.digest, troubles, answered, rated)
+    return Checked(**of, candidates=answered, rated=rated)
 
 
 def _asks(task: str, one: Question) -> bool:
     return task in JUDGE_TASKS or dimension_of(task) == one.dimension
-
-
-def _troubles(found: Release, only: Collection[str] | None) -> dict[str, str]:
-    """Why a question's video cannot be shown, by the question's id."""
-    paths = {one.id: found.video_path(one) for one in found.questions}
-    _, bad = video_checks.look({str(path): path for path in sorted(set(paths.values()))}, only)
-    return {name: bad[str(path)] for name, path in paths.items() if str(path) in bad}
 
 
 def aligned(found: Release) -> list[Aligned]:
@@ -200,30 +188,25 @@ def docs(found: Found, task: str) -> list[dict[str, Any]]:
     known = cast(Checked, found)
     asked = known.release.questions
     lures = [one.reference for one in (*asked[1:], *asked[:1])]
-    left_out = known.left_out(task)
     rows = [
-        _doc(known, one, lure)
+        {
+            "id": one.id,
+            "dimension": one.dimension,
+            "video": one.video_id,
+            "video_path": str(released_files.real(known.release.video_path(one))),
+            "start": None,
+            "end": None,
+            "n_frames": settings.frames_for(one.video, default=0),
+            "question": one.question,
+            "reference": one.reference,
+            "references": [one.reference],
+            "lure": lure,
+            "data": found.digest,
+        }
         for one, lure in zip(asked, lures, strict=True)
-        if one.id not in left_out and _asks(task, one)
+        if one.id not in known.bad and _asks(task, one)
     ]
     return rows if task not in JUDGE_TASKS else known.rated[task].docs(rows)
-
-
-def _doc(found: Checked, one: Question, lure: str) -> dict[str, Any]:
-    return {
-        "id": one.id,
-        "dimension": one.dimension,
-        "video": one.video_id,
-        "video_path": str(released_files.real(found.release.video_path(one))),
-        "start": None,
-        "end": None,
-        "n_frames": settings.frames_for(one.video, default=0),
-        "question": one.question,
-        "reference": one.reference,
-        "references": [one.reference],
-        "lure": lure,
-        "data": found.digest,
-    }
 
 
 # --- results --------------------------------------------------------------------------------------

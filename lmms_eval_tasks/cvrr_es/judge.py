@@ -2,8 +2,7 @@
 
 The benchmark's judge compares an answer with the reference: is it correct, and its score of 0 to 5.
 Both numbers come from one reply, with the keys of the published judgements. An empty answer is not
-put to it: it is the candidate's failure and worth 0 (judges/asking.py). The published scripts
-skip such answers, so results give both counts; `status == "empty"` tells them apart.
+put to it, but worth 0 (judges/asking.py); published scripts skip such answers (metrics.py).
 
 A judge of the study sees the video, alone or with other judges' ratings (vlm_judge, 3.2 and 3.3).
 The video goes before its text (the host puts it there). Whatever a candidate or another judge wrote
@@ -15,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
@@ -23,6 +22,7 @@ from lmms_eval_tasks.cvrr_es.labels import HIGHEST_SCORE, LOWEST_SCORE, RATINGS
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.judges import Criterion, Verdict, reader
 from lmms_eval_tasks.judges.engine import block
+from lmms_eval_tasks.judges.objects import UnreadableError
 from lmms_eval_tasks.utils import prompts
 from lmms_eval_tasks.utils.metrics import aggregate
 from lmms_eval_tasks.utils.replies import answers
@@ -66,13 +66,6 @@ class Judgement(BaseModel):
         return {"reason": "", **given} if isinstance(given, dict) else given
 
 
-class Points(NamedTuple):
-    """A verdict's two numbers: `correct` is what the verdict's own score is, 0 to 1."""
-
-    correct: float
-    score: float  # 0 to 5
-
-
 @prompts.once
 def prompt(name: str) -> prompts.Prompt:
     """One of the files of prompts, the user's before ours.
@@ -88,36 +81,29 @@ def criterion() -> Criterion:
     """The criterion of an answer: 1.0 if it is correct, else 0.0; `points` has the score as well.
 
     Its fields are `question`, `reference` and `candidate`. Recorded replies are told apart by
-    further ones, such as the question's id, since questions repeat.
-
-    Raises:
-        PromptError: the user's file does not fit.
+    further ones, such as the question's id, since questions repeat. Raises as `prompt`.
     """
     own = prompt("judge")
-    return Criterion(NAME, own.text["system"], own.text["user"], Judgement, _correct, own.hash)
+    texts = own.text["system"], own.text["user"]
+    return Criterion(NAME, *texts, Judgement, lambda one: float(one.pred == "correct"), own.hash)
 
 
-def points(verdict: Verdict | None, answer: str = "") -> Points | None:
-    """Both numbers of a verdict on `answer`, read from the reply that it keeps; None if it failed.
+def points(verdict: Verdict | None, answer: str = "") -> float | None:
+    """A verdict's 0 to 5 for `answer`, read from the reply that it keeps; None if it failed.
 
-    Of a panel `score` is the mean of those members that voted, whatever its rule for `correct`.
+    Of a panel it is the mean of those members that voted, whatever its rule for the label.
     """
     if verdict is None or verdict.score is None:
         return None
     votes = [part for part in verdict.parts if part.score is not None]
     if votes and not verdict.raw:  # a panel's verdict has no reply of its own
-        found = [one for one in (points(vote, answer) for vote in votes) if one is not None]
-        mean = aggregate.mean(one.score for one in found)
-        return None if mean is None else Points(verdict.score, mean)
+        found = [points(vote, answer) for vote in votes]
+        return aggregate.mean(one for one in found if one is not None)
     try:
-        value = reader.read(verdict.raw, Judgement, [answer])
-    except reader.UnreadableError:
+        value: Any = reader.read(verdict.raw, Judgement, [answer])
+    except UnreadableError:
         return None  # saved by somebody else's hand: its two numbers cannot be told
-    return Points(verdict.score, float(getattr(value, "score")))  # noqa: B009
-
-
-def _correct(reply: Judgement) -> float:
-    return float(reply.pred == "correct")
+    return float(value.score)
 
 
 # --- a judge of the study -------------------------------------------------------------------------
@@ -149,10 +135,9 @@ def request(question: str, answer: str, others: Sequence[RatingRow] = ()) -> str
 def named(rows: Sequence[RatingRow]) -> dict[str, RatingRow]:
     """Rows of one item by their judges' neutral names, Judge A first.
 
-    A judge's place among the others is drawn for each item by a hash of item and judge: so no name
-    and no place stays with one judge, which a final judge could learn to trust or which would show
-    its first judge most; and it is the same on every rank, in every order of the rows, under
-    --limit, and for the judges that are left where one is not shown (mixture, failed ratings).
+    The order is drawn for each item by a hash of item and judge: so no name and no place stays with
+    one judge, which a final judge could learn to trust; and it is the same on every rank, in every
+    order of the rows, and for the judges that are left where one is not shown.
     """
 
     def place(row: RatingRow) -> str:
@@ -166,8 +151,7 @@ def _judge(text: Mapping[str, str], name: str, row: RatingRow) -> str:
     rating = f"{row.rating:g}"
     if row.rating in RATINGS:
         rating += f" ({RATINGS[int(row.rating)].capitalize()})"
-    if not row.reason.strip():
-        return prompts.fill(text["no_reason"], {"name": name, "rating": rating}).strip()
-    tag = f"{name.lower().replace(' ', '_')}_reason"
-    values = {"name": name, "rating": rating, "reason": block(tag, row.reason.strip())}
-    return prompts.fill(text["judge"], values).strip()
+    values = {"name": name, "rating": rating}
+    if reason := row.reason.strip():
+        values["reason"] = block(f"{name.lower().replace(' ', '_')}_reason", reason)
+    return prompts.fill(text["judge" if reason else "no_reason"], values).strip()

@@ -17,6 +17,7 @@ DIMENSIONS = {
     "understanding_emotional_context": "Emotional Context",
     "unusual_and_physically_anomalous_activities": "Unusual Activities",
 }
+HEADS = {slug: head.replace(" ", "\n", 1) for slug, head in DIMENSIONS.items()}  # on two lines
 PAPER_COUNTS = {"videos": 217, "questions": 2400}
 
 # A judge of the study rates on five named levels (Figure 6).

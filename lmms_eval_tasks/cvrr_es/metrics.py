@@ -11,16 +11,11 @@ Of a dimension's answers, and as `mean_...` the mean over the dimensions, in the
 Of a judge's ratings, each by dimension (`kappa_DIMENSION`) and most by candidate
 (`kappa_of_CANDIDATE`) too:
 
-- kappa: quadratic weighted kappa, per candidate and dimension, the mean over candidates of each
-  dimension (Table 5's averages), and the mean of these; `kappa_pooled` is over all items at once.
-  `kappa_authors` has distances over the levels that occur, as the study's code computes it.
-  `kappa_skip_empty` leaves out empty answers, which the benchmark's scripts skip (the study's rate
-  them). None without reference ratings: they can be added later (`rescore`).
-- leniency: mean rating minus reference, on the items that have both.
+- kappa, `kappa_pooled`, `kappa_authors`, leniency: study/kappas.py. `kappa_skip_empty` leaves out
+  empty answers, which the benchmark's scripts skip (the study's rate them). None without reference
+  ratings: they can be added later (`rescore`).
 - rating_valid: mean of the ratings that could be read; `rating_share_1` to `_5`: shares of them;
-  `rating_coverage`: share of the answers that have one.
-
-A rating that cannot be read is a failure: no middle rating, and in no kappa.
+  `rating_coverage`: share of the answers that have one. A rating that cannot be read is a failure.
 """
 
 from __future__ import annotations
@@ -35,7 +30,7 @@ from lmms_eval_tasks.benchmark import Item, Items, Metric, refusals, value_is
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, RATINGS
 from lmms_eval_tasks.cvrr_es.study import kappas
 from lmms_eval_tasks.cvrr_es.study.ratings import Item as Rated
-from lmms_eval_tasks.cvrr_es.study.study import Pair, split, summary
+from lmms_eval_tasks.cvrr_es.study.study import Pair
 from lmms_eval_tasks.utils.metrics import aggregate, stats
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES
 
@@ -82,42 +77,29 @@ def _valid_interval(items: Items) -> stats.Interval | None:
     return aggregate.accuracy_interval(own)
 
 
-_MEANS: dict[str, Statistic] = {
-    "acc": aggregate.accuracy,
-    "acc_valid": aggregate.accuracy_valid,
-    "acc_skip_empty": _without_empty(aggregate.accuracy_valid),
-    "score_valid": _score,
-    "score_skip_empty": _without_empty(_score),
-    # Of scores cut to whole numbers, as the published scripts read them.
-    "score_authors": _without_empty(functools.partial(_score, of=int)),
-}
-_INTERVALS: dict[str, Statistic] = {
-    "acc_skip_empty": _without_empty(_valid_interval),
-    "acc": aggregate.accuracy_interval,
-    "acc_valid": _valid_interval,
-    "score_skip_empty": _without_empty(_score_interval),
-    "score_valid": _score_interval,
-}
 _RIGHT = ("status", "right")
 
 
-def _mean_of(name: str, **more: Any) -> Metric:
+def _mean(name: str, of: Statistic, interval: Statistic | None = None, mean: str = "") -> Metric:
     shown = _RIGHT if name.startswith("acc") else ("status", "points")
-    return Metric(name, _MEANS[name], shown=shown, interval=_INTERVALS[name], **more)
+    return Metric(name, of, shown=shown if interval else None, mean=mean, interval=interval)
 
 
+_PUBLISHED = _without_empty(aggregate.accuracy_valid)
+_MEANS = [
+    _mean("acc_skip_empty", _PUBLISHED, _without_empty(_valid_interval)),
+    _mean("acc", aggregate.accuracy, aggregate.accuracy_interval, "right"),
+    _mean("acc_valid", aggregate.accuracy_valid, _valid_interval),
+    _mean("score_skip_empty", _without_empty(_score), _without_empty(_score_interval)),
+    _mean("score_valid", _score, _score_interval),
+    # Of scores cut to whole numbers, as the published scripts read them.
+    _mean("score_authors", _without_empty(functools.partial(_score, of=int))),
+]
 ANSWERS = [
-    _mean_of("acc_skip_empty"),
-    _mean_of("acc", mean="right"),
-    _mean_of("acc_valid"),
+    *_MEANS,
     Metric("acc_failed", aggregate.count_failed, better=False),
     Metric("empty", lambda items: sum(i["status"] == "empty" for i in items), better=False),
-    _mean_of("score_skip_empty"),
-    _mean_of("score_valid"),
-    Metric("score_failed", lambda items: len(items) - len(points(items)), better=False),
-    Metric("score_coverage", lambda items: len(points(items)) / len(items) if items else None),
-    Metric("score_authors", _MEANS["score_authors"]),
-    *refusals("refusals", {name: _MEANS[name] for name in ("acc", "acc_skip_empty")}),
+    *refusals("refusals", {"acc": aggregate.accuracy, "acc_skip_empty": _PUBLISHED}),
 ]
 PREFIX = "mean_"  # of the group's metrics
 MEANS_SHOWN = dict.fromkeys(
@@ -129,11 +111,11 @@ MEANS_SHOWN = dict.fromkeys(
 def means(sides: Mapping[str, Items]) -> dict[str, float | None]:
     """Means over the dimensions, each weighing the same; None if one of them has no number."""
     found = {}
-    for name, statistic in _MEANS.items():
+    for one in _MEANS:
         # What broke is None: without it the mean would be over fewer dimensions.
-        own = [aggregate.never_raises(statistic, name)(items) for items in sides.values()]
+        own = [aggregate.never_raises(one.of, one.name)(items) for items in sides.values()]
         known = [value for value in own if value is not None]
-        found[f"{PREFIX}{name}"] = aggregate.mean(known) if len(known) == len(own) else None
+        found[f"{PREFIX}{one.name}"] = aggregate.mean(known) if len(known) == len(own) else None
     return found
 
 
@@ -172,34 +154,18 @@ def _kappa(kind: str = "mean", key: str = "kappa", times: float = 1) -> Statisti
     return of
 
 
-def _skip_empty(items: Items) -> float | None:
-    kept = [item for item in items if not item["empty"]]
-    found: float | None = _kappa()(kept) if kept else None
-    return found
-
-
-def _leniency(items: Items) -> float | None:
-    found: float | None = kappas.leniency(pairs(items))["value"]
-    return found
-
-
 def _given(items: Items) -> list[int]:
     return [item["rating"] for item in items if item["rating"] is not None]
 
 
 def _share(rating: int, items: Items) -> float | None:
-    given = _given(items)
-    return given.count(rating) / len(given) if given else None
-
-
-def _count_empty(items: Items, *, rated: bool) -> int:
-    return sum(item["empty"] and (item["rating"] is not None) == rated for item in items)
+    return aggregate.mean(float(one == rating) for one in _given(items))
 
 
 # Name -> the number, and whether higher is better.
 _OF_PART: dict[str, tuple[Statistic, bool | None]] = {
     "kappa": (_kappa(), True),
-    "leniency": (_leniency, None),
+    "leniency": (lambda items: kappas.leniency(pairs(items))["value"], None),
     "rating_valid": (lambda items: aggregate.mean(_given(items)), None),
     "rating_coverage": (lambda items: len(_given(items)) / len(items) if items else None, True),
     **{f"rating_share_{one}": (functools.partial(_share, one), None) for one in RATINGS},
@@ -212,14 +178,14 @@ _OF_DIMENSION: dict[str, tuple[Statistic, bool | None]] = {
 _OF_ALL: dict[str, tuple[Statistic, bool | None]] = {
     **_OF_DIMENSION,
     "kappa_percent": (_kappa(times=100), True),
-    "kappa_skip_empty": (_skip_empty, True),
+    "kappa_skip_empty": (lambda items: _kappa()([i for i in items if not i["empty"]]), True),
     "rating_failed": (lambda items: len(items) - len(_given(items)), False),
     "no_reason": (
         lambda items: sum(i["rating"] is not None and not i["reason"].strip() for i in items),
         False,
     ),
-    "empty_rated": (functools.partial(_count_empty, rated=True), None),
-    "empty_failed": (functools.partial(_count_empty, rated=False), False),
+    "empty_rated": (lambda items: sum(i["empty"] and i["rating"] is not None for i in items), None),
+    "empty_failed": (lambda items: sum(i["empty"] and i["rating"] is None for i in items), False),
 }
 _COMPARED = ("id", "rating", "reference_rating")
 _SHOWN = {
@@ -256,22 +222,18 @@ def by_candidate(items: Items) -> list[Metric]:
 
 
 def rated_details(items: Items) -> dict[str, Any]:
-    """Every cell of the study's tables for this judge, and what its ratings rest on."""
-    made = pairs(items)
-    found = kappas.reliability(made)
+    """This judge's kappas with their intervals, also of every cell of the study's tables."""
+    found = kappas.reliability(pairs(items))
     cells = {
         f"{dimension}/{candidate}": one
         for dimension, own in found["cells"].items()
         for candidate, one in own.items()
     }
-    splits = {"ratings": split(made, summary), "leniency": split(made, kappas.leniency)}
-    kept = ("overall", "by_dimension", "by_candidate")
     return {
         "judge": items[0]["judge"],
         "fell_back": sum(item["fell_back"] for item in items),
         "kappa": {
-            **{name: found[name] for name in ("mean", "pooled", "by_dimension")},
+            **{one: found[one] for one in ("mean", "pooled", "by_dimension")},
             "cells": cells,
         },
-        **{name: {part: own[part] for part in kept} for name, own in splits.items()},
     }

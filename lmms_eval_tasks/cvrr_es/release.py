@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
@@ -29,7 +29,7 @@ from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, PAPER_COUNTS
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.media import video_checks
-from lmms_eval_tasks.utils.released_files import DataStatus, Seen
+from lmms_eval_tasks.utils.released_files import Seen
 from lmms_eval_tasks.utils.validation import FileName, Text, told
 
 HOW_TO_GET = (
@@ -43,21 +43,13 @@ _PARQUET = "test-*.parquet"  # the hub's own name of a dimension's only file
 
 @dataclass(frozen=True)
 class Question:
-    """One question on one video.
+    """One question on one video."""
 
-    Attributes:
-        id: `DIMENSION/NNN`, NNN the place in the dimension's annotations from 1 on.
-        dimension: a slug of labels.DIMENSIONS.
-        video: the file's name as released; names of two dimensions are not comparable.
-        question: as released, without the white space around it.
-        reference: the right answer.
-    """
-
-    id: str
-    dimension: str
-    video: str
-    question: str
-    reference: str
+    id: str  # `DIMENSION/NNN`, NNN the place in the dimension's annotations from 1 on
+    dimension: str  # a slug of labels.DIMENSIONS
+    video: str  # the file's name as released; names of two dimensions are not comparable
+    question: str  # as released, without the white space around it
+    reference: str  # the right answer
 
     @property
     def video_id(self) -> str:
@@ -65,32 +57,17 @@ class Question:
         return f"{self.dimension}/{self.video}"
 
 
-class Asked(NamedTuple):
-    """What stands at a place of the annotations; "" if a bad row does not say."""
-
-    id: str
-    question: str
-
-
 @dataclass(frozen=True)
 class Release:
-    """The dimensions that are there, validated row by row.
+    """The dimensions that are there, validated row by row."""
 
-    Attributes:
-        folder: that holds the dimensions.
-        digest: first 12 hex digits of the SHA-256 of the content, independent of the files' form.
-        questions: the good ones, by dimension in the tables' order, then in the file's.
-        problems: id of a bad row -> file, entry, field and what is wrong, in one line.
-        places: dimension -> what stands at each place, bad rows included.
-        files: dimension -> its annotation file.
-    """
-
-    folder: Path
-    digest: str
-    questions: tuple[Question, ...]
-    problems: Mapping[str, str]
-    places: Mapping[str, tuple[Asked, ...]]
-    files: Mapping[str, Path]
+    folder: Path  # that holds the dimensions
+    digest: str  # first 12 hex digits of the SHA-256 of the content, whatever the files' form
+    questions: tuple[Question, ...]  # the good ones, by dimension in the tables' order, then file's
+    problems: Mapping[str, str]  # id of a bad row -> file, entry, field and what is wrong
+    # By dimension the question at each place, by its id; "" if a bad row does not say.
+    places: Mapping[str, Mapping[str, str]]
+    files: Mapping[str, Path]  # by dimension its annotation file
 
     @property
     def counts(self) -> dict[str, int]:
@@ -122,18 +99,8 @@ class _Row(BaseModel):
 
 
 def load() -> Release:
-    """The data the user pointed to; no video is opened.
-
-    Raises:
-        DataError: they are not there (the message says how to get them) or do not fit.
-    """
-    place = released_files.required_folder(
-        "cvrr_es",
-        "CVRR-ES",
-        HOW_TO_GET,
-        "ROOT/cvrr_es/DIMENSION/annotations_DIMENSION.json and the videos beside them",
-    )
-    return read(place)
+    """The data the user pointed to (`read`); no video is opened."""
+    return read(released_files.required_folder("cvrr_es", "CVRR-ES", HOW_TO_GET))
 
 
 def read(folder: Path) -> Release:
@@ -172,88 +139,52 @@ def find(base: Path, dimension: str) -> Path | None:
 def _read(base: Path, files: tuple[tuple[str, Path], ...], _state: object) -> Release:
     questions: list[Question] = []
     problems: dict[str, str] = {}
-    places: dict[str, tuple[Asked, ...]] = {}
+    places: dict[str, dict[str, str]] = {}
     content: dict[str, list[Any]] = {}
     for dimension, file in files:
         rows = released_files.read_table(file)
-        good, asked, first = len(questions), list[Asked](), ""
+        asked, held, bad = dict[str, str](), list[Any](), dict[str, str]()
         for place, row in enumerate(rows, 1):
             name = f"{dimension}/{place:03d}"
             try:
-                found = _Row.model_validate(row)
+                one = _Row.model_validate(row)
             except ValidationError as error:
-                problems[name] = f"{file}, entry {place}: {told(error)}"
-                first = first or f"; {problems[name]}"
+                bad[name] = f"{file}, entry {place}: {told(error)}"
                 # It keeps its text: answers are put to places, and then left out with it.
                 text = row.get("Q") if isinstance(row, Mapping) else None
-                asked.append(Asked(name, text.strip() if isinstance(text, str) else ""))
-                content.setdefault(dimension, []).append(row)
-                continue
-            content.setdefault(dimension, []).append([found.Q, found.A, found.VideoID])
-            questions.append(Question(name, dimension, found.VideoID, found.Q, found.A))
-            asked.append(Asked(name, found.Q))
-        places[dimension] = tuple(asked)
-        if len(questions) == good:
+                asked[name] = text.strip() if isinstance(text, str) else ""
+                held.append(row)
+            else:
+                held.append([one.Q, one.A, one.VideoID])
+                questions.append(Question(name, dimension, one.VideoID, one.Q, one.A))
+                asked[name] = one.Q
+        if len(bad) == len(rows):
+            first = "".join(f"; {why}" for why in list(bad.values())[:1])
             raise DataError(f"{file}: not one of {len(rows)} rows can be used{first}")
+        problems |= bad
+        places[dimension], content[dimension] = asked, held
     text = json.dumps(content, sort_keys=True, default=str)
     digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
     return Release(base, digest, tuple(questions), problems, places, dict(files))
 
 
-# --- what is there, and putting it in place -------------------------------------------------------
+# --- what is there --------------------------------------------------------------------------------
 
 
-def status(root: Path) -> DataStatus:
-    """Look at CVRR-ES's data under a data root, without raising."""
-
-    def look(place: Path) -> Seen:
-        release = read(place)
-        videos = {
-            one.video_id: released_files.real(release.video_path(one)) for one in release.questions
-        }
-        found, problems = video_checks.look(videos)
-        notes = [released_files.compared(release.counts, PAPER_COUNTS)]
-        notes += [f"{name}: not there" for name in DIMENSIONS if name not in release.files]
-        notes += release.problems.values()
-        return Seen(release.folder, release.digest, release.counts, len(found), problems, notes)
-
-    return released_files.status("cvrr_es", root, HOW_TO_GET, look)
+def seen(place: Path) -> Seen:
+    """What lies in a folder (Benchmark.seen)."""
+    release = read(place)
+    paths = {one.video_id: release.video_path(one) for one in release.questions}
+    found, problems = video_checks.look({n: released_files.real(p) for n, p in paths.items()})
+    notes = [released_files.compared(release.counts, PAPER_COUNTS)]
+    notes += [f"{name}: not there" for name in DIMENSIONS if name not in release.files]
+    notes += release.problems.values()
+    return Seen(release.folder, release.digest, release.counts, len(found), problems, notes)
 
 
-def prepare(source: Path, root: Path, link: bool) -> str:
-    """Validate a release and put it, and those of its videos that are there, under the data root.
-
-    Dimensions that are there already and not in the source stay.
-
-    Args:
-        source: the folder with the dimensions, or the folder that holds CVRR-ES.
-
-    Raises:
-        DataError: the source is not there, does not fit, or other data is in the way.
-    """
-    source = source.expanduser().resolve()
-    if not source.is_dir():
-        raise DataError(f"{source}: no such folder")
+def placed(source: Path) -> dict[str, Path]:
+    """The files of a release (Benchmark.files): annotations, and those of their videos there."""
     release = read(source)
-    target = root / "cvrr_es"
-    places = {file.relative_to(release.folder).as_posix(): file for file in release.files.values()}
-    for dimension, file in release.files.items():
-        there = find(target, dimension)
-        if there is not None and there.relative_to(target).as_posix() not in places:
-            raise DataError(f"{there}: is in the way of {file}; remove it first")
-    for question in release.questions:
-        if (path := release.video_path(question)).is_file():
-            places[f"{question.dimension}/{path.name}"] = path
-    # Videos are fixed as well: 2.mp4 of another copy may show something else.
-    done = released_files.place(target, places, link, fixed=places)
-    placed = read(target)
-    released_files.check_placed(
-        (placed.video_path(one), release.video_path(one)) for one in release.questions
-    )
-    return "\n".join(
-        [
-            f"{done}: {len(release.questions):,} questions of {len(release.files)} dimensions; "
-            f"{len(release.problems):,} questions with problems",
-            *status(root).notes,
-        ]
-    )
+    own = [(one.dimension, release.video_path(one)) for one in release.questions]
+    own += release.files.items()
+    return {f"{dimension}/{path.name}": path for dimension, path in own if path.is_file()}

@@ -29,7 +29,6 @@ from lmms_eval_tasks.sample import scenes
 from lmms_eval_tasks.sample.players import UNREADABLE, Chance, Known, Played
 from lmms_eval_tasks.sample.render import Clip
 
-ALSO = ("labels.py", "study/ratings.py")  # they decide the sample too
 FIRST, REFERENCE = "ratings/first.jsonl", "ratings/reference.jsonl"  # below the folder
 PREDICTIONS = "predictions"
 SIZE, FPS, SECONDS = (192, 144), 10, 4
@@ -175,14 +174,12 @@ def first_ratings() -> Iterator[RatingRow]:
         for number, one in enumerate(answered(candidate)):
             worth = WORTH[one.kind]
             slipped = max(worth - (number % _SLIP == _SLIP - 1), min(RATINGS))
-            if (candidate, number) == UNREAD:
-                yield _row(one, CAREFUL, "first", None, "parse_failure")
-            else:
-                yield _row(one, CAREFUL, "first", slipped)
+            is_unread, is_empty = (candidate, number) == UNREAD, one.kind == "empty"
+            careful = (None, "parse_failure") if is_unread else (slipped, "ok")
+            yield _row(one, CAREFUL, "first", *careful)
             yield _row(one, HASTY, "first", min(worth + 1, max(RATINGS)))
-            empty = one.kind == "empty"
-            given = (None, "empty_answer") if empty else (_CONSTANT, "ok")
-            yield _row(one, FLAT, "first", *given)
+            flat = (None, "empty_answer") if is_empty else (_CONSTANT, "ok")
+            yield _row(one, FLAT, "first", *flat)
 
 
 def _row(one: Answered, judge: str, name: str, rating: int | None, status: str = "ok") -> RatingRow:

@@ -9,26 +9,20 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, JUDGE_TASKS, RATINGS
-from lmms_eval_tasks.cvrr_es.metrics import OF, PREFIX
-from lmms_eval_tasks.report.paper_tables import INVALID, by_row, doubted, fixed, number
+from lmms_eval_tasks.benchmark import Row
+from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, HEADS, JUDGE_TASKS
+from lmms_eval_tasks.cvrr_es.metrics import PREFIX
+from lmms_eval_tasks.report.paper_tables import by_row, doubted, fixed, number
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-Numbers = Mapping[str, Mapping[str, Any]]  # task or group -> metric -> value
-_Row = tuple[tuple[str, ...], list[str]]
+_Given = tuple[Mapping[str, Any], bool]  # a task's numbers, and whether they are INVALID
 _WITH_HINT = "with hint"
-# A task's or group's name, then whatever was added to it: the model where several were rescored,
-# ` INVALID`.
 _ONES = "|".join(DIMENSIONS)
 _NAME = re.compile(
-    rf"(?P<task>cvrr_judge(?:_collective|_mixture)?|cvrr_es(?P<hint>_hint)?(?P<of>_(?:{_ONES}))?)"
-    r"(?P<rest> .*)?",
-    re.DOTALL,
+    rf"(?:cvrr_judge(?:_collective|_mixture)?|cvrr_es(?P<hint>_hint)?(?P<of>_(?:{_ONES}))?)"
 )
-_HEADS = [one.replace(" ", "\n", 1) for one in DIMENSIONS.values()]
-_ALL = "all"
 # Metric -> what it is called, its factor and decimals: of answers; of judges, with two headings.
 _ANSWERS = {
     "acc_skip_empty": ("correct, %", 100, 2),
@@ -51,40 +45,20 @@ _RATINGS = {
     "leniency": ("minus reference", 1, 2),
     "rating_coverage": ("rated, %", 100, 0),
 }
-# Metric of a candidate -> heading, factor, decimals. Counts are of all answers alone.
-_OF_CANDIDATE = {
-    "kappa": ("kappa\nx100", 100, 2),
-    "rating_valid": ("mean\nrating", 1, 2),
-    "leniency": ("minus\nreference", 1, 2),
-    **{f"rating_share_{one}": (f"{one}\n%", 100, 0) for one in RATINGS},
-    "rating_coverage": ("rated\n%", 100, 0),
-    "rating_failed": ("failed", 1, 0),
-    "no_reason": ("without\nreason", 1, 0),
-    "empty_rated": ("empty\nrated", 1, 0),
-    "empty_failed": ("empty\nfailed", 1, 0),
-}
 
 
-def tables(rows: Sequence[tuple[str, Numbers]]) -> list[Table]:
-    """The tables for one or more models; those without a number are left out.
-
-    Args:
-        rows: label of a model (empty for a single run) and its numbers by task and group.
-    """
-    answers: dict[str, dict[str, tuple[Mapping[str, Any], bool]]] = {}  # model -> task
-    judges: dict[tuple[str, str], tuple[Mapping[str, Any], bool]] = {}  # (model, task)
-    for label, numbers in rows:
-        for name, values in numbers.items():
-            if (match := _NAME.fullmatch(name)) is None:
-                continue
-            rest = match["rest"] or ""
-            model = f"{label}{rest.removesuffix(INVALID)}".strip()
-            given = values, rest.endswith(INVALID)
-            if match["task"] in JUDGE_TASKS:
-                judges[model, match["task"]] = given
-            else:  # with the hint the same model is another row
-                model = f"{model} {_WITH_HINT}".strip() if match["hint"] else model
-                answers.setdefault(model, {})[(match["of"] or "_")[1:]] = given
+def tables(rows: Sequence[Row]) -> list[Table]:
+    """The tables for one or more models; those without a number are left out."""
+    answers: dict[str, dict[str, _Given]] = {}  # model -> dimension
+    judges: dict[str, dict[str, _Given]] = {}  # model -> task
+    for name, values, model, invalid in rows:
+        if (match := _NAME.fullmatch(name)) is None:
+            continue
+        if name in JUDGE_TASKS:
+            judges.setdefault(model, {})[name] = values, invalid
+        else:  # with the hint the same model is another row
+            whose = f"{model} {_WITH_HINT}".strip() if match["hint"] else model
+            answers.setdefault(whose, {})[(match["of"] or "_")[1:]] = values, invalid
     return [*_answers(answers), *_judges(judges)]
 
 
@@ -98,9 +72,7 @@ def _cell(values: Mapping[str, Any], metric: str, times: float, decimals: int) -
     return fixed(None if found is None else times * found, decimals)
 
 
-def _answers(
-    models: Mapping[str, Mapping[str, tuple[Mapping[str, Any], bool]]],
-) -> list[Table]:
+def _answers(models: Mapping[str, Mapping[str, _Given]]) -> list[Table]:
     rows = []
     for model, parts in models.items():
         has_empty = any(number(parts[one][0].get("empty")) for one in DIMENSIONS if one in parts)
@@ -116,60 +88,33 @@ def _answers(
     return by_row(
         "CVRR-ES: answers by dimension",
         ("model", "metric"),
-        [*_HEADS, "mean"],
+        [*HEADS.values(), "mean"],
         rows,
         "correct, score: of answers that are not empty and that the judge decided on, as published",
     )
 
 
-def _judges(judges: Mapping[tuple[str, str], tuple[Mapping[str, Any], bool]]) -> list[Table]:
-    kappas: list[_Row] = []
-    ratings: list[_Row] = []
-    candidates: list[_Row] = []
-    order = list(JUDGE_TASKS)
-    models = list(dict.fromkeys(model for model, _ in judges))
-    for model, task in sorted(judges, key=lambda one: (models.index(one[0]), order.index(one[1]))):
-        values, invalid = judges[model, task]
-        title = f"{_title(model)} {INVALID}" if invalid else _title(model)
-        how = {"first": "alone"}.get(JUDGE_TASKS[task], JUDGE_TASKS[task])
-        for rows, metrics in ((kappas, _KAPPAS), (ratings, _RATINGS)):
-            for metric, (name, *form) in metrics.items():
-                names = [*(f"{metric}_{one}" for one in DIMENSIONS), metric]
-                cells = [_cell(values, one, *form) for one in names]
-                rows.append(((title, how, name), cells))
-        # Not every name with `_of_` in it: dimensions have it too.
-        start = f"kappa{OF}"
-        parts = sorted(name.removeprefix(start) for name in values if name.startswith(start))
-        for one in (_ALL, *parts):
-            end = "" if one == _ALL else f"{OF}{one}"
-            cells = [_cell(values, f"{m}{end}", *form) for m, (_, *form) in _OF_CANDIDATE.items()]
-            candidates.append(((title, how, one), cells))
-            if not end and (
-                number(values.get("empty_rated")) or number(values.get("empty_failed"))
-            ):
-                without = [_cell(values, "kappa_skip_empty", 100, 2), *["-"] * (len(cells) - 1)]
-                candidates.append(((title, how, "without empty"), without))
-    return [
-        *by_row(
+def _judges(models: Mapping[str, Mapping[str, _Given]]) -> list[Table]:
+    made = []
+    for heading, metrics, note in (
+        (
             "CVRR judges: quadratic weighted kappa with the reference, x100 (the paper's Tables "
             "5-7)",
-            ("judge", "round", "kappa"),
-            [*_HEADS, _ALL],
-            kappas,
+            _KAPPAS,
             "all: the mean of the dimensions' means over candidates; over levels that occur: as "
             "the study's code does; pooled: over all answers at once",
         ),
-        *by_row(
-            "CVRR judges: ratings, 1 to 5 (the paper's Table 4)",
-            ("judge", "round", ""),
-            [*_HEADS, _ALL],
-            ratings,
-        ),
-        *by_row(
-            "CVRR judges: by candidate, and how the ratings are spread",
-            ("judge", "round", "candidate"),
-            [heading for heading, *_ in _OF_CANDIDATE.values()],
-            candidates,
-            "empty: answers without content, which the published scripts skip",
-        ),
-    ]
+        ("CVRR judges: ratings, 1 to 5 (the paper's Table 4)", _RATINGS, ""),
+    ):
+        rows = []
+        for model, tasks in models.items():
+            for task in filter(tasks.get, JUDGE_TASKS):
+                values, invalid = tasks[task]
+                title = f"{_title(model)} INVALID" if invalid else _title(model)
+                how = JUDGE_TASKS[task].replace("first", "alone")
+                for metric, (name, *form) in metrics.items():
+                    of = [*(f"{metric}_{one}" for one in DIMENSIONS), metric]
+                    rows.append(((title, how, name), [_cell(values, one, *form) for one in of]))
+        names = ("judge", "round", "kappa" if metrics is _KAPPAS else "")
+        made += by_row(heading, names, [*HEADS.values(), "all"], rows, note)
+    return made

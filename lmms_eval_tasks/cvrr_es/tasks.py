@@ -32,46 +32,40 @@ from lmms_eval_tasks.utils.prompts import Prompt
 
 def prompt(doc: Doc, file: str = "task") -> list[Part]:
     """The muted video or its frames, then the question, or what a judge is asked of an answer."""
-    seen = Part("images" if doc["n_frames"] else "video", functools.partial(_seen, doc))
-    return [seen, Part("text", _text(doc, file))]
-
-
-def _seen(doc: Doc) -> Any:
-    shown = clips.visuals(doc)
-    return shown if doc["n_frames"] else shown[0]
-
-
-def _text(doc: Doc, file: str) -> str:
-    if "candidate" not in doc:
-        return prompts.fill(judging.prompt(file).text["question"], {"question": doc["question"]})
-    others = [RatingRow(**row) for row in doc["others"]]
-    return judging.request(doc["question"], doc["answer"], others)
+    if "candidate" in doc:
+        others = [RatingRow(**row) for row in doc["others"]]
+        text = judging.request(doc["question"], doc["answer"], others)
+    else:
+        text = prompts.fill(judging.prompt(file).text["question"], {"question": doc["question"]})
+    seen = (
+        Part("images", lambda: clips.visuals(doc))
+        if doc["n_frames"]
+        else Part("video", lambda: clips.visuals(doc)[0])
+    )
+    return [seen, Part("text", text)]
 
 
 # --- what the reply is worth ------------------------------------------------------------------
 
-_ANSWER = ("id", "dimension", "video", "question", "reference", "data")
+# What a saved item must have, beside `question` and who rated.
+_ANSWER = ("dimension", "video", "reference")
 _RATING = (
-    *("id", "dimension", "video", "candidate", "answer", "empty", "others", "fell_back", "round"),
-    *("reference_rating", "data"),
+    *("dimension", "video", "candidate", "answer", "empty", "fell_back", "round"),
+    "reference_rating",
 )
 
 
 def keep_answer(doc: Doc) -> dict[str, Any]:
     """What the log keeps of a question, and who answered."""
-    return {**{name: doc[name] for name in _ANSWER}, "candidate": running_model()}
+    kept = {name: doc[name] for name in ("id", *_ANSWER, "question", "data")}
+    return {**kept, "candidate": running_model()}
 
 
 def keep_rating(doc: Doc) -> dict[str, Any]:
     """What the log keeps of an answer that is rated; `question` is the question's id there."""
-    kept = {name: doc[name] for name in _RATING}
+    kept = {name: doc[name] for name in ("id", *_RATING, "others", "data")}
     named = {"question": doc["question_id"], "asked": doc["question"]}
     return {**kept, **named, "judge": running_model()}
-
-
-def handed(doc: Doc) -> dict[str, Any]:
-    """What was handed over."""
-    return {"media": clips.log(doc)}
 
 
 def answer(doc: Item, reply: str) -> Scoring:
@@ -82,8 +76,7 @@ def answer(doc: Item, reply: str) -> Scoring:
     """
     fields = {"question": doc["question"], "reference": doc["reference"], "id": doc["id"]}
     done = yield from judged("correct", judging.criterion(), fields, reply)
-    found = judging.points(done.verdict, done.candidate)
-    points = found.score if found else None
+    points = judging.points(done.verdict, done.candidate)
     return {
         "answer": done.candidate,
         "status": done.status,
@@ -94,15 +87,10 @@ def answer(doc: Item, reply: str) -> Scoring:
 
 def rating(doc: Item, reply: str) -> dict[str, Any]:
     """One rating by the model under test; an unreadable one is a failure, never a middle rating."""
-    read = replies.read(reply, [doc["answer"]])
-    return read._asdict()
+    return replies.read(reply, [doc["answer"]])._asdict()
 
 
 # --- the tasks --------------------------------------------------------------------------------
-
-
-def _stand_in(doc: Doc, number: int) -> str:  # noqa: ARG001
-    return str(doc.get("reference", ""))
 
 
 def _file(task: str) -> str:
@@ -120,10 +108,10 @@ def _tasks() -> dict[str, Task]:
             keep_answer,
             answer,
             metrics.ANSWERS,
-            handed=handed,
+            handed=lambda doc: {"media": clips.log(doc)},
             asks=("correct",),
             blank={"answer": "", "right": None, "points": None},
-            stand_in=_stand_in,
+            stand_in=lambda doc, number: str(doc.get("reference", "")),  # noqa: ARG005
         )
         for start in (ANSWERS, HINT)
         for one in DIMENSIONS
@@ -136,7 +124,7 @@ def _tasks() -> dict[str, Task]:
             rating,
             metrics.RATED,
             more=metrics.by_candidate,
-            handed=handed,
+            handed=lambda doc: {"media": clips.log(doc)},
             blank={"rating": None, "reason": ""},
             details=metrics.rated_details,
             notes=_uncompared,
@@ -145,12 +133,12 @@ def _tasks() -> dict[str, Task]:
 
 
 def _uncompared(items: Items) -> list[str]:
-    if not data.reference() or any(item["reference_rating"] is not None for item in items):
-        return []
-    return [
+    told = (
         "the reference has no rating of these answers: compare the ids of the questions and the "
         "names of the candidates"
-    ]
+    )
+    compared = any(item["reference_rating"] is not None for item in items)
+    return [told] if not compared and data.reference() else []
 
 
 class CvrrEs(Benchmark):
@@ -175,8 +163,8 @@ class CvrrEs(Benchmark):
 
     look = staticmethod(data.look)
     docs = staticmethod(data.docs)
-    status = staticmethod(release.status)
-    prepare = staticmethod(release.prepare)
+    seen = staticmethod(release.seen)
+    files = staticmethod(release.placed)
     tables = staticmethod(layouts.tables)
 
     def cut(self, found: Found, task: str, doc: Doc) -> Cut:  # noqa: ARG002
@@ -224,7 +212,7 @@ class CvrrEs(Benchmark):
         made = []
         for item in items:
             of_rating = not item.keys().isdisjoint(("judge", "round", "reference_rating"))
-            for name in _NEEDED[of_rating]:
+            for name in (*((*_RATING, "judge") if of_rating else _ANSWER), "question", "reply"):
                 if name not in item:
                     raise DataError(
                         f"{item['id']} has no `{name}`; take its line out or run the task again"
@@ -236,12 +224,4 @@ class CvrrEs(Benchmark):
         return made
 
 
-# Of a rating or not: what a saved item must have.
-_NEEDED = {
-    False: ("dimension", "video", "question", "reference", "reply"),
-    True: (
-        *("dimension", "video", "question", "candidate", "answer", "judge", "round", "reply"),
-        *("empty", "fell_back", "reference_rating"),
-    ),
-}
 BENCHMARK = CvrrEs()

@@ -14,14 +14,13 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-from lmms_eval_tasks.benchmark import NOT_RUN, Found
-from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.benchmark import Found
 from lmms_eval_tasks.haven import options
 from lmms_eval_tasks.haven.options import (
     AUTHORS,
@@ -38,11 +37,8 @@ from lmms_eval_tasks.haven.records.release import Release
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.media import video_checks
 from lmms_eval_tasks.utils.media.recipes import uniform_indices
-from lmms_eval_tasks.utils.media.video_checks import bad_items, listed, missing_videos, stop
-from lmms_eval_tasks.utils.released_files import DataStatus, Seen
-
-if TYPE_CHECKING:
-    from lmms_eval_tasks.utils.media.video_checks import VideoInfo
+from lmms_eval_tasks.utils.media.video_checks import bad_items, missing_videos, stop
+from lmms_eval_tasks.utils.released_files import Seen
 
 Row = dict[str, Any]
 
@@ -61,7 +57,7 @@ CLIP_SHARE, CLIP_LEAST, CLIP_MOST = 0.3, 4, 8
 # --- which videos -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Checked(Found):
     """The data of a run as they were before its model was built.
 
@@ -73,7 +69,7 @@ class Checked(Found):
 
     release: Release
     options: Options
-    reasons: dict[str, Mapping[str, str]]
+    reasons: Mapping[str, Mapping[str, str]]
 
     def left_out(self, task: str) -> Mapping[str, str]:
         """Videos that a task leaves out, with the reason."""
@@ -92,9 +88,7 @@ def load() -> Release:
         DataError: they are not there (the message says how to get them) or do not fit the schema.
         TasksError: an option has no value of its range.
     """
-    files = "processed/SOURCE_data.json", "SOURCE/h5/SOURCE.h5", "videos/SOURCE/VIDEO.mp4"
-    told = "{}, {} and {}".format(*(f"ROOT/haven/{file}" for file in files))
-    place = released_files.required_folder("haven", "HAVEN", HOW_TO_GET, told)
+    place = released_files.required_folder("haven", "HAVEN", HOW_TO_GET)
     return released.read(place, options.current())
 
 
@@ -123,105 +117,58 @@ def look(
             *bad_items(unfit, f"{of_good} do not fit their record {needed}"),
         ],
     )
-    checked = Checked(release, release.digest, chosen, {})
+    reasons: dict[str, dict[str, str]] = {}
+    checked = Checked(release=release, digest=release.digest, options=chosen, reasons=reasons)
     for name in names:
-        own = found if name in pictured else {}
-        lacking = {
-            row["id"]: why
-            for record, row in zip(release.records, checked.rows, strict=True)
-            if record.id not in own and (why := _lacks(record, row, name, chosen))
-        }
-        checked.reasons[name] = {**release.problems, **own, **lacking}
+        own = reasons[name] = {**release.problems, **(found if name in pictured else {})}
+        by_sentence = options.layout(TASKS[name], chosen) == OF_SENTENCES
+        for record, given in zip(release.records, checked.rows, strict=True):
+            why = record.gaps.get(name.removeprefix("haven_"), "")
+            if not why and by_sentence and len(record.document) < 2:
+                why = "aligned_full_document: fewer than two sentences"
+            if not why and (most := chosen.max_images):
+                needed = make_doc(given, TASKS[name], chosen)["n_images"]
+                if needed > most:
+                    limit = f"the model's limit is {most} (max_images)"
+                    why = f"not run: needs {needed} images, {limit}"
+            if why:
+                own.setdefault(record.id, why)
     return checked
-
-
-def check_left(found: Checked) -> None:
-    """Stop before a run of which nothing is left; one task of several is reported as not run.
-
-    Raises:
-        DataError: not one task has an item.
-    """
-    records, reasons = found.release.records, found.reasons
-    if any(record.id not in own for own in reasons.values() for record in records):
-        return
-    told = [
-        f"{task}: not one of {len(own)} items can be run:\n{listed(own)}"
-        for task, own in reasons.items()
-    ]
-    raise DataError(f"{found.release.folder}: " + "\n".join(told))
 
 
 def troubles(records: Iterable[Record], only: Collection[str] | None = None) -> dict[str, str]:
     """Why videos cannot be used, by the record's id: only if one fits do `picks` name its frames.
 
-    Args:
-        records: with paths.
-        only: as of `look`.
-
-    Returns:
-        Reasons; they begin with "missing", "unreadable" or, of a file that is not the video that
-        the record is of, "unfit".
+    Reasons begin with "missing", "unreadable" or, of a file that is not the video that the record
+    is of, "unfit"; `only` as of `look`.
     """
     known = {record.id: record for record in records}
     paths = {name: released_files.real(record.path) for name, record in known.items()}
     infos, found = video_checks.look(paths, only)
     for name, info in infos.items():
-        if why := misfit(known[name], info):
+        why, there = "", info.n_frames
+        original, last = known[name].n_frames, known[name].picks[-1]
+        if original is not None and abs(there - original) > TOLERANCE:
+            why = (
+                f"re-encoded with another frame count: it has {there} frames, the original "
+                f"{original} (n_frames)"
+            )
+        elif last >= there:
+            why = f"its last pick is frame {last}, but it has {there} frames, counted from 0"
+        if why:
             found[name] = f"unfit: {known[name].path}: {why}"
     return {name: found[name] for name in known if name in found}
-
-
-def misfit(record: Record, info: VideoInfo) -> str:
-    """Why a video file is not the one that the record is of, or "".
-
-    Args:
-        record: its picks count frames from 0; `n_frames` is None without HDF5.
-        info: facts about the file.
-    """
-    n_frames = record.n_frames
-    if n_frames is not None and abs(info.n_frames - n_frames) > TOLERANCE:
-        return (
-            f"re-encoded with another frame count: it has {info.n_frames} frames, the original "
-            f"{n_frames} (n_frames)"
-        )
-    if (last := record.picks[-1]) >= info.n_frames:
-        return f"its last pick is frame {last}, but it has {info.n_frames} frames, counted from 0"
-    return ""
-
-
-def _lacks(record: Record, row: Row, task: str, chosen: Options) -> str:
-    """Why the item of a good record is left out of a task, or ""."""
-    if why := record.gaps.get(task.removeprefix("haven_")):
-        return why
-    if options.layout(TASKS[task], chosen) == OF_SENTENCES and len(record.document) < 2:
-        return "aligned_full_document: fewer than two sentences"
-    needed = make_doc(row, TASKS[task], chosen)["n_images"] if chosen.max_images else 0
-    if needed > (most := chosen.max_images):
-        return f"not run: needs {needed} images, the model's limit is {most} (max_images)"
-    return ""
-
-
-def not_run(left_out: Mapping[str, str]) -> str:
-    """Why a task has no item, in one line."""
-    first = min(left_out)
-    return f"not one of {len(left_out)} items can be run, such as {first}: {left_out[first]}"
 
 
 # --- docs ---------------------------------------------------------------------------------------
 
 
 def docs(found: Found, task: str) -> list[Row]:
-    """A task's docs, in the release's order.
-
-    A task that has no item gets one doc that shows and asks nothing and says why, so that the host
-    can go on with the others.
-    """
+    """A task's docs, in the release's order."""
     known = cast(Checked, found)
     variant, left_out = TASKS[task], known.left_out(task)
     kept = [given for given in known.rows if given["id"] not in left_out]
-    made = [make_doc(given, variant, known.options) for given in kept or known.rows[:1]]
-    nothing = {"units": [], "unit_frames": [], "sentences": [], "n_images": 0}
-    return made if kept else [{**made[0], **nothing, NOT_RUN: not_run(left_out)}]
+    return [make_doc(given, variant, known.options) for given in kept]
 
 
 _CONTENT = (
@@ -251,7 +198,7 @@ def make_doc(given: Mapping[str, Any], task: Variant, chosen: Options) -> Row:
     `units`: the shots or document sentences shown, by number, in the order shown; `unit_frames`:
     the frames whose pictures are shown of each unit; `n_images`: how many pictures are shown;
     `sentences`: the summary sentences shown; `tagged`: the reference if it is the text with tags of
-    shots, else ""; `layout` of the request (inputs.py); `not_run`, which is empty here.
+    shots, else ""; `layout` of the request (inputs.py).
     """
     n_shown = len(given["document" if options.layout(task, chosen) == OF_SENTENCES else "shots"])
     units: list[int] = []
@@ -269,7 +216,6 @@ def make_doc(given: Mapping[str, Any], task: Variant, chosen: Options) -> Row:
     of_grounding = task.kind == "grounding"
     return {
         **given,
-        NOT_RUN: "",
         "tagged": given["tagged"] if tagged else "",
         "kind": task.kind,
         "text": task.text,
@@ -341,9 +287,7 @@ def describe(
     by_source = {name: [one.video for one in own] for name, own in release.by_source.items()}
     warnings = []
     for task, videos in left_out.items():
-        if not {record.id for record in release.records} - videos.keys():
-            warnings.append(f"{task}: not run: {not_run(videos)}")
-        elif videos:
+        if videos:
             first, names = min(videos), ", ".join(sorted(videos)[:NAMED])
             told = f"{len(videos)} videos left out ({names}), such as {first}: {videos[first]}"
             warnings.append(f"{task}: {told}")
@@ -356,38 +300,19 @@ def describe(
     return section, warnings
 
 
-def status(root: Path) -> DataStatus:
-    """Look at HAVEN's data under a data root, without raising; only chosen videos are validated."""
-    return released_files.status("haven", root, HOW_TO_GET, _seen)
-
-
-def _seen(place: Path) -> Seen:
+def seen(place: Path) -> Seen:
+    """What lies in a folder (Benchmark.seen); only chosen videos are validated."""
     release = released.read(place, options.current())
     found = troubles(release.records)
-    usable, notes = len(release.records) - len(found), _notes(release, options.current(), found)
-    return Seen(release.folder, release.digest, release.counts, usable, found, notes)
-
-
-def _notes(release: Release, chosen: Options, found: Mapping[str, str]) -> Iterator[str]:
-    """Lines about sources, subsets, gaps, and videos that are bad, not merely not there."""
-    yield released_files.compared(release.counts, options.PAPER_COUNTS)
-    for source, own in release.by_source.items():
-        there = sum(record.id not in found for record in own)
-        hdf5 = sum(record.n_frames is not None for record in own)
-        told = f"{len(own):,} videos, {there:,} with a file that fits, {hdf5:,} with HDF5"
-        yield f"{source} ({options.SOURCES[source]}): {told}"
-    ids = [*(record.id for record in release.records), *release.problems]  # bad ones belong to it
-    for source in options.LARGE_SOURCES:
-        keys = [name.partition("/")[2] for name in ids if name.startswith(f"{source}/")]
-        if keys and chosen.subset:
-            by = f"subset={chosen.subset}, seed={chosen.seed}; any others are not validated"
-            yield f"{source}: {len(keys):,} videos are evaluated ({by}):"
-            yield f"  {' '.join(sorted(keys, key=released.natural))}"
+    notes = [released_files.compared(release.counts, options.PAPER_COUNTS)]
     unfit = {name: why for name, why in found.items() if why.startswith("unfit")}
-    yield from (f"{name}: {why}" for name, why in [*release.problems.items(), *unfit.items()])
+    notes += [f"{name}: {why}" for name, why in [*release.problems.items(), *unfit.items()]]
     gaps: dict[tuple[str, str], list[str]] = {}
     for record in release.records:
         for gap in record.gaps.items():
             gaps.setdefault(gap, []).append(record.id)
     for (task, why), names in sorted(gaps.items()):
-        yield f"haven_{task}: leaves out {len(names):,} videos, such as {names[0]}: {why}"
+        notes.append(f"haven_{task}: leaves out {len(names):,} videos, such as {names[0]}: {why}")
+    usable = len(release.records) - len(found)
+    lost = {name: why for name, why in found.items() if name not in unfit}
+    return Seen(release.folder, release.digest, release.counts, usable, lost, notes)

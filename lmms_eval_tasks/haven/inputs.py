@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.benchmark import Doc, Part
-from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.haven import options
 from lmms_eval_tasks.haven.options import SELECTIONS, SUMMARIES
 from lmms_eval_tasks.utils import prompts
@@ -63,6 +62,7 @@ _PLACEHOLDERS: dict[str, tuple[str, ...]] = {
     "one_image": ("first",),
     "more_images": ("first", "last"),
 }
+task_prompts = prompts.file("haven", "task", _PLACEHOLDERS)
 
 
 def prompt(doc: Doc) -> list[Part]:
@@ -70,9 +70,6 @@ def prompt(doc: Doc) -> list[Part]:
 
     Many simple models drop placeholders and put all pictures before the text; so their text also
     says which pictures a shot has, or that picture i is Frame i.
-
-    Raises:
-        PromptError: the user's prompt file lacks a part or a placeholder.
     """
     numbers: list[int] = []
     loaded = functools.cache(lambda: pictures(doc, numbers))  # when the first is asked for
@@ -94,40 +91,13 @@ def prompt(doc: Doc) -> list[Part]:
 
 
 def pictures(doc: Doc, numbers: Sequence[int]) -> list[Image]:
-    """The pictures of sampled frames by their numbers, from 1, in this order.
-
-    Raises:
-        MediaError: they cannot be read; the message names the item.
-    """
-    if not numbers:
-        return []
-    try:
-        return frames(doc).images(numbers)
-    except MediaError as error:
-        # The host cannot pass over an item, so the run ends here; before it, the check has read it.
-        raise MediaError(
-            f"{doc['id']}: its frames cannot be read any more, so the run ends ({error}); all "
-            "frames that are read are kept: start it again, with --allow-bad-items to leave it out"
-        ) from None
+    """The pictures of sampled frames by their numbers, from 1, in this order; else MediaError."""
+    return frames(doc).images(numbers) if numbers else []
 
 
 def frames(doc: Doc) -> indexed_frames.Frames:
-    """All sampled frames of a video, read in one pass if they are not kept from another task.
-
-    Raises:
-        MediaError: the video cannot be read, or ends before a pick; names it.
-    """
+    """All sampled frames of a video, read in one pass if they are not kept; else a MediaError."""
     return indexed_frames.frames(doc["video_path"], doc["picks"], options.current().size)
-
-
-@prompts.once
-def task_prompts() -> prompts.Prompt:
-    """The task prompts, ours or the user's.
-
-    Raises:
-        PromptError: the user's file lacks a text or a placeholder.
-    """
-    return prompts.load("haven", "task", _PLACEHOLDERS)
 
 
 def _pieces(doc: Doc) -> Iterator[tuple[tuple[str, str], Sequence[int]]]:
@@ -136,17 +106,18 @@ def _pieces(doc: Doc) -> Iterator[tuple[tuple[str, str], Sequence[int]]]:
     Of each the text for chat models and that for simple ones, which lack the pictures' places.
     """
     said, values, unit = task_prompts().text, _values(doc), _unit(doc)
+    by_frame = doc["kind"] in SUMMARIES + SELECTIONS  # and not by shot, clip or sentence
     for part in _LAYOUTS[doc["layout"]]:
         if part != _SHOWN:
             if doc["with_document"] or not part.endswith("_document"):
                 yield (prompts.fill(said[part], values),) * 2, ()
         elif doc["text"]:
             texts = doc["descriptions"]
-            if not _by_frame(doc):
+            if not by_frame:
                 name = "document" if doc["layout"] == options.OF_SENTENCES else "shot_texts"
                 texts = [doc[name][number - 1] for number in doc["units"]]
             yield (_lines(unit, [text or _NONE for text in texts]),) * 2, ()
-        elif not _by_frame(doc):
+        elif not by_frame:
             before = 0  # pictures of the request
             for place, own in enumerate(doc["unit_frames"], 1):
                 first, before = before + 1, before + len(own)
@@ -157,21 +128,11 @@ def _pieces(doc: Doc) -> Iterator[tuple[tuple[str, str], Sequence[int]]]:
             yield ("", ""), range(1, len(doc["picks"]) + 1)
         else:
             yield ("", prompts.fill(said["frame_images"], values)), ()
+            by_shot = doc["layout"] == "v2vt"
             every = [[number] for number in range(1, len(doc["picks"]) + 1)]
-            for place, own in enumerate(doc["shots"] if doc["layout"] == "v2vt" else every, 1):
-                yield (_label(doc, place, own),) * 2, own
-
-
-def _label(doc: Doc, place: int, own: Sequence[int]) -> str:
-    if doc["layout"] != "v2vt":
-        return f"{_unit(doc)} {place}"
-    span = f"Frame {own[0]}" if len(own) == 1 else f"Frames {own[0]}-{own[-1]}"
-    return f"Shot {place} ({span})"
-
-
-def _by_frame(doc: Doc) -> bool:
-    """Whether all sampled frames are shown, and not shots, clips or sentences."""
-    return doc["kind"] in SUMMARIES + SELECTIONS
+            for place, own in enumerate(doc["shots"] if by_shot else every, 1):
+                span = f"Frame {own[0]}" if len(own) == 1 else f"Frames {own[0]}-{own[-1]}"
+                yield (f"Shot {place} ({span})" if by_shot else f"{unit} {place}",) * 2, own
 
 
 def _unit(doc: Doc) -> str:
@@ -204,20 +165,16 @@ def _values(doc: Doc) -> dict[str, str]:
         "n_example": str(len(few)),
         "n_sentences": str(asked if doc["kind"] in SUMMARIES else len(summary)),
         "numbered": "\n".join(_shortened(lines)),
-        "document": " ".join(map(_line, doc["document"])),
+        "document": " ".join(" ".join(text.split()) for text in doc["document"]),
         "lines": _lines("Summary", summary),
     }
 
 
 def _shortened(every: list[str]) -> list[str]:
-    """Up to three are listed in full."""
     return every if len(every) <= 3 else [*every[:2], "...", every[-1]]
 
 
 def _lines(label: str, texts: Iterable[str]) -> str:
     """`LABEL 1: text`, one a line whatever breaks a text has."""
-    return "\n".join(f"{label} {place}: {_line(text)}" for place, text in enumerate(texts, 1))
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())
+    lines = (" ".join(text.split()) for text in texts)
+    return "\n".join(f"{label} {place}: {line}" for place, line in enumerate(lines, 1))

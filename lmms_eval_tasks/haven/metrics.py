@@ -4,8 +4,8 @@ Every metric of a reply has these forms (metrics.md):
 - NAME: mean over videos; a reply that could not be read counts as 0, or as what of it could;
 - NAME_valid: without the replies that could not be read;
 - NAME_sources: the mean of the sources' means, and NAME_SOURCE, each source's own;
-- NAME_random, NAME_identity, NAME_uniform, NAME_first, NAME_all and NAME_best, where they make
-  sense: what the same items give for a reply that understands nothing, and the most they can give.
+- NAME_random, NAME_identity and NAME_all, where they make sense: what the same items give for a
+  reply that understands nothing.
 
 A correlation with a ground truth that is the same for all shots is undefined: such an item is in no
 mean, and `undefined` counts it. Ratings exist as `_valid` alone (utils/metrics/rating_means.py).
@@ -17,16 +17,16 @@ import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks.benchmark import Item, Items, Metric, refusals, value_is
+from lmms_eval_tasks.benchmark import Item, Items, Metric, bootstrap, refusals, value_is
 from lmms_eval_tasks.haven import judge
 from lmms_eval_tasks.haven.judge import Asked
 from lmms_eval_tasks.haven.options import ORDERS, SOURCES, SUMMARIES, TASKS
 from lmms_eval_tasks.judges import geval
-from lmms_eval_tasks.utils.metrics import aggregate, rating_means, stats
+from lmms_eval_tasks.utils.metrics import aggregate, rating_means
+from lmms_eval_tasks.utils.metrics.stats import Interval
 
 Values = Callable[[Items], list[float | None]]
 Statistic = Callable[[Items], Any]
-Interval = Callable[[Items], "stats.Interval | None"]
 
 ROUGE = ("rouge", "rouge1", "rouge2", "rougeL")
 KEYFRAMES = ("f1", "precision", "recall")
@@ -35,18 +35,18 @@ ORDER = ("spearman", "kendall")
 ALIGNMENT = ("f1", "iou", "hit1")
 GEVAL = tuple(geval.MODES)
 
-_OF_FRAMES = ("random", "uniform", "first", "all", "best")
 _OF_KEYFRAMES: dict[str, tuple[str, ...]] = dict.fromkeys(
-    (*KEYFRAMES, *(f"{name}{IS_GT}" for name in KEYFRAMES)), _OF_FRAMES
+    (*KEYFRAMES, *(f"{name}{IS_GT}" for name in KEYFRAMES)), ("random", "all")
 )
+_OF_ORDER: dict[str, tuple[str, ...]] = dict.fromkeys(ORDER, ("random", "identity"))
 # Kind -> metric -> the baselines that stand beside it.
 MEASURED: dict[str, dict[str, tuple[str, ...]]] = {
     "v2t": dict.fromkeys(ROUGE, ()),
     "v2v": _OF_KEYFRAMES,
     "v2vt": {**dict.fromkeys(ROUGE, ()), **_OF_KEYFRAMES},
-    "temporal": dict.fromkeys(ORDER, ("random", "identity", "best")),
-    "grounding": dict.fromkeys(ALIGNMENT, ("random", "all", "best")),
-    "saliency": dict.fromkeys(ORDER, ("random", "identity", "best")),
+    "temporal": _OF_ORDER,
+    "grounding": dict.fromkeys(ALIGNMENT, ("random", "all")),
+    "saliency": _OF_ORDER,
 }
 # What stands in the host's table: that of the paper's Tables 3 and 4 which needs no texts of items.
 SHOWN = ("rouge", *KEYFRAMES, *ORDER)
@@ -55,13 +55,12 @@ SHOWN = ("rouge", *KEYFRAMES, *ORDER)
 # --- statistics of items ------------------------------------------------------------------------
 
 
-def part_status(item: Item, part: str) -> str:
+def _part_status(item: Item, part: str) -> str:
     """The status of one part of a reply; its whole status where it has no such part."""
     return str(item["parts"].get(part, item["status"]))
 
 
 def _defined(values: Iterable[float | None]) -> float | None:
-    """Mean of what is defined."""
     return aggregate.mean(value for value in values if value is not None)
 
 
@@ -86,20 +85,18 @@ def _family(
     values: Values,
     part: str,
     shown: tuple[str, ...] | None = None,
-    interval: Interval | None = None,
+    interval: Callable[[Items], Interval | None] | None = None,
 ) -> list[Metric]:
     """A metric in all its forms; `part` is of a reply, and has to be read for `_valid`."""
 
     def plain(items: Items) -> float | None:
         return _defined(values(items))
 
-    def over_valid(statistic: Callable[[Items], Any]) -> Callable[[Items], Any]:
-        def of(items: Items) -> Any:
-            read = ({"status": part_status(item, part)} for item in items)
-            both = zip(items, map(aggregate.is_valid, read), strict=True)
-            return statistic([item for item, valid in both if valid])
+    def over_valid(statistic: Statistic) -> Statistic:
+        def valid(item: Item) -> bool:
+            return aggregate.is_valid({"status": _part_status(item, part)})
 
-        return of
+        return lambda items: statistic([*filter(valid, items)])
 
     return [
         Metric(name, plain, shown=shown, interval=interval),
@@ -116,13 +113,9 @@ def _measured(name: str, baselines: Sequence[str]) -> list[Metric]:
         # 0 of a reply whose scoring broke, which has no scores.
         return [item.get("scores", {}).get(name, 0.0) for item in items]
 
-    def interval(items: Items) -> stats.Interval | None:
-        pairs = zip(values(items), items, strict=True)
-        defined = [(value, item["video"]) for value, item in pairs if value is not None]
-        if not defined:
-            return None
-        own, videos = zip(*defined, strict=True)
-        return stats.cluster_bootstrap(aggregate.mean, own, videos)
+    def interval(items: Items) -> Interval | None:
+        pairs = zip(items, values(items), strict=True)
+        return bootstrap([(item["video"], value) for item, value in pairs if value is not None])
 
     def baseline(one: str) -> Statistic:
         return lambda items: _defined(item["baselines"].get(f"{name}_{one}") for item in items)
@@ -172,7 +165,7 @@ def of_kind(kind: str) -> list[Metric]:
         return lambda items: sum(bool(item[field]) for item in items)
 
     def failed(part: str) -> Statistic:
-        return lambda items: sum(part_status(item, part) != "ok" for item in items)
+        return lambda items: sum(_part_status(item, part) != "ok" for item in items)
 
     def authors(name: str) -> Statistic:
         # Over the replies in which the authors' code reads an order; the others are left out.
@@ -189,7 +182,6 @@ def of_kind(kind: str) -> list[Metric]:
     if kind == "v2vt":
         # Both parts are needed: the status of the whole reply.
         found += _family("clipscore", judge.clipscore, "")
-        found += _family("clipscore_pairs", functools.partial(judge.clipscore, pairs=True), "")
         found += [Metric(f"{p}_failed", failed(p), better=False) for p in ("summary", "frames")]
     if kind in SUMMARIES:
         found += [metric for name in GEVAL for metric in _rated(name)]

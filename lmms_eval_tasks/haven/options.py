@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.errors import TasksError, nearest
+from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.utils.validation import told
 
 OWN = "own"  # a user's own videos (`lmms-eval-tasks haven build`), which are no part of the paper
@@ -151,11 +151,7 @@ def layout(task: Variant, chosen: Options, *, by_shot: bool = True) -> str:
 
 
 def current() -> Options:
-    """The user's choice.
-
-    Raises:
-        TasksError: an option is unknown, given twice, or has no value of its range.
-    """
+    """The user's choice; raises as `parse`."""
     return parse(settings.text(settings.HAVEN))
 
 
@@ -163,19 +159,14 @@ def parse(text: str) -> Options:
     """Options from `NAME=VALUE,...`; sources and ids are joined by `+`: `sources=tvsum+summe`.
 
     Raises:
-        TasksError: as `current`.
+        TasksError: an option is unknown, given twice, or has no value of its range.
     """
-    given: dict[str, str] = {}
-    names = Options.model_fields
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        name, _, value = (piece.strip() for piece in part.partition("="))
-        if name not in names:
-            why = f"{name!r} is none of {', '.join(names)}{nearest(name, names)}"
-            raise TasksError(f"{settings.HAVEN}={text!r}: {why}")
-        if name in given or not value:
-            raise TasksError(f"{settings.HAVEN}={text!r}: {part}: expected NAME=VALUE, each once")
-        given[name] = value
+    pairs = [part.partition("=")[::2] for part in text.split(",") if part.strip()]
+    given = {name.strip(): value.strip() for name, value in pairs}
+    why = "expected NAME=VALUE, each once"
     try:
-        return Options.model_validate(given)
+        if len(given) == len(pairs) and all(given.values()):
+            return Options.model_validate(given)
     except ValidationError as error:
-        raise TasksError(f"{settings.HAVEN}={text!r}: {told(error, 2)}") from None
+        why = f"{told(error, 2)}; known: {', '.join(Options.model_fields)}"
+    raise TasksError(f"{settings.HAVEN}={text!r}: {why}")

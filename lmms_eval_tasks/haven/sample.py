@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-ALSO = ("options.py",)  # it decides the sample too: the capacity
 NAMED = ("summe", "tvsum")  # sources whose files name the original video
 SHOTS_IN_JSON = ("youtube",)
 # For render.Clip: a key frame at least every 30 frames; no macroblock trees
@@ -289,8 +288,6 @@ def known(doc: Doc) -> Known:
     Raises:
         TasksError: the doc is of no known kind or lacks a field that its kind has.
     """
-    if doc.get("not_run"):
-        return Known(doc["id"], *["skipped"] * 3)
     try:
         task = Variant(doc["kind"], document=doc["with_document"], text=doc["text"])
         name = f"{task.name}/{doc['id']}"

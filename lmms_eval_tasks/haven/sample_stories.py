@@ -118,7 +118,7 @@ class Story(_Told):
     @cached_property
     def keyframes(self) -> list[int]:
         """The 15 % of sampled frames with the highest levels; of a tie the earlier ones (3.2)."""
-        places, _ = structure.top(self.frames, max(1, capacity(len(self.frames))))
+        places = structure.top(self.frames, max(1, capacity(len(self.frames))))
         return [place + 1 for place in places]
 
     @cached_property

@@ -2,88 +2,58 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from lmms_eval_tasks.benchmark import Numbers
+from lmms_eval_tasks.benchmark import Row
 from lmms_eval_tasks.haven.metrics import IS_GT, ORDER
-from lmms_eval_tasks.haven.options import KINDS, SOURCES, TASKS
-from lmms_eval_tasks.report.paper_tables import INVALID, by_row, doubted, fixed, number, signed
+from lmms_eval_tasks.haven.options import KINDS
+from lmms_eval_tasks.report.paper_tables import by_row, doubted, fixed, number, signed
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-# A task's or group's name, then whatever was added to it: the model where several were rescored,
-# ` INVALID`.
-_NAMES = "|".join(sorted((*TASKS, "haven", "haven_text"), key=len, reverse=True))
-_NAME = re.compile(rf"(?P<name>{_NAMES})(?P<rest> .*)?", re.DOTALL)
 _OVER = {"": "videos", "_sources": "sources"}  # form of a metric -> what its mean is over
 
 
 class Model(NamedTuple):
-    """The numbers of one model, either of its tasks with pictures or of its text proxies.
+    """The rows of one model, either of its tasks with pictures or of its text proxies.
 
-    numbers: by kind with `_doc`; those of the group are under "". invalid: kinds of them.
+    rows: by kind with `_doc`; that of the group is under "".
     """
 
     title: str
-    numbers: dict[str, Mapping[str, Any]]
-    invalid: set[str]
-
-    def title_of(self, task: str) -> str:
-        """The title in a row of one task alone."""
-        return f"{self.title} {INVALID}" if task in self.invalid else self.title
+    rows: dict[str, Row]
 
     def value(self, task: str, metric: str) -> float | None:
         """A metric of a task, or None."""
-        return number(self.numbers.get(task, {}).get(metric))
+        return number(self.rows[task].values.get(metric)) if task in self.rows else None
 
     def cell(self, task: str, metric: str) -> str:
         """A metric in a row of several tasks."""
         found = self.value(task, metric)
         is_gain = found is not None and metric == "joined_clip_gain"
         shown = signed(found or 0.0, 3) if is_gain else fixed(found, 3)
-        return doubted(shown, task in self.invalid)
+        return doubted(shown, task in self.rows and self.rows[task].invalid)
 
 
-def tables(rows: Sequence[tuple[str, Numbers]]) -> list[Table]:
-    """The paper's tables for one or more models; those without a number are left out.
-
-    Args:
-        rows: label of a model (empty for a single run) and its numbers by task and group.
-    """
-    models = _models(rows)
-    rated = {
-        metric
-        for model in models
-        for _, task, metric in _TABLE_4
-        if model.value(task, metric) is not None
-    }
+def tables(rows: Sequence[Row]) -> list[Table]:
+    """The paper's tables for one or more models; those without a number are left out."""
+    found: dict[str, Model] = {}
+    for row in rows:
+        task = row.task.removesuffix("_text")
+        title = (row.model or "this run") + (" (text proxy)" if task != row.task else "")
+        own = found.setdefault(title, Model(title, {})).rows
+        own[task.removeprefix("haven").removeprefix("_")] = row
+    models = list(found.values())
     # A way of rating that no model has is no column.
-    of_table4 = [one for one in _TABLE_4 if not one[2].startswith("geval") or one[2] in rated]
+    known = {n for _, t, n in _TABLE_4 for model in models if model.value(t, n) is not None}
+    of_table4 = [one for one in _TABLE_4 if not one[2].startswith("geval") or one[2] in known]
     return [
         *_paper(models, "every task (the paper's Table 3)", _TABLE_3, _NOTES_3),
         *_paper(models, "summaries (the paper's Table 4)", of_table4, _NOTES_4),
         *_beside(models),
     ]
-
-
-def _models(rows: Sequence[tuple[str, Numbers]]) -> list[Model]:
-    found: dict[tuple[str, bool], Model] = {}
-    for label, numbers in rows:
-        for name, values in numbers.items():
-            if (match := _NAME.fullmatch(name)) is None:
-                continue
-            rest, text = match["rest"] or "", match["name"].endswith("_text")
-            full = f"{label}{rest.removesuffix(INVALID)}".strip()
-            title = (full or "this run") + (" (text proxy)" if text else "")
-            model = found.setdefault((full, text), Model(title, {}, set()))
-            task = match["name"].removeprefix("haven").removesuffix("_text").removeprefix("_")
-            model.numbers[task] = values
-            if rest.endswith(INVALID):
-                model.invalid.add(task)
-    return list(found.values())
 
 
 # Of the paper's tables: heading of a column, task, metric.
@@ -149,10 +119,10 @@ _MAIN = {
     "grounding": ("f1", "iou", "hit1"),
     "saliency": ORDER,
 }
-_BASELINES = ("random", "identity", "uniform", "first", "all", "best")
+_BASELINES = ("random", "identity", "all")
 _NOTES_WORTH = (
-    "random: expected, in closed form; identity: the order as shown; uniform, first: so many\n"
-    "frames; all: every frame, or each clip for each sentence; best: the most possible\n"
+    "random: expected, in closed form; identity: the order as shown; all: every frame, or\n"
+    "each clip for each sentence\n"
     "f1_is_gt: against the frames that is_gt marks, not those of the key shots\n"
     "failed: replies that could not be read in full; what could be read of them counts\n"
     "rules broken: replies with a wrong number of frames, an unknown shot and so on\n"
@@ -161,42 +131,24 @@ _NOTES_WORTH = (
 
 
 def _beside(models: Sequence[Model]) -> list[Table]:
-    """What the numbers are worth, and the same by source: a row for each main metric."""
-    measured = [
-        (model, task, metric)
-        for model in models
-        for task in [name for kind in KINDS for name in (kind, f"{kind}_doc")]
-        for metric in _MAIN[task.removesuffix("_doc")]
-        if model.value(task, metric) is not None
-    ]
-    used = [
-        source
-        for source in SOURCES
-        if any(model.value(task, f"{name}_{source}") is not None for model, task, name in measured)
-    ]
-    worth, by_source = [], []
-    for model, task, metric in measured:
-        head = (model.title_of(task), task, metric)
-        # A joint reply has two parts, and CLIPScore needs both.
-        parts = {"rouge": "summary_", "f1": "frames_"} if task == "v2vt" else {}
-        part = parts.get(metric.removesuffix(IS_GT), "")
-        forms = ("", "_valid", *(f"_{name}" for name in _BASELINES))
-        counts = (f"{part}failed", "violations", "undefined")
-        worth.append(
-            (
-                head,
-                [
+    """What the numbers are worth: a row for each main metric."""
+    rows = []
+    for model in models:
+        for task in [name for kind in KINDS for name in (kind, f"{kind}_doc")]:
+            for metric in _MAIN[task.removesuffix("_doc")] if task in model.rows else ():
+                # A joint reply has two parts, and CLIPScore needs both.
+                parts = {"rouge": "summary_", "f1": "frames_"} if task == "v2vt" else {}
+                part = parts.get(metric.removesuffix(IS_GT), "")
+                forms = (metric, f"{metric}_valid", *(f"{metric}_{one}" for one in _BASELINES))
+                counts = (f"{part}failed", "violations", "undefined")
+                cells = [
                     fixed(model.value(task, "videos"), 0),
-                    *(fixed(model.value(task, metric + form), 3) for form in forms),
+                    *(fixed(model.value(task, name), 3) for name in forms),
                     *(fixed(model.value(task, name), 0) for name in counts),
-                ],
-            )
-        )
-        own = [fixed(model.value(task, f"{metric}_{source}"), 3) for source in used]
-        by_source.append((head, own))
+                ]
+                title = f"{model.title} INVALID" if model.rows[task].invalid else model.title
+                if model.value(task, metric) is not None:
+                    rows.append(((title, task, metric), cells))
     names = ("model", "task", "metric")
     heads = ["videos", "value", "valid", *_BASELINES, "failed", "rules\nbroken", "undef."]
-    return [
-        *by_row("HAVEN: what the numbers are worth", names, heads, worth, _NOTES_WORTH),
-        *by_row("HAVEN: by source", names, [SOURCES[source] for source in used], by_source),
-    ]
+    return by_row("HAVEN: what the numbers are worth", names, heads, rows, _NOTES_WORTH)

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
-from pathlib import Path
-from typing import Any, cast
+from dataclasses import replace
+from typing import Any, NamedTuple, cast
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found, Item, Items, Join, Task
-from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven import data, inputs, metrics
 from lmms_eval_tasks.haven import judge as judging
 from lmms_eval_tasks.haven import tables as layouts
 from lmms_eval_tasks.haven.metrics import ORDER
 from lmms_eval_tasks.haven.options import OF_SENTENCES, SELECTIONS, SUMMARIES, TASKS
-from lmms_eval_tasks.haven.records.release import prepare
-from lmms_eval_tasks.judges import Criterion, geval
+from lmms_eval_tasks.haven.records import release as released
+from lmms_eval_tasks.judges import Criterion, JudgeConfig, geval
 from lmms_eval_tasks.judges.verdict import Scoring
-from lmms_eval_tasks.utils.metrics import selections, text_metrics
+from lmms_eval_tasks.utils import provenance
+from lmms_eval_tasks.utils.media.video_checks import stop
+from lmms_eval_tasks.utils.metrics import clipscore, local_models, selections, text_metrics
 from lmms_eval_tasks.utils.prompts import Prompt
+from lmms_eval_tasks.utils.released_files import listed
 from lmms_eval_tasks.utils.replies import answers, numbered, summaries
 
 V2T_SENTENCES = (3, 5)  # asked for by V2T's prompt with pictures (Appendix C)
@@ -37,7 +39,7 @@ _KEPT = (
     "layout",
 )
 # What `score` reads of a saved item; before 2.0 there were no key shots and no layout.
-_READ = {*_KEPT, "asked", "video", "n_frames", "status", "reply"} - {"key_shots", "layout"}
+_READ = {*_KEPT, "asked", "video", "n_frames"} - {"key_shots", "layout"}
 # An item without scores; what only some kinds have is empty.
 BLANK: Mapping[str, Any] = {
     "parts": {},  # part of the reply -> its status
@@ -140,7 +142,7 @@ def _frames(doc: Item, strict: summaries.Frames, lenient: Collection[int]) -> di
     """Against the frames of the key shots as the published figures are; beside, against `is_gt`.
 
     There what was given is scored, in whatever form it is read, and frames that do not exist too.
-    Beside each what looking at nothing is worth; None where nothing is true.
+    None where nothing is true.
     """
     n_frames, k = doc["n_frames"], doc["budget"]
     of_shots = [frame for shot in doc["key_shots"] for frame in doc["shots"][shot - 1]]
@@ -155,16 +157,9 @@ def _frames(doc: Item, strict: summaries.Frames, lenient: Collection[int]) -> di
             continue
         met = functools.partial(selections.set_scores, true=true)
         own = met(chosen)
-        found = {
-            "random": selections.random_frames(n_frames, len(true), k),
-            "uniform": met(selections.uniform(n_frames, k)),
-            "first": met(selections.first(n_frames, k)),
-            "all": met(range(1, n_frames + 1)),
-            "best": selections.best_frames(len(true), k),
-        }
-        for name in metrics.KEYFRAMES:
-            scores[f"{name}{form}"] = getattr(own, name)
-            baselines |= {f"{name}{form}_{one}": getattr(it, name) for one, it in found.items()}
+        chance, every = selections.random_frames(n_frames, len(true), k), range(1, n_frames + 1)
+        baselines |= _beside(metrics.KEYFRAMES, form, random=chance, all=met(every))
+        scores |= {f"{name}{form}": getattr(own, name) for name in metrics.KEYFRAMES}
     read = strict.status == "ok" or not lenient
     return {
         "parts": {"frames": strict.status if read else "ok"},
@@ -173,6 +168,11 @@ def _frames(doc: Item, strict: summaries.Frames, lenient: Collection[int]) -> di
         "scores": scores,
         "baselines": baselines,
     }
+
+
+def _beside(names: Sequence[str], form: str = "", **given: NamedTuple) -> dict[str, Any]:
+    """What looking at nothing is worth, by metric and baseline."""
+    return {f"{m}{form}_{one}": getattr(own, m) for one, own in given.items() for m in names}
 
 
 def _v2vt(doc: Item, reply: str) -> dict[str, Any]:
@@ -207,27 +207,23 @@ def _saliency(doc: Item, reply: str) -> dict[str, Any]:
 
 def _order(doc: Item, reply: str, truth: list[float], unit: str) -> dict[str, Any]:
     n = len(truth)
-    read, best = numbered.read_order(reply, n, unit), selections.best_reachable(truth)
+    read, identity = numbered.read_order(reply, n, unit), selections.identity(truth)
     found = selections.correlations(selections.predicted_ranks(read.units, n), truth)
     worth: dict[str, float | None] = {name: getattr(found, name) or 0.0 for name in ORDER}
-    if best.reason:
+    if identity.reason:
         worth = dict.fromkeys(ORDER)
     elif len(read.units) < 2:  # an order of fewer than two units is worth 0 (metrics.md)
         worth = dict.fromkeys(ORDER, 0.0)
     theirs = numbered.authors_order(reply, n, unit, in_time=doc["kind"] == "temporal")
     by_theirs = selections.correlations(selections.predicted_ranks(theirs, n), truth)
-    chance, identity = selections.chance(truth), selections.identity(truth)
-    beside = {"random": chance, "identity": identity, "best": best}
     return {
         "parts": {"reply": read.status},
         "ranked": [doc["units"][place - 1] for place in read.units],
         "violations": dict(read.violations),
-        "undefined": best.reason,
+        "undefined": identity.reason,
         "scores": worth,
         "authors": {name: getattr(by_theirs, name) for name in ORDER} if theirs else {},
-        "baselines": {
-            f"{one}_{name}": getattr(own, one) for name, own in beside.items() for one in ORDER
-        },
+        "baselines": _beside(ORDER, random=selections.chance(truth), identity=identity),
     }
 
 
@@ -237,20 +233,15 @@ def _grounding(doc: Item, reply: str) -> dict[str, Any]:
     true = [doc["summary_shots"][sentence - 1] for sentence in doc["asked"]]
     read = numbered.read_alignment(reply, len(true), n)
     found = selections.aligned(read.sets, true)
-    beside = {
-        "random": selections.baseline(selections.one_clip, true, n),
-        "all": selections.baseline(selections.all_clips, true, n),
-        "best": selections.baseline(selections.true_clips, true, n),
-    }
+    chance = selections.random_clips(true, n)
+    every = selections.aligned([range(1, n + 1)] * len(true), true)
     names = metrics.ALIGNMENT
     return {
         "parts": {"reply": read.status},
         "clips": [sorted(clips) for clips in read.sets],
         "violations": dict(read.violations),
         "scores": {name: getattr(found, name) for name in names},
-        "baselines": {
-            f"{name}_{one}": getattr(own, name) for one, own in beside.items() for name in names
-        },
+        "baselines": _beside(names, random=chance, all=every),
     }
 
 
@@ -284,6 +275,7 @@ _TASKS = {
         metrics.of_kind(variant.kind),
         handed=handed,
         asks=(judging.GEVAL,) if variant.kind in SUMMARIES else (),
+        kept={*_READ, "key_shots"} if variant.kind in SELECTIONS else _READ,
         blank=BLANK,
         stand_in=stand_in,
     )
@@ -298,6 +290,7 @@ class Haven(Benchmark):
     title = "HAVEN"
     how_to_get = data.HOW_TO_GET
     paper_judge = judging.PAPER_JUDGE
+    one_judge = "and G-Eval's rating is one model's"
     headline = 2
     cuts = ("videos read", "videos of {} can be read")
 
@@ -309,32 +302,42 @@ class Haven(Benchmark):
 
     look = staticmethod(data.look)
     docs = staticmethod(data.docs)
-    suited = staticmethod(judging.suited)
     judge_notes = staticmethod(judging.notes)
     tables = staticmethod(layouts.tables)
-    status = staticmethod(data.status)
+    seen = staticmethod(data.seen)
+    files = staticmethod(released.placed)
     judge_prompt = staticmethod(judging.prompt)
 
     def cut(self, found: Found, task: str, doc: Doc) -> Cut | None:  # noqa: ARG002
         """The sampled frames of its video, the same for all tasks; none of a text proxy."""
-        if doc["text"] or doc["not_run"]:
+        if doc["text"]:
             return None
         window = (doc["video_path"], tuple(doc["picks"]))
         return Cut(doc["id"], window, functools.partial(inputs.frames, doc))
 
     def check(self, names: Sequence[str], found: Found) -> None:
-        """There has to be an item of some task, and a CLIP model that was named has to be there."""
-        data.check_left(cast(data.Checked, found))
+        """Each task has an item, and a CLIP model that was named is there."""
+        known = cast(data.Checked, found)
+        total = len(known.rows) + len(known.release.problems)
+        told = [
+            f"{task}: not one of {total} items can be run:\n{listed(own)}"
+            for task, own in known.reasons.items()
+            if len(own) == total
+        ]
+        good = [task for task, own in known.reasons.items() if len(own) < total]
+        told += [f"Leave out what cannot be run: --tasks {','.join(good)}"] if told and good else []
+        stop(known.release.folder, told)
         if any(TASKS[name].kind in SUMMARIES for name in names):
-            judging.check()
-
-    def prepare(self, source: Path, root: Path, link: bool) -> str:
-        """Put files of the release in place; then what `data status` tells."""
-        return "\n".join([prepare(source, root, link), *data.status(root).notes])
+            like = "openai/clip-vit-base-patch32"
+            local_models.check(settings.CLIPSCORE, clipscore.KIND, like)
 
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:  # noqa: ARG002
         """The one file of all tasks."""
         return {"task": inputs.task_prompts()}
+
+    def suited(self, judge: JudgeConfig) -> JudgeConfig:
+        """Never the paper's (`comparable`), which is not known."""
+        return replace(super().suited(judge), comparable=False)
 
     def criteria(self) -> Sequence[Criterion]:
         """How good is a summary?"""
@@ -352,28 +355,8 @@ class Haven(Benchmark):
         section, warnings = data.describe(known, left_out) if known else ({}, [])
         if any(TASKS[name].kind in SUMMARIES for name in names):
             rouge = text_metrics.ROUGE_IMPLEMENTATION
-            section["implementations"] = {"rouge": rouge, **judging.computed_with()}
+            section["implementations"] = {"rouge": rouge, **provenance.notes("haven")}
         return section, [*warnings, *settings.told(settings.HAVEN), *judging.doubts()]
-
-    def reread(
-        self,
-        items: Sequence[dict[str, Any]],
-        *,
-        judged: bool,  # noqa: ARG002
-    ) -> Sequence[dict[str, Any]]:
-        """Saved items, if they are what these tasks write.
-
-        Raises:
-            DataError: one of them is not; names it.
-        """
-        for item in items:
-            needed = {*_READ, "key_shots"} if item.get("kind") in SELECTIONS else _READ
-            if lacking := sorted(name for name in needed if item.get(name) is None):
-                cure = "take its line out or run the task again"
-                raise DataError(f"{item.get('id')} has no `{lacking[0]}`; {cure}")
-        if items[0]["kind"] in SUMMARIES:
-            judging.check()
-        return items
 
     def notes(self, asked: Mapping[str, Items]) -> Sequence[str]:  # noqa: ARG002
         """Metrics of texts that are missing or not comparable."""

@@ -40,21 +40,13 @@ REMEMBERED: dict[tuple[str, str], Mapping[str, Any]] = {}
 
 @dataclass
 class Seen:
-    """What reached the model of one request.
+    """What reached the model of one request."""
 
-    Attributes:
-        at: where it was counted: sent, processor or reader.
-        frames: of its videos; None where a whole file was sent.
-        distinct: of these the different ones; None where that is not known.
-        pictures: beside the frames.
-        seconds: of sound beside a file's own; None where there is some of a length not known.
-    """
-
-    at: str
-    frames: int | None = 0
-    distinct: int | None = None
-    pictures: int = 0
-    seconds: float | None = 0.0
+    at: str  # where it was counted: sent, processor or reader
+    frames: int | None = 0  # of its videos; None where a whole file was sent
+    distinct: int | None = None  # of these the different ones; None where that is not known
+    pictures: int = 0  # beside the frames
+    seconds: float | None = 0.0  # of sound beside a file's own; None if not known of some
 
 
 @dataclass(frozen=True)

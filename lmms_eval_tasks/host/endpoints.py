@@ -9,8 +9,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks.host import needs
-
 
 @contextmanager
 def right_media() -> Iterator[None]:
@@ -20,14 +18,13 @@ def right_media() -> Iterator[None]:
     pictures, so that a later frame may get an earlier one's id, and its bytes. Of a sound it sends
     the path, which no server reads: OpenAI's, vLLM and SGLang take the sound itself.
     """
-    with ExitStack() as stack:
-        if needs.on("frames"):
-            from lmms_eval.protocol import ChatMessages
+    from lmms_eval.protocol import ChatMessages
 
-            for name, mended in _MENDED.items():
-                if original := vars(ChatMessages).get(name):
-                    setattr(ChatMessages, name, functools.partialmethod(mended, original))
-                    stack.callback(setattr, ChatMessages, name, original)
+    with ExitStack() as stack:
+        for name, mended in _MENDED.items():
+            if original := vars(ChatMessages).get(name):
+                setattr(ChatMessages, name, functools.partialmethod(mended, original))
+                stack.callback(setattr, ChatMessages, name, original)
         yield
 
 

@@ -20,9 +20,6 @@ class Kept:
 
     They are of a run that was stopped. A run that got its results renames its files, so that the
     same command asks again; `reopen` takes that back where the results could not be saved.
-
-    Attributes:
-        found: by key, the text of a `reply`, and what had `arrived` at the model, if it is known.
     """
 
     finished: ClassVar[list[Path]] = []  # files of the last run that got its results
@@ -34,6 +31,7 @@ class Kept:
         self._tasks, self._rank = tuple(tasks), rank
         self._files: dict[str, IO[str]] = {}
         self._writable = True
+        # By key a `reply`'s text, and what had `arrived` at the model, if it is known.
         self.found: dict[str, Mapping[str, Any]] = {}
         for file in self._there():
             if settings.value(settings.FRESH):

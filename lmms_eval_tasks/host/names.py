@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import benchmarks, running, settings
-from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Doc, Task
+from lmms_eval_tasks.benchmark import Benchmark, Doc, Task
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import arrived, needs
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.judges.verdict import Asks, Judge, Verdict
 
 Kwargs = Mapping[str, Any] | None
-
-# For the doc of a task that has nothing to ask: the host asks something of every task.
-NOTHING_ASKED = "Nothing is asked here. Reply with the word: skipped."
 
 
 def __getattr__(name: str) -> Any:
@@ -83,7 +80,7 @@ def _docs(task: str) -> Callable[[Dataset], Dataset]:
     def process_docs(dataset: Dataset) -> Dataset:  # noqa: ARG001 - what the host loaded says nothing
         from datasets import Dataset
 
-        needs.tell()  # where nothing of ours came before
+        needs.met()  # says it where nothing of ours came before
         docs = before.docs(_of(task)[0], task)
         return Dataset.from_list([dict(doc) for doc in running.by_rank(docs)])
 
@@ -95,23 +92,19 @@ def _docs(task: str) -> Callable[[Dataset], Dataset]:
 
 def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Kwargs = None) -> str:
     """For simple models: the request's text."""
-    if doc.get(NOT_RUN):
-        return NOTHING_ASKED
     return given.text_of(_of(doc["task"])[1].prompt(doc), lmms_eval_specific_kwargs)
 
 
 def doc_to_visual(doc: Doc) -> list[Any]:
     """For simple models: pictures, files and sound in order."""
     arrived.handed(str(doc["id"]))
-    return [] if doc.get(NOT_RUN) else given.visuals_of(_of(doc["task"])[1].prompt(doc))
+    return given.visuals_of(_of(doc["task"])[1].prompt(doc))
 
 
-def doc_to_messages(doc: Doc, lmms_eval_specific_kwargs: Kwargs = None) -> list[dict[str, Any]]:
+def doc_to_messages(doc: Doc, lmms_eval_specific_kwargs: Kwargs = None) -> list[dict[str, Any]]:  # noqa: ARG001
     """For chat models: one user turn, its parts in order."""
     arrived.handed(str(doc["id"]))
-    if doc.get(NOT_RUN):
-        return [{"role": "user", "content": [{"type": "text", "text": NOTHING_ASKED}]}]
-    return given.messages_of(_of(doc["task"])[1].prompt(doc), lmms_eval_specific_kwargs)
+    return given.messages_of(_of(doc["task"])[1].prompt(doc))
 
 
 # --- what the reply is worth --------------------------------------------------------------------
@@ -121,9 +114,6 @@ def process_results(doc: Doc, results: list[str]) -> dict[str, Any]:
     """One reply; what cannot be read or judged stays an item with its status: nothing raises."""
     benchmark, task = _of(doc["task"])
     reply = results[0] if results and isinstance(results[0], str) else ""
-    if doc.get(NOT_RUN):
-        nothing = {**task.blank, "status": NOT_RUN, NOT_RUN: doc[NOT_RUN], "reply": ""}
-        return scoring.spread(task, benchmark.joins, {**task.keep(doc), **nothing})
     kept = {**task.keep(doc), **_handed(task, doc)}
     if seen := arrived.REMEMBERED.get((task.name, str(doc["id"]))):
         kept["arrived"] = {**seen, "of": task.frames(doc)}

@@ -9,12 +9,10 @@ when its host module is ready:
   model, gives judged tasks as many scoring threads as the judge may have requests in flight (the
   host's default is four), keeps the host from sending a wrong frame, and adds our section to the
   results;
-- `TaskManager.match_tasks`, which only the command line calls, lets what is found end with one
-  message and a failing code;
 - `ConfigurableTask.process_results` says which task a verdict belongs to.
 
 A broken hook must never break the host for other tasks: trouble here becomes one line on stderr.
-What a host does not have is left out (needs.py).
+Of a host that lacks something the tasks are found, and no more (needs.py).
 """
 
 from __future__ import annotations
@@ -23,6 +21,7 @@ import functools
 import importlib.abc
 import importlib.util
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -31,14 +30,13 @@ from types import ModuleType
 from typing import Any
 
 from lmms_eval_tasks.console import say
-from lmms_eval_tasks.errors import TasksError, about_file, nearest
+from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import needs
 
 TASKS_PATH = Path(__file__).resolve().parent.parent
 HOST_THREADS = 4  # the host's default of process_docs_parallel
 _FALLBACK = '--include_path "$(lmms-eval-tasks path)"'
 _MARK = "_lmms_eval_tasks"
-_COMMAND_LINE = "_lmms_eval_tasks_command_line"
 
 
 def register() -> list[Any]:
@@ -121,11 +119,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 def _extend_task_manager(module: ModuleType) -> None:
-    """Task managers read our folder, and tell when the command line asks them.
-
-    Raises:
-        TypeError: one cannot be told of a folder.
-    """
+    """Task managers read our folder; a TypeError if one cannot be told of a folder."""
     manager = module.TaskManager
     if finds_tasks(manager):
         return
@@ -147,23 +141,6 @@ def _extend_task_manager(module: ModuleType) -> None:
 
     manager.__init__ = __init__
     setattr(manager, _MARK, True)
-    if not needs.on("names"):
-        return
-    match = manager.match_tasks
-
-    @functools.wraps(match)
-    def match_tasks(self: Any, task_list: Sequence[str], *args: Any, **kwargs: Any) -> Any:
-        from lmms_eval_tasks import benchmarks
-
-        setattr(self, _COMMAND_LINE, True)
-        found = match(self, task_list, *args, **kwargs)
-        ours = [one for one in self.all_tasks if one.startswith(tuple(benchmarks.NAMES))]
-        for name in set(task_list) - set(found):  # before the host says that it has no such task
-            if "*" not in name and (near := nearest(name, ours)):
-                say(f"there is no task {name!r}{near}")
-        return found
-
-    manager.match_tasks = match_tasks
 
 
 def finds_tasks(manager: Any) -> bool:
@@ -183,11 +160,7 @@ def _folders() -> list[Path]:
 
 
 def selected_tasks(names: Sequence[Any]) -> list[str]:
-    """Our tasks among `names`, groups opened, in order and without repetition.
-
-    Args:
-        names: of tasks and groups, or configs, as given to the host.
-    """
+    """Our tasks among names or configs as given to the host, groups opened, in order, each once."""
     from lmms_eval_tasks import benchmarks
 
     groups = functools.cache(benchmarks.groups)
@@ -204,9 +177,9 @@ def selected_tasks(names: Sequence[Any]) -> list[str]:
 
 def _name_scored_tasks(module: ModuleType) -> None:
     """Book verdicts under their task: process_results itself is never told its task's name."""
-    if not needs.on("verdicts") or getattr(module.ConfigurableTask, _MARK, False):
-        return
     task_class = module.ConfigurableTask
+    if getattr(task_class, _MARK, False):
+        return
     score = task_class.process_results
 
     @functools.wraps(score)
@@ -231,31 +204,28 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(evaluate)
     def simple_evaluate(*args: Any, **kwargs: Any) -> Any:
-        if not needs.on("tasks"):
-            return evaluate(*args, **kwargs)
         from lmms_eval_tasks import running
         from lmms_eval_tasks.host import endpoints, model_class, replies
         from lmms_eval_tasks.runs import after, before, judging
 
         bound = signature.bind(*args, **kwargs)
-        given = bound.arguments  # what this host has no argument for is dropped when it is called
+        given = bound.arguments
         names = given.get("tasks") or []
         tasks = selected_tasks([names] if isinstance(names, str) else names)
-        if not tasks:
+        if not tasks or not needs.met():
             return evaluate(*bound.args, **bound.kwargs)
-        needs.tell()
         with (
-            _one_message(given.get("task_manager")),
+            _one_message(),
             judging.judging(tasks) as judged,
-            running.model(model_class.named(given) if needs.on("model") else None),
+            running.model(model_class.named(given)),
             running.limited(given.get("limit"), given.get("offset") or 0),
         ):
             before.check(tasks)
             model_class.prepare(given)
             before.make_media(tasks, given.get("limit"))
-            if judged.begin():
-                asked = given.get("process_docs_parallel", HOST_THREADS)
-                given["process_docs_parallel"] = judged.threads(asked, HOST_THREADS)
+            wanted, threads = judged.begin(), given.get("process_docs_parallel", HOST_THREADS)
+            if wanted and threads == HOST_THREADS:  # a number that the user chose stands
+                given["process_docs_parallel"] = max(HOST_THREADS, wanted)
             with endpoints.right_media(), replies.kept(given, tasks) as lengths:
                 results = evaluate(*bound.args, **bound.kwargs)
                 if results is not None:  # on rank 0, which has all items
@@ -270,18 +240,18 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @contextmanager
-def _one_message(manager: Any) -> Iterator[None]:
+def _one_message() -> Iterator[None]:
     """Our errors end the host's command line with one message; elsewhere they are raised.
 
     By itself it prints a traceback and exits with 0 for every Exception.
     """
+    is_command = re.search(r"lmms[-_]eval(/__main__\.py)?$", sys.argv[0])
     try:
         yield
-    except (TasksError, RuntimeError) as error:
-        told = str(error) if isinstance(error, TasksError) else about_file(error)
-        if not told or not getattr(manager, _COMMAND_LINE, False):
+    except TasksError as error:
+        if not is_command:
             raise
-        say(told)
+        say(str(error))
         raise SystemExit(2) from None
 
 

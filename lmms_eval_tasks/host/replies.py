@@ -13,27 +13,23 @@ import hashlib
 import inspect
 import json
 import os
-import time
 import uuid
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
 from lmms_eval_tasks import benchmarks, running, settings
-from lmms_eval_tasks.benchmark import NOT_RUN
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.host import arrived, cut_replies, endpoints, needs
+from lmms_eval_tasks.host import arrived, cut_replies, endpoints
 from lmms_eval_tasks.host.kept_replies import Kept
 from lmms_eval_tasks.runs import given
 from lmms_eval_tasks.runs.invalid import Lengths
 from lmms_eval_tasks.utils.replies import answers
 
-# What a kill can lose: so many requests, for each one that the class asks at once, or what takes
-# this many seconds.
-PORTION, SECONDS = 64, 30.0
+# What a kill can lose: so many requests, for each one that the class asks at once.
+PORTION = 20
 # Arguments of the host's classes for endpoints that say how many requests are under way.
 _AT_ONCE = ("num_concurrent", "num_cpus", "concurrency", "max_workers")
 # What else decides on replies: of the environment, and of the host's arguments.
@@ -47,18 +43,10 @@ class RequestsFailedError(TasksError):
 
 @contextmanager
 def kept(run: Mapping[str, Any], tasks: Sequence[str]) -> Iterator[Mapping[str, Lengths]]:
-    """Within it the host's models are asked through us, if they can be.
+    """Within it the host's models are asked through us in a `run` of its `simple_evaluate`.
 
-    Args:
-        run: arguments of the host's `simple_evaluate`.
-        tasks: ours.
-
-    Yields:
-        How long each task's replies are, filled as they come.
+    Yields how long each of our tasks' replies are, filled as they come.
     """
-    if not needs.on("replies"):
-        yield {}
-        return
     from lmms_eval import evaluator
 
     arrived.REMEMBERED.clear()
@@ -122,19 +110,14 @@ class _Asked:
             found = self._generate([requests[place] for place in others])
             for place, reply in zip(others, found, strict=True):
                 replies[place] = reply
-        keys: dict[int, str] = {}
+        keys = {place: self._key(requests[place]) for place in own}
         left: dict[str, list[int]] = {}
-        times: Counter[str] = Counter()
         for place in own:
-            request = requests[place]
-            key = self._key(request)
-            times[key] += 1  # of requests that are repeated, each has its own
-            keys[place] = key if times[key] == 1 else f"{key}.{times[key]}"
             if (known := self.kept.found.get(keys[place])) is None:
-                left.setdefault(request.task_name, []).append(place)
-                continue
-            replies[place] = known["reply"]
-            self._remember(request, known.get("arrived"))
+                left.setdefault(requests[place].task_name, []).append(place)
+            else:
+                replies[place] = known["reply"]
+                self._remember(requests[place], known.get("arrived"))
         if (number := len(own) - sum(map(len, left.values()))) > 0:
             say(
                 f"{number} of {len(own)} replies were kept of a run that was stopped: going on "
@@ -152,9 +135,10 @@ class _Asked:
         self, requests: Sequence[Any], places: Any, replies: list[Any], keys: Mapping[int, str]
     ) -> None:
         """Ask one task's requests at these places, in portions, and keep what comes."""
-        start, size = 0, self._portion(0, 0)
-        while now := places[start : start + size]:
-            start, started, stop = start + len(now), time.monotonic(), ""
+        start, size = 0, PORTION * self._at_once
+        first = min(size, self._stop_after or size)  # no more than it takes to see that all fails
+        while now := places[start : start + (size if start else first)]:
+            start, stop = start + len(now), ""
             asked = [requests[place] for place in now]
             with arrived.watching(map(self._expected, asked), self._reads) as seen:
                 found = self._replies(asked)
@@ -179,21 +163,6 @@ class _Asked:
                     f"left; the last: {stop}. {self.kept.told()} (--model-stop-after 0 goes on "
                     "whatever fails)"
                 )
-            size = self._portion(len(now), time.monotonic() - started)
-
-    def _portion(self, asked: int, took: float) -> int:
-        """How many requests go out next, after so many that took these seconds.
-
-        Not more than it takes to see that all fails. Several processes take the same portions: some
-        classes wait for each other with every call.
-        """
-        whole = PORTION * self._at_once
-        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-            return whole if asked else min(whole, self._stop_after or whole)
-        size = min(whole, round(asked * SECONDS / max(took, 1e-3)) // self._at_once * self._at_once)
-        if self._stop_after and (self._failed_in_a_row or not asked):
-            whole = self._stop_after - self._failed_in_a_row
-        return min(max(size, self._at_once), whole)
 
     def _replies(self, requests: list[Any]) -> list[Any]:
         """One for each request; a failure that the class hides stands in its reply's place."""
@@ -261,15 +230,14 @@ class _Asked:
         shown: list[Any] = []
         # Where it cannot be told the request fails for the same reason, or is not asked.
         with contextlib.suppress(TasksError, OSError):
-            if not doc.get(NOT_RUN):
-                shown = [given.text_of(task.prompt(doc)), task.handed(doc)]
+            shown = [given.text_of(task.prompt(doc)), task.handed(doc)]
         told = json.dumps([name, doc, shown, _sampling(request)], sort_keys=True, default=str)
         return hashlib.sha256(told.encode()).hexdigest()[:24]
 
     def _expected(self, request: Any) -> arrived.Expected:
         """What a request hands over, for counting what of it arrives."""
         doc, task = self._doc(request), benchmarks.of(request.task_name).tasks[request.task_name]
-        parts = [] if doc.get(NOT_RUN) else task.prompt(doc)
+        parts = task.prompt(doc)
         model, kinds = running.current(), [part.kind for part in parts]
         texts = [request.args[0]]
         if model is not None and model.interface == "chat":
@@ -284,14 +252,9 @@ def _even(left: Mapping[str, list[int]], own: Sequence[int]) -> dict[str, list[i
     Some classes wait for each other with every call. Where a process has fewer, it asks its last
     one again.
     """
-    import torch.distributed as processes
-
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1 or not own:
+    if not own:
         return dict(left)
-    if not processes.is_available() or not processes.is_initialized():
-        return dict(left)
-    everyone: list[dict[str, int]] = [{}] * processes.get_world_size()
-    processes.all_gather_object(everyone, {name: len(places) for name, places in left.items()})
+    everyone = running.gathered({name: len(places) for name, places in left.items()})
     made = {}
     for name in dict.fromkeys(name for one in everyone for name in one):
         places = left.get(name, [])

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.benchmark import Found
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maia import release as files
-from lmms_eval_tasks.maia.release import PAPER_COUNTS, POOL_SIZE, Question, Release, Video
+from lmms_eval_tasks.maia.release import PAPER_COUNTS, POOL_SIZE, Question, Release
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.media import video_checks
-from lmms_eval_tasks.utils.released_files import DataStatus, Seen
+from lmms_eval_tasks.utils.released_files import Seen
 
 HOW_TO_GET = (
     "MAIA's full set is on the Hugging Face hub (giobin/MAIA, tables gen and mc; access may have "
@@ -45,25 +44,9 @@ def video_problems(release: Release, only: Collection[str] | None = None) -> dic
     return video_checks.look(paths, only)[1]
 
 
-@dataclass(frozen=True)
-class Checked(Found):
-    """The release with the videos that are evaluated, and those left out with the reason."""
-
-    release: Release
-    videos: Sequence[Video]
-    problems: Mapping[str, str]
-
-    def left_out(self, task: str) -> Mapping[str, str]:  # noqa: ARG002 - of all tasks
-        """Videos that cannot be used."""
-        return self.problems
-
-
 def look(
-    names: Sequence[str],
-    *,
-    videos: bool = True,
-    only: Collection[str] | None = None,
-) -> Checked:
+    names: Sequence[str], *, videos: bool = True, only: Collection[str] | None = None
+) -> Found:
     """The user's data as these tasks need them (Benchmark.look).
 
     Raises:
@@ -71,16 +54,14 @@ def look(
             missing or unreadable and `--allow-missing-videos` was not given.
     """
     options()
-    places = "ROOT/maia/data.json or the hub's tables, and ROOT/maia/videos/N.mp4"
-    release = files.read(released_files.required_folder("maia", "MAIA", HOW_TO_GET, places))
+    release = files.read(released_files.required_folder("maia", "MAIA", HOW_TO_GET))
     shown = videos and set(names) != {"maia_unimodal"}
     problems = video_problems(release, only) if shown else {}
     what = f"of {len(release.videos)} MAIA videos cannot be used"
     video_checks.stop(release.files[0], video_checks.missing_videos(problems, what))
-    left = [video for video in release.videos if video.video not in problems]
-    if not left:
+    if len(problems) == len(release.videos):
         raise DataError(f"none of the {len(release.videos)} MAIA videos can be used")
-    return Checked(release, release.digest, left, problems)
+    return Found(release, release.digest, problems)
 
 
 # --- docs ---------------------------------------------------------------------------------------
@@ -108,13 +89,15 @@ def still() -> bool:
 
 def _asked(found: Found, setting: str) -> Iterator[tuple[Question, dict[str, Any]]]:
     """Each question of the usable videos with what all its docs share, in the file's order."""
-    known = cast(Checked, found)
-    for video in known.videos:
+    release: Release = found.release
+    for video in release.videos:
+        if video.video in found.bad:
+            continue
         shows_video = setting == "32frames" or (setting == "black" and still())
         n_frames = settings.frames_for(video.video) if shows_video else int(setting != "text")
         shared = {
             "video": video.video,
-            "video_path": str(released_files.real(known.release.path_of(video.video))),
+            "video_path": str(released_files.real(release.path_of(video.video))),
             "setting": setting,
             "n_frames": n_frames,
             "data": found.digest,
@@ -161,12 +144,8 @@ def questions(found: Found, setting: str) -> list[dict[str, Any]]:
 # --- the user's data --------------------------------------------------------------------------
 
 
-def status(root: Path) -> DataStatus:
-    """Look at MAIA's data under a data root, without raising."""
-    return released_files.status("maia", root, HOW_TO_GET, _seen)
-
-
-def _seen(place: Path) -> Seen:
+def seen(place: Path) -> Seen:
+    """What lies in a folder (Benchmark.seen)."""
     release = files.read(place)
     problems = video_problems(release)
     questions, pairs = release.counts["questions"], release.counts["pairs"]
@@ -176,32 +155,9 @@ def _seen(place: Path) -> Seen:
     return Seen(release.files[0], release.digest, counts, usable, problems, notes)
 
 
-def prepare(source: Path, root: Path, link: bool) -> str:
-    """Validate a release and put it under the data root.
-
-    Args:
-        source: the JSON file, or a folder that holds it or the hub's tables; videos are taken from
-            `videos/` beside it.
-        root: the data root; files go to `root/maia`.
-        link: make symbolic links instead of copies.
-
-    Raises:
-        DataError: the source is not there, does not fit the schema, or other data is in the way.
-    """
-    release = files.read(source.expanduser().absolute())
-    target = root / "maia"
-    own = {file.relative_to(release.folder).as_posix(): file for file in release.files}
-    (target / "videos").mkdir(parents=True, exist_ok=True)
-    for there in files.data_files(target):
-        if there.relative_to(target).as_posix() not in own:
-            raise DataError(f"{target}: holds {there.name} already; remove it first")
-    paths = {video.video: release.path_of(video.video) for video in release.videos}
-    videos = {f"videos/{path.name}": path for path in paths.values() if path.is_file()}
-    done = released_files.place(target, {**own, **videos}, link)
-    lines = [done, released_files.compared(release.counts, PAPER_COUNTS)]
-    if absent := [video for video, path in paths.items() if not path.is_file()]:
-        lines.append(
-            f"{len(absent)} videos are not beside the data: {', '.join(absent)}; put them into "
-            f"{target / 'videos'} as N.mp4"
-        )
-    return "\n".join(lines)
+def placed(source: Path) -> dict[str, Path]:
+    """The files of a release (Benchmark.files): the JSON file or the tables, and videos."""
+    release = files.read(source)
+    paths = [release.path_of(video.video) for video in release.videos]
+    videos = {f"videos/{path.name}": path for path in paths if path.is_file()}
+    return {f.relative_to(release.folder).as_posix(): f for f in release.files} | videos

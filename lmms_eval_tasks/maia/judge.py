@@ -11,7 +11,9 @@ from lmms_eval_tasks.judges.verdict import HUGGINGFACE, MAX_TOKENS, OPENAI, PANE
 from lmms_eval_tasks.utils import prompts
 
 NAME = "reference_agreement"
-PARTS = {"system": (), "user": ("question", "references", "candidate")}
+prompt = prompts.file(
+    "maia", "judge", {"system": (), "user": ("question", "references", "candidate")}
+)
 
 
 class ReferenceAgreement(BaseModel):
@@ -31,16 +33,6 @@ REPLY_TOKENS = 16  # room for a label in any vocabulary; the authors' code gives
 
 
 @prompts.once
-def prompt() -> prompts.Prompt:
-    """The judge's prompt, ours or the user's.
-
-    Raises:
-        PromptError: the user's file does not fit.
-    """
-    return prompts.load("maia", "judge", PARTS)
-
-
-@prompts.once
 def criterion() -> Criterion:
     """The criterion of `judge_acc`: 1.0 if the answer agrees with at least one reference, else 0.0.
 
@@ -52,7 +44,7 @@ def criterion() -> Criterion:
         system=given.text["system"],
         template=given.text["user"],
         schema=ReferenceAgreement,
-        score=_score,
+        score=lambda reply: float(reply.correct),
         prompt_hash=given.hash,
         labels=LABELS,
     )
@@ -69,7 +61,3 @@ def suited(judge: JudgeConfig) -> JudgeConfig:
     if not is_asked or judge.sampling.max_tokens != MAX_TOKENS:
         return judge
     return replace(judge, sampling=replace(judge.sampling, max_tokens=REPLY_TOKENS))
-
-
-def _score(reply: ReferenceAgreement) -> float:
-    return float(reply.correct)

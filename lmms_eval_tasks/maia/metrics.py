@@ -8,14 +8,24 @@ mean over the categories, which is the `Avg.` of the paper's tables.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks.benchmark import Item, Items, Metric, Units, refusals, value_is
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.benchmark import (
+    Item,
+    Items,
+    Metric,
+    Units,
+    accuracies,
+    pool_accuracies,
+    refusals,
+    value_is,
+)
 from lmms_eval_tasks.maia.categories import SLUGS
 from lmms_eval_tasks.maia.release import POOL_SIZE
 from lmms_eval_tasks.utils import provenance
-from lmms_eval_tasks.utils.metrics import aggregate, stats, text_metrics
+from lmms_eval_tasks.utils.metrics import aggregate, model_scores, text_metrics
 
 Statistic = Callable[[Items], Any]
 
@@ -32,64 +42,25 @@ def _average(statistic: Statistic) -> Statistic:
     return functools.partial(aggregate.mean_of_categories, statistic)
 
 
-def _family(
-    name: str,
-    forms: tuple[Statistic, Statistic, Statistic],
-    interval: Callable[[Items], stats.Interval | None],
-    shown: tuple[str, ...],
-    units: Callable[[Items], Units],
-    *,
-    mean: str = "",
-) -> list[Metric]:
+def _family(forms: Sequence[Metric]) -> list[Metric]:
     """A share in its three forms, as the mean of the categories, and by category."""
-    plain, valid, failed = forms
+    name, plain = forms[0].name, forms[0].of
     return [
-        Metric(name, plain, shown=shown, mean=mean, interval=interval, units=units, share=True),
-        Metric(f"{name}_valid", valid),
-        Metric(f"{name}_failed", failed, better=False),
+        *forms,
         Metric(f"{name}_avg", _average(plain)),
         *(Metric(f"{name}_{slug}", plain, value_is("category", slug)) for slug in SLUGS),
     ]
 
 
-def _pool_interval(items: Items) -> stats.Interval:
-    """Pools are drawn whole: a bootstrap of pairs would merge the copies of one."""
-    pools = list(aggregate.pools(items, POOL_SIZE).values())
-    return stats.cluster_bootstrap(
-        lambda some: aggregate.mean(float(pool.right) for pool in some),
-        pools,
-        [pool.video for pool in pools],
-    )
-
-
-def _pool_units(items: Items) -> Units:
-    pools = aggregate.pools(items, POOL_SIZE)
-    return {name: (pool.video, float(pool.right)) for name, pool in pools.items()}
-
-
-_SHARE = (aggregate.accuracy, aggregate.accuracy_valid, aggregate.count_failed)
-_POOLS = (
-    functools.partial(aggregate.pool_accuracy, size=POOL_SIZE),
-    functools.partial(aggregate.pool_accuracy_valid, size=POOL_SIZE),
-    functools.partial(aggregate.count_failed_pools, size=POOL_SIZE),
-)
-
 PAIRS = [
-    *_family(
-        "pair_acc",
-        _SHARE,
-        aggregate.accuracy_interval,
-        ("status", "right"),
-        aggregate.rights,
-        mean="right",
-    ),
+    *_family(accuracies("pair_acc")),
     # Letters by the authors' rule, none of which is wrong; language models alone name no letter.
     Metric(
         "pair_acc_authors",
         lambda items: aggregate.mean(item["right_authors"] for item in items),
         lambda item: "right_authors" in item,
     ),
-    *_family("pool_acc", _POOLS, _pool_interval, ("id", "status", "right"), _pool_units),
+    *_family(pool_accuracies("pool_acc", POOL_SIZE)),
 ]
 
 
@@ -97,10 +68,7 @@ PAIRS = [
 
 
 def _mean_of(name: str) -> Statistic:
-    def mean(items: Items) -> float | None:
-        return aggregate.mean(item[name] for item in items if item.get(name) is not None)
-
-    return mean
+    return lambda items: aggregate.mean(i[name] for i in items if i.get(name) is not None)
 
 
 def _units_of(name: str) -> Callable[[Items], Units]:
@@ -123,20 +91,15 @@ def _of_all(score: Callable[[list[str], list[list[str]]], float]) -> Statistic:
 def meteor_wordnet(items: Items) -> float | None:
     """METEOR with English resources, or None where they are not at hand (never 0)."""
     value, how = text_metrics.meteor_wordnet(*_texts(items))
-    provenance.note("meteor_wordnet", how)
+    provenance.note("maia", "meteor_wordnet", how)
     return value
 
 
 def bertscore(items: Items) -> float | None:
     """Mean best BERTScore F1, or None where no encoder is at hand (never 0)."""
-    from lmms_eval_tasks import settings
-    from lmms_eval_tasks.utils.metrics import bertscore as implementation
-
-    candidates, references = _texts(items)
-    score = implementation.bert_score(
-        candidates, references, model=settings.value(settings.BERTSCORE), lang="it"
-    )
-    provenance.note("bertscore", score.note)
+    model = settings.value(settings.BERTSCORE)
+    score = model_scores.bert_score(*_texts(items), model=model, lang="it")
+    provenance.note("maia", "bertscore", score.note)
     return score.value
 
 
@@ -146,14 +109,7 @@ def _scored(item: Item) -> bool:
 
 
 ANSWERS = [
-    *_family(
-        "judge_acc",
-        _SHARE,
-        aggregate.accuracy_interval,
-        ("status", "right"),
-        aggregate.rights,
-        mean="right",
-    ),
+    *_family(accuracies("judge_acc")),
     *refusals("refusals", {"judge_acc": aggregate.accuracy}),
     Metric("rouge_1", _mean_of("rouge_1")),
     Metric(

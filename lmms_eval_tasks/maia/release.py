@@ -34,7 +34,7 @@ from lmms_eval_tasks.utils.validation import Text, quoted, told
 POOL_SIZE = 8  # answers, true and false statements of a question (paper, 3.1)
 # What the full set holds (paper, 3.1 and Limitations; data_schemas.md).
 PAPER_COUNTS = {"videos": 100, "questions": 2400, "pairs": 19200}
-# Names of the authors' release; another name is accepted if it is the only JSON file there.
+# Names of the authors' release.
 FILE_NAMES = ("data.json", "data_100%.json", "data_20%.json")
 ANSWERS = [f"answer{number}" for number in range(1, POOL_SIZE + 1)]
 COLUMNS = {
@@ -77,7 +77,7 @@ class Question(BaseModel):
     @property
     def slug(self) -> str:
         """Our name of the category, e.g. "spatial_partial"."""
-        return BY_RELEASED_NAME[self.category.rsplit("_", 1)[0]].slug
+        return BY_RELEASED_NAME[self.category.rsplit("_", 1)[0]]
 
 
 class Video(BaseModel):
@@ -123,12 +123,8 @@ class Release:
     @property
     def counts(self) -> dict[str, int]:
         """Videos, questions and pairs, to compare with PAPER_COUNTS."""
-        questions = sum(len(video.questions) for video in self.videos)
-        return {
-            "videos": len(self.videos),
-            "questions": questions,
-            "pairs": questions * POOL_SIZE,
-        }
+        number = sum(len(video.questions) for video in self.videos)
+        return {"videos": len(self.videos), "questions": number, "pairs": number * POOL_SIZE}
 
     def path_of(self, video: str) -> Path:
         """Where the file of `video` is, or would be: videos/5.mp4 for "video5"."""

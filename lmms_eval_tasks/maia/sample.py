@@ -21,7 +21,6 @@ from lmms_eval_tasks.sample import scenes
 from lmms_eval_tasks.sample.players import UNKNOWN, Chance, Played
 from lmms_eval_tasks.sample.render import Clip, Tone
 
-ALSO = ("judge.py",)  # the criterion's name and reply decide the recordings
 SIZE, FPS, AUDIO_RATE = (384, 240), 15, 16_000
 LINK = "packaged sample of lmms-eval-tasks"  # stands where the release names the source on the web
 

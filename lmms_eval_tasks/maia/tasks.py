@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import (
@@ -63,10 +63,15 @@ TASKS["maia_unimodal"] = Asked("maia_unimodal", "text", "it")
 
 # --- what the model is given ------------------------------------------------------------------
 
+task_prompts = {
+    language: prompts.file("maia", language, {"vsv": {"A", "B"}, "oevqa": {"question"}})
+    for language in LANGUAGES.values()
+}
+
 
 def prompt(language: str, doc: Doc) -> list[Part]:
     """The video in the doc's setting, then the pair as A and B, or the question (4.1, 4.2)."""
-    texts = task_prompts(language).text
+    texts = task_prompts[language]().text
     if "options" in doc:
         text = prompts.fill(texts["vsv"], {"A": doc["options"][0], "B": doc["options"][1]})
     else:
@@ -76,26 +81,18 @@ def prompt(language: str, doc: Doc) -> list[Part]:
 
 def _seen(doc: Doc) -> list[Part]:
     """The path of a clip, its frames, or one image; nothing without a video."""
-    if doc["setting"] == "text":
-        return []
     makes: dict[Any, Callable[[], Any]] = {
         "video": lambda: media_of(doc).path,
         "images": lambda: list(_taken(*_recipe_of(doc))),
         "image": lambda: _image(doc),
     }
-    return [Part(_form(doc), makes[_form(doc)])]
+    return [] if doc["setting"] == "text" else [Part(_form(doc), makes[_form(doc)])]
 
 
 def _form(doc: Doc) -> Literal["video", "images", "image"]:
-    """How a doc's video is handed over: video, images, or image."""
     if doc["setting"] == "32frames":
         return "images" if data.options()["media"] == "images" else "video"
     return "video" if data.still() else "image"
-
-
-def frames(doc: Doc) -> int | None:
-    """The paper's 32, or the user's, of the setting that shows a video (4.3)."""
-    return int(doc["n_frames"]) if doc["setting"] == "32frames" else None
 
 
 def _image(doc: Doc) -> Image:
@@ -109,11 +106,10 @@ def _image(doc: Doc) -> Image:
     return _fitted(picture)
 
 
-LONGEST_SIDE = 900  # of an image, in pixels; a clip keeps the video's size
+LONGEST_SIDE = 900  # of an image, in pixels (authors, bicubic); a clip keeps the video's size
 
 
 def _fitted(picture: Image) -> Image:
-    """Made smaller if it is larger, bicubic; the authors' rule for every frame."""
     from PIL.Image import Resampling
 
     share = min(1, LONGEST_SIDE / max(picture.size))
@@ -122,11 +118,7 @@ def _fitted(picture: Image) -> Image:
 
 
 def media_of(doc: Doc) -> recipes.Media:
-    """The clip or image of a doc, made once per video and setting (architecture.md, decision 4).
-
-    Raises:
-        MediaError: the video cannot be read; the message names it.
-    """
+    """The clip or image of a doc, made once per video and setting; else MediaError."""
     return _made(*_recipe_of(doc))
 
 
@@ -147,16 +139,6 @@ _made = functools.lru_cache(maxsize=4096)(recipes.make)
 @functools.lru_cache(maxsize=2)  # a video's questions follow each other
 def _taken(path: str, recipe: recipes.Recipe) -> tuple[Image, ...]:
     return tuple(map(_fitted, clips.images(_made(path, recipe))))
-
-
-@prompts.once
-def task_prompts(language: str) -> Prompt:
-    """The task prompts in a language, ours or the user's.
-
-    Raises:
-        PromptError: the user's file lacks a text or a placeholder.
-    """
-    return prompts.load("maia", language, {"vsv": {"A", "B"}, "oevqa": {"question"}})
 
 
 # --- what the reply is worth ------------------------------------------------------------------
@@ -188,20 +170,17 @@ _FIRST_LETTER = re.compile(r"(?<!\w)[AB](?!\w)")
 
 def vsv(doc: Item, reply: str) -> dict[str, Any]:
     """One true/false pair: a letter, or scores of language models (`lm_pairs`)."""
-    scored = read_lm_pairs(reply)
-    if scored is not None:
+    if (scored := read_lm_pairs(reply)) is not None:
         letter, lm_scores = scored
-        status = "ok" if letter in ("A", "B") else "unparsed"
-        right = int(status == "ok" and letter == doc["answer"])
+        status, right = "ok" if letter in ("A", "B") else "unparsed", int(letter == doc["answer"])
         return {"letter": letter, "status": status, "right": right, "lm_scores": lm_scores}
     choice = answers.read_choice(reply, doc["options"])
-    right = int(choice.status == "ok" and choice.letter == doc["answer"])
     answered = choice.status != "model_error"  # an error's text may hold a letter
     first = _FIRST_LETTER.search(reply) if answered else None
     return {
         "letter": choice.letter,
         "status": choice.status,
-        "right": right,
+        "right": int(choice.status == "ok" and choice.letter == doc["answer"]),
         "right_authors": int(first is not None and first[0] == doc["answer"]),
     }
 
@@ -224,20 +203,19 @@ def oevqa(doc: Item, reply: str) -> Scoring:
 
 
 def _tasks() -> dict[str, Task]:
-    make = functools.partial(
-        Task, keep=keep, frames=frames, handed=handed, splits={"category": "star"}
-    )
     pairs = functools.partial(
-        make,
+        Task,
         score=vsv,
         metrics=metrics.PAIRS,
         blank={"right": None, "letter": None},
+        splits={"category": "star"},
         pool=lambda item: str(item["id"].rpartition("/")[0]),
     )
     questions = functools.partial(
-        make,
+        Task,
         score=oevqa,
         metrics=metrics.ANSWERS,
+        splits={"category": "star"},
         asks=("agrees",),
         blank={"right": None, "candidate": ""},
         # The references in turn: people's, so models that write more cost more.
@@ -245,7 +223,14 @@ def _tasks() -> dict[str, Task]:
     )
     of_kind = {"maia_vsv": pairs, "maia_unimodal": pairs, "maia_oevqa": questions}
     return {
-        name: of_kind[asked.kind](name, functools.partial(prompt, asked.language))
+        name: of_kind[asked.kind](
+            name,
+            functools.partial(prompt, asked.language),
+            keep=keep,
+            # The paper's 32, or the user's, of the setting that shows a video (4.3).
+            frames=lambda doc: int(doc["n_frames"]) if doc["setting"] == "32frames" else None,
+            handed=handed,
+        )
         for name, asked in TASKS.items()
     }
 
@@ -287,8 +272,8 @@ class Maia(Benchmark):
     joins = tuple(map(_join, ENDS))
 
     look = staticmethod(data.look)
-    status = staticmethod(data.status)
-    prepare = staticmethod(data.prepare)
+    seen = staticmethod(data.seen)
+    files = staticmethod(data.placed)
     suited = staticmethod(judging.suited)
     tables = staticmethod(layouts.tables)
     judge_prompt = staticmethod(judging.prompt)
@@ -303,12 +288,12 @@ class Maia(Benchmark):
         """The clip or image of its video, the same for all docs of a setting; none of a text."""
         if doc["setting"] == "text":
             return None
-        media_is = _recipe_of(doc)
-        return Cut(doc["video"], media_is, functools.partial(_made, *media_is))
+        window = _recipe_of(doc)
+        return Cut(doc["video"], window, functools.partial(_made, *window))
 
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:
         """The instructions, by language."""
-        return {one: task_prompts(one) for one in sorted({TASKS[name].language for name in names})}
+        return {one: task_prompts[one]() for one in sorted({TASKS[n].language for n in names})}
 
     def criteria(self) -> Sequence[Criterion]:
         """Does an answer agree with a reference?"""
@@ -319,23 +304,15 @@ class Maia(Benchmark):
         found: Found | None,
         names: Sequence[str],  # noqa: ARG002
         left_out: Mapping[str, Mapping[str, str]],
-        asked: Mapping[str, Items],
+        asked: Mapping[str, Items],  # noqa: ARG002
     ) -> tuple[dict[str, Any], list[str]]:
         """Data, left-out videos, and how texts were compared."""
         section: dict[str, Any] = {}
         warnings = settings.told(settings.MAIA)
-        frames = {
-            settings.frames_for(item["video"])
-            for own in asked.values()
-            for item in own
-            if item["setting"] == "32frames"
-        }
-        if frames - {32}:
-            shown = " or ".join(map(str, sorted(frames)))
-            told = f"videos of {shown} frames ({settings.FRAMES}), not of 32 as in the paper"
-            warnings = [told, *warnings]
+        if settings.text(settings.FRAMES) != "32":  # the paper's
+            warnings = [*settings.told(settings.FRAMES), *warnings]
         if found is not None:
-            release = cast(data.Checked, found).release
+            release = found.release
             lost = {video: why for own in left_out.values() for video, why in own.items()}
             questions = sum(len(v.questions) for v in release.videos if v.video in lost)
             section = {
@@ -346,8 +323,8 @@ class Maia(Benchmark):
             }
             told = f"{questions} questions of {len(lost)} videos left out: {', '.join(lost)}"
             warnings = [*([told] if lost else []), *warnings]
-        how, noted = text_metrics.IMPLEMENTATIONS, provenance.notes()
-        return {**section, "implementations": {k: noted.get(k, how[k]) for k in how}}, warnings
+        how = text_metrics.IMPLEMENTATIONS | provenance.notes("maia")
+        return {**section, "implementations": how}, warnings
 
 
 BENCHMARK = Maia()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -23,16 +23,9 @@ from lmms_eval_tasks.maverix import release as files
 from lmms_eval_tasks.maverix.labels import LETTERS, N_OPTIONS, SPLITS, TASKS, duration_class
 from lmms_eval_tasks.maverix.release import Item, Release
 from lmms_eval_tasks.utils import released_files
-from lmms_eval_tasks.utils.media import subtitles
-from lmms_eval_tasks.utils.media.video_checks import (
-    VideoInfo,
-    bad_items,
-    missing_videos,
-    outside,
-    stop,
-)
-from lmms_eval_tasks.utils.media.video_checks import look as look_at
-from lmms_eval_tasks.utils.released_files import DataStatus, Seen
+from lmms_eval_tasks.utils.media import subtitles, video_checks
+from lmms_eval_tasks.utils.media.video_checks import VideoInfo, bad_items, missing_videos
+from lmms_eval_tasks.utils.released_files import Seen
 
 HOW_TO_GET = (
     "The questions are lmms_eval/tasks/maverix/processing/test_full.jsonl of the authors' "
@@ -40,7 +33,6 @@ HOW_TO_GET = (
     "(CUBE-CMU/maverix) whose authors grant access. Files of this suite's own schema are read too "
     "(the benchmark's README)"
 )
-PLACES = "ROOT/maverix/data.json and ROOT/maverix/videos/NAME.mp4"
 OUR_SCHEMA = (
     "the data are not the authors' released lines: their schema is this suite's own (README)"
 )
@@ -53,26 +45,21 @@ RELEASED = (
 PAPER_COUNTS = {"videos": 700, "questions": 852, "asked": 2556}
 ASKED_EACH = 3
 NAMED = 20  # videos of one line
-# A folder beside the data file, ours or as released -> where it goes.
-_MEDIA = {"videos": "videos", "vid": "videos", "subtitles": "subtitles", "subtitle": "subtitles"}
-_MEDIA |= {f"{theirs}_full": f"{ours}_full" for theirs, ours in _MEDIA.items()}
-
 # --- which items can be asked -------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Checked(Found):
-    """The data of a run as they were before its model was built."""
+    """The data of a run as they were before its model was built; `bad` are items by id."""
 
     release: Release
-    items: Sequence[Item]  # those that can be asked, in the file's order
-    infos: Mapping[str, VideoInfo]  # of their videos, by name
-    bad: Mapping[str, str]  # the other items by id, with the reason
-    subtitles: Mapping[str, Any] | None  # `subtitle_notes`; None if no mode shows any
+    infos: Mapping[str, VideoInfo]  # of videos, by name
+    silent: Sequence[str]  # what to tell of items without subtitles
 
-    def left_out(self, task: str) -> Mapping[str, str]:  # noqa: ARG002 - of all tasks
-        """Items that cannot be asked."""
-        return self.bad
+    @property
+    def items(self) -> list[Item]:
+        """Those that can be asked, in the file's order."""
+        return [item for item in self.release.items if item.id not in self.bad]
 
 
 def look(
@@ -89,8 +76,7 @@ def look(
         DataError: they are not there; items are bad and `--allow-bad-items` was not given; videos
             cannot be used and `--allow-missing-videos` was not given; or nothing is left.
     """
-    place = released_files.required_folder("maverix", "MAVERIX", HOW_TO_GET, PLACES)
-    release = files.read(place)
+    release = files.read(released_files.required_folder("maverix", "MAVERIX", HOW_TO_GET))
     tasks = [TASKS[name] for name in names]
     # Our own form has one file for both lengths.
     asked = {task.length for task in tasks}
@@ -99,15 +85,21 @@ def look(
     infos, lost, bad = look_at_items(release, lengths, only, with_sound=with_sound)
     of_items = f"of {len(release.items) + len(release.problems)} MAVERIX items cannot be used"
     of_videos = f"of {len(release.videos)} MAVERIX videos cannot be used"
-    stop(release.file, [*bad_items(bad, of_items), *missing_videos(lost, of_videos)])
+    video_checks.stop(release.file, [*bad_items(bad, of_items), *missing_videos(lost, of_videos)])
     without = {i.id: f"its video is {lost[i.video]}" for i in release.items if i.video in lost}
     bad = {**without, **bad}
     items = [item for item in release.items if item.id not in bad]
     if not items:
         raise DataError(f"{release.file}: none of {len(bad)} MAVERIX items can be used")
-    shown = sorted({task.length for task in tasks if task.mode.subtitles})
-    notes = subtitle_notes(release, items, shown) if shown else None
-    return Checked(release, release.digest, items, infos, bad, notes)
+    silent = []
+    for length in sorted({task.length for task in tasks if task.mode.subtitles}):
+        # Without cues, S is the bare question, and V+S is V.
+        if number := sum(not cues(_window(release, item, length)) for item in items):
+            silent.append(
+                f"{number} of {len(items)} items ({length}) have no subtitles to show in S and V+S "
+                "(docs/maverix.md says how to make some)"
+            )
+    return Checked(release=release, digest=release.digest, bad=bad, infos=infos, silent=silent)
 
 
 def look_at_items(
@@ -117,39 +109,31 @@ def look_at_items(
     *,
     with_sound: bool,
 ) -> tuple[dict[str, VideoInfo], dict[str, str], dict[str, str]]:
-    """What is known of the videos in these lengths, and what is wrong with items.
-
-    Returns:
-        Facts about videos that can be read, the first length's before the others'; what is wrong
-        with the others, which starts with "missing" or "unreadable"; what is wrong with items of
-        the former, by id, and with those that do not fit the schema.
+    """Facts about videos that can be read, the first length's before the others'; why others cannot
+    ("missing" or "unreadable"); and what is wrong with items, by id, also with their entries.
     """
     infos: dict[str, VideoInfo] = {}
     lost: dict[str, str] = {}
     bad = dict(release.problems)
     for length in lengths:
         paths = {video: release.path_of(video, length) for video in release.videos}
-        found, gone = look_at(paths, only)
+        found, gone = video_checks.look(paths, only)
         infos, lost = {**found, **infos}, {**lost, **gone}
         for item in release.items:
             path = release.subtitles_of(item.video, length)
             info = found.get(item.video)
-            if info and (why := _trouble(item, info, path, with_sound)):
+            if info is None:
+                continue
+            why = video_checks.outside(item.start, item.end, info.end)
+            if with_sound and not info.has_audio:
+                why = why or "its video has no audio stream, and A and V+A need sound"
+            try:
+                _ = path and subtitles.read(path)
+            except DataError as error:
+                why = why or f"subtitles: {error}"
+            if why:
                 bad.setdefault(item.id, why)
     return infos, lost, bad
-
-
-def _trouble(item: Item, info: VideoInfo, path: Path | None, with_sound: bool) -> str:
-    """Why an item cannot be asked, or ""; a video ends with its picture or with its sound."""
-    if why := outside(item.start, item.end, info.end):
-        return why
-    if with_sound and not info.has_audio:
-        return "its video has no audio stream, and A and V+A need sound"
-    try:
-        _ = path and subtitles.read(path)
-    except DataError as error:
-        return f"subtitles: {error}"
-    return ""
 
 
 # --- docs ---------------------------------------------------------------------------------------
@@ -174,12 +158,19 @@ def shown_order(item: Item) -> list[int]:
 def docs(found: Found, task: str) -> list[Doc]:
     """A task's docs (Benchmark.docs)."""
     known, asked = cast(Checked, found), TASKS[task]
-    make = {"choice": _choice, "open": _open_ended, "circular": _circular}[asked.kind]
-    return [
-        {**doc, "mode": asked.mode.slug}
-        for item in known.items
-        for doc in make(item, _shared(known, item, asked.length))
-    ]
+    made: list[Doc] = []
+    for item in known.items:
+        shared = {**_shared(known, item, asked.length), "mode": asked.mode.slug}
+        if asked.kind == "open":
+            made += _open_ended(item, shared)
+        elif asked.kind == "choice":
+            made.append(_choice(item, shared))
+        else:  # each option stands once at each letter
+            made += [
+                {**_choice(item, shared, turn), "id": f"{item.id}/r{turn}", "rotation": turn}
+                for turn in range(N_OPTIONS)
+            ]
+    return made
 
 
 def _shared(known: Checked, item: Item, length: str) -> dict[str, Any]:
@@ -216,24 +207,12 @@ def _window(release: Release, item: Item, length: str, seconds: float = math.inf
     }
 
 
-def _choice(item: Item, shared: Doc, turn: int = 0) -> list[Doc]:
+def _choice(item: Item, shared: Doc, turn: int = 0) -> Doc:
     """The item with its eight options, moved up by `turn` places."""
     order = shown_order(item)
     order = [*order[turn:], *order[:turn]]
-    shown = {
-        "options": [item.options[place] for place in order],
-        "answer": LETTERS[order.index(LETTERS.index(item.answer))],
-    }
-    return [{**shared, **shown}]
-
-
-def _circular(item: Item, shared: Doc) -> list[Doc]:
-    """The item eight times: each option stands once at each letter; "ID/r0" is as in `_choice`."""
-    return [
-        {**doc, "id": f"{item.id}/r{turn}", "rotation": turn}
-        for turn in range(N_OPTIONS)
-        for doc in _choice(item, shared, turn)
-    ]
+    answer = LETTERS[order.index(LETTERS.index(item.answer))]
+    return {**shared, "options": [item.options[place] for place in order], "answer": answer}
 
 
 def _open_ended(item: Item, shared: Doc) -> list[Doc]:
@@ -261,50 +240,21 @@ def _open_ended(item: Item, shared: Doc) -> list[Doc]:
 # --- subtitles ----------------------------------------------------------------------------------
 
 
+_read_cues = functools.lru_cache(maxsize=1024)(subtitles.read)
+
+
 def cues(doc: Doc) -> Sequence[subtitles.Cue]:
     """Those of the doc's segment, rebased to its beginning."""
-    found, start, end = _read_cues(doc["subtitle_path"]), doc["start"], doc["end"]
+    path, start, end = doc["subtitle_path"], doc["start"], doc["end"]
+    found = _read_cues(Path(path)) if path else []
     return found if start is None or end is None else subtitles.cut(found, start, end)
-
-
-@functools.lru_cache(maxsize=1024)
-def _read_cues(path: str) -> Sequence[subtitles.Cue]:
-    return subtitles.read(Path(path)) if path else []
-
-
-def subtitle_notes(
-    release: Release, items: Sequence[Item], lengths: Sequence[str]
-) -> dict[str, Any]:
-    """`without`: number of items by length (localized, long) whose prompt has no cue, of `items`.
-
-    Without cues, S is the bare question, and V+S is V.
-    """
-    without = {
-        length: sum(not cues(_window(release, item, length)) for item in items)
-        for length in lengths
-    }
-    return {"items": len(items), "without": without}
-
-
-def subtitle_warnings(notes: Mapping[str, Any] | None) -> list[str]:
-    """What a result must say of `subtitle_notes`."""
-    return [
-        f"{number} of {notes['items']} items ({length}) have no subtitles to show in S and V+S "
-        "(docs/maverix.md says how to make some)"
-        for length, number in (notes["without"].items() if notes else ())
-        if notes and number
-    ]
 
 
 # --- the user's files ---------------------------------------------------------------------------
 
 
-def status(root: Path) -> DataStatus:
-    """Look at MAVERIX's data under a data root, without raising."""
-    return released_files.status("maverix", root, HOW_TO_GET, _seen)
-
-
-def _seen(place: Path) -> Seen:
+def seen(place: Path) -> Seen:
+    """What lies in a folder (Benchmark.seen)."""
     release = files.read(place)
     counts = {
         "videos": len(release.videos),
@@ -313,62 +263,35 @@ def _seen(place: Path) -> Seen:
         "bad_items": len(release.problems),
     }
     infos, problems, bad = look_at_items(release, ["localized"], with_sound=True)
-
-    def notes() -> Iterator[str]:
-        yield RELEASED if release.released else OUR_SCHEMA
-        yield released_files.compared(counts, PAPER_COUNTS)
-        yield from release.notes
-        if borrowed := release.borrowed:
-            yield (
-                f"{len(borrowed)} questions whose first open wording is that of their video's "
-                f"first question: {', '.join(borrowed)}"
+    form = RELEASED if release.released else OUR_SCHEMA
+    notes = [form, released_files.compared(counts, PAPER_COUNTS), *release.notes]
+    if borrowed := release.borrowed:
+        notes.append(
+            f"{len(borrowed)} questions whose first open wording is that of their video's first "
+            f"question: {', '.join(borrowed)}"
+        )
+    there = placed(place)
+    for folder in (release.folder(what, one) for one in release.lengths for what in files.FOLDERS):
+        names = {Path(name).stem for name in there if name.startswith(f"{folder.name}/")}
+        if lost := [v for v in sorted(release.videos) if released_files.stem(v) not in names]:
+            notes.append(
+                f"{len(lost)} of {len(release.videos)} videos have no file in {folder}: "
+                f"{', '.join(lost[:NAMED])}"
             )
-        yield from _lacking(release)
-        for name, why in bad.items():
-            yield f"{name}: {why}"
-
-    return Seen(release.file, release.digest, counts, len(infos), problems, notes())
+    notes += [f"{name}: {why}" for name, why in bad.items()]
+    return Seen(release.file, release.digest, counts, len(infos), problems, notes)
 
 
-def _lacking(release: Release) -> Iterator[str]:
-    """Which videos have no file, and which no subtitles."""
+def placed(source: Path) -> dict[str, Path]:
+    """The files of a release (Benchmark.files): the data, their videos and subtitles."""
+    release = files.read(source)
+    found = {f"data{release.file.suffix.lower()}": release.file}
     for length in release.lengths:
-        found = {
-            "videos": {v for v in release.videos if release.path_of(v, length).is_file()},
-            "subtitles": {v for v in release.videos if release.subtitles_of(v, length)},
-        }
-        for what, there in found.items():
-            if lost := sorted({*release.videos} - there):
-                yield (
-                    f"{len(lost)} of {len(release.videos)} videos have no file in "
-                    f"{release.folder(what, length)}: {', '.join(lost[:NAMED])}"
-                )
-
-
-def prepare(source: Path, root: Path, link: bool) -> str:
-    """Validate a data file and put it, its videos and subtitles under the data root.
-
-    Raises:
-        DataError: the source is not there, does not fit the schema, or other data is in the way.
-    """
-    release = files.read(source.expanduser().resolve())
-    file, target = release.file, root / "maverix"
-    forms = ("data.json", "data.jsonl")
-    name, other = reversed(forms) if file.suffix.lower() == ".jsonl" else forms
-    if (target / other).exists():
-        raise DataError(f"{target / other}: is in the way of {file}; remove it first")
-    media = {
-        f"{place}/{path.name}": path
-        for theirs, place in _MEDIA.items()
-        for path in sorted(file.parent.glob(f"{theirs}/*"))
-        if path.is_file()
-    }
-    done = released_files.place(target, {name: file, **media}, link, fixed=[name])
-    placed = files.read(target)
-    for find in (Release.path_of, Release.subtitles_of):
-        released_files.check_placed((find(placed, v), find(release, v)) for v in release.videos)
-    told = (
-        f"{done}: {len(release.items)} items, {len(release.problems)} with problems; "
-        f"{RELEASED if release.released else OUR_SCHEMA}"
-    )
-    return "\n".join([told, *_lacking(placed)])
+        for video in release.videos:
+            for what, path in (
+                ("videos", release.path_of(video, length)),
+                ("subtitles", release.subtitles_of(video, length)),
+            ):
+                if path is not None and path.is_file():
+                    found[f"{release.folder(what, length).name}/{path.name}"] = path
+    return found

@@ -31,14 +31,7 @@ class Rating(BaseModel):
     score: int = Field(ge=0, le=5)
 
 
-@prompts.once
-def prompt() -> prompts.Prompt:
-    """The judge's prompts, ours or the user's.
-
-    Raises:
-        PromptError: the user's file does not fit.
-    """
-    return prompts.load("maverix", "judge", _PLACEHOLDERS, optional=_OWN_USER)
+prompt = prompts.file("maverix", "judge", _PLACEHOLDERS, _OWN_USER)
 
 
 @prompts.once
@@ -51,14 +44,10 @@ def criteria() -> dict[str, Criterion]:
             system=given.text[name],
             template=given.text.get(f"user_{name}", given.text["user"]),
             schema=Rating,
-            score=_score,
+            score=lambda reply: float(reply.score),
             prompt_hash=given.hash,
             untrusted=_ANSWERS if name == CONSISTENCY else _ANSWERS[:1],
             bare="score",
         )
         for name in (*DIMENSIONS, CONSISTENCY)
     }
-
-
-def _score(reply: Rating) -> float:
-    return float(reply.score)

@@ -17,9 +17,17 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import Any
 
-from lmms_eval_tasks.benchmark import Item, Items, Metric, refusals, value_is
+from lmms_eval_tasks.benchmark import (
+    Item,
+    Items,
+    Metric,
+    accuracies,
+    bootstrap,
+    pool_accuracies,
+    refusals,
+    value_is,
+)
 from lmms_eval_tasks.maverix.labels import (
     CONSISTENCY,
     DIMENSIONS,
@@ -31,7 +39,7 @@ from lmms_eval_tasks.maverix.labels import (
     TASKS,
     UNIMODAL,
 )
-from lmms_eval_tasks.utils.metrics import aggregate, rating_means, stats
+from lmms_eval_tasks.utils.metrics import aggregate, rating_means
 
 Takes = Callable[[Item], bool]
 
@@ -52,51 +60,31 @@ def _count(name: str, takes: Takes, where: Takes | None = None) -> Metric:
     return Metric(name, lambda items: sum(takes(item) for item in items), where, better=None)
 
 
-def _silent_elsewhere(mode: str) -> Metric:
-    """Items of other modes whose model gets no sound in `mode`, run or not: S stands in for A."""
-    return _count(
-        f"n_sound_missing_{mode}",
-        lambda item: item["hears"][mode] in WITHOUT,
-        lambda item: item["mode"] != mode,
-    )
-
-
 _COUNTS = [
     _count("n_sound_missing", lambda item: item["sound"] in WITHOUT, itemgetter("sound")),
     _count("n_sound_unknown", lambda item: item["sound"] == "unknown", itemgetter("sound")),
-    *map(_silent_elsewhere, WITH_SOUND),
+    # Items of other modes whose model gets no sound in `mode`, run or not: S stands in for A.
+    *(
+        _count(
+            f"n_sound_missing_{mode}",
+            lambda item, mode=mode: item["hears"][mode] in WITHOUT,  # type: ignore[misc]
+            lambda item, mode=mode: item["mode"] != mode,  # type: ignore[misc]
+        )
+        for mode in WITH_SOUND
+    ),
 ]
-
-
-def details(items: Items) -> dict[str, Any]:
-    """What became of sound, counted."""
-    return {"sound": dict(sorted(Counter(i["sound"] for i in items if i["sound"]).items()))}
 
 
 # --- choices ------------------------------------------------------------------------------------
 
 
-def _accuracy_authors(items: Items) -> float | None:
-    """Share of right letters by the authors' rule, of all items; an empty reply is wrong."""
-    return aggregate.mean(float(item["letter_authors"] == item["answer"]) for item in items)
-
-
-_ACCURACIES = [
-    Metric(
-        "acc",
-        aggregate.accuracy,
-        shown=("status", "right"),
-        mean="right",
-        interval=aggregate.accuracy_interval,
-    ),
-    Metric("acc_valid", aggregate.accuracy_valid),
-    Metric("acc_failed", aggregate.count_failed, better=False),
-    Metric("words_mean", _words, better=None),
-    *_COUNTS,
-]
+_ACCURACIES = [*accuracies("acc"), Metric("words_mean", _words, better=None), *_COUNTS]
 CHOICE = [
     *_ACCURACIES,
-    Metric("acc_authors", _accuracy_authors),
+    Metric(  # right letters by the authors' rule, of all items; an empty reply is wrong
+        "acc_authors",
+        lambda items: aggregate.mean(float(i["letter_authors"] == i["answer"]) for i in items),
+    ),
     *(
         Metric(f"acc_{split}_{slug}", aggregate.accuracy, value_is(split, slug))
         for split, slugs in SPLITS.items()
@@ -106,17 +94,6 @@ CHOICE = [
 
 
 # --- eight rotations of each question -----------------------------------------------------------
-
-
-def _pools(items: Items) -> list[aggregate.Pool]:
-    """Rotations by question; a pool is right with eight of eight, and incomplete with fewer."""
-    return list(aggregate.pools(items, N_OPTIONS).values())
-
-
-def _bootstrap(found: Sequence[tuple[str, float]]) -> stats.Interval | None:
-    """Interval of the mean of what pools or pairs are worth, each a whole, from video and value."""
-    values, videos = [value for _, value in found], [video for video, _ in found]
-    return stats.cluster_bootstrap(aggregate.mean, values, videos) if values else None
 
 
 def position_bias(items: Items) -> float | None:
@@ -136,20 +113,8 @@ def position_bias(items: Items) -> float | None:
 
 CIRCULAR = [
     *_ACCURACIES,
-    Metric(
-        "circ_acc",
-        partial(aggregate.pool_accuracy, size=N_OPTIONS),
-        shown=("id", "status", "right"),
-        interval=lambda items: _bootstrap([(p.video, float(p.right)) for p in _pools(items)]),
-    ),
-    Metric("circ_acc_valid", partial(aggregate.pool_accuracy_valid, size=N_OPTIONS)),
-    Metric("circ_acc_failed", partial(aggregate.count_failed_pools, size=N_OPTIONS), better=False),
-    Metric(
-        "position_bias",
-        position_bias,
-        better=False,
-        shown=("status", "letter", "answer"),
-    ),
+    *pool_accuracies("circ_acc", N_OPTIONS),
+    Metric("position_bias", position_bias, better=False, shown=("status", "letter", "answer")),
 ]
 
 
@@ -182,9 +147,13 @@ def _robust(items: Items) -> list[tuple[str, float]]:
     return rated
 
 
+def _unborrowed(item: Item) -> bool:
+    return not item.get("borrowed")
+
+
 def _is_own(item: Item) -> bool:
     """Whether it answers its own question: a borrowed first wording is another one's."""
-    return not (item.get("borrowed") and _is_first(item))
+    return _unborrowed(item) or not _is_first(item)
 
 
 def _is_asked(item: Item) -> bool:
@@ -206,11 +175,7 @@ def score_of_authors(raw: str) -> float:
 
 
 def _mean_authors(dimension: str, items: Items) -> float | None:
-    """Mean with ratings that we do not have as the authors' code has them.
-
-    None in a run that waits for its judge. Their code has a rubric for time that no metric of it
-    uses, and Table 8 has its means, over 852 answers as the others.
-    """
+    """Mean with ratings that we lack as their code has them; None in a run not judged yet."""
 
     def score(item: Item) -> float:
         value = rating_means.value(dimension, item)
@@ -223,13 +188,16 @@ def _mean_authors(dimension: str, items: Items) -> float | None:
 
 def _rated(name: str, where: Takes, theirs: Takes, shown: tuple[str, ...] | None) -> list[Metric]:
     """A rating's mean in its forms; the authors' is over `theirs`, borrowed wordings among them."""
-    mean = partial(rating_means.mean_valid, name)
-    own = partial(rating_means.interval, name)
-    failed, coverage = rating_means.count_failed, rating_means.coverage
     return [
-        Metric(f"{name}_valid", mean, where, shown=shown, interval=own),
-        Metric(f"{name}_failed", partial(failed, name), where, better=False),
-        Metric(f"{name}_coverage", partial(coverage, name), where),
+        Metric(
+            f"{name}_valid",
+            partial(rating_means.mean_valid, name),
+            where,
+            shown=shown,
+            interval=partial(rating_means.interval, name),
+        ),
+        Metric(f"{name}_failed", partial(rating_means.count_failed, name), where, better=False),
+        Metric(f"{name}_coverage", partial(rating_means.coverage, name), where),
         Metric(f"{name}_authors", partial(_mean_authors, name), theirs),
     ]
 
@@ -248,10 +216,6 @@ def _of_dimension(name: str) -> list[Metric]:
     ]
 
 
-def _whole(item: Item) -> bool:
-    return not item.get("borrowed")
-
-
 _HEADLINE = {f"{name}_valid": partial(rating_means.mean_valid, name) for name in DIMENSIONS}
 OPEN = [
     *(metric for name in DIMENSIONS for metric in _of_dimension(name)),
@@ -259,22 +223,15 @@ OPEN = [
     Metric(
         "robust_both",
         lambda items: aggregate.mean(value for _, value in _robust(items)),
-        _whole,
-        interval=lambda items: _bootstrap(_robust(items)),
+        _unborrowed,
+        interval=lambda items: bootstrap(_robust(items)),
     ),
-    Metric("robust_n", lambda items: len(_robust(items)), _whole, better=None),
+    Metric("robust_n", lambda items: len(_robust(items)), _unborrowed, better=None),
     *(dataclasses.replace(one, where=_is_asked) for one in refusals("refusals", _HEADLINE)),
     Metric("words_mean", _words, _is_own, better=None),
     *_COUNTS,
     _count("n_borrowed", _is_first, lambda item: bool(item.get("borrowed"))),
 ]
-
-
-def open_notes(items: Items) -> list[str]:
-    """Why there is no consistency."""
-    if pairs(items) or not items:
-        return []
-    return [f"no {CONSISTENCY}: no question was asked in both wordings"]
 
 
 # --- Table 3: best unimodal, best multimodal and their difference, over the five modes -----------
@@ -305,11 +262,7 @@ def joined(
     A mode whose sound does not reach the model is left out: what it measures is another mode's
     input. Best-Uni is then the better of S and V, Best-Multi V+S, as in the paper's rows of models
     without sound, whether A and V+A were run or not. No number unless every other mode has one: the
-    best of fewer would be another number under the same name.
-
-    Args:
-        accuracies: mode -> accuracy in 0..1.
-        sound: mode -> state, as in `left_out`.
+    best of fewer would be another number under the same name. By mode: 0 to 1, and states.
     """
     silent = left_out(sound)
 

@@ -3,7 +3,7 @@
     ROOT/maverix/data.jsonl       the released lines (`_from_released`); or ours:
     ROOT/maverix/data.json        {"version": "...", "items": [...]}, or the list alone (`Item`)
     ROOT/maverix/videos/NAME.mp4  or another known ending (released_files.VIDEO_ENDINGS)
-    ROOT/maverix/subtitles/NAME.srt, .vtt or .json
+    ROOT/maverix/subtitles/NAME.srt
     ROOT/maverix/videos_full, subtitles_full    beside released lines, whose videos are cut
 
 An item is one of the paper's 852 unique questions: it is asked once with its eight options, and
@@ -25,14 +25,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maverix.labels import LETTERS, N_OPTIONS, SPLITS, duration_class
@@ -40,50 +33,41 @@ from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.media import subtitles
 from lmms_eval_tasks.utils.validation import FileName, Text, good_entries, quoted
 
-# Ours, and the authors'; another one is accepted if it is the only JSON file.
+# Ours, and the authors'.
 FILE_NAMES = ("data.json", "data.jsonl", "test_full.jsonl")
+# Beside the data file; and as released.
+FOLDERS = {"videos": ("videos", "vid"), "subtitles": ("subtitles", "subtitle")}
 # Stand for missing options in the released lines, of first and of second questions.
 _FILLERS = ("unsure", "nan")
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Item(BaseModel):
-    """One unique question. Fields without a default have to be there, `null` where it is allowed.
-
-    Attributes:
-        start, end: seconds of the localized segment, from the video's first frame. Both null: the
-            whole video is the segment.
-        question: as asked with the options, and as the first of the two open questions.
-        opened: the first of the two open questions, where the file has a text of its own for it.
-        borrowed: `opened` is the wording of the video's first question, and this is another one.
-        options: in the file's order, without letters.
-        answer: letter of the right option in the file's order.
-        reference: answer to the open questions.
-        difficulty, agentic, audio, topic, ability, duration: slugs of labels.SPLITS. Null:
-            unlabelled, but for `duration`, which is measured then.
-        shuffled: the file's answers are uniformly spread over the letters already.
-    """
+    """One unique question. What has no default has to be there, `null` where it is allowed."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
     id: Text
     video: FileName
+    # Seconds of the localized segment, from the video's first frame; both null: the whole video.
     start: Seconds | None
     end: Seconds | None
-    question: Text
-    opened: Text | None = None
-    borrowed: bool = False
+    question: Text  # as asked with the options, and as the first of the two open questions
+    opened: Text | None = None  # the first open one, where the file has a text of its own for it
+    borrowed: bool = False  # whether `opened` is another question's: the video's first one
     paraphrase: Text
+    # In the file's order, without letters; `answer` is the letter of the right one in that order.
     options: Annotated[list[Text], Field(min_length=N_OPTIONS, max_length=N_OPTIONS)]
     answer: Annotated[str, Field(pattern=f"^[{LETTERS}]$")]
-    reference: Text
+    reference: Text  # answer to the open questions
+    # Slugs of labels.SPLITS. Null: unlabelled, but for `duration`, which is measured then.
     difficulty: str | None = None
     agentic: str | None = None
     audio: str | None = None
     topic: str | None = None
     ability: str | None = None
     duration: str | None = None
-    shuffled: bool = False
+    shuffled: bool = False  # the file's answers are uniformly spread over the letters already
 
     @field_validator("options")
     @classmethod
@@ -132,7 +116,6 @@ class Release:
 
     file: Path
     digest: str  # first 12 hex digits of the SHA-256 of the content, independent of formatting
-    version: str  # the file's own, or ""
     items: tuple[Item, ...]  # the good ones, in the file's order
     problems: Mapping[str, str]  # id of a bad item -> what is wrong with it, in one line
     # The authors' file: videos and subtitles are cut, the full ones have folders of their own.
@@ -154,19 +137,23 @@ class Release:
         """Ids of good items whose first open wording is that of their video's first question."""
         return [item.id for item in self.items if item.borrowed]
 
-    def folder(self, name: str, length: str) -> Path:
-        """Of videos or subtitles of one length."""
-        full = self.released and length == "long"
-        return self.file.parent / (f"{name}_full" if full else name)
+    def folder(self, name: str, length: str, form: int = 0) -> Path:
+        """Of videos or subtitles of one length; of the form of a name in FOLDERS."""
+        full = "_full" if self.released and length == "long" else ""
+        return self.file.parent / f"{FOLDERS[name][form]}{full}"
 
     def path_of(self, video: str, length: str = "localized") -> Path:
         """Where the file of `video` is, or would be: videos/NAME with its own or a known ending."""
-        return released_files.video_path([self.folder("videos", length)], video)
+        return released_files.video_path(
+            [self.folder("videos", length, form) for form in (0, 1)], video
+        )
 
     def subtitles_of(self, video: str, length: str = "localized") -> Path | None:
-        """The subtitle file of `video`, srt before vtt before json; None if there is none."""
-        folder = self.folder("subtitles", length)
-        return subtitles.find(folder, video) or subtitles.find(folder, released_files.stem(video))
+        """The subtitle file of `video`; None if there is none."""
+        folders = [self.folder("subtitles", length, form) for form in (0, 1)]
+        names = (video, released_files.stem(video))
+        found = (subtitles.find(folder, name) for folder in folders for name in names)
+        return next(filter(None, found), None)
 
 
 def read(path: Path) -> Release:
@@ -197,15 +184,8 @@ def _read(file: Path, _state: object) -> Release:
     items, problems = good_entries(file, ours, Item)
     # Saved runs name this hash; the empty ones stand for a map of columns that there once was.
     canonical = json.dumps([content, {}, {}], sort_keys=True)
-    return Release(
-        file=file,
-        digest=hashlib.sha256(canonical.encode()).hexdigest()[:12],
-        version=str(head.get("version", "")),
-        items=items,
-        problems=problems,
-        released=released,
-        notes=tuple(notes),
-    )
+    digest = hashlib.sha256(canonical.encode()).hexdigest()[:12]
+    return Release(file, digest, items, problems, released, tuple(notes))
 
 
 # --- the released lines -------------------------------------------------------------------------

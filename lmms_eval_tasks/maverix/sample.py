@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-ALSO = ("labels.py",)  # decides the sample too
 VERSION = "packaged sample of lmms-eval-tasks"
 VIDEOS = ("lights-1", "lights-2", "lights-3", "lights-4")  # names of the files; 4 is the long one
 SECONDS = (30, 30, 32, 64)  # of the videos, 1 to 4: second_code.COUNT in all
@@ -168,7 +167,7 @@ def sound(video: int) -> NDArray[np.float32]:
 def subtitles(video: int) -> str:
     """The srt file of a video, 1 to 4: one word a second."""
     return "\n".join(
-        f"{second + 1}\n{clock(second + WORD[0], ',')} --> {clock(second + WORD[1], ',')}\n"
+        f"{second + 1}\n{clock(second + WORD[0])} --> {clock(second + WORD[1])}\n"
         f"Word {Moment(video, second).word}.\n"
         for second in range(SECONDS[video - 1])
     )

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from lmms_eval_tasks.benchmark import Numbers
+from lmms_eval_tasks.benchmark import Row
 from lmms_eval_tasks.maverix import metrics
 from lmms_eval_tasks.maverix.labels import DIMENSIONS, MODES, MULTIMODAL, SPLITS, TASKS, UNIMODAL
 from lmms_eval_tasks.report.paper_tables import (
     DOUBT,
-    INVALID,
     NONE,
     by_row,
     empty,
@@ -54,10 +53,7 @@ _CHOICE: Blocks = [
             ("duration", "Duration"),
         )
     ),
-    (
-        "Overall",
-        [*_rows("acc acc_valid acc_authors", "%"), *_rows("acc_failed", "0")],
-    ),
+    ("Overall", [*_rows("acc acc_valid acc_authors", "%"), *_rows("acc_failed", "0")]),
     ("Replies", _rows("words_mean", "1")),
 ]
 _OPEN: Blocks = [
@@ -102,82 +98,61 @@ _CIRCULAR: Blocks = [
 class Entry:
     """One model's numbers with one length of video."""
 
-    label: str  # as given, with the model behind its tasks' names; "" for a single run
-    length: str
-    tasks: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)  # (kind, mode)
-    invalid: set[tuple[str, str]] = field(default_factory=set)  # of `tasks`
+    head: tuple[str, str]  # what stands in the first columns
+    rows: dict[tuple[str, str], Row] = field(default_factory=dict)  # by kind and mode
     sound: dict[str, str] = field(default_factory=dict)  # mode -> metrics.SOUND; of all lengths
-
-    @property
-    def head(self) -> tuple[str, str]:
-        """What stands in the first columns."""
-        return self.label or "this run", _LENGTHS[self.length]
-
-    @property
-    def silent(self) -> set[str]:
-        """Modes whose sound does not arrive."""
-        return metrics.left_out(self.sound)
 
     def value(self, kind: str, mode: str, metric: str) -> float | None:
         """A metric of the mode's own task, or None."""
-        return number(self.tasks.get((kind, mode), {}).get(metric))
+        row = self.rows.get((kind, mode))
+        return number(row.values.get(metric)) if row else None
 
     def marks(self, kind: str, mode: str) -> str:
         """What is doubtful of a mode's own numbers."""
-        sound = "^" if mode in self.silent else "?" if self.sound.get(mode) == "unknown" else ""
-        return sound + ("!" if (kind, mode) in self.invalid else "")
+        silent = mode in metrics.left_out(self.sound)
+        sound = "^" if silent else "?" if self.sound.get(mode) == "unknown" else ""
+        row = self.rows.get((kind, mode))
+        return sound + ("!" if row and row.invalid else "")
 
     def cell(self, kind: str, mode: str, metric: str, form: str) -> str:
         """What stands in a mode's column, where S may stand for A, and V+S for V+A."""
-        other = _STANDS_IN.get(mode, "")
-        ran, other_ran = (kind, mode) in self.tasks, (kind, other) in self.tasks
-        if mode in self.silent and (other_ran or not ran):
-            marks = "*" + self.marks(kind, other)
-            return _text(self.value(kind, other, metric), form, marks)
-        return _text(self.value(kind, mode, metric), form, self.marks(kind, mode))
+        marks, other = self.marks(kind, mode), _STANDS_IN.get(mode, "")
+        there = [(kind, one) in self.rows for one in (mode, other)]
+        if mode in metrics.left_out(self.sound) and there != [True, False]:
+            mode, marks = other, "*" + self.marks(kind, other)
+        return _text(self.value(kind, mode, metric), form, marks)
 
 
-def entries(rows: Sequence[tuple[str, Numbers]]) -> list[Entry]:
-    """Rows of `tables` by model and length of video, a model's two lengths in turn.
-
-    Names that are no task of MAVERIX are left out.
-    """
-    found: dict[str, dict[str, Entry]] = {}  # label -> length -> entry
-    for label, numbers in rows:
-        for name, values in numbers.items():
-            # Behind it: the model where several were rescored, and ` INVALID`.
-            task, _, added = name.partition(" ")
-            if asked := TASKS.get(task):
-                full = f"{label} {added.removesuffix(INVALID)}".strip()
-                own = found.setdefault(full, {})
-                entry = own.setdefault(asked.length, Entry(full, asked.length))
-                at = asked.kind, asked.mode.slug
-                entry.tasks[at] = values
-                entry.invalid |= {at} if added.endswith(INVALID) else set()
-    for lengths in found.values():
-        tasks = [(mode, own) for one in lengths.values() for (_, mode), own in one.tasks.items()]
-        sound = {mode: _state(mode, tasks) for mode in metrics.WITH_SOUND}
-        for entry in lengths.values():
-            entry.sound = sound
-    return [own[length] for own in found.values() for length in _LENGTHS if length in own]
+def entries(rows: Sequence[Row]) -> list[Entry]:
+    """Rows of `tables` by model and length of video, a model's two lengths in turn."""
+    found: list[Entry] = []
+    asked = [(TASKS[row.task], row) for row in rows if row.task in TASKS]
+    for model in dict.fromkeys(row.model for _, row in asked):
+        own = [(task, row) for task, row in asked if row.model == model]
+        numbers = [(task.mode.slug, row) for task, row in own]
+        sound = {mode: _state(mode, numbers) for mode in metrics.WITH_SOUND}
+        for length, title in _LENGTHS.items():
+            there = {(a.kind, a.mode.slug): row for a, row in own if a.length == length}
+            found += [Entry((model or "this run", title), there, sound)] if there else []
+    return found
 
 
-def _state(mode: str, tasks: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+def _state(mode: str, rows: Sequence[tuple[str, Row]]) -> str:
     """What became of a mode's sound (metrics.SOUND), by the counts of a model's tasks; "" unknown.
 
     Where the mode was not run, those of the others say whether S stands in for it.
     """
 
-    def counts(metric: str, *, own: bool) -> list[float]:
-        found = (number(values.get(metric)) for at, values in tasks if (at == mode) == own)
-        return [count for count in found if count is not None]
+    def counted(metric: str, *, own: bool = True) -> float | None:
+        found = [number(row.values.get(metric)) for at, row in rows if (at == mode) == own]
+        known = [count for count in found if count is not None]
+        return sum(known) if known else None
 
-    missing, unknown = (counts(f"n_sound_{what}", own=True) for what in ("missing", "unknown"))
-    if missing:
-        return "not delivered" if any(missing) else "unknown" if any(unknown) else "delivered"
-    missing = counts(f"n_sound_missing_{mode}", own=False)
-    # Without a missing one it may be delivered or not be known: no table tells these two apart.
-    return "" if not missing else "not delivered" if any(missing) else "unknown"
+    if (missing := counted("n_sound_missing")) is None:
+        missing = counted(f"n_sound_missing_{mode}", own=False)
+        # Without a missing one it may be delivered or not be known: no table tells these two apart.
+        return "" if missing is None else "not delivered" if missing else "unknown"
+    return "not delivered" if missing else "unknown" if counted("n_sound_unknown") else "delivered"
 
 
 def _text(value: float | None, form: str, marks: str = "") -> str:
@@ -192,46 +167,39 @@ def _text(value: float | None, form: str, marks: str = "") -> str:
 # --- the tables ---------------------------------------------------------------------------------
 
 
-def tables(rows: Sequence[tuple[str, Numbers]]) -> list[Table]:
-    """The paper's tables for one or more models; those without a number are left out.
-
-    Args:
-        rows: label of a model (empty for a single run) and its numbers by task or group.
-    """
+def tables(rows: Sequence[Row]) -> list[Table]:
+    """The paper's tables for one or more models; those without a number are left out."""
     found = entries(rows)
     titles = [mode.title for mode in MODES.values()]
-    columns = [*titles[:3], "Best-Uni", *titles[3:], "Best-Multi", "Delta"]
-    return [
-        *_by_model(
-            "accuracy (%) by input mode (the paper's Table 3)",
-            columns,
-            [(entry.head, [*_accuracies(entry)]) for entry in found],
-        ),
-        *_by_model(
-            "correctness of open answers, 0 to 5 (the paper's Table 6)",
-            titles,
-            [
-                (entry.head, [entry.cell("open", m, "correctness_valid", "1") for m in MODES])
-                for entry in found
-            ],
-        ),
-        *_by_label(
-            found, "accuracy (%) by label (the paper's Tables 4, 5 and 10)", "choice", _CHOICE
-        ),
-        *_by_label(
-            found, "ratings of open answers, 0 to 5 (the paper's Tables 8 and 9)", "open", _OPEN
-        ),
-        *_by_label(found, "eight rotations of each question (%; ours)", "circular", _CIRCULAR),
+    by_mode = [*titles[:3], "Best-Uni", *titles[3:], "Best-Multi", "Delta"]
+    accuracies = [(entry.head, [*_accuracies(entry)]) for entry in found]
+    rated = [
+        (entry.head, [entry.cell("open", mode, "correctness_valid", "1") for mode in MODES])
+        for entry in found
     ]
+    made = []
+    for title, columns, lines in (
+        ("accuracy (%) by input mode (the paper's Table 3)", by_mode, accuracies),
+        ("correctness of open answers, 0 to 5 (the paper's Table 6)", titles, rated),
+    ):
+        notes = _notes([cell for _, cells in lines for cell in cells])
+        made += by_row(f"MAVERIX: {title}", ("model", "video"), columns, lines, notes)
+    for title, kind, blocks in (
+        ("accuracy (%) by label (the paper's Tables 4, 5 and 10)", "choice", _CHOICE),
+        ("ratings of open answers, 0 to 5 (the paper's Tables 8 and 9)", "open", _OPEN),
+        ("eight rotations of each question (%; ours)", "circular", _CIRCULAR),
+    ):
+        made += _by_label(found, f"MAVERIX: {title}", kind, blocks)
+    return made
 
 
 def _accuracies(entry: Entry) -> Iterator[str]:
     """Table 3's row; a joined number has what is doubtful in any of the modes that it rests on."""
     best = metrics.joined({m: entry.value("choice", m, "acc") for m in MODES}, entry.sound)
+    used = MODES.keys() - metrics.left_out(entry.sound)
 
     def joined(name: str, modes: Sequence[str], form: str = "%") -> str:
-        used = [mode for mode in modes if mode not in entry.silent]
-        marks = {mark for mode in used for mark in entry.marks("choice", mode)}
+        marks = {mark for mode in used & {*modes} for mark in entry.marks("choice", mode)}
         return _text(best[name], form, "".join(sorted(marks)))
 
     for name, modes in (("best_uni", UNIMODAL), ("best_multi", MULTIMODAL)):
@@ -240,20 +208,13 @@ def _accuracies(entry: Entry) -> Iterator[str]:
     yield joined("delta_multi", tuple(MODES), "+%")
 
 
-def _by_model(
-    title: str, columns: Sequence[str], rows: Sequence[tuple[Sequence[str], Sequence[str]]]
-) -> list[Table]:
-    texts = [cell for _, cells in rows for cell in cells]
-    return by_row(f"MAVERIX: {title}", ("model", "video"), columns, rows, _notes(texts))
-
-
 def _by_label(found: Sequence[Entry], title: str, kind: str, blocks: Blocks) -> list[Table]:
     """A table with labels as rows and the modes that models ran as columns (Table 10)."""
     from rich.markup import escape
 
-    shown = [(entry, mode) for entry in found for mode in MODES if (kind, mode) in entry.tasks]
+    shown = [(entry, mode) for entry in found for mode in MODES if (kind, mode) in entry.rows]
     modes = [MODES[mode].title + entry.marks(kind, mode) for entry, mode in shown]
-    table = empty(f"MAVERIX: {title}", _notes(modes))
+    table = empty(title, _notes(modes))
     table.add_column("", overflow="fold", min_width=34)
     for (entry, _), mode in zip(shown, modes, strict=True):
         # The longest number is `5.0000`; a model's name is folded above it.

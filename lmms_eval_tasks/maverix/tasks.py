@@ -12,17 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from lmms_eval_tasks import running, settings
-from lmms_eval_tasks.benchmark import (
-    Benchmark,
-    Cut,
-    Doc,
-    Found,
-    Item,
-    Items,
-    Join,
-    Part,
-    Task,
-)
+from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found, Item, Items, Join, Part, Task
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import DataError, MediaError, TasksError
 from lmms_eval_tasks.judges.verdict import Ask, Criterion, Judged, Scoring, graded
@@ -91,38 +81,18 @@ def _text(doc: Doc) -> str:
     return prompts.fill(parts["choice" if "options" in doc else "open"], values)
 
 
-PARTS: dict[str, set[str]] = {
+_PARTS: dict[str, set[str]] = {
     "subtitles": {"cues|texts"},  # with their times, or without
     "no_subtitles": set(),
     "choice": {"subtitles", "question", "options"},
     "open": {"subtitles", "question"},
 }
-
-
-@prompts.once
-def task_prompts() -> Prompt:
-    """The task prompts, ours or the user's.
-
-    Raises:
-        PromptError: the user's file lacks a text or a placeholder.
-    """
-    return prompts.load("maverix", "task", PARTS)
+task_prompts = prompts.file("maverix", "task", _PARTS)
 
 
 def media_of(doc: Doc) -> segments.Segment:
-    """The doc's segment, or the whole video, cut once for all modes (utils/media/segments.py).
-
-    Raises:
-        MediaError: the video cannot be read or has no such segment; the message names it.
-    """
-    try:
-        return cut(doc["video_path"], doc["start"], doc["end"])
-    except MediaError as error:
-        # The host cannot pass over an item, so the run ends here; before it, the check has cut it.
-        raise MediaError(
-            f"{doc['id']}: its segment cannot be cut any more, so the run ends ({error}); all "
-            "segments that are cut are kept: start it again, with --allow-bad-items to leave it out"
-        ) from None
+    """The doc's segment, or the whole video, cut once for all modes (utils/media/segments.py)."""
+    return cut(doc["video_path"], doc["start"], doc["end"])
 
 
 cut = functools.lru_cache(maxsize=4096)(segments.segment)
@@ -171,12 +141,11 @@ def _media(doc: Doc) -> dict[str, Any] | None:
 def choice(doc: Item, reply: str) -> dict[str, Any]:
     """One eight-option question, or one rotation of it."""
     found = answers.read_choice(reply, doc["options"])
-    right = int(found.status == "ok" and found.letter == doc["answer"])
     return {
         "letter": found.letter,
         "letter_authors": "" if found.status == "model_error" else letter_of_authors(reply),
         "status": found.status,
-        "right": right,
+        "right": int(found.status == "ok" and found.letter == doc["answer"]),
         "words": _words(reply),
     }
 
@@ -259,14 +228,12 @@ def _tasks() -> dict[str, Task]:
     make = functools.partial(Task, prompt=prompt, keep=keep, handed=handed)
     chosen = functools.partial(make, score=choice, blank=no_letter)
     kinds = {
-        "choice": functools.partial(chosen, metrics=metrics.CHOICE, details=metrics.details),
-        "circular": functools.partial(chosen, metrics=metrics.CIRCULAR, details=metrics.details),
+        "choice": functools.partial(chosen, metrics=metrics.CHOICE),
+        "circular": functools.partial(chosen, metrics=metrics.CIRCULAR),
         "open": functools.partial(
             make,
             score=open_answer,
             metrics=metrics.OPEN,
-            details=metrics.details,
-            notes=metrics.open_notes,
             together=consistency,
             asks=(*DIMENSIONS, CONSISTENCY),
             blank={"candidate": "", "dimensions": no_rating, "words": 0},
@@ -298,8 +265,8 @@ class Maverix(Benchmark):
 
     look = staticmethod(data.look)
     docs = staticmethod(data.docs)
-    status = staticmethod(data.status)
-    prepare = staticmethod(data.prepare)
+    seen = staticmethod(data.seen)
+    files = staticmethod(data.placed)
     tables = staticmethod(layouts.tables)
     judge_prompt = staticmethod(judging.prompt)
 
@@ -322,9 +289,9 @@ class Maverix(Benchmark):
     def check(self, names: Sequence[str], found: Found) -> None:
         """A model that raises on sound would lose the run; missing subtitles are told of."""
         if raising := [name for name, state in _sound(names).items() if state == "raises"]:
-            why = running.sound_warning(TASKS[raising[0]].mode.picture)
+            why = running.heard(TASKS[raising[0]].mode.picture)[1]
             raise DataError(f"{why} Leave out {', '.join(raising)}")
-        for line in data.subtitle_warnings(cast(data.Checked, found).subtitles):
+        for line in cast(data.Checked, found).silent:
             say(f"MAVERIX: {line}")
 
     def describe(
@@ -332,47 +299,36 @@ class Maverix(Benchmark):
         found: Found | None,
         names: Sequence[str],
         left_out: Mapping[str, Mapping[str, str]],
-        asked: Mapping[str, Items],
+        asked: Mapping[str, Items],  # noqa: ARG002
     ) -> tuple[dict[str, Any], list[str]]:
         """Where data, subtitles and sound came from."""
-        section: dict[str, Any] = {}
-        checked = cast(data.Checked, found) if found is not None else None
+        # `hears`: also of modes that were not run, since S may stand in for A.
+        section: dict[str, Any] = {"sound": _sound(names), "hears": running.hears()}
+        checked = cast(data.Checked | None, found)
         is_released = settings.is_sample() or (checked is not None and checked.release.released)
         warnings = [] if is_released else [data.OUR_SCHEMA]
         if checked is not None:
             release = checked.release
             # Of all tasks what is bad; of those that show or play it what cannot be cut.
             lost = {item: why for own in left_out.values() for item, why in own.items()}
-            section = {
-                "data": {
-                    "file": str(release.file),
-                    "hash": release.digest,
-                    "version": release.version,
-                    "items": len(checked.items),
-                },
-                "left_out": lost,
-            }
+            about = {"file": str(release.file), "hash": release.digest, "items": len(checked.items)}
+            section |= {"data": about, "left_out": lost}
             warnings += [f"{len(lost)} items left out"] if lost else []
-            if checked.subtitles:
-                section["subtitles"] = dict(checked.subtitles)
-            warnings += data.subtitle_warnings(checked.subtitles)
+            warnings += checked.silent
             if release.borrowed and any(TASKS[name].kind == "open" for name in names):
                 warnings.append(
                     f"{len(release.borrowed)} questions are asked openly in the words of another "
                     "one: numbers are without those answers, and with them under _authors"
                 )
-        warnings += [f"{n}: {x}" for n, own in asked.items() for x in self.tasks[n].notes(own)]
         pictures = {TASKS[name].mode.picture for name in _sound(names)}
-        heard = [running.sound_warning(with_picture) for with_picture in sorted(pictures)]
-        # `hears`: also of modes that were not run, since S may stand in for A.
-        section |= {"sound": _sound(names), "hears": running.hears()}
+        heard = [running.heard(with_picture)[1] for with_picture in sorted(pictures)]
         return section, [*warnings, *filter(None, heard)]
 
 
 def _sound(names: Sequence[str]) -> dict[str, str]:
     """What becomes of the sound in the running model, by task that has any."""
     modes = {name: TASKS[name].mode for name in names}
-    return {name: running.sound(mode.picture) for name, mode in modes.items() if mode.sound}
+    return {name: running.heard(mode.picture)[0] for name, mode in modes.items() if mode.sound}
 
 
 BENCHMARK = Maverix()

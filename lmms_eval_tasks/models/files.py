@@ -40,7 +40,6 @@ def frames(path: str, most: int) -> tuple[Any, dict[str, Any]]:
     """A video's pixels, and what transformers and vLLM call its metadata.
 
     Args:
-        path: of the file.
         most: frames; a longer video gives so many uniform ones. 0 is all.
 
     Returns:

@@ -31,17 +31,12 @@ HELMET_NAMES = ("helmet_fluency", "helmet_correctness")
 NO_REFERENCE = "no_reference"  # status: the dataset has no answer to compare with
 
 
-@prompts.once
-def prompt() -> prompts.Prompt:
-    """Their prompts, ours or the user's.
-
-    Raises:
-        PromptError: the user's file does not fit.
-    """
-    required: dict[str, tuple[str, ...]] = dict.fromkeys((*GEVAL_NAMES, *HELMET_NAMES), ())
-    required["compare"] = ("question", "reference", "candidate")
-    required["read"] = ("question", "candidate")
-    return prompts.load("movierecapsqa", "baselines", required | {"score": (), "reason_score": ()})
+_PARTS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys((*GEVAL_NAMES, *HELMET_NAMES, "score", "reason_score"), ()),
+    "compare": ("question", "reference", "candidate"),
+    "read": ("question", "candidate"),
+}
+prompt = prompts.file("movierecapsqa", "baselines", _PARTS)
 
 
 class _Reply(BaseModel):
@@ -64,18 +59,17 @@ class Correctness(_Reply):
 
 
 def criteria(which: Collection[str] = settings.JUDGED_BASELINES) -> dict[str, Criterion]:
-    """The criteria of some baselines, by name; fields: `question`, `reference`, `candidate`.
-
-    Args:
-        which: members of `settings.JUDGED_BASELINES`.
-
-    Raises:
-        PromptError: the user's file does not fit.
+    """The criteria of some of `settings.JUDGED_BASELINES`, by name; their fields are `question`,
+    `reference` and `candidate`.
     """
     given = prompt()
-
-    def criterion(name: str, schema: type[BaseModel], shown: str, asked: str) -> Criterion:
-        return Criterion(
+    forms: dict[str, tuple[type[BaseModel], str, str]] = {
+        **dict.fromkeys(GEVAL_NAMES, (Rating, "compare", "score")),
+        "helmet_fluency": (Fluency, "read", "reason_score"),
+        "helmet_correctness": (Correctness, "compare", "reason_score"),
+    }
+    return {
+        name: Criterion(
             name=f"movierecapsqa_{name}",
             system=given.text[name],
             template="\n".join([given.text[shown], given.text[asked]]),
@@ -85,16 +79,9 @@ def criteria(which: Collection[str] = settings.JUDGED_BASELINES) -> dict[str, Cr
             bare="score",
             top_logprobs=geval.TOP_LOGPROBS if schema is Rating else 0,
         )
-
-    made = [
-        *((name, criterion(name, Rating, "compare", "score")) for name in GEVAL_NAMES),
-        ("helmet_fluency", criterion("helmet_fluency", Fluency, "read", "reason_score")),
-        (
-            "helmet_correctness",
-            criterion("helmet_correctness", Correctness, "compare", "reason_score"),
-        ),
-    ]
-    return {name: one for name, one in made if name.partition("_")[0] in which}
+        for name, (schema, shown, asked) in forms.items()
+        if name.partition("_")[0] in which
+    }
 
 
 def describe(which: Collection[str], config: JudgeConfig) -> dict[str, Any]:
@@ -107,31 +94,20 @@ def describe(which: Collection[str], config: JudgeConfig) -> dict[str, Any]:
 def rated(
     which: Collection[str], question: str, reference: str, reply: str
 ) -> Generator[Asks, Sequence[Verdict], dict[str, dict[str, Any]]]:
-    """One answer by the baselines that were asked for (asking.py).
+    """One answer by the baselines that were asked for (asking.py); 0 is for what is no answer.
 
-    Statuses are those of asking.judged, and `no_reference`; 0 is the score of an answer that is
-    none.
-
-    Args:
-        which: members of `settings.JUDGED_BASELINES`; nothing is asked for none.
-        question: as the model got it.
-        reference: the dataset's answer; "" if the item has none.
-        reply: the model's text, as the host hands it over.
+    Statuses are those of asking.judged, and `no_reference` where the dataset has no answer.
 
     Returns:
-        `geval`: score (0..1 or None), status, mode ("logprobs" or "samples"; None without a
-        rating) and dimensions, each with score (1..5 or None), status and mass (share of the
-        probability that lies on the scale); `helmet_fluency` (score 0, 1) and `helmet_correctness`
-        (0..3), each with score and status.
+        `geval`: score (0..1 or None), status, mode ("logprobs" or "samples" or None) and dimensions
+        (geval.py); `helmet_fluency` (score 0, 1) and `helmet_correctness` (0..3) with their status.
     """
     asked, fields = criteria(which), {"question": question, "reference": reference}
-    made: dict[str, dict[str, Any]] = {}
     if not reference.strip():
         nothing: dict[str, Any] = {"score": None, "status": NO_REFERENCE}
-        made = {name: nothing for name in HELMET_NAMES if name in asked}
-        if GEVAL in which:
-            made[GEVAL] = {**nothing, "mode": None, "dimensions": {}}
-        return made
+        of_geval = {GEVAL: {**nothing, "mode": None, "dimensions": {}}} if GEVAL in which else {}
+        return {name: nothing for name in HELMET_NAMES if name in asked} | of_geval
+    made: dict[str, dict[str, Any]] = {}
     if GEVAL in which:
         found = yield from geval.rated({name: asked[name] for name in GEVAL_NAMES}, fields, reply)
         score, own = found["score"], found["dimensions"].items()

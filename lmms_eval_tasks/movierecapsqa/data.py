@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Cut, Doc, Found
-from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.movierecapsqa import schema
-from lmms_eval_tasks.movierecapsqa.schema import UNLABELLED, Release, Segment
+from lmms_eval_tasks.movierecapsqa.schema import UNLABELLED, Release
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.media import clips, video_checks
-from lmms_eval_tasks.utils.media.video_checks import bad_items, listed, missing_videos, stop
-from lmms_eval_tasks.utils.released_files import DataStatus, Seen
+from lmms_eval_tasks.utils.media.video_checks import bad_items, missing_videos, stop
+from lmms_eval_tasks.utils.released_files import Seen, listed
 
 HOW_TO_GET = (
     "the full set is four tables on the hub (sshaar/movierecapsqa); a sample is on the project's "
@@ -92,14 +91,10 @@ class Options(NamedTuple):
 
     The authors' released code shows a question's own facts and no dialogue; the published scores
     were not made so: answers that rest on the dialogue alone have high ones.
-
-    Attributes:
-        facts: `all` of the segment's, or those that are `aligned` with the question.
-        dialogue: the segment's, as `given`, or `none`.
     """
 
-    facts: str = ALL
-    dialogue: str = GIVEN
+    facts: str = ALL  # of the segment, or those that are `aligned` with the question
+    dialogue: str = GIVEN  # the segment's, or `none`
 
 
 def options() -> Options:
@@ -132,59 +127,47 @@ class Held(NamedTuple):
 
 
 def held(release: Release, source: str, only: Collection[str] | None = None) -> Held:
-    """Look for a visual source of all good segments that have questions.
-
-    A window that ends a rounded second after its video ends with it.
-    """
-    windows = {one.id: _window(release, one, source) for one in release.asked}
-    paths = sorted({str(one[0]) for one in windows.values() if not isinstance(one, str)})
+    """Look for a visual source of all good segments that have questions."""
+    result, kind = Held({}, {}, {}), _NEEDS[source][0]
+    own: dict[str, Window] = {}
+    for one in release.asked:
+        path, start, end = release.path(one, kind), None, None
+        if source == "segment":
+            start, end = one.start, one.end
+        elif source == "scenes":
+            start, end = one.movie_start, one.movie_end
+        if path is None:
+            result.absent[one.id] = "names no movie (movieId)"
+        elif source == "scenes" and start is None:
+            result.absent[one.id] = "has no window in the movie (movieStartTime, movieEndTime)"
+        else:
+            own[one.id] = str(path), start, end
     # As they are handed over (resolved), so that a whole movie is listed once in a process.
-    resolved = {path: released_files.real(Path(path)) for path in paths}
+    files = sorted({file for file, *_ in own.values()})
+    resolved = {file: released_files.real(Path(file)) for file in files}
     infos, troubles = video_checks.look(resolved, only)
-    result = Held({}, {}, {})
-    for name, one in windows.items():
-        if isinstance(one, str):
-            result.absent[name] = one
-            continue
-        path, start, end = one
-        last = infos[path].end if path in infos else math.inf
-        if why := troubles.get(path):
+    for name, (file, first, last) in own.items():
+        seconds = infos[file].end if file in infos else math.inf
+        if why := troubles.get(file):
             result.absent[name] = why
-        elif why := video_checks.outside(start, end, last):
+        elif why := video_checks.outside(first, last, seconds):
             result.bad[name] = why
         else:
-            end = None if end is None else min(end, last)
-            result.windows[name] = (str(resolved[path]), start, end)
+            end = None if last is None else min(last, seconds)  # a window's end may be rounded
+            result.windows[name] = (str(resolved[file]), first, end)
     return result
-
-
-def _window(release: Release, segment: Segment, source: str) -> Window | str:
-    """What a source shows of a segment, or why it shows nothing."""
-    path = release.path(segment, _NEEDS[source][0])
-    if path is None:
-        return "names no movie (movieId)"
-    if source in ("recap", "movie"):
-        return str(path), None, None
-    if source == "segment":
-        return str(path), segment.start, segment.end
-    if segment.movie_start is None:
-        return "has no window in the movie (movieStartTime, movieEndTime)"
-    return str(path), segment.movie_start, segment.movie_end
 
 
 # --- the check before a run ---------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Checked(Found):
-    """The data of a run; `held` is by source, of those that were looked at.
-
-    `options` are what the judge is shown.
-    """
+    """The data of a run."""
 
     release: Release
-    held: Mapping[str, Held]
-    options: Options
+    held: Mapping[str, Held]  # by source, of those that were looked at
+    options: Options  # what the judge is shown
 
     def left_out(self, task: str) -> dict[str, str]:
         """Segments whose questions a task leaves out because the user allowed it."""
@@ -210,18 +193,12 @@ def look(
             bad and `--allow-bad-items` was not given, or a source is not there and
             `--allow-missing-videos` was not given, or nothing is left of one; says all of it.
     """
-    place = released_files.required_folder(
-        "movierecapsqa",
-        "MovieRecapsQA",
-        HOW_TO_GET,
-        "ROOT/movierecapsqa/segments.json, ROOT/movierecapsqa/recaps/VIDEOID.mp4 and "
-        "ROOT/movierecapsqa/movies/MOVIEID.mp4",
-    )
+    place = released_files.required_folder("movierecapsqa", "MovieRecapsQA", HOW_TO_GET)
     release = schema.read(place)
     shown = [name for name in names if videos and shows(name)]
     sources = dict.fromkeys(TASKS[name][0] for name in shown)
     found = {source: held(release, source, only) for source in sources}
-    checked = Checked(release, release.digest, found, options())
+    checked = Checked(release=release, digest=release.digest, held=found, options=options())
     total = len(release.segments) + len(release.problems)
     told = bad_items(release.problems, f"of {total} MovieRecapsQA segments cannot be used")
     if not release.asked:
@@ -325,16 +302,27 @@ def cut(found: Found, task: str, doc: Doc) -> Cut | None:  # noqa: ARG001
 # --- the user's data ------------------------------------------------------------------------------
 
 
-def status(root: Path) -> DataStatus:
-    """Look at MovieRecapsQA's data under a data root, without raising."""
-    return released_files.status("movierecapsqa", root, HOW_TO_GET, _seen)
-
-
-def _seen(place: Path) -> Seen:
+def seen(place: Path) -> Seen:
+    """What lies in a folder (Benchmark.seen)."""
     release = schema.read(place)
     paths = {name: released_files.real(path) for name, (_, path) in _videos(release).items()}
     found, problems = video_checks.look(paths)
-    return Seen(release.file, release.digest, release.counts, len(found), problems, _notes(release))
+    notes = [released_files.compared(release.counts, schema.PAPER_COUNTS)]
+    if release.tables:
+        notes.append("recap videos: https://www.youtube.com/watch?v=VIDEOID, to recaps/VIDEOID.mp4")
+    for one in release.subtitles.values():
+        if one.path is None:
+            notes.append(f"to fetch: {one.name}, the subtitles of {one.movie!r}: {one.url}")
+    questions = {segment.id: len(segment.questions) for segment in release.asked}
+    total = f"of {len(questions):,} segments, {{:,}} of {sum(questions.values()):,} questions"
+    for source, title in SOURCES.items():
+        own = held(release, source).windows
+        shown = total.format(sum(questions[name] for name in own))
+        line = f"movierecapsqa_{source} ({title}): can be run for {len(own):,} {shown}"
+        notes.append(line if own else f"{line}; not held, it needs {_NEEDS[source][1]}")
+    notes.append("tasks that end in _dialogue need no video")
+    notes += [f"{name}: {why}" for name, why in release.problems.items()]
+    return Seen(release.file, release.digest, release.counts, len(found), problems, notes)
 
 
 def _videos(release: Release) -> dict[str, tuple[str, Path]]:
@@ -347,54 +335,14 @@ def _videos(release: Release) -> dict[str, tuple[str, Path]]:
     return paths
 
 
-def _notes(release: Release) -> Iterator[str]:
-    yield released_files.compared(release.counts, schema.PAPER_COUNTS)
-    if release.tables:
-        yield "recap videos: https://www.youtube.com/watch?v=VIDEOID, to recaps/VIDEOID.mp4"
-    for one in release.subtitles.values():
-        if one.path is None:
-            yield f"to fetch: {one.name}, the subtitles of {one.movie!r}: {one.url}"
-    questions = {segment.id: len(segment.questions) for segment in release.asked}
-    total = f"of {len(questions):,} segments, {{:,}} of {sum(questions.values()):,} questions"
-    for source, title in SOURCES.items():
-        own = held(release, source).windows
-        shown = total.format(sum(questions[name] for name in own))
-        line = f"movierecapsqa_{source} ({title}): can be run for {len(own):,} {shown}"
-        yield line if own else f"{line}; not held, it needs {_NEEDS[source][1]}"
-    yield "tasks that end in _dialogue need no video"
-    yield from (f"{name}: {why}" for name, why in release.problems.items())
-
-
-def prepare(source: Path, root: Path, link: bool) -> str:
-    """Validate a data file and put it, and those of its videos that are there, under the data root.
-
-    Args:
-        source: the data file, or its or the tables' folder; recap videos beside it or in recaps/,
-            movies in movies/, subtitles in subtitles/. Other files there are left alone.
-        root: the data root.
-        link: link instead of copying.
-
-    Raises:
-        DataError: the source is not there, does not fit the schema, or other data is in the way.
-    """
-    release, target = schema.read(source.expanduser().resolve()), root / "movierecapsqa"
+def placed(source: Path) -> dict[str, Path]:
+    """The files of a release (Benchmark.files): data, labels, subtitles and videos."""
+    release = schema.read(source)
     places = {f"{name}{path.suffix}": path for name, path in release.tables.items()}
-    places = places or {schema.FILE_NAMES[0]: release.file}
+    places = places or {schema.FILE_NAME: release.file}
     if release.labels is not None:
         places[release.labels.name] = release.labels
-    fixed, videos = list(places), _videos(release)
     spoken = (one.path for one in release.subtitles.values() if one.path is not None)
     places |= {f"subtitles/{path.name}": path for path in spoken}
-    places |= {f"{kind}/{path.name}": path for kind, path in videos.values() if path.is_file()}
-    done = released_files.place(target, places, link, fixed=fixed)
-    # Nothing that lies there may change what they say.
-    placed = schema.read(target)
-    if placed.digest != release.digest:
-        raise DataError(
-            f"{placed.file}: is read as other data than {release.file}; remove {target} first"
-        )
-    there = _videos(placed)
-    released_files.check_placed((there[name][1], path) for name, (_, path) in videos.items())
-    counts = f"{release.counts['segments']} segments, {release.counts['questions']} questions"
-    told = f"{done}: {counts}; {len(release.problems)} segments with problems"
-    return "\n".join([told, *_notes(placed)])
+    videos = _videos(release).values()
+    return places | {f"{kind}/{path.name}": path for kind, path in videos if path.is_file()}

@@ -15,19 +15,18 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from itertools import chain
 from operator import methodcaller
 from typing import Any, NamedTuple
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
-from lmms_eval_tasks.errors import JudgeError, PromptError
+from lmms_eval_tasks.errors import PromptError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict, run
-from lmms_eval_tasks.judges.asking import ahead, said
-from lmms_eval_tasks.judges.verdict import DEBATE, MAX_TOKENS, PANEL, Ask, Asks, graded
+from lmms_eval_tasks.judges.asking import said
+from lmms_eval_tasks.judges.verdict import MAX_TOKENS, Ask, Asks, graded
 from lmms_eval_tasks.utils import prompts
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES, NO_CLAIMS, NOT_JUDGED
 from lmms_eval_tasks.utils.replies import answers
@@ -42,17 +41,8 @@ REPLY_TOKENS = 4096
 TIMEOUT = 180.0  # seconds
 
 
-def suited(judge: JudgeConfig) -> JudgeConfig:
-    """A judge with room for its replies.
-
-    Raises:
-        JudgeError: it is several judges in one.
-    """
-    if judge.provider in (PANEL, DEBATE):
-        raise JudgeError(
-            f"the judge {judge.label} is several judges, which have no claims in common to label: "
-            "name one model for MovieRecapsQA, and judge again with another (judge --judge)"
-        )
+def with_room(judge: JudgeConfig) -> JudgeConfig:
+    """A judge with room for its replies, unless the user set a limit."""
     if not judge.endpoints:
         return judge
     room = judge.sampling.max_tokens if judge.sampling.max_tokens != MAX_TOKENS else REPLY_TOKENS
@@ -87,12 +77,8 @@ WITH_CONTEXT = ("factuality", "relevance")  # shown facts and dialogue
 
 
 def label(dimension: str, written: str) -> str:
-    """The label of `dimension` that a judge wrote: case, spaces, hyphens and underscores are free.
-
-    So are stars around it, and the letters behind a word ("SUPPORTED (S)").
-
-    Raises:
-        ValueError: it is none; the message does not repeat it.
+    """The label that a judge wrote: case, spaces, hyphens, underscores and stars around it are
+    free, and so are letters behind a word ("SUPPORTED (S)"); ValueError if it is none.
     """
     plain = re.sub(r"\s*\([A-Z]{1,2}\)$", "", written.strip()).strip("*").casefold()
     found = re.sub(r"[\s_\u2010\u2011-]+", "_", plain)
@@ -119,11 +105,7 @@ class Claims(BaseModel):
 
 
 class Label(BaseModel):
-    """One claim's label; `id` is the claim's number, from 1 on.
-
-    Judges like to say the claim again and why it has its label, as the authors' texts have them do:
-    what else is there is let be.
-    """
+    """One claim's label; `id` is the claim's number, from 1 on. What else is said is let be."""
 
     id: int = Field(validation_alias=AliasChoices("id", "claim_number"))
     label: str = Field(json_schema_extra={"enum": list(dict.fromkeys(chain(*WORDS.values())))})
@@ -138,7 +120,7 @@ class Label(BaseModel):
 
 
 class Labels(BaseModel):
-    """A dimension's reply; the labels come first, so that they are written before the score."""
+    """A dimension's reply; the labels are written before the score."""
 
     labels: list[Label] = Field(validation_alias=AliasChoices("labels", "claim_evaluations"))
     reason: str = Field(
@@ -149,7 +131,6 @@ class Labels(BaseModel):
     score: int = Field(ge=LOWEST, le=HIGHEST)
 
 
-@lru_cache(maxsize=512)
 def labels_schema(dimension: str, n_claims: int) -> type[Labels]:
     """`Labels` that must be one of `dimension` for each of `n_claims` claims; put in their order.
 
@@ -180,9 +161,6 @@ def prompt() -> prompts.Prompt:
 
     A user's file may say all in the dimensions' parts, as the authors' texts do. Then these are
     whole requests, and `system`, `context` and `reply` play no part.
-
-    Raises:
-        PromptError: the user's file does not fit.
     """
     context, asked = ("facts", "dialogue"), ("question", "claims")
     ours = {
@@ -271,15 +249,10 @@ def judged(
     claims are not known (the judge failed, or they stand in a batch file) the dimensions are not
     asked: `judge_skipped`, or `unjudged` for the judge `none`.
 
-    Args:
-        context: the segment; it reaches the judge in the dimensions' requests alone.
-        question, reply: as the model got the one, and as the host hands the other over.
-
     Returns:
-        `candidate` (what was put to the judge: without reasoning; "" if it is no answer), `status`
-        (ok; the candidate's failures; unjudged; judge_<status>, the first one's), `claims`,
-        `n_claims`, and `dimensions`, each with score (0 to 5; None where there is none), status
-        (of this dimension alone) and labels (of each claim).
+        `candidate` (without reasoning; "" if it is no answer), `status` (the first one that is not
+        ok), `claims`, `n_claims`, and `dimensions`, each with score (0 to 5 or None), its own
+        status and the label of each claim.
     """
     status, candidate = answers.to_judge(reply)
     claims: list[str] = []
@@ -291,7 +264,8 @@ def judged(
         stand_in = json.dumps({"claims": likely})
         ask = Ask("claims", claims_criterion(), fields, reads=True, stand_in=stand_in)
         (verdict,) = yield [ask]
-        status, found = _read(ask, verdict)
+        status = graded("", verdict).status
+        found = said(ask, verdict) if status == "ok" else None
         claims = found.claims if found else []
         if status == "ok" and not claims:
             status = NO_CLAIMS
@@ -299,7 +273,8 @@ def judged(
             asks = [_about_claims(context, one, question, claims, verdict) for one in DIMENSIONS]
             verdicts = yield asks
             for own, one in zip(asks, verdicts, strict=True):
-                state, rated = _read(own, one)
+                state = graded("", one).status
+                rated = said(own, one) if state == "ok" else None
                 labels = [given.label for given in rated.labels] if rated else []
                 score = rated.score if rated else None
                 dimensions[own.name] = {"score": score, "status": state, "labels": labels}
@@ -316,22 +291,13 @@ def judged(
     }
 
 
-def _read(ask: Ask, verdict: Verdict) -> tuple[str, Any]:
-    """A verdict's status as an item has it, and what its reply says, if that is ok."""
-    status = graded("", verdict).status
-    return status, said(ask, verdict) if status == "ok" else None
-
-
 def _about_claims(
     context: Context, dimension: str, question: str, claims: Sequence[str], found: Verdict
 ) -> Ask:
     """A dimension's request; where the claims were not `found` it is skipped, booked as missing."""
     criterion = dimension_criterion(dimension, len(claims))
-    # The config and the prompt decide on every byte before the segment's own.
-    prefix = (criterion.prompt_hash, context.segment, tuple(context.facts))
-    turn = ahead(prefix) if dimension in WITH_CONTEXT else None
 
-    def skip(judge: Judge, _request: Callable[[], Verdict]) -> Verdict:
+    def skip(judge: Judge) -> Verdict:
         label = judge.config.label
         reason = f"the claims are not known ({found.status})"
         verdict = Verdict(None, Status.SKIPPED.value, reason, judge=label, setup=found.setup)
@@ -345,6 +311,6 @@ def _about_claims(
         asked(context, dimension, question, claims),
         reads=True,
         rests_on="claims",
-        before=turn if claims else skip,
+        instead=None if claims else skip,
         stand_in=json.dumps({"labels": likely, "reason": "word " * 20, "score": HIGHEST}),
     )

@@ -21,16 +21,15 @@ from typing import Any
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Item, Items, Metric, refusals, value_is
-from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import geval
 from lmms_eval_tasks.movierecapsqa.baselines import GEVAL, HELMET_NAMES, NO_REFERENCE
-from lmms_eval_tasks.movierecapsqa.data import task_name
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS
 from lmms_eval_tasks.utils import provenance
-from lmms_eval_tasks.utils.metrics import aggregate, bartscore, bertscore, rating_means
+from lmms_eval_tasks.utils.metrics import aggregate, model_scores, rating_means
 from lmms_eval_tasks.utils.metrics import text_metrics as texts
 from lmms_eval_tasks.utils.metrics.local_models import Scores
+from lmms_eval_tasks.utils.metrics.stats import Interval
 
 
 def answered(items: Items) -> list[Item]:
@@ -49,13 +48,7 @@ def mean_answered(dimension: str, items: Items) -> float | None:
 def _beside(
     name: str, rated: Callable[[Items], Items], asked: Callable[[Items], Items]
 ) -> list[Metric]:
-    """What stands beside a mean of ratings.
-
-    Args:
-        name: of the rating.
-        rated: the items that the mean is of.
-        asked: those that could have a rating.
-    """
+    """What stands beside a mean of ratings of the `rated` items, of those `asked` about."""
 
     def failed(items: Items) -> int:
         return len(asked(items)) - len(rating_means.values(name, rated(items)))
@@ -72,13 +65,13 @@ def _beside(
 
 
 def _of_dimension(name: str) -> list[Metric]:
+    def interval(items: Items) -> Interval | None:
+        return rating_means.interval(name, answered(items))
+
     mean = functools.partial(mean_answered, name)
     shown = ("status", "refused", f"dimensions.{name}.score", f"dimensions.{name}.status")
-    interval = functools.partial(rating_means.interval, name)
     return [
-        Metric(
-            f"{name}_valid", mean, shown=shown, interval=lambda items: interval(answered(items))
-        ),
+        Metric(f"{name}_valid", mean, shown=shown, interval=interval),
         Metric(f"{name}_valid_empty_wrong", functools.partial(rating_means.mean_valid, name)),
         *_beside(name, answered, lambda items: items),
         *(
@@ -122,39 +115,20 @@ def _of_baseline(name: str) -> list[Metric]:
 # item without a reference has no value, and neither has a request that failed.
 
 Statistic = Callable[[Sequence[float]], float | None]
-ROUGE_L = texts.IMPLEMENTATIONS["rouge_l"]  # for results: no stemmer, Unicode words
 LANGUAGE = "en"  # of the release; decides bert-score's default encoder (roberta-large)
-_NOTES = "movierecapsqa"  # in provenance.py: metric -> task -> what it was computed with
 
 
 def _bart_scores(candidates: Sequence[str], references: Sequence[str]) -> Scores:
-    """BARTScore, exponentiated: the geometric mean of the answer's token probabilities.
-
-    By the user's model (settings.BARTSCORE), or not computed.
-    """
+    """BARTScore by the user's model, exponentiated: the geometric mean of token probabilities."""
     if (model := settings.value(settings.BARTSCORE)) is None:
         unnamed = f"no model was named with --bartscore ({settings.BARTSCORE})"
         return Scores((), f"BARTScore not computed: {unnamed}", computed=False)
-    made = bartscore.bart_score(candidates, references, model=model)
+    made = model_scores.bart_score(candidates, references, model=model)
     if not made.computed:
         return made
     # Of an answer without a word there is no likelihood; in 0..1 its place is at the end.
     values = tuple(0.0 if value is None else math.exp(value) for value in made.values)
     return Scores(values, f"{made.note}, and are 0 in the exponentiated column")
-
-
-def check_bartscore() -> None:
-    """Stop before a run whose BARTScore model, if the user named one, cannot be used.
-
-    Raises:
-        TasksError: what is wrong with it.
-    """
-    model = settings.value(settings.BARTSCORE)
-    if model and (problem := bartscore.problem(model)):
-        raise TasksError(
-            f"{settings.BARTSCORE}={model}: {problem}; nothing is downloaded: name the folder of a "
-            "model such as facebook/bart-large-cnn, or leave the option out"
-        )
 
 
 def _values(name: str, items: Items) -> list[float]:
@@ -168,18 +142,9 @@ def _values(name: str, items: Items) -> list[float]:
         scores = _bart_scores(candidates, references)
     else:
         model, against = settings.value(settings.BERTSCORE), [[one] for one in references]
-        scores = bertscore.bert_score(candidates, against, model=model, lang=LANGUAGE)
-    notes = provenance.notes().get(_NOTES, {})
-    own = {task_name(item["source"], item["condition"]): scores.note for item in items}
-    provenance.note(_NOTES, {**notes, name: {**notes.get(name, {}), **own}})
+        scores = model_scores.bert_score(candidates, against, model=model, lang=LANGUAGE)
+    provenance.note("movierecapsqa", name, scores.note)
     return [value for value in scores.values if value is not None]
-
-
-def notes_of(tasks: Sequence[str]) -> dict[str, dict[str, str]]:
-    """What the text metrics of some tasks were computed with: metric -> task -> note."""
-    known = provenance.notes().get(_NOTES, {}).items()
-    found = {name: {task: own[task] for task in tasks if task in own} for name, own in known}
-    return {name: notes for name, notes in found.items() if notes}
 
 
 def _text(name: str, shown: tuple[str, ...] | None = None) -> list[Metric]:

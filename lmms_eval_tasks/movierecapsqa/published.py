@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import leaderboards, settings
 from lmms_eval_tasks.benchmark import Items
-from lmms_eval_tasks.errors import DataError, TasksError
+from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.movierecapsqa import data, judge, schema
 from lmms_eval_tasks.report.paper_tables import by_row, fixed
 from lmms_eval_tasks.utils.media.video_checks import bad_items, stop
@@ -31,19 +31,12 @@ PEOPLE = "people"  # in place of a model's name
 
 @dataclass(frozen=True)
 class Released:
-    """One answer of a release.
+    """One answer of a release."""
 
-    Attributes:
-        doc: its question, as a run has it.
-        by: a model as Table 4 names it, or PEOPLE.
-        text: the answer.
-        scores: published, by DIMENSIONS.
-    """
-
-    doc: Mapping[str, Any]
-    by: str
+    doc: Mapping[str, Any]  # its question, as a run has it
+    by: str  # a model as Table 4 names it, or PEOPLE
     text: str
-    scores: Mapping[str, int | None]
+    scores: Mapping[str, int | None]  # published, by DIMENSIONS
 
 
 @dataclass(frozen=True)
@@ -68,18 +61,14 @@ class Data:
         yield from (f"{name}: {sum(own)} of {len(own)}" for name, own in scored.items())
 
 
-def read(source: Path, models: str | None = None) -> Data:
+def read(source: Path) -> Data:
     """The released answers of a data file, or of the one in a folder.
-
-    Args:
-        source: the data file or its folder.
-        models: whose answers, separated by commas; people may be one. None: all.
 
     Judged are all metrics of Table 4 unless the user named baselines.
 
     Raises:
-        TasksError: the data cannot be read; segments are bad and `--allow-bad-items` was not given;
-            a model has two answers to a question; nobody has a score, or nobody of `models`.
+        DataError: the data cannot be read; segments are bad and `--allow-bad-items` was not given;
+            a model has two answers to a question; nobody has a score.
     """
     release, chosen = schema.read(source), data.options()
     problems = bad_items(release.problems, "segments cannot be used")
@@ -87,7 +76,7 @@ def read(source: Path, models: str | None = None) -> Data:
     named = settings.text(settings.BASELINES)
     which = list(settings.value(settings.BASELINES) if named else settings.JUDGED_BASELINES)
     names = leaderboards.stored("movierecapsqa")["models"]
-    known = data.Checked(release, release.digest, {}, chosen)
+    known = data.Checked(release=release, digest=release.digest, held={}, options=chosen)
     docs = {doc["id"]: {**doc, "judged_baselines": which} for doc in data.docs(known, TASK)}
     answers: dict[tuple[str, str], Released] = {}
     for segment, question in release.questions():
@@ -100,20 +89,12 @@ def read(source: Path, models: str | None = None) -> Data:
                 raise DataError(f"{release.file}: {place} has two answers of {by}")
             scores = {dimension: getattr(one.scores, dimension) for dimension in DIMENSIONS}
             answers[place, by] = Released(docs[place], by, one.answer, scores)
-    there = {one.by.lower(): one.by for one in answers.values()}
-    wanted = list(there) if models is None else [one.strip().lower() for one in models.split(",")]
-    if unknown := [name for name in wanted if name not in there]:
-        raise TasksError(
-            f"--models: {release.file} has no answers of {', '.join(map(repr, unknown))}; it has "
-            f"some of: {', '.join(there.values())}"
-        )
-    chosen_answers = tuple(one for one in answers.values() if one.by.lower() in wanted)
-    if all(score is None for one in chosen_answers for score in one.scores.values()):
+    if all(score is None for one in answers.values() for score in one.scores.values()):
         raise DataError(
             f"{release.file}: no answer has published scores to agree with (modelAnswers and "
             "humanAnswer with scores, as on the project's site)"
         )
-    return Data(release.file, release.digest, chosen_answers)
+    return Data(release.file, release.digest, tuple(answers.values()))
 
 
 # --- our judge beside the published scores --------------------------------------------------------
@@ -122,13 +103,8 @@ def read(source: Path, models: str | None = None) -> Data:
 def rows(
     answers: Sequence[Released], items: Items, dimension: str, resamples: int = 1000
 ) -> dict[str, Row]:
-    """How far our scores agree with the published ones: of each model, all models and people.
-
-    Args:
-        answers: of a release.
-        items: of these answers, as the task scores them.
-        dimension: one of DIMENSIONS.
-        resamples: of each interval.
+    """How far our scores of the answers agree with the published ones: of each model, all models
+    and people; `resamples` of each interval.
     """
     pairs = [
         Pair(
@@ -146,17 +122,6 @@ def rows(
     groups |= {PEOPLE: people} if people else {}
     scale = range(judge.LOWEST, judge.HIGHEST + 1)
     return {name: row(own, scale, resamples=resamples) for name, own in groups.items()}
-
-
-def tau(found: Mapping[str, Row]) -> float | None:
-    """Kendall's tau-b of the models' means: ours and the published ones; None if undefined."""
-    from scipy.stats import kendalltau
-
-    models = [one for name, one in found.items() if name not in (PEOPLE, "all models") and one.n]
-    if len(models) < 2:
-        return None
-    value = kendalltau([one.ours for one in models], [one.published for one in models]).statistic
-    return None if math.isnan(value) else float(value)
 
 
 def table(dimension: str, found: Mapping[str, Row]) -> list[Table]:
@@ -179,6 +144,5 @@ def table(dimension: str, found: Mapping[str, Row]) -> list[Table]:
         ["n", "judge\nfailed", "kappa", "rho", "|diff.|", "ours", "published"],
         [([name], cells(one)) for name, one in found.items()],
         "kappa: quadratic weights, over the whole scale; rho: Spearman's; |diff.|: mean distance;\n"
-        f"ours, published: mean±variance. [low, high]: 95 %, bootstrap over {videos} videos{few}.\n"
-        f"The models' means, ours and the published ones: Kendall's tau-b {fixed(tau(found))}.",
+        f"ours, published: mean±variance. [low, high]: 95 %, bootstrap over {videos} videos{few}.",
     )

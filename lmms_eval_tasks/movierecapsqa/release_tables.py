@@ -33,7 +33,6 @@ TABLES = {
     "facts": ("video_id", "segment_id", "fact_id", "fact"),
 }
 SPLIT = ("modality", "category")
-SUBTITLES = (".srt", ".vtt")
 _ENDINGS = ("json", "jsonl", "csv", "parquet")
 Row = dict[str, Any]
 
@@ -88,14 +87,7 @@ def add_labels(entries: Sequence[Any], file: Path) -> None:
 
 
 def read(found: Mapping[str, Path], folder: Path) -> tuple[list[Row], dict[str, Subtitle]]:
-    """Put the tables together.
-
-    Args:
-        found: the file of each table.
-        folder: where `subtitles/` is.
-
-    Returns:
-        Segments as schema.py reads them, and the subtitles by recap video.
+    """Put the tables together: segments as schema.py reads them, and subtitles by recap video.
 
     Raises:
         DataError: a table or the subtitles cannot be read, or a row names what is not there; names
@@ -173,7 +165,7 @@ def _facts(row: Row, column: str, known: Mapping[str, Mapping[str, Any]]) -> lis
 
 def _subtitle(recap: Row, folder: Path) -> Subtitle:
     video = recap["video_id"]
-    there = (one for one in sorted((folder / "subtitles").glob("*.*")) if one.suffix in SUBTITLES)
+    there = sorted((folder / "subtitles").glob("*.srt"))
     found = (path for path in there if path.stem == video or path.stem.endswith(f"_{video}"))
     movie, url = (str(recap[name] or "").strip() for name in ("movie_name", "subtitle_url"))
     return Subtitle(movie, url, next(found, None), f"subtitles/{video}.srt")

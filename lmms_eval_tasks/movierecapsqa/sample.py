@@ -31,8 +31,6 @@ from lmms_eval_tasks.sample.scenes import Actor
 from lmms_eval_tasks.sample.second_code import TICKS
 from lmms_eval_tasks.utils.media.subtitles import clock
 
-# They decide the sample too: what recordings look like, how texts are cleaned, names of labels.
-ALSO = ("judge.py", "schema.py")
 SIZE = (320, 240)
 HERTZ, RATE = 440, 44_100  # of the movies' sound; samples a second
 SKIES = {"bright": (190, 210, 225), "dark": (20, 24, 70), "orange": (252, 200, 150)}

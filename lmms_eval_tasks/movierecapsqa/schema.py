@@ -22,7 +22,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -90,7 +90,7 @@ def _spoken(value: Any) -> Any:
     if not isinstance(value, str):
         return "" if value is None else value
     try:
-        cues = subtitles.parse(value.removeprefix("\ufeff"), "srt", "srt")
+        cues = subtitles.parse(value.removeprefix("\ufeff"), "srt")
     except DataError as error:
         raise ValueError(str(error).removeprefix("srt, ")) from None
     return "\n".join(cue.text for cue in cues)
@@ -187,32 +187,21 @@ class Segment(_Entry):
 
 # The full set (paper, Tables 2 and 3).
 PAPER_COUNTS = {"videos": 60, "questions": 8231, "facts": 16462}
-FILE_NAMES = ("segments.json",)
+FILE_NAME = "segments.json"
 
 
 @dataclass(frozen=True)
 class Release:
-    """A data file whose good segments are validated, and the folders of the videos.
-
-    Attributes:
-        file: the data file.
-        digest: first 12 hex digits of the SHA-256 of the content, independent of formatting.
-        segments: the good ones, in the file's order.
-        problems: id of a bad segment -> what is wrong with it, in one line.
-        folder: of videos and subtitles.
-        tables: the files of the four tables, by name; of the site's form none.
-        labels: the user's file of modalities and categories, or None.
-        subtitles: of the tables, by recap video.
-    """
+    """A data file whose good segments are validated, and the folders of the videos."""
 
     file: Path
-    digest: str
-    segments: tuple[Segment, ...]
-    problems: Mapping[str, str]
-    folder: Path
-    tables: Mapping[str, Path] = field(default_factory=dict)
-    labels: Path | None = None
-    subtitles: Mapping[str, release_tables.Subtitle] = field(default_factory=dict)
+    digest: str  # first 12 hex digits of the SHA-256 of the content, independent of formatting
+    segments: tuple[Segment, ...]  # the good ones, in the file's order
+    problems: Mapping[str, str]  # id of a bad segment -> what is wrong with it, in one line
+    folder: Path  # of videos and subtitles
+    tables: Mapping[str, Path]  # the files of the four tables, by name; of the site's form none
+    labels: Path | None  # the user's file of modalities and categories
+    subtitles: Mapping[str, release_tables.Subtitle]  # of the tables, by recap video
 
     @property
     def without_subtitles(self) -> dict[str, str]:
@@ -260,7 +249,7 @@ def read(path: Path) -> Release:
         DataError: no list of segments, two of one id, or none that can be used; names the place.
     """
     tables = release_tables.find(path) if path.is_dir() else {}
-    file = tables.get("segments") or released_files.find_file(path, FILE_NAMES, "the four tables")
+    file = tables.get("segments") or released_files.find_file(path, [FILE_NAME], "the four tables")
     folder = path if tables else file.parent
     labels = next(release_tables.files(folder, "labels"), None)
     there = [file, *tables.values(), *([labels] if labels else [])]

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from lmms_eval_tasks.benchmark import Items, Numbers
+from lmms_eval_tasks.benchmark import Items, Row
 from lmms_eval_tasks.movierecapsqa.data import CONDITIONS, SOURCES, task_name
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS, UNLABELLED
-from lmms_eval_tasks.report.paper_tables import INVALID, NONE, by_row, fixed, number, signed
+from lmms_eval_tasks.report.paper_tables import NONE, by_row, fixed, number, signed
 from lmms_eval_tasks.utils.metrics import aggregate
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-# A task's name, then whatever was added to it: ` INVALID`, the model where several were rescored.
-_TASK = re.compile(
-    rf"movierecapsqa_(?P<source>{'|'.join(SOURCES)})(?P<condition>_frames|_dialogue)?"
-    r"(?P<rest> .*)?",
-    re.DOTALL,
-)
 # Metric -> heading, in Table 4's order; `geval_samples` is G-Eval's other mode (metrics.md).
 _TABLE_4 = {
     "rouge_l": "ROUGE-L",
@@ -46,27 +39,21 @@ _HEADS = {
 
 
 class Entry(NamedTuple):
-    """The numbers of one task of one model; `label` is the model, "" for a single run."""
+    """The numbers of one task of one model."""
 
-    label: str
+    row: Row
     source: str
     condition: str
-    values: Mapping[str, Any]
 
     @property
     def names(self) -> tuple[str, str, str]:
         """Model, source and condition, as the first columns show them."""
-        title = f"this run {self.label}".strip() if self.label in ("", INVALID) else self.label
+        title = self.row._replace(task=self.row.model or "this run", model="").title
         return title, SOURCES[self.source], CONDITIONS[self.condition].title
-
-    @property
-    def model(self) -> str:
-        """The label without the mark."""
-        return self.label.removesuffix(INVALID).strip()
 
     def value(self, metric: str) -> float | None:
         """A metric, or None."""
-        return number(self.values.get(metric))
+        return number(self.row.values.get(metric))
 
     def with_variance(self, metric: str) -> str:
         """A mean and its variance; without spaces, or nine columns would not fit."""
@@ -75,55 +62,42 @@ class Entry(NamedTuple):
         return mean if variance is None else f"{mean}±{fixed(variance)}"
 
 
-def tables(rows: Sequence[tuple[str, Numbers]]) -> list[Table]:
-    """The paper's tables for one or more models; those without a number are left out.
-
-    Args:
-        rows: label of a model (empty for a single run) and its numbers by task.
-    """
-    found = [
-        Entry(
-            f"{label}{match['rest'] or ''}".strip(),
-            match["source"],
-            (match["condition"] or "").removeprefix("_"),
-            values,
-        )
-        for label, numbers in rows
-        for name, values in numbers.items()
-        if (match := _TASK.fullmatch(name))
-    ]
+def tables(rows: Sequence[Row]) -> list[Table]:
+    """The paper's tables for one or more models; those without a number are left out."""
     # Models as they were given, each with sources and conditions in the paper's order.
-    models = list(dict.fromkeys(entry.model for entry in found))
-    places = {pair: place for place, pair in enumerate(product(SOURCES, CONDITIONS))}
-    found.sort(key=lambda one: (models.index(one.model), places[one.source, one.condition]))
+    found = [
+        Entry(row, source, condition)
+        for model in dict.fromkeys(row.model for row in rows)
+        for source, condition in product(SOURCES, CONDITIONS)
+        for row in rows
+        if (row.model, row.task) == (model, task_name(source, condition))
+    ]
     scales = "HELMET correctness 0 to 3, factuality and relevance 0 to 5, all others 0 to 1"
     return [
-        *_means("every metric, mean ± variance (the paper's Table 4)", _TABLE_4, found, scales),
+        *_table("every metric, mean ± variance (the paper's Table 4)", _TABLE_4, found, scales),
         *_labelled(found),
         # Apart, as in the paper (4.2), which publishes no figures in its main part.
-        *_means("coherence, 0 to 5, mean ± variance (no published figures)", _COHERENCE, found),
+        *_table("coherence, 0 to 5, mean ± variance (no published figures)", _COHERENCE, found),
     ]
 
 
 def _table(
-    title: str, columns: Sequence[str], rows: Iterable[tuple[Entry, list[str]]], notes: str = ""
+    title: str,
+    metrics: Mapping[str, str],
+    found: Sequence[Entry],
+    notes: str = "",
+    cell: Callable[[Entry, str], str] = Entry.with_variance,
 ) -> list[Table]:
-    """A table; source and input stand below it where several rows share both."""
-    named = [(entry.names, cells) for entry, cells in rows]
+    """The metrics that anyone has; source and input stand below where several rows share both."""
+    used = [name for name in metrics if any(entry.value(name) is not None for entry in found)]
+    named = [(entry.names, [cell(entry, name) for name in used]) for entry in found]
+    columns = [metrics[name] for name in used]
     title, heads = f"MovieRecapsQA: {title}", ("model", "source", "input")
     if len(named) < 2 or len({names[1:] for names, _ in named}) > 1:
         return by_row(title, heads, columns, named, notes)
     _, source, condition = named[0][0]
     notes = f"all rows: {source}, {condition}\n{notes}".strip()
     return by_row(title, heads[:1], columns, [(names[:1], cells) for names, cells in named], notes)
-
-
-def _means(
-    title: str, metrics: Mapping[str, str], found: Sequence[Entry], notes: str = ""
-) -> list[Table]:
-    used = [name for name in metrics if any(entry.value(name) is not None for entry in found)]
-    rows = [(entry, [entry.with_variance(name) for name in used]) for entry in found]
-    return _table(title, [metrics[name] for name in used], rows, notes)
 
 
 def _labelled(found: Sequence[Entry]) -> list[Table]:
@@ -133,31 +107,28 @@ def _labelled(found: Sequence[Entry]) -> list[Table]:
         for split, slugs in SPLITS.items()
         for slug in slugs
     }
-    # By the label: with a run that is marked invalid nothing is compared.
-    both = {(entry.label, entry.source): entry for entry in found if not entry.condition}
-    made = []
-    for dimension in ("relevance", "factuality"):
-        metrics = {f"{dimension}_valid{key}": heading for key, heading in columns.items()}
-        used = [name for name in metrics if any(entry.value(name) is not None for entry in found)]
-        rows = []
-        for entry in found:
-            base = both.get((entry.label, entry.source), entry)
-            rows.append((entry, [_difference(entry, base, name) for name in used]))
-        made += _table(
+    # With what is marked invalid nothing is compared.
+    both = {(*entry.names[:1], entry.source): entry for entry in found if not entry.condition}
+
+    def difference(entry: Entry, metric: str) -> str:
+        base = both.get((*entry.names[:1], entry.source), entry)
+        value, before = entry.value(metric), base.value(metric)
+        if value is None or base is entry:
+            return fixed(value)
+        return NONE if before is None else signed(value - before, 2)
+
+    return [
+        table
+        for dimension in ("relevance", "factuality")
+        for table in _table(
             f"{dimension}, 0 to 5, by question type and category (the paper's Table 5)",
-            [metrics[name] for name in used],
-            rows,
+            {f"{dimension}_valid{key}": heading for key, heading in columns.items()},
+            found,
             "with a sign: the difference to the same model with both\n"
             "no type, no categ.: questions without this label",
+            difference,
         )
-    return made
-
-
-def _difference(entry: Entry, base: Entry, metric: str) -> str:
-    value, before = entry.value(metric), base.value(metric)
-    if value is None or base is entry:
-        return fixed(value)
-    return NONE if before is None else signed(value - before, 2)
+    ]
 
 
 # --- what stands beside the tables --------------------------------------------------------------

@@ -11,25 +11,15 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks import judges, settings
-from lmms_eval_tasks.benchmark import (
-    Benchmark,
-    Doc,
-    Found,
-    Item,
-    Items,
-    Part,
-    Task,
-)
-from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.benchmark import Benchmark, Doc, Found, Item, Items, Part, Task
 from lmms_eval_tasks.judges.verdict import Asks, Criterion, Verdict
 from lmms_eval_tasks.movierecapsqa import baselines, data, metrics
 from lmms_eval_tasks.movierecapsqa import judge as judging
 from lmms_eval_tasks.movierecapsqa import tables as layouts
 from lmms_eval_tasks.utils import prompts, provenance
 from lmms_eval_tasks.utils.media import clips
-from lmms_eval_tasks.utils.metrics import text_metrics
+from lmms_eval_tasks.utils.metrics import local_models, model_scores, text_metrics
 from lmms_eval_tasks.utils.prompts import Prompt
-from lmms_eval_tasks.utils.replies import answers
 
 NAMED = 20  # segments of one warning
 
@@ -55,37 +45,27 @@ def prompt(doc: Doc) -> list[Part]:
     return [Part("video", lambda: clips.visuals(doc)[0]), text]
 
 
-@prompts.once
-def task_prompts() -> Prompt:
-    """The task prompts, ours or the user's.
-
-    Raises:
-        PromptError: the user's file lacks a text or a placeholder.
-    """
-    required = {
-        "dialogue": {"lines"},
-        "no_dialogue": set(),
-        "both": {"dialogue", "question"},
-        "only_frames": {"question"},
-        "only_dialogue": {"dialogue", "question"},
-    }
-    return prompts.load("movierecapsqa", "task", required)
+_PARTS: dict[str, set[str]] = {
+    "dialogue": {"lines"},
+    "no_dialogue": set(),
+    "both": {"dialogue", "question"},
+    "only_frames": {"question"},
+    "only_dialogue": {"dialogue", "question"},
+}
+task_prompts = prompts.file("movierecapsqa", "task", _PARTS)
 
 
 # --- what the reply is worth ------------------------------------------------------------------
 
-# What the log keeps of a doc, and of what type it is.
-_KEPT = {
-    **dict.fromkeys(("id", "segment", "video", "source", "condition", "question"), str),
-    **dict.fromkeys(("reference", "dialogue", "modality", "category", "data"), str),
-    **dict.fromkeys(("facts", "judged_baselines"), list),
-}
-_ADDED = {"aligned": list, "shown": dict}  # by later versions
+_KEPT = (
+    *("id", "segment", "video", "source", "condition", "question", "reference", "dialogue"),
+    *("modality", "category", "data", "facts", "judged_baselines"),
+)
 
 
 def keep(doc: Doc) -> dict[str, Any]:
-    """What the log keeps of a doc."""
-    return {name: kind(doc[name]) for name, kind in (_KEPT | _ADDED).items()}
+    """What the log keeps of a doc; older runs have neither aligned facts nor what was shown."""
+    return {name: doc[name] for name in (*_KEPT, "aligned", "shown")}
 
 
 def handed(doc: Doc) -> dict[str, Any]:
@@ -117,8 +97,7 @@ def shown(doc: Item) -> judging.Context:
 
 def stand_in(doc: Doc, number: int) -> str:  # noqa: ARG001
     """The dataset's own answer; the question where it has none."""
-    reference = str(doc["reference"])
-    return reference if answers.reply_status(reference) == "ok" else str(doc["question"])
+    return str(doc["reference"].strip() or doc["question"])
 
 
 def told_shown(items: Items) -> list[str]:
@@ -144,6 +123,7 @@ class MovieRecapsQA(Benchmark):
     title = "MovieRecapsQA"
     how_to_get = data.HOW_TO_GET
     paper_judge = "gpt-4.1-mini"  # paper, 4.2; it names no dated version
+    one_judge = "which have no claims in common to label"
 
     tasks: Mapping[str, Task] = {
         name: Task(
@@ -154,6 +134,7 @@ class MovieRecapsQA(Benchmark):
             metrics.METRICS,
             handed=handed,
             asks=_ASKS,
+            kept=_KEPT,
             blank=_BLANK,
             stand_in=stand_in,
             notes=told_shown,
@@ -164,16 +145,19 @@ class MovieRecapsQA(Benchmark):
     look = staticmethod(data.look)
     docs = staticmethod(data.docs)
     cut = staticmethod(data.cut)
-    status = staticmethod(data.status)
-    prepare = staticmethod(data.prepare)
+    seen = staticmethod(data.seen)
+    files = staticmethod(data.placed)
     tables = staticmethod(layouts.tables)
-    suited = staticmethod(judging.suited)
     judge_prompt = staticmethod(judging.prompt)
     notes = staticmethod(layouts.unlike)  # conditions that were asked other questions
 
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:  # noqa: ARG002
         """One file for all tasks."""
         return {"task": task_prompts()}
+
+    def suited(self, judge: judges.JudgeConfig) -> judges.JudgeConfig:
+        """One with room for its replies."""
+        return judging.with_room(super().suited(judge))
 
     def criteria(self) -> list[Criterion]:
         """Claims, their labels, and the baselines that the user asked for."""
@@ -183,7 +167,7 @@ class MovieRecapsQA(Benchmark):
 
     def check(self, names: Sequence[str], found: Found) -> None:  # noqa: ARG002
         """The model of BARTScore, if the user named one."""
-        metrics.check_bartscore()
+        local_models.check(settings.BARTSCORE, model_scores.SEQ2SEQ, "facebook/bart-large-cnn")
 
     # --- results ------------------------------------------------------------------------------
 
@@ -194,8 +178,8 @@ class MovieRecapsQA(Benchmark):
         left_out: Mapping[str, Mapping[str, str]],
         asked: Mapping[str, Items],
     ) -> tuple[dict[str, Any], list[str]]:
-        """Data, left-out segments, frames, and how the baselines were made."""
-        section: dict[str, Any] = {"frames": _frames(names)}
+        """Data, left-out segments, and how the baselines were made."""
+        section: dict[str, Any] = {}
         warnings: list[str] = []
         if found is not None:
             release = found.release
@@ -211,38 +195,20 @@ class MovieRecapsQA(Benchmark):
         warnings += settings.told(settings.FRAMES) if any(map(data.shows, names)) else []
 
         def look() -> dict[str, Any]:
-            config = judging.suited(judges.configured(self.paper_judge))
+            config = self.suited(judges.configured(self.paper_judge))
             return baselines.describe(settings.value(settings.BASELINES), config)
 
         if (made := provenance.known("baselines", look, warnings)) is not None:
-            texts = {"rouge_l": metrics.ROUGE_L, **metrics.notes_of(names)}
-            section["baselines"] = {**made, **texts}
+            rouge = text_metrics.IMPLEMENTATIONS["rouge_l"]  # no stemmer, Unicode words
+            section["baselines"] = {**made, "rouge_l": rouge, **provenance.notes(self.name)}
         return section, warnings
 
     def reread(self, items: Sequence[dict[str, Any]], *, judged: bool) -> list[dict[str, Any]]:
-        """The judged baselines that a run has are kept; with a judge those asked for now come too.
-
-        Raises:
-            DataError: an item lacks what these tasks write.
-        """
-        for item in items:
-            lacking = [name for name, kind in _KEPT.items() if not isinstance(item.get(name), kind)]
-            if lacking:
-                told = f"{item['id']} has no `{lacking[0]}`"
-                raise DataError(f"{told}; take its line out or run the task again")
+        """The judged baselines of a run are kept; with a judge those asked for now come too."""
         wanted = {name for item in items for name in item["judged_baselines"]}
         wanted |= set(settings.value(settings.BASELINES) if judged else ())
         which = [name for name in settings.JUDGED_BASELINES if name in wanted]
         return [{**item, "judged_baselines": which} for item in items]
-
-
-def _frames(names: Sequence[str]) -> dict[str, Any]:
-    """How pictures were handed over."""
-    if not any(data.shows(name) for name in names):
-        return {"rule": "no picture is handed over"}
-    if asked := settings.frames_for("", default=0):
-        return {"rule": "uniform frames in order, as images", "asked": asked}
-    return {"rule": "the clip is handed over as a file: the model's own maximum of frames applies"}
 
 
 BENCHMARK = MovieRecapsQA()

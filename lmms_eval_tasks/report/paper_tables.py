@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 NONE = "-"
-INVALID = "INVALID"  # behind the name of a task whose numbers are (runs/after.py)
 DOUBT = "! INVALID: too many failures of the model or of the judge"
 
 
@@ -57,8 +56,7 @@ def by_row(
 
     Args:
         title: what it shows, and which table of the paper.
-        names: headings of the names.
-        columns: headings of the numbers.
+        names, columns: headings of the names and of the numbers.
         rows: each row's names and its numbers as text; rows of dashes are left out.
         notes: what stands below, a line each; what the mark of invalid cells means is added.
     """

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks import benchmarks
-from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Item, Items, Task
+from lmms_eval_tasks.benchmark import Benchmark, Item, Items, Task
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import saved_runs as saved
 from lmms_eval_tasks.utils.metrics import aggregate
@@ -28,8 +28,7 @@ class Side:
         """The items of each task as its numbers count them."""
         found = {}
         for task, run in self.runs.items():
-            asked = [item for item in saved.saved_items(run) if item["status"] != NOT_RUN]
-            found[task] = aggregate.as_counted(asked)
+            found[task] = aggregate.as_counted(saved.saved_items(run))
         return found
 
     @functools.cached_property

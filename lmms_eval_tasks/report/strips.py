@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmms_eval_tasks import benchmarks
-from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Doc, Part, Task
+from lmms_eval_tasks.benchmark import Benchmark, Doc, Part, Task
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.report.sides import Side
 from lmms_eval_tasks.utils.media.recipes import uniform_indices
@@ -58,7 +58,7 @@ def _of_benchmark(
         task = benchmark.tasks[name]
         ids = {item["id"] for side in sides for item in side.items.get(name, ())}
         for doc in benchmark.docs(looked, name):
-            if doc.get(NOT_RUN) or doc["id"] not in ids:
+            if doc["id"] not in ids:
                 continue
             cut = benchmark.cut(looked, name, doc)
             window = (name, doc["id"]) if cut is None else cut.window

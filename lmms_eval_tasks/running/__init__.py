@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -32,27 +33,16 @@ class Model:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is done for a run's class (plan.py).
+    """What is done for a run's class (plan.py)."""
 
-    Attributes:
-        interface: which of the model's classes runs.
-        arguments: of `--model_args`, beside the user's.
-        videos_as_pictures: videos go as pictures, plan.FRAMES of each.
-        pictures_as_videos: a single picture goes as a video that shows nothing else.
-        reader: what reads videos in the class (class_table.Media.video), "" if it is given none.
-        modality: by task, for a class whose `modality` says what all of its requests hold.
-        one_by_one: requests go to the class one at a time.
-        told: lines for the user.
-    """
-
-    interface: Interface = "simple"
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    videos_as_pictures: bool = False
-    pictures_as_videos: bool = False
-    reader: str = ""
-    modality: Mapping[str, str] = field(default_factory=dict)
-    one_by_one: bool = False
-    told: tuple[str, ...] = ()
+    interface: Interface = "simple"  # which of the model's classes runs
+    arguments: Mapping[str, Any] = field(default_factory=dict)  # beside the user's
+    videos_as_pictures: bool = False  # videos go as pictures, plan.FRAMES of each
+    pictures_as_videos: bool = False  # a picture goes as a video that shows nothing else
+    reader: str = ""  # of videos in the class (class_table.Media.video), "" if it is given none
+    modality: Mapping[str, str] = field(default_factory=dict)  # by task (class_table.Media)
+    one_by_one: bool = False  # requests go to the class one at a time
+    told: tuple[str, ...] = ()  # lines for the user
 
 
 _model: Model | None = None
@@ -136,23 +126,27 @@ def by_rank(docs: Sequence[T]) -> Sequence[T]:
     return [*docs[:first], *dealt, *docs[first + len(taken) :]]
 
 
-def sound(with_picture: bool) -> str:
-    """Whether sound reaches the running model: delivered, not delivered, raises, unknown."""
+def gathered(own: T) -> list[T]:
+    """What every process of the run has, by rank; each of them has to ask."""
+    torch = sys.modules.get("torch")
+    processes = torch.distributed if torch is not None else None
+    if processes is None or not processes.is_available() or not processes.is_initialized():
+        return [own]
+    found: list[Any] = [None] * processes.get_world_size()
+    processes.all_gather_object(found, own)
+    return found
+
+
+def heard(with_picture: bool) -> tuple[str, str | None]:
+    """Whether sound reaches the running model, and what a result must say (class_table.heard)."""
     from lmms_eval_tasks.running import class_table
 
-    return class_table.heard(_model, with_picture)[0]
+    return class_table.heard(_model, with_picture)
 
 
 def hears() -> dict[str, str]:
     """The states of sound alone (`a`) and beside the picture (`av`), whatever is run now."""
-    return {"a": sound(with_picture=False), "av": sound(with_picture=True)}
-
-
-def sound_warning(with_picture: bool) -> str | None:
-    """The sentence that a result must carry; None where the sound is delivered."""
-    from lmms_eval_tasks.running import class_table
-
-    return class_table.heard(_model, with_picture)[1]
+    return {"a": heard(with_picture=False)[0], "av": heard(with_picture=True)[0]}
 
 
 def sound_form() -> str:

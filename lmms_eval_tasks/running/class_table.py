@@ -1,25 +1,22 @@
 """What each of the host's model classes does with media and requests: the host does not say so.
 
 The table (`classes.json`) was read from the sources of lmms-eval 0.7.3, and in part run; every
-entry names lines that it rests on, and a test checks that they are still there. For another host an
-entry holds as long as the code of those lines is found in the class's file. It says what a class
-does with what our tasks hand over:
+entry names lines that it rests on, and a test checks that they are still there. It says what a
+class does with what our tasks hand over:
 
 - to simple classes a list of one mp4 (with its track where there is sound), one picture or many, or
   a wav alone, as a path or as samples; to chat classes items of text, picture, mp4 and wav.
 - Sound is "delivered" if it is given to the model's own processor or, by an API class, sent to the
   server: whether the model can hear is the model's affair.
 
-`lmms-eval-tasks models` prints it, and docs/models.md is made of it (`--markdown`).
+`lmms-eval-tasks models` prints it as docs/models.md.
 """
 
 from __future__ import annotations
 
 import functools
-import importlib.util
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -44,35 +41,16 @@ class Place(_Strict):
     line: Annotated[int, Field(ge=1)] | None = None  # of the host that was read; of ours it moves
     code: Annotated[str, Field(min_length=6)]  # some tokens of that line
 
-    @property
-    def stands(self) -> bool:
-        """Whether the code is still in the installed file, be it in another line."""
-        return self.code in source(self.file)
-
-    @property
-    def is_another(self) -> str:
-        """What to say where it is not."""
-        return (
-            f"the table of models was made for lmms-eval {table().host}, and {self.file} of this "
-            f"one ({running.host_version()}) is another"
-        )
-
 
 class Cell(Place):
-    """What becomes of sound that is handed to a class in one way.
+    """What becomes of sound that is handed to a class in one way."""
 
-    Attributes:
-        status: `not delivered` is dropped, or replaced by text or frames, and the run goes on (an
-            error that a class catches and answers with nothing is one of these); `raises` ends it.
-        why: in one sentence.
-        args: of `--model_args`, all of which have to be given so.
-        when: exceptions, the first one that fits.
-    """
-
+    # `not delivered` is dropped, or replaced by text or frames, and the run goes on (also after an
+    # error that a class catches and answers with nothing); `raises` ends it.
     status: Literal["delivered", "not delivered", "raises", "unknown"]
-    why: Text
-    args: dict[str, bool | int | str] = {}
-    when: tuple[Cell, ...] = ()
+    why: Text  # in one sentence
+    args: dict[str, bool | int | str] = {}  # of `--model_args`, all of which have to be given so
+    when: tuple[Cell, ...] = ()  # exceptions, the first one that fits
 
     def with_args(self, given: Mapping[str, Any]) -> Cell:
         """The cell under these model arguments."""
@@ -84,58 +62,36 @@ class Cell(Place):
 
 
 class Media(_Strict):
-    """What a class does with pictures, videos and requests.
+    """What a class does with pictures, videos and requests."""
 
-    Attributes:
-        how: it is known: `run` with tiny checkpoints or a local server, `called` its own code
-            alone, or `read`.
-        evidence: lines that it was read from.
-        none: why the class takes none of our media, where it does not.
-        video: what reads a video; "" if it takes none.
-        image, images: whether one picture, and several in one request, reach the model.
-        interleaved: whether pictures stay where they stand between texts; None: not known.
-        mixed: whether requests with pictures and with videos can follow each other in one run.
-        frames_argument: of `--model_args`, which sets the number of frames.
-        frames_default: how many frames of a long video; None if by `rate` alone.
-        rate: how it samples by time, "" if it does not.
-        fewer: what becomes of a video with fewer frames than asked.
-        sampling: which frames of a video that has just as many as asked, "" if all.
-        whole: further arguments with which a class that samples by time takes all frames.
-        max_new_tokens, until: whether a task's are honoured.
-        batches: the `--batch_size` that an engine needs, and why; "" if none.
-        failed: what becomes of a request whose media or generation fails.
-        batch: what a class takes of the first request for its whole batch, "" if nothing.
-        mixes: how replies go astray if requests are asked together, "" if they do not.
-        video_types: types of checkpoints (transformers' model_type) that are given videos; empty:
-            all that it loads.
-        modality: whether an argument of this name says what all requests of a run hold.
-        needs: what has to be installed or passed. broken: why it cannot work as it is.
-    """
-
+    # `run` with tiny checkpoints or a local server, `called` its own code alone, or `read`.
     how: Literal["run", "called", "read"]
-    evidence: Annotated[tuple[Place, ...], Field(min_length=1)]
-    none: str = ""
-    video: Reader = ""
-    image: bool = False
-    images: bool = False
-    interleaved: bool | None = None
-    mixed: bool | None = None
-    frames_argument: Text | None = None
+    evidence: Annotated[tuple[Place, ...], Field(min_length=1)]  # lines that it was read from
+    none: str = ""  # why the class takes none of our media, where it does not
+    video: Reader = ""  # what reads a video; "" if it takes none
+    image: bool = False  # whether one picture in a request reaches the model
+    images: bool = False  # whether several do
+    interleaved: bool | None = None  # whether they stay between the texts; None: not known
+    mixed: bool | None = None  # whether pictures and videos can follow each other in one run
+    frames_argument: Text | None = None  # of `--model_args`, which sets the number of frames
+    # How many frames of a long video; None if by `rate` alone.
     frames_default: Annotated[int, Field(ge=1)] | None = None
-    rate: str = ""
+    rate: str = ""  # how it samples by time, "" if it does not
+    # What becomes of a video with fewer frames than asked.
     fewer: Literal["all", "repeats", "raises", "by rate", "unknown"] = "unknown"
-    sampling: str = ""
-    whole: dict[str, bool | int] = {}
-    max_new_tokens: str = ""
+    sampling: str = ""  # which frames of a video that has just as many as asked, "" if all
+    whole: dict[str, bool | int] = {}  # with which one that samples by time takes all frames
+    max_new_tokens: str = ""  # whether a task's is honoured
     until: Literal["honoured", "ignored", ""] = ""
-    batches: str = ""
-    failed: str = ""
-    batch: str = ""
-    mixes: str = ""
+    batches: str = ""  # the `--batch_size` that an engine needs, and why; "" if none
+    failed: str = ""  # what becomes of a request whose media or generation fails
+    batch: str = ""  # what it takes of the first request for its whole batch, "" if nothing
+    mixes: str = ""  # how replies go astray if requests are asked together, "" if they do not
+    # Types of checkpoints (transformers' model_type) that are given videos; empty: all.
     video_types: tuple[str, ...] = ()
-    modality: bool = False
-    needs: str = ""
-    broken: str = ""
+    modality: bool = False  # whether an argument of this name says what all requests hold
+    needs: str = ""  # what has to be installed or passed
+    broken: str = ""  # why it cannot work as it is
 
     @property
     def ours(self) -> bool:
@@ -166,19 +122,14 @@ class Media(_Strict):
 
 
 class Class(_Strict):
-    """A class: its media, and what becomes of sound in each way of handing it over.
-
-    Attributes:
-        path, array: of a simple class: a wav alone, as its path or as samples.
-        wav, muted_mp4_and_wav: of a chat class: an audio item alone, or after a muted mp4's.
-        mp4: with its track; of a chat class only where it hears that and no item beside it.
-    """
+    """A class: its media, and what becomes of sound in each way of handing it over."""
 
     media: Media
-    path: Cell | None = None
-    array: Cell | None = None
-    wav: Cell | None = None
-    muted_mp4_and_wav: Cell | None = None
+    path: Cell | None = None  # of a simple class: a wav alone, as its path
+    array: Cell | None = None  # of a simple class: as samples
+    wav: Cell | None = None  # of a chat class: an audio item alone
+    muted_mp4_and_wav: Cell | None = None  # of a chat class: after a muted mp4
+    # With its track; of a chat class only where it hears that and no item beside it.
     mp4: Cell | None = None
 
     @property
@@ -226,16 +177,6 @@ class Table(_Strict):
         return self.models.get(name) or next(of_alias, None)
 
 
-@functools.cache
-def source(file: str) -> str:
-    """A file of the host or of ours, wherever it is installed; "" if it is not there."""
-    package, _, rest = file.partition("/")
-    spec = importlib.util.find_spec(package)  # which imports nothing
-    folders = (spec and spec.submodule_search_locations) or ()
-    found = (path for folder in folders if (path := Path(folder, rest)).is_file())
-    return next((path.read_text(encoding="utf-8") for path in found), "")
-
-
 @functools.lru_cache(maxsize=1)
 def table() -> Table:
     """The packaged table."""
@@ -249,16 +190,16 @@ def class_of(model: str, interface: Interface) -> Class | None:
 
 
 def media_of(model: str, interface: Interface) -> Media | None:
-    """What a class does with media; None where nothing is known, or the class has changed since."""
+    """What a class does with media; None where nothing is known."""
     one = class_of(model, interface)
-    return one.media if one and all(line.stands for line in one.media.evidence) else None
+    return one.media if one else None
 
 
-def changed(model: str, interface: Interface) -> str:
-    """Why `media_of` has nothing of a class that the table knows; "" if it has, or it does not."""
-    one = class_of(model, interface)
-    gone = [line for line in one.media.evidence if not line.stands] if one else []
-    return gone[0].is_another if gone else ""
+def of_another_host() -> str:
+    """That the installed host is not the one that was read; "" if it is."""
+    installed = running.host_version()
+    read = f"the table of models was made for lmms-eval {table().host}, and this is {installed}"
+    return "" if installed == table().host else read
 
 
 def heard(model: running.Model | None, with_picture: bool) -> tuple[str, str | None]:
@@ -266,8 +207,7 @@ def heard(model: running.Model | None, with_picture: bool) -> tuple[str, str | N
 
     Returns:
         The state as in Cell, and None where it is `delivered`. `unknown` for a model that is not in
-        the table, one that lacks this interface, and one whose class has changed there: whatever
-        version the host says it is.
+        the table, one that lacks this interface, and where the host is another version.
     """
     if model is None:
         why = "the host did not name it."
@@ -275,7 +215,8 @@ def heard(model: running.Model | None, with_picture: bool) -> tuple[str, str | N
     who, status = f"{model.name} ({model.interface})", "unknown"
     if (one := class_of(model.name, model.interface)) is not None:
         cell = one.sound(with_picture).with_args(model.arguments)
-        status, why = (cell.status, cell.why) if cell.stands else (status, f"{cell.is_another}.")
+        other = of_another_host()
+        status, why = (status, f"{other}.") if other else (cell.status, cell.why)
     elif table().model(model.name) is None:
         why = f"The table of models does not have {model.name}."
     else:

@@ -20,38 +20,26 @@ FRAMES = 32  # of a video that goes as pictures: MAIA's number, and what most pa
 
 @dataclass(frozen=True)
 class Needs:
-    """What the requests of a task hold.
-
-    Attributes:
-        task: its name.
-        videos: whether there are videos in them.
-        pictures: the most pictures in one; 0 is none.
-        frames: how many its videos have, where the protocol says how many a model should see.
-    """
+    """What the requests of a task hold."""
 
     task: str
-    videos: bool = False
-    pictures: int = 0
-    frames: frozenset[int] = frozenset()
+    videos: bool = False  # whether there are videos in them
+    pictures: int = 0  # the most in one
+    frames: frozenset[int] = frozenset()  # of its videos, where the protocol says how many
 
 
 def of(model: Model, needs: Sequence[Needs]) -> Plan:
-    """The plan of a run.
-
-    Args:
-        model: as the user named it.
-        needs: of its tasks.
+    """The plan of a run, of the model as the user named it.
 
     Raises:
-        TasksError: no class of the model can take what the tasks hand over, or an argument of the
-            user's ends the run.
+        TasksError: no class of the model can take what the tasks hand over.
     """
     interface, told = _interface(model, needs), []
     media = class_table.media_of(model.name, interface)
     if media is not None and media.ours and not media.frames_argument:
         return Plan(interface)
-    if changed := class_table.changed(model.name, interface):
-        told.append(f"{model.name} ({interface}): what it does with frames is not known: {changed}")
+    if another := class_table.of_another_host():
+        told.append(f"{model.name} ({interface}) may treat frames otherwise: {another}")
     if interface != model.interface:
         told.append(
             f"{model.name}: its {interface} class is taken (as with --force_simple): the "
@@ -147,31 +135,18 @@ def _frames(
     if not framed or media.broken or media.video in ("", "server"):
         return {}, []
     tasks, argument = ", ".join(one.task for one in framed), media.frames_argument
-    counts = sorted(frozenset[int]().union(*(one.frames for one in framed)))
-    fewest, most = counts[0], counts[-1]
+    most = max(count for one in framed for count in one.frames)
     if argument is None:
         taken = media.rate or f"{media.frames_default or 'a number not known of'} frames"
         return {}, [
             f"{who} takes {taken}, and no argument changes it; the videos of {tasks} have {most}"
         ]
-    apart = f"run the tasks, or videos, with {' and '.join(map(str, counts))} frames apart"
     if argument in model.arguments:
         given = str(model.arguments[argument])
-        asked = int(given) if given.isdecimal() else 0  # 0 is "all" where it is a number at all
-        if media.fewer == "raises" and asked > fewest:
-            raise TasksError(
-                f"{argument}={asked}: {who} fails on videos with fewer frames than it asks for, "
-                f"and those of {tasks} have {fewest}: pass {argument}={fewest}"
-                + (f", and {apart}" if len(counts) > 1 else "")
-            )
-        told = f"{who}: {argument}={asked}, and the videos of {tasks} have {most} frames"
-        return {}, [told] if 0 < asked < most else []
-    by_rate, lines = media.fewer == "by rate", []
-    if len(counts) > 1 and media.fewer == "raises":
-        raise TasksError(f"{who} takes videos of one number of frames only: {apart}")
-    if len(counts) > 1 and media.fewer != "all" and not by_rate:
-        lines.append(f"{who} {media.fewer} frames of videos that have fewer than others: {apart}")
-    default = media.frames_default or 0
+        told = f"{who}: {argument}={given}, and the videos of {tasks} have {most} frames"
+        # 0 is "all" where it is a number at all.
+        return {}, [told] if given.isdecimal() and 0 < int(given) < most else []
+    by_rate, lines, default = media.fewer == "by rate", [], media.frames_default or 0
     enough = default == most or (default > most and (by_rate or media.fewer == "all"))
     made: dict[str, Any] = {} if enough else {argument: most}
     whole = {k: v for k, v in media.whole.items() if k not in model.arguments}

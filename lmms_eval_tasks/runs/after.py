@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks import __version__, benchmarks, running, settings
-from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Found, Item, Items
+from lmms_eval_tasks.benchmark import Benchmark, Found, Item, Items
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.judges.asking import Asker, usable
 from lmms_eval_tasks.running import class_table
@@ -93,12 +93,10 @@ def _of_benchmark(
     items: Mapping[str, Items],
     lengths: Mapping[str, Lengths],
 ) -> dict[str, Any]:
-    """What we know of one benchmark's part of a run.
+    """What we know of one benchmark's part of a run: `numbers`, and what they rest on.
 
-    `numbers` has every number by task or group, `details` counts and intervals, `warnings` what
-    makes a number not comparable; beside them stand data, prompts and judge. Tells of the data as
-    the check before the run found them: a file that has gone since is a warning, since the answers
-    are paid for.
+    Of the data as the check before the run found them: a file that has gone since is a warning,
+    since the answers are paid for.
     """
     unpack(results, names)
     # First of all: what a metric was computed with is noted while it is (provenance.note).
@@ -150,7 +148,7 @@ def _videos(
     asked, known = set(), set()
     for name, own in items.items():
         cluster = benchmark.tasks[name].cluster
-        asked |= {item.get(cluster) for item in own if item["status"] != NOT_RUN}
+        asked |= {item.get(cluster) for item in own}
         docs = benchmark.docs(found, name) if found else ()
         known |= {doc[cluster] for doc in docs if doc.get(cluster) is not None}
     return {"asked": len(asked), "of": len(known)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lmms_eval_tasks.benchmark import NOT_RUN, Items
+from lmms_eval_tasks.benchmark import Items
 
 _WHERE = {
     "sent": "in what was sent",
@@ -25,7 +25,8 @@ def line(asked: Mapping[str, Items]) -> str:
     places: dict[str, None] = {}
     for name, items in asked.items():
         if seen := _seen(items):
-            told.setdefault(f"{_words(seen)}{_of(len(seen), items)}", []).append(name)
+            part = f" ({len(seen)} of {len(items)} requests counted)" * (len(seen) < len(items))
+            told.setdefault(f"{_words(seen)}{part}", []).append(name)
             places |= dict.fromkeys(one["at"] for one in seen)
     if not told:
         return ""
@@ -48,12 +49,7 @@ def short(name: str, items: Items) -> str:
 
 
 def _seen(items: Items) -> list[Mapping[str, Any]]:
-    ran = [item for item in items if item["status"] != NOT_RUN]
-    return [item["arrived"] for item in ran if item.get("arrived")]
-
-
-def _of(number: int, items: Items) -> str:
-    return "" if number == len(items) else f" ({number} of {len(items)} requests counted)"
+    return [item["arrived"] for item in items if item.get("arrived")]
 
 
 def _frames(one: Mapping[str, Any]) -> int:

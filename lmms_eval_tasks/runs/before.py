@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks import benchmarks, judges, running, settings
-from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Cut, Doc, Found
+from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import JudgeConfig
@@ -66,11 +66,7 @@ def check(tasks: Sequence[str]) -> None:
 
 
 def _go_by_plan(model: running.Model, needs: Sequence[plan.Needs]) -> None:
-    """Decide what the running model's class needs for these tasks.
-
-    Raises:
-        TasksError: it cannot take what they hand over.
-    """
+    """Decide what the running model's class needs for these tasks, if it can take them."""
     made = plan.of(model, needs)
     running.go_by(made)
     if made.pictures_as_videos and (left := [one.task for one in needs if one.pictures]):
@@ -85,7 +81,7 @@ def _go_by_plan(model: running.Model, needs: Sequence[plan.Needs]) -> None:
 def _needs(benchmark: Benchmark, found: Found, name: str) -> plan.Needs:
     """What a task's requests hold: its first one tells it for all."""
     task, asked = benchmark.tasks[name], benchmark.docs(found, name)[running.docs()]
-    parts = task.prompt({**asked[0], "task": name}) if asked and not asked[0].get(NOT_RUN) else []
+    parts = task.prompt({**asked[0], "task": name}) if asked else []
     kinds = [part.kind for part in parts]
     several = plan.FRAMES if "images" in kinds else 0
     return plan.Needs(

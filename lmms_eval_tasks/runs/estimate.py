@@ -6,16 +6,17 @@ reasons) is assumed and said.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import benchmarks
-from lmms_eval_tasks.benchmark import NOT_RUN, Doc, Item, Task
+from lmms_eval_tasks.benchmark import Doc, Item, Task
 from lmms_eval_tasks.judges import JudgeConfig
 from lmms_eval_tasks.judges.asking import settle
 from lmms_eval_tasks.judges.costs import Plan, add_judge, calls_per_verdict
 from lmms_eval_tasks.judges.prices import counter
-from lmms_eval_tasks.judges.verdict import DEBATE, Ask, Asks, Criterion, Scoring, Verdict
+from lmms_eval_tasks.judges.verdict import DEBATE, Ask, Asks, Criterion, Verdict
 from lmms_eval_tasks.report.paper_tables import by_row
 from lmms_eval_tasks.runs import media
 from lmms_eval_tasks.runs.given import text_of
@@ -28,8 +29,7 @@ def estimate(task: str, config: JudgeConfig | None, limit: int | None = None) ->
     """The work of one task."""
     benchmark = benchmarks.of(task)
     own = benchmark.tasks[task]
-    whole = benchmark.docs(benchmark.look([task], videos=False), task)
-    docs = [doc for doc in whole if not doc.get(NOT_RUN)]
+    docs = benchmark.docs(benchmark.look([task], videos=False), task)
     docs = docs[: media.asked([len(docs)], limit)[0]]
     plain = counter("")
     tokens = sum(plain.count(text_of(own.prompt(doc))) for doc in docs)
@@ -58,28 +58,17 @@ def requests(task: Task, docs: Sequence[Doc]) -> list[tuple[Criterion, Mapping[s
     for number, doc in enumerate(docs if task.asks else ()):
         kept = task.keep(doc)
         scoring = task.score(kept, task.stand_in(doc, number))
-        if task.together is Task.together:
-            _until_asked(task, scoring, asked)
-        else:
-            items.append({**kept, **settle(scoring, _stand_ins(asked))})
+        # What comes of the last verdicts, metrics of texts too, takes time and is not needed.
+        last = task.asks if task.together is Task.together else ()
+        with contextlib.suppress(_AllAsked):
+            items.append({**kept, **settle(scoring, _stand_ins(asked, last))})
     for _, scoring in task.together(items):
         settle(scoring, _stand_ins(asked))
     return [(ask.criterion, ask.fields) for ask in asked]
 
 
-def _until_asked(task: Task, scoring: Scoring | dict[str, Any], found: list[Ask]) -> None:
-    """As far as a scoring asks: what comes of the verdicts, metrics of texts too, takes time."""
-    if isinstance(scoring, dict):
-        return
-    answer, open_names = _stand_ins(found), set(task.asks)
-    try:
-        asks = next(scoring)
-        while open_names := open_names - {ask.name for ask in asks}:
-            asks = scoring.send(answer(asks))
-        answer(asks)
-    except StopIteration:
-        pass
-    scoring.close()
+class _AllAsked(Exception):  # noqa: N818 - no error
+    """A scoring has asked all that it may ask."""
 
 
 def asks(task: Task, kept: Item, reply: str) -> list[Ask]:
@@ -89,11 +78,15 @@ def asks(task: Task, kept: Item, reply: str) -> list[Ask]:
     return found
 
 
-def _stand_ins(found: list[Ask]) -> Callable[[Asks], list[Verdict]]:
-    """Verdicts that nobody gave; what was asked is found there."""
+def _stand_ins(found: list[Ask], names: Collection[str] = ()) -> Callable[[Asks], list[Verdict]]:
+    """Verdicts that nobody gave, until all of these names were asked; what was asked is found."""
+    left = set(names)
 
     def answer(asked: Asks) -> list[Verdict]:
         found.extend(asked)
+        left.difference_update(ask.name for ask in asked)
+        if names and not left:
+            raise _AllAsked
         # With an expectation no samples are drawn; `stand_in` is what the next list rests on.
         return [Verdict(1.0, "ok", raw=ask.stand_in, expected=1.0) for ask in asked]
 

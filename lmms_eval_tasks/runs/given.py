@@ -23,20 +23,18 @@ def text_of(parts: Sequence[Part], kwargs: Mapping[str, Any] | None = None) -> s
 
     Args:
         parts: of a doc.
-        kwargs: the host's `lmms_eval_specific_kwargs`: `pre_prompt`, `post_prompt`, `placeholder`,
-            which may hold `{n}`, the number of the picture, from 1.
+        kwargs: the host's `lmms_eval_specific_kwargs`: `placeholder`, which may hold `{n}`, the
+            number of the picture, from 1.
     """
-    given, number = kwargs or {}, itertools.count(1)
-    several = sum(part.kind == "text" for part in parts) > 1
-    mark = given.get("placeholder", PLACEHOLDER) if several else ""
+    number, several = itertools.count(1), sum(part.kind == "text" for part in parts) > 1
+    mark = (kwargs or {}).get("placeholder", PLACEHOLDER) if several else ""
 
     def told(part: Part) -> str:
         if part.kind != "text":
             return str(mark.replace("{n}", str(next(number))))
         return str(part.given if part.simple is SAME else part.simple)
 
-    text = "".join(map(told, parts))
-    return f"{given.get('pre_prompt', '')}{text}{given.get('post_prompt', '')}"
+    return "".join(map(told, parts))
 
 
 def visuals_of(parts: Sequence[Part]) -> list[Any]:
@@ -51,18 +49,12 @@ def visuals_of(parts: Sequence[Part]) -> list[Any]:
     return found
 
 
-def messages_of(
-    parts: Sequence[Part], kwargs: Mapping[str, Any] | None = None
-) -> list[dict[str, Any]]:
+def messages_of(parts: Sequence[Part]) -> list[dict[str, Any]]:
     """For chat models: one user turn with the parts in order (host.md, Requests)."""
-    given = kwargs or {}
-    texts = [place for place, part in enumerate(parts) if part.kind == "text"]
     content = []
-    for place, part in enumerate(_fitting(parts)):
+    for part in _fitting(parts):
         if part.kind == "text":
-            pre = given.get("pre_prompt", "") if place == texts[0] else ""
-            post = given.get("post_prompt", "") if place == texts[-1] else ""
-            content.append({"type": "text", "text": f"{pre}{part.given}{post}"})
+            content.append({"type": "text", "text": part.given})
         elif part.kind == "images":
             content += [{"type": "image", "url": image} for image in _made(part.given)]
         else:

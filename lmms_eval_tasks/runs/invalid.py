@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.benchmark import NOT_RUN, Items
+from lmms_eval_tasks.benchmark import Items
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.utils.metrics import aggregate
 
@@ -58,16 +58,15 @@ def of_items(name: str, items: Items) -> dict[str, str]:
     Classes that swallow a failure return an empty text, and a judge that fails finds no claims: of
     one such reply nothing can be told, of all of them it can.
     """
-    asked = [item for item in items if item["status"] != NOT_RUN]
-    lost = sum(item["status"] == LOST for item in asked)
-    if found := _above_limit(name, lost, len(asked), requests_failed(name, asked)):
+    lost = sum(item["status"] == LOST for item in items)
+    if found := _above_limit(name, lost, len(items), requests_failed(name, items)):
         return found
-    if asked and not any(str(item.get("reply", "")).strip() for item in asked):
+    if items and not any(str(item.get("reply", "")).strip() for item in items):
         why = "replies are empty: the model's class or endpoint failed, or its answers are cut away"
-        return {name: f"{name}: all {len(asked)} {why}"}
-    if aggregate.is_claimless(asked):
+        return {name: f"{name}: all {len(items)} {why}"}
+    if aggregate.is_claimless(items):
         why = "answers: it failed, or its prompt did"
-        return {name: f"{name}: the judge found no claim in any of {len(asked)} {why}"}
+        return {name: f"{name}: the judge found no claim in any of {len(items)} {why}"}
     return {}
 
 
@@ -92,8 +91,7 @@ def replies_cut(name: str, items: Items, lengths: Lengths | None) -> str:
 
     Known are replies whose reasoning has no end, and those whose tokens somebody counts.
     """
-    asked = [item for item in items if item["status"] != NOT_RUN]
-    number, total = sum(item["status"] == "truncated" for item in asked), len(asked)
+    number, total = sum(item["status"] == "truncated" for item in items), len(items)
     why = "end in their reasoning"
     if lengths and lengths.at_limit * total > number * lengths.known:
         number, total = lengths.at_limit, lengths.known

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from lmms_eval_tasks.benchmark import Cut
 from lmms_eval_tasks.errors import DataError, MediaError
-from lmms_eval_tasks.utils.media.video_checks import listed
+from lmms_eval_tasks.utils.released_files import listed
 
 PATIENCE = 10.0  # seconds of cutting after which a bar tells of it
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lmms_eval_tasks.benchmark import NOT_RUN, Benchmark, Item, Items
+from lmms_eval_tasks.benchmark import Benchmark, Item, Items
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import Judge, Verdict
 from lmms_eval_tasks.judges.asking import Asker, given_by, usable
@@ -18,7 +18,6 @@ from lmms_eval_tasks.utils.saved_runs import Run, difference, refuse_twice, save
 
 # What joined runs have in common: the model, a hash of the data, what was shown of it.
 Side = tuple[str | None, str, str]
-_TITLES = ("model", "data hash", "setting")
 
 
 @dataclass
@@ -69,8 +68,6 @@ def rescore_saved(
     Whole items are held of one run at a time: those of all models would not fit.
 
     Args:
-        benchmark: whose tasks were run.
-        runs: saved runs.
         judge: gives the verdicts that are missing, and those that are not this very judge's; None
             keeps what was saved.
         take: gets the whole items of each run.
@@ -91,6 +88,8 @@ def rescore_saved(
     def small(run: Run) -> tuple[Side, Items]:
         """What joins read of a run, which is no verdict; of others what their notes read."""
         items = _scored(benchmark, run, asked)
+        if not items:
+            return (run.model, "", ""), ()
         _tell(benchmark, run, items, done, judged_anew=bool(judge))
         if take is not None:
             take(run, items)
@@ -99,7 +98,6 @@ def rescore_saved(
         return side, [
             {k: v for k, v in item.items() if (k != "verdicts" if joins else k in ("id", "status"))}
             for item in items
-            if item["status"] != NOT_RUN
         ]
 
     def of_model(model: str | None) -> list[str]:
@@ -117,12 +115,8 @@ def rescore_saved(
     done.numbers |= joined
     for group, found in done.apart.items():
         if len(found) > 1 and not any(label.split()[0] == group for label in joined):
-            unlike = [
-                f"{title} ({' / '.join(sorted(map(str, values)))})"
-                for title, values in zip(_TITLES, map(set, zip(*found, strict=True)), strict=True)
-                if len(values) > 1
-            ]
-            done.notes.append(f"{group} not computed: the runs differ in {', '.join(unlike)}")
+            sides = "; ".join(", ".join(map(str, side)) for side in found)
+            done.notes.append(f"{group} not computed: model, data or setting differ: {sides}")
     done.notes = list(dict.fromkeys([*done.notes, *last]))
     return done
 
@@ -133,7 +127,13 @@ def _scored(benchmark: Benchmark, run: Run, judge: Judge) -> Items:
     if task is None:
         raise DataError(f"{run.file}: {run.task} is no task of {benchmark.title}")
     try:
-        saved = benchmark.reread(saved_items(run), judged=judge.config.provider != NONE)
+        if not (saved := saved_items(run)):
+            return ()
+        for item in saved:
+            if lacking := [name for name in task.kept if item.get(name) is None]:
+                mend = "take its line out or run the task again"
+                raise DataError(f"{item['id']} has no `{lacking[0]}`; {mend}")
+        saved = list(benchmark.reread(saved, judged=judge.config.provider != NONE))
         given = {item["id"]: verdicts(item) for item in saved}
     except DataError as error:
         raise DataError(f"{run.file}: {error}") from None
@@ -143,8 +143,6 @@ def _scored(benchmark: Benchmark, run: Run, judge: Judge) -> Items:
         return Asker(judge, given[item["id"]], keeps)
 
     def score(item: Item) -> Item:
-        if item["status"] == NOT_RUN:
-            return item
         return scoring.scored(task, item, item["reply"], asker(item))
 
     if not task.asks:
@@ -162,9 +160,6 @@ def _tell(
     numbers = done.numbers[label] = scoring.numbers(task, items)
     done.sidecar[label] = scoring.details(task, items)
     done.compare(label, run.saved, numbers)
-    if items[0]["status"] == NOT_RUN:
-        done.notes.append(f"{label}: not run: {items[0]['not_run']}")
-        return
     done.notes += [f"{label}: {note}" for note in task.notes(items)]
     done.notes += filter(
         None, (arrivals.short(label, items), invalid.requests_failed(label, items))

@@ -36,10 +36,8 @@ def score_again(
     """Compute, print and write the numbers of saved runs.
 
     Args:
-        saved: the runs.
         judge: gives the verdicts that are missing; None keeps those that are there.
         output: a JSON file for the numbers.
-        run: what the judge may cost.
         save: a folder for the runs with their verdicts.
 
     Raises:
@@ -74,8 +72,8 @@ def score_again(
         described = before.describe_judge(benchmark, judge) if judge and done.judged else {}
         done.notes += [described["warning"]] if described.get("warning") else []
         problems |= done.problems
-        numbers = screen.marked(done.numbers, done.invalid)
-        show(table_console(), screen.chosen(benchmark, [("", numbers)]))
+        rows = screen.rows(done.numbers, done.invalid)
+        show(table_console(), screen.chosen(benchmark, rows))
         for line in [*done.notes, *done.equal]:
             print(line)
         if folder is not None:
@@ -98,10 +96,7 @@ def score_again(
 
 
 class _Folder:
-    """Where `DATE_samples_TASK.jsonl` and `..._results.json` go, of several folders below each.
-
-    Files of the same names are replaced.
-    """
+    """Where samples and results go, of several folders below each; files there are replaced."""
 
     def __init__(self, folder: Path, runs: Sequence[saved_files.Run]) -> None:
         several = len({run.file.parent for run in runs}) > 1
@@ -175,7 +170,6 @@ def _renew(
 # A batch pays for nothing while it is written or read, and asks no endpoint.
 _NO_LIMITS: dict[str, Any] = {
     "requests_per_minute": None,
-    "tokens_per_minute": None,
     "max_calls": None,
     "max_cost": None,
     "stop_after": 0,  # its failed requests say nothing about an endpoint
@@ -183,11 +177,7 @@ _NO_LIMITS: dict[str, Any] = {
 
 
 def _shown_judge(saved: Saved, spec: str) -> str:
-    """How to show the judge that a batch is for: without a password in its URL.
-
-    Raises:
-        TasksError: it is not asked through an OpenAI-compatible endpoint.
-    """
+    """How to show the judge that a batch is for, an OpenAI-compatible one: without a password."""
     from lmms_eval_tasks.judges.verdict import OPENAI
 
     config = before.judge_config(benchmarks.load(saved[0][0]), spec, os.environ)  # no run yet

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks.benchmark import NOT_RUN, Item, Items, Join, Metric, Task
+from lmms_eval_tasks.benchmark import Item, Items, Join, Metric, Task
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.judges.asking import Answer, settle
 from lmms_eval_tasks.judges.run import ordered_map
@@ -51,13 +51,13 @@ def scored_together(task: Task, items: Items, asker: Callable[[Item], Answer]) -
 
 def count_failed(items: Items) -> int:
     """Number of items whose status is not ok."""
-    return sum(item["status"] not in ("ok", NOT_RUN) for item in items)
+    return sum(item["status"] != "ok" for item in items)
 
 
 def numbers(task: Task, items: Items) -> dict[str, Any]:
     """Every number of a task's items, by name; those of which it has no item are left out."""
     found = {}
-    ran = aggregate.as_counted([item for item in items if item["status"] != NOT_RUN])
+    ran = aggregate.as_counted(items)
     for metric in (*task.metrics, *task.more(ran)):
         if own := metric.own(ran):
             found[metric.name] = aggregate.never_raises(metric.of, metric.name)(own)
@@ -66,9 +66,6 @@ def numbers(task: Task, items: Items) -> dict[str, Any]:
 
 def details(task: Task, items: Items) -> dict[str, Any]:
     """Counts by status, 95 % intervals clustered by video, and what else the task tells."""
-    why = next((item["not_run"] for item in items if item["status"] == NOT_RUN), None)
-    if why is not None:
-        return {"items": 0, "not_run": why}
     ordered = sorted(aggregate.as_counted(items), key=lambda item: str(item["id"]))
     found = {
         one.name: one.interval(own)
@@ -86,9 +83,8 @@ def details(task: Task, items: Items) -> dict[str, Any]:
 def joined(join: Join, sides: Mapping[str, Items]) -> dict[str, Any]:
     """The numbers of a join, of whichever of its tasks are there; {} if they are too few."""
     own = {name: sides[name] for name in join.tasks if sides.get(name)}
-    ran = {name: items for name, items in own.items() if items[0]["status"] != NOT_RUN}
     guarded = aggregate.never_raises(join.of, join.group)
-    return dict(guarded(ran) or {}) if ran else {}
+    return dict(guarded(own) or {}) if own else {}
 
 
 # --- through the host ---------------------------------------------------------------------------
@@ -105,7 +101,6 @@ class Carried(float):
 
     The host aggregates each metric alone and in no fixed order (host.md, Results). What is computed
     of whole items is computed once, after it is done (after.py).
-
     """
 
     items: Items  # of the task
@@ -123,14 +118,6 @@ class Carried(float):
     def __deepcopy__(self, _memo: Any) -> Carried:
         return self
 
-    def __copy__(self) -> Carried:
-        return self
-
-
-def carried(items: Items) -> Carried:
-    """The aggregation of `failed`."""
-    return Carried(count_failed(items), items)
-
 
 def spread(task: Task, joins: Sequence[Join], item: Item) -> dict[str, dict[str, Any]]:
     """The item under the metrics of the host's table: whole under `failed`, short under the others.
@@ -139,8 +126,6 @@ def spread(task: Task, joins: Sequence[Join], item: Item) -> dict[str, dict[str,
     where there is no number (host.md).
     """
     made: dict[str, dict[str, Any]] = {CARRIER: dict(item)}
-    if item["status"] == NOT_RUN:
-        return made
     for metric in task.metrics:
         if metric.shown is None or (metric.where is not None and not metric.where(item)):
             continue
@@ -175,11 +160,14 @@ def metric_list(task: Task, joins: Sequence[Join]) -> list[dict[str, Any]]:
     def whole(metric: Metric) -> Callable[[Items], Any]:
         return lambda items: metric.of(aggregate.as_counted(items))
 
+    def failed(items: Items) -> Carried:
+        return Carried(count_failed(items), items)
+
     def side(items: Items) -> Carried:
         return Carried(math.nan, items, task.name)
 
     shown = [one for one in task.metrics if one.shown is not None]
-    rows = [(CARRIER, carried, False), *((one.name, whole(one), one.better) for one in shown)]
+    rows = [(CARRIER, failed, False), *((one.name, whole(one), one.better) for one in shown)]
     own = (join for join in joins if task.name in join.tasks)
     rows += [(name, side, True) for join in own for name in join.shown]
     return [

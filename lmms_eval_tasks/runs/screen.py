@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import benchmarks, leaderboards, settings
-from lmms_eval_tasks.benchmark import Benchmark, Numbers
+from lmms_eval_tasks.benchmark import Benchmark, Row
 from lmms_eval_tasks.report.fold import show
 from lmms_eval_tasks.report.paper_tables import NONE, fixed, number
 
@@ -143,20 +143,19 @@ def tables(benchmark: Benchmark, results: Mapping[str, Any], *, every: bool) -> 
     """The paper's tables for the host's results, with the warnings that belong to them."""
     section = results["lmms_eval_tasks"][benchmark.name]
     numbers = dict(sorted(section["numbers"].items()))
-    shown = chosen(benchmark, [("", marked(numbers, invalid_names(results)))], every=every)
+    shown = chosen(benchmark, rows(numbers, invalid_names(results)), every=every)
     if reached := section.get("arrived"):
         shown.append(f"{benchmark.title} {reached}")
     return [*shown, *(f"Note: {warning}" for warning in section["warnings"])]
 
 
-def marked(numbers: Numbers, bad: Collection[str]) -> Numbers:
-    """The numbers by name, which says it of those that are invalid."""
-    return {f"{name} INVALID" if name in bad else name: values for name, values in numbers.items()}
+def rows(numbers: Mapping[str, Mapping[str, Any]], bad: Collection[str]) -> list[Row]:
+    """Numbers by task or group, or by these and a model, of which `bad` ones are invalid."""
+    named = [(name, *name.partition(" ")[::2]) for name in numbers]
+    return [Row(task, numbers[name], model, name in bad) for name, task, model in named]
 
 
-def chosen(
-    benchmark: Benchmark, rows: Sequence[tuple[str, Numbers]], *, every: bool | None = None
-) -> list[Any]:
+def chosen(benchmark: Benchmark, rows: Sequence[Row], *, every: bool | None = None) -> list[Any]:
     """Every table of a paper, or its headline; as the user's setting says unless told."""
     made = list(benchmark.tables(rows))
     every = settings.value(settings.TABLES) == "all" if every is None else every

@@ -6,8 +6,7 @@ deterministic: two builds on one machine decode to the same frames and sound sam
 
 A benchmark's `sample.py` offers `videos()` (file -> render.Clip), `files()` (file -> its content: a
 text, plain data for a .json, an iterable of lines for a .jsonl, or a function that writes to a
-path), and `PLAYED`, what the demo makes of it. All files that decide the result are called
-`sample*` and lie beside it, or are named in its `ALSO`.
+path), and `PLAYED`, what the demo makes of it.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib
-import json
 import os
 import shutil
 import tempfile
@@ -28,16 +26,16 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils.json_files import write_json, write_lines
 
 BENCHMARKS = ("maia", "maverix", "movierecapsqa", "haven", "cvrr_es")
-MANIFEST = "VERSION"  # no .json: a benchmark may look for its data among *.json
+VERSION = "VERSION"  # no .json: a benchmark may look for its data among *.json
 _LOCK_SECONDS = 300  # a build takes seconds; longer means that another process hangs
 
 
 def build(root: Path) -> Path:
     """Make the whole sample under `root`, one subfolder per benchmark, and return `root`.
 
-    A complete sample of the same version (same sources, same file hashes) is left as it is.
-    Anything else that we made is replaced, by renaming a finished folder into its place. Safe to
-    call from several processes at once: one builds, the others wait for it.
+    A sample of the same version (same sources) is left as it is. Anything else that we made is
+    replaced, by renaming a finished folder into its place. Safe to call from several processes at
+    once: one builds, the others wait for it.
 
     Raises:
         DataError: a subfolder exists that this function did not make (it is never deleted), the
@@ -52,13 +50,13 @@ def build(root: Path) -> Path:
         root.mkdir(parents=True, exist_ok=True)
         with FileLock(root / ".sample.lock", timeout=_LOCK_SECONDS):
             for folder in (root / name for name in BENCHMARKS):
-                if folder.exists() and not (folder / MANIFEST).is_file():
+                if folder.exists() and not (folder / VERSION).is_file():
                     raise DataError(
                         f"{folder} exists and is not a packaged sample; it is left alone. "
                         "Name another folder, or move this one away"
                     )
                 if not is_current(folder):  # by now
-                    put(folder, functools.partial(_write_whole, folder.name))
+                    put(folder, functools.partial(write, folder.name))
     except Timeout as error:
         raise DataError(
             f"{root}: another process has been building the sample for {_LOCK_SECONDS} s; "
@@ -75,13 +73,13 @@ def module(name: str) -> Any:
 
 
 def version(name: str) -> str:
-    """Hash of the sources that decide a benchmark's sample, so that no number has to be bumped."""
+    """Hash of the sources that may decide a benchmark's sample, so that nobody bumps a number."""
     shared = Path(__file__).parent
     own = shared.parent / name
-    decide = [shared / f"{one}.py" for one in ("render", "scenes", "second_code")]
-    further = [own / one for one in getattr(module(name), "ALSO", ())]
+    sources = {*own.rglob("*.py"), *own.glob("sample*")}
+    sources |= {shared / f"{one}.py" for one in ("render", "scenes", "second_code")}
     digest = hashlib.sha256()
-    for source in sorted([*own.glob("sample*"), *decide, *further]):
+    for source in sorted(filter(Path.is_file, sources)):  # an editable install may have stale links
         digest.update(source.name.encode())
         digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
@@ -104,6 +102,7 @@ def write(name: str, folder: Path) -> None:
             else:
                 (write_lines if path.suffix == ".jsonl" else write_json)(path, content)
         list(pool.map(lambda file: videos[file].write(folder / file), videos))
+    (folder / VERSION).write_text(version(name), encoding="utf-8")
 
 
 def put(folder: Path, make: Callable[[Path], None]) -> None:
@@ -122,23 +121,7 @@ def put(folder: Path, make: Callable[[Path], None]) -> None:
         new.rename(folder)
 
 
-def _write_whole(name: str, new: Path) -> None:
-    write(name, new)
-    files = sorted(path for path in new.rglob("*") if path.is_file())
-    hashes = {path.relative_to(new).as_posix(): _hash(path) for path in files}
-    write_json(new / MANIFEST, {"version": version(name), "files": hashes})
-
-
 def is_current(folder: Path) -> bool:
-    """True if `folder`, called as a benchmark, holds a complete sample of the present sources."""
-    try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        stored, files = manifest["version"], manifest["files"]
-        found = {name: _hash(folder / name) for name in files}
-    except (OSError, ValueError, KeyError, TypeError):  # absent, unreadable or damaged: build it
-        return False
-    return bool(files) and stored == version(folder.name) and found == files
-
-
-def _hash(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    """True if `folder`, called as a benchmark, holds a sample of the present sources."""
+    made = folder / VERSION
+    return made.is_file() and made.read_text(encoding="utf-8") == version(folder.name)

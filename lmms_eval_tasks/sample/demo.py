@@ -17,14 +17,13 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from lmms_eval_tasks import benchmarks, sample, settings
-from lmms_eval_tasks.benchmark import NOT_RUN
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.verdict import NONE, REPLAY
 from lmms_eval_tasks.runs import before, given
@@ -144,11 +143,8 @@ def write_key(path: Path, names: Sequence[str]) -> Path:
     """Of each request of some tasks its fingerprint and its replies, the right one first.
 
     Made with the data at hand, media included, which are kept for the run that follows: whoever
-    looks up what was handed to it (players.Key) has to be handed the same.
-
-    Args:
-        path: of the JSON file.
-        names: of tasks; groups among them are passed over.
+    looks up what was handed to it (players.Key) has to be handed the same. Groups among the names
+    are passed over.
 
     Raises:
         TasksError: the data cannot be used.
@@ -157,12 +153,11 @@ def write_key(path: Path, names: Sequence[str]) -> Path:
     for name in names:
         benchmark = benchmarks.of(name)
         for doc in before.docs(benchmark, name) if name in benchmark.tasks else ():
-            if not doc.get(NOT_RUN):
-                known, parts = players.known(doc), benchmark.tasks[name].prompt(doc)
-                chat = players.of_messages(given.messages_of(parts))
-                simple = players.of_visuals(given.visuals_of(parts), given.text_of(parts))
-                for asked in (chat, simple):
-                    found[players.fingerprint(asked)] = [known.right, *known.drawn]
+            known, parts = players.known(doc), benchmark.tasks[name].prompt(doc)
+            chat = players.of_messages(given.messages_of(parts))
+            simple = players.of_visuals(given.visuals_of(parts), given.text_of(parts))
+            for asked in (chat, simple):
+                found[players.fingerprint(asked)] = [known.right, *known.drawn]
     path.write_text(json.dumps(found, ensure_ascii=False), encoding="utf-8")
     return path
 
@@ -210,7 +205,11 @@ def checked(
     for name, one in played.items():
         yield from oracle_checks(name, one, numbers[ORACLE])
         for chance in one.coin:
-            yield coin_check(name, chance, _items(coin, chance.tasks))
+            files = [
+                file for task in chance.tasks for file in coin.rglob(f"*_samples_{task}.jsonl")
+            ]
+            items = [sample["failed"] for file in files for sample in saved.read(file).samples]
+            yield coin_check(name, chance, items)
     for task, decided in sample.module("maverix").DECIDED.items():
         n = results[WITNESS]["n-samples"][task]["effective"]
         yield witness_check(task, decided, numbers[WITNESS][task]["acc"], n)
@@ -237,18 +236,10 @@ def coin_check(name: str, chance: Chance, items: Sequence[Mapping[str, Any]]) ->
 
 def witness_check(mode: str, decided: int, share: float, n: int) -> Check:
     """What reached the witness decides so many of n questions; of others it guesses one in 8."""
-    others = n - decided
-    guessed = share * n - decided
-    spread = math.sqrt(others * 7 / 64)
-    good = -1e-9 <= guessed <= others / 8 + STANDARD_ERRORS * spread
+    guessed, others = share * n - decided, n - decided
+    good = -1e-9 <= guessed <= others / 8 + STANDARD_ERRORS * math.sqrt(others * 7 / 64)
     text = f"{mode:11} acc {share:.2f} ({decided} of {n} decided by what reached it)"
     return Check(WITNESS, "maverix", text, good)
-
-
-def _items(folder: Path, tasks: Iterable[str]) -> list[dict[str, Any]]:
-    """The saved items of these tasks."""
-    files = [file for task in tasks for file in folder.rglob(f"*_samples_{task}.jsonl")]
-    return [sample["failed"] for file in files for sample in saved.read(file).samples]
 
 
 # --- the last screen ------------------------------------------------------------------------------

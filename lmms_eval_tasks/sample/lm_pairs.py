@@ -73,7 +73,7 @@ class LmPairs(HostModel):
             raise TasksError(f"lm_pairs: dtype={dtype}: expected one of {', '.join(_DTYPES)}")
         self._dtype = dtype
         # Small, and a misspelt last name shows before the first model's hours are spent.
-        self._tokenizers = {name: load_tokenizer(name) for name in self.names}
+        self._tokenizers = {name: load("AutoTokenizer", name) for name in self.names}
 
     @classmethod
     def create_from_arg_string(
@@ -108,7 +108,8 @@ class LmPairs(HostModel):
         for name, tokenizer in self._tokenizers.items() if pairs else ():
             # Before the weights are loaded: a text that cannot be scored shows at once.
             tokens = {key: [tokenize(tokenizer, t, name) for t in pairs[key]] for key in pairs}
-            model = load_model(name, self._dtype, self.compute_device)
+            model = load("AutoModelForCausalLM", name, torch_dtype=self._dtype)
+            model = model.to(self.compute_device).eval()
             size, once = self.batch_size, list(pairs)
             for start in tqdm(range(0, len(once), size), desc=name, disable=self.rank != 0):
                 batch = once[start : start + size]
@@ -134,23 +135,12 @@ class LmPairs(HostModel):
         return options[0], options[1]
 
 
-def load_tokenizer(name: str) -> Any:
-    """The tokenizer of a model."""
-    from transformers import AutoTokenizer
+def load(loader: str, name: str, **kwargs: Any) -> Any:
+    """The tokenizer or model `name`, by a class of transformers."""
+    import transformers
 
-    return _load(AutoTokenizer, name)
-
-
-def load_model(name: str, dtype: str, device: torch.device) -> Any:
-    """The causal language model `name` on `device`, ready to score; else as `load_tokenizer`."""
-    from transformers import AutoModelForCausalLM
-
-    return _load(AutoModelForCausalLM, name, torch_dtype=dtype).to(device).eval()
-
-
-def _load(loader: Any, name: str, **kwargs: Any) -> Any:
     try:
-        return loader.from_pretrained(str(Path(name).expanduser()), **kwargs)
+        return getattr(transformers, loader).from_pretrained(str(Path(name).expanduser()), **kwargs)
     except (OSError, ValueError, ImportError) as error:
         reason = (str(error).strip() or repr(error)).splitlines()[0]
         raise TasksError(f"lm_pairs: {name} cannot be loaded: {reason}") from None

@@ -73,12 +73,12 @@ def known(doc: Mapping[str, Any]) -> Known:
     """Replies to a doc.
 
     The same item in another input mode or length is drawn anew, so that tasks that differ in these
-    differ in score. Where the truth is withheld, any letter is as right as any other.
+    differ in score.
 
     Args:
         doc: `id`, and `options` with `answer` (a letter), or `references` with an optional `lure`;
-            an empty answer or list of references is withheld. `question_id` (a pool), `mode` and
-            `length` are optional. Or what the module in SAMPLES asks for.
+            no reference makes nothing right. `question_id` (a pool), `mode` and `length` are
+            optional. Or what the module in SAMPLES asks for.
 
     Raises:
         TasksError: a field is missing or of another form.
@@ -100,10 +100,10 @@ def known(doc: Mapping[str, Any]) -> Known:
         raise TasksError(
             f"players need docs with id and options, answer or references: {error!r}"
         ) from None
-    if len(letters) < 2 or answer not in ("", *letters):
+    if len(letters) < 2 or answer not in [*letters]:
         raise TasksError(f"{item}: answer {answer!r} is none of {list(letters)}")
-    wrong = _draw(letters.replace(answer, ""), "wrong" if answer else "withheld", item)
-    return Known(item, answer or wrong, wrong, UNREADABLE, letters, pool)
+    wrong = _draw(letters.replace(answer, ""), "wrong", item)
+    return Known(item, answer, wrong, UNREADABLE, letters, pool)
 
 
 def scripted(doc: Mapping[str, Any]) -> str:
@@ -144,11 +144,7 @@ def _medium(given: Any) -> Any:
 
 
 def fingerprint(parts: Iterable[Any]) -> str:
-    """Of what a model is handed: texts, pictures by their pixels, files by their names.
-
-    Args:
-        parts: texts as `str`, media as `Path` or PIL image, in order.
-    """
+    """Of what a model is handed: texts (str), PIL images by their pixels, Paths by their names."""
     digest = hashlib.sha256()
     for part in parts:
         if isinstance(part, str):
@@ -161,35 +157,33 @@ def fingerprint(parts: Iterable[Any]) -> str:
     return digest.hexdigest()[:24]
 
 
-class Key:
-    """Of every request its replies: the right one, and those that a coin draws from."""
+Key = Mapping[str, Sequence[str]]  # of every request its replies: the right one, then the drawn
 
-    def __init__(self, replies: Mapping[str, Sequence[str]]) -> None:
-        self.replies = replies
 
-    @classmethod
-    def load(cls, path: str | Path) -> Key:
-        """Read a key file (demo.write_key): fingerprint -> replies, the right one first.
+def load_key(path: str | Path) -> Key:
+    """Read a key file (demo.write_key): fingerprint -> replies.
 
-        Raises:
-            TasksError: the file is missing or has another form.
-        """
-        text = read_text(Path(path).expanduser())
-        try:
-            return cls(TypeAdapter(dict[str, list[str]]).validate_json(text))
-        except ValidationError:
-            expected = "expected a JSON object of fingerprints with replies"
-            raise TasksError(f"key {path}: {expected}") from None
+    Raises:
+        TasksError: the file is missing or has another form.
+    """
+    text = read_text(Path(path).expanduser())
+    try:
+        return TypeAdapter(dict[str, list[str]]).validate_json(text)
+    except ValidationError:
+        expected = "expected a JSON object of fingerprints with replies"
+        raise TasksError(f"key {path}: {expected}") from None
 
-    def oracle(self, parts: Iterable[Any]) -> str:
-        """The right reply to a request, or UNKNOWN."""
-        return next(iter(self.replies.get(fingerprint(parts), ())), UNKNOWN)
 
-    def coin(self, parts: Iterable[Any], seed: int) -> str:
-        """One of the replies that a coin draws from, by a hash of request and seed, or UNKNOWN."""
-        name = fingerprint(parts)
-        drawn = self.replies.get(name, ())[1:]
-        return _draw(drawn, "coin", seed, name) if drawn else UNKNOWN
+def oracle(key: Key, parts: Iterable[Any]) -> str:
+    """The right reply to a request, or UNKNOWN."""
+    return next(iter(key.get(fingerprint(parts), ())), UNKNOWN)
+
+
+def coin(key: Key, parts: Iterable[Any], seed: int) -> str:
+    """One of the replies that a coin draws from, by a hash of request and seed, or UNKNOWN."""
+    name = fingerprint(parts)
+    drawn = key.get(name, ())[1:]
+    return _draw(drawn, "coin", seed, name) if drawn else UNKNOWN
 
 
 def _unit(*parts: object) -> float:
@@ -218,13 +212,9 @@ class _Reply(BaseModel, extra="forbid"):
 
 
 def lm_pairs_choice(scores: Mapping[str, Iterable[float]]) -> str | None:
-    """The statement with the highest probability among all models (paper, 4.3).
+    """The statement with the highest probability among all models (paper, 4.3); None of a tie.
 
-    Args:
-        scores: model -> (score of A, score of B), length-normalised log-probabilities.
-
-    Returns:
-        `A` or `B`; None if both have the same maximum.
+    Of each model the length-normalised log-probabilities of A and B.
     """
     first, second = (max(column) for column in zip(*scores.values(), strict=True))
     if first == second:

@@ -41,15 +41,6 @@ class Player(HostModel):
         """Answer one request from what was handed over (or, scripted and recorded, its doc)."""
         raise NotImplementedError
 
-    def parts(self, request: Any, doc: Mapping[str, Any]) -> Parts:
-        """What a request hands over, its media made."""
-        if self.is_simple:
-            context, _, doc_to_visual, *_ = request.args
-            return players.of_visuals(doc_to_visual(doc) or [], context)
-        messages = request.args[1](doc)
-        ChatMessages(messages=messages)  # of the host's form
-        return players.of_messages(messages)
-
     def generate_until(self, requests: list[Any]) -> list[str]:
         """One reply per request, in order.
 
@@ -61,16 +52,21 @@ class Player(HostModel):
     def _reply(self, request: Any) -> str:
         *_, doc_id, task, split = request.args
         doc = self.doc(task, split, doc_id)
-        parts = self.parts(request, doc)
+        if self.is_simple:
+            context, kwargs, doc_to_visual, *_ = request.args
+            parts = players.of_visuals(doc_to_visual(doc) or [], context)
+        else:
+            context, doc_to_messages, kwargs, *_ = request.args
+            messages = doc_to_messages(doc)
+            ChatMessages(messages=messages)  # of the host's form
+            parts = players.of_messages(messages)
         for part in parts:
             if part is None:
                 raise TasksError(f"{task}: a request holds an empty medium")
             if isinstance(part, Path) and not (part.is_file() and part.stat().st_size):
                 raise TasksError(f"{task}: {part} is missing or empty")
         reply = self.reply(parts, doc, task)
-        kwargs = request.args[1] if self.is_simple else request.args[2]
-        # The host's `--use_cache`.
-        self.cache_hook.add_partial("generate_until", (request.args[0], kwargs), reply)
+        self.cache_hook.add_partial("generate_until", (context, kwargs), reply)  # `--use_cache`
         return reply
 
 
@@ -81,11 +77,11 @@ class Oracle(Player):
         super().__init__(**kwargs)
         if key is None:
             raise TasksError(f"{type(self).__name__} needs its key: --model_args key=PATH")
-        self.key = players.Key.load(str(key))
+        self.key = players.load_key(key)
 
     def reply(self, parts: Parts, doc: Mapping[str, Any], task: str) -> str:  # noqa: ARG002
         """The right one."""
-        return self.key.oracle(parts)
+        return players.oracle(self.key, parts)
 
 
 class Coin(Oracle):
@@ -97,7 +93,7 @@ class Coin(Oracle):
 
     def reply(self, parts: Parts, doc: Mapping[str, Any], task: str) -> str:  # noqa: ARG002
         """One of them."""
-        return self.key.coin(parts, self.seed)
+        return players.coin(self.key, parts, self.seed)
 
 
 class Scripted(Player):
@@ -134,13 +130,6 @@ class Recorded(Player):
         self.file = Path(str(replies)).expanduser()
         self.replies = recorded(self.file)
 
-    def generate_until(self, requests: list[Any]) -> list[str]:
-        """As all players; every reply is looked up before the first medium is made."""
-        for request in requests:
-            *_, doc_id, task, split = request.args
-            self.reply([], self.doc(task, split, doc_id), task)
-        return super().generate_until(requests)
-
     def reply(self, parts: Parts, doc: Mapping[str, Any], task: str) -> str:  # noqa: ARG002
         """The reply to an item: that of its task before that of every task."""
         for key in ((doc["id"], task), (doc["id"], "")):
@@ -167,12 +156,7 @@ def recorded(file: Path) -> dict[tuple[str, str], str]:
     return found
 
 
-def _simple(player: type[Player]) -> type[Player]:
-    return type(
-        f"{player.__name__}Simple", (player,), {"is_simple": True, "__doc__": player.__doc__}
-    )
-
-
-OracleSimple, CoinSimple, ScriptedSimple, WitnessSimple, RecordedSimple = map(
-    _simple, (Oracle, Coin, Scripted, Witness, Recorded)
+OracleSimple, CoinSimple, ScriptedSimple, WitnessSimple, RecordedSimple = (
+    type(f"{one.__name__}Simple", (one,), {"is_simple": True, "__doc__": one.__doc__})
+    for one in (Oracle, Coin, Scripted, Witness, Recorded)
 )

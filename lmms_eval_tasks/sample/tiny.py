@@ -147,10 +147,7 @@ def _qwen2_5_vl() -> list[Any]:
 
 
 def _language(kind: str, begin: str, end: str) -> list[Any]:
-    """A language model of two layers; its tokenizer puts `begin` in front of a text if it has one.
-
-    Neither has a padding token.
-    """
+    """A language model of two layers and its tokenizer, with no padding token."""
     from tokenizers import processors
     from transformers import AutoConfig, AutoModelForCausalLM
 

@@ -1,41 +1,29 @@
 """How many frames of our tasks the host's model classes give to a checkpoint of their family.
 
 At default arguments, counted in what the vision tower gets, whose pixels say which frames they are.
-Expectations stand in tests/cases/frames_of_classes.json. Four telling classes in CI; all of them:
-
-    MODEL_CLASSES=all python -m pytest -s tests/classes
 """
 
 from __future__ import annotations
 
-import json
-import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.running import class_table
-from tests.classes import coded, runs
+from lmms_eval_tasks.host import plugin
+from tests.checks import table
+from tests.classes import checkpoints, coded, tower
 from tests.conftest import OFFLINE
 
-TABLE = json.loads(
-    (Path(__file__).parents[1] / "cases" / "frames_of_classes.json").read_text(encoding="utf-8")
-)
-ROWS = [runs.Row(**row) for row in TABLE["rows"]]
-ALL = os.environ.get("MODEL_CLASSES") == "all"
-SLICE = [row for row in ROWS if ALL or row.name in TABLE["slice"]]
-CODED = tuple(TABLE["tasks"])
-REAL = "real"  # maia_vsv with a video of the release
-
-
-@pytest.fixture(scope="module")
-def checkpoints(shared: Path) -> Path:
-    return shared / "tiny-families"
-
-
-@pytest.fixture(scope="module")
-def coded_root(sample_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return coded.root(sample_root, tmp_path_factory.mktemp("coded"))
+TASKS = ("maia_vsv", "maia_vsv_1frame", "maverix_av", "haven_v2t")
+# Of each task: frames or pictures that it hands over, how many the tower gets, how many different.
+ALL = ([32, 32, 32], [1, 1, 1], [63, 32, 32], [27, 27, 27])
+# One with patches of two frames, one with a processor for videos, one that takes pictures alone.
+CLASSES = [
+    ("qwen2_5_vl", "chat", "qwen2_5_vl"),
+    ("llava_hf", "simple", "llava_onevision"),
+    ("gemma3", "simple", "gemma3"),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -45,47 +33,75 @@ def offline(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
     monkeypatch.setenv("LMMS_EVAL_TASKS_JUDGE", "none")
 
 
-@pytest.mark.parametrize("row", SLICE, ids=[row.name for row in SLICE])
+@pytest.fixture(scope="module")
+def coded_root(sample_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return coded.root(sample_root, tmp_path_factory.mktemp("coded"))
+
+
+@table("model, interface, family", CLASSES)
 def test_frames(
-    row: runs.Row, coded_root: Path, checkpoints: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    check(row, [task for task in CODED if task in row.tasks], coded_root, checkpoints, monkeypatch)
-
-
-REAL_ROWS = [
-    row._replace(tasks={"maia_vsv": row.tasks[REAL]}) for row in SLICE if REAL in row.tasks
-][slice(None) if ALL else slice(-1, None)]
-
-
-@pytest.mark.parametrize("row", REAL_ROWS, ids=[row.name for row in REAL_ROWS])
-def test_frames_of_a_released_video(
-    row: runs.Row,
-    maia_data: Path,
-    checkpoints: Path,
-    tmp_path: Path,
+    model: str,
+    interface: str,
+    family: str,
+    coded_root: Path,
+    shared: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    (tmp_path / "maia").symlink_to(maia_data)
-    check(row, ["maia_vsv"], tmp_path, checkpoints, monkeypatch)
+    monkeypatch.setenv("LMMS_EVAL_TASKS_DATA", str(coded_root))
+    checkpoint = checkpoints.build(family, shared / "tiny-families")
+    found = arrived(model, interface, checkpoint, TASKS)
+    assert found == dict(zip(TASKS, ALL, strict=True))
 
 
-def check(
-    row: runs.Row, tasks: list[str], root: Path, checkpoints: Path, monkeypatch: pytest.MonkeyPatch
+def test_frames_of_a_released_video(
+    maia_data: Path, shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if row.missing:
-        pytest.skip(f"{', '.join(row.missing)} not as this needs it")
-    monkeypatch.setenv("LMMS_EVAL_TASKS_DATA", str(root))
-    found = runs.measured(row, checkpoints, tasks)
-    assert found == runs.expected(row, found)
+    (tmp_path / "maia").symlink_to(maia_data)
+    monkeypatch.setenv("LMMS_EVAL_TASKS_DATA", str(tmp_path))
+    model, interface, family = CLASSES[-1]
+    checkpoint = checkpoints.build(family, shared / "tiny-families")
+    assert arrived(model, interface, checkpoint, TASKS[:1]) == {TASKS[0]: ALL[0]}
 
 
-def test_the_table_of_classes_tells_what_was_run() -> None:
-    for name, kind in {(row.model, row.interface) for row in ROWS}:
-        own = [row for row in ROWS if (row.model, row.interface) == (name, kind)]
-        found = class_table.class_of(name, kind)  # type: ignore[arg-type]
-        assert found is not None
-        media, outcomes = found.media, [one for row in own for one in row.tasks.values()]
-        if any(isinstance(one, list) and len(one) >= 3 for one in outcomes):
-            assert media.how == "run", name
-        if media.video and media.takes(32) and not media.rate and not media.broken:
-            assert [32, 32, 32] in [row.tasks["maia_vsv"] for row in own], name
+def arrived(
+    model: str, interface: str, checkpoint: Path, tasks: tuple[str, ...]
+) -> dict[str, list[int]]:
+    """What arrived of the first doc of each task."""
+    plugin.install()
+    from lmms_eval.evaluator import simple_evaluate
+    from lmms_eval.tasks import TaskManager
+
+    paths = [str(folder) for folder in plugin._folders()]
+    with tower.watched() as requests:
+        results = simple_evaluate(
+            model=model,
+            model_args=f"pretrained={checkpoint},device=cpu,device_map=cpu",
+            tasks=list(tasks),
+            task_manager=TaskManager(include_path=paths, include_defaults=False),
+            limit=1,
+            batch_size=1,
+            force_simple=interface == "simple",
+            gen_kwargs="max_new_tokens=2",
+            bootstrap_iters=0,
+        )
+    samples = {task: results["samples"][task] for task in tasks}
+    found = {sample["failed"]["status"] for own in samples.values() for sample in own}
+    assert "model_error" not in found
+    assert len(requests) == len(tasks)
+    return {one.task: counted(one, checkpoint) for one in requests}
+
+
+def counted(request: tower.Request, checkpoint: Path) -> list[int]:
+    """[asked, arrived, distinct] of a request, whose coded pictures stand at their places."""
+    from transformers import AutoProcessor
+
+    handed = [one for visual in request.visuals for one in coded.pictures(visual)]
+    processor: Any = AutoProcessor.from_pretrained(checkpoint)
+    found = tower.pictures(request.tensors, processor)
+    wanted, read = ([coded.number(one) for one in pictures] for pictures in (handed, found))
+    if None in wanted:  # a released video
+        return [len(handed), len(found), len({picture.tobytes() for picture in found})]
+    assert None not in read, read
+    assert read == sorted(read, key=wanted.index), (wanted, read)  # and all of them are wanted ones
+    assert len(read) < 2 or {read[0], read[-1]} == {wanted[0], wanted[-1]}, (wanted, read)
+    return [len(wanted), len(read), len({*read})]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -17,21 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 # Of `generate`: the tensor, and which part of the processor made it.
-PIXELS = {
-    "pixel_values": "image_processor",
-    "pixel_values_images": "image_processor",
-    "pixel_values_videos": "video_processor",
-}
+PIXELS = {"pixel_values": "image_processor", "pixel_values_videos": "video_processor"}
 
 
 class Request(NamedTuple):
-    """A call of `generate`.
-
-    Attributes:
-        task: of the doc that it is for.
-        visuals: what the task handed over.
-        tensors: that the class passes on.
-    """
+    """A call of `generate`: the task of its doc, what the task handed over, the class's tensors."""
 
     task: str
     visuals: list[Any]
@@ -39,14 +29,8 @@ class Request(NamedTuple):
 
 
 @contextmanager
-def watched(*also: Any) -> Iterator[list[Request]]:
-    """Within it, each call of a transformers model's `generate` that is not of another one's.
-
-    Each task asks one doc, and all get as far as this.
-
-    Args:
-        also: model classes with a `generate` of their own.
-    """
+def watched() -> Iterator[list[Request]]:
+    """Within it, each call of `generate`. Each task asks one doc, and all get as far as this."""
     import torch
     from transformers.generation.utils import GenerationMixin
 
@@ -54,8 +38,8 @@ def watched(*also: Any) -> Iterator[list[Request]]:
 
     given: dict[str, Request] = {}
     found: list[Request] = []
-    inside: list[str] = []
     to_visual, to_messages = names.doc_to_visual, names.doc_to_messages
+    generate = GenerationMixin.generate
 
     def doc_to_visual(doc: Any) -> Any:
         visuals = to_visual(doc)
@@ -69,26 +53,18 @@ def watched(*also: Any) -> Iterator[list[Request]]:
         given[doc["task"]] = Request(doc["task"], visuals)
         return messages
 
-    def seeing(generate: Any) -> Any:
-        @functools.wraps(generate)
-        def seen(self: Any, *args: Any, **kwargs: Any) -> Any:
-            if not inside:
-                tensors = {name: one for name, one in kwargs.items() if torch.is_tensor(one)}
-                own = list(given.values())[len(found)]  # a class may ask for the next one's before
-                found.append(own._replace(tensors=tensors))
-            inside.append("generate")
-            try:
-                return generate(self, *args, **kwargs)
-            finally:
-                inside.pop()
+    @functools.wraps(generate)
+    def seen(self: Any, *args: Any, **kwargs: Any) -> Any:
+        tensors = {name: one for name, one in kwargs.items() if torch.is_tensor(one)}
+        own = list(given.values())[len(found)]  # a class may ask for the next one's before
+        found.append(own._replace(tensors=tensors))
+        return generate(self, *args, **kwargs)
 
-        return seen
-
-    with ExitStack() as patched:
-        for kind in (GenerationMixin, *also):
-            patched.enter_context(patch.object(kind, "generate", seeing(kind.generate)))
-        for own in (doc_to_visual, doc_to_messages):
-            patched.enter_context(patch.object(names, own.__name__, own))
+    with (
+        patch.object(GenerationMixin, "generate", seen),
+        patch.object(names, "doc_to_visual", doc_to_visual),
+        patch.object(names, "doc_to_messages", doc_to_messages),
+    ):
         yield found
 
 
@@ -105,11 +81,6 @@ def pictures(tensors: Mapping[str, Any], processor: Any) -> list[NDArray[np.uint
         kind = part.partition("_")[0]
         if (grid := tensors.get(f"{kind}_grid_thw")) is not None:
             shown = from_patches(pixels, grid.tolist(), own, still=kind == "image")
-        elif (places := tensors.get(f"{kind}_position_ids")) is not None:
-            sizes = (places.flatten(0, -3).amax(1) + 1).flip(1).tolist()
-            shown = from_rows(pixels.flatten(0, -3), sizes)
-        elif (sizes := tensors.get("spatial_shapes")) is not None:
-            shown = from_rows(pixels, sizes.tolist())
         elif "image_sizes" in tensors and pixels.dim() == 5:
             shown = pixels[:, 0]
         else:
@@ -119,7 +90,7 @@ def pictures(tensors: Mapping[str, Any], processor: Any) -> list[NDArray[np.uint
 
 
 def from_patches(pixels: Any, grids: list[list[int]], own: Any, still: bool) -> Iterator[Any]:
-    """Undo Qwen's and GLM's patches: (channels, height, width) of each frame.
+    """Undo Qwen's patches: (channels, height, width) of each frame.
 
     Args:
         pixels: (patches, channels * frames of a patch * its height * its width).
@@ -127,9 +98,7 @@ def from_patches(pixels: Any, grids: list[list[int]], own: Any, still: bool) -> 
         own: the processor's part.
         still: a picture stands in both frames of its patches, and is one.
     """
-    side, merged = own.patch_size, own.merge_size
-    long = getattr(own, "temporal_patch_size", 1)
-    place = 0
+    side, merged, long, place = own.patch_size, own.merge_size, own.temporal_patch_size, 0
     for t, h, w in grids:
         cut = pixels[place : place + t * h * w]
         place += t * h * w
@@ -138,19 +107,6 @@ def from_patches(pixels: Any, grids: list[list[int]], own: Any, still: bool) -> 
         ).permute(0, 6, 5, 1, 3, 7, 2, 4, 8)
         frames = blocks.reshape(t * long, 3, h * side, w * side)
         yield from frames[:1] if still else frames
-
-
-def from_rows(pixels: Any, sizes: list[list[int]]) -> Iterator[Any]:
-    """Undo SigLIP 2's patches, those of Gemma 4 and LFM2: (channels, height, width) each.
-
-    Args:
-        pixels: (pictures, patches, height of a patch * its width * channels), padded.
-        sizes: of each picture, how many patches high and wide.
-    """
-    side = round((pixels.shape[-1] / 3) ** 0.5)
-    for rows, (h, w) in zip(pixels, sizes, strict=True):
-        blocks = rows[: h * w].reshape(h, w, side, side, 3).permute(4, 0, 2, 1, 3)
-        yield blocks.reshape(3, h * side, w * side)
 
 
 def as_seen(picture: Any, own: Any) -> NDArray[np.uint8]:

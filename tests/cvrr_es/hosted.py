@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from lmms_eval_tasks.cvrr_es.metrics import slug
@@ -51,38 +51,20 @@ def reply(request: dict[str, Any]) -> str:
 
 def sklearn_kappas(rated_items: Sequence[dict[str, Any]]) -> dict[str, float | None]:
     """A judge's kappas from its saved items, by metric: of cells, then the means over them."""
-    cells: dict[tuple[str, str], list[tuple[int, int]]] = {}
-    for item in rated_items:
-        own = cells.setdefault((item["dimension"], item["candidate"]), [])
-        if item["rating"] is not None:
-            own.append((item["rating"], item["reference_rating"]))
-
-    def mean(values: Iterable[float | None]) -> float | None:
-        known = [value for value in values if value is not None]
-        return sum(known) / len(known) if known else None
-
-    of = {cell: sklearn_kappa(pairs) for cell, pairs in cells.items()}
-    dimensions = {
-        one: mean(kappa for cell, kappa in of.items() if cell[0] == one) for one, _ in cells
-    }
-    expected = {f"kappa_{one}": value for one, value in dimensions.items()}
-    expected |= {
-        f"kappa_of_{slug(one)}": mean(kappa for cell, kappa in of.items() if cell[1] == one)
-        for _, one in cells
-    }
-    expected["kappa"] = mean(dimensions.values())
-    expected["kappa_pooled"] = sklearn_kappa([pair for own in cells.values() for pair in own])
-    return expected
-
-
-def sklearn_kappa(pairs: list[tuple[int, int]]) -> float | None:
+    import pandas as pd
     from sklearn.metrics import cohen_kappa_score
 
-    if not pairs:
-        return None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # 0 / 0 where both are constant
-        value = cohen_kappa_score(
-            *zip(*pairs, strict=True), labels=range(1, 6), weights="quadratic"
-        )
-    return None if math.isnan(value) else float(value)
+    def kappa(both: pd.DataFrame) -> float:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # 0 / 0 where both are constant
+            sides = both["rating"].astype(int), both["reference_rating"].astype(int)
+            return float(cohen_kappa_score(*sides, labels=range(1, 6), weights="quadratic"))
+
+    names = ["dimension", "candidate"]
+    rated = pd.DataFrame(rated_items).dropna(subset=["rating"])
+    cells = rated.groupby(names)[["rating", "reference_rating"]].apply(kappa)
+    dimensions, candidates = (cells.groupby(level=name).mean() for name in names)
+    found = {f"kappa_{name}": value for name, value in dimensions.items()}
+    found |= {f"kappa_of_{slug(name)}": value for name, value in candidates.items()}
+    found |= {"kappa": dimensions.mean(), "kappa_pooled": kappa(rated)}
+    return {name: None if math.isnan(value) else value for name, value in found.items()}

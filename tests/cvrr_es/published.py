@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from lmms_eval_tasks.cvrr_es import judge, release, sample
-from lmms_eval_tasks.cvrr_es.candidates import align, read
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
+from lmms_eval_tasks.utils.json_files import write_lines
 from tests.conftest import REPOSITORY
 from tests.cvrr_es.release_files import asked, real_data, release_from_judgements
 
@@ -31,7 +31,7 @@ class Published(NamedTuple):
 def write(
     model: str, folder: Path, dimensions: Sequence[str] = tuple(DIMENSIONS), kind: str = ""
 ) -> Published:
-    """Write all of it; the answers are those of the predictions, which must be the judged ones.
+    """Write all of it; the answers are the judged ones.
 
     Args:
         model: of the published ones.
@@ -46,41 +46,24 @@ def write(
     next(own for name, own in videos.items() if name.endswith("/box.mp4")).write(clip)
     place = folder / "root" / "cvrr_es"
     release_from_judgements(results, place, clip, model=model, dimensions=dimensions)
-    read_again = release.read(place)
-    ((name, own),) = read([real_data() / kind / "predictions" / model]).items()
-    found = align(name, own, read_again)
-    assert not found.problems
-    judged = {dimension: _rows(results, model, dimension) for dimension in dimensions}
+    judged = {
+        f"{name}/{number:03d}": row
+        for name in dimensions
+        for number, row in enumerate(json.loads((results / model / f"{name}.json").read_text()), 1)
+    }
     replies, recordings = [], []
-    for one in read_again.questions:
-        row = judged[one.dimension][int(one.id.rpartition("/")[2]) - 1]
-        answer = found.answers[one.id]
-        assert asked(row)["pred"].strip().removesuffix("</s>").strip() == answer
+    for one in release.read(place).questions:
+        row = judged[one.id]
+        answer = asked(row)["pred"].strip().removesuffix("</s>").strip()
         said = next(part for part in row if isinstance(part, dict) and "score" in part)
-        fields = {
-            "id": one.id,
-            "question": one.question,
-            "reference": one.reference,
-            "candidate": answer,
-        }
+        fields = {"id": one.id, "question": one.question, "reference": one.reference}
+        recording = {"criterion": judge.NAME, "fields": {**fields, "candidate": answer}}
         replies.append({"id": one.id, "reply": answer})
-        recordings.append({"criterion": judge.NAME, "fields": fields, "reply": json.dumps(said)})
-    return Published(
-        folder / "root",
-        _lines(folder / "replies.jsonl", replies),
-        _lines(folder / "judgements.jsonl", recordings),
-        len(replies),
-    )
-
-
-def _lines(file: Path, entries: Sequence[Any]) -> Path:
-    file.write_text("".join(json.dumps(one) + "\n" for one in entries), encoding="utf-8")
-    return file
-
-
-def _rows(results: Path, model: str, dimension: str) -> list[Any]:
-    rows: list[Any] = json.loads((results / model / f"{dimension}.json").read_text("utf-8"))
-    return rows
+        recordings.append({**recording, "reply": json.dumps(said)})
+    write_lines(folder / "replies.jsonl", replies)
+    write_lines(folder / "judgements.jsonl", recordings)
+    files = folder / "replies.jsonl", folder / "judgements.jsonl"
+    return Published(folder / "root", *files, len(replies))
 
 
 def figures(kind: str = "") -> Mapping[str, Mapping[str, str]]:

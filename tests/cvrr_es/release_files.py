@@ -45,13 +45,8 @@ def release_from_judgements(
 ) -> Path:
     """Write annotations in the original release's form; returns `folder`.
 
-    Args:
-        judge_results: MODEL/DIMENSION.json.
-        folder: where the dimensions' folders are made.
-        video: put beside each dimension's annotations as STAND_IN; None puts nothing there.
-        model: whose judgements' q and a, in their order, are taken. The five models were not all
-            asked the same: two places of the first dimension differ, and another's order.
-        dimensions: which.
+    q and a are those of one model's judgements, in their order: the five were not all asked the
+    same. `video` is put beside each dimension's annotations as STAND_IN.
     """
     for dimension in dimensions:
         file = judge_results / model / f"{dimension}.json"

@@ -148,23 +148,3 @@ def details(items: Sequence[Item]) -> dict[str, Any]:
 def saved_run(task: str, items: Sequence[Item]) -> rescore.Run:
     samples = [{"doc_id": n, "failed": one} for n, one in enumerate(items)]
     return rescore.Run(task, Path(f"out/1_samples_{task}.jsonl"), samples, "m (x)", {})
-
-
-# --- a judge's ratings of eight answers, with a reference; kappas by hand ---
-
-# (candidate, dimension) -> pairs of rating and reference.
-CELLS: dict[tuple[str, str], tuple[tuple[int, int], tuple[int, int]]] = {
-    ("ada", PART): ((1, 1), (5, 5)),  # kappa 1
-    ("bob", PART): ((1, 5), (5, 1)),  # kappa -1
-    ("ada", TIME): ((4, 2), (4, 4)),  # a constant judge: 0
-    ("bob", TIME): ((2, 1), (4, 3)),  # squares 1 + 1 of 2, by chance 1 + 1 + 9 + 1 of 4: 2/3
-}
-
-
-def eight(**changes: Any) -> list[Item]:
-    """The items of CELLS."""
-    return [
-        rated(rating, rated_doc(place, candidate, reference, dimension, **changes))
-        for (candidate, dimension), pairs in CELLS.items()
-        for place, (rating, reference) in enumerate(pairs, 1)
-    ]

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.cvrr_es import release
-from lmms_eval_tasks.cvrr_es.release import Question, prepare, read, status
+from lmms_eval_tasks.cvrr_es.release import Question, read
+from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.errors import DataError
 from tests.checks import refused
 from tests.cvrr_es.release_files import row, write
@@ -68,7 +68,7 @@ def test_ids_are_places_even_behind_bad_rows(tmp_path: Path) -> None:
     found = read(tmp_path)
     assert [one.id for one in found.questions[-3:]] == [f"{TIME}/00{n}" for n in (1, 2, 4)]
     assert found.questions[1000].id == f"{PART}/1001"
-    assert found.places[TIME][2] == (f"{TIME}/003", "Q2")
+    assert list(found.places[TIME].items())[2] == (f"{TIME}/003", "Q2")
 
 
 def test_videos(tmp_path: Path) -> None:
@@ -128,81 +128,25 @@ def test_what_is_no_list_of_rows_stops(tmp_path: Path) -> None:
     refused(DataError, "no annotations of CVRR-ES", read, tmp_path)
 
 
-# --- what is there, and putting it in place -------------------------------------------------------
-
-
-@pytest.fixture
-def source(tmp_path: Path, sample_folder: Path) -> Path:
-    """The folder that holds CVRR-ES, as the archive is unpacked."""
-    folder = tmp_path / "download" / "CVRR-ES"
+def test_a_download_in_its_place(tmp_path: Path, sample_folder: Path) -> None:
+    """As the archive is unpacked; of its files those that are ours."""
+    folder, root = tmp_path / "download" / "CVRR-ES", tmp_path / "root"
     write(folder, PART, [row("Why?", video="1.mp4"), row("Why?", video="gone.mp4")])
     write(folder, TIME, [row("When?", video="1.mp4"), row("What?", "")])
-    for dimension in (PART, TIME):
-        shutil.copy(sample_folder / PART / "box.mp4", folder / dimension / "1.mp4")
+    shutil.copy(sample_folder / PART / "box.mp4", folder / PART / "1.mp4")
+    (folder / TIME / "1.mp4").write_bytes(b"no video")
     (folder / PART / "holiday.mp4").write_bytes(b"not ours")
-    return folder.parent
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "root"
-
-
-class TestStatus:
-    def test_what_is_there(self, source: Path, root: Path) -> None:
-        folder = source / "CVRR-ES"
-        (folder / TIME / "1.mp4").write_bytes(b"no video")
-        shutil.copytree(folder, root / "cvrr_es")
-        found = status(root)
-        assert (found.found, found.videos, found.where) == (True, 1, root / "cvrr_es")
-        assert set(found.missing) == {f"{PART}/gone.mp4"}
-        assert set(found.unreadable) == {f"{TIME}/1.mp4"}
-        assert found.version == read(folder).digest
-        first, *notes = found.notes
-        assert first == "3 of 217 videos, 3 of 2,400 questions of the paper's full set"
-        assert "fine_grained_action_understanding: not there" in notes
-        assert notes[-1].endswith("entry 2: A: expected a text, found an empty one")
-
-    def test_no_data_and_bad_data(self, root: Path) -> None:
-        assert status(root).problem == release.HOW_TO_GET
-        write(root / "cvrr_es", PART, [])
-        assert "not one of 0 rows can be used" in status(root).problem
-
-
-class TestPrepare:
-    """A release to where it is read, whole and as it is."""
-
-    def test_placed(self, source: Path, root: Path) -> None:
-        for below, link in (("", True), ("CVRR-ES", True), ("", False)):
-            shutil.rmtree(root, ignore_errors=True)
-            for _ in range(2):  # it may be run again
-                told = prepare(source / below, root, link)
-            target = root / "cvrr_es"
-            there = {str(p.relative_to(target)): p for p in target.rglob("*") if p.is_file()}
-            names = (f"{one}/{name}" for one in (PART, TIME) for name in ("annotations_{}", "1"))
-            wanted = {name.format(name.partition("/")[0]) for name in names}
-            assert {name.rpartition(".")[0] for name in there} == wanted
-            assert {path.is_symlink() for path in there.values()} == {link}
-            first, *lines = told.splitlines()
-            assert first == (
-                f"{'linked' if link else 'copied'} 4 files to {target}: 3 questions of 2 "
-                "dimensions; 1 questions with problems"
-            )
-            assert "time_order_understanding: not there" not in lines
-            assert read(target).digest == read(source).digest
-
-    def test_what_is_in_the_way(self, source: Path, root: Path) -> None:
-        own = root / "cvrr_es" / PART
-        write(root / "cvrr_es", PART, [row("Another?")])
-        with pytest.raises(DataError, match=r"annotations_partial_actions\.json: is another file"):
-            prepare(source, root, link=True)
-        # A video of another container.
-        shutil.rmtree(root)
-        write(source / "CVRR-ES", PART, [row("Why?", video="2")])
-        video = source / "CVRR-ES" / PART / "1.mp4"
-        shutil.move(video, video.with_name("2.mkv"))
-        own.mkdir(parents=True)
-        (own / "2.mp4").write_bytes(b"another cut")
-        with pytest.raises(DataError, match=r"2\.mp4: is in the way of .*2\.mkv; remove it first"):
-            prepare(source, root, link=True)
-        refused(DataError, "no annotations of CVRR-ES", prepare, source.parent, root, link=True)
+    told = BENCHMARK.prepare(folder.parent, root, link=False)
+    assert told.startswith(f"copied 4 files to {root / 'cvrr_es'}\n")
+    found = BENCHMARK.status(root)
+    assert (found.videos, found.where) == (1, root / "cvrr_es")
+    reasons = {name: why.partition(":")[0] for name, why in found.bad.items()}
+    assert reasons == {f"{PART}/gone.mp4": "missing", f"{TIME}/1.mp4": "unreadable"}
+    assert found.version == read(folder).digest
+    first, *notes = found.notes
+    assert first == "3 of 217 videos, 3 of 2,400 questions of the paper's full set"
+    assert "fine_grained_action_understanding: not there" in notes
+    assert notes[-1].endswith("entry 2: A: expected a text, found an empty one")
+    refused(DataError, "no annotations of CVRR-ES", BENCHMARK.prepare, tmp_path, root, link=True)
+    write(root / "cvrr_es", PART, [])
+    assert "not one of 0 rows can be used" in BENCHMARK.status(root).problem

@@ -9,34 +9,28 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import running, settings
-from lmms_eval_tasks.cvrr_es import sample, tasks
+from lmms_eval_tasks.cvrr_es import sample
 from lmms_eval_tasks.cvrr_es.data import running_model
-from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, HINT, JUDGE_TASKS, dimension_of
+from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, HINT, JUDGE_TASKS
 from lmms_eval_tasks.cvrr_es.sample import FLAT, MODELS
-from lmms_eval_tasks.cvrr_es.study import replies
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.host import names
-from lmms_eval_tasks.judges import run as judge_run
 from lmms_eval_tasks.judges.verdict import Status, Verdict
 from lmms_eval_tasks.runs import before, rescore, scoring
 from tests.cvrr_es.scored import (
     PART,
-    TIME,
-    Item,
     Stated,
     answered,
     doc,
-    eight,
     rated,
     rated_doc,
     row,
     saved_run,
-    values,
     write_ratings,
 )
 
-ANSWER, OTHER = f"cvrr_es_{PART}", f"cvrr_es_{TIME}"
+ANSWER = f"cvrr_es_{PART}"
 
 
 @pytest.fixture
@@ -56,160 +50,108 @@ def docs(task: str) -> list[Any]:
     return before.docs(BENCHMARK, task)
 
 
-def request(given: Any) -> str:
-    """All that a chat model is sent, but for the media's own bytes."""
-    return json.dumps(names.doc_to_messages(given), default=str, ensure_ascii=False)
+def test_no_reference_and_no_judge_in_a_request(on_sample: Path) -> None:
+    """But for candidates' answers that hold it word for word; the debate alone sees it."""
+    truth = {one["id"]: one for name in DIMENSIONS for one in docs(f"cvrr_es_{name}")}
+    for task in JUDGE_TASKS:
+        searched = 0
+        for one in docs(task):
+            sent = json.dumps(names.doc_to_messages(one), default=str, ensure_ascii=False)
+            assert one["question"] in sent
+            for name in (*MODELS, FLAT, "invented"):
+                assert name not in sent
+            for text in (truth[one["question_id"]][name] for name in ("reference", "lure")):
+                if text not in one["answer"]:
+                    searched += 1
+                    assert text not in sent, one["id"]
+        assert searched > 75
 
 
-class TestNothingLeaks:
-    """Only the debate and the single text judge see the reference."""
-
-    def test_no_reference_and_no_judge(self, on_sample: Path) -> None:
-        """But for candidates' answers that hold it word for word."""
-        truth = {one["id"]: one for name in DIMENSIONS for one in docs(f"cvrr_es_{name}")}
-        for task in JUDGE_TASKS:
-            searched = 0
-            for one in docs(task):
-                sent = request(one)
-                assert one["question"] in sent
-                for name in (*MODELS, FLAT, "invented"):
-                    assert name not in sent
-                for text in (truth[one["question_id"]][name] for name in ("reference", "lure")):
-                    if text not in one["answer"]:
-                        searched += 1
-                        assert text not in sent, one["id"]
-                assert names.doc_to_text(one) == names.doc_to_text(
-                    {**one, "reference_rating": None}
-                )
-            assert searched > 75
+def test_the_bare_question_and_with_the_hint(on_sample: Path) -> None:
+    """The same docs, judged alike; only the text before the question is another."""
+    bare, hint = docs(ANSWER), docs(f"{HINT}{PART}")
+    assert [{**one, "task": ANSWER} for one in hint] == bare
+    for one, other in zip(bare, hint, strict=True):
+        assert names.doc_to_text(one) == one["question"]
+        told = names.doc_to_text(other)
+        assert told.endswith(one["question"])
+        assert "does not happen in the video" in told
 
 
-class TestGiven:
-    def test_the_bare_question_and_with_the_hint(self, on_sample: Path) -> None:
-        """The same docs, judged alike; only the text before the question is another."""
-        bare, hint = docs(ANSWER), docs(f"{HINT}{PART}")
-        assert [{**one, "task": ANSWER} for one in hint] == bare
-        for one, other in zip(bare, hint, strict=True):
-            assert names.doc_to_text(one) == one["question"]
-            told = names.doc_to_text(other)
-            assert told.endswith(one["question"])
-            assert "does not happen in the video" in told
-        asked = (["task"], [ANSWER]), (["hint"], [f"{HINT}{PART}"]), (["rating"], ["cvrr_judge"])
-        for files, tasks_ in asked:
-            assert list(BENCHMARK.prompts(tasks_)) == files
-        for task in (ANSWER, f"{HINT}{PART}"):
-            assert dimension_of(task) == PART
-        assert dimension_of("cvrr_judge") == dimension_of("cvrr_es_hint_x") == ""
-        groups = {join.group: len(join.tasks) for join in BENCHMARK.joins}
-        assert groups == dict.fromkeys(("cvrr_es", "cvrr_es_hint"), len(DIMENSIONS))
-
-    def test_what_the_model_is_called(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """It must not depend on where a checkpoint lies."""
-        assert running_model() == "model"
-        for arguments, name in (
-            ({"pretrained": "Qwen/Qwen2.5-VL-7B-Instruct"}, "Qwen2.5-VL-7B-Instruct"),
-            ({"pretrained": "/data/models/tiny/"}, "tiny"),
-            ({"model_version": "gpt-4o", "pretrained": "x/y"}, "gpt-4o"),
-            ({"model": "openai/gpt-4o-mini"}, "gpt-4o-mini"),
-            ({"pretrained": " / "}, "some_class"),
-            ({"pretrained": 7}, "some_class"),
-            ({}, "some_class"),
-        ):
-            with running.model(running.Model("some_class", "chat", arguments)):
-                for given, expected in (("  ", name), (" GPT-4o mini ", "GPT-4o mini")):
-                    monkeypatch.setenv(settings.CVRR_NAME, given)
-                    assert running_model() == expected
+def test_what_the_model_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It must not depend on where a checkpoint lies."""
+    assert running_model() == "model"
+    for arguments, name in (
+        ({"pretrained": "Qwen/Qwen2.5-VL-7B-Instruct"}, "Qwen2.5-VL-7B-Instruct"),
+        ({"pretrained": "/data/models/tiny/"}, "tiny"),
+        ({"model_version": "gpt-4o", "pretrained": "x/y"}, "gpt-4o"),
+        ({"pretrained": " / "}, "some_class"),
+        ({"pretrained": 7}, "some_class"),
+    ):
+        with running.model(running.Model("some_class", "chat", arguments)):
+            for given, expected in (("  ", name), (" GPT-4o mini ", "GPT-4o mini")):
+                monkeypatch.setenv(settings.CVRR_NAME, given)
+                assert running_model() == expected
 
 
-class TestAnswer:
-    """Label and score from one reply, and whose failure it is if there is none."""
+def test_the_judge_is_asked_by_item(stated: Stated) -> None:
+    with running.model(running.Model("c", "chat", {"pretrained": "a/tiny"})):
+        item = answered("<think>A cat?</think> right 4.5 ", place=7)
+    (fields,) = stated.asked
+    assert fields == {
+        "id": "partial_actions/007",
+        "question": "What happens?",
+        "reference": "A dog runs away.",
+        "candidate": "right 4.5",
+    }
+    assert (item["candidate"], item["answer"]) == ("tiny", "right 4.5")
+    assert (item["status"], item["right"], item["points"]) == ("ok", 1.0, 4.5)
+    assert item["media"] is None  # no such file: the reply counts all the same
+    assert item["verdicts"]["correct"]["raw"].startswith('{"pred": "correct"')
 
-    def test_the_judge_is_asked_by_item(self, stated: Stated) -> None:
-        with running.model(running.Model("c", "chat", {"pretrained": "a/tiny"})):
-            item = answered("<think>A cat?</think> right 4.5 ", place=7)
-        (fields,) = stated.asked
-        assert fields == {
-            "id": "partial_actions/007",
-            "question": "What happens?",
-            "reference": "A dog runs away.",
-            "candidate": "right 4.5",
-        }
-        assert (item["candidate"], item["answer"]) == ("tiny", "right 4.5")
-        assert (item["status"], item["right"], item["points"]) == ("ok", 1.0, 4.5)
-        assert item["media"] is None  # no such file: the reply counts all the same
-        assert item["verdicts"]["correct"]["raw"].startswith('{"pred": "correct"')
 
-    def test_a_verdict_whose_score_cannot_be_told(self) -> None:
-        """Correct is 1.0, which must not pass for 1 of 5."""
-        told = Verdict(1.0, Status.OK, raw="yes, correct", judge="by hand")
-        kept = BENCHMARK.tasks[ANSWER].keep(doc())
-        item = scoring.scored(BENCHMARK.tasks[ANSWER], kept, "x", lambda asks: [told])
-        assert (item["right"], item["points"], item["status"]) == (1.0, None, "ok")
-
-    def test_what_breaks(self, stated: Stated, monkeypatch: pytest.MonkeyPatch) -> None:
-        """It is kept as a failure, which is no middle rating."""
-
-        def breaks(*_: Any) -> None:
-            raise RuntimeError("broken")
-
-        monkeypatch.setattr(tasks.judging, "criterion", breaks)
-        monkeypatch.setattr(replies, "read", breaks)
-        item = answered("right 5")
-        assert (item["status"], item["right"], item["reply"]) == ("error", None, "right 5")
-        found = values([item])
-        assert (found["acc"], found["acc_valid"], found["acc_failed"]) == (0.0, None, 1)
-        assert (found["score_valid"], found["score_failed"]) == (None, 1)
-        broken = rated(4, rated_doc(9, reference=5))
-        monkeypatch.undo()
-        assert (broken["status"], broken["rating"]) == ("error", None)
-        some = [rated(n, rated_doc(n, reference=n)) for n in (1, 5)]
-        found = values([*some, broken])
-        assert (found["kappa"], found["rating_failed"]) == (1, 1)
+def test_a_verdict_whose_score_cannot_be_told() -> None:
+    """Correct is 1.0, which must not pass for 1 of 5."""
+    told = Verdict(1.0, Status.OK, raw="yes, correct", judge="by hand")
+    kept = BENCHMARK.tasks[ANSWER].keep(doc())
+    item = scoring.scored(BENCHMARK.tasks[ANSWER], kept, "x", lambda asks: [told])
+    assert (item["right"], item["points"], item["status"]) == (1.0, None, "ok")
 
 
 # --- saved runs -----------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def answers(stated: Stated) -> list[Item]:
-    judge_run.forget()
-    replies = ("right 5", "wrong 1", "", "hm")
-    return [answered(reply, place) for place, reply in enumerate(replies, 1)]
+def test_a_later_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user's of now, or the run's own; it replaces the run's whole."""
+
+    def rescored(reference: float | None, *named: tuple[int, int]) -> tuple[Any, list[str]]:
+        made = [rated(n, rated_doc(n, reference=reference and n)) for n in (1, 3, 5)]
+        rows = [row(*one, "debate", round="reference") for one in named]
+        file = write_ratings(tmp_path / "reference.jsonl", rows)
+        monkeypatch.setenv(settings.CVRR_REFERENCE, str(file) if rows else "")
+        found = rescore.rescore_saved(BENCHMARK, [saved_run("cvrr_judge", made)], None)
+        numbers = found.numbers["cvrr_judge"]
+        missing = found.sidecar["cvrr_judge"]["kappa"]["pooled"]["missing"]
+        return (numbers["kappa"], numbers["leniency"], missing), found.notes
+
+    assert rescored(None) == ((None, None, 3), [])
+    assert rescored(1) == ((1, 0, 0), [])
+    assert rescored(None, (1, 5), (3, 3), (5, 1)) == ((-1, 0, 0), [])
+    part = pytest.approx(1 - 2 * 1 / (2 * 23 - 2 * 4 * 5))
+    assert rescored(1, (1, 2), (3, 3)) == ((part, -0.5, 1), [])
+    numbers, (note,) = rescored(1, (9, 2))
+    assert numbers == (None, None, 3)
+    assert note.startswith("cvrr_judge: the reference has no rating of these answers")
 
 
-def again(*runs: rescore.Run, judge: str | None = None, **more: Any) -> rescore.Rescored:
-    return rescore.rescore_saved(BENCHMARK, runs, judge, **more)
-
-
-class TestSaved:
-    def test_a_later_reference(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The user's of now, or the run's own; it replaces the run's whole."""
-
-        def rescored(reference: float | None, *named: tuple[int, int]) -> tuple[Any, list[str]]:
-            made = [rated(n, rated_doc(n, reference=reference and n)) for n in (1, 3, 5)]
-            rows = [row(*one, "debate", round="reference") for one in named]
-            file = write_ratings(tmp_path / "reference.jsonl", rows)
-            monkeypatch.setenv(settings.CVRR_REFERENCE, str(file) if rows else "")
-            found = again(saved_run("cvrr_judge", made))
-            numbers = found.numbers["cvrr_judge"]
-            missing = found.sidecar["cvrr_judge"]["kappa"]["pooled"]["missing"]
-            return (numbers["kappa"], numbers["leniency"], missing), found.notes
-
-        assert rescored(None) == ((None, None, 3), [])
-        assert rescored(1) == ((1, 0, 0), [])
-        assert rescored(None, (1, 5), (3, 3), (5, 1)) == ((-1, 0, 0), [])
-        part = pytest.approx(1 - 2 * 1 / (2 * 23 - 2 * 4 * 5))
-        assert rescored(1, (1, 2), (3, 3)) == ((part, -0.5, 1), [])
-        numbers, (note,) = rescored(1, (9, 2))
-        assert numbers == (None, None, 3)
-        assert note.startswith("cvrr_judge: the reference has no rating of these answers")
-
-    def test_what_cannot_be_read(self, answers: list[Item]) -> None:
-        cases = [
-            *((ANSWER, answers, name) for name in ("question", "reference", "dimension", "video")),
-            *(("cvrr_judge", eight(), name) for name in ("answer", "judge", "reference_rating")),
-        ]
-        for task, items, field in cases:
-            lacking = [items[0], {n: v for n, v in items[1].items() if n != field}]
-            with pytest.raises(DataError, match=rf"{PART}/002.* has no `{field}`; take its line"):
-                again(saved_run(task, lacking))
+def test_what_cannot_be_read() -> None:
+    answers = [answered("x", place) for place in (1, 2)]
+    ratings = [rated(4, rated_doc(place)) for place in (1, 2)]
+    cases = [
+        *((ANSWER, answers, name) for name in ("question", "reference", "dimension", "video")),
+        *(("cvrr_judge", ratings, name) for name in ("answer", "judge", "reference_rating")),
+    ]
+    for task, items, field in cases:
+        lacking = [items[0], {n: v for n, v in items[1].items() if n != field}]
+        with pytest.raises(DataError, match=rf"{PART}/002.* has no `{field}`; take its line"):
+            rescore.rescore_saved(BENCHMARK, [saved_run(task, lacking)], None)

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
-import pytest
-import yaml
-
-from lmms_eval_tasks import settings
-from lmms_eval_tasks.haven import data, inputs
+from lmms_eval_tasks.haven import data
 from lmms_eval_tasks.haven.options import MOST, TASKS, Options
 from lmms_eval_tasks.host import names
-from lmms_eval_tasks.utils import prompts
 
 
 def doc(
@@ -87,21 +81,6 @@ def text(given: dict[str, Any], placeholder: str = "<image>") -> str:
 def simple(given: dict[str, Any]) -> list[Any]:
     """All pictures, then the text with placeholders."""
     return [*names.doc_to_visual(given), text(given)]
-
-
-def own_prompts(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str = "task.yml", **texts: str | None
-) -> Path:
-    """A user's copy of a prompt file, set as the one to use; a text of None is taken out."""
-    ours = Path(inputs.__file__).parent / "prompts" / name
-    parts = yaml.safe_load(ours.read_text(encoding="utf-8")) | texts
-    file = folder / "haven" / name
-    file.parent.mkdir(parents=True)
-    kept = {part: text for part, text in parts.items() if text is not None}
-    file.write_text(yaml.safe_dump(kept), encoding="utf-8")
-    monkeypatch.setenv(settings.PROMPTS, str(folder))
-    prompts.forget()
-    return file
 
 
 def _shuffled(n: int) -> list[int]:

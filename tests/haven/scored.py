@@ -18,6 +18,8 @@ from lmms_eval_tasks.utils.saved_runs import Run
 from tests.haven.docs import doc
 
 Item = dict[str, Any]
+# K = 3; each frame is a shot.
+FRAMES: Item = {"frames": 20, "shots": 20, "key_shots": [1, 4, 11], "keyframes": [1, 2, 3, 11]}
 REFUSED = "I'm sorry, but I can't help with that."
 FAILED = "[LMMS_EVAL_REQUEST_FAILED after 3 retries] timeout"
 # Replies that give nothing -> whose failure it is.

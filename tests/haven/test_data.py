@@ -101,21 +101,22 @@ def test_a_models_limit_of_pictures(user: Path, monkeypatch: pytest.MonkeyPatch)
         f"made with {settings.HAVEN}=frames_per_shot=3,max_images=20: not the default",
     ]
     monkeypatch.setenv(settings.HAVEN, "max_images=11,frames_per_shot=3")
-    said = stopped("haven_v2t", "haven_temporal")
+    said = stopped("haven_v2t", "haven_temporal", "haven_v2t_text")
     assert said.count("not one of 3 items") == 2
     assert "  tvsum/video_2: not run: needs 12 images, the model's limit is 11" in said
+    assert said.endswith("Leave out what cannot be run: --tasks haven_v2t_text")
 
 
-def test_a_task_without_items_among_others(user: Path) -> None:
-    """One doc that asks nothing and says why; the run is in tests/host/test_incomplete_data.py."""
+def test_a_task_without_items(user: Path) -> None:
+    """It stops the run, which names the others."""
     for file in user.glob("*/h5/*.h5"):
         file.unlink()
-    before.check(NAMES)
-    (one,) = before.docs(BENCHMARK, "haven_saliency")
-    assert one["not_run"].startswith("not one of 3 items can be run, such as summe/video_1: summe")
-    assert BENCHMARK.cut(data.look(["haven_saliency"]), "haven_saliency", one) is None
-    assert {one["not_run"] for one in before.docs(BENCHMARK, "haven_v2t")} == {""}
-    assert stopped(*SALIENCY).count("not one of 3 items can be run:") == 3
+    said = stopped(*SALIENCY, "haven_v2t", "haven_v2v")
+    assert (
+        said.count("not one of 3 items can be run:\n  summe/video_1: summe.h5: no such file") == 3
+    )
+    assert said.endswith("Leave out what cannot be run: --tasks haven_v2t,haven_v2v")
+    assert not stopped(*SALIENCY).endswith("--tasks ")
 
 
 def test_what_stops_before_a_model_is_loaded(
@@ -136,13 +137,13 @@ def test_what_stops_before_a_model_is_loaded(
     refused(PromptError, "folder of prompts does not exist", before.check, ["haven_v2v"])
     for options, told in (
         ("sources=ovp", "no file of ovp (expected processed/ovp_data.json"),
-        ("shots=2", "'shots' is none of"),
+        ("shots=2", "shots: no such field"),
     ):
         monkeypatch.setenv(settings.HAVEN, options)
         assert told in stopped("haven_temporal")
     monkeypatch.delenv(settings.HAVEN)
     shutil.rmtree(root)
-    for told in ("align_vsum", "ROOT/haven/processed/SOURCE_data.json", "data prepare"):
+    for told in ("align_vsum", "ROOT/haven", "data prepare"):
         assert told in stopped("haven_v2t")
 
 
@@ -316,22 +317,3 @@ def test_frames_are_read_once_for_all_tasks(user: Path, monkeypatch: pytest.Monk
     lost = {"summe/video_1": "summe/video_1: damaged"}
     section = annotated("haven_v2t", "haven_temporal_text")
     assert section["left_out"] == {"haven_v2t": lost, "haven_temporal_text": {}}
-
-
-def test_the_section(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(user, "videoxum", 3)
-    monkeypatch.setenv(settings.HAVEN, "size=64,subset=2")
-    before.check(["haven_v2v_text"])
-    first = annotated("haven_v2v_text")
-    assert (first["data"]["hash"], first["data"]["videos"]) == (data.load().digest, 5)
-    assert (first["options"]["size"], first["left_out"]) == (64, {"haven_v2v_text": {}})
-    assert [(source, len(own)) for source, own in first["subsets"].items()] == [("videoxum", 2)]
-    assert not {"judge", "implementations"} & first.keys()
-    shutil.rmtree(user)  # files that go while the model answers
-    assert annotated("haven_v2v_text") == first
-    monkeypatch.setattr(before, "_checked", {})
-    section = annotated("haven_v2v_text")
-    assert not {"data", "options", "subsets", "left_out"} & section.keys()
-    warning, chosen = section["warnings"]
-    assert warning.startswith("the data of this run cannot be told any more: no HAVEN data at")
-    assert f"{settings.HAVEN}=size=64,subset=2" in chosen

@@ -12,73 +12,20 @@ import pytest
 from lmms_eval_tasks.errors import PromptError
 from lmms_eval_tasks.haven import inputs
 from lmms_eval_tasks.haven.options import TASKS, budget
-from tests.haven.docs import chat, doc, own_prompts, simple, text
+from tests.checks import own_prompts
+from tests.haven.docs import chat, doc, simple, text
 
 PROXIES = [name for name, task in TASKS.items() if task.text]
 DOCUMENT = (
     "In the story, thing ba appears. In the story, thing ca appears. "
     "In the story, thing da appears. In the story, thing ea appears."
 )
-# Each part of the prompt file as its own name and values, so that a request shows its structure.
-TAGS = {
-    part: f"<{part}{''.join(f' {name}={{{name}}}' for name in sorted(names) if name[-1] != '|')}>"
-    for part, names in inputs._PLACEHOLDERS.items()
-}
 
 
 @pytest.fixture(autouse=True)
 def numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     """A picture is the number of its frame."""
     monkeypatch.setattr(inputs, "pictures", lambda given, numbers: list(numbers))
-
-
-# --- structure ------------------------------------------------------------------------------------
-
-
-def test_the_structure_of_a_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Appendix C: inputs and their order. The requests of the sample are in tests/golden."""
-    own_prompts(tmp_path, monkeypatch, **TAGS)
-
-    def behind(*pictures: int) -> list[str | int]:
-        return [part for n in pictures[1:] for part in (f"\n\nFrame {n}:\n", n)]
-
-    joint = "<v2vt_ask k=2 n_sentences=4>"
-    spans = ["Frame 1", "Frames 2-3", "Frames 4-5", "Frames 6-7"]
-    shots = [f"\n\nShot {n} ({span}):\n" for n, span in enumerate(spans, 1)]
-    ends = "<temporal_document document=" + DOCUMENT + ">\n\n<temporal_ask n=4 names="
-    for given, expected in (
-        (doc("haven_v2t", frames=3), [1, 2, 3, "<v2t_open>\n\n<v2t_ask>"]),
-        (
-            doc("haven_v2vt", frames=7),
-            [
-                *(f"<v2vt_open n_frames=7>{shots[0]}", 1, shots[1], 2, 3, shots[2], 4, 5),
-                *(shots[3], 6, 7, f"\n\n{joint}"),
-            ],
-        ),
-        (
-            doc("haven_v2vt", frames=7, layout="v2vt_frames"),
-            ["Frame 1:\n", 1, *behind(*range(1, 8)), f"\n\n{joint}"],
-        ),
-        (
-            doc("haven_temporal_doc"),
-            [
-                *("<temporal_open n=4>\n\nShot 1:\n", 4, 6, "\n\nShot 2:\n", 10, 12),
-                *("\n\nShot 3:\n", 1, 3, "\n\nShot 4:\n", 7, 9),
-                f"\n\n{ends}Shot 1, Shot 2, ..., Shot 4>",
-            ],
-        ),
-        (
-            doc("haven_temporal_text", layout="temporal_sentences"),
-            [
-                "<temporal_text_open n=4>\n\nSentence 1: In the story, thing ca appears.\n"
-                "Sentence 2: In the story, thing ea appears.\n"
-                "Sentence 3: In the story, thing ba appears.\n"
-                "Sentence 4: In the story, thing da appears."
-                "\n\n<temporal_text_ask n=4 names=Sentence 1, Sentence 2, ..., Sentence 4>"
-            ],
-        ),
-    ):
-        assert chat(given) == expected
 
 
 def test_what_is_true_of_every_request() -> None:
@@ -146,23 +93,19 @@ def test_the_same_text_with_placeholders() -> None:
         assert ("image" in told.lower()) == (placed and task not in PROXIES)
 
 
-def test_where_pictures_are() -> None:
-    told = text(doc("haven_temporal"), placeholder="<image {n}>")
-    assert "Shot 3 (images 5 to 6):\n<image 5><image 6>\n" in told
-    told = text(doc("haven_saliency", units=[1, 2], unit_frames=[[2], [4, 5, 6]]), placeholder="")
-    assert "Shot 1 (image 1):" in told
-    assert "Shot 2 (images 2 to 4):" in told
-
-
 # --- texts of the user in place of ours -----------------------------------------------------------
 
 
 def test_the_users_text_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = own_prompts(tmp_path, monkeypatch, v2t_ask="Mine.", more_images="({first} bis {last})")
+    file = own_prompts(
+        tmp_path, monkeypatch, "haven", "task", v2t_ask="Mine.", more_images="({first} bis {last})"
+    )
     assert chat(doc("haven_v2t"))[-1].endswith("\n\nMine.")
     assert "\nShot 2 (3 bis 4):\n" in text(doc("haven_temporal"))
     assert inputs.task_prompts().source == str(file)
-    file = own_prompts(tmp_path / "other", monkeypatch, temporal_open="{n} of {id}:")
+    file = own_prompts(
+        tmp_path / "other", monkeypatch, "haven", "task", temporal_open="{n} of {id}:"
+    )
     with pytest.raises(PromptError, match=r"temporal_open.*unknown placeholder \{id\}") as error:
         chat(doc("haven_v2t"))
     assert str(file) in str(error.value)

@@ -9,24 +9,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import judges, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import JudgeError, PromptError
 from lmms_eval_tasks.haven import judge, tasks
 from lmms_eval_tasks.haven.tasks import BENCHMARK
-from lmms_eval_tasks.judges import run
-from lmms_eval_tasks.judges.asking import Asker, settle
 from lmms_eval_tasks.runs import before
-from lmms_eval_tasks.settings import JudgeLimits
-from tests.checks import refused
-from tests.haven.docs import doc, own_prompts
+from tests.checks import own_prompts, refused
+from tests.haven.docs import doc
 from tests.haven.scored import NOTHING, REFUSED
-from tests.local_endpoint import Fault, LocalEndpoint, choice, completion, error, last_user_text
+from tests.judged import scored
+from tests.local_endpoint import Fault, choice, completion, error, last_user_text
 
 SUMMARY = "A man paints «a boat» {red}. Then he gets wet."
 TELLING = {
@@ -48,13 +45,9 @@ def rated(
     task: str = "haven_v2t",
     **changes: Any,
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The item of a reply, and what was asked of a judge at an endpoint, without repairs."""
-    with LocalEndpoint(script, model="local") as endpoint, run.use(run.Run(JudgeLimits())):
-        config = before.judge_config(BENCHMARK, f"rater@{endpoint.url}", {})
-        asker = Asker(judges.make(replace(config, repairs=0, retries=0)))
-        given = doc(task, **{**TELLING, **changes})
-        made = settle(tasks.score_summary(tasks.keep(given), reply), asker)
-        return made, [chat.json for chat in endpoint.chats]
+    """The item of a reply, and what was asked of a judge at an endpoint."""
+    given = doc(task, **{**TELLING, **changes})
+    return scored(BENCHMARK, script, tasks.score_summary(tasks.keep(given), reply))
 
 
 def test_a_rating_of_1_to_5() -> None:
@@ -115,7 +108,7 @@ def test_what_the_judge_is_shown() -> None:
 def test_the_users_prompts_replace_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ours = judge.criterion().prompt_hash
     mine = own_prompts(
-        tmp_path, monkeypatch, "judge.yml", geval="Rate it.", no_document="no document"
+        tmp_path, monkeypatch, "haven", "judge", geval="Rate it.", no_document="no document"
     )
     sent = rated(document=[])[1][0]
     assert sent["messages"][0]["content"] == "Rate it."
@@ -124,7 +117,7 @@ def test_the_users_prompts_replace_ours(tmp_path: Path, monkeypatch: pytest.Monk
     assert hashed != ours
     monkeypatch.setenv(settings.JUDGE, "none")
     assert before.describe_judge(BENCHMARK)["prompt"] == {"hash": hashed, "source": str(mine)}
-    own_prompts(tmp_path / "bad", monkeypatch, "judge.yml", show="{document} {candidate}")
+    own_prompts(tmp_path / "bad", monkeypatch, "haven", "judge", show="{document} {candidate}")
     told = r"judge.yml.*\{reference\}"
     refused(PromptError, told, before.check_judge, BENCHMARK, "none")
 
@@ -140,15 +133,3 @@ def test_ours_is_never_the_papers(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (described["model"], described["comparable"]) == (judge.PAPER_JUDGE, False)
     assert described["warning"] == f"judged by gpt-4.1-mini: {judge.WARNING}"
     assert "planted" not in json.dumps(described)
-    assert described["geval"]["samples_without_logprobs"] == 5
-    monkeypatch.setenv(settings.JUDGE, "none")
-    assert "not judged yet" in before.describe_judge(BENCHMARK)["warning"]
-    before.check_judge(BENCHMARK)
-
-
-def test_several_judges_have_no_rating_of_one_kind(tmp_path: Path) -> None:
-    for kind in ("panel", "debate"):
-        file = tmp_path / "judge.yml"
-        file.write_text(f"{kind}: [a@http://localhost:1/v1, b@http://localhost:1/v1]\n")
-        with pytest.raises(JudgeError, match=r"several judges.*name one model"):
-            before.check_judge(BENCHMARK, str(file))

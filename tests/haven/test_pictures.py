@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.haven import inputs
 from lmms_eval_tasks.haven.options import TASKS
 from lmms_eval_tasks.host.names import doc_to_visual
@@ -72,21 +71,3 @@ def test_every_request_shows_its_frames_from_one_decoding(
         assert len(wanted) == given["n_images"]
     assert [job["indices"] for job in jobs] == [tuple(PICKS)]
     assert frames_shown(inputs.pictures(on(video, "haven_v2t"), [12, 5, 5])) == [59, 18, 18]
-
-
-def test_a_proxy_opens_no_video() -> None:
-    for task in TASKS:
-        if task.endswith("_text"):
-            gone = doc(task, video_path="/gone.mp4")
-            assert doc_to_visual(gone) == []
-            assert [type(part) for part in chat(gone)] == [str]
-
-
-def test_what_is_lost_during_the_run_is_one_line(video: Path, tmp_path: Path) -> None:
-    for gone in ("", str(tmp_path / "gone.mp4")):
-        with pytest.raises(MediaError, match=r"^tvsum/video_7: its frames cannot be read") as error:
-            chat(doc("haven_temporal", video_path=gone))
-        assert "\n" not in str(error.value)
-        assert "--allow-bad-items" in str(error.value)
-    with pytest.raises(MediaError, match=r"video\.mp4: has no frame 60: it has 60 frames"):
-        inputs.frames(on(video, "haven_v2t") | {"picks": [0, 59, 60]})

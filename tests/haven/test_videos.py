@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import settings
 from lmms_eval_tasks.haven import data
 from lmms_eval_tasks.haven.options import Options
 from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.haven.records.record import Record
+from lmms_eval_tasks.haven.tasks import BENCHMARK
+from lmms_eval_tasks.utils.media import video_checks
 from lmms_eval_tasks.utils.media.video_checks import VideoInfo
 from tests.haven.release_files import write
 from tests.utils.media.media_files import write_video
@@ -36,7 +37,9 @@ def test_where_a_video_is(tmp_path: Path) -> None:
         assert record(folder).path == folder / PLACE / name
 
 
-def test_a_file_with_another_number_of_frames(tmp_path: Path) -> None:
+def test_a_file_with_another_number_of_frames(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Readers may count one frame more or less. 12 picks (0, 15, ... 165) of 180 frames."""
     whole = record(write(tmp_path, videos=1, frames=12))
     alone = replace(whole, n_frames=None)  # without HDF5
@@ -48,9 +51,10 @@ def test_a_file_with_another_number_of_frames(tmp_path: Path) -> None:
         (alone, 165, last),
         (replace(whole, n_frames=166), 165, last),
     ):
-        said = data.misfit(own, VideoInfo(n_frames, 96, 64, 1.0, 1.0, 25.0, False))
-        assert said.startswith(told)
-        assert bool(said) is bool(told)
+        info = VideoInfo(n_frames, 1.0, 1.0, 25.0, False)
+        monkeypatch.setattr(video_checks, "look", lambda *_, seen={own.id: info}: (seen, {}))
+        said = "".join(data.troubles([own]).values())
+        assert said.startswith(f"unfit: {own.path}: {told}") if told else said == ""
 
 
 # --- `data status` --------------------------------------------------------------------------------
@@ -71,41 +75,18 @@ def test_what_is_there_and_what_is_wrong(tmp_path: Path) -> None:
     write_video(place / "video_1.mp4", 180, codec="mpeg4")
     shutil.copyfile(place / "video_1.mp4", place / "video_3.mp4")
     (place / "video_4.mp4").write_bytes(b"none")
-    status = data.status(tmp_path)
-    assert (status.found, status.videos, status.counts["shots"]) == (True, 1, 16)
+    status = BENCHMARK.status(tmp_path)
+    assert (status.problem, status.videos, status.counts["shots"]) == ("", 1, 16)
     assert status.version == released.read(folder, Options()).digest
-    assert status.missing == {"tvsum/video_5": f"missing: {place.resolve() / 'video_5.mp4'}"}
-    assert list(status.unreadable) == ["tvsum/video_4"]
+    assert status.bad.keys() == {"tvsum/video_4", "tvsum/video_5"}
+    assert status.bad["tvsum/video_5"] == f"missing: {place.resolve() / 'video_5.mp4'}"
     unfit = "re-encoded with another frame count: it has 180 frames, the original 300 (n_frames)"
     undescribed = "tvsum/video_1: tvsum_data.json, frames: none has a description"
-    assert status.notes[1:] == (
-        "tvsum (TVSum): 4 videos, 1 with a file that fits, 4 with HDF5",
+    assert status.notes[1:] == [
         "tvsum/video_2: tvsum_data.json, clips: expected at least 1, found 0",
         f"tvsum/video_3: unfit: {place / 'video_3.mp4'}: {unfit}",
         *(
             f"haven_{task}: leaves out 1 videos, such as {undescribed}"
             for task in ("v2t_text", "v2v_text", "v2vt_text")
         ),
-    )
-
-
-def test_the_whole_subset_is_printed(tmp_path: Path) -> None:
-    chosen = released.chosen("mrhisum", [f"video_{n}" for n in range(1, 121)], Options())
-    bad = chosen[3]  # a bad one is one of the 100
-    write(tmp_path / "haven", "mrhisum", 120, 6, 2, lambda data, _: data[bad].update(frames=[]))
-    notes = data.status(tmp_path).notes
-    start = notes.index(
-        "mrhisum: 100 videos are evaluated (subset=100, seed=0; any others are not validated):"
-    )
-    lines = [note for note in notes[start + 1 :] if note.startswith("  ")]
-    assert " ".join(lines).split() == chosen
-
-
-def test_it_does_not_raise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert data.status(tmp_path).problem == data.HOW_TO_GET
-    file = write(tmp_path / "haven") / "processed" / "tvsum_data.json"
-    with monkeypatch.context() as patched:
-        patched.setenv(settings.HAVEN, "nonsense=1")
-        assert "nonsense" in data.status(tmp_path).problem
-    file.write_text("[]", encoding="utf-8")
-    assert data.status(tmp_path).problem == f'{file}: expected {{"video_1": {{...}}, ...}}'
+    ]

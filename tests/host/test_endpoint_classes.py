@@ -28,9 +28,8 @@ import pytest
 from lmms_eval_tasks import benchmarks, settings
 from lmms_eval_tasks.host import names, plugin
 from lmms_eval_tasks.runs import before
-from tests.conftest import Launch, host
 from tests.haven import strip
-from tests.local_endpoint import Fault, LocalEndpoint, error
+from tests.local_endpoint import Fault, error
 from tests.maverix import reading
 from tests.vendor_apis import Part, Reply, VendorApis, order_of, text_of
 
@@ -228,14 +227,3 @@ def test_a_reply_without_content_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     ) as server:
         results = run("gpt4v", server, [TASK], 3)
     assert [(one["status"], one["reply"]) for one in items(results)][1] == ("empty", "")
-
-
-@pytest.mark.host
-@pytest.mark.skipif(not ALL, reason="a run of its own: MODEL_CLASSES=all")
-def test_the_command_says_so_with_its_code(launch: Launch, tmp_path: Path) -> None:
-    with LocalEndpoint(lambda request: error(500)) as server:
-        arguments = f"model=m,base_url={server.url},api_key=no,max_retries=1"
-        command = host("--model", "openai", "--model_args", arguments, "--tasks", TASK)
-        done = launch([*command, "--limit", "3"], tmp_path)
-    assert done.code == 3
-    assert f"INVALID: {TASK}: 3 of 3 requests to the model failed" in done.stderr

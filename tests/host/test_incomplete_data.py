@@ -1,10 +1,8 @@
-"""Runs on what users really have: releases and ratings of which parts are missing."""
+"""A run on what users really have: ratings of which parts are missing."""
 
 from __future__ import annotations
 
 import json
-import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -30,29 +28,6 @@ def rescored(done: HostRun, cache: Path, env: dict[str, str] | None = None) -> A
     said = tasks_command("rescore", done.out, "--output", output, cache=cache, env=env)
     assert said.code == 0, said.stderr
     return json.loads(output.read_text(encoding="utf-8"))
-
-
-def test_haven_without_hdf5(launch: Launch, sample_root: Path, cache: Path, tmp_path: Path) -> None:
-    """Nobody knows importances: two tasks have no item, which stops no others and is told."""
-    root, not_run = tmp_path / "root", {"haven_saliency", "haven_saliency_doc"}
-    shutil.copytree(sample_root / "haven", root / "haven", ignore=shutil.ignore_patterns("h5"))
-    env = {settings.DATA: str(root), settings.JUDGE: "none"}
-    done = run(launch, tmp_path / "out", env, "--tasks", "haven", "--limit", "2")
-    found, section = done.numbers, done.results["lmms_eval_tasks"]["haven"]
-    assert not_run < set(found)
-    for name in set(found) - {"haven"}:
-        assert found[name].get("videos") == (None if name in not_run else 2)
-    for name in not_run:
-        (told,) = (line for line in section["warnings"] if line.startswith(f"{name}: "))
-        why = told.removeprefix(f"{name}: not run: ")
-        assert re.fullmatch("not one of 8 items can be run, such as .*h5: no such file, .*", why)
-        assert f"Note: {told}" in " ".join(done.stdout.split())
-        assert section["details"][name] == {"items": 0, "not_run": why}
-    assert {name for name, videos in section["left_out"].items() if videos} == not_run
-    again = rescored(done, cache, env)["haven"]
-    for task, values in again["numbers"].items():
-        assert {name: found[task][name] for name in values} == values
-    assert {note.partition(":")[0] for note in again["notes"] if ": not run: " in note} == not_run
 
 
 def test_cvrr_reference_ratings_that_come_later(

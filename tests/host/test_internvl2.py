@@ -5,6 +5,7 @@ It asks for CUDA when it is built, so an object of it is made without that; the 
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from transformers.generation.utils import GenerationMixin
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.host import plugin
@@ -28,6 +30,8 @@ class Chat(torch.nn.Module):
 
     def chat(self, _: Any, pixels: Any, text: str, *__: Any, **___: Any) -> tuple[str, None]:
         self.asked.append((self.modality(), len(pixels), text.count("<image>")))
+        with contextlib.suppress(AttributeError):  # no language model at all, but it was asked
+            GenerationMixin.generate(SimpleNamespace(generation_config=None))
         return "A", None
 
 

@@ -1,7 +1,7 @@
 """For the tests of faults: items to judge, faults by request and attempt, a process to kill.
 
 Each item names itself in its request, so that the endpoint knows what is right, which attempt this
-is and what goes wrong with it; `expected` says without any engine what a run must count.
+is and what goes wrong with it.
 """
 
 import dataclasses
@@ -10,7 +10,7 @@ import json
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -174,34 +174,6 @@ def name_of(request: Mapping[str, Any]) -> str:
     found = re.search(r"(agreement|rating) of item (\d+)", text)
     assert found is not None, text
     return f"{found[1]} {found[2]}" + (" repair" if REPAIR in text else "")
-
-
-def expected(wanted: Iterable[Item], plan: Plan, retries: int = 5) -> Counter[str]:
-    """What a run over `wanted` counts: `retry`, `repair`, `paid`, and each status.
-
-    A repair is counted where it gave the verdict.
-    """
-    counts: Counter[str] = Counter()
-
-    def sent(name: str) -> str | None:
-        """The kind of fault that the request ends with."""
-        for attempt in range(retries + 1):
-            kind = plan(name, attempt)
-            if kind not in TRANSPORT:
-                counts["paid"] += 1
-                return kind
-            counts["retry"] += attempt < retries
-        return kind
-
-    for item in wanted:
-        kind = first = sent(item.name)
-        if first in CONTENT:
-            kind = sent(f"{item.name} repair")
-            counts["repair"] += kind is None
-            kind = first if kind in TRANSPORT else kind
-        status = "ok" if kind is None else CONTENT[kind][1] if kind in CONTENT else "api_error"
-        counts[status] += 1
-    return counts
 
 
 def judged(judge: Judge, wanted: Sequence[Item], threads: int = 16) -> list[Verdict]:

@@ -233,7 +233,6 @@ def test_what_cannot_work_is_said_before_anyone_is_asked(saved, endpoint):
     for arguments, words in (
         ([*spec, "--batch-results", batch], "line 1: no result of a batch"),
         ([*spec, "--batch", "a", "--batch-results", "b"], "not both"),
-        ([*spec, "--batch", batch, "--max-calls", "5"], "--max-calls"),
         ([*spec, "--batch", nowhere], "no/such/folder/x: the batch cannot be written"),
         ([*spec, "--output", nowhere], "no/such/folder/x"),
         (["--judge", f"other@{endpoint.url}", "--max-cost", "1"], "price"),

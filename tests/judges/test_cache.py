@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from forking import in_child
+from injections import in_child
 from typer.testing import CliRunner
 
 from lmms_eval_tasks.commands import judge_commands
@@ -55,7 +55,7 @@ REPLIES = [
     Reply(None, "content_filter", refusal="I cannot."),
     Reply("", finish="length", cached_tokens=7),
     Reply("testo \x00 \u2028 \x85 \ud83d\ude00 e\u0300", "stop", "gpt-4o-2024-11-20"),
-    Reply("4", "stop", "m", "", "json_schema", 812, 3, 512, TOKENS),
+    Reply("4", "stop", "m", "", 812, 3, 512, TOKENS),
     Reply("4", tokens=(), batch=True),
 ]
 
@@ -194,15 +194,11 @@ def cut(file: Path) -> None:
 
 def newer(file: Path) -> None:
     Cache(file).close()
-    with sqlite3.connect(file) as connection:
-        connection.execute("PRAGMA user_version = 2")
-    connection.close()
+    sqlite3.connect(file).execute("PRAGMA user_version = 2").connection.close()
 
 
 def foreign(file: Path) -> None:
-    with sqlite3.connect(file) as connection:
-        connection.execute("CREATE TABLE theirs (x)")
-    connection.close()
+    sqlite3.connect(file).execute("CREATE TABLE theirs (x)").connection.close()
 
 
 def text(file: Path) -> None:
@@ -283,10 +279,9 @@ def test_the_commands(tmp_path):
     assert command("export", "--cache", here) == written
     found = [json.loads(line) for line in written.splitlines()]
     assert [line["reply"]["text"] for line in found[:3]] == [one.text for one in REPLIES[:3]]
-    words, image = found[0]["request"]["messages"][0]["content"]
-    assert words["text"] == "data: leggi questo"
-    assert image["image_url"]["url"].startswith("sha256:")
-    assert found[0]["request"]["schema"] == SCHEMA
-    assert (found[0]["criterion"], found[0]["task"]) == ("acceptance", "maia_oevqa")
+    request = found[0].pop("request")
+    assert request["messages"][0]["content"][1]["image_url"]["url"].startswith("sha256:")
+    assert request["schema"] == SCHEMA
+    assert ABOUT.items() <= found[0].items()
     assert found[0]["stored"].endswith("+00:00")
     refused(JudgeError, "no cache", judge_commands.export, tmp_path / "empty")

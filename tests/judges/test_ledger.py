@@ -3,7 +3,6 @@ they grow.
 """
 
 import dataclasses
-import io
 import json
 import random
 
@@ -74,22 +73,16 @@ def test_tokens_that_are_not_counted_and_those_of_the_endpoints_own_cache_are_to
     assert f"{told}without a count), unknown price" in lines([row])[0]
 
 
-def test_a_judge_that_changed_is_told_in_all_its_lines():
+def test_a_judge_that_changed_and_the_sum_of_all_are_told():
     ledger = Ledger()
-    for name, judge, model in (
-        ("a", "gpt-4o", "gpt-4o-2024-08-06"),
-        ("b", "gpt-4o", "gpt-4o-2024-11-20"),
-        ("b", "gpt-4o", "gpt-4o-2024-08-06"),
-        ("b", "o3", "o3-2025-04-16"),
-    ):
+    for name, judge, model in (("a", "j", "j-1"), ("b", "j", "j-2"), ("b", "o3", "o3-a")):
         with task(name):
             ledger.reply(judge, reply(model), paid=True, cost=0.1)
     first, second, third, total = lines(ledger.rows())
-    assert first.endswith("answered by gpt-4o-2024-08-06 (1)")
-    assert second.endswith("answered by gpt-4o-2024-08-06 (1), gpt-4o-2024-11-20 (1)")
+    assert [one[-7:] for one in (first, second)] == ["j-1 (1)", "j-2 (1)"]
     assert "answered" not in third
     assert total.startswith("all judges: ")
-    assert total.endswith("4,000 + 200 tokens, $0.40")
+    assert total.endswith("3,000 + 150 tokens, $0.30")
 
 
 def test_ranks_are_merged_and_order_does_not_matter():
@@ -129,16 +122,3 @@ def test_the_line_tells_verdicts_failures_and_cost(capsys):
     silent.given(failed=0)
     silent.close()
     assert (silent.done, capsys.readouterr().err) == (1, "")
-
-
-def test_a_broken_stderr_ends_the_lines_only(monkeypatch):
-    class Broken(io.StringIO):
-        def write(self, text):
-            raise BrokenPipeError
-
-    monkeypatch.setattr("sys.stderr", Broken())
-    bar = Progress(Ledger())
-    for _ in range(3):
-        bar.given(failed=0)
-    bar.close()
-    assert bar.done == 3

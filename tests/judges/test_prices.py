@@ -75,18 +75,12 @@ def test_no_vocabulary_no_download(tmp_path, monkeypatch):
     monkeypatch.setattr("tiktoken.registry.ENCODINGS", {})
     monkeypatch.delenv("DATA_GYM_CACHE_DIR", raising=False)
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
-    for model, encoding in (
-        ("gpt-4o", "o200k_base"),
-        ("gpt-5-mini", "o200k_base"),
-        ("gpt-3.5-turbo", "cl100k_base"),
-    ):
+    for model, encoding in (("gpt-5-mini", "o200k_base"), ("gpt-3.5-turbo", "cl100k_base")):
         counter = prices.counter(model)
         assert (counter.name, counter.error) == (f"built-in estimate for {encoding}", 0.1)
         assert counter.count("perché") == count("perché")
     counter = prices.counter("Qwen/Qwen2.5-VL-7B-Instruct")  # its vocabulary: no stated error
-    assert counter.error is None
-    assert "Qwen" in counter.name
-    assert counter.count("The end.") == 3
+    assert (counter.error, "Qwen" in counter.name) == (None, True)
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "")
     assert prices.is_cached("o200k_base") is False
 
@@ -137,7 +131,7 @@ def test_cost():
 MINE = f"""date: 2027-01-31
 models:
   gpt-4o: {{input: 1, output: 2, source: a letter}}
-  gpt-5@https://api.openai.com/v1/: {{input: 3, output: 4}}
+  gpt-5: {{input: 3, output: 4}}
   qwen@{LOCAL}/: {{input: 0, output: 0}}
   qwen@*: {{input: 7, output: 8}}
 """

@@ -54,9 +54,9 @@ def test_a_run_and_its_estimate() -> None:
         assert "an empty text" in why
         assert sorted(seen) == ["a b", "a bad one", "c bad"]
         assert ends.failures.keys() == {"first"}
-        told, _, advice, summary = writer.lines([good, lacks, ends], ", or do not")
+        told, _, advice, summary = writer.lines([good, lacks, ends])
         assert told == f"failed: a bad one: first: {why}"
-        assert advice == "run the same command again to go on, or do not"  # no reply is kept
+        assert advice == "run the same command again to go on"  # no reply is kept
         assert "task: " in summary
         asked = len(endpoint.chats)
         table, notes = writer.estimated([unit("a", "b"), unit("c")], config, "three words")

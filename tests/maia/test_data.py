@@ -12,9 +12,11 @@ import pytest
 from datasets import Dataset
 
 from lmms_eval_tasks import running
-from lmms_eval_tasks.errors import DataError, TasksError
+from lmms_eval_tasks.benchmark import Found
+from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maia import data, release, tasks
 from lmms_eval_tasks.maia.categories import SLUGS
+from lmms_eval_tasks.maia.tasks import BENCHMARK
 from lmms_eval_tasks.running.plan import Plan
 from lmms_eval_tasks.runs import before, given
 from lmms_eval_tasks.utils.media import clips
@@ -69,7 +71,7 @@ def test_the_first_error_is_named_with_its_place(
     content = json.loads((sample_root / "maia" / "data.json").read_text(encoding="utf-8"))
     damage(content)
     source = write(tmp_path / "source", content)
-    refused(DataError, f"{source}: .*{says}", data.prepare, source, tmp_path / "root", False)
+    refused(DataError, f"{source}: .*{says}", BENCHMARK.prepare, source, tmp_path / "root", False)
     assert not (tmp_path / "root").exists()
 
 
@@ -129,9 +131,9 @@ def test_the_hubs_tables(released: list[dict[str, Any]], sample_root: Path, tmp_
     for number in (1, 2):
         video = sample_root / "maia" / "videos" / f"{number}.mp4"
         (source / "Videos" / f"Video{number}.mp4").symlink_to(video)
-    assert "48 of 2,400 questions" in data.prepare(source, tmp_path / "root", link=True)
-    found = data.status(tmp_path / "root")
-    assert (found.counts["pairs"], found.videos, found.missing) == (384, 2, {})
+    assert "48 of 2,400 questions" in BENCHMARK.prepare(source, tmp_path / "root", link=True)
+    found = BENCHMARK.status(tmp_path / "root")
+    assert (found.counts["pairs"], found.videos, found.bad) == (384, 2, {})
 
     # Parquet in folders: what the tables hold is the same.
     for kind in rows:
@@ -144,7 +146,7 @@ def test_the_hubs_tables(released: list[dict[str, Any]], sample_root: Path, tmp_
     hub, json_form = release.read(tmp_path / "hub"), release.read(sample_root / "maia")
     bare = [asked.model_copy(update={"target": None}) for asked in questions(hub)]
     assert bare == questions(json_form)
-    shown = data.pairs(data.Checked(hub, "", hub.videos, {}), "text")[8:16]  # the second question
+    shown = data.pairs(Found(hub, ""), "text")[8:16]  # the second question
     assert [doc["answer"] for doc in shown] == ["B", "A"] * 4
     true = questions(hub)[1].true_statement
     assert [doc["options"]["AB".index(doc["answer"])] for doc in shown] == true
@@ -273,15 +275,6 @@ def test_in_the_form_that_a_class_takes(
         assert [one.tobytes() for one in shown] == [one.tobytes() for one in clip]
 
 
-@table(
-    "text",
-    ["media=video", "clip", "size=900", "media=clip,media=images", "order="],
-)
-def test_options_that_are_none(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LMMS_EVAL_TASKS_MAIA", text)
-    refused(TasksError, "LMMS_EVAL_TASKS_MAIA=.*media=clip.images, order=rel", data.options)
-
-
 # --- `data status` and `data prepare` -----------------------------------------------------------
 
 
@@ -305,15 +298,16 @@ def test_a_video_damaged_in_its_middle(
     before.make_media(names, 8)  # it is not needed
     monkeypatch.setenv("LMMS_EVAL_TASKS_ALLOW_MISSING_VIDEOS", "1")
     before.make_media(names)
-    assert [len(before.docs(tasks.BENCHMARK, name)) for name in names] == [192, 384, 384]
-    known = before.checked(tasks.BENCHMARK, names)
-    left_out = {name: before.left_out(tasks.BENCHMARK, known, name) for name in names}
-    section, told = tasks.BENCHMARK.describe(known.found, names, left_out, {})
+    assert [len(before.docs(BENCHMARK, name)) for name in names] == [192, 384, 384]
+    known = before.checked(BENCHMARK, names)
+    left_out = {name: before.left_out(BENCHMARK, known, name) for name in names}
+    section, told = BENCHMARK.describe(known.found, names, left_out, {})
     assert (list(section["left_out"]), section["questions_left_out"]) == (["video2"], 24)
-    assert told == ["24 questions of 1 videos left out: video2"]
+    assert told[0] == "24 questions of 1 videos left out: video2"
 
     file.write_bytes(whole[: half * 3 // 2])
-    assert data.look(["maia_unimodal"]).problems == {}  # it shows none
+    assert list(BENCHMARK.status(tmp_path).bad) == ["video2"]
+    assert data.look(["maia_unimodal"]).bad == {}  # it shows none
     monkeypatch.delenv("LMMS_EVAL_TASKS_ALLOW_MISSING_VIDEOS")
     with pytest.raises(DataError, match=r"video2: unreadable: .*2\.mp4"):
         before.check(names)
@@ -323,7 +317,7 @@ def test_a_video_damaged_in_its_middle(
     "frames, options, told",
     [
         ("32", "", []),
-        ("4,video2=2", "", ["videos of 2 or 4 frames", "not of 32"]),
+        ("4,video2=2", "", ["FRAMES=4,video2=2: not the default"]),
         ("", "media=images", ["MAIA=media=images: not the default"]),
     ],
 )
@@ -332,26 +326,9 @@ def test_other_frames_than_the_papers_are_told(
 ) -> None:
     monkeypatch.setenv("LMMS_EVAL_TASKS_FRAMES", frames)
     monkeypatch.setenv("LMMS_EVAL_TASKS_MAIA", options)
-    asked = {"maia_vsv": [{"setting": "32frames", "video": f"video{n}"} for n in (1, 2)]}
-    _, warnings = tasks.BENCHMARK.describe(None, list(asked), {}, asked)
+    _, warnings = BENCHMARK.describe(None, ["maia_vsv"], {}, {})
     assert len(warnings) == bool(told)
     assert all(piece in line for piece in told for line in warnings)
-
-
-@table("link", [False, True])
-def test_prepare(link: bool, sample_root: Path, tmp_path: Path) -> None:
-    assert "48 of 2,400 questions" in data.prepare(sample_root / "maia", tmp_path, link)
-    videos = tmp_path / "maia" / "videos"
-    assert (videos / "1.mp4").is_symlink() is link
-    found = data.status(tmp_path)
-    assert found.counts == {"questions": 48, "pools": 48, "pairs": 384}
-    assert (found.found, found.videos) == (True, 2)
-    data.prepare(sample_root / "maia" / "data.json", tmp_path, link)  # again: no harm
-    (videos / "2.mp4").unlink()
-    (videos / "1.mp4").unlink()
-    (videos / "1.mp4").write_bytes(b"not a video")
-    found = data.status(tmp_path)
-    assert (found.videos, *found.missing, *found.unreadable) == (0, "video2", "video1")
 
 
 def test_the_real_release(maia_data: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from lmms_eval_tasks.judges import config, reader
+from lmms_eval_tasks.judges import JudgeConfig, config, reader
 from lmms_eval_tasks.judges.engine import render
 from lmms_eval_tasks.judges.verdict import Reply
 from lmms_eval_tasks.maia import judge
@@ -54,3 +54,5 @@ def test_room_for_a_label() -> None:
     assert judge.suited(asked).sampling.max_tokens == 16
     own = replace(asked, sampling=replace(asked.sampling, max_tokens=900))
     assert judge.suited(own).sampling.max_tokens == 900
+    panel = judge.suited(JudgeConfig("panel", members=(asked, own)))
+    assert [one.sampling.max_tokens for one in panel.members] == [16, 900]

@@ -51,13 +51,11 @@ def of_answers(items: list[dict[str, Any]]) -> dict[str, Any]:
 
 def test_three_forms() -> None:
     """Plain counts failures as wrong, valid leaves them out, _failed counts those."""
-    found = of_pairs(pool("v/q", "11u0"))
-    assert (found["pair_acc"], found["pair_acc_valid"]) == (0.5, 2 / 3)
-    assert found["pair_acc_failed"] == found["failed"] == 1
-    for status in ("empty", "refused", "truncated"):  # abstaining does not pay
-        found = of_pairs([*pool("v/q", "11"), pair("v/q", 2, 0, status)])
-        assert found["pair_acc"] == found["pair_acc_valid"] == 2 / 3
-        assert (found["pair_acc_failed"], found["failed"]) == (0, 1)
+    found = of_pairs([*pool("v/q", "11u"), pair("v/q", 3, 0, "refused")])
+    assert (found["pair_acc"], found["pair_acc_valid"]) == (0.5, 2 / 3)  # abstaining does not pay
+    assert (found["pair_acc_failed"], found["failed"]) == (1, 2)
+    found = of_answers([answer("a", None, "unjudged"), answer("b", 0, "empty")])
+    assert found["judge_acc"] is found["judge_acc_valid"] is None  # which is not zero
     found = of_answers([answer("a"), answer("b", None, "judge_api_error"), answer("c", 0)])
     assert (found["judge_acc"], found["judge_acc_valid"]) == (1 / 3, 1 / 2)
     assert found["judge_acc_failed"] == 1
@@ -80,12 +78,6 @@ def test_letters_by_the_authors_rule_stand_beside(reply: str, right: int, author
     item = {**kept, "category": "sentiment", **tasks.vsv(kept, reply)}
     found = of_pairs([item])
     assert (found["pair_acc"], found["pair_acc_authors"]) == (right, authors)
-
-
-def test_no_number_is_not_zero() -> None:
-    found = of_answers([answer("a", None, "unjudged"), answer("b", 0, "empty")])
-    assert found["judge_acc"] is found["judge_acc_valid"] is None
-    assert of_pairs([]) == {"failed": 0}
 
 
 @table(

@@ -7,27 +7,12 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks.host import names
-from lmms_eval_tasks.maia import tasks
 from lmms_eval_tasks.maia.tasks import BENCHMARK
-from lmms_eval_tasks.runs import before, given, scoring
+from lmms_eval_tasks.runs import before, scoring
 from lmms_eval_tasks.sample import players
 from lmms_eval_tasks.utils.metrics import text_metrics
 
 pytestmark = pytest.mark.usefixtures("on_sample")
-
-
-def test_prompts_hold_every_protocol_element() -> None:
-    """Both statements with their letters, and the question, in both languages."""
-    pair = {"options": ["La palla è rossa", "La palla è blu {A}"], "setting": "text"}
-    for language in ("it", "en"):
-        text = given.text_of(tasks.prompt(language, pair))
-        assert "A. La palla è rossa\n" in text
-        assert "B. La palla è blu {A}\n" in text  # data is never read as a template
-        assert "question" not in text
-        asked = tasks.prompt(language, {"question": "Dov'è?", "setting": "text"})
-        assert "Dov'è?" in given.text_of(asked)
-        wrapped = given.text_of(asked, {"pre_prompt": "<", "post_prompt": ">"})
-        assert wrapped[0] + wrapped[-1] == "<>"
 
 
 def test_one_answer_that_cannot_be_scored_does_not_take_the_others_with_it(

@@ -15,7 +15,7 @@ from lmms_eval_tasks.maverix import data, release
 from lmms_eval_tasks.maverix.labels import LETTERS, SPLITS, duration_class
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
 from lmms_eval_tasks.utils.media.video_checks import VideoInfo
-from tests.checks import refused, table
+from tests.checks import refused
 from tests.maverix.entries import entry, lines, write, write_lines
 from tests.maverix.runs import docs, edit, without_sound
 
@@ -60,8 +60,8 @@ def test_duration_and_end_follow_from_the_video(
     lengths = (59.99, 60, 599.9, 600)
     assert [duration_class(s) for s in lengths] == ["short", "middle", "middle", "long"]
     # It ends with its sound, where that goes on after the picture.
-    info = VideoInfo(200, 64, 48, duration=8, end=12, fps=25, has_audio=True)
-    monkeypatch.setattr(data, "look_at", lambda *_: ({"clip": info}, {}))
+    info = VideoInfo(200, duration=8, end=12, fps=25, has_audio=True)
+    monkeypatch.setattr(data.video_checks, "look", lambda *_: ({"clip": info}, {}))
     write(user, [entry(1, start=4, end=10), entry(2, start=9, end=12.4)])
     assert [doc["end"] for doc in docs()] == [10, 12]
     write(user, [entry(1), entry(3, start=4, end=13.5)])
@@ -95,7 +95,7 @@ def test_what_cannot_be_used(user: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         assert told in said
     assert "--allow-missing-videos" not in said
     # `data status` tells the same, and what has no file.
-    found = data.status(user.parent)
+    found = BENCHMARK.status(user.parent)
     assert found.counts == {"videos": 2, "questions": 3, "asked": 9, "bad_items": 2}
     assert f"1 of 2 videos have no file in {user}/subtitles: clip" in found.notes
     assert "2 of 700 videos, 3 of 852 questions, 9 of 2,556 asked of the paper's full set" in (
@@ -107,8 +107,8 @@ def test_what_cannot_be_used(user: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "2 of 4 MAVERIX videos cannot be used:\n  gone: missing: " in said
     assert "\n  broken: unreadable: " in said
     assert f"--allow-missing-videos or {settings.ALLOW_MISSING}=1" in said
-    found = data.status(user.parent)
-    assert (found.videos, *found.missing, *found.unreadable) == (2, "gone", "broken")
+    found = BENCHMARK.status(user.parent)
+    assert (found.videos, *found.bad) == (2, "gone", "broken")
     monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
     assert "items cannot be used" not in stopped()
     monkeypatch.setenv(settings.ALLOW_MISSING, "1")
@@ -167,54 +167,26 @@ def test_docs_without_labels_and_times(user: Path) -> None:
 
 def test_items_without_subtitles(root: Path, source: Path) -> None:
     """lights-3 has no file; an S without cues must not pass for what subtitles are worth."""
-    data.prepare(source, root, link=False)
+    BENCHMARK.prepare(source, root, link=False)
 
-    def told(*names: str) -> Any:
-        return data.look(names).subtitles
+    def told(*names: str) -> list[str]:
+        return [line.partition(" have ")[0] for line in data.look(names).silent]
 
-    found = told("maverix_s", "maverix_long_vs")
-    assert found == {"items": 20, "without": {"localized": 5, "long": 5}}
-    assert [line.split(" have ")[0] for line in data.subtitle_warnings(found)] == [
-        f"5 of 20 items ({length})" for length in ("localized", "long")
-    ]
-    assert told("maverix_av", "maverix_long_a_oe") is None
+    both = [f"5 of 20 items ({length})" for length in ("localized", "long")]
+    assert told("maverix_s", "maverix_long_vs") == both
+    assert told("maverix_av", "maverix_long_a_oe") == []
     # Words are shown from 0.1 to 0.9 of a second: a segment between two cues has none either.
     file = root / "maverix" / "data.json"
     edit(file, lambda items: items[0].update(start=3.92, end=4.08))
-    assert told("maverix_s")["without"] == {"localized": 6}
+    assert told("maverix_s") == ["6 of 20 items (localized)"]
 
 
 # --- a release in its place -----------------------------------------------------------------------
 
 
-@table("link", [True, False])
-def test_prepare(link: bool, root: Path, source: Path) -> None:
-    place = root / str(link)
-    for given in (source, source / "data.json"):  # again: nothing is in the way
-        said = data.prepare(given, place, link)
-        assert said.startswith(f"{'linked' if link else 'copied'} 8 files to {place}/maverix")
-        assert "20 items, 0 with problems" in said
-        assert said.endswith(f"1 of 4 videos have no file in {place}/maverix/subtitles: lights-3")
-    placed = [path for path in (place / "maverix").rglob("*") if path.is_file()]
-    assert [path.is_symlink() for path in placed] == [link] * 8
-    assert data.status(place).version == release.read(source).digest
-
-
-def test_files_of_another_release_are_in_the_way(root: Path, source: Path) -> None:
-    """An srt goes before WebVTT, and a file without an ending before the mp4."""
-    (source / "subtitles" / "lights-2.srt").rename(source / "subtitles" / "lights-2.vtt")
-    for name in ("subtitles/lights-2.srt", "videos/lights-1"):
-        there = root / "maverix" / name
-        there.parent.mkdir(parents=True, exist_ok=True)
-        there.write_text("1\n00:00:01,000 --> 00:00:02,000\nno\n", encoding="utf-8")
-        says = r"is in the way of .*; remove it first"
-        refused(DataError, says, data.prepare, source, root, link=False)
-        there.unlink()
-        data.prepare(source, root, link=False)
-    edit(source / "data.json", lambda items: items.pop())
-    says = r"data\.json: is another file than .*remove it first"
-    refused(DataError, says, data.prepare, source, root, link=False)
-    assert len(release.read(root / "maverix").items) == 20
+def _beside_ours(given: Path, root: Path) -> None:
+    write(root / "maverix", [entry(1)])
+    BENCHMARK.prepare(given, root, link=False)
 
 
 def test_the_released_folders(root: Path, source: Path, tmp_path: Path) -> None:
@@ -228,8 +200,8 @@ def test_the_released_folders(root: Path, source: Path, tmp_path: Path) -> None:
         (given / theirs).parent.mkdir(parents=True)
         (given / theirs).write_bytes((source / ours).read_bytes())
     write_lines(given / "test_full.jsonl", lines(3))
-    said = data.prepare(given, root, link=False)
-    assert said.startswith(f"copied 4 files to {root}/maverix: 2 items, 0 with problems; the au")
+    said = BENCHMARK.prepare(given, root, link=False)
+    assert said.startswith(f"copied 4 files to {root}/maverix\nthe authors' released lines")
     place = root / "maverix"
     assert f"1 of 1 videos have no file in {place}/subtitles_full: clip" in said
     for task, folder, shown in (
@@ -249,8 +221,7 @@ def test_the_released_folders(root: Path, source: Path, tmp_path: Path) -> None:
     (place / "videos_full" / "clip.mp4").unlink()
     assert len(docs("maverix_vs")) == 2
     assert "clip: missing: " in stopped("maverix_long_vs")
-    notes = data.status(root).notes
+    notes = BENCHMARK.status(root).notes
     assert f"1 of 1 videos have no file in {place}/videos_full: clip" in notes
     assert any(note.startswith("1 questions whose first open wording") for note in notes)
-    says = r"data\.jsonl: is in the way of .*data\.json"
-    refused(DataError, says, data.prepare, source, root, link=False)
+    refused(DataError, "hides data.jsonl", _beside_ours, given, root)

@@ -10,7 +10,7 @@ import pytest
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.judges import reader
 from lmms_eval_tasks.judges.verdict import Verdict
-from lmms_eval_tasks.maverix import judge, metrics, tasks
+from lmms_eval_tasks.maverix import judge
 from lmms_eval_tasks.maverix.labels import CONSISTENCY, DIMENSIONS
 from tests.checks import table
 from tests.local_endpoint import Fault, LocalEndpoint, error, last_user_text, refused, truncated
@@ -18,19 +18,13 @@ from tests.maverix import runs
 from tests.maverix.runs import REFUSAL
 
 pytestmark = pytest.mark.usefixtures("sample")
+REQUEST_FAILED = "[LMMS_EVAL_REQUEST_FAILED after 3 retries] x"
 
 
 def judged(
-    doc: runs.Doc, reply: str, answer: Callable[[str], str | Fault]
-) -> tuple[runs.Item, list[dict[str, Any]]]:
-    """The item of a reply, and the requests of a judge who answers by dimension."""
-    (item,), chats = all_judged([doc], [reply], answer)
-    return item, chats
-
-
-def all_judged(
     docs: Sequence[runs.Doc], replies: Sequence[str], answer: Callable[[str], str | Fault]
 ) -> tuple[list[runs.Item], list[dict[str, Any]]]:
+    """The items of replies, and the requests of a judge who answers by dimension."""
     given = {doc["id"]: reply for doc, reply in zip(docs, replies, strict=True)}
     with (
         LocalEndpoint(lambda request: answer(runs.dimension_of(request))) as endpoint,
@@ -46,7 +40,7 @@ def test_one_request_for_each_dimension() -> None:
     original, doc = runs.docs("maverix_s_oe")[:2]
     given = dict(zip(DIMENSIONS, (5, 3, 2, 0), strict=True))
     reply = "<think>hm</think> «It» is {red}."
-    item, chats = judged(doc, reply, lambda name: f'{{"score": {given[name]}}}')
+    (item,), chats = judged([doc], [reply], lambda name: f'{{"score": {given[name]}}}')
     assert sorted(map(runs.dimension_of, chats)) == sorted(DIMENSIONS)
     (text,) = {last_user_text(chat) for chat in chats}
     assert all(part in text for part in (doc["question"], doc["reference"], "«It» is {red}."))
@@ -57,33 +51,22 @@ def test_one_request_for_each_dimension() -> None:
     assert (item["status"], item["candidate"]) == ("ok", "«It» is {red}.")
 
 
-def test_what_costs_no_call() -> None:
-    """What is no answer does not wait for a judge."""
-    doc = runs.docs("maverix_s_oe")[0]
-    for reply, status in (
-        ("", "empty"),
-        ("<think>never closed", "truncated"),
-        ("[LMMS_EVAL_REQUEST_FAILED after 3 retries] x", "model_error"),
-    ):
-        item, chats = judged(doc, reply, lambda _: '{"score": 5}')
-        assert (chats, item["status"], item["candidate"]) == ([], status, "")
-        assert item["dimensions"] == {name: {"score": 0, "status": status} for name in DIMENSIONS}
-        expected = None if status == "model_error" else 0
-        assert runs.numbers("maverix_s_oe", [item])["correctness_valid"] == expected
-    (item,) = runs.score([doc], lambda _: "It is red.")  # by nobody: later
+def test_whose_answer_it_is() -> None:
+    """What is no answer costs no call; a refusal is judged, and counted."""
+    docs = runs.docs("maverix_s_oe")[:10:2]
+    replies = ["", "<think>never closed", REQUEST_FAILED, REFUSAL, "It is red."]
+    items, chats = judged(docs, replies, lambda _: '{"score": 3}')
+    assert len(chats) == 2 * len(DIMENSIONS)
+    statuses = ["empty", "truncated", "model_error", "ok", "ok"]
+    assert [item["status"] for item in items] == statuses
+    scores = {item["status"]: item["dimensions"]["detail"]["score"] for item in items}
+    assert scores == {"empty": 0, "truncated": 0, "model_error": 0, "ok": 3}
+    found = runs.numbers("maverix_s_oe", items)
+    assert (found["correctness_valid"], found["refusals"]) == (6 / 4, 1)
+    assert found["correctness_valid_refusals_wrong"] == 3 / 4
+    (item,) = runs.score(docs[:1], lambda _: "It is red.")  # by nobody: later
     assert item["status"] == "unjudged"
     assert runs.numbers("maverix_s_oe", [item])["correctness_valid"] is None
-
-
-def test_a_refusal_is_judged_and_counted() -> None:
-    """As the authors' judge was asked about every answer; the numbers stand with it at 0 too."""
-    docs = runs.docs("maverix_s_oe")[:4:2]
-    item, chats = judged(docs[0], REFUSAL, lambda _: '{"score": 3}')
-    assert (len(chats), item["status"], item["refused"]) == (4, "ok", True)
-    other, _ = judged(docs[1], "It is red.", lambda _: '{"score": 5}')
-    found = runs.numbers("maverix_s_oe", [item, other])
-    assert (found["correctness_valid"], found["refusals"]) == (4, 1)
-    assert found["correctness_valid_refusals_wrong"] == 2.5
 
 
 def test_which_replies_are_a_rating() -> None:
@@ -102,8 +85,8 @@ def test_which_replies_are_a_rating() -> None:
         (refused(), "judge_refused", 0),
         (error(400), "judge_api_error", 0),
     ):
-        item, _ = judged(
-            doc, "red", lambda name, reply=reply: reply if name == "context" else '{"score": 4}'
+        (item,), _ = judged(
+            [doc], ["red"], lambda name, reply=reply: reply if name == "context" else '{"score": 4}'
         )
         assert item["dimensions"]["context"] == {"score": None, "status": status}
         assert item["status"] == status
@@ -123,7 +106,7 @@ def five(name: str) -> str:
 def test_both_wordings_in_one_request() -> None:
     """Their questions, their answers and the reference; the first wording's item keeps it."""
     docs = runs.docs("maverix_s_oe")[:2]
-    (first, second), chats = all_judged(docs[::-1], ["It is blue.", "It is red."], five)[::1]
+    (first, second), chats = judged(docs[::-1], ["It is blue.", "It is red."], five)[::1]
     (text,) = [last_user_text(one) for one in chats if runs.dimension_of(one) == CONSISTENCY]
     places = [text.index(part) for part in ("It is red.", "It is blue.")]
     assert places == sorted(places)
@@ -135,9 +118,6 @@ def test_both_wordings_in_one_request() -> None:
     )
     assert second["dimensions"][CONSISTENCY] == {"score": 3, "status": "ok"}
     assert [*second["verdicts"]] == [*DIMENSIONS, CONSISTENCY]
-
-
-REQUEST_FAILED = "[LMMS_EVAL_REQUEST_FAILED after 3 retries] x"
 
 
 @table(
@@ -156,25 +136,10 @@ def test_whose_fault_a_pair_without_a_rating_is(
 ) -> None:
     """Nobody is asked about a pair with what is no answer."""
     docs = runs.docs("maverix_s_oe")[:2]
-    items, chats = all_judged(docs, replies, lambda n: (n == CONSISTENCY and says) or five(n))
+    items, chats = judged(docs, replies, lambda n: (n == CONSISTENCY and says) or five(n))
     asked = [one for one in chats if runs.dimension_of(one) == CONSISTENCY]
     assert bool(asked) == (says is not None)
     found = runs.numbers("maverix_s_oe", items)
     assert found["consistency_valid"] == value
     assert (found["consistency_failed"], found["consistency_authors"]) == (failed, authors)
     assert found["consistency_coverage"] == 1 - failed
-
-
-def test_where_there_is_no_pair(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One wording alone, with the reason; a judge who comes later; a bug."""
-    docs = runs.docs("maverix_s_oe")[:3]
-    items, chats = all_judged(docs[1:], ["red"] * 2, five)
-    assert len(chats) == 8
-    assert not [name for name in runs.numbers("maverix_s_oe", items) if CONSISTENCY in name]
-    assert metrics.open_notes(items) == ["no consistency: no question was asked in both wordings"]
-    items = runs.score(docs, lambda _: "red")
-    found = runs.numbers("maverix_s_oe", items)
-    assert (found["consistency_valid"], found["consistency_authors"]) == (None, None)
-    assert {item["status"] for item in items} == {"unjudged"}
-    monkeypatch.setattr(tasks, "_consistent", runs.fail)
-    assert [item["status"] for item in runs.score(docs, lambda _: "red")] == ["unjudged"] * 3

@@ -61,13 +61,6 @@ def test_media(mode: str, length: str) -> None:
             assert names.doc_to_visual(doc) == simple[doc["question_id"]]
 
 
-def test_a_and_av_carry_the_same_sound_and_v_and_av_the_same_picture() -> None:
-    made = zip(*(docs("choice", mode, "localized") for mode in ("a", "v", "av")), strict=True)
-    for several in made:
-        given = [names.doc_to_messages(doc)[0]["content"][:-1] for doc in several]
-        assert given[2] == [*given[1], *given[0]]
-
-
 def test_samples_for_classes_that_take_no_path() -> None:
     doc, simple = docs("choice", "a", "localized")[0], running.Model("whisper", "simple")
     (path,) = names.doc_to_visual(doc)
@@ -110,18 +103,3 @@ def test_prompt(task: str) -> None:
         ]
         assert question.splitlines() == [doc["question"], *asked]
         assert cue == "The best answer is:"
-
-
-def test_subtitles_begin_with_the_cut_and_stay_inside() -> None:
-    """Written out for 8.7 s to 14.2 s of a WebVTT file.
-
-    0.2 s of "thirty-eight" are inside, and 0.1 s of "forty-four".
-    """
-    told = {doc["id"]: names.doc_to_text(doc) for doc in docs("choice", "s", "localized")}
-    assert told["lights-2-q09"].split("\n\n")[0].splitlines()[1:] == [
-        "[00:00.4 - 00:01.2] Word thirty-nine.",
-        "[00:01.4 - 00:02.2] Word forty.",
-        "[00:02.4 - 00:03.2] Word forty-one.",
-        "[00:03.4 - 00:04.2] Word forty-two.",
-        "[00:04.4 - 00:05.2] Word forty-three.",
-    ]

@@ -12,21 +12,19 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import judges, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.host import names
-from lmms_eval_tasks.judges import Criterion, Judge, Verdict, run
-from lmms_eval_tasks.judges.asking import Asker, settle
-from lmms_eval_tasks.judges.verdict import OPENAI, JudgeConfig
+from lmms_eval_tasks.judges import Verdict, run
 from lmms_eval_tasks.movierecapsqa import judge as judging
-from lmms_eval_tasks.movierecapsqa import tasks
 from lmms_eval_tasks.movierecapsqa.baselines import GEVAL_NAMES as GEVAL
 from lmms_eval_tasks.movierecapsqa.baselines import HELMET_NAMES as HELMET
 from lmms_eval_tasks.movierecapsqa.baselines import criteria
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, WORDS, Context
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
-from lmms_eval_tasks.runs import before, rescore, scoring
-from lmms_eval_tasks.settings import JudgeLimits
+from lmms_eval_tasks.runs import before, rescore
 from lmms_eval_tasks.utils.saved_runs import Run
+from tests import judged
+from tests.judged import Answer, Item, Request, Script
 from tests.local_endpoint import Fault, LocalEndpoint, drawn, last_user_text
 
 FACTS = ("Jake goes to Pandora.", "Jake regrets his life choices.", "Tommy was a scientist.")
@@ -38,10 +36,6 @@ BEST = {name: labels[0] for name, labels in WORDS.items()}
 
 _BLOCK = re.compile(r"<claims-([0-9a-f]{16})>\n(.*)\n</claims-\1>", re.DOTALL)
 _TASK = re.compile(r"^Task: (\w+)\.", re.MULTILINE)
-Answer = str | Fault
-Request = dict[str, Any]
-Item = dict[str, Any]
-Script = Callable[[Request], Answer]
 
 
 def kind(request: Mapping[str, Any]) -> str:
@@ -92,32 +86,13 @@ def script(
     return answer
 
 
-@contextmanager
-def at(answer: Script, **limits: Any) -> Iterator[tuple[Judge, LocalEndpoint, run.Run]]:
-    """A judge at an endpoint, in a run of its own."""
-    with (
-        LocalEndpoint(answer) as endpoint,
-        run.use(run.Run(JudgeLimits(**limits))) as current,
-    ):
-        config = before.judge_config(tasks.BENCHMARK, f"m@{endpoint.url}")
-        yield judges.make(config), endpoint, current
-
-
-def judge_reply(
-    judge: Judge,
-    reply: str,
+def judge_with(
+    answer: Script,
+    reply: str = "He regrets it.",
     saved: Mapping[str, Verdict] | None = None,
-    *,
-    context: Context = CONTEXT,
-    question: str = QUESTION,
-) -> Item:
-    """An answer before a judge; saved verdicts stand."""
-    return settle(judging.judged(context, question, reply), Asker(judge, saved))
-
-
-def judge_with(answer: Script, reply: str = "He regrets it.") -> tuple[Item, list[Request]]:
-    with at(answer) as (judge, endpoint, _):
-        return judge_reply(judge, reply), [chat.json for chat in endpoint.chats]
+) -> tuple[Item, list[Request]]:
+    """The item of an answer, and what was asked."""
+    return judged.scored(BENCHMARK, answer, judging.judged(CONTEXT, QUESTION, reply), saved)
 
 
 def each(done: Item, what: str) -> dict[str, Any]:
@@ -127,20 +102,6 @@ def each(done: Item, what: str) -> dict[str, Any]:
 
 def kinds(requests: Sequence[Request]) -> list[str]:
     return [kind(request) for request in requests]
-
-
-class Unasked:
-    """A judge whom nobody may ask."""
-
-    config = JudgeConfig(OPENAI, "unasked")
-
-    def verdict(self, criterion: Criterion, fields: Mapping[str, Any]) -> Verdict:
-        raise AssertionError(f"asked {criterion.name}")
-
-    def verdicts(
-        self, criterion: Criterion, fields: Mapping[str, Any], samples: int
-    ) -> list[Verdict]:
-        return [self.verdict(criterion, fields)] * samples
 
 
 # --- answers scored as the host does it, and saved runs of them -----------------------------------
@@ -198,11 +159,6 @@ def score(task: str, reply: Callable[[dict[str, Any]], str]) -> list[Item]:
     """The items of a task's replies, through JSON as in the host's log."""
     made = [names.process_results(doc, [reply(doc)]) for doc in before.docs(BENCHMARK, task)]
     return [json.loads(json.dumps(one["failed"])) for one in made]
-
-
-def numbers(items: Sequence[Item]) -> dict[str, Any]:
-    """What a run of the host says of the items."""
-    return scoring.numbers(BENCHMARK.tasks[TASK], items)
 
 
 def saved_run(task: str, items: Sequence[Item]) -> Run:

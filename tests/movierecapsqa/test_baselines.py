@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.judges.asking import Asker, settle
-from lmms_eval_tasks.judges.verdict import Scoring
 from lmms_eval_tasks.movierecapsqa import baselines
+from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.settings import JUDGED_BASELINES
+from tests.judged import Answer, Request, Script, scored
 from tests.local_endpoint import drawn, error, last_user_text, refused, stated, truncated
-from tests.movierecapsqa.asking import Answer, Request, Script, asked_for, at, graded
+from tests.movierecapsqa.asking import asked_for, graded
 
 QUESTION, REFERENCE = "What does he regret?", "How he lived before Pandora."
 REPLY = "<think>hm</think> He regrets «everything» before {that}."
@@ -24,13 +23,9 @@ def judged(
 ) -> tuple[Any, list[Request]]:
     """What the baselines say, and what was asked."""
 
-    def scoring() -> Scoring:
-        made = yield from baselines.rated(which, QUESTION, reference, reply)
-        return {"made": made}
-
-    with at(script) as (judge, endpoint, _):
-        made = json.loads(json.dumps(settle(scoring(), Asker(judge))))["made"]
-        return made, [chat.json for chat in endpoint.chats]
+    rated = baselines.rated(which, QUESTION, reference, reply)
+    made, chats = scored(BENCHMARK, script, rated)
+    return {name: one for name, one in made.items() if name != "verdicts"}, chats
 
 
 def replies(**given: Answer) -> Script:
@@ -105,14 +100,9 @@ def test_what_the_judge_is_shown() -> None:
 
 def test_what_is_no_answer_costs_no_call() -> None:
     for reply, reference, score, status in (
-        ("", REFERENCE, 0, "empty"),
         ("<think>never closed", REFERENCE, 0, "truncated"),
-        ("[LMMS_EVAL_REQUEST_FAILED after 3 retries] x", REFERENCE, 0, "model_error"),
-        (REPLY, " ", None, "no_reference"),
         ("", " ", None, "no_reference"),
     ):
         made, chats = judged(replies(), JUDGED_BASELINES, reply, reference)
-        assert chats == []
-        assert {one["status"] for one in made.values()} == {status}
-        assert {one["score"] or score for one in made.values()} == {score}
-        assert made["geval"]["mode"] is None
+        assert (chats, {one["status"] for one in made.values()}) == ([], {status})
+        assert {one["score"] for one in made.values()} == {score}

@@ -202,9 +202,10 @@ def test_status(root: Path, user: Path) -> None:
     broken = entry(4, videoId="bad", movieId="lost", srt="")
     some = [entry(1), entry(2, **NO_MOVIE), entry(3, videoId="gone", **NO_WINDOW), broken]
     write(user, [*some, entry(5, endTime=99), entry(6, facts=[])])
-    status = data.status(root)
-    assert (status.found, status.videos, status.counts["questions"]) == (True, 2, 10)
-    assert (set(status.missing), set(status.unreadable)) == ({"gone", "lost (movie)"}, {"bad"})
+    status = BENCHMARK.status(root)
+    assert (status.problem, status.videos, status.counts["questions"]) == ("", 2, 10)
+    reasons = {name: why.partition(":")[0] for name, why in status.bad.items()}
+    assert reasons == {"gone": "missing", "lost (movie)": "missing", "bad": "unreadable"}
     told = "\n".join(status.notes)
     for source, number in (("segment", 2), ("recap", 3), ("scenes", 2), ("movie", 3)):
         runs = f"can be run for {number} of 5 segments, {2 * number} of 10 questions"
@@ -212,34 +213,15 @@ def test_status(root: Path, user: Path) -> None:
     assert "talk.6: facts: " in told
 
 
-@pytest.fixture
-def source(tmp_path: Path, videos: Path) -> Path:
-    """As on the project's site: the recap beside the data file; movies in a folder."""
-    folder = tmp_path / "release"
-    write(folder, [entry(1), entry(2, videoId="gone")])
-    shutil.copy(videos / "talk.mp4", folder)
-    (folder / "movies").mkdir()
-    shutil.copy(videos / "film.mp4", folder / "movies" / "film.mkv")
-    (folder / "holiday.mp4").write_bytes(b"not ours")
-    return folder
-
-
-def test_prepare(source: Path, root: Path) -> None:
+def test_a_release_as_on_the_projects_site(root: Path, videos: Path, tmp_path: Path) -> None:
+    """The recap beside the data file, which may be named alone; movies in a folder."""
+    source = tmp_path / "release"
+    write(source, [entry(1), entry(2, videoId="gone")])
+    shutil.copy(videos / "talk.mp4", source)
+    (source / "movies").mkdir()
+    shutil.copy(videos / "film.mp4", source / "movies" / "film.mkv")
+    (source / "holiday.mp4").write_bytes(b"not ours")
+    assert "\n  gone: missing: " in BENCHMARK.prepare(source / "segments.json", root, link=True)
     place = root / "movierecapsqa"
-    for given, link in ((source, True), (source / "segments.json", False)):
-        shutil.rmtree(root, ignore_errors=True)
-        for _ in range(2):  # it may be run again
-            told = data.prepare(given, root, link)
-        there = {str(p.relative_to(place)): p for p in place.rglob("*") if p.is_file()}
-        assert set(there) == {"segments.json", "recaps/talk.mp4", "movies/film.mkv"}
-        assert {path.is_symlink() for path in there.values()} == {link}
-        assert told.startswith(f"{'linked' if link else 'copied'} 3 files to {place}: 2 segments")
-    write(source, [entry(7)])
-    with pytest.raises(DataError, match=r"segments\.json: is another file than .*remove it first"):
-        data.prepare(source, root, link=True)
-    # Nothing that lies there may change what the data say.
-    shutil.rmtree(place)
-    (place / "movies").mkdir(parents=True)
-    (place / "movies" / "film.mp4").write_bytes(b"another cut")
-    with pytest.raises(DataError, match=r"film.mp4: is in the way of .*film.mkv; remove it"):
-        data.prepare(source, root, link=True)
+    there = {str(path.relative_to(place)) for path in place.rglob("*") if path.is_file()}
+    assert there == {"segments.json", "recaps/talk.mp4", "movies/film.mkv"}

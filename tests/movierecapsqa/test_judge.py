@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from lmms_eval_tasks import settings
+from lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_tasks.errors import JudgeError, PromptError
+from lmms_eval_tasks.haven.tasks import BENCHMARK as haven  # noqa: N811
 from lmms_eval_tasks.judges import reader
 from lmms_eval_tasks.judges.engine import render
 from lmms_eval_tasks.movierecapsqa import baselines, judge, tasks
@@ -19,6 +20,7 @@ from lmms_eval_tasks.movierecapsqa.judge import WORDS
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.utils import authors_prompts, prompts
+from tests.checks import own_prompts
 from tests.movierecapsqa.asking import CLAIMS, CONTEXT, labelled
 
 LABELS = Path(__file__).parents[1] / "cases" / "movierecapsqa_labels.json"
@@ -84,10 +86,8 @@ BOTH = ((1, "supported"), (2, "supported"))
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
-        (pairs(), "one label for each of 2 claims"),
-        (pairs(*BOTH, (3, "supported")), "one label for each"),
+        (pairs(*BOTH, (3, "supported")), "one label for each of 2 claims"),
         (pairs((1, "supported"), (1, "unsupported")), "one label for each"),
-        (pairs((0, "supported"), (1, "supported")), "one label for each"),
         (pairs((1, "supported"), (2.5, "supported")), "integer"),
         (pairs((1, "supported"), (True, "supported")), "integer"),
         (pairs((1, "supported"), ("9" * 5000, "supported")), "labels"),
@@ -95,7 +95,6 @@ BOTH = ((1, "supported"), (2, "supported"))
         (pairs(*BOTH, score=6), "score"),
         (pairs(*BOTH, score=4.5), "score"),
         (pairs(*BOTH, score="4/10"), "another scale"),
-        (pairs(*BOTH, score=None), "score"),
         (pairs(*BOTH, mean=3), "unknown key"),
         ({"labels": ["supported", "supported"], "reason": "", "score": 3}, "labels"),
         ("Score: 3", "no object"),
@@ -126,21 +125,20 @@ def test_what_counts_as_a_claim() -> None:
 # --- the user's prompts and judges --------------------------------------------------------------
 
 
-def test_who_cannot_judge(tmp_path: Path) -> None:
-    before.check_judge(BENCHMARK, "none")
-    panel = tmp_path / "panel.yml"
-    panel.write_text("panel: [a@http://localhost:1/v1, b@http://localhost:1/v1]\n")
+@pytest.mark.parametrize("kind", ["panel", "debate"])
+@pytest.mark.parametrize("benchmark", [BENCHMARK, haven])
+def test_several_judges_cannot_judge(benchmark: Benchmark, kind: str, tmp_path: Path) -> None:
+    file = tmp_path / "judge.yml"
+    file.write_text(f"{kind}: [a@http://localhost:1/v1, b@http://localhost:1/v1]\n")
     with pytest.raises(JudgeError, match=r"several judges.*name one model"):
-        before.check_judge(BENCHMARK, str(panel))
+        before.check_judge(benchmark, str(file))
 
 
 @pytest.mark.parametrize(
     ("name", "changes", "said"),
     [
-        ("task", {"both": "Mine. {question}"}, "{dialogue}"),
         ("task", {"only_frames": "{question} {dialogue}"}, "unknown placeholder {dialogue}"),
         ("judge", {"claims": "{question} {candidate} {facts}"}, "{facts}"),
-        ("judge", {"factuality": "Rate {claims}"}, "{claims}"),
         ("baselines", {"read": "{question} {candidate} {reference}"}, "{reference}"),
     ],
 )
@@ -149,13 +147,7 @@ def test_prompts_of_the_user_that_do_not_fit(
 ) -> None:
     """What a model or a judge would not be told, or must not."""
     read = {"task": tasks.task_prompts, "judge": judge.prompt, "baselines": baselines.prompt}
-    packaged = Path(tasks.__file__).parent / "prompts" / f"{name}.yml"
-    ours = yaml.safe_load(packaged.read_text(encoding="utf-8"))
-    (tmp_path / "movierecapsqa").mkdir()
-    file = tmp_path / "movierecapsqa" / f"{name}.yml"
-    file.write_text(yaml.safe_dump({**ours, **changes}), encoding="utf-8")
-    monkeypatch.setenv(settings.PROMPTS, str(tmp_path))
-    prompts.forget()
+    own_prompts(tmp_path, monkeypatch, "movierecapsqa", name, **changes)
     with pytest.raises(PromptError, match=rf"{name}\.yml.*{re.escape(said)}"):
         read[name]()
 

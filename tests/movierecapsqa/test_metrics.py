@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import settings
+from lmms_eval_tasks.benchmark import Found
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.geval import MODES
 from lmms_eval_tasks.movierecapsqa import metrics
@@ -118,18 +119,15 @@ def nothing_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[No
 def test_without_models_there_is_no_number_and_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("bertscore", "bertscore_var", "bartscore", "bartscore_var"):
         assert METRICS[name].of(answers("55")) is None
-    provenance.note("bertscore", "MAIA's")
-    monkeypatch.setenv(settings.BARTSCORE, "/no/such/folder")
-    METRICS["bartscore"].of(answers("5", source="movie", condition="frames"))
-    # Each task has its own note: the last one's must not stand for all of them.
-    told = metrics.notes_of(["movierecapsqa_segment", "movierecapsqa_movie_frames"])
-    no_encoder = "encoder 'roberta-large' is not in the local Hugging Face cache"
+    no_encoder = "encoder 'roberta-large' is not in the local Hugging Face cache and is no folder"
     unnamed = "no model was named with --bartscore (LMMS_EVAL_TASKS_BARTSCORE)"
-    assert told["bertscore"] == {"movierecapsqa_segment": f"BERTScore not computed: {no_encoder}"}
-    assert told["bartscore"]["movierecapsqa_segment"] == f"BARTScore not computed: {unnamed}"
-    assert "is no folder" in told["bartscore"]["movierecapsqa_movie_frames"]
+    assert provenance.notes("movierecapsqa") == {
+        "bertscore": f"BERTScore not computed: {no_encoder}",
+        "bartscore": f"BARTScore not computed: {unnamed}",
+    }
+    monkeypatch.setenv(settings.BARTSCORE, "/no/such/folder")
     with pytest.raises(TasksError, match=f"^{settings.BARTSCORE}=/no/such/folder: .*is no folder"):
-        metrics.check_bartscore()
+        BENCHMARK.check([], Found(None, ""))
 
 
 # --- judged baselines ---------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import pytest
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.movierecapsqa import data, schema, tasks
+from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from tests.movierecapsqa.entries import RECAP, render
 
 
@@ -87,7 +88,7 @@ def test_four_forms_of_the_tables_are_one_release(tmp_path: Path) -> None:
         release = schema.read(folder)
         digests.add(release.digest)
     assert len(digests) == 1
-    data.prepare(folder, tmp_path / "root", link=True)
+    BENCHMARK.prepare(folder, tmp_path / "root", link=True)
     made = (tmp_path / "root" / "movierecapsqa").glob("*.parquet")
     assert {path.stem for path in made} == set(TABLES)
     first, second, third = release.segments
@@ -127,15 +128,15 @@ def test_what_is_to_be_fetched_and_what_is_left_out(
     subtitle(source, "abC-1.srt")
     (source / "recaps").mkdir()
     render(source / "recaps" / "abC-1.mp4", RECAP)
-    data.prepare(source, root, link=False)
+    BENCHMARK.prepare(source, root, link=False)
     place = root / "movierecapsqa"
     assert {path.name for path in place.rglob("*.*")} == {
         *(f"{name}.json" for name in TABLES),
         *("abC-1.srt", "abC-1.mp4"),
     }
-    seen = data.status(root)
+    seen = BENCHMARK.status(root)
     assert "to fetch: subtitles/xyz.srt, the subtitles of 'Other': http://x/2.srt" in seen.notes
-    assert (seen.videos, "xyz" in seen.missing) == (1, True)
+    assert (seen.videos, "xyz" in seen.bad) == (1, True)
     name = "movierecapsqa_segment_dialogue"
     with pytest.raises(DataError, match="1 segments have no dialogue at hand") as caught:
         data.look([name])

@@ -55,17 +55,12 @@ def test_facts_with_numbers_and_without() -> None:
     [
         ({"srt": "00:00:05,000 --> 00:00:02,000\nx"}, "srt: line 1: shown from 5 s to 2 s"),
         ({"srt": "They talk."}, "srt: line 1: expected a cue's number or timing"),
-        ({"srt": 7}, "srt: expected a text, found 7"),
         ({"facts": []}, "facts: expected at least 1, found 0"),
         ({"facts": ["1. A.", "2. "]}, "facts, entry 2: expected a text, found an empty one"),
-        ({"facts": ["A.", None]}, "facts, entry 2: "),
-        ({"facts": "A sits."}, "facts: expected a list"),
         ({"facts": ...}, "facts: the field is missing"),
         ({"facts": ["A sits.", "\ud83d"]}, "facts, entry 2: "),
         ({"startTime": 7.4}, "startTime 7.4 is not before endTime 7.4"),
-        ({"startTime": -1}, "startTime: expected 0.0 or more"),
         ({"endTime": float("nan")}, "endTime: Input should be a finite number"),
-        ({"endTime": "00:01:00"}, "endTime: "),
         ({"movieStartTime": 20}, "movieStartTime 20 is not before movieEndTime 16"),
         ({"movieEndTime": ...}, "movieStartTime and movieEndTime are given together or not"),
         ({"movieId": ...}, "movieStartTime needs movieId"),
@@ -73,7 +68,6 @@ def test_facts_with_numbers_and_without() -> None:
         ({"questions": [question(1, question=" ")]}, "questions, entry 1, question: "),
         ({"questions": [question(1, modality="smell")]}, "expected dialogue, vision or multi"),
         ({"questions": [question(1, category="X")]}, "expected NPA, CRD, TH, STA or TEMP"),
-        ({"questions": ["Who?"]}, "questions, entry 1: "),
         ({"videoId": "../talk"}, "videoId: expected a name on one line, without a folder"),
         ({"movieId": "a\nb"}, "movieId: expected a name on one line"),
     ],
@@ -119,7 +113,7 @@ def test_what_is_no_list_of_segments_stops(content: Any, says: str, tmp_path: Pa
 def test_files_and_their_places(tmp_path: Path) -> None:
     text = json.dumps([entry(1)])
     (tmp_path / "release.json").write_text(text, encoding="utf-8-sig")
-    release = schema.read(tmp_path)
+    release = schema.read(tmp_path / "release.json")
     assert release.digest == read(tmp_path / "other", entry(1)).digest
     segment = release.segments[0]
     assert release.path(segment, "recaps") == tmp_path / "recaps" / "talk.mp4"  # where it would be

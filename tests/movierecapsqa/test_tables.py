@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from lmms_eval_tasks.movierecapsqa import tables
 from tests import checks
+from tests.checks import Row, rows
 from tests.checks import lines_of as of
 
-Numbers = Mapping[str, Mapping[str, Any]]
 BOTH = "movierecapsqa_segment"
 FRAMES, DIALOGUE = f"{BOTH}_frames", f"{BOTH}_dialogue"
 
 
-def printed(rows: Sequence[tuple[str, Numbers]]) -> dict[str, list[str]]:
-    made = tables.tables(rows)
-    assert len({str(one.title) for one in made}) == len(made)
-    return checks.printed(made)
+def printed(*given: Row) -> dict[str, list[str]]:
+    return checks.printed(tables.tables(given))
 
 
 def cells(lines: Sequence[str], *names: str) -> list[str]:
@@ -39,39 +35,30 @@ def relevance(**values: float) -> dict[str, dict[str, float]]:
 def test_differences_are_to_the_same_source_and_model() -> None:
     first = relevance(segment=3.0, segment_frames=2.0)
     second = relevance(segment=1.0, segment_frames=4.0, movie=0.5, movie_frames=0.25)
-    third = relevance(segment_frames=2.0, movie=3.0, movie_frames=2.9999)
-    shown = printed([("one", first), ("two", second), ("three", third)])
-    assert len([title for title in shown if "Table 5" in title]) == 1
+    third = relevance(segment_frames=2.0)
+    shown = printed(*rows(first, "one"), *rows(second, "two"), *rows(third, "three"))
     lines = of(shown, "relevance")
-    assert cells(lines, "one", SEGMENT, "both") == ["3.00"]
-    assert cells(lines, "one", SEGMENT, "only frames") == ["-1.00"]
-    assert cells(lines, "two", SEGMENT, "only frames") == ["+3.00"]
-    assert cells(lines, "two", "full movie", "both") == ["0.50"]
-    assert cells(lines, "two", "full movie", "only frames") == ["-0.25"]
-    assert cells(lines, "three", SEGMENT, "only frames") == ["2.00"]  # without both: itself
-    assert cells(lines, "three", "full movie", "only frames") == ["0.00"]  # no sign before zero
+    for model, source, condition, expected in (
+        ("one", SEGMENT, "both", "3.00"),
+        ("one", SEGMENT, "only frames", "-1.00"),
+        ("two", SEGMENT, "only frames", "+3.00"),
+        ("two", "full movie", "only frames", "-0.25"),
+        ("three", SEGMENT, "only frames", "2.00"),  # without both: itself
+    ):
+        assert cells(lines, model, source, condition) == [expected]
 
 
 def test_an_invalid_run_is_marked_and_nothing_is_compared_with_it() -> None:
-    numbers = {f"{BOTH} INVALID": {"relevance_valid": 1.0}, FRAMES: {"relevance_valid": 2.5}}
-    for label, title in (
+    numbers = relevance(segment=1.0, segment_frames=2.5)
+    for model, title in (
         ("", ("this run", "INVALID")),
         ("m [bold]x[/]", ("m [bold]x[/] INVALID",)),
     ):
-        lines = of(printed([(label, numbers)]), "relevance")
+        lines = of(printed(*rows(numbers, model, bad=BOTH)), "relevance")
         assert cells(lines, *title, SEGMENT, "both") == ["1.00"]
-        assert cells(lines, label or "this run", SEGMENT, "only frames") == ["2.50"]
-    other = {BOTH: {"relevance_valid": 1.0}, f"{FRAMES} INVALID": {"relevance_valid": 2.5}}
-    lines = of(printed([("m", other)]), "relevance")
+        assert cells(lines, model or "this run", SEGMENT, "only frames") == ["2.50"]
+    lines = of(printed(*rows(numbers, "m", bad=FRAMES)), "relevance")
     assert cells(lines, "m INVALID", SEGMENT, "only frames") == ["2.50"]
-
-
-def test_no_table_of_others_or_without_numbers() -> None:
-    for name in ("movierecapsqa", "movierecapsqa_segmented", "xmovierecapsqa_segment", "maverix_v"):
-        assert tables.tables([("m", {name: {"rouge_l": 0.5, "relevance_valid": 3.0}})]) == []
-    assert tables.tables([("m", {BOTH: {"relevance_valid": None, "rouge_l": math.nan}})]) == []
-    (title,) = printed([("", {BOTH: {"rouge_l": 0.5, "rouge_l_var": 0.25}})])
-    assert "Table 4" in title
 
 
 def test_conditions_that_were_not_asked_the_same_questions() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks import benchmarks
-from lmms_eval_tasks.benchmark import NOT_RUN, Doc, Task
+from lmms_eval_tasks.benchmark import Doc, Task
 from lmms_eval_tasks.judges.asking import Asker, usable
 from lmms_eval_tasks.runs import before, given, scoring
 from lmms_eval_tasks.sample import players
@@ -43,8 +43,6 @@ def saved_run(folder: Path, model: str, names: list[str], reply: Reply, judge: s
         asker = Asker(usable(lambda benchmark=benchmark: before.judge_config(benchmark, judge)))
         lines = []
         for number, doc in enumerate(before.docs(benchmark, name)):
-            if doc.get(NOT_RUN):
-                continue
             kept = {**task.keep(doc), **task.handed(doc)}
             item = scoring.scored(task, kept, reply(task, doc, number), asker)
             text = given.text_of(task.prompt(doc))

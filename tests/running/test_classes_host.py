@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -27,6 +28,15 @@ def registered() -> dict[str, Any]:
         for name, manifest in found.items()
         if (manifest.chat_class_path or manifest.simple_class_path).startswith(ours)
     }
+
+
+@cache
+def source(file: str) -> str:
+    """A file of the host or of ours, wherever it is installed."""
+    package, _, rest = file.partition("/")
+    folders = importlib.import_module(package).__path__
+    (found,) = (path for folder in folders if (path := Path(folder, rest)).is_file())
+    return found.read_text(encoding="utf-8")
 
 
 def test_it_is_of_the_installed_host_and_of_all_its_models() -> None:
@@ -57,7 +67,7 @@ def test_each_class_says_all_of_itself() -> None:
 
 
 def test_the_lines_that_it_rests_on_are_still_there() -> None:
-    gone, lines = [], cache(lambda file: classes.source(file).splitlines())
+    gone, lines = [], cache(lambda file: source(file).splitlines())
     for name, interface, one in every_class():
         cells = [
             cell for way in type(one).model_fields if way != "media" and (cell := getattr(one, way))
@@ -85,7 +95,7 @@ def frame_parameters(path: str) -> set[str]:
     """Arguments of every __init__ in a class's module and in the host's that it takes from."""
     module = path.rpartition(".")[0]
     found: set[str] = set()
-    for node in ast.walk(ast.parse(classes.source(f"{module.replace('.', '/')}.py"))):
+    for node in ast.walk(ast.parse(source(f"{module.replace('.', '/')}.py"))):
         if isinstance(node, ast.FunctionDef) and node.name == "__init__":
             found |= {one.arg for one in (*node.args.args, *node.args.kwonlyargs)}
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("lmms_eval.models."):
@@ -95,6 +105,6 @@ def frame_parameters(path: str) -> set[str]:
 
 
 def test_docs_are_those_of_the_table() -> None:
-    """`lmms-eval-tasks models --markdown > docs/models.md`."""
+    """`lmms-eval-tasks models > docs/models.md`."""
     page = Path(__file__).parents[2] / "docs" / "models.md"
     assert page.read_text(encoding="utf-8") == class_pages.markdown()

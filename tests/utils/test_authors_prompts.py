@@ -9,7 +9,6 @@ import pytest
 
 from lmms_eval_tasks.errors import PromptError
 from lmms_eval_tasks.judges import debate
-from lmms_eval_tasks.maia import judge as maia_judge
 from lmms_eval_tasks.utils import authors_prompts, prompts
 from tests.checks import table
 
@@ -63,7 +62,8 @@ def test_a_folder_of_prompts(tmp_path: Path) -> None:
     given = {"vsv": {"A", "B"}, "oevqa": {"question"}}
     found = prompts.load("maia", "it", given, tmp_path / "own").text
     assert found == {"vsv": "Pick:\nA. {A}\nB. {B}\n", "oevqa": "Say it:\n{question}"}
-    judge = prompts.load("maia", "judge", maia_judge.PARTS, tmp_path / "own").text
+    parts = {"system": (), "user": ("question", "references", "candidate")}
+    judge = prompts.load("maia", "judge", parts, tmp_path / "own").text
     assert judge["system"] == "Grade. One word."
     assert judge["user"] == "Q: {question}\nC: {candidate}\n{references}"
     assert told[-1].endswith(str(tmp_path / "own"))

@@ -12,29 +12,15 @@ from tests.checks import refused, table
 NAMES = ("data.json", "release.json")
 
 
-@table(
-    "files, found",
-    [
-        (("data.json", "release.json", "x.json"), "data.json"),
-        (("x.json", "release.json"), "release.json"),
-        (("x.json", "manifest.json"), "x.json"),
-    ],
-)
-def test_the_data_file_among_others(files: tuple[str, ...], found: str, tmp_path: Path) -> None:
-    for name in files:
-        (tmp_path / name).write_text("[]")
-    assert released_files.find_file(tmp_path, NAMES) == tmp_path / found
-
-
-def test_no_data_file_or_more_than_one(tmp_path: Path) -> None:
-    (tmp_path / "manifest.json").touch()
+def test_the_data_file_among_others(tmp_path: Path) -> None:
     find = released_files.find_file
+    (tmp_path / "x.json").touch()
     words = r"no data file \(expected data.json or release.json\)"
     refused(DataError, words, find, tmp_path, NAMES)
-    for name in ("x.json", "y.json"):
+    assert find(tmp_path / "x.json", NAMES) == tmp_path / "x.json"
+    for name in reversed(NAMES):
         (tmp_path / name).touch()
-    words = "more than one JSON file .x.json, y.json.; rename .* data.json"
-    refused(DataError, words, find, tmp_path, NAMES)
+        assert find(tmp_path, NAMES) == tmp_path / name
 
 
 @table(

@@ -74,10 +74,8 @@ def kept(
         note = _load(place, name)
         if note is None:
             with only_one(place, name, limit):
-                note = _load(place, name)
-                if note is None:
-                    job = partial(worker.call, *work, video, limit, **arguments)
-                    note = _make(place, name, limit, job)
+                job = partial(worker.call, *work, video, limit, **arguments)
+                note = _load(place, name) or _make(place, name, limit, job)
     except OSError as error:
         raise MediaError(
             f"{video}: cannot be read, or what is made of it not be written: {error}"
@@ -87,10 +85,7 @@ def kept(
 
 
 def _load(folder: Path, name: str) -> dict[str, Any] | None:
-    """The note of a complete entry, or None.
-
-    Each file must have the size that was noted: one that somebody cut or deleted is made again.
-    """
+    """The note of an entry whose files all have the sizes noted; else None: it is made again."""
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         note: dict[str, Any] = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
         sizes = note["sizes"].items()

@@ -40,14 +40,14 @@ def make(
         source, first, last = path, 0.0, video_checks.probe(path).duration
     else:
         made = segments.segment(path, start, end, sound=False)
-        source, first, last = made.video, made.start, made.end
+        source, first, last, duration = made.video, made.start, made.end, made.duration
     if n_frames:
-        made = recipes.make(source, recipes.Recipe("uniform", n_frames))
+        made, duration = recipes.make(source, recipes.Recipe("uniform", n_frames)), last - first
     return made, {
         "kind": "frames" if n_frames else "video",
         "start": first,
         "end": last,
-        "duration": last - first if n_frames else made.duration,
+        "duration": duration,
         "n_frames": made.n_frames,
         "asked": n_frames,
         "size": [made.width, made.height],

@@ -294,9 +294,6 @@ def _copy(path: str, first: Head, sound_end: Fraction | None, out: str) -> dict[
 
     None if it must be encoded instead: another codec, turned or unshown frames (an edit list, an
     open group of pictures at the start), a single frame.
-
-    Raises:
-        MediaError: the file is cut short, or not readable.
     """
     import av
 

@@ -216,9 +216,14 @@ def _unit(planes: Planes, look: Look, number: int) -> bytes:
 
     across, down = _macroblocks(look)
     sides = (16, 16, 16) if look.rgb else (16, 8, 8)
-    samples = [
-        _blocks(plane, side, across, down) for plane, side in zip(planes, sides, strict=True)
-    ]
+    samples = []
+    for plane, side in zip(planes, sides, strict=True):
+        # Blocks in raster order: (down * across, side * side), edges repeated.
+        edges = [
+            (0, n * side - length) for n, length in zip((down, across), plane.shape, strict=True)
+        ]
+        grid = np.pad(plane, edges, mode="edge").reshape(down, side, across, side).swapaxes(1, 2)
+        samples.append(grid.reshape(down * across, side * side))
     header = _ue(0, _I_SLICE, 0) + _u(4, 0) + _ue(number % 2)  # neighbours differ in idr_pic_id
     header += "00" + _ue(0, 1)  # marking, slice_qp_delta, disable_deblocking_filter_idc
     # From the second block on, everything starts at a byte: the type is the same two bytes.
@@ -226,16 +231,6 @@ def _unit(planes: Planes, look: Look, number: int) -> bytes:
     kinds = np.broadcast_to(kind, (across * down, kind.size))
     body = np.concatenate([kinds, *samples], axis=1).tobytes()[kind.size :]
     return _nal(_IDR, _aligned(header + _ue(_I_PCM)) + body + b"\x80")
-
-
-def _blocks(plane: NDArray[np.uint8], side: int, across: int, down: int) -> NDArray[np.uint8]:
-    """Cut a plane into blocks in raster order: (down * across, side * side), edges repeated."""
-    import numpy as np
-
-    height, width = plane.shape
-    padded = np.pad(plane, ((0, down * side - height), (0, across * side - width)), mode="edge")
-    grid: NDArray[np.uint8] = padded.reshape(down, side, across, side).swapaxes(1, 2)
-    return grid.reshape(down * across, side * side)
 
 
 def _macroblocks(look: Look) -> tuple[int, int]:

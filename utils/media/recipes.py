@@ -1,8 +1,8 @@
 """Media recipes: what a model is given of a video, made once and kept (architecture, decision 4).
 
     >>> clip = make("videos/5.mp4", Recipe("uniform", 32))
-    >>> clip.path, clip.n_frames, clip.fps
-    ('.../media/uniform-32-3f....mp4', 32, 1.0666666666666667)
+    >>> clip.path, clip.n_frames
+    ('.../media/uniform-32-3f....mp4', 32)
 
 A clip has the source's size and duration, and each frame keeps the time at which the source shows
 it, counted from the first frame. So "32 uniform frames" are the same 32 frames for every model, and
@@ -47,31 +47,22 @@ class Recipe:
     @property
     def name(self) -> str:
         """`uniform-32`, `black-32`, `first_frame` or `first_frame-still`."""
-        count = (
-            ("-still" if self.still else "") if self.kind == "first_frame" else f"-{self.n_frames}"
-        )
-        return f"{self.kind}{count}"
+        if self.kind == "first_frame":
+            return f"first_frame{'-still' * self.still}"
+        return f"{self.kind}-{self.n_frames}"
 
 
 @dataclass(frozen=True)
 class Media:
-    """A file for a model. Size in pixels; duration, timestamps in seconds; an image has fps 0.
-
-    timestamps: when the file shows each frame; for uniform and black also when the source shows it,
-        counted from the source's first frame.
-    fps: n_frames / duration, the clip's own mean rate, which readers compute as well.
-    """
+    """A file for a model: `image` or `video`, its size in pixels, and what it was made of."""
 
     path: str
+    source: str
+    recipe: str
     kind: str
     n_frames: int
     width: int
     height: int
-    duration: float
-    fps: float
-    timestamps: list[float]
-    source: str
-    recipe: str
 
 
 def make(source: str | Path, recipe: Recipe) -> Media:
@@ -83,7 +74,8 @@ def make(source: str | Path, recipe: Recipe) -> Media:
     work = ("recipes", "write")
     entry = cache.kept(source, recipe.name, _VERSION, work, recipe=asdict(recipe))
     (made,) = entry.paths.values()
-    return Media(path=made, source=entry.source, recipe=recipe.name, **entry.facts)
+    facts = (entry.facts[name] for name in ("kind", "n_frames", "width", "height"))
+    return Media(made, entry.source, recipe.name, *facts)
 
 
 def uniform_indices(n_total: int, n: int) -> list[int]:
@@ -113,20 +105,21 @@ def write(source: str, out: str, recipe: dict[str, Any]) -> dict[str, Any]:
     Raises:
         MediaError: what is wrong with the file, without its name.
     """
+    import numpy as np
     from PIL import Image
 
     wanted = Recipe(**recipe)
     count = 1 if wanted.kind == "first_frame" else wanted.n_frames
     table, taken = video.pick(source, lambda total: uniform_indices(total, count), _upright)
     (look, _), planes = taken[0], [one for _, one in taken]
-    if wanted.kind == "black":
-        look, black = _black(look)
-        planes = [black] * len(planes)
+    if wanted.kind == "black":  # exactly 0 in RGB
+        levels = (0, 0, 0) if look.rgb else (16, 128, 128)
+        black = [np.full_like(one, level) for one, level in zip(planes[0], levels, strict=True)]
+        look, planes = mp4.Look(look.width, look.height, look.rgb), [black] * len(planes)
     facts: dict[str, Any] = {"width": look.width, "height": look.height}
     if len(planes) == 1 and not wanted.still:
         Image.fromarray(video.rgb(mp4.frame_of(planes[0], look))).save(f"{out}.png")
-        image = {"files": [".png"], "kind": "image", "n_frames": 1}
-        return {**facts, **image, "duration": 0.0, "fps": 0.0, "timestamps": [0.0]}
+        return {**facts, "files": [".png"], "kind": "image", "n_frames": 1}
     if wanted.still:
         planes = planes * STILL_FRAMES
         times, duration = [n / STILL_RATE for n in range(STILL_FRAMES)], STILL_FRAMES / STILL_RATE
@@ -138,8 +131,7 @@ def write(source: str, out: str, recipe: dict[str, Any]) -> dict[str, Any]:
     else:
         shown = zip([*times, duration], [*planes, None], repeat(True), strict=False)
         mp4.write_encoded(f"{out}.mp4", look, mp4.CLIP, shown)
-    clip = {"files": [".mp4"], "kind": "video", "n_frames": len(times), "timestamps": times}
-    return {**facts, **clip, "duration": duration, "fps": len(times) / duration}
+    return {**facts, "files": [".mp4"], "kind": "video", "n_frames": len(times)}
 
 
 def _upright(frame: Any) -> tuple[mp4.Look, mp4.Planes]:
@@ -156,14 +148,3 @@ def _upright(frame: Any) -> tuple[mp4.Look, mp4.Planes]:
         look = mp4.Look(*size, full_range=full, matrix=int(frame.colorspace))
         planes = video.planes(frame)
     return look, [np.ascontiguousarray(np.rot90(plane, turns)) for plane in planes]
-
-
-def _black(look: mp4.Look) -> tuple[mp4.Look, mp4.Planes]:
-    """A black picture of a size, whose frames are exactly 0 in RGB, and its look."""
-    import numpy as np
-
-    size = (look.height, look.width)
-    if look.rgb:
-        return look, [np.zeros(size, np.uint8)] * 3
-    grey = np.full((look.height // 2, look.width // 2), 128, np.uint8)
-    return mp4.Look(look.width, look.height), [np.full(size, 16, np.uint8), grey, grey]

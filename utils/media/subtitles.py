@@ -1,13 +1,12 @@
-"""Subtitles: read from srt or vtt, cut to a segment, written for a prompt (paper, Baselines).
+"""Subtitles: read from srt files, cut to a segment, written for a prompt (paper, Baselines).
 
     >>> cues = read(find(folder, "video5"))
     >>> render(cut(cues, 60, 90))
     '[00:03.2 - 00:05.0] So this is where it starts.'
 
-The parsers are ours, because no wrong time or text may pass unseen. pysubs2 1.8.1 loses a last line
-that is a number ("They are / 7"), takes WebVTT's comments and names of cues for speech, and appends
-a cue whose timing is broken to the cue before it; srt and webvtt-py need counters, which
-MovieRecapsQA's files lack.
+The parser is ours, because no wrong time or text may pass unseen. pysubs2 1.8.1 loses a last line
+that is a number ("They are / 7") and appends a cue whose timing is broken to the cue before it; srt
+needs counters, which MovieRecapsQA's files lack.
 """
 
 from __future__ import annotations
@@ -15,22 +14,19 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils.released_files import read_text
 from lmms_eval_tasks.utils.validation import quoted
 
-KINDS = ("srt", "vtt")
 MIN_SHARE = 0.5
 
 # Known names only: "<laughs>" is what somebody transcribed, not markup.
 _TAG = re.compile(
-    r"</?(?:b|c|em|font|i|lang|rt|ruby|s|span|strong|u|v)(?:[\s.][^<>]*)?>|<[0-9:.]+>",
-    re.IGNORECASE,
+    r"</?(?:b|c|em|font|i|s|span|strong|u|v)(?:[\s.][^<>]*)?>|<[0-9:.]+>", re.IGNORECASE
 )
 _BREAK = re.compile(r"<br\s*/?>|\\[Nh]", re.IGNORECASE)
 _OVERRIDE = re.compile(r"\{\\[^{}]*\}")  # {\an8}
@@ -41,8 +37,7 @@ _INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]"
 )
 _TIME = r"(?:([0-9]{1,4}):)?([0-5]?[0-9]):([0-5]?[0-9](?:[.,][0-9]{1,9})?)"
-# After the times: WebVTT's settings, or coordinates in srt.
-_TIMING = re.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}(?:\s.*)?")
+_TIMING = re.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}(?:\s.*)?")  # then maybe coordinates
 _COUNTER = re.compile(r"\s*[0-9]+\s*")
 
 
@@ -68,7 +63,7 @@ class Cue:
 
 
 def find(folder: Path, video: str) -> Path | None:
-    """The subtitle file of a video: VIDEO.srt, else VIDEO.vtt; None without any.
+    """The subtitle file of a video: VIDEO.srt; None without one.
 
     None means that nobody knows what is said; a file without cues means that nobody speaks.
 
@@ -82,46 +77,66 @@ def find(folder: Path, video: str) -> Path | None:
     place = PurePosixPath(video)
     if not place.name or place.is_absolute() or ".." in place.parts:
         raise DataError(f"video id {video!r}: cannot name a subtitle file inside {folder}")
-    # Not with_suffix(), which would make `talk.srt` of the id `talk.part1`.
-    files = (folder / f"{video}.{kind}" for kind in KINDS)
-    return next((file for file in files if file.is_file()), None)
+    file = folder / f"{video}.srt"  # with_suffix() would make `talk.srt` of the id `talk.part1`
+    return file if file.is_file() else None
 
 
 def read(path: Path) -> list[Cue]:
-    """Cues of a UTF-8 file (.srt or .vtt, with or without byte order mark); see `parse`.
+    """Cues of a UTF-8 file, with or without byte order mark; see `parse`.
 
     Raises:
-        DataError: not there, not readable, not UTF-8, another ending, or as `parse`.
+        DataError: not there, not readable, not UTF-8, or as `parse`.
     """
-    kind = path.suffix.lower().removeprefix(".")
-    if kind not in KINDS:
-        raise DataError(f"{path}: subtitles are .srt or .vtt files")
-    return parse(read_text(path), kind, str(path))
+    return parse(read_text(path), str(path))
 
 
-def parse(text: str, kind: str, source: str = "subtitles") -> list[Cue]:
+def parse(text: str, source: str = "subtitles") -> list[Cue]:
     """Cues by start and end; at the same time, in the file's order. Overlapping cues stay as are.
 
-    Tags, overrides and entities are resolved, a cue's lines joined with one space, cues without
-    text dropped. srt files need no counters and no blank lines. WebVTT is read as its standard
-    says: a blank line ends a cue, and blocks without a timing are not shown.
+    They are found by their timings alone: no counters and no blank lines are needed. Tags,
+    overrides and entities are resolved, a cue's lines joined with one space, cues without text
+    dropped.
 
     Args:
         text: a whole file.
-        kind: `srt` or `vtt`.
         source: for messages: a file or an item.
 
     Raises:
-        DataError: not of this kind, or a cue whose times are malformed, negative or reversed; names
-            source and line. No cue is guessed, because a wrong time moves speech into
-            or out of a segment.
+        DataError: no srt, or a cue whose times are malformed, negative or reversed; names source
+            and line. No cue is guessed, because a wrong time moves speech into or out of a segment.
     """
+    # As an editor counts them; str.splitlines() would also break at U+2028 and others.
+    lines = re.split(r"\r\n|\r|\n", text.removeprefix("\ufeff"))
+    timings = [i for i, line in enumerate(lines) if "-->" in line]
+    head = [i for i in range(timings[0] if timings else len(lines)) if lines[i].strip()]
+    # A file that counts its first cue counts them all.
+    counted = bool(timings) and len(head) == 1 and bool(_COUNTER.fullmatch(lines[head[0]]))
+    if head and not counted:
+        raise DataError(
+            f"{source}, line {head[0] + 1}: expected a cue's number or timing, found "
+            f"{quoted(lines[head[0]])}; is this an .srt file?"
+        )
     cues = []
-    for place, start, end, raw in _READERS[kind](text, source):
+    for i, following in zip(timings, [*timings[1:], None], strict=False):
+        body = lines[i + 1 : following]
+        while following is not None and body and not body[-1].strip():
+            body.pop()
+        # The number of the next cue stands before the next timing. In a file without counters a
+        # last line such as "7" is speech, unless a blank line sets it apart.
+        apart = len(body) > 1 and not body[-2].strip()
+        if following is not None and body and _COUNTER.fullmatch(body[-1]) and (counted or apart):
+            body.pop()
         try:
-            cue = Cue(start, end, _plain(raw))
+            if not (match := _TIMING.fullmatch(lines[i])):
+                form = "00:00:01,000 --> 00:00:02,500"
+                raise ValueError(f"expected a timing like {form}, found {quoted(lines[i])}")
+            start, end = (
+                round(int(h or 0) * 3600 + int(m) * 60 + float(s.replace(",", ".")), 3)
+                for h, m, s in (match.groups()[:3], match.groups()[3:])
+            )
+            cue = Cue(start, end, _plain("\n".join(body)))
         except ValueError as error:
-            raise DataError(f"{source}, {place}: {error}") from error
+            raise DataError(f"{source}, line {i + 1}: {error}") from error
         cues += [cue] if cue.text else []
     return sorted(cues, key=lambda cue: (cue.start, cue.end))
 
@@ -176,75 +191,10 @@ def render(cues: Sequence[Cue]) -> str:
     return "\n".join(f"[{shown(cue.start)} - {shown(cue.end)}] {cue.text}" for cue in cues)
 
 
-def clock(seconds: float, mark: str = ",") -> str:
-    """A time as SubRip writes it; WebVTT's mark is a full stop."""
+def clock(seconds: float) -> str:
+    """A time as SubRip writes it."""
     whole, milliseconds = divmod(round(seconds * 1000), 1000)
-    return f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02}{mark}{milliseconds:03}"
-
-
-# --- the three kinds of files: cues with their place, times (unchecked) and text as written -----
-
-_Found = Iterator[tuple[str, float, float, str]]
-
-
-def _srt(text: str, source: str) -> _Found:
-    """Cues of SubRip, found by their timings alone: no counters and no blank lines are needed."""
-    lines = _lines(text)
-    timings = [i for i, line in enumerate(lines) if "-->" in line]
-    head = [i for i in range(timings[0] if timings else len(lines)) if lines[i].strip()]
-    # A file that counts its first cue counts them all.
-    counted = bool(timings) and len(head) == 1 and bool(_COUNTER.fullmatch(lines[head[0]]))
-    if head and not counted:
-        raise DataError(
-            f"{source}, line {head[0] + 1}: expected a cue's number or timing, found "
-            f"{quoted(lines[head[0]])}; is this an .srt file?"
-        )
-    for i, following in zip(timings, [*timings[1:], None], strict=False):
-        body = lines[i + 1 : following]
-        while following is not None and body and not body[-1].strip():
-            body.pop()
-        # The number of the next cue stands before the next timing. In a file without counters a
-        # last line such as "7" is speech, unless a blank line sets it apart.
-        apart = len(body) > 1 and not body[-2].strip()
-        if following is not None and body and _COUNTER.fullmatch(body[-1]) and (counted or apart):
-            body.pop()
-        yield f"line {i + 1}", *_times(lines[i], source, i + 1), "\n".join(body)
-
-
-def _vtt(text: str, source: str) -> _Found:
-    """Cues of WebVTT. Header, comments, styles, regions and names of cues are passed over."""
-    lines = _lines(text)
-    if not re.match(r"WEBVTT(?:\s|$)", lines[0]):
-        raise DataError(
-            f"{source}, line 1: expected WEBVTT, found {quoted(lines[0])}; is this a .vtt file?"
-        )
-    for i, line in enumerate(lines):
-        if "-->" in line and i:
-            # A line of spaces belongs to the cue: automatic captions have them.
-            body = takewhile(lambda said: said and "-->" not in said, lines[i + 1 :])
-            yield f"line {i + 1}", *_times(line, source, i + 1), "\n".join(body)
-
-
-_READERS: dict[str, Callable[[str, str], _Found]] = {"srt": _srt, "vtt": _vtt}
-
-
-def _lines(text: str) -> list[str]:
-    """Lines as an editor counts them; str.splitlines() would also break at U+2028 and others."""
-    return re.split(r"\r\n|\r|\n", text.removeprefix("\ufeff"))
-
-
-def _times(line: str, source: str, number: int) -> tuple[float, float]:
-    """Start and end of a timing line, in seconds."""
-    if not (match := _TIMING.fullmatch(line)):
-        raise DataError(
-            f"{source}, line {number}: expected a timing like 00:00:01,000 --> 00:00:02,500, "
-            f"found {quoted(line)}"
-        )
-    start, end = (
-        round(int(h or 0) * 3600 + int(m) * 60 + float(s.replace(",", ".")), 3)
-        for h, m, s in (match.groups()[:3], match.groups()[3:])
-    )
-    return start, end
+    return f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02},{milliseconds:03}"
 
 
 def _plain(raw: str) -> str:

@@ -156,9 +156,6 @@ def _table(
 
     A time that is missing or repeated is a tick later than the last: so no frame is lost, and those
     around it keep their times. A last frame of unknown length lasts as long as the one before it.
-
-    Raises:
-        MediaError: no frames, most have no time of their own, or times step back.
     """
     if not shown:
         raise MediaError("has a video stream but no frame that can be decoded")

@@ -1,7 +1,7 @@
 """Facts about the user's videos, and what benchmarks with windows in them ask before a run.
 
     >>> look({"1": Path("videos/1.mp4"), "2": Path("videos/2.mp4")})
-    ({'1': VideoInfo(n_frames=750, width=640, ...)},
+    ({'1': VideoInfo(n_frames=750, ...)},
      {'2': 'unreadable: /data/videos/2.mp4: the file is empty'})
 
 A file is read once, by child processes that go from file to file (worker.py). What they say is kept
@@ -22,13 +22,13 @@ from typing import Any
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError, MediaError
 from lmms_eval_tasks.utils.media import cache, video, worker
+from lmms_eval_tasks.utils.released_files import listed
 
 # Raise when a probe can say something else about the same file.
-_VERSION = 3
+_VERSION = 4
 _TIME_LIMIT = 60.0  # seconds for one file
 _FEW = 4  # files for which another child process is not worth its start
 
-LISTED = 20  # lines of one message
 # A window may end this much after its video, in seconds: times in files are rounded.
 ROUNDED = 1.0
 # A window that begins less than this before its video's end, in seconds, has nothing to show.
@@ -41,7 +41,7 @@ LEAVE_OUT = (
 
 @dataclass(frozen=True)
 class VideoInfo:
-    """Facts about a source video: size upright, in pixels; seconds after the first frame shown.
+    """Facts about a source video; times in seconds after the first frame shown.
 
     duration: of the picture. fps: its mean rate.
     end: of the file: `duration`, or the end of its sound where that is later. A segment may end
@@ -49,8 +49,6 @@ class VideoInfo:
     """
 
     n_frames: int
-    width: int
-    height: int
     duration: float
     end: float
     fps: float
@@ -154,13 +152,6 @@ def stop(place: Path | str, complaints: Sequence[str]) -> None:
         raise DataError(f"{place}: " + "\n".join(complaints))
 
 
-def listed(problems: Mapping[str, str]) -> str:
-    """One line each of the first 20, and how many more there are."""
-    lines = [f"  {name}: {why}" for name, why in problems.items()]
-    more = [f"  and {len(lines) - LISTED} more"] if len(lines) > LISTED else []
-    return "\n".join(lines[:LISTED] + more)
-
-
 @functools.lru_cache(maxsize=65536)
 def _looked(file: Path, size: int, changed: int) -> VideoInfo | str:
     """Facts about a state of a file (bytes, nanoseconds), or why it cannot be read.
@@ -185,18 +176,11 @@ def facts(source: str, out: str) -> dict[str, Any]:  # noqa: ARG001
     Raises:
         MediaError: what is wrong with the file, without its name.
     """
-
-    def upright(frame: Any) -> tuple[int, int]:
-        turned = video.quarter_turns(frame) % 2
-        return (frame.height, frame.width) if turned else (frame.width, frame.height)
-
-    table, [(width, height)] = video.pick(source, lambda _: [0], upright)
+    table, _ = video.pick(source, lambda _: [0], id)
     sound_end = table.origin if table.sound_end is None else table.sound_end
     return {
         "files": [],
         "n_frames": len(table.times),
-        "width": width,
-        "height": height,
         "duration": table.duration,
         "end": max(table.duration, float(sound_end - table.origin)),
         "fps": len(table.times) / table.duration,

@@ -109,17 +109,16 @@ def if_refusals_wrong(statistic: Callable[[Sequence[Item]], Any]) -> Callable[..
     """
     nothing = {"score": 0.0, "status": "refused"}
 
-    def of(items: Sequence[Item]) -> Any:
-        return statistic([_refused(item) if item.get("refused") else item for item in items])
-
-    def _refused(item: Item) -> Item:
+    def wrong(item: Item) -> Item:
+        if not item.get("refused"):
+            return item
         values = {"right": 0, "points": 0.0, "geval": nothing}
         made = {**item, **{k: v for k, v in values.items() if k in item}, "status": "refused"}
         if item.get("dimensions"):
             made["dimensions"] = dict.fromkeys(item["dimensions"], nothing)
         return made
 
-    return of
+    return lambda items: statistic([wrong(item) for item in items])
 
 
 def count_failed(items: Sequence[Item]) -> int:

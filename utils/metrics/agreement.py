@@ -135,19 +135,19 @@ def spearman(both: Both) -> float | None:
     Twice the ranks are whole numbers, so that rho is exact but for its root: scipy's differs in the
     last digit, and takes longer.
     """
-    first, second = (_double_ranks([pair[side] for pair in both]) for side in (0, 1))
-    centre = len(both) + 1  # the mean of twice the ranks
-    across = sum((x - centre) * (y - centre) for x, y in zip(first, second, strict=True))
-    squares = [sum((x - centre) ** 2 for x in ranks) for ranks in (first, second)]
+
+    def centred(values: Sequence[float]) -> list[int]:
+        """Twice the ranks less their mean."""
+        ranks, below = {}, 0
+        for value, count in sorted(Counter(values).items()):
+            ranks[value] = 2 * below + count - len(values)
+            below += count
+        return [ranks[value] for value in values]
+
+    first, second = (centred([pair[side] for pair in both]) for side in (0, 1))
+    across = sum(x * y for x, y in zip(first, second, strict=True))
+    squares = [sum(x * x for x in ranks) for ranks in (first, second)]
     return across / math.sqrt(squares[0] * squares[1]) if all(squares) else None
-
-
-def _double_ranks(values: Sequence[float]) -> list[int]:
-    ranks, below = {}, 0
-    for value, count in sorted(Counter(values).items()):
-        ranks[value] = 2 * below + count + 1
-        below += count
-    return [ranks[value] for value in values]
 
 
 # --- our scores of the same answers and published ones --------------------------------------------

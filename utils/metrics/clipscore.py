@@ -28,16 +28,8 @@ KIND = "CLIP model"
 WEIGHT = 2.5  # Hessel et al., equation 1: stretches the usual cosines, about 0 to 0.4, to 0..1
 # Hessel et al. put "A photo depicts" before every caption; a sentence of a summary is none.
 RULE = (
-    f"{WEIGHT} * max(0, cosine) of the mean direction of the sentences and that of the frames "
-    "(clipscore_pairs: mean over all pairs of a sentence and a frame); sentences as they are, "
-    "without a prompt"
-)
-# OpenAI's models. Their name and a commit of the Hugging Face cache say whose weights they are.
-RELEASED = (
-    "openai/clip-vit-base-patch32",
-    "openai/clip-vit-base-patch16",
-    "openai/clip-vit-large-patch14",
-    "openai/clip-vit-large-patch14-336",
+    f"{WEIGHT} * max(0, cosine) of the mean direction of the sentences and that of the frames; "
+    "sentences as they are, without a prompt"
 )
 
 
@@ -132,11 +124,6 @@ def _directions(vectors: Sequence[ArrayLike]) -> NDArray[Any]:
     return np.asarray(scaled / np.sqrt((scaled**2).sum(axis=1, keepdims=True)))
 
 
-def problem(model: str) -> str | None:
-    """Why `model` cannot be used, in one line, or None (local_models.problem)."""
-    return local_models.problem(KIND, model, lambda config: config.model_type == "clip")
-
-
 def describe(model: str) -> str:
     """One line for the results: rule, model, revision, precision, and what was cut so far.
 
@@ -144,14 +131,10 @@ def describe(model: str) -> str:
     """
 
     def told(encoder: _Encoder) -> str:
-        import transformers
-
-        commit = local_models.revision(encoder.folder)
         cut = f"{len(encoder.cut)} of {len(encoder.texts)} sentences cut"
         return (
-            f"CLIPScore: {RULE}; model {model}{f' at {commit[:12]}' if commit else ''}, "
-            f"transformers {transformers.__version__}, float32; {cut} to {encoder.max_tokens} "
-            f"tokens{local_models.doubt(model, RELEASED)}"
+            f"CLIPScore: {RULE}; {local_models.made_by(model, encoder.folder)}; {cut} to "
+            f"{encoder.max_tokens} tokens"
         )
 
     made, why = local_models.scored(KIND, model, _load, told)
@@ -209,11 +192,9 @@ class _Encoder:
 
 def _load(_: str, folder: Path) -> _Encoder:
     """The model with its tokenizer and the preparation of pictures that comes with it."""
-    from transformers import AutoTokenizer, CLIPImageProcessor, CLIPModel
+    from transformers import CLIPImageProcessor, CLIPModel
 
-    tokenizer = AutoTokenizer.from_pretrained(
-        folder, local_files_only=True, trust_remote_code=False
-    )
+    tokenizer = local_models.tokenizer_of(folder)
     processor = CLIPImageProcessor.from_pretrained(folder, local_files_only=True)
     model = local_models.load(CLIPModel, folder)
     positions = model.config.text_config.max_position_embeddings

@@ -6,27 +6,21 @@ one line, never 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.utils.metrics import aggregate
 
 T = TypeVar("T")
 Loader = Callable[[str, Path], Any]  # of a name and its folder
 
-# The hub later gave owners to models whose names had none; older tables have the old names.
-_OWNERS = (
-    *("google-bert", "FacebookAI", "distilbert", "albert", "xlnet", "openai-community"),
-    "google-t5",
-)
+# The hub later gave owners to models whose names had none; bert-score's table has the old names.
+_OWNERS = ("google-bert", "FacebookAI", "distilbert", "albert", "xlnet", "openai-community")
 _FALLBACK_MAX_TOKENS = 512  # where neither a model nor its tokenizer has a limit
-NOT_COMPARABLE = (
-    "NOT COMPARABLE with other figures: the weights are not those of a released model's name in "
-    "the Hugging Face cache, and may be any, even random ones"
-)
 
 
 class Scores(NamedTuple):
@@ -48,18 +42,14 @@ class Scores(NamedTuple):
         return aggregate.mean(value for value in self.values if value is not None)
 
 
-def find(name: str, *, may_be_path: bool = True) -> Path | None:
-    """Folder of a model on this machine, or None.
-
-    A default name is looked up in the Hugging Face cache only (`may_be_path` is False), so that a
-    folder of that name in the working directory is not taken for it.
-    """
+def find(name: str) -> Path | None:
+    """Folder of a model on this machine: `name` itself, or in the Hugging Face cache; or None."""
     from huggingface_hub import try_to_load_from_cache
 
     path = Path(name).expanduser()
-    if may_be_path and path.is_dir():
+    if path.is_dir():
         return path.resolve()
-    for known in aliases(name):
+    for known in (name, *(f"{owner}/{name}" for owner in _OWNERS if "/" not in name)):
         try:
             found = try_to_load_from_cache(known, "config.json")
         except ValueError:  # a path that does not exist is no valid name
@@ -69,9 +59,7 @@ def find(name: str, *, may_be_path: bool = True) -> Path | None:
     return None
 
 
-def attempt(
-    kind: str, name: str, use: Callable[[Path], T], *, may_be_path: bool = True
-) -> tuple[T | None, str]:
+def attempt(kind: str, name: str, use: Callable[[Path], T]) -> tuple[T | None, str]:
     """What `use` makes of a model's folder, or None and why not, in one line.
 
     Args:
@@ -79,12 +67,10 @@ def attempt(
         name: of the model, or its folder.
         use: may raise what it likes, as loaders and models do: an exception in an aggregation would
             cost the host's whole run (host.md).
-        may_be_path: as of `find`.
     """
-    folder = find(name, may_be_path=may_be_path)
+    folder = find(name)
     if folder is None:
-        also = " and is no folder" if may_be_path else ""
-        return None, f"{kind} {name!r} is not in the local Hugging Face cache{also}"
+        return None, f"{kind} {name!r} is not in the local Hugging Face cache and is no folder"
     try:
         return use(folder), ""
     except TasksError:
@@ -95,72 +81,50 @@ def attempt(
 
 # Loaded once, and so is the reason why it cannot be: every metric and every item asks.
 @lru_cache(maxsize=4)
-def loaded(kind: str, name: str, load: Loader, may_be_path: bool) -> tuple[Any, str]:
+def loaded(kind: str, name: str, load: Loader) -> tuple[Any, str]:
     """What `load` makes of a model's folder, kept for the process; as `attempt`."""
-    return attempt(kind, name, lambda folder: load(name, folder), may_be_path=may_be_path)
+    return attempt(kind, name, lambda folder: load(name, folder))
 
 
-def scored(
-    kind: str, name: str, load: Loader, use: Callable[[Any], T], *, may_be_path: bool = True
-) -> tuple[T | None, str]:
+def scored(kind: str, name: str, load: Loader, use: Callable[[Any], T]) -> tuple[T | None, str]:
     """What `use` makes of what `loaded` keeps, or None and why not, in one line."""
-    made, why = loaded(kind, name, load, may_be_path)
-    if made is None:
-        return None, why
-    return attempt(kind, name, lambda _: use(made), may_be_path=may_be_path)
+    made, why = loaded(kind, name, load)
+    return (None, why) if made is None else attempt(kind, name, lambda _: use(made))
 
 
-def problem(kind: str, name: str, fits: Callable[[Any], bool], like: str = "") -> str | None:
+def problem(kind: str, name: str) -> str | None:
     """Why a model cannot be used, in one line, or None; for the time before a run.
 
-    Its config is read, its weights are not, so that damaged ones are found by its metric only.
-
-    Args:
-        kind, name: as of `attempt`.
-        fits: whether a config is of that kind.
-        like: examples of the kind.
+    Its config is read and its weights are not: its metric finds out whether those are whole, and of
+    that kind of model.
     """
+    from transformers import AutoConfig
 
-    def look(folder: Path) -> str | None:
-        from transformers import AutoConfig
-
-        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-        return None if fits(config) else f"{folder}: {config.model_type} is no {kind}{like}"
-
-    found, reason = attempt(kind, name, look)
-    return found or reason or None
+    safe = {"local_files_only": True, "trust_remote_code": False}
+    found, why = attempt(kind, name, lambda folder: AutoConfig.from_pretrained(folder, **safe))
+    return None if found else why
 
 
-def aliases(name: str) -> list[str]:
-    """The names that the hub has for one model: with the owner it got later, and without."""
-    owner, _, bare = name.rpartition("/")
-    if not owner:
-        return [name, *(f"{later}/{name}" for later in _OWNERS)]
-    return [name, bare] if owner in _OWNERS else [name]
+def check(setting: str, kind: str, like: str) -> None:
+    """Stop before a run whose model, if the user's `setting` names one, cannot be used.
 
-
-def revision(folder: Path) -> str | None:
-    """The commit of a model in the Hugging Face cache; None for a folder of the user's."""
-    return folder.name if folder.parent.name == "snapshots" else None
-
-
-def doubt(name: str, known: Collection[str]) -> str:
-    """What is put behind a note: whether a model is one of `known` in the Hugging Face cache.
-
-    Only there does a name say whose weights they are: a folder can hold any.
+    Raises:
+        TasksError: what is wrong with it; `like` is an example of the kind.
     """
-    folder = find(name)
-    whose = folder and revision(folder) and any(alias in known for alias in aliases(name))
-    return "" if whose else f"; {NOT_COMPARABLE}"
+    if (model := settings.value(setting)) and (why := problem(kind, model)):
+        raise TasksError(
+            f"{setting}={settings.text(setting)}: {why}; nothing is downloaded: name the folder of "
+            f"a model such as {like}, or leave the option out"
+        )
 
 
-def load(auto: Any, folder: Path, *, optional: Sequence[str] = ()) -> Any:
+def load(auto: Any, folder: Path, *, optional: str | None = None) -> Any:
     """A model in single precision, ready to be evaluated.
 
     Args:
         auto: the transformers class that loads it, such as AutoModel.
         folder: what `find` returned. Code that comes with it is not run.
-        optional: parts of the names of weights that may be absent, since nothing here uses them.
+        optional: part of the names of weights that may be absent, since nothing here uses them.
 
     Raises:
         ValueError: weights are missing (they would be random).
@@ -169,12 +133,25 @@ def load(auto: Any, folder: Path, *, optional: Sequence[str] = ()) -> Any:
     model, info = auto.from_pretrained(
         folder, local_files_only=True, trust_remote_code=False, output_loading_info=True
     )
-    missing = sorted(
-        key for key in info["missing_keys"] if not any(part in key for part in optional)
-    )
+    missing = sorted(key for key in info["missing_keys"] if not (optional and optional in key))
     if missing:
         raise ValueError(f"{len(missing)} weights are not in the folder, e.g. {missing[0]}")
     return model.float().eval()  # a checkpoint in half precision would stay in it
+
+
+def tokenizer_of(folder: Path) -> Any:
+    """The tokenizer that comes with a model."""
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+
+
+def made_by(model: str, folder: Path) -> str:
+    """Model, precision, and the commit of one in the Hugging Face cache, for a note."""
+    import transformers
+
+    at = f" at {folder.name[:12]}" if folder.parent.name == "snapshots" else ""
+    return f"model {model}{at}, transformers {transformers.__version__}, float32"
 
 
 def least(*limits: int | None) -> int:

@@ -75,11 +75,9 @@ def interval(dimension: str, items: Sequence[Item]) -> stats.Interval | None:
     """95 % interval of `mean_valid`, clustered by the items' `video`; None without a rating."""
     if is_unjudged(dimension, items):
         return None
-    pairs = [(value(dimension, item), item["video"]) for item in items]
-    rated = [(found, video) for found, video in pairs if found is not None]
-    if not rated:
-        return None
-    return stats.clustered_mean([found for found, _ in rated], [video for _, video in rated])
+    rated = [item for item in items if value(dimension, item) is not None]
+    videos = [item["video"] for item in rated]
+    return stats.clustered_mean(values(dimension, rated), videos) if rated else None
 
 
 def variance(numbers: Sequence[float]) -> float | None:

@@ -12,7 +12,7 @@ sentences of a video.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
@@ -80,16 +80,6 @@ def correlations(predicted: Sequence[float], truth: Sequence[float]) -> Correlat
     return Correlation(rho, float(kendalltau(predicted, truth, variant="b").statistic))
 
 
-def best_reachable(truth: Sequence[float]) -> Correlation:
-    """Correlations of the best strict order; below 1 for tau-b and rho if the truth has ties.
-
-    A reply cannot say that two shots are equal. Every order that agrees with the truth reaches the
-    same: units of equal rank may stand in any order.
-    """
-    order = sorted(range(1, len(truth) + 1), key=lambda unit: truth[unit - 1])
-    return correlations(predicted_ranks(order, len(truth)), truth)
-
-
 def identity(truth: Sequence[float]) -> Correlation:
     """Correlations of the order as shown, 1, 2, ..., n."""
     return correlations([float(unit) for unit in range(1, len(truth) + 1)], truth)
@@ -141,64 +131,32 @@ def _scores(hits: float, given: int, true: int) -> Scores:
     )
 
 
-def uniform(n_frames: int, k: int) -> list[int]:
-    """The middle frames of k equal parts of a video, ascending: floor((2i + 1) F / 2k) + 1.
-
-    Not the ends of the range, as when frames are sampled for a model: the first and last frame are
-    often titles, and with k = 1 this would be the first frame again. As in all of these,
-    1 <= k <= F.
-    """
-    return [(2 * part + 1) * n_frames // (2 * k) + 1 for part in range(k)]
-
-
-def first(n_frames: int, k: int) -> list[int]:  # noqa: ARG001 - as `uniform` is called
-    """The first k frames."""
-    return list(range(1, k + 1))
-
-
 def random_frames(n_frames: int, n_true: int, k: int) -> Scores:
     """Expected precision, recall and F1 of k frames drawn without replacement, G true ones among F.
 
     The number of hits is hypergeometric with mean KG/F, and all three are linear in it:
-    P = G/F, R = K/F, F1 = 2KG / (F (K + G)).
+    P = G/F, R = K/F, F1 = 2KG / (F (K + G)). 1 <= k <= F.
     """
     return _scores(k * n_true / n_frames, k, n_true)
 
 
-def best_frames(n_true: int, k: int) -> Scores:
-    """The most that exactly k frames can reach with G true ones: min(K, G) hits."""
-    return _scores(min(n_true, k), k, n_true)
-
-
-def mean_scores(of_sentences: Sequence[Scores]) -> Scores:
-    """The mean over the sentences of a video, each weighing the same."""
-    return Scores(*map(fmean, zip(*of_sentences, strict=True)))
-
-
 def aligned(predicted: Sequence[Collection[int]], true: Sequence[Collection[int]]) -> Scores:
-    """`set_scores` of each sentence of a video, averaged."""
-    return mean_scores([set_scores(one, other) for one, other in zip(predicted, true, strict=True)])
+    """`set_scores` of each sentence of a video, averaged; each weighs the same."""
+    return _mean([set_scores(one, other) for one, other in zip(predicted, true, strict=True)])
 
 
-def baseline(
-    of_sentence: Callable[[int, int], Scores], true: Sequence[Collection[int]], n_clips: int
-) -> Scores:
-    """A baseline of a video: `all_clips`, `one_clip` or `true_clips`, averaged."""
-    return mean_scores([of_sentence(n_clips, len(set(clips))) for clips in true])
+def random_clips(true: Sequence[Collection[int]], n: int) -> Scores:
+    """Expected scores of one of n clips drawn at random for each sentence of a video, averaged.
+
+    With g true ones F1 = 2g/(n(1 + g)), IoU = 1/n, Hit = g/n.
+    """
+    found = []
+    for clips in true:
+        g = len(set(clips))
+        one = 1 / n if g else 0.0
+        found.append(Scores(g / n, recall=one, f1=2 * g / (n * (1 + g)), iou=one, hit1=g / n))
+    return _mean(found)
 
 
-def all_clips(n: int, g: int) -> Scores:
-    """Every one of n clips for a sentence with g true ones: F1 = 2g/(n + g), IoU = g/n, Hit = 1."""
-    return _scores(g, n, g)
-
-
-def one_clip(n: int, g: int) -> Scores:
-    """Expected scores of one clip drawn at random: F1 = 2g/(n(1 + g)), IoU = 1/n, Hit = g/n."""
-    share = g / n
-    one = 1 / n if g else 0.0
-    return Scores(precision=share, recall=one, f1=2 * g / (n * (1 + g)), iou=one, hit1=share)
-
-
-def true_clips(n: int, g: int) -> Scores:  # noqa: ARG001 - as the other two are called
-    """The true clips themselves, or nothing where there is none."""
-    return _scores(g, g, g)
+def _mean(of_sentences: Sequence[Scores]) -> Scores:
+    return Scores(*map(fmean, zip(*of_sentences, strict=True)))

@@ -24,6 +24,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from statistics import fmean
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 _WORDS = "Unicode words in NFC and lower case (\\w+)"
@@ -144,7 +145,7 @@ def rouge_1(candidate: str, references: Sequence[str]) -> float:
 
 
 def _best_f1(scorer: Any, candidate: str, references: Sequence[str]) -> float:
-    _check_references(references, "item")
+    check_corpus([candidate], [references])
     (found,) = scorer.score_multi(references, candidate).values()
     return float(found.fmeasure)
 
@@ -203,18 +204,12 @@ def meteor(candidate: str, references: Sequence[str]) -> float:
     from nltk.stem.snowball import SnowballStemmer
     from nltk.translate.meteor_score import meteor_score
 
-    _check_references(references, "item")
+    check_corpus([candidate], [references])
     # One stemmer per call: those of some languages keep state, and this runs in threads.
     stemmer = SnowballStemmer("italian")
     given = [tokenize(ref) for ref in references]
-    return float(meteor_score(given, tokenize(candidate), stemmer=stemmer, wordnet=_NoWordNet()))
-
-
-class _NoWordNet:
-    """Stands for WordNet in NLTK's METEOR: no word has a synonym, and no corpus is looked for."""
-
-    def synsets(self, word: str) -> list[Any]:  # noqa: ARG002 (NLTK's signature)
-        return []
+    no_synonyms = SimpleNamespace(synsets=lambda *_: [])  # no corpus is looked for
+    return float(meteor_score(given, tokenize(candidate), stemmer=stemmer, wordnet=no_synonyms))
 
 
 # --- of all items at once -------------------------------------------------------------------------
@@ -243,7 +238,7 @@ def meteor_wordnet(
             meteor_score([word_tokenize(ref) for ref in refs], word_tokenize(candidate))
             for candidate, refs in zip(candidates, references, strict=True)
         ]
-    # Damaged data raise what they like, and that would cost the host's whole run (bertscore.py).
+    # Damaged data raise what they like, and that would cost the host's whole run (local_models.py).
     except Exception as error:
         what = "are not all here" if isinstance(error, LookupError) else f"cannot be used ({error})"
         get = "python -m nltk.downloader wordnet punkt_tab"
@@ -333,12 +328,8 @@ def check_corpus(candidates: Sequence[str], references: Sequence[Sequence[str]])
     if not candidates:
         raise ValueError("no items: a corpus metric of nothing has no value")
     for index, refs in enumerate(references):
-        _check_references(refs, f"item {index}")
-
-
-def _check_references(references: Sequence[str], where: str) -> None:
-    if not references:
-        raise ValueError(f"{where}: no references")
+        if not refs:
+            raise ValueError(f"item {index}: no references")
 
 
 def _joined(

@@ -126,9 +126,11 @@ def read_choice(text: str, options: Sequence[str]) -> Choice:
         tuple(fold(option) for option in texts),
         max(len(option) for option in texts),
     )
-    for rule in (_rule_2, _judged, _rule_3, _rule_4):
+    for rule in (_rule_2, _judged, _rule_3):
         if choice := rule(visible, item):
             return choice
+    if letter := item.called(fold(visible)):
+        return Choice(letter, "ok", 4)
     declined = reply.status == "refused" or declines(visible, texts)
     return Choice(None, "refused", None) if declined else _UNPARSED
 
@@ -293,10 +295,7 @@ def fold(text: str) -> str:
 
 
 def _rule_2(text: str, item: _Item) -> Choice | None:
-    """An explicit statement, the last one, as models correct themselves (rule 5).
-
-    One that cannot be read ends the search, since the model did choose.
-    """
+    """An explicit statement, the last one (rule 5); if it cannot be read, the search ends."""
     found = [s for s in _find_statements(text, item) if not _is_negated(s, item)]
     return _settle(found[-1], item, rule=2) if found else None
 
@@ -318,9 +317,8 @@ def _rule_3(text: str, item: _Item) -> Choice | None:
         return None
     after = text[match.end("letter") :]
     statement = _Statement(match["letter"], "", after, near=after)
-    article = match["lead"] and not match["noun"] and statement.letter.islower()  # "la a", "the a"
     if (
-        article
+        (match["lead"] and not match["noun"] and statement.letter.islower())  # "la a", "the a"
         or statement.letter.upper() not in item.letters
         or _is_negated(statement, item)
         or _is_word(statement, item, patterns.END_OF_WHOLE, frozenset())
@@ -331,26 +329,14 @@ def _rule_3(text: str, item: _Item) -> Choice | None:
     return _settle(statement, item, rule=3)
 
 
-def _rule_4(text: str, item: _Item) -> Choice | None:
-    """The reply is one option's text, and only one's."""
-    letter = item.called(fold(text))
-    return Choice(letter, "ok", 4) if letter else None
-
-
 def _settle(statement: _Statement, item: _Item, rule: int) -> Choice:
     """The statement's letter, unless it is out of range, one of two, or against its own text."""
     if _is_name(statement, item) and (named := _named(statement, item)):
         return Choice(named, "ok", rule)
     letter, texts = statement.letter.upper(), item.named_by(statement.after)
     contradicts = bool(texts) and letter not in texts  # "A) text of B"
-    if (
-        letter not in item.letters
-        or _is_name(statement, item)
-        or _names_two(statement, item)
-        or contradicts
-    ):
-        return _UNPARSED
-    return Choice(letter, "ok", rule)
+    wrong = contradicts or letter not in item.letters or _is_name(statement, item)
+    return _UNPARSED if wrong or _names_two(statement, item) else Choice(letter, "ok", rule)
 
 
 def _find_statements(text: str, item: _Item) -> list[_Statement]:

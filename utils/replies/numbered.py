@@ -52,8 +52,8 @@ class Alignment(NamedTuple):
 
     sets: tuple[frozenset[int], ...]
     status: str
-    # Also `missing` and `unknown` sentences, `repeated` statements, `unknown_clips`,
-    # `repeated_clips`, `ranges`, `none` statements.
+    # Also `missing` and `unknown` sentences, `repeated` statements, `unknown_clips` and
+    # `repeated_clips`.
     violations: Violations
 
 
@@ -118,8 +118,15 @@ def read_order(text: str, n: int, unit: str) -> Order:
     reply = answers.shape(text)
     if not reply.there:
         return Order((), reply.status, {})
-    grammar = _grammar(unit)
-    visible = answers.normalise(_join_lines(reply.text))
+    grammar, arrows = _grammar(unit), _ARROW.sub(" > ", re.sub(r"\r\n?", "\n", reply.text))
+    lines = [line.strip() for line in arrows.split("\n")]
+    # Lines that begin with ">" go on with the one before; if all do, it is a quotation and says
+    # nothing.
+    if all(line.startswith(">") for line in lines if line):
+        joined = "\n".join(line.removeprefix(">") for line in lines)
+    else:
+        joined = re.sub(r"\n[^\S\n]*>", " >", arrows)
+    visible = answers.normalise(joined)
     if chains := _chains(visible, grammar):
         # Later ones win: max() keeps the first of equals.
         known = (len({*one.numbers} & {*range(1, n + 1)}) for one in reversed(chains))
@@ -154,18 +161,6 @@ def authors_order(text: str, n: int, unit: str, *, in_time: bool) -> tuple[int, 
     units = tuple(dict.fromkeys(map(answers.number, digits)))
     repeated = in_time and len(units) < len(digits)
     return () if repeated or {*units} != {*range(1, n + 1)} else units
-
-
-def _join_lines(text: str) -> str:
-    """Text with ">" for every arrow, and with lines that begin with ">" joined to the one before.
-
-    A reply of which every line begins with ">" is a quotation: there the sign says nothing.
-    """
-    text = _ARROW.sub(" > ", re.sub(r"\r\n?", "\n", text))
-    lines = [line.strip() for line in text.split("\n")]
-    if all(line.startswith(">") for line in lines if line):
-        return "\n".join(line.removeprefix(">") for line in lines)
-    return re.sub(r"\n[^\S\n]*>", " >", text)
 
 
 def _chains(text: str, grammar: _Grammar) -> list[Given]:
@@ -246,14 +241,6 @@ _NONE = re.compile(r"(?:none|no clips?|n/a|no match(?:ing clips?)?|-)", re.IGNOR
 _FORM = re.compile(r"^Summary \d+: Clip \d+(?:, Clip \d+)*[ \t\r]*$", re.MULTILINE)
 
 
-class _Statement(NamedTuple):
-    """Clips as given, how many ranges they were written in, and whether other words surround."""
-
-    clips: list[int]
-    ranges: int
-    extra: bool
-
-
 def read_alignment(text: str, n_sentences: int, n_clips: int) -> Alignment:
     """The clips that a reply grounds each sentence to.
 
@@ -270,7 +257,7 @@ def read_alignment(text: str, n_sentences: int, n_clips: int) -> Alignment:
     heads = list(_HEAD.finditer(visible))
     ends = [*(head.start() for head in heads), len(visible)][1:]
     counts: Counter[str] = Counter()
-    found: dict[int, _Statement] = {}
+    found: dict[int, Given] = {}
     extra = answers.has_words(visible[: heads[0].start()] if heads else visible)
     for head, end in zip(heads, ends, strict=True):
         statement, rest = _statement(visible[head.end() : end], n_clips)
@@ -285,21 +272,19 @@ def read_alignment(text: str, n_sentences: int, n_clips: int) -> Alignment:
         status, violations = nothing(reply)
         return Alignment(none, status, {**answers.nonzero(counts), **violations})
     for one in found.values():
-        counts["unknown_clips"] += sum(not 1 <= clip <= n_clips for clip in set(one.clips))
-        counts["repeated_clips"] += answers.repeats(one.clips)
-        counts["ranges"] += one.ranges
-        counts["none"] += not one.clips
+        counts["unknown_clips"] += sum(not 1 <= clip <= n_clips for clip in set(one.numbers))
+        counts["repeated_clips"] += answers.repeats(one.numbers)
     counts["missing"] = n_sentences - len(found)
     counts["other_form"] = len(_FORM.findall(reply.text)) < len(found)
     counts["extra_text"] = extra or any(one.extra for one in found.values())
     sets = tuple(
-        frozenset(found[sentence].clips if sentence in found else ())
+        frozenset(found[sentence].numbers if sentence in found else ())
         for sentence in range(1, n_sentences + 1)
     )
     return Alignment(sets, "unparsed" if counts["missing"] else "ok", answers.nonzero(counts))
 
 
-def _statement(text: str, n_clips: int) -> tuple[_Statement | None, str]:
+def _statement(text: str, n_clips: int) -> tuple[Given | None, str]:
     """What follows a sentence's name, and the lines after it that are no part of it."""
     first, _, below = text.lstrip(" ,").partition("\n")
     if answers.has_words(first) or first.strip(" \"'[({") == "-":
@@ -310,11 +295,11 @@ def _statement(text: str, n_clips: int) -> tuple[_Statement | None, str]:
     return _clips(", ".join(bare[:own]), n_clips), "\n".join(lines[own:])
 
 
-def _clips(text: str, n_clips: int) -> _Statement | None:
+def _clips(text: str, n_clips: int) -> Given | None:
     body = " ".join(re.sub(r"[\"'\[\]{}|]", " ", text).split()).strip("() ")
     bare = body.rstrip(" .,;")
     if _NONE.fullmatch(bare):
-        return _Statement([], 0, False)
+        return Given([], False)
     match = _BARE.fullmatch(bare) or _NAMED.search(body)
     if match is None:
         return None
@@ -323,13 +308,11 @@ def _clips(text: str, n_clips: int) -> _Statement | None:
     if others or answers.is_denied(before, after):
         return None
     clips: list[int] = []
-    ranges = _RANGE.findall(match[0])
-    for start, end in ranges:
+    for start, end in _RANGE.findall(match[0]):
         low = answers.number(start)
         high = answers.number(end) if end else low
         if high < low:
             return None
         # One number stands for all of a range that lie beyond the last clip.
         clips.extend(range(low, (min(high, max(low, n_clips + 1)) if end else high) + 1))
-    n_ranges = sum(bool(end) for _, end in ranges)
-    return _Statement(clips, n_ranges, answers.has_words(before + after))
+    return Given(clips, answers.has_words(before + after))

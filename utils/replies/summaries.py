@@ -85,9 +85,8 @@ def read_frames(text: str, n_frames: int, k: int) -> Frames:
     if not reply.there:
         return Frames((), frozenset(), reply.status, {})
     visible = answers.normalise(reply.text)
-    if found := _array(visible):
-        return _selected(reply, found[0], n_frames, k, other_form=not _is_json(found[1]))
-    return _selected(reply, _bare(visible), n_frames, k, other_form=True)
+    given, written = _array(visible) or (_bare(visible), "")
+    return _selected(reply, given, n_frames, k, other_form=not _is_json(written))
 
 
 def read_joint(
@@ -286,7 +285,9 @@ def _block(text: str, prose: bool) -> _Block:
     text = text.strip().rstrip(" \n*_#-–—")
     marks = list(_NUMBERED.finditer(text))
     if len(marks) < 2:
-        row = _in_a_row(text)
+        row: list[re.Match[str]] = []  # marks 1, 2, 3, ...; other numbers are the sentences'
+        for mark in _INLINE.finditer(text):
+            row += [mark] if answers.number(mark[1]) == len(row) + 1 else []
         # One "1." inside prose ends a sentence ("... in game 1. Then ...") and begins none.
         marks = row if len(row) > 1 or (row and not text[: row[0].start()].strip()) else marks
     extra = False
@@ -305,12 +306,3 @@ def _block(text: str, prose: bool) -> _Block:
     found = [part for part in texts if answers.has_words(part)]
     sentences = [part for part in found if not _PLACEHOLDER.fullmatch(part)]
     return _Block(sentences, len(found) - len(sentences), bool(marks), extra)
-
-
-def _in_a_row(text: str) -> list[re.Match[str]]:
-    """Marks 1, 2, 3, ... that follow each other inside lines; other numbers are the sentences'."""
-    marks: list[re.Match[str]] = []
-    for mark in _INLINE.finditer(text):
-        if answers.number(mark[1]) == len(marks) + 1:
-            marks.append(mark)
-    return marks

@@ -12,19 +12,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from statistics import fmean
-from typing import Any
 
 from lmms_eval_tasks.cvrr_es.labels import SCALE
 from lmms_eval_tasks.cvrr_es.study.study import Pair, Pairs, Part, cells
 from lmms_eval_tasks.utils.metrics import stats
-from lmms_eval_tasks.utils.metrics.agreement import Coefficient, kappa, krippendorff_alpha
+from lmms_eval_tasks.utils.metrics.agreement import kappa
 
-# Percentile intervals are too narrow, and low, the more so the fewer the videos; below so many the
-# report warns, a limit of ours. In one made-up setting (20 answers a video, a kappa of 0.89, 200
-# draws each) 95 % intervals held it in 68 % with 4 videos, 87 % with 10, 89 to 93 % with 20 to 50.
-FEW = 20
 # Bands of 5.2, each up to and including its limit. The paper leaves gaps (.20 and .21 are in
 # different bands, .205 in none): here a value belongs to the upper band as soon as it is above the
 # limit, before any rounding. The paper's "close to 0" is no limit: 0 and below is none.
@@ -45,17 +40,16 @@ def average(values: Iterable[float | None]) -> float | None:
     return fmean(defined) if defined else None
 
 
-# --- intervals ------------------------------------------------------------------------------------
+def _mean(kappas: Kappas, sizes: Iterable[int]) -> float | None:
+    """Mean over groups of so many kappas each of the groups' means."""
+    ends = accumulate(sizes, initial=0)
+    return average(average(kappas[start:end]) for start, end in pairwise(ends))
 
 
 def _why_not(estimate: float | None, pairs: Iterable[Pair]) -> str:
-    videos = {pair.item: pair.video for pair in pairs}
     if estimate is None:
         return "there is no value"
-    if unknown := sum(not video for video in videos.values()):
-        # One is enough: as a cluster of its own it would make the interval too short.
-        return f"the video of {unknown} of {len(videos)} items is not known"
-    return "all items are on one video" if len(set(videos.values())) == 1 else ""
+    return "all items are on one video" if len({pair.video for pair in pairs}) == 1 else ""
 
 
 def _interval(
@@ -67,22 +61,19 @@ def _interval(
 
     A resample's kappas need five sums of every video only: of 1, a, b, (a - b)^2 and a^2 + b^2. Of
     one group they are whole numbers below 2^53, so that a kappa is as if computed from its pairs.
-
-    Returns:
-        The `interval`, or why there is `no_interval`.
+    Without an `interval`, `no_interval` says why.
     """
     import numpy as np
 
-    kept = [[pair for pair in own if pair.whole] for own in groups]
-    if reason := _why_not(estimate, (pair for own in kept for pair in own)):
+    kept = [(number, pair) for number, own in enumerate(groups) for pair in own if pair.whole]
+    if reason := _why_not(estimate, (pair for _, pair in kept)):
         return {"interval": None, "no_interval": reason}
-    videos = sorted({pair.video for own in kept for pair in own})
+    videos = sorted({pair.video for _, pair in kept})
     place = {video: number for number, video in enumerate(videos)}
     sums = np.zeros((len(videos), len(groups), 5))
-    for number, own in enumerate(kept):
-        for pair in own:
-            a, b = pair.rating or 0, pair.reference or 0
-            sums[place[pair.video], number] += (1, a, b, (a - b) ** 2, a * a + b * b)
+    for number, pair in kept:
+        a, b = pair.rating or 0, pair.reference or 0
+        sums[place[pair.video], number] += (1, a, b, (a - b) ** 2, a * a + b * b)
 
     def statistic(drawn: Sequence[int]) -> float | None:
         n, a, b, apart, squares = sums[drawn].sum(axis=0).T
@@ -93,14 +84,8 @@ def _interval(
     found = stats.cluster_bootstrap(statistic, range(len(videos)), videos)
     if math.isnan(found.low):
         return {"interval": None, "no_interval": "undefined in all resamples"}
-    n = len({pair.item for own in kept for pair in own})
-    return {
-        "interval": replace(found, estimate=float(estimate or 0), n=n).as_dict(),
-        "no_interval": "",
-    }
-
-
-# --- kappas ---------------------------------------------------------------------------------------
+    own = replace(found, estimate=float(estimate or 0), n=len({pair.item for _, pair in kept}))
+    return {"interval": own.as_dict(), "no_interval": ""}
 
 
 def _shown(value: float | None, interval: Part) -> Part:
@@ -112,16 +97,17 @@ def _shown(value: float | None, interval: Part) -> Part:
 
 
 def between(pairs: Pairs, *, intervals: bool = True) -> Part:
-    """Kappa of a rater with the reference over some items.
+    """Kappa of a rater with the reference over some items, or the `reason` why there is none.
 
-    Returns:
-        `kappa` or its `reason`, and `kappa_authors` (over the levels that occur), on `n` items;
-        `missing` ones lack one of the two ratings, `not_whole` ones have a rating such as 4.5.
+    It is on `n` items; `missing` ones lack one of the two ratings, `not_whole` ones have a rating
+    such as 4.5. `kappa_authors` is over the levels that occur.
     """
-    found = kappa(*_sides(pairs), SCALE, "quadratic")
-    sides = _sides([pair for pair in pairs if pair.whole])
-    levels = sorted({*sides[0], *sides[1]}) or SCALE
-    no_reference = all(pair.reference is None for pair in pairs)
+    ratings, references = [pair.rating for pair in pairs], [pair.reference for pair in pairs]
+    found = kappa(ratings, references, SCALE, "quadratic")
+    both = [(pair.rating, pair.reference) for pair in pairs if pair.whole]
+    levels = sorted({level for own in both for level in own if level}) or SCALE
+    authors = kappa([one for one, _ in both], [one for _, one in both], levels, "quadratic")
+    no_reference = not any(references)
     return {
         **_shown(found.value, _interval(found.value, [pairs]) if intervals else {}),
         "reason": "there is no reference yet" if no_reference and pairs else found.reason,
@@ -129,43 +115,35 @@ def between(pairs: Pairs, *, intervals: bool = True) -> Part:
         "missing": found.missing,
         "not_whole": found.off_scale,
         "coverage": found.coverage,
-        "kappa_authors": kappa(*sides, levels, "quadratic").value,
+        "kappa_authors": authors.value,
     }
-
-
-def _sides(pairs: Pairs) -> tuple[list[Any], list[Any]]:
-    return [pair.rating for pair in pairs], [pair.reference for pair in pairs]
 
 
 def reliability(pairs: Pairs, *, intervals: bool = True) -> Part:
     """All kappas of one rater (or panel) with the reference.
 
-    Returns:
-        `cells` by dimension and candidate; `by_dimension` is the mean over candidates, as the
-        averages of Table 5, and `mean` that of these. `pooled_by_dimension` and `pooled` are of all
-        the items at once: they also count that a judge ranks the candidates rightly, which no kappa
-        of one candidate can. `by_candidate` is its mean over the dimensions where it has a kappa.
+    `cells` are by dimension and candidate; `by_dimension` is the mean over candidates, as the
+    averages of Table 5, and `mean` that of these. `pooled_by_dimension` and `pooled` are of all the
+    items at once: they also count that a judge ranks the candidates rightly, which no kappa of one
+    candidate can. `by_candidate` is its mean over the dimensions where it has a kappa.
     """
     parts = cells(pairs)
     found = {
         dimension: {name: between(one, intervals=intervals) for name, one in own.items()}
         for dimension, own in parts.items()
     }
-    names = sorted({pair.item.candidate for pair in pairs})
 
     def mean(*dimensions: str) -> Part:
         """Mean over dimensions of the mean over their cells, each counted alike; whatever its size.
 
         Cells without a kappa are left out; every resample's mean is over those defined in it.
         """
-        own = [[*found[one].values()] for one in dimensions]
+        sizes = [len(found[one]) for one in dimensions]
+        every = [cell for one in dimensions for cell in found[one].values()]
         value, authors = (
-            average(average(cell[key] for cell in of_one) for of_one in own)
-            for key in ("kappa", "kappa_authors")
+            _mean([cell[key] for cell in every], sizes) for key in ("kappa", "kappa_authors")
         )
-        sizes = [len(of_one) for of_one in own]
         groups = [cell for one in dimensions for cell in parts[one].values()]
-        every = [cell for of_one in own for cell in of_one]
         reasons = "; ".join(sorted({cell["reason"] for cell in every} - {""}))
         interval = _interval(value, groups, lambda drawn: _mean(drawn, sizes)) if intervals else {}
         return {
@@ -186,70 +164,35 @@ def reliability(pairs: Pairs, *, intervals: bool = True) -> Part:
         },
         "by_candidate": {
             name: average(own[name]["kappa"] for own in found.values() if name in own)
-            for name in names
+            for name in sorted({pair.item.candidate for pair in pairs})
         },
         "cells": found,
     }
 
 
-def _mean(kappas: Kappas, sizes: Sequence[int]) -> float | None:
-    """Mean over groups of so many kappas each of the groups' means."""
-    ends = [sum(sizes[:place]) for place in range(len(sizes) + 1)]
-    return average(average(kappas[start:end]) for start, end in pairwise(ends))
-
-
-def shared(*raters: Pairs) -> list[list[Pair]]:
-    """The items to which all of these raters, and the reference, gave a whole rating."""
-    kept = [every for every in zip(*raters, strict=True) if all(pair.whole for pair in every)]
-    return [list(own) for own in zip(*kept, strict=True)] or [[] for _ in raters]
-
-
 def difference(one: Pairs, other: Pairs) -> Part:
     """Mean kappa of `one` minus that of `other` (over candidates, then dimensions).
 
-    Kappas of different answers cannot be compared (metrics.md): over the items that both rated.
-    Cells where either has no kappa are left out. In each resample both have the same videos.
-
-    Args:
-        one, other: pairs of the same items.
-
-    Returns:
-        The `value`, None with its `reason`, the `n` items that count, and the interval.
+    Kappas of different answers cannot be compared (metrics.md): over the items that both, and the
+    reference, gave a whole rating. Cells where either has no kappa are left out. In each resample
+    both have the same videos. Both are pairs of the same items, of which `n` count.
     """
-    first, second = (cells(own) for own in shared(one, other))
+    both = [own for own in zip(one, other, strict=True) if all(pair.whole for pair in own)]
+    first, second = (cells([own[side] for own in both]) for side in (0, 1))
     sizes = [len(own) for own in first.values()]
     groups = [pairs for side in (first, second) for own in side.values() for pairs in own.values()]
 
     def apart(kappas: Kappas) -> float | None:
         half = len(kappas) // 2
-        both = zip(kappas[:half], kappas[half:], strict=True)
-        return _mean([a - b if a is not None and b is not None else None for a, b in both], sizes)
+        sides = zip(kappas[:half], kappas[half:], strict=True)
+        return _mean([a - b if a is not None and b is not None else None for a, b in sides], sizes)
 
-    value = apart([between(own, intervals=False)["kappa"] for own in groups]) if groups else None
-    reason = "" if value is not None else "no cell has a kappa of both"
-    n = len(groups) and sum(map(len, groups)) // 2
-    return {
-        "value": value,
-        "reason": reason if n else "no item has ratings of both and of the reference",
-        "n": n,
-        **_interval(value, groups, apart),
-    }
-
-
-# --- raters among each other, and how much higher one rates than the reference --------------------
-
-
-def alpha(raters: Sequence[Pairs]) -> Coefficient:
-    """Krippendorff's alpha (interval) of all judges at once, over items that two or more rated.
-
-    Squared differences, as in the quadratic kappa. Ratings that are not whole are as if missing.
-    """
-    rows = [[pair.rating for pair in every] for every in zip(*raters, strict=True)]
-    return krippendorff_alpha(rows, SCALE)
+    value = apart([between(own, intervals=False)["kappa"] for own in groups])
+    return {"value": value, "n": len(both), **_interval(value, groups, apart)}
 
 
 def leniency(pairs: Pairs) -> Part:
-    """Mean rating minus mean reference (5.1), over the items that have both, each counted alike.
+    """Mean rating minus mean reference (5.1), over the `n` items that have both.
 
     Above 0 is lenient. Ratings that are not whole count as they are. The interval is Student's t
     with standard errors clustered by video (`stats.clustered_mean`).
@@ -259,5 +202,4 @@ def leniency(pairs: Pairs) -> Part:
     value = fmean(values) if values else None
     why = _why_not(value, both)
     found = None if why else stats.clustered_mean(values, [pair.video for pair in both]).as_dict()
-    reason = "" if both else "no item was rated by the judge and the reference"
-    return {"value": value, "reason": reason, "n": len(both), "interval": found, "no_interval": why}
+    return {"value": value, "n": len(both), "interval": found, "no_interval": why}

@@ -14,13 +14,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from statistics import multimode
 from typing import NamedTuple
 
 from lmms_eval_tasks.cvrr_es.labels import SCALE
 from lmms_eval_tasks.cvrr_es.study.ratings import Item
 from lmms_eval_tasks.cvrr_es.study.selection import ByJudge, Reference, Strata, kappas_elsewhere
-
-# --- one rating out of several of the same answer -------------------------------------------------
 
 
 def majority(ratings: Sequence[int]) -> int:
@@ -28,9 +27,7 @@ def majority(ratings: Sequence[int]) -> int:
 
     The middle one, since 1, 3 and 5 by three judges say 3 rather than 1.
     """
-    counts = Counter(ratings)
-    most = max(counts.values())
-    tied = sorted(rating for rating, count in counts.items() if count == most)
+    tied = sorted(multimode(ratings))
     return tied[(len(tied) - 1) // 2]
 
 
@@ -49,9 +46,6 @@ def to_scale(value: float) -> int:
     return min(max(nearest, SCALE[0]), SCALE[-1])
 
 
-# --- judges' confusion of the ratings -------------------------------------------------------------
-
-Probabilities = tuple[float, ...]  # of the ratings 1 to 5, in this order; their sum is 1
 Given = Mapping[str, Mapping[Item, int]]  # judge -> item -> rating on the scale
 
 ITERATIONS = 5000  # at most; five made-up judges of 760 to 1,400 answers took 500 to 1,000
@@ -62,11 +56,19 @@ _TINY = 1e-300  # for log 0: what a judge was never seen to say of a class all b
 
 
 class Latent(NamedTuple):
-    """A fitted latent-class model."""
+    """A fitted latent-class model: the probabilities of the ratings 1 to 5 of each item."""
 
-    probabilities: Mapping[Item, Probabilities]
+    probabilities: Mapping[Item, Sequence[float]]
     iterations: int
     converged: bool
+
+    def ratings(self) -> dict[Item, int]:
+        """The most probable rating of each item; of equally probable ones the lower."""
+        # Nine digits: what is equal by the model differs in the last bits of its sums.
+        return {
+            item: -max(zip((round(p, 9) for p in own), (-one for one in SCALE), strict=True))[1]
+            for item, own in self.probabilities.items()
+        }
 
 
 def dawid_skene(ratings: Given, iterations: int = ITERATIONS) -> Latent:
@@ -124,14 +126,6 @@ def dawid_skene(ratings: Given, iterations: int = ITERATIONS) -> Latent:
     return Latent({item: found[votes] for item, votes in votes_of.items()}, number, converged)
 
 
-def most_probable(probabilities: Probabilities) -> int:
-    """The most probable rating; of equally probable ones the lower."""
-    # Nine digits: what is equal by the model differs in the last bits of its sums.
-    return SCALE[max(range(len(SCALE)), key=lambda place: (round(probabilities[place], 9), -place))]
-
-
-# --- the panels -----------------------------------------------------------------------------------
-
 FITTED = "kappa_weighted"  # the one that is fitted to the reference
 PANELS = ("majority", "mean", "dawid_skene", FITTED)
 
@@ -146,50 +140,44 @@ class Panel(NamedTuple):
 def panel(name: str, ratings: ByJudge, reference: Reference, strata: Strata) -> Panel:
     """One panel's ratings.
 
+    Ratings that are no whole number of the scale (4.5) are left out, as in every kappa, so that
+    panels and judges are compared on the same ratings.
+
     Args:
         name: one of PANELS.
-        ratings: judge -> item -> rating. Those that are no whole number of the scale (4.5) are left
-            out, as in every kappa, so that panels and judges are compared on the same ratings.
         reference: only looked at by the panel that is fitted to it. Where no judge of the answer
             has a positive kappa that is the plain mean, and the note counts the answers.
-        strata: of all rated items, with folds. One dimension for all fits over all of them.
     """
-    given = {
-        judge: {item: int(one) for item, one in own.items() if one in SCALE}
-        for judge, own in sorted(ratings.items())
-    }
     # Sums are of math.fsum, so the judges' order has no influence.
     votes: dict[Item, dict[str, int]] = {}
-    for judge, own in given.items():
+    dimensions: dict[str, dict[str, dict[Item, int]]] = {}
+    for judge, own in sorted(ratings.items()):
         for item, rating in own.items():
-            votes.setdefault(item, {})[judge] = rating
-    if name == "dawid_skene":
-        return _latent(given, strata)
+            if rating in SCALE:
+                votes.setdefault(item, {})[judge] = int(rating)
+                of_dimension = dimensions.setdefault(strata[item].dimension, {})
+                of_dimension.setdefault(judge, {})[item] = int(rating)
+    found: dict[Item, int] = {}
+    if name == "dawid_skene":  # the most probable class, fitted in each dimension
+        models = {dimension: dawid_skene(own) for dimension, own in sorted(dimensions.items())}
+        for model in models.values():
+            found |= model.ratings()
+        return Panel(
+            found,
+            "; ".join(
+                f"not converged in {model.iterations} iterations: {dimension}"
+                for dimension, model in models.items()
+                if not model.converged
+            ),
+        )
     if name != FITTED:
         vote = {"majority": majority, "mean": mean}[name]
         return Panel({item: vote([*own.values()]) for item, own in votes.items()})
-    kappas = kappas_elsewhere(given, reference, {item: strata[item] for item in votes})
-    plain, found = 0, {}
+    kappas = kappas_elsewhere(ratings, reference, {item: strata[item] for item in votes})
+    plain = 0
     for item, of_item in votes.items():
         weights = [max(0.0, kappas[strata[item]][judge] or 0.0) for judge in of_item]
         plain += not any(weights)
         found[item] = mean([*of_item.values()], weights if any(weights) else None)
     why = "plain mean, no judge of the answer has a positive kappa"
     return Panel(found, f"{why}: {plain}" if plain else "")
-
-
-def _latent(given: Given, strata: Strata) -> Panel:
-    """The most probable class of `dawid_skene`, fitted in each dimension."""
-    dimensions: dict[str, dict[str, dict[Item, int]]] = {}
-    for judge, own in given.items():
-        for item, rating in own.items():
-            of_dimension = dimensions.setdefault(strata[item].dimension, {})
-            of_dimension.setdefault(judge, {})[item] = rating
-    found: dict[Item, int] = {}
-    notes = []
-    for dimension, ratings in sorted(dimensions.items()):
-        model = dawid_skene(ratings)
-        if not model.converged:
-            notes.append(f"not converged in {model.iterations} iterations: {dimension}")
-        found |= {item: most_probable(p) for item, p in model.probabilities.items()}
-    return Panel(found, "; ".join(notes))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,59 +16,49 @@ from lmms_eval_tasks.cvrr_es.study.selection import Choice, Selection
 from lmms_eval_tasks.cvrr_es.study.study import Place
 from lmms_eval_tasks.errors import DataError
 
-Row = Mapping[str, Any]
 # Fields of a question's row that say what is right.
 _TRUTH = ("reference", "references", "lure")
 
 
 @dataclass(frozen=True)
 class Rated:
-    """One judge task of a run.
+    """One judge task of a run."""
 
-    Attributes:
-        round: one of labels.ROUNDS.
-        candidates: whose answers are rated.
-        reference: rating by item; empty if there is none yet.
-        first: first ratings that may be shown, by item; empty in the first round.
-        rule: the mixture's.
-        chosen: the judges that it shows of each item.
-    """
-
-    round: str
-    candidates: Sequence[Aligned]
-    reference: Mapping[Item, float]
+    round: str  # one of labels.ROUNDS
+    candidates: Sequence[Aligned]  # whose answers are rated
+    reference: Mapping[Item, float]  # empty if there is none yet
+    # First ratings that may be shown; none in the first round.
     first: Mapping[Item, Sequence[RatingRow]] = field(default_factory=dict)
-    rule: Selection | None = None
+    rule: Selection | None = None  # the mixture's, and the judges that it shows of each item
     chosen: Mapping[Item, Choice] = field(default_factory=dict)
 
-    def docs(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
+    def docs(self, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Docs of all answers to these questions, by question, then by candidate."""
-        return [
-            self._doc(row, candidate)
-            for row in rows
-            for candidate in self.candidates
-            if row["id"] in candidate.answers
-        ]
-
-    def _doc(self, row: Row, candidate: Aligned) -> dict[str, Any]:
-        item = Item(row["id"], candidate.candidate)
-        choice = self.chosen.get(item)
-        return {
-            **{name: value for name, value in row.items() if name not in _TRUTH},
-            "id": f"{row['id']}/{candidate.candidate}",
-            "question_id": row["id"],
-            "candidate": candidate.candidate,
-            "answer": candidate.answers[row["id"]],
-            "empty": row["id"] in candidate.empty,
-            "others": [
-                one.as_dict()
-                for one in self.first.get(item, ())
-                if one.rating is not None and (choice is None or one.judge in choice.judges)
-            ],
-            "fell_back": choice is not None and not choice.judges,
-            "round": self.round,
-            "reference_rating": self.reference.get(item),
-        }
+        made = []
+        for row in rows:
+            told = {name: value for name, value in row.items() if name not in _TRUTH}
+            for own in self.candidates:
+                if (question := row["id"]) not in own.answers:
+                    continue
+                item = Item(question, own.candidate)
+                choice = self.chosen.get(item)
+                doc = {
+                    "id": f"{question}/{own.candidate}",
+                    "question_id": question,
+                    "candidate": own.candidate,
+                    "answer": own.answers[question],
+                    "empty": question in own.empty,
+                    "others": [
+                        one.as_dict()
+                        for one in self.first.get(item, ())
+                        if one.rating is not None and (choice is None or one.judge in choice.judges)
+                    ],
+                    "fell_back": choice is not None and not choice.judges,
+                    "round": self.round,
+                    "reference_rating": self.reference.get(item),
+                }
+                made.append({**told, **doc})
+        return made
 
 
 def make(
@@ -85,12 +74,8 @@ def make(
     """What one judge task rates.
 
     Args:
-        task: one of labels.JUDGE_TASKS.
-        candidates: aligned with the release.
         places: dimension and video of every question.
-        first: first-round ratings, of any judge.
-        reference: reference ratings.
-        rule: the mixture's.
+        first: of any judge; other rounds are left out.
         judge: name of the model under test, whose own ratings only the mixture may show to it.
 
     Raises:
@@ -126,8 +111,8 @@ def make(
     if kind == "collective":
         return Rated(kind, candidates, known, shown)
     ratings: dict[str, dict[Item, float | None]] = {}
-    for row in itertools.chain(*shown.values()):
-        if row.rating is not None:
-            ratings.setdefault(row.judge, {})[row.item] = row.rating
+    for item, rows in shown.items():
+        for row in rows:
+            ratings.setdefault(row.judge, {})[item] = row.rating
     chosen = selection.choices(ratings, known, selection.strata(asked, places), rule)
     return Rated(kind, candidates, known, shown, rule, chosen)

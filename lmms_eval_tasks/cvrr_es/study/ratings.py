@@ -17,7 +17,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -33,6 +33,7 @@ from lmms_eval_tasks.utils.released_files import read_lines
 from lmms_eval_tasks.utils.validation import told as told_of
 
 OK = Status.OK.value
+_SOME = Field(pattern=r"\S")
 
 
 class Item(NamedTuple):
@@ -48,34 +49,21 @@ def _one_of(names: Iterable[str]) -> Any:
 
 @dataclass(frozen=True)
 class RatingRow:
-    """One judge's rating of one answer.
-
-    Attributes:
-        dimension: a slug of labels.DIMENSIONS.
-        question: id of the question, `DIMENSION/NNN` (its place in the annotations, from 1).
-        video: `DIMENSION/NAME`, the cluster of intervals, since names of two dimensions are not
-            comparable; "" if it is not known.
-        candidate: who answered.
-        judge: who rated.
-        round: one of labels.ROUNDS.
-        rating: 1 to 5; None where it failed.
-        reason: what the judge gave for it; "" if nothing.
-        status: ok, or why there is no rating (parse_failure, empty_answer, ...).
-        empty: whether the candidate's answer was empty (the published scripts skip such answers).
-    """
+    """One judge's rating of one answer."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
     dimension: Annotated[str, _one_of(DIMENSIONS)]
-    question: str
+    question: str  # its id, `DIMENSION/NNN`: its place in the annotations, from 1
+    # `DIMENSION/NAME`, the cluster of intervals: names of two dimensions are not comparable.
     video: str
-    candidate: Annotated[str, Field(pattern=r"\S")]
-    judge: Annotated[str, Field(pattern=r"\S")]
+    candidate: Annotated[str, _SOME]  # who answered
+    judge: Annotated[str, _SOME]  # who rated
     round: Annotated[str, _one_of(ROUNDS)]
     rating: Annotated[StrictFloat, Field(ge=min(RATINGS), le=max(RATINGS))] | None
-    reason: str = ""
-    status: str = OK
-    empty: StrictBool = False
+    reason: str = ""  # what the judge gave for it
+    status: str = OK  # or why there is no rating (parse_failure, empty_answer, ...)
+    empty: StrictBool = False  # the candidate's answer: the published scripts skip such ones
 
     @property
     def item(self) -> Item:
@@ -97,52 +85,37 @@ _SAMPLES = re.compile(r"_samples_(?P<task>.+)\.jsonl$")
 
 
 class Loaded(NamedTuple):
-    """Rows in the order of their files, each once, and what was left out.
-
-    Attributes:
-        rows: those that can be used.
-        problems: file and line -> what is wrong; nothing unless it is left out by the user's leave.
-        runs: saved ones among the files.
-    """
+    """Rows in the order of their files, each once, and what was left out by the user's leave."""
 
     rows: list[RatingRow]
-    problems: Mapping[str, str]
-    runs: list[saved_runs.Run]
+    problems: Mapping[str, str]  # file and line -> what is wrong
+    runs: list[saved_runs.Run]  # among the files
 
 
 def read(paths: Sequence[Path]) -> list[RatingRow]:
+    """The rows of `load`."""
+    return load(paths).rows
+
+
+def load(paths: Sequence[Path]) -> Loaded:
     """The ratings in files and folders; in folders all *.jsonl, of saved samples our judges'.
 
     Raises:
         DataError: there are none, a file cannot be read, or rows cannot be right and
             `--allow-bad-items` was not given.
     """
-    return load(paths).rows
-
-
-def load(paths: Sequence[Path]) -> Loaded:
-    """As `read`, with what was left out.
-
-    Raises:
-        DataError: as `read`.
-    """
     # Every judge's rating of an item in a round, by these: place and row, which may be repeated.
     found: dict[tuple[str, str, str, str], list[tuple[str, RatingRow]]] = {}
     problems: dict[str, str] = {}
-    runs = []
-    for file in _files(paths):
-        if not _is_ours(file):
-            raise DataError(f"{file}: no task of judges ({', '.join(JUDGE_TASKS)})")
-        saved = saved_runs.read(file) if _SAMPLES.search(file.name) else None
-        runs += [saved] if saved else []
-        for place, entry in _rows(file, saved):
-            try:
-                row = _row(entry)
-            except ValueError as error:
-                problems[place] = (
-                    told_of(error) if isinstance(error, ValidationError) else f"{error}"
-                )
-                continue
+    runs: list[saved_runs.Run] = []
+    for place, entry in _entries(paths, runs):
+        try:
+            row = _row(entry)
+        except ValidationError as error:
+            problems[place] = told_of(error)
+        except ValueError as error:
+            problems[place] = str(error)
+        else:
             key = (row.question, row.candidate, row.judge, row.round)
             found.setdefault(key, []).append((place, row))
     rows = []
@@ -150,10 +123,10 @@ def load(paths: Sequence[Path]) -> Loaded:
         if all(other == row for _, other in more):
             rows.append(row)
             continue
-        for place, other in more:  # nobody knows which one counts
+        for place, _ in more:  # nobody knows which one counts
             problems[place] = (
-                f"another rating of {other.candidate}'s answer to {other.question} by "
-                f"{other.judge} ({other.round}) is at {first}: none of them is kept"
+                f"another rating of {row.candidate}'s answer to {row.question} by {row.judge} "
+                f"({row.round}) is at {first}: none of them is kept"
             )
     where = ", ".join(map(str, paths))
     if not rows:
@@ -163,59 +136,56 @@ def load(paths: Sequence[Path]) -> Loaded:
     return Loaded(rows, problems, runs)
 
 
-def notes(rows: Sequence[RatingRow], items: Collection[Item]) -> list[str]:
+def notes(rows: Sequence[RatingRow], items: Collection[Item]) -> Iterator[str]:
     """What to know of ratings that can be used: a line each."""
     every = set(items)
     by_judge: dict[tuple[str, str], list[RatingRow]] = {}
     for row in rows:
         by_judge.setdefault((row.judge, row.round), []).append(row)
-    told = []
     for (judge, name), own in by_judge.items():
         rated = {row.item for row in own if row.rating is not None}
         whole = [row.rating for row in own if row.rating in RATINGS]
         if len(set(whole)) == 1 and len(whole) > 1:
-            told.append(
+            yield (
                 f"{judge} ({name}): all {len(whole):,} ratings are {whole[0]:g}: a constant "
                 "judge's kappa is 0, and none with another that always gives the same"
             )
         if part := every - rated:
             why = Counter(row.status for row in own if row.rating is None and row.item in part)
-            absent = len(part) - sum(why.values())
             causes = [f"{number:,} {status}" for status, number in sorted(why.items())]
-            causes += [f"{absent:,} without a row"] if absent else []
-            told.append(
+            if absent := len(part) - why.total():
+                causes.append(f"{absent:,} without a row")
+            yield (
                 f"{judge} ({name}): rated {len(every & rated):,} of {len(every):,} answers "
                 f"({', '.join(causes)})"
             )
-    return told
 
 
-def _files(paths: Sequence[Path]) -> list[Path]:
-    found: dict[Path, None] = {}
+def _entries(paths: Sequence[Path], runs: list[saved_runs.Run]) -> Iterator[tuple[str, Any]]:
+    """Place and content of every line of the files, and of every item of saved runs."""
+
+    def is_ours(file: Path) -> bool:
+        samples = _SAMPLES.search(file.name)
+        return samples is None or samples["task"] in JUDGE_TASKS
+
+    files: dict[Path, None] = {}
     for path in (path.expanduser() for path in paths):
         if not path.exists():
             raise DataError(f"{path}: no such file or folder")
-        own = [path] if path.is_file() else sorted(filter(_is_ours, path.rglob("*.jsonl")))
-        if not own:
+        own = [path] if path.is_file() else sorted(filter(is_ours, path.rglob("*.jsonl")))
+        if not own or not is_ours(own[0]):
             raise DataError(
                 f"{path}: no ratings (*.jsonl, or *_samples_TASK.jsonl of {', '.join(JUDGE_TASKS)})"
             )
-        found |= dict.fromkeys(file.resolve() for file in own)
-    return list(found)
-
-
-def _is_ours(file: Path) -> bool:
-    samples = _SAMPLES.search(file.name)
-    return samples is None or samples["task"] in JUDGE_TASKS
-
-
-def _rows(file: Path, run: saved_runs.Run | None) -> Iterator[tuple[str, Any]]:
-    """Place and content of every line of a file, or of every item of a saved run."""
-    if run is None:
-        yield from ((f"{file}, line {number}", entry) for number, entry in read_lines(file))
-        return
-    for item in saved_runs.saved_items(run):
-        yield f"{file}, {item['id']}", {n: value for n, value in item.items() if n in _FIELDS}
+        files |= dict.fromkeys(file.resolve() for file in own)
+    for file in files:
+        if _SAMPLES.search(file.name):
+            runs.append(run := saved_runs.read(file))
+            for item in saved_runs.saved_items(run):
+                yield f"{file}, {item['id']}", {n: item[n] for n in _FIELDS & item.keys()}
+        else:
+            for number, entry in read_lines(file):
+                yield f"{file}, line {number}", entry
 
 
 @cache
@@ -229,12 +199,10 @@ def _row(entry: Any) -> RatingRow:
     Raises:
         ValueError: what is wrong with it.
     """
-    given = {"video": "", **entry} if isinstance(entry, Mapping) else entry
-    row = _adapter().validate_python(given)
-    if not row.question.startswith(f"{row.dimension}/"):
-        raise ValueError(f"question: {row.question!r} is no id of {row.dimension}")
+    row = _adapter().validate_python(entry)
+    for name, value in (("question", row.question), ("video", row.video)):
+        if not value.startswith(f"{row.dimension}/"):
+            raise ValueError(f"{name}: {value!r} is none of {row.dimension}")
     if (row.rating is None) == (row.status == OK):
         raise ValueError(f"rating: {row.rating} does not go with the status {row.status!r}")
-    if row.video and "/" not in row.video:  # written by hand, with the file's name alone
-        return replace(row, video=f"{row.dimension}/{row.video}")
     return row

@@ -3,15 +3,11 @@
 Language models without the video (vlm_judge, 3.2 and 4.1): GPT-4o and GPT-3.5 debate, which is what
 kappa is taken against; GPT-3.5 alone is the study's text judge (`single`). They debate as the
 study's code has it (judges/debate.py): GPT-4o decides, after two calls or five. Prompts are ours.
-
-What they would cost, asking nobody: every turn of a debate is put together as it is, between
-stand-ins with reasons of the usual length. Of many answers a part is looked at, spread over them.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,8 +21,9 @@ from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Verdict
 from lmms_eval_tasks.judges.config import KEY
-from lmms_eval_tasks.judges.costs import REPLY_TOKENS, plan, summary
+from lmms_eval_tasks.judges.costs import REPLY_TOKENS, Plan, plan, summary
 from lmms_eval_tasks.judges.costs import Asked as Request
+from lmms_eval_tasks.judges.report import price
 from lmms_eval_tasks.judges.verdict import DEBATE, NONE, PANEL
 
 if TYPE_CHECKING:
@@ -73,54 +70,30 @@ class Rated(NamedTuple):
 
     def row(self, label: str) -> RatingRow:
         """The rating as a line of a file; without one, its status says why."""
-        one, score = self.asked, self.verdict.score
+        of, candidate, _, empty = self.asked
+        score = self.verdict.score
         return RatingRow(
-            dimension=one.of.dimension,
-            question=one.of.id,
-            video=one.of.video_id,
-            candidate=one.candidate,
-            judge=label,
-            round=ROUND,
+            *(of.dimension, of.id, of.video_id, candidate, label, ROUND),
             rating=None if score is None else int(score),
             reason="" if score is None else self.verdict.reason,
             status=self.verdict.status,
-            empty=one.empty,
+            empty=empty,
         )
 
     def transcript(self, label: str) -> dict[str, Any]:
-        """The rating with all that was said before it, as plain types.
-
-        `turns` are those of the debate in order (judges/debate.py: the consolidator's has no
-        round), each with the reply as it came; of one judge alone there is one turn.
-        """
-        from lmms_eval_tasks.judges.debate import transcript
-
-        one, whole = self.asked, self.verdict
-        alone = {name: getattr(whole, name) for name in ("judge", "score", "reason", "status")}
-        turns = [{"round": None, "agent": "Judge", **alone, "raw": whole.raw}]
-        if whole.parts:
-            said = zip(transcript(whole), whole.parts, strict=True)
-            turns = [{**turn, "raw": part.raw} for turn, part in said]
-        kept = ("dimension", "question", "video", "candidate", "judge", "rating", "status")
-        row = self.row(label).as_dict()
-        texts = {"question": one.of.question, "reference": one.of.reference, "answer": one.answer}
-        return {
-            **{name: row[name] for name in kept},
-            "reason": whole.reason,
-            "setup": whole.setup,
-            "asked": texts,
-            "turns": turns,
-        }
+        """The rating, what it is of, and the verdict: `parts` are a debate's turns in order."""
+        one = self.asked.of
+        texts = {"question": one.question, "reference": one.reference, "answer": self.asked.answer}
+        return {**self.row(label).as_dict(), "asked": texts, "verdict": self.verdict.as_dict()}
 
 
 def config(spec: str | None, env: Mapping[str, str], *, single: bool = False) -> JudgeConfig:
     """The debate, or with `single` the one judge, that gives the reference ratings.
 
-    A debate is the paper's, or that of a file.
     The user's setting of the judge is not looked at: who judges answers is another decision.
 
     Args:
-        spec: a judge in its short form, or a file; None for the paper's.
+        spec: a judge in its short form, or a file, such as a debate's; None for the paper's.
 
     Raises:
         JudgeError: it cannot be used as configured, or is of the other kind.
@@ -154,26 +127,19 @@ def criterion() -> Criterion:
         PromptError: the user's file does not fit.
     """
     own = prompt(ROUND)
-    return Criterion(
-        name=NAME,
-        system=own.text["system"],
-        template=own.text["user"],
-        schema=ReferenceRating,
-        score=lambda reply: float(reply.rating),
-        prompt_hash=own.hash,
-        bare="rating",
-    )
+    texts = own.text["system"], own.text["user"]
+
+    def score(reply: ReferenceRating) -> float:
+        return float(reply.rating)
+
+    return Criterion(NAME, *texts, ReferenceRating, score, own.hash, bare="rating")
 
 
 def fields(asked: Asked) -> dict[str, str]:
     """What the criterion's template shows of an answer; the candidate's name is not among it."""
-    empty = prompt(ROUND).text["empty"]
-    return {
-        "question": asked.of.question,
-        "reference": asked.of.reference,
-        "candidate": asked.answer,
-        "remark": f"\n{empty}" if asked.empty else "",
-    }
+    remark = f"\n{prompt(ROUND).text['empty']}" if asked.empty else ""
+    texts = {"question": asked.of.question, "reference": asked.of.reference}
+    return {**texts, "candidate": asked.answer, "remark": remark}
 
 
 def asked_about(release: Release, aligned: Sequence[Aligned]) -> list[Asked]:
@@ -194,63 +160,55 @@ def rate(judge: Judge, asked: Sequence[Asked]) -> list[Rated]:
     return ordered_map(lambda one: Rated(one, judge.verdict(wanted, fields(one))), asked, NAME)
 
 
-# --- what it would cost, asking nobody ------------------------------------------------------------
-
-PART = 300  # answers that are looked at, of however many
-_REASON = " ".join(["word"] * (REPLY_TOKENS - 10))
-
-
 class _StandIn(Judge):
     """Notes what it is asked and gives a reply of the usual length, always the same rating."""
 
-    def __init__(self, config: JudgeConfig, asked: list[Request], rating: int) -> None:
-        self.config, self._asked, self._rating = config, asked, rating
+    def __init__(self, config: JudgeConfig, rating: int) -> None:
+        self.config, self.rating = config, rating
+        self.asked: list[Request] = []
 
     def verdicts(
         self, criterion: Criterion, fields: Mapping[str, Any], samples: int
     ) -> list[Verdict]:
-        reply = json.dumps({"reason": _REASON, "rating": self._rating})
-        self._asked += [(criterion, dict(fields), reply)] * samples
-        said = Verdict(float(self._rating), "ok", _REASON, reply, judge=self.config.label)
+        reason = " ".join(["word"] * (REPLY_TOKENS - 10))
+        reply = json.dumps({"reason": reason, "rating": self.rating})
+        self.asked += [(criterion, dict(fields), reply)] * samples
+        said = Verdict(float(self.rating), "ok", reason, reply, judge=self.config.label)
         return [said] * samples
 
 
 def estimate(config: JudgeConfig, asked: Sequence[Asked]) -> list[str]:
-    """The work of rating `asked` in words: each model, all together, notes.
+    """The work of rating `asked` in words, asking nobody: each model, all together, notes.
 
-    Without repairs and without what is in the cache already.
+    Every turn of a debate is put together as it is, between stand-ins. Without repairs and without
+    what is in the cache already.
     """
     from lmms_eval_tasks.judges import run
     from lmms_eval_tasks.judges.debate import DebateJudge
-    from lmms_eval_tasks.judges.report import dollars
 
     # Two candidates may give the same answer, which is asked about once.
-    different = list(
-        {(one.of.question, one.of.reference, one.answer): one for one in asked}.values()
-    )
-    part = different[:: max(1, math.ceil(len(different) / PART))]
-    models = config.members or (config,)
-    requests: dict[JudgeConfig, list[Request]] = {one: [] for one in models}
+    different = {(one.of.question, one.of.reference, one.answer): one for one in asked}
+    models = dict.fromkeys(config.members or (config,))
     # The agents differ, so that the debate is as long as it can be.
-    played = [_StandIn(own, requests[own], number + 1) for number, own in enumerate(models)]
-    judge: Judge = DebateJudge(config, played[:-1], played[-1]) if config.members else played[0]
-    for one in part:
+    played = {one: _StandIn(one, number) for number, one in enumerate(models, 1)}
+    members = [played[one] for one in config.members]
+    judge: Judge = DebateJudge(config, members) if members else played[config]
+    for one in different.values():
         judge.verdict(criterion(), fields(one))
-    plans = [(model.label, plan(model, own)) for model, own in requests.items()]
-    notes = [note for _, one in plans for note in one.notes]
+    plans = [plan(model, own.asked) for model, own in played.items()]
+    total = Plan()
+    for each in plans:
+        total.add(each)
+    notes = [note for each in plans for note in each.notes]
     if config.members:
         notes.append("at most: where both agents give the same rating at once, two calls of five")
     if len(different) < len(asked):
         notes.append(f"{len(asked) - len(different):,} answers are another candidate's too: free")
-    if len(part) < len(different):
-        plans = [(label, one.enlarged(len(different) / len(part))) for label, one in plans]
-        notes.append(f"estimated on {len(part):,} of {len(different):,} different answers")
-    notes += [
+    lines = [f"{one.label}: {summary(each)}" for one, each in zip(models, plans, strict=True)]
+    return [
+        *lines,
+        f"all: {total.calls:,} calls, {price(total.cost)}",
+        *notes,
         f"assumed: {REPLY_TOKENS} tokens for each reply; no repairs",
         f"cost: {run.current().prices.origin}; replies in the cache are free",
     ]
-    costs = [one.cost for _, one in plans]
-    cost = "unknown price" if None in costs else dollars(math.fsum(filter(None, costs)))
-    calls = sum(one.calls for _, one in plans)
-    lines = [f"{label}: {summary(one)}" for label, one in plans]
-    return [*lines, f"all: {calls:,} calls, {cost}", *notes]

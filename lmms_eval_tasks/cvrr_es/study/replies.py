@@ -11,19 +11,17 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import AliasChoices, BaseModel, BeforeValidator, Field
 
 from lmms_eval_tasks.cvrr_es.labels import RATINGS
+from lmms_eval_tasks.cvrr_es.study.ratings import folded
 from lmms_eval_tasks.judges import reader
-from lmms_eval_tasks.judges.reader import UnreadableError
+from lmms_eval_tasks.judges.objects import UnreadableError, objects
 from lmms_eval_tasks.judges.verdict import Status
 from lmms_eval_tasks.utils.replies import answer_patterns, answers
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
 
 _RATING_KEYS = (
     *("rating", "Rating", "score", "Score"),
@@ -86,17 +84,11 @@ _OBJECT_FIRST = re.compile(r"\s*(?:`{3,}\w*\s*)?\{")
 
 
 class RatingReply(NamedTuple):
-    """What a reply says.
+    """What a reply says."""
 
-    Attributes:
-        rating: 1 to 5; None where there is none.
-        reason: what the judge gave for it; "" if nothing.
-        status: ok; else empty, truncated, refused, model_error (answers.py) or unparsed.
-    """
-
-    rating: int | None
-    reason: str
-    status: str
+    rating: int | None  # 1 to 5
+    reason: str  # what the judge gave for it; "" if nothing
+    status: str  # ok; else empty, truncated, refused, model_error (answers.py) or unparsed
 
 
 def read(reply: str, shown: Sequence[str] = ()) -> RatingReply:
@@ -113,16 +105,12 @@ def read(reply: str, shown: Sequence[str] = ()) -> RatingReply:
     if not shaped.there:
         return RatingReply(None, "", shaped.status)
     try:
-        rating, reason = _rating(unescaped(_plain(shaped.text)), shown)
+        text = answer_patterns.SPECIAL_TOKEN.sub("", shaped.text)  # of chat templates
+        rating, reason = _rating(_unescaped(text), shown)
     except UnreadableError as error:
         cut = error.status is Status.TRUNCATED
         return RatingReply(None, "", "truncated" if cut else answers.unread(shaped))
     return RatingReply(rating, reason if answers.has_words(reason) else "", "ok")
-
-
-def _plain(text: str) -> str:
-    """A text without the special tokens of chat templates."""
-    return answer_patterns.SPECIAL_TOKEN.sub("", text)
 
 
 def _rating(text: str, shown: Sequence[str]) -> tuple[int, str]:
@@ -131,7 +119,7 @@ def _rating(text: str, shown: Sequence[str]) -> tuple[int, str]:
     Raises:
         UnreadableError: there is no rating, or more than one.
     """
-    spans = list(reader.objects(text, KEYS))
+    spans = list(objects(text, KEYS))
     if any(span.value is not None and span.value.keys() & set(KEYS) for span in spans):
         found = _of_object(text, shown)
         outside = text
@@ -139,31 +127,31 @@ def _rating(text: str, shown: Sequence[str]) -> tuple[int, str]:
             outside = f"{outside[: span.start]}\n{outside[span.end :]}"
         for line in filter(str.strip, _OTHER_JUDGE.sub("", outside).splitlines()):
             try:
-                other = _stated(stated(line), shown)
+                other = _stated(_levelled(line), shown)
             except UnreadableError:
                 continue  # no rating; or a scale, as where the rubric is repeated
             if other != found[0]:
                 raise UnreadableError("different ratings in one reply")
         return found
-    if (whole := braced(text)) is not None:
-        if any(_letters(whole) in _letters(source) for source in shown):
+    if (whole := _braced(text)) is not None:
+        if any(folded(whole) in folded(source) for source in shown):
             raise UnreadableError("the reply repeats the candidate's text")
         try:
             return _of_object(whole, shown)
         except UnreadableError:
             pass  # `Rating: 4` in front of free text is stated, and no object
-    plain = stated(text)
+    plain = _levelled(text)
     try:
         rating = _stated(plain, shown)
     except UnreadableError:
-        plain = stated(_OTHER_JUDGE.sub("", text))
+        plain = _levelled(_OTHER_JUDGE.sub("", text))
         rating = _stated(plain, shown)
     return rating, _reason(plain)
 
 
 def _of_object(text: str, shown: Sequence[str]) -> tuple[int, str]:
-    value: Any = reader.read(text, _schema(), shown)
-    values = [span.value for span in reader.objects(text, KEYS) if span.value]
+    value: Any = reader.read(text, _Schema, shown)
+    values = [span.value for span in objects(text, KEYS) if span.value]
     ratings = {str(_number(own[key])) for own in values for key in _RATING_KEYS if key in own}
     if len(ratings) > 1:
         raise UnreadableError("different ratings in one object")
@@ -171,8 +159,8 @@ def _of_object(text: str, shown: Sequence[str]) -> tuple[int, str]:
 
 
 def _stated(text: str, shown: Sequence[str]) -> int:
-    plain = [_plain(one) for one in shown]
-    value: Any = reader.read(text, _schema(), [*shown, *plain, *map(stated, plain)], bare="rating")
+    plain = [answer_patterns.SPECIAL_TOKEN.sub("", one) for one in shown]
+    value: Any = reader.read(text, _Schema, [*shown, *plain, *map(_levelled, plain)], bare="rating")
     return int(value.rating)
 
 
@@ -182,7 +170,7 @@ def _reason(text: str) -> str:
     What follows `Reason:`, else all that is not the rating itself.
     """
     labelled = _REASON.search(text)
-    rest = "" if level(_unfenced(text)) is not None else text
+    rest = "" if _level(_unfenced(text)) is not None else text
     rest = _ANY_STATED.sub(
         lambda match: match[0][0] if match[0][0] in ".!?)" else " ",
         labelled["reason"] if labelled else rest,
@@ -190,7 +178,7 @@ def _reason(text: str) -> str:
     return rest.lstrip(" \t\r\n'\"`*_.,:;-").rstrip(" \t\r\n'\"`*_,:;-")
 
 
-def unescaped(text: str) -> str:
+def _unescaped(text: str) -> str:
     r"""A reply whose quotes are escaped (`{\n \"rating\": \"[[4]]\"`), without its escapes.
 
     Only where the first key of the reply is: escapes in a reason are for its own object to undo.
@@ -202,7 +190,7 @@ def unescaped(text: str) -> str:
     return _ESCAPE.sub(lambda match: _MARKS.get(match[1], match[1]), text)
 
 
-def braced(text: str) -> str | None:
+def _braced(text: str) -> str | None:
     """A reply that is an object without its braces (Figure 11), with them; None if it is none.
 
     `json` and quotation marks before it, as in the figure, are dropped, with those behind it.
@@ -212,37 +200,34 @@ def braced(text: str) -> str | None:
     if lead is None:
         return None
     body = text[lead.end() :].rstrip("` \t\r\n")
-    for _ in range(lead.group().count('"')):
+    for _ in range(lead[0].count('"')):
         body = body.removesuffix('"').rstrip()
     body = body.rstrip("` \t\r\n").removesuffix(",")
     # A rating alone needs no braces to be read.
     return "{" + body + "}" if len(re.findall(rf"\b(?:{names})\b[\"']?\s*:", body)) > 1 else None
 
 
-def stated(text: str) -> str:
+def _levelled(text: str) -> str:
     """A text whose statements of a rating read `Rating: 4`, where they were others.
 
     A statement is labelled, or is the whole text, or its first line.
     """
-    if (whole := level(_unfenced(text))) is not None:
+    if (whole := _level(_unfenced(text))) is not None:
         return str(whole)
     first, _, rest = text.strip().partition("\n")
-    alone = None if level(rest.strip().partition("\n")[0]) is not None else level(first)
+    alone = None if _level(rest.strip().partition("\n")[0]) is not None else _level(first)
     if alone is not None:
         text = f"Rating: {alone}\n{rest}"
-    return _STATED.sub(_as_number, _OTHER_LABEL.sub(r"\g<lead>Rating", text))
+
+    def numbered(match: re.Match[str]) -> str:
+        number, quote = _level(match["value"]), match["quote"]
+        said = f"{match['lead']}Rating{match['sign']}{quote}{number}{quote}"
+        return match[0] if number is None else said
+
+    return _STATED.sub(numbered, _OTHER_LABEL.sub(r"\g<lead>Rating", text))
 
 
-def _as_number(match: re.Match[str]) -> str:
-    number, quote = level(match["value"]), match["quote"]
-    return (
-        match[0]
-        if number is None
-        else f"{match['lead']}Rating{match['sign']}{quote}{number}{quote}"
-    )
-
-
-def level(text: str) -> int | None:
+def _level(text: str) -> int | None:
     """The whole number of a text that is nothing but one rating, None if it is not.
 
     A level's name alone is one, since the rubric has each name once; a name beside another level's
@@ -265,33 +250,12 @@ def _unfenced(text: str) -> str:
     return match[2] if match else text
 
 
-def _letters(text: str) -> str:
-    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", text).casefold()))
-
-
-@lru_cache(maxsize=1)
-def _schema() -> type[BaseModel]:
-    """What a reply may have; the reason may be missing."""
-    from pydantic import AliasChoices, BaseModel, BeforeValidator, Field
-
-    class RatingWithReason(BaseModel):
-        rating: Annotated[int, BeforeValidator(_number)] = Field(
-            ge=min(RATINGS), le=max(RATINGS), validation_alias=AliasChoices(*_RATING_KEYS)
-        )
-        reason: Annotated[str, BeforeValidator(_text)] = Field(
-            "", validation_alias=AliasChoices(*_REASON_KEYS)
-        )
-        more: Any = Field(None, validation_alias=AliasChoices(*_MORE_KEYS))
-
-    return RatingWithReason
-
-
 def _number(value: Any) -> Any:
     """A rating in another notation ("[[4]]", [[4]], "Good (4)") as its number."""
     for _ in range(2):
         if isinstance(value, list) and len(value) == 1:
             value = value[0]
-    if isinstance(value, str) and (number := level(value)) is not None:
+    if isinstance(value, str) and (number := _level(value)) is not None:
         return number
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
@@ -303,3 +267,15 @@ def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
     return "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+class _Schema(BaseModel):
+    """What a reply may have; the reason may be missing."""
+
+    rating: Annotated[int, BeforeValidator(_number)] = Field(
+        ge=min(RATINGS), le=max(RATINGS), validation_alias=AliasChoices(*_RATING_KEYS)
+    )
+    reason: Annotated[str, BeforeValidator(_text)] = Field(
+        "", validation_alias=AliasChoices(*_REASON_KEYS)
+    )
+    more: Any = Field(None, validation_alias=AliasChoices(*_MORE_KEYS))

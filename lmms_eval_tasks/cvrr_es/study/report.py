@@ -8,23 +8,18 @@ out, since it would be compared with itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks.cvrr_es.labels import ROUNDS
+from lmms_eval_tasks.cvrr_es.labels import SCALE
 from lmms_eval_tasks.cvrr_es.study import kappas, ratings, selection
 from lmms_eval_tasks.cvrr_es.study.panels import FITTED, PANELS, Panel, panel
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow, folded
-from lmms_eval_tasks.cvrr_es.study.study import Pairs, Rater, Study, split, study, summary
+from lmms_eval_tasks.cvrr_es.study.study import Pairs, Rater, Study, cells, study, summaries
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.utils.metrics.agreement import FEW_CLUSTERS, krippendorff_alpha
 
 Report = dict[str, Any]
-NO_REFERENCE = (
-    "no kappa: there are no reference ratings yet; make them with `lmms-eval-tasks debate` and "
-    "name their file with --reference"
-)
-# What a panel takes from the reference.
-NOTHING, OTHER_VIDEOS = "nothing", "other folds"
 _SHOWN = ("first", "reference", "collective", "mixture")  # the order of raters' rounds
 
 
@@ -35,157 +30,131 @@ def report(rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Report:
         DataError: as `study`; a reference of several raters; no rater left but the reference
             itself.
     """
-    names = sorted({f"{row.judge} ({row.round})" for row in reference})
-    if len(names) > 1:
+    referees = sorted({Rater(row.judge, row.round) for row in reference})
+    if len(referees) > 1:
         raise DataError(
-            f"the reference is of {len(names)} raters: {', '.join(names)}: name one's file "
+            f"the reference is of {len(referees)} raters: "
+            f"{', '.join(f'{judge} ({name})' for judge, name in referees)}: name one's file "
             "with --reference; the others' can be among the ratings"
         )
     made = study(rows, reference)
     order = sorted(made.raters, key=lambda rater: (_SHOWN.index(rater.round), rater.judge))
-    raters = {rater: made.raters[rater] for rater in order if rater not in made.referees}
+    raters = {rater: made.raters[rater] for rater in order if rater not in referees}
     if not raters:
         raise DataError("there are no ratings but the reference's: name files of other judges too")
-    candidates = sorted({item.candidate for item in made.items})
-    dimensions = list(dict.fromkeys(made.places[item.question].dimension for item in made.items))
-    told = [_rater(rater, own, candidates) for rater, own in raters.items()]
-    alone = {rater.judge: own for rater, own in raters.items() if rater.round == ROUNDS[0]}
-    own_kappas = {one["judge"]: one["kappa"]["mean"]["kappa"] for one in told[: len(alone)]}
+    alone = {rater.judge: own for rater, own in raters.items() if rater.round == "first"}
+    told = [_rater(_name(rater), own, *rater) for rater, own in raters.items()]
     strata = selection.strata(made.items, made.places)
-    panels = _panels(made, alone, own_kappas, strata)
-    alpha = kappas.alpha(list(alone.values())) if len(alone) > 1 else None
-    videos = {place.video for place in made.places.values()}
-    name = ", ".join(sorted(rater.judge for rater in made.referees))
+    panels = _panels(made, alone, strata)
+    # Squared differences, as in the quadratic kappa; ratings that are not whole are as if missing.
+    rated = [[pair.rating for pair in every] for every in zip(*alone.values(), strict=True)]
+    alpha = krippendorff_alpha(rated, SCALE) if len(alone) > 1 else None
+    # The best single judge is best in hindsight: chosen by its kappa on the very items.
+    known = [one for one in told[: len(alone)] if one["kappa"]["mean"]["kappa"] is not None]
+    best = min(known, key=lambda one: -one["kappa"]["mean"]["kappa"], default={"judge": None})
+    compared = [
+        (_name(rater), rater.judge, own)
+        for rater, own in raters.items()
+        if rater.round in ("collective", "mixture") and rater.judge in alone
+    ]
+    if best["judge"] is not None:
+        compared += [(name, best["judge"], own) for name, (own, _) in panels.items() if own]
     return {
         "data": {
             "items": len(made.items),
             "questions": len(made.places),
-            "videos": len(videos - {""}),
-            "questions_without_video": sum(not one.video for one in made.places.values()),
-            "dimensions": dimensions,
-            "candidates": candidates,
+            "videos": len({place.video for place in made.places.values()}),
+            "dimensions": list(cells(made.raters[order[0]])),
+            "candidates": sorted({item.candidate for item in made.items}),
             "folds": len({one.fold for one in strata.values()}),
         },
-        "reference": {"name": name, "ratings": split(made.reference, summary)}
-        if made.reference
+        "reference": {"name": referees[0].judge, "ratings": summaries(made.reference)}
+        if referees
         else None,
         "raters": told,
-        "alpha": alpha and {"value": alpha.value, "reason": alpha.reason, "n": alpha.n},
-        "panels": panels,
-        "rounds": [
-            {"name": name_of(rater), "difference": kappas.difference(own, alone[rater.judge])}
-            for rater, own in raters.items()
-            if rater.round in ("collective", "mixture") and rater.judge in alone
+        "panels": [
+            {**_rater(name, own), "note": note} for name, (own, note) in panels.items() if own
         ],
-        "notes": [*_notes(made, rows, reference), *_of_kappas(told, panels)],
+        "best_single": best["judge"],
+        "differences": [
+            {"name": name, "minus": other, **kappas.difference(own, alone[other])}
+            for name, other, own in compared
+        ],
+        "alpha": alpha and {"value": alpha.value, "reason": alpha.reason, "n": alpha.n},
+        "notes": [
+            *_notes(made, rows, reference),
+            *(f"{name}: {note}" for name, (_, note) in panels.items() if note),
+            *(
+                f"{one['name']}: no kappa: {one['kappa']['mean']['reason']}"
+                for one in told
+                if reference and one["kappa"]["mean"]["kappa"] is None
+            ),
+        ],
     }
 
 
-def name_of(rater: Rater) -> str:
+def _name(rater: Rater) -> str:
     """As tables call it: the judge, and how it came to its ratings unless it rated alone."""
-    if rater.round == ROUNDS[0]:
-        return rater.judge
-    return f"{rater.judge}, {'with reference' if rater.round == 'reference' else rater.round}"
+    how = {"first": "", "reference": ", with reference"}
+    return rater.judge + how.get(rater.round, f", {rater.round}")
 
 
-def _rater(rater: Rater, own: Pairs, candidates: Sequence[str]) -> Report:
-    """What it gave, and how far it can be relied on."""
-    name = folded(rater.judge)
+def _rater(name: str, own: Pairs, judge: str = "", how: str = "panel") -> Report:
+    """What a rater or a panel gave, and how far it can be relied on."""
+    candidates = sorted({pair.item.candidate for pair in own})
     return {
-        "name": name_of(rater),
-        "judge": rater.judge,
-        "round": rater.round,
-        "itself": [one for one in candidates if name and folded(one) == name],
+        "name": name,
+        "judge": judge,
+        "round": how,
+        "itself": [one for one in candidates if folded(one) == folded(judge) != ""],
         "kappa": kappas.reliability(own),
         "leniency": kappas.leniency(own),
-        "ratings": split(own, summary),
+        "ratings": summaries(own),
     }
 
 
 def _panels(
-    made: Study,
-    alone: dict[str, Pairs],
-    own_kappas: dict[str, float | None],
-    strata: selection.Strata,
-) -> Report | None:
-    """Every panel beside the best single judge; None with fewer than two judges.
-
-    The best single judge is best in hindsight: chosen by its kappa on the very items.
-    """
-    if len(alone) < 2:
-        return None
+    made: Study, alone: Mapping[str, Pairs], strata: selection.Strata
+) -> dict[str, tuple[Pairs, str]]:
+    """Every panel's ratings and what a reader should know of them, by its name in tables."""
     given = {judge: {pair.item: pair.rating for pair in own} for judge, own in alone.items()}
     truth = {pair.item: pair.rating for pair in made.reference}
-    known = {judge: kappa for judge, kappa in own_kappas.items() if kappa is not None}
-    best = min(known, key=lambda judge: (-known[judge], judge), default=None)
-    rows = []
-    for name in PANELS:
-        if name != FITTED:
-            found = panel(name, given, truth, strata)
-        elif not known:
-            found = Panel({}, "no kappa: no rated item has a reference rating")
-        elif len({one.fold for one in strata.values()}) < 2:
-            found = Panel({}, "not computed: fitting on other videos needs two videos or more")
+    found: dict[str, tuple[Pairs, str]] = {}
+    for name in PANELS if len(alone) > 1 else ():
+        if name != FITTED or len({one.fold for one in strata.values()}) > 1:
+            own = panel(name, given, truth, strata)
         else:
-            found = panel(name, given, truth, strata)
-        own = [
-            pair._replace(rating=found.ratings.get(pair.item))
+            own = Panel({}, "not computed: fitting on other videos needs two videos or more")
+        if name == FITTED and not truth:
+            own = Panel({})
+        pairs = [
+            pair._replace(rating=own.ratings.get(pair.item), asked=pair.item in own.ratings)
             for pair in next(iter(alone.values()))
         ]
-        rows.append(
-            {
-                "name": name,
-                "fitted_to": OTHER_VIDEOS if name == FITTED else NOTHING,
-                "note": found.note,
-                "kappa": kappas.reliability(own) if found.ratings else None,
-                "over_best": kappas.difference(own, alone[best])
-                if found.ratings and best is not None
-                else None,
-            }
-        )
-    return {"judges": sorted(alone), "best_single": best, "panels": rows}
+        title = {"dawid_skene": "Dawid-Skene", FITTED: "kappa-weighted mean"}.get(name, name)
+        found[f"panel: {title}"] = (pairs if own.ratings else [], own.note)
+    return found
 
 
-# --- what a reader of the numbers must know -------------------------------------------------------
-
-
-def _notes(made: Study, rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Iterable[str]:
+def _notes(made: Study, rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Iterator[str]:
+    """What a reader of the numbers must know."""
     if not reference:
-        yield NO_REFERENCE
-    if unknown := sum(not place.video for place in made.places.values()):
         yield (
-            f"no intervals where they would need it: the video of {unknown:,} of "
-            f"{len(made.places):,} questions is not known; give the rows a `video`"
+            "no kappa: there are no reference ratings yet; make them with `lmms-eval-tasks debate` "
+            "and name their file with --reference"
         )
-    for judge, name in sorted(made.raters.keys() & made.referees):
+    referees = {Rater(row.judge, row.round) for row in reference}
+    for judge, name in sorted(made.raters.keys() & referees):
         yield f"{judge} ({name}) made the reference: not compared with itself"
     videos: dict[str, set[str]] = {}
     for place in made.places.values():
         videos.setdefault(place.dimension, set()).add(place.video)
     fewest = min(map(len, videos.values()))
-    if not unknown and 1 < fewest < kappas.FEW:
+    if 1 < fewest < FEW_CLUSTERS:
         yield (
             f"some intervals rest on as few as {fewest} videos: percentile intervals on fewer "
-            f"than {kappas.FEW} are too narrow, and low"
+            f"than {FEW_CLUSTERS} are too narrow, and low"
         )
-    compared = [row for row in rows if Rater(row.judge, row.round) not in made.referees]
+    compared = [row for row in rows if Rater(row.judge, row.round) not in referees]
     yield from ratings.notes(compared, made.items)
     yield from (f"reference: {line}" for line in ratings.notes(reference, made.items))
-
-
-def _of_kappas(raters: Sequence[Report], panels: Report | None) -> Iterable[str]:
-    """Why raters have no kappa, and in how many resamples of an interval there was none."""
-    named = [(part["name"], part["kappa"]) for part in raters]
-    for name, kappa in named:
-        if kappa["mean"]["kappa"] is None and (why := kappa["mean"]["reason"]):
-            yield f"{name}: no kappa: {why}"
-    named += [
-        (f"panel {one['name']}", one["kappa"]) for one in (panels or {"panels": []})["panels"]
-    ]
-    lacking: dict[int, list[str]] = {}  # resamples -> whose, since many lack the same
-    for name, kappa in named:
-        interval = kappa and kappa["mean"]["interval"]
-        if interval and interval["undefined"]:
-            lacking.setdefault(interval["undefined"], []).append(name)
-    for number, names in lacking.items():
-        yield f"{', '.join(names)}: {number:,} of 1,000 resamples have no kappa"

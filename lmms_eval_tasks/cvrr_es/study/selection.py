@@ -29,58 +29,46 @@ from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.utils.metrics import agreement
 from lmms_eval_tasks.utils.validation import told
 
-# --- folds, for what is fitted to the reference on other videos than those it is scored on --------
-
 FOLDS = 5  # if there are as many videos
 
 
 class Stratum(NamedTuple):
-    """What is fitted to the reference together.
+    """What is fitted to the reference together."""
 
-    Attributes:
-        fold: whose items are fitted on all other folds; None: all of the dimension are fitted on
-            themselves, which flatters.
-        dimension: a slug of labels.DIMENSIONS.
-    """
-
+    # Whose items are fitted on all other folds; None: all of the dimension on themselves, which
+    # flatters.
     fold: int | None
     dimension: str
 
 
-def strata(items: Iterable[Item], places: Mapping[str, Place]) -> dict[Item, Stratum]:
-    """Each item's stratum; the folds are by videos, and a question without one is its own unit.
-
-    Videos go one after another, in the order of their hashes, into the fold that so far has the
-    fewest items of the video's dimension (its main one, if it has several), then the fewest items.
-    So every dimension is spread over the folds. The same items always give the same folds, in
-    whatever order they come; more items may give others.
-    """
-    units: dict[tuple[str, str], list[Item]] = {}
-    for item in items:
-        video = places[item.question].video
-        unit = ("video", video) if video else ("question", item.question)
-        units.setdefault(unit, []).append(item)
-    loads = [Counter[str]() for _ in range(max(1, min(FOLDS, len(units))))]
-    found = {}
-
-    def drawn(unit: tuple[str, str]) -> bytes:
-        return hashlib.sha256("\0".join(("0", *unit)).encode()).digest()
-
-    for unit in sorted(units, key=drawn):
-        own = Counter(places[item.question].dimension for item in units[unit])
-        main = min(own, key=lambda dimension: (-own[dimension], dimension))
-        fold = min(range(len(loads)), key=lambda i: (loads[i][main], loads[i].total(), i))
-        loads[fold].update(own)
-        for item in units[unit]:
-            found[item] = Stratum(fold, places[item.question].dimension)
-    return found
-
-
-# --- what is taken from the reference: never from an item's own fold ------------------------------
-
 ByJudge = Mapping[str, Mapping[Item, float | None]]
 Reference = Mapping[Item, float | None]
 Strata = Mapping[Item, Stratum]
+
+
+def strata(items: Iterable[Item], places: Mapping[str, Place]) -> dict[Item, Stratum]:
+    """Each item's stratum; the folds are by videos.
+
+    Videos go one after another, in the order of their hashes, into the fold that so far has the
+    fewest items of the video's dimension, then the fewest items. So every dimension is spread over
+    the folds. The same items always give the same folds, in whatever order they come; more items
+    may give others.
+    """
+    of_video: dict[Place, list[Item]] = {}
+    for item in items:
+        of_video.setdefault(places[item.question], []).append(item)
+    loads = [Counter[str]() for _ in range(max(1, min(FOLDS, len(of_video))))]
+    found: dict[Item, Stratum] = {}
+
+    def drawn(place: Place) -> bytes:
+        return hashlib.sha256(f"0\0video\0{place.video}".encode()).digest()
+
+    for place in sorted(of_video, key=drawn):
+        dimension, own = place.dimension, of_video[place]
+        fold = min(range(len(loads)), key=lambda i: (loads[i][dimension], loads[i].total(), i))
+        loads[fold][dimension] += len(own)
+        found |= dict.fromkeys(own, Stratum(fold, dimension))
+    return found
 
 
 def judge_kappa(
@@ -88,20 +76,15 @@ def judge_kappa(
 ) -> float | None:
     """A judge's agreement with the reference on `items`: mean over candidates (Table 5).
 
-    The mean weighs candidates the same however many of their answers were rated. It is also what
-    the study selects by, since a judge that only tells strong candidates from weak ones has a high
-    pooled kappa and none within a candidate. Candidates without a kappa are left out; None if all
-    are.
+    It is what the study selects by: a judge that only tells strong candidates from weak ones has a
+    high pooled kappa and none within a candidate. Candidates without a kappa are left out.
     """
     by_candidate: dict[str, list[Item]] = {}
     for item in items:
         by_candidate.setdefault(item.candidate, []).append(item)
     return average(
         agreement.kappa(
-            [ratings.get(item) for item in own],
-            [reference.get(item) for item in own],
-            SCALE,
-            "quadratic",
+            [*map(ratings.get, own)], [*map(reference.get, own)], SCALE, "quadratic"
         ).value
         for own in by_candidate.values()
     )
@@ -110,18 +93,17 @@ def judge_kappa(
 def kappas_elsewhere(
     ratings: ByJudge, reference: Reference, strata: Strata
 ) -> dict[Stratum, dict[str, float | None]]:
-    """Every judge's kappa on what a stratum may be fitted to.
+    """Every judge's kappa on what a stratum may be fitted to, never on an item's own fold.
 
     With folds these are the dimension's items of all other folds; without, all of the dimension.
     """
-    known = sorted(item for item in strata if reference.get(item) in SCALE)
     found = {}
     for stratum in sorted(set(strata.values())):
         items = [
             item
-            for item in known
-            if strata[item].dimension == stratum.dimension
-            and (stratum.fold is None or strata[item].fold != stratum.fold)
+            for item, other in strata.items()
+            if other.dimension == stratum.dimension
+            and (stratum.fold is None or other.fold != stratum.fold)
         ]
         found[stratum] = {
             judge: judge_kappa(own, reference, items) for judge, own in sorted(ratings.items())
@@ -129,24 +111,15 @@ def kappas_elsewhere(
     return found
 
 
-# --- whom the mixture shows -----------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Selection:
-    """How the mixture chooses its judges.
-
-    Attributes:
-        theta: a kappa above it passes, -1..1 (the paper prints kappas times 100).
-        top: how many judges at most, in place of `theta`.
-        cross_fit: whether an item's judges are chosen on the other folds.
-    """
+    """How the mixture chooses its judges."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
-    theta: Annotated[float, Field(ge=-1, le=1)] = 0.1
-    top: Annotated[int, Field(ge=1)] | None = None
-    cross_fit: bool = True
+    theta: Annotated[float, Field(ge=-1, le=1)] = 0.1  # a kappa above it passes (not times 100)
+    top: Annotated[int, Field(ge=1)] | None = None  # judges at most, in place of `theta`
+    cross_fit: bool = True  # whether an item's judges are chosen on the other folds
 
     def __str__(self) -> str:
         """As `parse` reads it, whole."""
@@ -187,11 +160,8 @@ def choices(
 ) -> dict[Item, Choice]:
     """The judges of every item, with the kappas that they were chosen by: one choice a stratum.
 
-    A judge without a kappa never passes. In the top k equal kappas are taken by name.
-
-    Args:
-        ratings: of the judges to choose from, the final judge's own among them.
-        strata: of all items that are to be rated, which may be more than have ratings.
+    The final judge's own ratings are among those to choose from. A judge without a kappa never
+    passes. In the top k equal kappas are taken by name.
 
     Raises:
         DataError: no reference ratings, cross-fitting with one fold.

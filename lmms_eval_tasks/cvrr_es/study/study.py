@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, RATINGS, SCALE
 from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
 from lmms_eval_tasks.errors import DataError
 
-T = TypeVar("T")
 Part = dict[str, Any]  # of the report, as its JSON has it
 _ORDER = {slug: place for place, slug in enumerate(DIMENSIONS)}
 
@@ -29,30 +28,21 @@ class Rater(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a question stands. `video` is "" if it is not known."""
+    """Where a question stands."""
 
     dimension: str
     video: str
 
 
 class Pair(NamedTuple):
-    """A rater's rating of one answer, and the reference's.
-
-    Attributes:
-        item: what is rated.
-        dimension: a slug of labels.DIMENSIONS.
-        video: "" if it is not known.
-        rating: None where it failed, or nobody asked.
-        reference: None where there is none.
-        asked: whether the rater has a row for it.
-    """
+    """A rater's rating of one answer, and the reference's."""
 
     item: Item
     dimension: str
     video: str
-    rating: float | None
+    rating: float | None  # None where it failed, or nobody asked
     reference: float | None
-    asked: bool = True
+    asked: bool = True  # whether the rater has a row for it
 
     @property
     def whole(self) -> bool:
@@ -64,40 +54,21 @@ Pairs = Sequence[Pair]
 
 
 class Study(NamedTuple):
-    """Ratings of the same items by several raters.
+    """Ratings of the same items by several raters."""
 
-    Attributes:
-        places: question -> where it stands.
-        items: all that anyone has a row for, by dimension in the tables' order, question and
-            candidate.
-        raters: each one's pairs, one for every item; the referees' too.
-        reference: the reference beside itself, for every item; empty if there is none yet.
-        referees: who made it. A rater among them would be compared with itself.
-    """
-
-    places: Mapping[str, Place]
-    items: Sequence[Item]
-    raters: Mapping[Rater, Pairs]
-    reference: Pairs
-    referees: frozenset[Rater]
+    places: Mapping[str, Place]  # of questions
+    items: Sequence[Item]  # that anyone has a row for: by dimension as in tables, question, name
+    raters: Mapping[Rater, Pairs]  # a pair for every item; the reference's rater too
+    reference: Pairs  # beside itself, for every item; empty if there is none yet
 
 
 def study(rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Study:
-    """A study of these rows, in whatever order they come.
-
-    Args:
-        rows: of all judges and rounds, one of each rater for each item.
-        reference: at most one row for each item; none at all means that it is still to come.
+    """A study of these rows, in whatever order they come; one of each rater for each item.
 
     Raises:
-        DataError: no rows; a question in two dimensions or on two videos; no item in common with
-            the reference.
+        DataError: a question in two dimensions or on two videos; no item in common with the
+            reference.
     """
-    if not rows:
-        raise DataError("there are no ratings: name a file with at least one judge's rows")
-    given: dict[Rater, dict[Item, float | None]] = {}
-    for row in rows:
-        given.setdefault(Rater(row.judge, row.round), {})[row.item] = row.rating
     truth = {row.item: row.rating for row in reference}
     rated = {row.item for row in rows}
     if truth and not rated & truth.keys():
@@ -107,7 +78,18 @@ def study(rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Study:
             f"{one.question} by {one.candidate} and {other.question} by {other.candidate}: "
             "compare the ids of the questions and the names of the candidates"
         )
-    places = _places([*rows, *reference])
+    places: dict[str, Place] = {}
+    given: dict[Rater, dict[Item, float | None]] = {}
+    for row in (*rows, *reference):
+        place = Place(row.dimension, row.video)
+        if (known := places.setdefault(row.question, place)) != place:
+            raise DataError(
+                f"question {row.question}: is in the dimension {known.dimension} on the video "
+                f"{known.video!r} in one row and in {row.dimension} on {row.video!r} in another: "
+                "an id names one question on one video"
+            )
+    for row in rows:
+        given.setdefault(Rater(row.judge, row.round), {})[row.item] = row.rating
     items = sorted(
         rated | truth.keys(), key=lambda item: (_ORDER[places[item.question].dimension], item)
     )
@@ -119,27 +101,7 @@ def study(rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Study:
         ]
 
     raters = {rater: pairs(given[rater]) for rater in sorted(given)}
-    referees = frozenset(Rater(row.judge, row.round) for row in reference)
-    return Study(places, items, raters, pairs(truth) if truth else [], referees)
-
-
-def _places(rows: Iterable[RatingRow]) -> dict[str, Place]:
-    """Where each question stands; a row that does not know the video leaves it to the others."""
-    found: dict[str, Place] = {}
-    for row in rows:
-        known = found.setdefault(row.question, Place(row.dimension, row.video))
-        place = Place(row.dimension, row.video or known.video)
-        if known not in (place, Place(row.dimension, "")):
-            raise DataError(
-                f"question {row.question}: is in the dimension {known.dimension} on the video "
-                f"{known.video!r} in one row and in {row.dimension} on {row.video!r} in another: "
-                "an id names one question on one video"
-            )
-        found[row.question] = place
-    return found
-
-
-# --- parts of the pairs ---------------------------------------------------------------------------
+    return Study(places, items, raters, pairs(truth) if truth else [])
 
 
 def cells(pairs: Pairs) -> dict[str, dict[str, list[Pair]]]:
@@ -150,20 +112,17 @@ def cells(pairs: Pairs) -> dict[str, dict[str, list[Pair]]]:
     return found
 
 
-def split(pairs: Pairs, of: Callable[[Pairs], T]) -> dict[str, Any]:
-    """A function of all pairs, and of those of every dimension, candidate, and both."""
-    parts = cells(pairs)
+def summaries(pairs: Pairs) -> Part:
+    """Of all of a rater's ratings, and of those of every candidate, and in every dimension."""
     names = sorted({pair.item.candidate for pair in pairs})
     return {
-        "overall": of(pairs),
-        "by_dimension": {
-            one: of([pair for pair in pairs if pair.dimension == one]) for one in parts
-        },
+        "overall": summary(pairs),
         "by_candidate": {
-            name: of([pair for pair in pairs if pair.item.candidate == name]) for name in names
+            name: summary([pair for pair in pairs if pair.item.candidate == name]) for name in names
         },
         "cells": {
-            one: {name: of(cell) for name, cell in own.items()} for one, own in parts.items()
+            dimension: {name: summary(cell) for name, cell in own.items()}
+            for dimension, own in cells(pairs).items()
         },
     }
 
@@ -171,15 +130,14 @@ def split(pairs: Pairs, of: Callable[[Pairs], T]) -> dict[str, Any]:
 def summary(pairs: Pairs) -> Part:
     """A rater's ratings of some items: Table 4, the left of Figure 4, and what failed.
 
-    Returns:
-        `mean` of all ratings, whole or not, 1 to 5, None if there are none: a failure is no rating.
-        `distribution`: how often each whole rating was given; ratings such as 4.5, which have no
-        place there, are `not_whole`. Items without a rating are `failed` if there is a row for
-        them, else `missing`: nobody asked. `failure_share` is of what was asked, `coverage` of all.
+    `mean` is of all ratings, whole or not, None if there are none: a failure is no rating.
+    `distribution` is how often each whole one was given; those such as 4.5 are `not_whole`. Items
+    without a rating are `failed` if there is a row for them, else `missing`: nobody asked.
+    `coverage` is the share that has a rating.
     """
-    asked = sum(pair.asked for pair in pairs)
     given = [pair.rating for pair in pairs if pair.rating is not None]
     counts = Counter(given)
+    asked = sum(pair.asked for pair in pairs)
     return {
         "mean": math.fsum(given) / len(given) if given else None,
         "rated": len(given),
@@ -187,6 +145,5 @@ def summary(pairs: Pairs) -> Part:
         "not_whole": len(given) - sum(counts[label] for label in SCALE),
         "failed": asked - len(given),
         "missing": len(pairs) - asked,
-        "failure_share": (asked - len(given)) / asked if asked else None,
         "coverage": len(given) / len(pairs) if pairs else None,
     }

@@ -21,12 +21,7 @@ _QUALITY = 80  # of a picture as JPEG
 
 
 def html(record: Record, images: Mapping[int, str]) -> str:
-    """The page of a record.
-
-    Args:
-        images: data URIs of the sampled frames by number, from 1; those that are missing are shown
-            as empty boxes.
-    """
+    """The page of a record; images that are missing (`taken`) are shown as empty boxes."""
     original = f" of {record.n_frames:,}" if record.n_frames is not None else ""
     return filled(
         Path(__file__).with_name("picture.html"),

@@ -1,69 +1,224 @@
-"""One video of HAVEN as the tasks need it, from its JSON and its HDF5 (paper, 3.1).
+"""One video of HAVEN: what is read of its JSON and its HDF5, checked, and the record of both (3.1).
+
+A description may be absent, null, blank or taken by the annotators' filter; a document or a summary
+without any text is a gap of the tasks that need it. What is not read, such as `status`, is let be.
+What cannot be is refused with the place of the first error; entries count from 1.
 
 Shots are the ranges of `change_points`; without HDF5 they are the frames that each clip lists. A
 shot without a sampled frame is dropped with its clip, and those after it count one less, in the
-alignments too. A sentence may so lose all its shots: it stays, with no shot.
-
-With HDF5, its `picks` have to be the JSON's frames, and a clip's `frames` have to lie inside its
-shot, but need not be all of them.
+alignments too. A sentence may so lose all its shots: it stays, with no shot. With HDF5, its `picks`
+have to be the JSON's frames, and a clip's `frames` have to lie inside its shot, but need not be all
+of them.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.options import KINDS
-from lmms_eval_tasks.haven.records.schema import Arrays, Block, JsonVideo
+from lmms_eval_tasks.utils.validation import told
+
+# --- the JSON of one video ------------------------------------------------------------------------
+
+# In place of a description that a model's content filter refused.
+_FILTERED = "[CONTENT_FILTERED]"
+# Sentences are made as "[Shots 3-5] ...": left in, such a tag would tell the order.
+_TAG = re.compile(r"^\s*\[Shots?\s*[\d\s,;&and\u2013-]*\]\s*", re.IGNORECASE)
+
+
+def _plain(value: Any) -> Any:
+    """A text, "" where there is none."""
+    if isinstance(value, str):
+        value = _TAG.sub("", value).strip()
+    return "" if value in (None, _FILTERED) else value
+
+
+Text = Annotated[str, BeforeValidator(_plain)]
+Index = Annotated[int, Field(ge=0, strict=True)]
+_LISTED = BeforeValidator(lambda value: () if value is None else value)
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class JsonFrame(_Entry):
+    """A sampled frame; `frame_id` is its index among the original video's frames, from 0."""
+
+    frame_id: Index
+    description: Text = ""
+    is_gt: bool
+
+
+class JsonClip(_Entry):
+    """A shot; `frames` are frame_ids, and `gt` says whether it is a key shot."""
+
+    summary: Text = ""
+    gt: bool | None = None
+    frames: tuple[Index, ...]
+
+
+class Alignment(_Entry):
+    """The shots of a sentence; both count from 0."""
+
+    sentence_id: Index
+    shot_ids: tuple[Index, ...]
+
+
+class Block(_Entry):
+    """The document or the summary; without any text it is none, whatever is aligned to it."""
+
+    sentences: Annotated[tuple[Text, ...], _LISTED]
+    alignments: Annotated[tuple[Alignment, ...], _LISTED]
+    raw_text: str | None = None  # the sentences with tags of their shots
+
+    @property
+    def told(self) -> list[tuple[str, list[int]]]:
+        """Each sentence and its shots from 0, ascending; without alignment it has none."""
+        if not any(self.sentences):
+            return []
+        shots = {one.sentence_id: sorted(set(one.shot_ids)) for one in self.alignments}
+        return [(text, shots.get(place, [])) for place, text in enumerate(self.sentences)]
+
+    def check(self, n_shots: int) -> None:
+        """Whether each sentence is a text and aligned once at most, with shots that there are."""
+        if self.told and "" in self.sentences:  # to drop it would shorten the reference unseen
+            place = self.sentences.index("") + 1
+            raise ValueError(f"sentences, entry {place}: expected a text, found an empty one")
+        ids = [one.sentence_id for one in self.alignments]
+        if self.told and (max(ids, default=-1) >= len(self.sentences) or len({*ids}) < len(ids)):
+            raise ValueError(f"alignments: sentence_id twice, or of no sentence: {ids}")
+        if (last := max((n for _, own in self.told for n in own), default=-1)) >= n_shots:
+            told_of = f"{last} is no shot; there are {n_shots}, counted from 0"
+            raise ValueError(f"alignments, shot_ids: {told_of}")
+
+
+NO_BLOCK = Block(sentences=(), alignments=())
+Told = Annotated[Block, BeforeValidator(lambda value: value or NO_BLOCK)]
+
+
+class JsonVideo(_Entry):
+    """One video; alignments name a clip by its place from 0."""
+
+    frames: Annotated[tuple[JsonFrame, ...], Field(min_length=1)]
+    clips: Annotated[tuple[JsonClip, ...], Field(min_length=1)]
+    aligned_full_document: Told = NO_BLOCK
+    aligned_text_summary: Told = NO_BLOCK
+    video_name: str | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> JsonVideo:
+        known = [frame.frame_id for frame in self.frames]
+        inside = [frame for clip in self.clips for frame in clip.frames]
+        # Clips out of order would shift all alignments.
+        for what, own in (("frames, frame_id", known), ("frames of all clips", inside)):
+            for place, (before, number) in enumerate(pairwise(own), 2):
+                if number <= before:
+                    told_of = f"{number} comes after {before}; expected ascending"
+                    raise ValueError(f"{what}, entry {place}: {told_of}")
+        if stray := sorted({*inside} - {*known}):
+            raise ValueError(f"clips, frames: {stray[0]} is no frame_id of `frames`")
+        for name in ("aligned_full_document", "aligned_text_summary"):
+            try:
+                getattr(self, name).check(len(self.clips))
+            except ValueError as error:
+                raise ValueError(f"{name}, {error}") from None
+        return self
+
+
+# --- its arrays -----------------------------------------------------------------------------------
+
+
+def _name(value: Any) -> str:
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    return text.strip() if isinstance(text, str) else ""
+
+
+Whole = Annotated[int, Field(ge=0)]  # of any numeric type
+_SINGLE = BeforeValidator(lambda v: v[0] if isinstance(v, list) and len(v) == 1 else v)
+
+
+class Arrays(_Entry):
+    """What is read of a video's HDF5 group; it has to agree with the JSON (`_disagreements`)."""
+
+    picks: tuple[Whole, ...]  # (F,) indices of the sampled frames among all, from 0
+    change_points: tuple[tuple[Whole, Whole], ...]  # (S, 2) first and last frame, ascending
+    n_frames: Annotated[Whole, _SINGLE]  # of the original video
+    gtscore: tuple[float, ...] | None = None  # (F,) importance, possibly NaN or infinite
+    gtframe: tuple[bool, ...] | None = None  # (F,) whether it is a true keyframe
+    video_name: Annotated[str, BeforeValidator(_name)] = ""  # the original video's
+
+
+def read_arrays(file: Path, videos: Sequence[str]) -> dict[str, Arrays | str]:
+    """The arrays of those videos that are there, or in one line what is wrong with them.
+
+    Raises:
+        DataError: the file is no HDF5 file or is cut off.
+    """
+    import h5py
+
+    def one(group: Any) -> Arrays | str:
+        try:
+            held = {name: group[name][()] for name in Arrays.model_fields if name in group}
+            plain = {n: v.tolist() if hasattr(v, "tolist") else v for n, v in held.items()}
+            return Arrays.model_validate(plain)
+        except ValidationError as error:
+            return told(error)
+        except (OSError, AttributeError, TypeError, ValueError) as error:
+            return f"cannot be read: {error}"  # a damaged block, or no group of datasets
+
+    try:
+        with h5py.File(file, "r") as store:
+            return {video: one(store[video]) for video in videos if video in store}
+    except OSError as error:
+        raise DataError(f"{file}: not a readable HDF5 file: {error}") from None
+
+
+# --- the record ----------------------------------------------------------------------------------
 
 Numbers = list[int]
 
 
 @dataclass(frozen=True)
 class Record:
-    """One video. Frames, shots and sentences are numbered from 1; `picks` alone count from 0.
+    """One video. Frames, shots and sentences are numbered from 1; `picks` alone count from 0."""
 
-    Attributes:
-        source: a slug of options.SOURCES.
-        video: its key in the release, as `video_7`.
-        name: the original video's name, "" if the release does not tell it.
-        picks: indices of the sampled frames among the original video's, ascending.
-        descriptions: of each sampled frame, "" where the release has none.
-        keyframes: the frames that `is_gt` calls keyframes.
-        shots: each shot's sampled frames, at least one.
-        shot_texts: what happens in each shot, "" where the release has none.
-        key_shots: shots whose frames are the true keyframes (not used for ranking).
-        document, summary: sentences; document_shots, summary_shots: the shots of each.
-        scores: `gtscore` of each sampled frame; empty without.
-        n_frames: of the original video (HDF5); None without HDF5.
-        gaps: task without `haven_` -> what it needs and the record lacks: such items are left out
-            of that task and counted.
-        tagged: the summary as one text with tags of its shots, "" if the release has none.
-        path: where the video file is, or would be.
-    """
-
-    source: str
-    video: str
-    name: str
-    picks: Numbers
-    descriptions: list[str]
-    keyframes: Numbers
-    shots: list[Numbers]
-    shot_texts: list[str]
-    key_shots: Numbers
-    document: list[str]
-    document_shots: list[Numbers]
+    source: str  # a slug of options.SOURCES
+    video: str  # its key in the release, as `video_7`
+    name: str  # the original video's, "" if the release does not tell it
+    picks: Numbers  # indices of the sampled frames among the original video's, ascending
+    descriptions: list[str]  # of each sampled frame, "" where the release has none
+    keyframes: Numbers  # the frames that `is_gt` calls so
+    shots: list[Numbers]  # each shot's sampled frames, at least one
+    shot_texts: list[str]  # what happens in each shot, "" where the release has none
+    key_shots: Numbers  # whose frames are the true keyframes (not used for ranking)
+    document: list[str]  # sentences
+    document_shots: list[Numbers]  # of each of them
     summary: list[str]
     summary_shots: list[Numbers]
-    scores: list[float] = field(default_factory=list)
-    n_frames: int | None = None
+    scores: list[float] = field(default_factory=list)  # `gtscore` of each frame; empty without
+    n_frames: int | None = None  # of the original video (HDF5); None without HDF5
+    # Task without `haven_` -> what it needs and the record lacks: left out there, and counted.
     gaps: dict[str, str] = field(default_factory=dict)
-    tagged: str = ""
-    path: Path = Path()
+    tagged: str = ""  # the summary as one text with tags of its shots, "" without
+    path: Path = Path()  # where the video file is, or would be
 
     @property
     def id(self) -> str:
@@ -79,18 +234,24 @@ class Record:
 
 
 def join(
-    source: str, video: str, given: JsonVideo, arrays: Arrays | None, without: str = ""
+    source: str, video: str, value: Any, arrays: Arrays | None, without: str, *, text: str
 ) -> Record:
     """One video's record.
 
     Args:
+        value: its JSON.
         arrays: its HDF5; None without.
         without: why there is none.
+        text: names of the files that the JSON is of.
 
     Raises:
-        DataError: where JSON and HDF5 first disagree.
+        DataError: the place of its first error, or where JSON and HDF5 first disagree.
     """
-    text, hdf5 = f"{source}_data.json", f"{source}.h5"
+    hdf5 = f"{source}.h5"
+    try:
+        given = JsonVideo.model_validate(value)
+    except ValidationError as error:
+        raise DataError(f"{text}, {told(error)}") from None
     picks, scores = [frame.frame_id for frame in given.frames], list[float]()
     if arrays is None:
         shots = [[1 + bisect_left(picks, one) for one in clip.frames] for clip in given.clips]
@@ -105,8 +266,8 @@ def join(
         if arrays.gtscore is None:
             without = f"{hdf5}, gtscore: the dataset is missing"
         elif odd := [n for n, one in enumerate(arrays.gtscore, 1) if not math.isfinite(one)]:
-            told = f"entry {odd[0]}: {arrays.gtscore[odd[0] - 1]}, no finite number"
-            without = f"{hdf5}, gtscore, {told}"
+            found = arrays.gtscore[odd[0] - 1]
+            without = f"{hdf5}, gtscore, entry {odd[0]}: {found}, no finite number"
         else:
             scores = list(arrays.gtscore)
     kept = [place for place, own in enumerate(shots) if own]
@@ -144,30 +305,23 @@ def join(
 
 def _disagreements(given: JsonVideo, picks: Numbers, arrays: Arrays) -> Iterator[str]:
     """Where JSON and HDF5 differ, the first one first."""
-    marked = [frame.is_gt for frame in given.frames]
-    for what, own, name, there in (
-        ("frame_id", picks, "picks", arrays.picks),
-        ("is_gt", marked, "gtframe", arrays.gtframe or marked),
-    ):
-        for n, (one, other) in enumerate(zip(own, there, strict=False), 1):
-            if one != other:
-                yield f"entry {n}: {what} {int(one)}, but {name} {int(other)}"
-        if len(own) != len(there):
-            yield f"{len(own)} frames, but {len(there)} {name}"
-    if arrays.gtscore is not None and len(arrays.gtscore) != len(picks):
-        yield f"{len(picks)} frames, but {len(arrays.gtscore)} gtscore"
+    marked, n = [frame.is_gt for frame in given.frames], len(picks)
+    if picks != list(arrays.picks):
+        yield f"picks: not the frame_id of the {n} frames"
+    if arrays.gtframe is not None and marked != list(arrays.gtframe):
+        yield f"gtframe: not the is_gt of the {n} frames"
+    if arrays.gtscore is not None and len(arrays.gtscore) != n:
+        yield f"{n} frames, but {len(arrays.gtscore)} gtscore"
     if picks[-1] >= arrays.n_frames:
         yield f"frame {picks[-1]} is beyond the end; n_frames is {arrays.n_frames}"
     if len(given.clips) != len(arrays.change_points):
         yield f"{len(given.clips)} clips, but {len(arrays.change_points)} change_points"
     end = -1
-    shots = zip(given.clips, arrays.change_points, strict=False)
-    for n, (clip, (first, last)) in enumerate(shots, 1):
+    for clip, (first, last) in zip(given.clips, arrays.change_points, strict=False):
         if not end < first <= last:
-            yield f"change_points, entry {n}: {first} to {last} after {end}"
-        for one in clip.frames:
-            if not first <= one <= last:
-                yield f"clip {n}: frame {one}, but change_points {first} to {last}"
+            yield f"change_points: {first} to {last} after {end}"
+        if outside := [one for one in clip.frames if not first <= one <= last]:
+            yield f"clips: frame {outside[0]}, but change_points {first} to {last}"
         end = last
 
 

@@ -17,17 +17,15 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.haven import options as choices
 from lmms_eval_tasks.haven.options import LARGE_SOURCES, OWN, SOURCES, Options
-from lmms_eval_tasks.haven.records.record import Record, join
-from lmms_eval_tasks.haven.records.schema import Arrays, JsonVideo, read_arrays, read_json
+from lmms_eval_tasks.haven.records.record import Arrays, JsonVideo, Record, join, read_arrays
 from lmms_eval_tasks.utils import released_files
 
 _KEYS = ("video_id", "video", "id")  # of a line of the hub copy, in this order
@@ -109,29 +107,16 @@ def chosen(source: str, videos: Iterable[str], options: Options) -> list[str]:
         return hashlib.sha256(text.encode("utf-8", "replace")).digest()
 
     found = list(videos)
-    if named := read_ids(options.ids).get(source):
+    lines = [line for file in options.ids for line in released_files.read_text(Path(file)).split()]
+    if odd := [line for line in lines if line.partition("/")[0] not in SOURCES]:
+        raise DataError(f"ids: expected SOURCE/VIDEO, found {odd[0]!r}")
+    if named := {line.partition("/")[2] for line in lines if line.startswith(f"{source}/")}:
         if unknown := sorted(named - set(found), key=natural):
             raise DataError(f"ids: no video {unknown[0]} of {source} ({len(unknown)} unknown)")
         found = list(named)
     elif source in LARGE_SOURCES and options.subset:
         found = sorted(found, key=digest)[: options.subset]
     return sorted(found, key=natural)
-
-
-def read_ids(files: Sequence[str]) -> dict[str, set[str]]:
-    """The videos that a user names, by source: `SOURCE/VIDEO`, one a line.
-
-    Raises:
-        DataError: a file cannot be read, or a line names no source.
-    """
-    found: dict[str, set[str]] = {}
-    for file in map(Path, files):
-        for number, line in enumerate(released_files.read_text(file).splitlines(), 1):
-            source, _, video = line.strip().partition("/")
-            if line.strip() and (source not in SOURCES or not video):
-                raise DataError(f"{file}, line {number}: expected SOURCE/VIDEO, found {line!r}")
-            found.setdefault(source, set()).add(video)
-    return found
 
 
 def natural(video: str) -> tuple[list[tuple[str, int]], str]:
@@ -183,7 +168,7 @@ def _read(folder: Path, sources: tuple[str, ...], _state: object, options: Optio
     content = hashlib.sha256()  # of what is read, in one form however files are formatted
     for source in sources:
         files, hdf5 = texts(folder, source), h5_file(folder, source)
-        entries = read_texts(*files)
+        entries, text = read_texts(*files), " + ".join(file.name for file in files)
         ours = chosen(source, entries, options)
         arrays = read_arrays(hdf5, ours) if hdf5.is_file() else {}
         for video in ours:
@@ -193,11 +178,10 @@ def _read(folder: Path, sources: tuple[str, ...], _state: object, options: Optio
             content.update(f"{held}\n".encode("utf-8", "replace"))
             why = f"no group {video}" if hdf5.is_file() else "no such file"
             try:
-                given = read_json(entries[video], files[0].name)
                 if isinstance(own, str):
                     raise DataError(f"{hdf5.name}, {own}")
                 without = f"{hdf5.name}: {why}, so no importance"
-                records.append(join(source, video, given, own, without))
+                records.append(join(source, video, entries[video], own, without, text=text))
             except DataError as error:
                 problems[name] = str(error)
     if not records:
@@ -206,7 +190,7 @@ def _read(folder: Path, sources: tuple[str, ...], _state: object, options: Optio
     return Release(folder, content.hexdigest()[:12], tuple(records), problems)
 
 
-def read_texts(*files: Path) -> Mapping[str, Any]:
+def read_texts(*files: Path) -> dict[str, Any]:
     """The JSON value of every video, by its key, of one JSON file or of a source's JSON Lines.
 
     Raises:
@@ -217,7 +201,7 @@ def read_texts(*files: Path) -> Mapping[str, Any]:
         if not isinstance(entries, dict) or not entries:
             raise DataError(f'{files[0]}: expected {{"video_1": {{...}}, ...}}')
         return entries
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, Any] = {}
     for file in files:
         for number, line in released_files.read_lines(file):
             fields = line if isinstance(line, dict) else {}
@@ -226,36 +210,22 @@ def read_texts(*files: Path) -> Mapping[str, Any]:
                 raise DataError(f"{file}, line {number}: no video ({' or '.join(_KEYS)})")
             kept = {name: fields[name] for name in JsonVideo.model_fields if name in fields}
             found.setdefault(key, {}).update(kept)
+    if not found:
+        raise DataError(f"{files[0]}: no line, so no video")
     return found
 
 
-# --- putting in place ---------------------------------------------------------------------------
+def placed(source: Path) -> dict[str, Path]:
+    """The files of a release (Benchmark.files): known by their names, at any depth of a folder.
 
-
-def prepare(source: Path, root: Path, link: bool) -> str:
-    """Put files of the release under the data root, and read them there.
-
-    What is there already stays, so JSON and HDF5 may come one after the other.
-
-    Args:
-        source: a folder with files of the release at any depth; they are known by their names.
-
-    Raises:
-        DataError: there is no such file, it cannot be read or other data is in the way.
-        TasksError: an option has no value of its range.
+    JSON and HDF5 may come one after the other.
     """
-    source, target = source.expanduser().resolve(), root / "haven"
     places: dict[str, Path] = {}
     for slug in SOURCES:
-        for wanted in (json_file(target, slug), h5_file(target, slug)):
+        for wanted in (json_file(Path(), slug), h5_file(Path(), slug)):
             for found in sorted(source.rglob(wanted.name))[:1]:
                 read_texts(found) if found.suffix == ".json" else read_arrays(found, ())
-                places[str(wanted.relative_to(target))] = found
+                places[wanted.as_posix()] = found
     if not places:
         raise DataError(f"{source}: no file of HAVEN (expected SOURCE_data.json or SOURCE.h5)")
-    done = released_files.place(target, places, link, places)
-    release = read(target, choices.current())
-    return (
-        f"{done}: {len(release.records):,} videos of {', '.join(release.by_source)}; "
-        f"{len(release.problems):,} videos with problems"
-    )
+    return places

@@ -3,8 +3,7 @@
     frame -> description;  all frames of a shot -> description
     descriptions of all shots -> document;  of the key shots -> summary; sentences name their shots
 
-A text that is there already (hand-written, or of an earlier run) is kept and not asked for. The
-document and the summary wait for all descriptions that they are made of. A video is here as the
+The document and the summary wait for all descriptions that they are made of. A video is here as the
 JSON file has it; "" is a text that is missing.
 """
 
@@ -89,11 +88,9 @@ def missing(video: Mapping[str, Any]) -> list[str]:
 def unit(
     given: Prompt, video: Mapping[str, Any], images: Callable[[Sequence[int]], Sequence[Any]]
 ) -> Unit[dict[str, Any]]:
-    """One video with its texts, of which those that are missing are asked for (writer.py).
+    """One video with its texts, which are asked for with these instructions (writer.py).
 
-    Args:
-        given: the instructions.
-        images: pictures of sampled frames, by number from 1; called from several threads.
+    `images` are those of sampled frames, by number from 1; it is called from several threads.
     """
     made = copy.deepcopy(dict(video))
     clips, frame_ids = made["clips"], [frame["frame_id"] for frame in made["frames"]]
@@ -101,16 +98,15 @@ def unit(
 
     def described(step: Step[Description], held: dict[str, Any], name: str, n: int) -> None:
         numbers = [1 + frame_ids.index(one) for one in held.get("frames", [held.get("frame_id")])]
-        if not held[name]:
-            want: Want[Description] = Want(
-                f"{step.name} {n}",
-                step.criterion(given),
-                {"words": WORDS},
-                {"description": words(OF_STEP[step.name])},
-                images=lambda: {step.shows[0]: images(numbers)},
-                pictures=len(numbers),
-            )
-            lacking.append((held, name, want))
+        want: Want[Description] = Want(
+            f"{step.name} {n}",
+            step.criterion(given),
+            {"words": WORDS},
+            {"description": words(OF_STEP[step.name])},
+            images=lambda: {step.shows[0]: images(numbers)},
+            pictures=len(numbers),
+        )
+        lacking.append((held, name, want))
 
     for n, frame in enumerate(made["frames"], 1):
         described(FRAME, frame, "description", n)
@@ -127,7 +123,7 @@ def unit(
         (SUMMARY, SUMMARY_OF, [n for n, clip in enumerate(clips) if clip["gt"]]),
     ):
         shown = [clips[n]["summary"] for n in of]
-        if shown and all(shown) and not made[name]["sentences"]:
+        if shown and all(shown):
             stand_in = {"sentence": words(OF_SENTENCE), "shots": [1, 2][: len(of)]}
             usual = {"sentences": [stand_in] * -(-len(of) // SHOTS_PER_SENTENCE)}
             fields = {"shots": shown, "words": WORDS}

@@ -34,26 +34,15 @@ _LARGEST = 1e100  # of a score: sums of much larger ones leave the range of floa
 
 @dataclass(frozen=True)
 class Structure:
-    """A record without its texts. Frames and shots count from 0.
-
-    Attributes:
-        video: its file.
-        n_frames: of the video.
-        picks: indices of the sampled frames among these.
-        importance: of each sampled frame.
-        starts: first sampled frame of each shot.
-        keyframes, key_shots: ascending.
-        ties: frames as important as the last keyframe that are none, being later.
-    """
+    """A record without its texts. Frames and shots count from 0."""
 
     video: Path
     n_frames: int
-    picks: list[int]
-    importance: list[float]
-    starts: list[int]
-    keyframes: list[int]
-    key_shots: list[int]
-    ties: int
+    picks: list[int]  # indices of the sampled frames among these
+    importance: list[float]  # of each sampled frame
+    starts: list[int]  # first sampled frame of each shot
+    keyframes: list[int]  # ascending
+    key_shots: list[int]  # ascending
 
     @property
     def shots(self) -> list[range]:
@@ -67,8 +56,6 @@ def read_scores(given: Path, video: Path, picks: Sequence[int], n_frames: int) -
     Args:
         given: numbers of 0 or more, one for each sampled or each original frame, .npy or .json; or
             a folder of such files, where `holiday.npy` goes with `holiday.mp4`.
-        picks: the sampled frames' indices among the original ones.
-        n_frames: number of original frames.
 
     Raises:
         DataError: anything else.
@@ -102,13 +89,7 @@ def read_scores(given: Path, video: Path, picks: Sequence[int], n_frames: int) -
 
 
 def indices(n_frames: int, rate: float, fps: float) -> list[int]:
-    """Frames at `fps` a second, from the first one; all frames of a video that has fewer a second.
-
-    Args:
-        n_frames: of the video, at least 1.
-        rate: frames a second, on average.
-        fps: above 0.
-    """
+    """Frames at `fps` a second, from the first one; all of a video of a mean `rate` below that."""
     step = max(1.0, rate / fps)
     count = max(1, math.ceil((n_frames - _ROUNDING) / step))
     found = (math.floor(place * step + _ROUNDING) for place in range(count))
@@ -118,12 +99,7 @@ def indices(n_frames: int, rate: float, fps: float) -> list[int]:
 def structure(
     video: Path, scores: Path, fps: float = 2.0, n_shots: int | None = None
 ) -> tuple[Structure, Frames]:
-    """Shots, keyframes and key shots of a video, and the pictures of its sampled frames.
-
-    Args:
-        scores: as `given` of `read_scores`.
-        fps: sampled frames a second; 1 to 2 in the paper.
-        n_shots: None is round(F / 10).
+    """Shots (None: round(F / 10)) and keyframes of a video, and pictures of its sampled frames.
 
     Raises:
         TasksError: the video or the scores cannot be used, or there are too few frames.
@@ -139,33 +115,22 @@ def structure(
     # One picture at a time: hours of them would not fit.
     pictures = (frames.images([number])[0] for number in range(1, n + 1))
     starts = segmentation.segment(segmentation.histograms(pictures), n_shots or tenth)
-    keyframes, ties = top(importance, max(1, capacity(n)))
+    keyframes = top(importance, max(1, capacity(n)))
     key = key_shots(importance, starts)
-    made = Structure(video, info.n_frames, picks, importance, starts, keyframes, key, ties)
-    return made, frames
+    return Structure(video, info.n_frames, picks, importance, starts, keyframes, key), frames
 
 
-def top(importance: Sequence[float], number: int) -> tuple[list[int], int]:
-    """The most important frames in ascending order, the earlier ones of equals.
-
-    Returns:
-        Their places, and how many others are as important as the last of them.
-    """
+def top(importance: Sequence[float], number: int) -> list[int]:
+    """Places of the most important frames in ascending order, the earlier ones of equals."""
     order = sorted(range(len(importance)), key=lambda place: (-importance[place], place))
-    chosen = order[:number]
-    least = importance[chosen[-1]]
-    return sorted(chosen), sum(importance[place] == least for place in order[number:])
+    return sorted(order[:number])
 
 
 def key_shots(importance: Sequence[float], starts: Sequence[int]) -> list[int]:
     """Shots of the greatest value together whose frames are within 15 % of all; ascending.
 
     None where even the shortest one is longer than that. A shot is worth the mean, not the sum, of
-    its frames' importance.
-
-    Args:
-        importance: of each sampled frame, 0 or more.
-        starts: first frames of the shots, ascending from 0.
+    its frames' importance, which is 0 or more; `starts` are the shots' first frames, from 0.
     """
     borders = list(pairwise([*starts, len(importance)]))
     lengths = [b - a for a, b in borders]

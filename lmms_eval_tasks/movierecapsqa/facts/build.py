@@ -14,19 +14,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
-
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import JudgeConfig, writer
 from lmms_eval_tasks.judges.writer import Written
 from lmms_eval_tasks.movierecapsqa.facts import steps
 from lmms_eval_tasks.movierecapsqa.facts.recap_file import Narrated
-from lmms_eval_tasks.movierecapsqa.schema import Segment
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.json_files import write_json
 from lmms_eval_tasks.utils.prompts import Prompt
-from lmms_eval_tasks.utils.validation import told
 
 GENERATED = "generated"  # our field in a segment: how it was made
 Entry = dict[str, Any]  # a segment as the file has it
@@ -44,14 +40,13 @@ class Plan(NamedTuple):
         """How a segment comes about, for the file."""
         text = json.dumps([dict(segment.released), segment.narration], sort_keys=True)
         digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
-        who = {"model": self.config.label, "settings": self.config.fingerprint}
-        return {**who, "prompt": self.prompt.hash, "input": digest}
+        return {"model": self.config.label, "prompt": self.prompt.hash, "input": digest}
 
-    def present(self) -> tuple[list[Entry], dict[str, Entry]]:
-        """The segments that the file has: of other recaps, and by id of this one.
+    def present(self) -> dict[str, Entry]:
+        """The segments that the file has, by id.
 
         Raises:
-            DataError: it is no such file, or holds what must not be touched.
+            DataError: it is no such file, or holds a segment of this recap that was made otherwise.
         """
         content = released_files.read_json(self.file) if self.file.exists() else []
         if not isinstance(content, list) or not all(
@@ -59,28 +54,22 @@ class Plan(NamedTuple):
         ):
             raise DataError(f"{self.file}: expected a list of segments with ids")
         there = {entry["id"].strip(): entry for entry in content}
-        wanted = {one.id: self.made_from(one) for one in self.segments}
-        own = {name: there[name] for name in wanted if name in there}
-        for name, entry in own.items():
-            before = entry.get(GENERATED) or {}
-            # Other settings are no other writer: more room for a reply may be what it needs.
-            what = ("input", "model", "prompt")
-            if other := [one for one in what if before.get(one) != wanted[name][one]]:
+        for one in self.segments:
+            if (entry := there.get(one.id)) is None:
+                continue
+            now, before = self.made_from(one), entry.get(GENERATED) or {}
+            if other := [what for what, value in now.items() if before.get(what) != value]:
                 raise DataError(
-                    f"{self.file}: has a segment {name} already, made with another "
+                    f"{self.file}: has a segment {one.id} already, made with another "
                     f"{' and '.join(other)}: remove it there or name another file"
                 )
-            try:
-                Segment.model_validate(entry)
-            except ValidationError as error:
-                raise DataError(f"{self.file}, segment {name}: {told(error)}") from None
-        return [entry for name, entry in there.items() if name not in wanted], own
+        return there
 
     @property
     def todo(self) -> list[Narrated]:
         """Segments that the file lacks; raises as `present`."""
-        _, own = self.present()
-        return [one for one in self.segments if one.id not in own]
+        there = self.present()
+        return [one for one in self.segments if one.id not in there]
 
 
 def build(planned: Plan) -> list[Written[Entry]]:
@@ -104,18 +93,19 @@ def build(planned: Plan) -> list[Written[Entry]]:
 
     units = {one.id: steps.unit(given, one) for one in todo}
     written = writer.write(units, config, "movierecapsqa facts", each)
-    others, own = planned.present()  # again: another recap may have been added meanwhile
+    there = planned.present()  # again: another recap may have been added meanwhile
     made = {one.unit: one.made for one in written if one.made is not None}
-    for segment in planned.segments:
-        if segment.id in made:
-            own[segment.id] = {**made[segment.id], GENERATED: planned.made_from(segment)}
-    entries = [own[one.id] for one in planned.segments if one.id in own]
+    own = {
+        one.id: {**made[one.id], GENERATED: planned.made_from(one)} if one.id in made else entry
+        for one in planned.segments
+        if (entry := there.pop(one.id, {})) or one.id in made
+    }
     if made:
-        write_json(planned.file, [*others, *entries])
-    facts, questions = (sum(len(entry[n]) for entry in entries) for n in ("facts", "questions"))
+        write_json(planned.file, [*there.values(), *own.values()])
+    facts, questions = (sum(len(one[n]) for one in own.values()) for n in ("facts", "questions"))
     print(
-        f"{planned.file}: {len(entries)} of the recap's {len(planned.segments)} segments "
-        f"({len(made)} made now, {len(entries) - len(made)} kept), {facts} facts, "
+        f"{planned.file}: {len(own)} of the recap's {len(planned.segments)} segments "
+        f"({len(made)} made now, {len(own) - len(made)} kept), {facts} facts, "
         f"{questions} questions"
     )
     return written

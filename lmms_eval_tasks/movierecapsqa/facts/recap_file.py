@@ -51,30 +51,18 @@ class Recap(_Given):
 
 
 class Narrated(NamedTuple):
-    """A segment that waits for its facts and questions.
+    """A segment that waits for its facts and questions."""
 
-    Attributes:
-        id: VIDEOID.N, N from 1 in the recap's order.
-        released: the fields of the released form that are known.
-        narration: what the narrator says.
-        dialogue: what the movie says, as models will see it; "" if nobody knows.
-    """
-
-    id: str
-    released: Mapping[str, Any]
+    id: str  # VIDEOID.N, N from 1 in the recap's order
+    released: Mapping[str, Any]  # the fields of the released form that are known
     narration: str
-    dialogue: str
+    dialogue: str  # of the movie, as models will see it; "" if nobody knows
 
 
 def read(file: Path, subtitles_of_movie: Path | None = None) -> list[Narrated]:
-    """The segments of a recap, each checked as the released form wants it.
+    """The segments of a recap, each checked as the released form wants it; else a DataError.
 
-    Args:
-        subtitles_of_movie: the whole movie's, cut to the window of each segment that has one and
-            no `srt` of its own.
-
-    Raises:
-        DataError: the file or a segment does not fit (names it and the field).
+    The whole movie's subtitles are cut to each segment that has a window and no `srt` of its own.
     """
     try:
         recap = Recap.model_validate(released_files.read_json(file))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,7 +19,8 @@ ByCandidate = Mapping[str, Given]
 
 def row(number: int, rating: float | None = 3, **changes: Any) -> RatingRow:
     """Judge J's rating of candidate A's answer to question `number`, two questions a video."""
-    given = {"judge": "J", "candidate": "A", "video": f"v{number // 2}.mp4", **changes}
+    given = {"judge": "J", "candidate": "A", "dimension": scored.PART, **changes}
+    given["video"] = f"{given['dimension']}/{changes.get('video', f'v{number // 2}.mp4')}"
     return scored.row(number, rating, **given)
 
 
@@ -48,28 +50,17 @@ def of(made: Study, judge: str = "J") -> Pairs:
 
 
 def drawn(seed: int) -> Study:
-    """Judge J right half of the time; some failures, gaps and halves, also of the reference.
-
-    Six videos of several sizes in each of three dimensions; the first lacks the last candidate.
-    """
+    """Judge J right half of the time; some failures, gaps and halves, also of the reference."""
     rng = random.Random(seed)
     judged, compared = [], []
-    for place_of, dimension in enumerate(list(DIMENSIONS)[:3]):
-        number = 0
-        for video in range(6):
-            for _ in range(rng.randint(1, 4)):
-                number += 1
-                for candidate in range(3 - (not place_of)):
-                    truth = rng.randint(1, 5) if rng.random() < 0.9 else 2.5
-                    place: dict[str, Any] = {
-                        "dimension": dimension,
-                        "video": f"{dimension[:4]}{video}.mp4",
-                        "candidate": f"c{candidate}",
-                    }
-                    compared.append(row(number, truth, judge="debate", round="reference", **place))
-                    rating = truth if rng.random() < 0.5 else rng.choice([1, 2, 3, 4, 5, 4.5, None])
-                    if rng.random() < 0.95:
-                        judged.append(row(number, rating, **place))
+    for dimension, number, name in itertools.product(list(DIMENSIONS)[:3], range(15), "abc"):
+        place = {"dimension": dimension, "video": f"v{number % 6}.mp4", "candidate": name}
+        truth = rng.choice([1, 2, 3, 4, 5, 2.5])
+        rating = truth if rng.random() < 0.5 else rng.choice([1, 2, 3, 4, 5, 4.5, None])
+        if rng.random() < 0.9:
+            compared.append(row(number, truth, judge="debate", round="reference", **place))
+        if rng.random() < 0.9:
+            judged.append(row(number, rating, **place))
     return study_of(judged, compared)
 
 

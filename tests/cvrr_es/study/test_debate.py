@@ -6,7 +6,7 @@ The command runs on a small study, against an endpoint that plays all agents.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,23 +15,14 @@ from click.testing import Result
 from lmms_eval_tasks.cvrr_es import judge
 from lmms_eval_tasks.cvrr_es.release import Question
 from lmms_eval_tasks.cvrr_es.study import ratings, reference
-from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.cvrr_es.study.reference import Asked
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
 from lmms_eval_tasks.judges.engine import render
-from lmms_eval_tasks.judges.verdict import DEBATE, OPENAI
-from tests.cvrr_es.study.debating import (
-    ANSWERS,
-    DIFFERENT,
-    DIMENSIONS,
-    SAID,
-    Player,
-    Study,
-    wanted,
-)
+from lmms_eval_tasks.judges.verdict import DEBATE
+from tests.cvrr_es.study.debating import ANSWERS, DIFFERENT, SAID, Study, played, wanted
 
 TURNS = 5 * DIFFERENT  # two agents, two rounds, and the last word
-AGAIN = "when what stopped them is mended (see above), run the same command again;"
+AGAIN = "run the same command again to go on; replies of no use are kept"
 
 
 @pytest.fixture
@@ -47,10 +38,6 @@ def refused(done: Result, kind: type[TasksError], *texts: str) -> None:
         assert text in str(done.exception)
 
 
-def missing(rows: Sequence[RatingRow]) -> int:
-    return sum(row.rating is None for row in rows)
-
-
 # --- who gives the ratings, and what they are asked -----------------------------------------------
 
 KEY = {"OPENAI_API_KEY": "sk-planted-0123456789"}
@@ -61,23 +48,17 @@ EMPTY = ONE._replace(answer="", empty=True)
 
 
 def test_who_gives_the_ratings(tmp_path: Path) -> None:
-    debate = reference.config(None, KEY)
+    # Who judges answers is another decision.
+    debate = reference.config(None, {**KEY, "LMMS_EVAL_TASKS_JUDGE": "x@http://h/v1"})
     assert debate.provider == DEBATE
     assert [one.model for one in debate.members] == ["gpt-3.5-turbo", "gpt-4o", "gpt-4o"]
-    single = reference.config(None, KEY, single=True)
-    assert (single.provider, single.model) == (OPENAI, "gpt-3.5-turbo")
-    # Who judges answers is another decision.
-    assert reference.config(None, {**KEY, "LMMS_EVAL_TASKS_JUDGE": "x@http://h/v1"}) == debate
+    assert reference.config(None, KEY, single=True).model == "gpt-3.5-turbo"
     assert reference.config(LOCAL, {}, single=True).members == ()
     file = tmp_path / "debate.yml"
-    model = "{model: MODEL, base_url: 'http://localhost:1/v1'}"
-    file.write_text(
-        f"debate: [{model.replace('MODEL', 'a')}, {model.replace('MODEL', 'b')}]\n"
-        f"consolidator: {model.replace('MODEL', 'c')}\nname: three\n"
-    )
+    a, b, c = (f"{name}@http://localhost:1/v1" for name in "abc")
+    file.write_text(f"debate: ['{a}', '{b}']\nconsolidator: '{c}'\nname: three\n")
     own = reference.config(str(file), {})
-    assert own.label == "three"
-    assert [one.model for one in own.members] == ["a", "b", "c"]
+    assert (own.label, [one.model for one in own.members]) == ("three", ["a", "b", "c"])
     panel = tmp_path / "panel.yml"
     panel.write_text("panel: ['a@http://localhost:1/v1', 'b@http://localhost:1/v1']\n")
     cases: list[tuple[str | None, dict[str, str], bool, str]] = [
@@ -95,16 +76,13 @@ def test_who_gives_the_ratings(tmp_path: Path) -> None:
 
 
 def test_a_request_has_the_reference_and_the_rubric_but_no_candidate() -> None:
-    system, user = render(reference.criterion(), reference.fields(ONE))
+    system, user = (one["content"] for one in render(reference.criterion(), reference.fields(ONE)))
     for text in ("Who?", "A dog.", "A cat.", "<candidate-"):
-        assert text in user["content"]
-    assert judge.prompt("rating").text["rubric"].strip() in system["content"]
-    whole = system["content"] + user["content"]
-    assert "Planted" not in whole
-    assert "partial_actions" not in whole
-    assert "You do not see the video" in system["content"]
-    assert "reply is empty" not in whole
-    assert "JSON" in system["content"]
+        assert text in user
+    for text in (judge.prompt("rating").text["rubric"].strip(), "You do not see the video", "JSON"):
+        assert text in system
+    for text in ("Planted", "partial_actions", "reply is empty"):
+        assert text not in system + user
     _, empty = render(reference.criterion(), reference.fields(EMPTY))
     assert "reply is empty" in empty["content"]
     assert "<candidate-e3b0c44298fc1c14>\n\n</candidate-" in empty["content"]
@@ -121,25 +99,16 @@ def test_a_debate(study: Study) -> None:
     assert done.exit_code == 0, (done.output, done.exception)
     assert len(study.endpoint.chats) == TURNS
     rows = ratings.read([study.out])
-    assert {(row.candidate, row.question): row.rating for row in rows} == {
-        (name, f"{dimension}/{place:03d}"): wanted(answer)
-        for name, parts in SAID.items()
-        for dimension, part in zip(DIMENSIONS, parts, strict=True)
-        for place, answer in enumerate(part, 1)
-    }
-    assert [row.question for row in rows if row.empty] == ["time_order_understanding/002"]
+    said = [answer for parts in SAID.values() for part in parts for answer in part]
+    assert [(row.rating, row.empty) for row in rows] == [(wanted(one), not one) for one in said]
     # A folder with ratings and transcripts is read as ratings alone.
     assert ratings.read([study.folder]) == rows
     for output in (planned, done.output):  # before anybody was asked
         assert f"all: {TURNS} calls, unknown price" in output
     tokens = sum(int(n.replace(",", "")) for n in re.findall(r"calls, about ([\d,]+) \+", planned))
-    sent = [text for chat in study.endpoint.chats for text in texts(chat.json["messages"])]
+    sent = [one["content"] for chat in study.endpoint.chats for one in chat.json["messages"]]
     # Tokens are more than words; the stand-ins' reasons are of the usual length.
     assert 1.0 < tokens / len(" ".join(sent).split()) < 2.2
-
-
-def texts(messages: list[dict[str, str]]) -> list[str]:
-    return [message["content"] for message in messages]
 
 
 def test_a_budget_ends_the_run_and_the_rest_follows(study: Study) -> None:
@@ -150,10 +119,11 @@ def test_a_budget_ends_the_run_and_the_rest_follows(study: Study) -> None:
     rows = ratings.read([study.out])
     assert len(rows) == ANSWERS
     assert {row.status for row in rows} == {"ok", "skipped"}
-    assert f"{missing(rows)} without a rating: {AGAIN} what" in first.output
+    lacking = sum(row.rating is None for row in rows)
+    assert f"{lacking} without a rating: {AGAIN}" in first.output
     assert study().exit_code == 0
     assert len(study.endpoint.chats) == TURNS
-    assert missing(ratings.read([study.out])) == 0
+    assert all(row.rating for row in ratings.read([study.out]))
 
 
 def test_replies_of_no_use_are_kept_and_asked_for_once_more_with_repairs(study: Study) -> None:
@@ -161,10 +131,9 @@ def test_replies_of_no_use_are_kept_and_asked_for_once_more_with_repairs(study: 
     first = study("--single")
     asked = len(study.endpoint.chats)
     assert asked == 2 * DIFFERENT
-    told = f"{ANSWERS} without a usable reply: replies are kept"
+    told = f"{ANSWERS} without a rating: {AGAIN}"
     assert told in first.output
-    assert "run the same command again" not in first.output
-    study.player = Player()
+    study.player = played
     assert told in study("--single").output
     assert len(study.endpoint.chats) == asked
     file = study.folder / "judge.yml"
@@ -172,7 +141,7 @@ def test_replies_of_no_use_are_kept_and_asked_for_once_more_with_repairs(study: 
     done = study("--single", "--judge", str(file))
     assert done.exit_code == 0, done.output
     assert len(study.endpoint.chats) == asked + DIFFERENT
-    assert missing(ratings.read([study.out])) == 0
+    assert all(row.rating for row in ratings.read([study.out]))
 
 
 def test_other_ratings_are_not_overwritten(study: Study) -> None:
@@ -184,5 +153,5 @@ def test_other_ratings_are_not_overwritten(study: Study) -> None:
     assert study.out.read_bytes() == kept
     study.candidates = every
     study.out.write_text("my notes")
-    refused(study(), DataError, f"--out {study.out}: is there already", "remove it")
+    refused(study(), DataError, str(study.out))
     assert len(study.endpoint.chats) == TURNS

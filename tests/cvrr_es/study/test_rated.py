@@ -8,7 +8,7 @@ from typing import Any
 
 from lmms_eval_tasks.cvrr_es.candidates import Aligned
 from lmms_eval_tasks.cvrr_es.study.rated import Rated, make
-from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
+from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.cvrr_es.study.selection import parse
 from lmms_eval_tasks.cvrr_es.study.study import Place
 from lmms_eval_tasks.errors import DataError
@@ -50,39 +50,21 @@ def docs(made: Rated) -> dict[str, dict[str, Any]]:
     return {one["id"]: {**one, "task": "cvrr_judge"} for one in found}
 
 
-def shown(made: Rated) -> dict[str, list[str]]:
-    """Judges by the last part of the question's id, of ada's answers; of bob's nobody's."""
+def shown(made: Rated) -> list[list[str]]:
+    """Judges of each of ada's answers; of bob's nobody's."""
     found = docs(made)
     assert not any(one["others"] for name, one in found.items() if name.endswith("bob"))
-    return {
-        name[-5]: [other["judge"] for other in one["others"]]
-        for name, one in found.items()
-        if name.endswith("ada")
-    }
+    return [[one["judge"] for one in found[f"{name}/ada"]["others"]] for name in QUESTIONS]
 
 
 def test_fields_without_the_truth() -> None:
-    made = rated("", [])
-    found = docs(made)
+    found = docs(rated("", []))
     first = [f"{PART}/00{n}/{name}" for n in (1, 2) for name in ("ada", "bob")]
     assert list(found) == [*first, *(f"{PART}/{n:03d}/ada" for n in (3, 4, 5, 6))]
-    truth = ("reference", "references", "lure")
-    assert found[f"{PART}/002/ada"] == {
-        **{name: value for name, value in doc(2).items() if name not in truth},
-        "id": f"{PART}/002/ada",
-        "task": "cvrr_judge",
-        "question_id": f"{PART}/002",
-        "candidate": "ada",
-        "answer": "Ada's answer 2.",
-        "empty": False,
-        "others": [],
-        "fell_back": False,
-        "round": "first",
-        "reference_rating": 5,
-    }
-    empty = found[f"{PART}/002/bob"]
+    one, empty = (found[f"{PART}/002/{name}"] for name in ("ada", "bob"))
+    assert doc(2).keys() - one.keys() == {"reference", "references", "lure"}
+    assert (one["answer"], one["empty"], one["reference_rating"]) == ("Ada's answer 2.", False, 5)
     assert (empty["answer"], empty["empty"], empty["reference_rating"]) == ("", True, None)
-    assert [one["id"] for one in made.docs([doc(9), doc(3)])] == [f"{PART}/003/ada"]
 
 
 def test_collective() -> None:
@@ -90,7 +72,7 @@ def test_collective() -> None:
     first = [*GOOD, *OWN, *BAD, *rows("Zoe", [1, 2], candidate="carl")]
     first += [*rows("Xu", RIGHT, round="collective"), *REFERENCE]  # rounds that are not shown
     made = rated("_collective", first)
-    assert shown(made) == {n: ["Zoe", "Yan"] for n in "123456"}
+    assert shown(made) == [["Zoe", "Yan"]] * 6
     # Names of judges do not reach the model; their reasons do, as they wrote them.
     text = names.doc_to_text(docs(made)[f"{PART}/001/ada"])
     assert "Judge A rated the reply" in text
@@ -99,7 +81,7 @@ def test_collective() -> None:
     for name in ("Judge C", "Zoe", "GPT-4o", "ada", "debate", "A dog runs away."):
         assert name not in text
     failed = rated("_collective", [*rows("Zoe", [None, 3]), *BAD[:3]])  # is not shown
-    assert [*shown(failed).values()][:4] == [["Yan"], ["Zoe", "Yan"], ["Yan"], []]
+    assert shown(failed)[:4] == [["Yan"], ["Zoe", "Yan"], ["Yan"], []]
 
 
 def test_nobody_else_or_too_many() -> None:
@@ -108,32 +90,18 @@ def test_nobody_else_or_too_many() -> None:
         refused(DataError, told, rated, "_collective", first)
     many = [row(1, 3, f"judge {n}") for n in range(27)]
     refused(DataError, "27 judges rated one answer; at most 26", rated, "_mixture", many)
-    failed = row(1, None, "judge 26")  # is not shown, and needs no name
-    made = rated("_collective", [*many[:26], failed])
-    assert "Judge Z rated" in names.doc_to_text(docs(made)[f"{PART}/001/ada"])
 
 
 def test_mixture() -> None:
     made = rated("_mixture", [*GOOD, *OWN, *BAD])
-    assert shown(made) == {n: ["Zoe", "GPT-4o mini"] for n in "123456"}  # its own among them
+    assert shown(made) == [["Zoe", "GPT-4o mini"]] * 6  # its own among them
     found = {(one["round"], one["fell_back"]) for one in docs(made).values()}
     assert found == {("mixture", False)}
     made = rated("_mixture", BAD)  # where nobody passes, nobody is shown
-    assert shown(made) == {n: [] for n in "123456"}
+    assert shown(made) == [[]] * 6
     assert all(one["fell_back"] for one in docs(made).values())
     refused(DataError, "reference", rated, "_mixture", GOOD, reference=[])
-
-
-def test_cross_fitted_by_video() -> None:
-    """Chosen on the other videos: who is right on one video alone is not chosen there.
-
-    Lea is perfect on five videos and off by four on the first; there, others choose her.
-    """
-    made = rated("_mixture", [*rows("Lea", [5, *RIGHT[1:]]), *BAD], "theta=0.95")
-    strata = {item: choice.stratum for item, choice in made.chosen.items()}
-    assert len(set(strata.values())) == 5
-    judges = shown(made)
-    assert judges["1"] == ["Lea"]
-    own = strata[Item(QUESTIONS[0], "ada")]
-    for name in QUESTIONS[1:]:
-        assert strata[Item(name, "ada")] == own or judges[name[-1]] == [], name
+    # Lea is perfect on five videos and off by four on the first. By her ratings of other folds she
+    # is chosen there, and in no other fold; two of the six videos share one.
+    lea = shown(rated("_mixture", [*rows("Lea", [5, *RIGHT[1:]]), *BAD], "theta=0.95"))
+    assert (lea[0], lea.count([]) >= 4) == (["Lea"], True)

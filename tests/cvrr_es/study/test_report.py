@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.cvrr_es.study.page import html
-from lmms_eval_tasks.cvrr_es.study.report import NO_REFERENCE, report
+from lmms_eval_tasks.cvrr_es.study.report import report
 from lmms_eval_tasks.cvrr_es.study.tables import sheets
 from lmms_eval_tasks.errors import DataError, TasksError
 from tests.checks import refused
@@ -57,85 +57,67 @@ def test_numbers(full: dict[str, Any]) -> None:
     assert own["itself"] == ["B"]
     assert (own["leniency"]["value"], own["leniency"]["n"]) == (0.5, 8)
     assert json.loads(json.dumps(full, allow_nan=False)) == full
-    assert full["panels"]["best_single"] == "J"
+    assert full["best_single"] == "J"
     # Two of three judges are J's equals, and the third, a constant one, has no weight.
-    panel = named(full["panels"]["panels"], "kappa_weighted")
-    assert (panel["fitted_to"], panel["over_best"]["n"]) == ("other folds", 8)
-    assert panel["over_best"]["value"] == 0
-
-
-def test_rounds() -> None:
-    """One failure: on the other seven J alone has (12 / 21 + 1) / 2."""
+    panel = named(full["differences"], "panel: kappa-weighted mean")
+    assert (panel["minus"], panel["n"], panel["value"]) == ("J", 8, 0)
+    # One failure: on the other seven J alone has (12 / 21 + 1) / 2.
     exact = {"A": [None, 2, 3, 4], "B": [1, 1, 5, 5]}
-    (one,) = report([*judged(), *given("J", exact, round="collective")], referred())["rounds"]
-    assert one["name"] == "J, collective"
-    assert one["difference"]["value"] == pytest.approx(1 - (12 / 21 + 1) / 2)
-    assert (one["difference"]["n"], one["difference"]["interval"]["clusters"]) == (7, 2)
+    made = report([*judged(), *given("J", exact, round="collective")], referred())
+    one = made["differences"][0]
+    assert (one["name"], one["minus"], one["n"]) == ("J, collective", "J", 7)
+    assert one["value"] == pytest.approx(1 - (12 / 21 + 1) / 2)
+    assert one["interval"]["clusters"] == 2
 
 
-class TestLacks:
-    """Nothing is made up, each lack is one line."""
+def test_no_reference() -> None:
+    found = report([*judged(), *given("J", REFERENCE, round="collective")], [])
+    assert found["reference"] is None
+    assert found["notes"][0].startswith("no kappa: there are no reference ratings yet; make")
+    names = [one["name"] for one in found["panels"]]
+    assert names == ["panel: majority", "panel: mean", "panel: Dawid-Skene"]
+    assert found["differences"][0]["value"] is None
+    assert "no kappa: there are no reference ratings yet" in html(found)
 
-    def test_no_reference(self) -> None:
-        found = report([*judged(), *given("J", REFERENCE, round="collective")], [])
-        assert (found["reference"], found["notes"][0]) == (None, NO_REFERENCE)
-        assert "no kappa" in named(found["panels"]["panels"], "kappa_weighted")["note"]
-        assert found["rounds"][0]["difference"]["value"] is None
-        assert "no kappa: there are no reference ratings yet" in html(found)
 
-    def test_no_videos_and_one_video(self) -> None:
-        bare, one = (
-            [[replace(row, video=video) for row in own] for own in (judged(), referred())]
-            for video in ("", "v")
-        )
-        found = report(*bare)
-        mean = named(found["raters"], "J")["kappa"]["mean"]
-        assert (mean["kappa"], mean["interval"]) == (pytest.approx(KAPPA), None)
-        start = "no intervals where they would need it: the video of 4 of 4"
-        assert any(line.startswith(start) for line in found["notes"])
-        assert "no intervals: the video of 4 of 4 questions is not known" in html(found)
-        fitted = named(report(*one)["panels"]["panels"], "kappa_weighted")
-        note = "not computed: fitting on other videos needs two videos or more"
-        assert (fitted["note"], fitted["kappa"]) == (note, None)
+def test_one_video_and_few() -> None:
+    """Percentile intervals are too narrow on few videos, and the report says so."""
 
-    def test_few_videos(self) -> None:
-        """Percentile intervals are too narrow on few videos, and the report says so."""
+    def told(videos: int, of_time: int = 0) -> list[str]:
+        sides = []
+        for more in ({}, {"judge": "debate", "round": "reference"}):
+            made = rows([1, 5] * videos, **more)
+            made += rows([1, 5] * of_time, dimension=TIME, **more)
+            sides.append([*made, *[replace(row, judge=f"{row.judge} 2") for row in made]])
+        ours, compared = sides
+        return [
+            line.partition(" videos: percentile")[0]
+            for line in report(ours, compared[: len(compared) // 2])["notes"]
+            if "too narrow" in line or "not computed" in line
+        ]
 
-        def narrow(videos: int, of_time: int = 0) -> list[str]:
-            sides = []
-            for more in ({}, {"judge": "debate", "round": "reference"}):
-                made = rows([1, 5] * videos, **more)
-                made += rows([1, 5] * of_time, dimension=TIME, **more)
-                sides.append([replace(row, video=f"v{row.question}") for row in made])
-            told = [line for line in report(*sides)["notes"] if "too narrow" in line]
-            return [line.partition(" videos: percentile")[0] for line in told]
+    why = "not computed: fitting on other videos needs two videos or more"
+    assert told(1) == [f"panel: kappa-weighted mean: {why}"]
+    assert told(20) == []
+    assert told(20, 3) == ["some intervals rest on as few as 3"]
 
-        assert narrow(1) == ["some intervals rest on as few as 2"]
-        assert narrow(15) == []
-        assert narrow(15, 3) == ["some intervals rest on as few as 6"]
 
-    def test_what_else_is_told(self) -> None:
-        # On one of the two videos all ratings are 3: drawn twice, there is no kappa.
-        truth = given("debate", {"A": [3, 3, 1, 5]}, round="reference")
-        found = report(given("J", {"A": [3, 3, 1, 4]}), truth)
-        number = named(found["raters"], "J")["kappa"]["mean"]["interval"]["undefined"]
-        assert 200 < number < 300
-        assert f"J: {number} of 1,000 resamples have no kappa" in found["notes"]
-        assert found["panels"] is None
-        # Both constant on one rating, and nothing rated: a dash alone would not say which.
-        truth = given("debate", FOURS, round="reference")
-        failed = given("M", {"A": [None] * 4, "B": [None] * 4})
-        notes = report([*judged(), *failed], truth)["notes"]
-        assert "K: no kappa: both raters gave one and the same label to every item" in notes
-        assert "M: no kappa: no item was rated on the scale by both" in notes
+def test_no_kappa() -> None:
+    """Both constant on one rating, and nothing rated: a dash alone would not say which."""
+    truth = given("debate", FOURS, round="reference")
+    failed = given("M", {"A": [None] * 4, "B": [None] * 4})
+    notes = report([*judged(), *failed], truth)["notes"]
+    assert "K: no kappa: both raters gave one and the same label to every item" in notes
+    assert "M: no kappa: no item was rated on the scale by both" in notes
 
-    def test_references(self) -> None:
-        single = given("GPT-3.5", FOURS, round="reference")
-        found = report([*judged(), *referred(), *single], referred())
-        names = [part["name"] for part in found["raters"]]
-        assert names == ["J", "K", "GPT-3.5, with reference"]
-        assert "debate (reference) made the reference: not compared with itself" in found["notes"]
-        refused(DataError, "no ratings but the reference's", report, referred(), referred())
+
+def test_references() -> None:
+    single = given("GPT-3.5", FOURS, round="reference")
+    found = report([*judged(), *referred(), *single], referred())
+    names = [part["name"] for part in found["raters"]]
+    assert names == ["J", "K", "GPT-3.5, with reference"]
+    assert "debate (reference) made the reference: not compared with itself" in found["notes"]
+    refused(DataError, "no ratings but the reference's", report, referred(), referred())
 
 
 # --- the page -------------------------------------------------------------------------------------
@@ -161,35 +143,44 @@ def test_the_page_is_self_contained_and_escapes(full: dict[str, Any]) -> None:
 # --- the command ----------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> Path:
-    write_ratings(tmp_path / "j.jsonl", given("J", LENIENT))
-    write_ratings(tmp_path / "k.jsonl", given("K", FOURS))
-    write_ratings(tmp_path / "1.ref", referred()[:4])  # parts of one rater's reference are one
-    write_ratings(tmp_path / "2.ref", referred()[4:])
-    return tmp_path
-
-
 def run(*arguments: object) -> Result:
     with settings.said({}):  # options hold for one call
         return CliRunner().invoke(app, ["reliability", *map(str, arguments)])
 
 
-def test_from_files_to_page(files: Path) -> None:
-    write_ratings(files / "mixture.jsonl", given("J", REFERENCE, round="mixture"))
-    (files / "empty.jsonl").write_text("\n")
-    (files / "x_samples_maia_oe.jsonl").write_bytes(b"\xff")  # is not looked into
-    out, shown = files / "report.json", files / "report.html"
-    both = ("--reference", files / "1.ref", "--reference", files / "2.ref")
+def test_from_files_to_page(tmp_path: Path) -> None:
+    files = tmp_path / "files"
+    files.mkdir()
+    write_ratings(files / "j.jsonl", given("J", LENIENT))
+    write_ratings(files / "k.jsonl", given("K", FOURS))
+    one, other = (  # parts of one rater's reference are one
+        write_ratings(tmp_path / f"{n}.ref", referred()[n : n + 4]) for n in (0, 4)
+    )
+    out, shown = tmp_path / "report.json", tmp_path / "report.html"
+    both = ("--reference", one, "--reference", other)
     result = run(files, *both, "--output", out, "--html", shown)
     assert result.exit_code == 0, result.output
-    for text in ("85.71", f"{shown}: the report as a page"):
-        assert text in result.output
+    assert "85.71" in result.output
     assert "0.857" in shown.read_text(encoding="utf-8")
     found = json.loads(out.read_text(encoding="utf-8"))
-    mean = named(found["raters"], "J")["kappa"]["mean"]
-    assert mean["kappa"] == pytest.approx(KAPPA)
     assert found["reference"]["ratings"]["overall"]["rated"] == 8
+    # What is refused.
+    single = write_ratings(tmp_path / "s.ref", given("GPT-3.5", LENIENT, round="reference"))
+    other = write_ratings(tmp_path / "z.ref", [replace(referred()[0], candidate="Z")])
+    write_ratings(tmp_path / "bad.jsonl", [replace(given("J", LENIENT)[0], rating=7)])
+    cases: tuple[tuple[tuple[object, ...], type[TasksError], str], ...] = (
+        (("--html", files / "no" / "x.html"), TasksError, "x.html: not a file"),
+        (("--reference", single, "--reference", one), DataError, "the reference is of 2 raters"),
+        (("--reference", other), DataError, "no item in common"),
+        ((tmp_path / "bad.jsonl",), DataError, "less than or equal to 5"),
+    )
+    for arguments, kind, told in cases:
+        result = run(files, *arguments)
+        assert isinstance(result.exception, kind), result.output
+        assert told in str(result.exception)
+    result = run(files, tmp_path / "bad.jsonl", "--allow-bad-items")
+    assert result.exit_code == 0, result.output
+    assert "left out: " in result.output
 
 
 def test_what_a_saved_run_told_of_its_numbers(tmp_path: Path) -> None:
@@ -204,29 +195,3 @@ def test_what_a_saved_run_told_of_its_numbers(tmp_path: Path) -> None:
     for text in (result.output, (tmp_path / "report.html").read_text(encoding="utf-8")):
         assert "the sample" in text
         assert "INVALID: all failed" in text
-
-
-def test_bad_rows(files: Path) -> None:
-    """They stop, unless they are left out; then they are told."""
-    write_ratings(files / "j.jsonl", [replace(row, rating=7) for row in given("J", LENIENT)[:1]])
-    assert isinstance(run(files).exception, DataError)
-    result = run(files, "--allow-bad-items")
-    assert result.exit_code == 0, result.output
-    assert "left out: " in result.output
-
-
-def test_refused_before_any_work(files: Path) -> None:
-    write_ratings(files / "s.ref", given("GPT-3.5", LENIENT, round="reference"))
-    write_ratings(files / "z.ref", [replace(row, candidate="Z") for row in referred()[:4]])
-    both = ("--reference", files / "s.ref", "--reference", files / "1.ref")
-    cases: tuple[tuple[tuple[object, ...], type[TasksError], str], ...] = (
-        ((files, "--html", files / "no" / "x.html"), TasksError, "x.html: not a file"),
-        ((files, "--output", files), TasksError, "not a file in a folder"),
-        ((files / "none.jsonl",), DataError, "none.jsonl: no such file"),
-        ((files, *both), DataError, "the reference is of 2 raters: GPT-3.5"),
-        ((files, "--reference", files / "z.ref"), DataError, "no item in common"),
-    )
-    for arguments, kind, told in cases:
-        result = run(*arguments)
-        assert isinstance(result.exception, kind), result.output
-        assert told in str(result.exception)

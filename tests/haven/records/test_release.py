@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.haven import data
 from lmms_eval_tasks.haven.options import PAPER_COUNTS, Options
 from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.haven.tasks import BENCHMARK
@@ -106,7 +105,7 @@ def test_videos_that_a_user_names(tmp_path: Path) -> None:
     assert videos("mine.txt") == ["tvsum/video_2", "mrhisum/video_4"]
     assert videos("mine.txt", "large.txt") == ["tvsum/video_2", *named]
     for name, said in (
-        ("bare.txt", "bare.txt, line 1: expected SOURCE/VIDEO, found 'video_1'"),
+        ("bare.txt", "ids: expected SOURCE/VIDEO, found 'video_1'"),
         ("unknown.txt", "ids: no video video_9 of tvsum (1 unknown)"),
         ("none.txt", "none.txt: No such file"),
     ):
@@ -222,36 +221,18 @@ def test_the_copy_on_the_hub(tmp_path: Path) -> None:
     (tmp_path / "processed" / "tvsum_data.json").unlink()
     (folder / "v2v.jsonl").write_text('{"task": "v2v", "frames": []}', encoding="utf-8")
     assert "v2v.jsonl, line 1: no video (video_id or video or id)" in refused(tmp_path)
+    (folder / "v2v.jsonl").write_text("\n", encoding="utf-8")
+    (folder / "temporal.jsonl").unlink()
+    assert refused(tmp_path).endswith("video_1: v2t.jsonl + v2v.jsonl, clips: the field is missing")
+    (folder / "v2t.jsonl").unlink()
+    assert refused(tmp_path) == f"{folder / 'v2v.jsonl'}: no line, so no video"
 
 
 # --- `data prepare` -------------------------------------------------------------------------------
 
 
-def test_a_download_in_its_place(tmp_path: Path) -> None:
-    """Files at any depth, twice, linked or copied; another one of the same name stays."""
-    download = tmp_path / "align_vsum"
-    write(write(download / "data", "tvsum", frames=12), "ovp", frames=12)
-    (download / "data" / "ovp" / "h5" / "ovp.h5").rename(download / "ovp.h5")
-    files = {f"processed/{one}_data.json" for one in ("tvsum", "ovp")}
-    files |= {f"{one}/h5/{one}.h5" for one in ("tvsum", "ovp")}
-    for link in (True, False):
-        root = tmp_path / str(link)
-        told = BENCHMARK.prepare(download, root, link).splitlines()
-        placed = {str(p.relative_to(root / "haven")) for p in root.rglob("*") if p.is_file()}
-        assert placed == files
-        done = f"{'linked' if link else 'copied'} 4 files to {root / 'haven'}"
-        assert told[0] == f"{done}: 4 videos of tvsum, ovp; 0 videos with problems"
-        assert tuple(told[1:]) == data.status(root).notes
-        assert (root / "haven" / "tvsum" / "h5" / "tvsum.h5").is_symlink() is link
-        assert BENCHMARK.prepare(download, root, link).splitlines()[0] == told[0]
-    given = write(tmp_path / "other", "ovp", videos=3)
-    told = f"{root}/haven/processed/ovp_data.json: is another file than {given}/processed/ovp_data"
-    with pytest.raises(DataError, match=told):
-        BENCHMARK.prepare(given, root, False)
-
-
 def test_json_and_hdf5_one_after_the_other(tmp_path: Path) -> None:
-    """The project's page links two folders. A file that is cut off is not put in place."""
+    """At any depth: the project's page links two folders. What is cut off is not put in place."""
     download, root = write(tmp_path / "data"), tmp_path / "root"
     for given, without in ((download / "processed", 2), (download / "tvsum", 0)):
         BENCHMARK.prepare(given, root, False)

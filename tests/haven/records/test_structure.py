@@ -82,9 +82,8 @@ def test_frames_are_uniform_in_time(
 
 
 def test_of_equals_the_earlier_frames_are_keyframes() -> None:
-    assert structure.top([1, 3, 2, 3, 2, 2], 3) == ([1, 2, 3], 2)
-    assert structure.top([0, 0, 0, 0], 1) == ([0], 3)
-    assert structure.top([1, 2], 1) == ([1], 0)
+    assert structure.top([1, 3, 2, 3, 2, 2], 3) == [1, 2, 3]
+    assert structure.top([0, 0, 0, 0], 1) == [0]
 
 
 def key_shots(values: list[float], lengths: list[int]) -> list[int]:
@@ -113,8 +112,8 @@ def test_the_structure_of_a_video(tmp_path: Path, holiday: Path) -> None:
     made, frames = structure.structure(holiday, scores, 2.0, 4)
     assert (made.n_frames, made.picks, frames.n_frames) == (150, list(range(0, 150, 5)), 150)
     assert made.starts == STARTS
-    # 5, 4, 5 and the first of the fourth scene's 3s; its other four are as important.
-    assert (made.keyframes, made.ties) == ([12, 13, 14, 25], 4)
+    # 5, 4, 5 and the first of the fourth scene's 3s.
+    assert made.keyframes == [12, 13, 14, 25]
     assert made.key_shots == [1]
     assert [len(shot) for shot in made.shots] == [12, 3, 10, 5]
     assert len(structure.structure(holiday, scores)[0].starts) == 3

@@ -61,7 +61,7 @@ class FactWriter(Writer):
                     for number, question, answer in reversed(found)
                 ]
             }
-        label = {"modality": "vision", "category": "npa"}[step]
+        label = {"modality": "vision", "category": "NPA"}[step]
         return {"labels": [{"id": int(number), "label": label} for number, *_ in found]}
 
 

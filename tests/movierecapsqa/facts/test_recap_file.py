@@ -41,15 +41,6 @@ def test_a_bad_segment_is_one_line(changes: dict[str, Any], why: str, tmp_path: 
     assert "\n" not in told
 
 
-def test_a_bad_recap_names_its_field(tmp_path: Path) -> None:
-    for content, why in (
-        ("[]", "expected an object"),
-        ({"segments": [PART]}, "videoId: the field is missing"),
-    ):
-        with pytest.raises(DataError, match=why):
-            read(tmp_path, content)
-
-
 def test_dialogue_is_cut_to_windows_in_movie_time(tmp_path: Path) -> None:
     movie = tmp_path / "movie.srt"
     movie.write_text(

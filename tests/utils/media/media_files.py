@@ -149,14 +149,6 @@ def write_sound_only(path: Path) -> None:
             file.mux(packet)
 
 
-def write_no_frames(path: Path) -> None:
-    """A file with a video stream that never gets a frame."""
-    with av.open(str(path), "w", format="mp4") as file:
-        stream: Any = file.add_stream("mpeg4", rate=25)
-        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
-        file.start_encoding()
-
-
 def rotate(path: Path, degrees: int) -> None:
     """Ask players to turn the picture clockwise, as phones do: the matrix of the mp4's track."""
     one, whole = 0x10000, 0x40000000

@@ -1,4 +1,4 @@
-"""Clips of uniform frames: the right ones at their times, for every reader; and as images."""
+"""Clips of uniform frames and pictures of given ones: the right ones, upright, for every reader."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -25,38 +25,24 @@ def test_a_clip_is_the_sources_frames_at_their_times(video):
     indices = uniform_indices(90, 32)
     assert (clip.kind, clip.n_frames, clip.width, clip.height) == ("video", 32, 96, 64)
     assert (clip.recipe, clip.source) == ("uniform-32", str(video))
-    assert clip.duration == pytest.approx(3.6, abs=1e-3)
-    assert clip.fps == pytest.approx(32 / 3.6, abs=1e-3)
     assert np.array_equal(files.decord_frames(clip.path), files.decord_frames(video, indices))
     source, times = files.pyav_frames(video)
     read, shown = files.pyav_frames(clip.path)
     assert np.array_equal(read, source[indices])
     assert shown == pytest.approx([times[i] for i in indices], abs=1e-3)
-    assert clip.timestamps == pytest.approx(shown, abs=1e-3)
     assert probe(video).has_audio
     with av.open(clip.path) as file:  # key frames only, and no sound
         (stream,) = file.streams
         assert (stream.type, stream.frames) == ("video", 32)
-        assert float(stream.average_rate) == pytest.approx(clip.fps, rel=1e-4)
+        assert float(stream.average_rate) == pytest.approx(32 / 3.6, rel=1e-4)
         assert float(stream.duration * stream.time_base) == pytest.approx(3.6, abs=1e-3)
         assert all(packet.is_keyframe for packet in file.demux(stream) if packet.size)
 
 
-@table("start", [0.0, 0.5])
-def test_uneven_times_are_kept(tmp_path, start):
-    times = [start + t for t in (0, 0.04, 0.1, 0.5, 0.51, 0.9, 1.7, 1.74)]
-    source = files.write_video(tmp_path / "uneven.mp4", times=times, b_frames=0)
-    clip = make(source, Recipe("uniform", 5))
-    wanted = [times[i] - start for i in uniform_indices(8, 5)]
-    assert clip.timestamps == pytest.approx(wanted, abs=1e-3)
-    assert files.pyav_frames(clip.path)[1] == pytest.approx(wanted, abs=1e-3)
-
-
 def test_black_is_zero_and_has_the_same_times(video):
-    clip, black = make(video, UNIFORM), make(video, Recipe("black", 32))
-    assert (black.timestamps, black.duration) == (clip.timestamps, clip.duration)
+    black = make(video, Recipe("black", 32))
     read, shown = files.pyav_frames(black.path)
-    assert shown == files.pyav_frames(clip.path)[1]
+    assert shown == files.pyav_frames(make(video, UNIFORM).path)[1]
     for seen in (read, files.decord_frames(black.path)):
         assert seen.shape == (32, 64, 96, 3)
         assert seen.max() == 0
@@ -66,12 +52,12 @@ def test_one_frame_is_an_image_or_a_still_clip_on_request(video, tmp_path):
     first = files.decord_frames(video, [0])
     for recipe in (Recipe("first_frame"), Recipe("uniform", 1), Recipe("black", 1)):
         image = make(video, recipe)
-        assert (image.kind, image.n_frames, image.timestamps) == ("image", 1, [0.0])
+        assert (image.kind, image.n_frames) == ("image", 1)
         assert image.path.endswith(".png")
         pixels = np.asarray(Image.open(image.path))
         assert np.array_equal(pixels, first[0] * (recipe.kind != "black"))
     clip = make(video, Recipe("first_frame", still=True))
-    assert (clip.kind, clip.n_frames, clip.duration) == ("video", 4, 2.0)
+    assert (clip.kind, files.pyav_frames(clip.path)[1]) == ("video", [0, 0.5, 1, 1.5])
     assert np.array_equal(files.decord_frames(clip.path), first.repeat(4, axis=0))
     source = files.write_video(tmp_path / "short.mp4", 5)  # fewer frames than asked for: all
     clip = make(source, UNIFORM)
@@ -136,7 +122,7 @@ def test_a_turned_video_is_upright_as_decord_shows_it(tmp_path, degrees):
 def test_a_clip_that_is_gone_or_another_one_has_no_images(video, tmp_path):
     made = make(video, Recipe("uniform", 4))
     words = rf"made of {video}: cannot be read: has 4 frames, not 5"
-    refused(MediaError, words, images, replace(made, timestamps=[], n_frames=5))
+    refused(MediaError, words, images, replace(made, n_frames=5))
     Path(made.path).write_bytes(b"no video")
     refused(MediaError, rf"made of {video}: cannot be read", images, made)
 
@@ -145,10 +131,10 @@ def test_large_clips_are_near_lossless(tmp_path, monkeypatch):
     monkeypatch.setattr(recipes, "_STORED", 0)
     for name in ("b-frames.mp4", "odd size 444.mp4"):
         source = files.write_video(tmp_path / name, 9, **files.SOURCES[name])
-        made = recipes.write(str(source), str(tmp_path / "clip"), vars(UNIFORM))
-        read, times = files.pyav_frames(tmp_path / "clip.mp4")
-        assert 46 < files.psnr(read, files.pyav_frames(source)[0]) < 100
-        assert times == pytest.approx(made["timestamps"], abs=1e-3)
+        recipes.write(str(source), str(tmp_path / "clip"), vars(UNIFORM))
+        (read, times), (wanted, shown) = map(files.pyav_frames, (tmp_path / "clip.mp4", source))
+        assert 46 < files.psnr(read, wanted) < 100
+        assert times == pytest.approx(shown, abs=1e-3)
 
 
 @table("number", [5, 12])
@@ -157,4 +143,47 @@ def test_real_videos(number, maia_data):
     clip, info = make(source, UNIFORM), probe(source)
     expected = files.decord_frames(source, uniform_indices(info.n_frames, 32))
     assert np.array_equal(files.decord_frames(clip.path), expected)
-    assert clip.duration == info.duration == pytest.approx(30, abs=1)
+    assert info.duration == pytest.approx(30, abs=1)
+
+
+# --- frames by index as pictures -----------------------------------------------------------------
+
+
+@table("size, shown", [(96, (96, 64)), (95, (95, 63)), (48, (48, 32)), (1, (1, 1))])
+def test_the_longest_side_is_made_smaller_and_never_larger(video, size, shown):
+    taken = frames(video, [0, 50], size)
+    assert (taken.width, taken.height) == shown
+    assert {image.size for image in taken.images([1, 2])} == {shown}
+
+
+def test_images_come_by_number_and_carry_nothing(video):
+    taken = frames(video, ODD, 10_000)
+    everything = pixels(taken.images(range(1, len(ODD) + 1)))
+    for image, number in zip(taken.images([4, 4, 12]), (4, 4, 12), strict=True):
+        assert np.array_equal(np.asarray(image), everything[number - 1])
+        assert type(image) is Image.Image
+        assert (image.mode, image.info) == ("RGB", {})
+        assert not hasattr(image, "filename")
+    refused(MediaError, r"no item named '0\.jpg'", taken.images, [1, 0])
+
+
+def test_an_entry_that_is_lost_while_it_is_used_is_named(video, cache):
+    taken = frames(video, [0, 9], 48)
+    for damage in (lambda: Path(taken.path).write_bytes(bytes(500)), Path(taken.path).unlink):
+        damage()
+        refused(MediaError, r"frames-2-48.*made of .*some video\.mp4", taken.images, [2])
+
+
+@table(
+    "indices, size, error, words",
+    [
+        ([0, 90], 48, MediaError, "no frame 90: it has 90 frames"),
+        ([88, 91, 200], 48, MediaError, "no frame 91: it has 90 frames"),
+        *[(wrong, 48, ValueError, "ascending") for wrong in ([], [-1, 3], [3, 3], [4, 3])],
+        ([0], 0, ValueError, "ascending"),
+    ],
+)
+def test_what_no_record_may_ask_for(video, cache, indices, size, error, words):
+    message = refused(error, words, frames, video, indices, size)
+    assert error is ValueError or message.startswith(f"{video}: ")
+    assert not cache.exists() or files.made_files(cache) == []

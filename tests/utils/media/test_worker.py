@@ -1,18 +1,25 @@
-"""Broken files, hanging and crashing decoders: a clear error with the name, and nothing left."""
+"""Broken files, hanging and crashing decoders: a clear error with the name, and nothing left.
 
+And looking at videos: children that go from file to file, what is kept, and what a run needs.
+"""
+
+import multiprocessing
 import os
+from pathlib import Path
 
 import media_files as files
 import numpy as np
 import pytest
 from PIL import Image
 
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils.media import cache as media_cache
+from lmms_eval_tasks.utils.media import video_checks, worker
 from lmms_eval_tasks.utils.media.indexed_frames import frames
 from lmms_eval_tasks.utils.media.recipes import Recipe, make
 from lmms_eval_tasks.utils.media.segments import segment
-from lmms_eval_tasks.utils.media.video_checks import probe
+from lmms_eval_tasks.utils.media.video_checks import VideoInfo, probe
 from tests.checks import refused, table
 
 UNIFORM = Recipe("uniform", 32)
@@ -24,13 +31,10 @@ BROKEN = {
     "folder.mp4": "not a regular file",
     "pipe.mp4": "not a regular file",  # refused without waiting
     "empty.mp4": "is empty",
-    "text.mp4": NO_VIDEO,
     "html.mp4": NO_VIDEO,
     "noise.mp4": NO_VIDEO,
     "png.mp4": "holds no video that FFmpeg can decode",
-    "jpg.mp4": "holds no video that FFmpeg can decode",
     "sound.mp4": "holds no video that FFmpeg can decode",
-    "no frames.mp4": "no frame|no video",
     "cut.mp4": "not a readable video",
     "cut early.mp4": "cut short",
     "cut.mkv": "is cut short: it ends at",  # its header alone tells that there was more
@@ -47,11 +51,9 @@ def broken_files(tmp_path_factory):
     whole = files.write_video(folder / "whole.mkv", 120).read_bytes()
     noise = np.random.default_rng(0).integers(0, 256, 20_000, dtype=np.uint8).tobytes()
     middle, half = early.index(b"mdat") + 4 + len(early) // 8, len(early) // 2
-    for name, kind in (("png.mp4", "png"), ("jpg.mp4", "jpeg")):
-        Image.fromarray(files.picture(0, 64, 48)).save(folder / name, kind)
+    Image.fromarray(files.picture(0, 64, 48)).save(folder / "png.mp4", "png")
     contents = {
         "empty.mp4": b"",
-        "text.mp4": b"This is not a video at all.\n" * 200,
         "html.mp4": b"<!DOCTYPE html><html><body>404 not found</body></html>" * 50,
         "noise.mp4": noise,
         "cut.mp4": good[: len(good) // 2],
@@ -64,7 +66,6 @@ def broken_files(tmp_path_factory):
     (folder / "folder.mp4").mkdir()
     os.mkfifo(folder / "pipe.mp4")
     files.write_sound_only(folder / "sound.mp4")
-    files.write_no_frames(folder / "no frames.mp4")
     return folder
 
 
@@ -109,3 +110,101 @@ def test_a_crash_is_an_error_and_leaves_nothing(video, cache, fake_worker):
         fake_worker(code)
         refused(MediaError, r"some video\.mp4: .*SIGSEGV", segment, video, 0.5, 3)
         assert files.made_files(cache) == []
+
+
+# --- looking at many files ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def look(tmp_path, cache):
+    """Looks at files of these names as a new process would, and says what is wrong with some."""
+    good = files.write_video(tmp_path / "good.mp4", 5).read_bytes()
+
+    def looked(*names):
+        video_checks._looked.cache_clear()
+        paths = {name: tmp_path / f"{name}.mp4" for name in names}
+        for path in paths.values():
+            path.exists() or path.write_bytes(good)
+        found, bad = video_checks.look(paths)
+        assert {type(one) for one in found.values()} <= {VideoInfo}
+        assert sorted([*found, *bad]) == sorted(names)
+        return bad
+
+    return looked
+
+
+def test_a_child_goes_from_file_to_file(look):
+    worker.end_waiting()
+    assert look(*"abcdefgh") == {}
+    assert 1 <= len(worker._waiting) <= 2
+    context = multiprocessing.get_context("fork")  # whose child has children of its own
+    queue = context.Queue()
+    process = context.Process(target=lambda: queue.put(len(worker._waiting)))
+    process.start()
+    assert queue.get(timeout=60) == 0
+    process.join()
+
+
+def test_crashes(look, tmp_path, fake_worker):
+    """One costs its own file only, and only a new child's death says something about the file."""
+    fake_worker("""
+        import os
+        from pathlib import Path
+        from lmms_eval_tasks.utils.media import video_checks, worker
+        work, done = video_checks.facts, []
+        def facts(source, out):
+            name = Path(source).stem
+            if name == "crash" or (name == "later" and done):
+                os.kill(os.getpid(), 11)
+            done.append(source)
+            return work(source, out)
+        video_checks.facts = facts
+        worker.main()
+    """)
+    said = f"{tmp_path}/crash.mp4: reading it failed (the decoder crashed: SIGSEGV)"
+    assert look("a", "crash", "later") == {"crash": f"unreadable: {said}"}
+
+
+def test_later_runs_look_at_files_that_changed(look, tmp_path, jobs):
+    def looked_at():
+        names = sorted(Path(job[2]).stem for job in jobs)
+        jobs.clear()
+        return names
+
+    bad = tmp_path / "bad.mp4"
+    bad.write_bytes(b"no video")
+    for seen in (["a", "b", "bad"], ["bad"]):  # which may be readable now
+        told = look("a", "b", "bad")
+        assert told["bad"].startswith(f"unreadable: {bad}: ")
+        assert looked_at() == seen
+    assert f"unreadable: {refused(MediaError, 'bad', video_checks.probe, bad)}" == told["bad"]
+    assert looked_at() == []  # within a run it stays so
+    bad.unlink()
+    assert (look("a", "b", "bad"), looked_at()) == ({}, ["bad"])
+    for note in (settings.cache_dir() / "probes").glob("probe-*.json"):
+        note.write_bytes(note.read_bytes()[:20])  # a full disk
+    assert (look("a", "b", "bad"), looked_at()) == ({}, ["a", "b", "bad"])
+
+
+@table(
+    "start, end, says",
+    [
+        (None, None, ""),
+        (9.9, 10, ""),
+        (5, 11, ""),
+        (5, 11.5, "ends at 11.5 s; its video ends at 10.000 s"),
+        (None, 12, "ends at 12 s; its video ends at 10.000 s"),
+        (9.99, 10.5, "starts at 9.99 s; its video ends at 10.000 s"),
+    ],
+)
+def test_windows_of_a_video(start, end, says):
+    assert video_checks.outside(start, end, 10.0) == says
+
+
+def test_a_link_that_leads_to_itself_is_a_missing_video(tmp_path):
+    loop = tmp_path / "loop.mp4"
+    loop.symlink_to(tmp_path / "back.mp4")
+    (tmp_path / "back.mp4").symlink_to(loop)
+    for only in (None, {str(loop), str(tmp_path / "back.mp4")}):
+        assert video_checks.look({"v": loop}, only)[1] == {"v": f"missing: {loop}"}
+    assert video_checks.look({"v": loop}, {"other"}) == ({}, {})

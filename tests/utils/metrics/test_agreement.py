@@ -67,9 +67,8 @@ def test_kappa_leaves_out_and_counts() -> None:
     assert (result.n, result.missing, result.off_scale) == (2, 3, 3)
     assert result.coverage == 0.25
     assert result.value == kappa([1, 2], [1, 3], SCALE).value
-    nothing = kappa([None], [3], SCALE)
-    assert (nothing.value, nothing.n, nothing.missing, nothing.coverage) == (None, 0, 1, 0)
-    assert "no item" in nothing.reason
+    nothing = Coefficient(None, "no item was rated on the scale by both", 0, 1, 0)
+    assert kappa([None], [3], SCALE) == nothing
 
 
 def test_alpha() -> None:

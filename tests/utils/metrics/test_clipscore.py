@@ -100,17 +100,6 @@ def test_the_models_own_cosines_give_the_same(clip: str, monkeypatch: pytest.Mon
     assert scored(clip, SENTENCES, names) == first
 
 
-def test_company_and_order_change_no_bit(clip: str) -> None:
-    names = list(IMAGES)
-    together = scored(clip, SENTENCES, names)
-    local_models.loaded.cache_clear()  # else nothing would be embedded again
-    alone = [scored(clip, [sentence], [name]) for sentence in SENTENCES for name in names]
-    assert together == pytest.approx(sum(alone) / 9, abs=1e-15)
-    assert scored(clip, SENTENCES[::-1], names[1:] + names[:1]) == together
-    twice = scored(clip, [SENTENCES[0]], ["sea", "meadow", "sea"])
-    assert twice == pytest.approx((2 * alone[0] + alone[1]) / 3)
-
-
 def test_what_has_no_word_and_what_is_nothing(clip: str) -> None:
     for blank in ("", "  \n", "...", "\u200b"):
         score = clip_score([SENTENCES[0], blank], given(["sea"]), clip)
@@ -120,16 +109,6 @@ def test_what_has_no_word_and_what_is_nothing(clip: str) -> None:
 
 
 # --- what the model is given ------------------------------------------------------------------
-
-
-def test_each_picture_is_opened_once(clip: str) -> None:
-    """As joint and separate scores of a video share them."""
-    opened: list[str] = []
-    joint = clip_score(SENTENCES[:2], given(["sea", "meadow", "sea"], opened), clip)
-    assert sorted(opened) == ["meadow", "sea"]
-    clip_score(SENTENCES[1:], given(["meadow", "sunset"], opened), clip)
-    assert clip_score(SENTENCES[:2], given(["sea", "meadow", "sea"], opened), clip) == joint
-    assert opened[2:] == ["sunset"]
 
 
 LONG = "the man paints the boat and the dog sleeps by the river and a cat plays"  # 16 words

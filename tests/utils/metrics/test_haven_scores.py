@@ -36,19 +36,6 @@ def test_known_scores_of_sets() -> None:
     assert set_scores(selected, {3}) == Scores(0.5, 1, 2 / 3, 0.5, 1)
 
 
-def test_uniform_and_first_frames() -> None:
-    assert selections.uniform(10, 1) == [6]
-    assert selections.uniform(100, 4) == [13, 38, 63, 88]
-    for n_frames, k in itertools.product(range(1, 30), repeat=2):
-        if k <= n_frames:
-            found = selections.uniform(n_frames, k)
-            assert found == sorted(set(found))
-            assert (len(found), set(found) - set(range(1, n_frames + 1))) == (k, set())
-            gaps = [b - a for a, b in itertools.pairwise(found)] or [0]
-            assert max(gaps) - min(gaps) <= 1
-    assert selections.first(10, 3) == [1, 2, 3]
-
-
 @table("n_frames, n_true, k", [(6, 2, 3), (7, 3, 1), (5, 5, 2), (6, 1, 6)])
 def test_closed_forms_over_all_selections(n_frames: int, n_true: int, k: int) -> None:
     true = set(range(1, n_true + 1))
@@ -56,7 +43,6 @@ def test_closed_forms_over_all_selections(n_frames: int, n_true: int, k: int) ->
     columns = list(zip(*(set_scores(one, true)[:3] for one in chosen), strict=True))
     expected = selections.random_frames(n_frames, n_true, k)
     assert tuple(map(fmean, columns)) == close(tuple(expected[:3]))
-    assert tuple(map(max, columns)) == close(tuple(selections.best_frames(n_true, k)[:3]))
 
 
 def brute(values: list[int], weights: list[int], capacity: int) -> list[int]:
@@ -83,12 +69,7 @@ def test_knapsack_against_all_sets() -> None:
         weights = [rng.randint(1, rng.choice([2, 9])) for _ in range(n)]
         capacity = rng.randint(0, 25)
         assert knapsack(values, weights, capacity) == brute(values, weights, capacity)
-    values = [rng.randint(0, 10**6) for _ in range(200)]  # of a long video: fast
-    weights = [rng.randint(5, 15) for _ in range(200)]
-    found = knapsack(values, weights, options.capacity(sum(weights)))
-    assert 0 < sum(weights[at] for at in found) <= options.capacity(sum(weights))
     assert [options.capacity(n) for n in (1, 6, 7, 13, 14, 20, 100)] == [0, 0, 1, 1, 2, 3, 15]
-    assert options.capacity(10**18 + 20) == 15 * 10**16 + 3
 
 
 @table("values, weights, capacity, found")
@@ -135,7 +116,7 @@ def test_known_correlations() -> None:
     assert selections.correlations([1], [1]) == Correlation(None, None, few)
     assert selections.correlations([1, 2], [1.5, 1.5]).reason == "all true ranks are equal"
     assert selections.correlations([1.5, 1.5], [1, 2]).reason == "all predicted ranks are equal"
-    for of in (selections.best_reachable, selections.identity, selections.chance):
+    for of in (selections.identity, selections.chance):
         assert of([2, 2, 2]) == Correlation(None, None, "all true ranks are equal")
 
 
@@ -146,11 +127,8 @@ def test_closed_forms_over_all_orders(truth: list[float]) -> None:
         numbers(selections.correlations(selections.predicted_ranks(order, n), truth))
         for order in itertools.permutations(range(1, n + 1))
     ]
-    best = numbers(selections.best_reachable(truth))
     for side, column in enumerate(zip(*found, strict=True)):
         assert fmean(column) == close(0) == close(numbers(selections.chance(truth))[side])
-        assert max(column) == close(best[side])
-    assert min(best) < 1 - 1e-9 or len(set(truth)) == n  # ties cannot be said in a strict order
 
 
 # --- alignments -------------------------------------------------------------------------------
@@ -159,16 +137,12 @@ def test_closed_forms_over_all_orders(truth: list[float]) -> None:
 def test_known_scores_of_alignments() -> None:
     found = selections.aligned([{1, 2, 3}, set(), {5}], [{3, 4}, {1}, {5}])
     assert (found.f1, found.iou, found.hit1) == close((1.4 / 3, 1.25 / 3, 2 / 3))
-    found = selections.baseline(selections.all_clips, [{1}, {2, 3}], 4)  # the mean over sentences
-    assert (found.f1, found.iou, found.hit1) == close(((2 / 5 + 4 / 6) / 2, (1 / 4 + 2 / 4) / 2, 1))
-    assert selections.true_clips(5, 2) == Scores(1, 1, 1, 1, 1)
 
 
-@table("baseline, one", [(selections.all_clips, False), (selections.one_clip, True)])
-def test_closed_forms_over_all_sets(baseline, one: bool) -> None:
+def test_closed_form_over_all_clips() -> None:
     for n in range(1, 8):
         for g in range(1, n + 1):
             true = set(range(1, g + 1))
-            clips = itertools.combinations(range(1, n + 1), 1 if one else n)
-            columns = zip(*(set_scores(chosen, true) for chosen in clips), strict=True)
-            assert tuple(map(fmean, columns)) == close(tuple(baseline(n, g)))
+            columns = zip(*(set_scores({one}, true) for one in range(1, n + 1)), strict=True)
+            expected = tuple(map(fmean, columns))
+            assert tuple(selections.random_clips([true], n)) == close(expected)

@@ -18,9 +18,8 @@ import tiny_bert
 import tiny_clip
 from tiny_clip import SENTENCES, given
 
-from lmms_eval_tasks.utils.metrics import bartscore, clipscore, local_models
-from lmms_eval_tasks.utils.metrics.bartscore import bart_score
-from lmms_eval_tasks.utils.metrics.bertscore import bert_score
+from lmms_eval_tasks.utils.metrics import clipscore, local_models
+from lmms_eval_tasks.utils.metrics.model_scores import bart_score, bert_score
 from tests.checks import table
 
 pytestmark = pytest.mark.usefixtures("one_thread", "none_kept")
@@ -32,7 +31,6 @@ class Metric(NamedTuple):
 
     build: Callable[..., Path]
     score: Callable[[str], Any]  # a number or None in `value`; why there is none is described
-    problem: Callable[[str], str | None] | None  # what is found before a run, weights unread
     needed: str  # a weight without which there is no number
     nan: str  # a weight that, not finite, spoils every number
     files: tuple[str, ...]  # each of them is needed
@@ -48,7 +46,6 @@ METRICS = {
     "bert": Metric(
         tiny_bert.build,
         lambda model: bert_score(TEXTS, [[text] for text in TEXTS[::-1]], model=model),
-        None,
         "encoder.layer.1.attention.self.query.weight",
         "embeddings.LayerNorm.weight",
         FILES,
@@ -56,7 +53,6 @@ METRICS = {
     "bart": Metric(
         lambda folder: tiny_bert.build(folder, architecture="bart", headed=True),
         lambda model: bart_score(TEXTS, TEXTS[::-1], model=model),
-        bartscore.problem,
         "model.decoder.layers.0.encoder_attn.k_proj.weight",
         "final_logits_bias",
         FILES,
@@ -64,13 +60,11 @@ METRICS = {
     "clip": Metric(
         tiny_clip.build,
         lambda model: clipscore.clip_score(SENTENCES, given(["sea"]), model),
-        clipscore.problem,
         "text_projection.weight",
         "visual_projection.weight",
         (*FILES, "preprocessor_config.json"),
     ),
 }
-RELEASED = "openai/clip-vit-base-patch32"
 each = table("kind", METRICS)
 
 
@@ -97,11 +91,10 @@ def reason(kind: str, folder: Path) -> str:
 @each
 @table("name", ["/no/such/folder", "no-such/model", "a b/c:d//e"])
 def test_an_absent_model(kind, name, hub_cache, network) -> None:
-    metric = METRICS[kind]
-    assert metric.score(name).value is None
-    _, _, why = described(kind, name).partition("Score not computed: ")
-    assert f"{name!r} is not in the local Hugging Face cache and is no folder" in why
-    assert metric.problem is None or metric.problem(name) == why
+    assert METRICS[kind].score(name).value is None
+    _, _, why = described(kind, name).partition(" not computed: ")
+    assert why.endswith(f"{name!r} is not in the local Hugging Face cache and is no folder")
+    assert local_models.problem(why.partition(f" {name!r}")[0], name) == why
     assert network == []
 
 
@@ -110,25 +103,16 @@ def test_a_cached_name_with_its_commit(kind, hub_cache, network, tmp_path) -> No
     metric = METRICS[kind]
     built = metric.build(tmp_path / "built")
     commit = "0123456789abcdef0123456789abcdef01234567"
-    for name in (f"someone/{kind}", *([RELEASED] if kind == "clip" else ())):
-        repository = hub_cache / f"models--{name.replace('/', '--')}"
-        shutil.copytree(built, repository / "snapshots" / commit)
-        (repository / "refs").mkdir()
-        (repository / "refs" / "main").write_text(commit)
-        assert metric.score(name).value is not None
-        assert metric.problem is None or metric.problem(name) is None
-        assert name in described(kind, name)
-        assert kind == "bert" or f"model {name} at {commit[:12]}, " in described(kind, name)
-        if kind == "clip":  # whose weights these are, the cache alone tells
-            assert (local_models.NOT_COMPARABLE in described(kind, name)) == (name != RELEASED)
+    name = f"someone/{kind}"
+    repository = hub_cache / f"models--someone--{kind}"
+    shutil.copytree(built, repository / "snapshots" / commit)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text(commit)
+    assert metric.score(name).value is not None
+    assert local_models.problem(kind, name) is None
+    assert name in described(kind, name)
+    assert kind == "bert" or f"model {name} at {commit[:12]}, " in described(kind, name)
     assert network == []
-
-
-def test_a_folder_is_not_comparable(clip: str, tmp_path: Path) -> None:
-    """Whose weights it holds nobody can tell."""
-    assert clipscore.describe(clip).endswith(local_models.NOT_COMPARABLE)
-    copy = shutil.copytree(clip, tmp_path / RELEASED)  # whose name does not make it OpenAI's
-    assert clipscore.describe(str(copy)).endswith(local_models.NOT_COMPARABLE)
 
 
 @each
@@ -142,7 +126,7 @@ def test_weights_that_are_missing_or_not_finite(kind, tmp_path) -> None:
     change(folder, lambda name, one: None if name == metric.needed else one)
     assert f"1 weights are not in the folder, e.g. {metric.needed}" in reason(kind, folder)
     assert described(kind, str(folder)).endswith(f"Score not computed: {reason(kind, folder)}")
-    assert metric.problem is None or metric.problem(str(folder)) is None  # not read before a run
+    assert local_models.problem(kind, str(folder)) is None  # they are not read before a run
 
 
 @each
@@ -155,8 +139,7 @@ def test_an_incomplete_folder(kind, tmp_path, network) -> None:
         if name == "cut":
             (broken / FILES[0]).write_bytes((folder / FILES[0]).read_bytes()[:1000])
         assert reason(kind, broken)
-        if metric.problem is not None:
-            assert (metric.problem(str(broken)) is not None) == (name == "config.json")
+        assert (local_models.problem(kind, str(broken)) is None) == (name != "config.json")
     assert network == []
 
 
@@ -187,15 +170,11 @@ def test_code_of_a_folder_is_not_run(kind, tmp_path, network) -> None:
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nclass Own: pass\n")
     metric.score(str(folder))
-    assert metric.problem is None or metric.problem(str(folder))
+    assert local_models.problem(kind, str(folder))
     assert not (tmp_path / "ran").exists()
 
 
 def test_another_kind_of_model(tmp_path: Path) -> None:
     folder = tiny_bert.build(tmp_path / "bert")
-    kinds = {"bart": "sequence-to-sequence model such as BART or T5", "clip": "CLIP model"}
-    for kind, what in kinds.items():
-        metric = METRICS[kind]
-        assert metric.problem is not None
-        assert metric.problem(str(folder)) == f"{folder}: bert is no {what}"
-        assert reason(kind, folder)
+    assert reason("bart", folder)
+    assert reason("clip", folder)

@@ -45,19 +45,6 @@ def test_an_interval_of_a_share_stays_within_0_and_1():
     assert (got.low, got.high, got.se) == (0.0, 1.0, plain.se)
 
 
-def test_direct_formula_as_a_double_sum_over_pairs_of_one_cluster():
-    # V = C/(C-1) / n^2 * sum over i, j of one cluster of e_i e_j: the sandwich, written out.
-    values, clusters = sample(1)
-    items = [(x - fmean(values), c) for x, c in zip(values, clusters, strict=True)]
-    total = sum(x * y for x, c in items for y, d in items if c == d)
-    count = len(set(clusters))
-    got = stats.clustered_mean(values, clusters)
-    assert got.se**2 == pytest.approx(count / (count - 1) * total / len(values) ** 2, rel=1e-10)
-    # One item per cluster is the ordinary standard error.
-    alone = stats.clustered_mean(values, [str(index) for index in range(len(values))])
-    assert alone.se == pytest.approx(statistics.stdev(values) / math.sqrt(len(values)), rel=1e-12)
-
-
 def test_what_is_refused_and_what_has_no_interval():
     call = stats.cluster_bootstrap
     for *given, message in (([], [], "no items"), ([1.0], ["a", "b"], "1 items but 2 clusters")):
@@ -76,20 +63,6 @@ def test_what_is_refused_and_what_has_no_interval():
     assert two.se > 0
     assert two.as_dict()["low"] is None
     assert two.method == "none: 2 clusters of at least 3"
-
-
-def test_bootstrap_of_a_mean_agrees_with_the_formula():
-    values, clusters = sample(5, clusters=40)
-    boot = stats.cluster_bootstrap(fmean, values, clusters, resamples=2000)
-    formula = stats.clustered_mean(values, clusters)
-    assert boot.estimate == formula.estimate
-    assert boot.se == pytest.approx(formula.se, rel=0.1)
-    assert (boot.low, boot.high) == pytest.approx((formula.low, formula.high), abs=0.3 * formula.se)
-    assert (boot.n, boot.clusters, boot.undefined) == (len(values), 40, 0)
-    assert boot.method == "cluster bootstrap, 95 %, B=2000, seed=0"
-    state = random.getstate()  # does not matter, and is left as it was
-    again = stats.cluster_bootstrap(fmean, values, clusters, resamples=2000)
-    assert (again, random.getstate()) == (boot, state)
 
 
 def test_bootstrap_draws_whole_clusters_and_percentiles_are_linear():

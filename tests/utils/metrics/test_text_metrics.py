@@ -1,8 +1,7 @@
-"""ROUGE, METEOR, BLEU and CIDEr: hand-computed cases, the libraries' numbers, order, threads."""
+"""ROUGE, METEOR, BLEU and CIDEr: hand-computed cases, order, what the authors' code computes."""
 
 from __future__ import annotations
 
-import itertools
 import json
 import random
 import unicodedata
@@ -13,9 +12,8 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks.utils.metrics import text_metrics
-from lmms_eval_tasks.utils.metrics.text_metrics import ROUGE_KINDS as KINDS
 from lmms_eval_tasks.utils.metrics.text_metrics import rouge
-from tests.checks import in_threads, refused, table
+from tests.checks import refused, table
 from tests.utils.metrics import tiny_nltk
 
 FILE = Path(__file__).resolve().parents[2] / "cases" / "text_metrics.json"
@@ -42,48 +40,6 @@ def test_by_hand(metric: str, case: dict[str, Any]) -> None:
     assert score == pytest.approx(case["expected"], abs=1e-12)
 
 
-# --- against the libraries as they come, where the tokenizers agree ---------------------------
-
-
-def plain_corpus(rng: random.Random, n_items: int) -> tuple[list[str], list[list[str]]]:
-    """Lower-case words without accents, so that every tokenizer sees the same ones."""
-    words = ["il", "gatto", "cane", "nero", "dorme", "corre", "sul", "letto"]
-
-    def sentence() -> str:
-        return " ".join(rng.choices(words, k=rng.randint(3, 12)))
-
-    return (
-        [sentence() for _ in range(n_items)],
-        [[sentence() for _ in range(rng.randint(1, 5))] for _ in range(n_items)],
-    )
-
-
-def test_same_numbers_as_the_libraries() -> None:
-    import sacrebleu
-    from pycocoevalcap.cider.cider import Cider
-    from rouge_score.rouge_scorer import RougeScorer
-
-    candidates, references = plain_corpus(random.Random(5), 40)
-    width = max(map(len, references))
-    streams = [[r[k] if k < len(r) else None for r in references] for k in range(width)]
-    bleu = sacrebleu.corpus_bleu(candidates, streams).score
-    assert text_metrics.corpus_bleu(candidates, references) == pytest.approx(bleu / 100)
-    cider, _ = Cider().compute_score(
-        dict(enumerate(references)), {i: [text] for i, text in enumerate(candidates)}
-    )
-    assert text_metrics.corpus_cider(candidates, references) == pytest.approx(cider)
-    assert 0 < cider < CIDER_MAX
-    scorer = RougeScorer(list(KINDS))  # with its own tokenizer
-    for candidate, refs in zip(candidates, references, strict=True):
-        theirs = scorer.score_multi(refs, candidate)["rougeL"].fmeasure
-        assert text_metrics.rouge_l(candidate, refs) == pytest.approx(theirs)
-        each = scorer.score(refs[0], candidate)
-        assert rouge(candidate, refs[0]) == pytest.approx([each[kind].fmeasure for kind in KINDS])
-        for item_metric in ITEM_METRICS:  # the order of references changes no bit
-            assert item_metric(candidate, refs[::-1] + refs) == item_metric(candidate, refs)
-        assert 0 <= text_metrics.meteor(candidate, refs) <= 1
-
-
 # --- order, form, company ---------------------------------------------------------------------
 
 
@@ -108,19 +64,6 @@ def test_order_changes_no_bit_of_a_corpus_metric(metric) -> None:
 ACCENTED = "Perché la città è così? Però l'uomo è già lì"
 
 
-def test_composed_and_decomposed_are_equal() -> None:
-    apart = unicodedata.normalize("NFD", ACCENTED)
-    assert apart != ACCENTED
-    other = "Perché l'uomo è là? La città è bella così"
-    for item_metric in ITEM_METRICS:
-        assert item_metric(apart, [other]) == item_metric(ACCENTED, [other]) > 0
-        assert item_metric(other, [apart]) == item_metric(other, [ACCENTED])
-    references = [[other], ["un gatto nero"]]
-    for corpus_metric in CORPUS_METRICS:
-        expected = corpus_metric([ACCENTED, "un cane nero"], references)
-        assert corpus_metric([apart, "un cane nero"], references) == expected > 0
-
-
 @table("metric", CORPUS_METRICS)
 @table(
     "candidates, references, message",
@@ -133,16 +76,6 @@ def test_composed_and_decomposed_are_equal() -> None:
 def test_malformed_calls(metric, candidates, references, message) -> None:
     refused(ValueError, message, metric, candidates, references)
     refused(ValueError, "no references", text_metrics.rouge_l, "il gatto", [])
-
-
-def test_threads_agree() -> None:
-    """Of a stemmer that they shared they would not."""
-    texts = [f"il gatto numero {n} dorme sui letti, perché è stanco" for n in range(40)]
-
-    def work(_: int) -> list[float]:
-        return [f(a, [b]) for f in ITEM_METRICS for a, b in itertools.pairwise(texts)]
-
-    assert in_threads(8, work) == [work(0)] * 8
 
 
 # --- as in the code of MAIA's authors ---------------------------------------------------------
@@ -197,15 +130,6 @@ def test_meteor_with_the_data_of_nltk(nltk_paths: list[str], tmp_path: Path) -> 
 def test_words_as_stanfords_tokenizer_has_them(text: str, words: str) -> None:
     """What Java's said of each, in lower case and without punctuation."""
     assert " ".join(text_metrics.ptb_words(text)) == words
-
-
-def test_cider_of_these_words() -> None:
-    """Where our tokenizer sees the same words, the apostrophe is all that differs."""
-    candidates, references = plain_corpus(random.Random(6), 20)
-    same = text_metrics.corpus_cider(candidates, references)
-    assert text_metrics.cider_ptb(candidates, references) == pytest.approx(same)
-    items = ["l'uomo", "un gatto"], [["uomo"], ["un gatto"]]
-    assert text_metrics.cider_ptb(*items) < text_metrics.corpus_cider(*items)
 
 
 # --- ROUGE-1, 2 and L of one summary -----------------------------------------------------------

@@ -27,10 +27,8 @@ def build(
     """Write an encoder with its tokenizer to `folder` and return the folder.
 
     Args:
-        folder: made if it is not there.
         architecture: "bert", "xlm-roberta" (positions counted from the padding index on), "bart"
             (an encoder with a decoder) or "t5" (that, and no limit of positions).
-        layers: hidden layers.
         positions: tokens that the encoder can tell the positions of.
         max_length: the tokenizer's model_max_length; None leaves it out.
         headed: with its head, if it has a decoder; BART's bias on the logits is not zero.

@@ -14,10 +14,11 @@ WORDS = [
     *("river", "runs", "sleeps", "the", "woman"),
 ]
 POSITIONS = 16  # tokens of a text, the two special ones included
+SPECIAL = ("bos", "eos", "pad")
 SIZE = 16  # pixels of a picture's side
 
 
-def build(folder: Path, *, seed: int = 0, positions: int = POSITIONS) -> Path:
+def build(folder: Path) -> Path:
     """Write a CLIP model with its tokenizer and image processor to `folder` and return it.
 
     As in OpenAI's models the end token has the highest id, pads, and is what a text is read off.
@@ -25,26 +26,21 @@ def build(folder: Path, *, seed: int = 0, positions: int = POSITIONS) -> Path:
     import torch
     from transformers import CLIPConfig, CLIPImageProcessor, CLIPModel
 
-    tokenizer = _tokenizer(positions)
-    small = {
-        "hidden_size": 16,
-        "intermediate_size": 32,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 2,
-    }
+    tokenizer = _tokenizer()
+    small = {"hidden_size": 16, "intermediate_size": 32}
+    small |= {"num_hidden_layers": 2, "num_attention_heads": 2}
+    special = {f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in SPECIAL}
     config = CLIPConfig(
         text_config={
             **small,
             "vocab_size": len(tokenizer),
-            "max_position_embeddings": positions,
-            "bos_token_id": tokenizer.bos_token_id,
-            "eos_token_id": tokenizer.eos_token_id,
-            "pad_token_id": tokenizer.pad_token_id,
+            "max_position_embeddings": POSITIONS,
+            **special,
         },
         vision_config={**small, "image_size": SIZE, "patch_size": 8},
         projection_dim=8,
     )
-    torch.manual_seed(seed)
+    torch.manual_seed(0)
     model = CLIPModel(config)
     # By default all texts look alike: here words, places and pictures differ.
     for parameter in model.parameters():
@@ -73,12 +69,12 @@ def picture(colour: tuple[int, int, int], corner: tuple[int, int, int] = (0, 0, 
     return image
 
 
-def _tokenizer(positions: int) -> Any:
+def _tokenizer() -> Any:
     characters = sorted({*"abcdefghijklmnopqrstuvwxyzàèéìòù.,'", *"".join(WORDS)})
     pieces = [*characters, *(f"##{c}" for c in characters)]
     pieces += [word for word in WORDS if len(word) > 1]
     unknown, begin, end = "<|unk|>", "<|startoftext|>", "<|endoftext|>"
-    own = {"bos_token": begin, "eos_token": end, "pad_token": end, "model_max_length": positions}
+    own = {"bos_token": begin, "eos_token": end, "pad_token": end, "model_max_length": POSITIONS}
     return wordpiece([*pieces, unknown, begin, end], begin, end, unk_token=unknown, **own)
 
 
@@ -92,18 +88,9 @@ IMAGES = {
 }
 
 
-def given(names: Sequence[str], opened: list[str] | None = None) -> list[Picture]:
-    """Pictures that note that they are opened."""
-
-    def opener(name: str) -> Any:
-        def opens() -> Any:
-            if opened is not None:
-                opened.append(name)
-            return IMAGES[name].copy()
-
-        return opens
-
-    return [Picture(name, opener(name)) for name in names]
+def given(names: Sequence[str]) -> list[Picture]:
+    """Pictures by name."""
+    return [Picture(name, IMAGES[name].copy) for name in names]
 
 
 def scored(model: str, sentences: Sequence[str], names: Sequence[str]) -> float:

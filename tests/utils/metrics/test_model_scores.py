@@ -15,9 +15,8 @@ from typing import Any
 import pytest
 import tiny_bert
 
-from lmms_eval_tasks.utils.metrics import bartscore
-from lmms_eval_tasks.utils.metrics.bartscore import bart_score
-from lmms_eval_tasks.utils.metrics.bertscore import bert_score
+from lmms_eval_tasks.utils.metrics import model_scores
+from lmms_eval_tasks.utils.metrics.model_scores import bart_score, bert_score
 from tests.checks import table
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -134,7 +133,7 @@ def directly(folder: str, source: str, target: str, limit: int | None = None) ->
 @table("kind", ["bart", "t5"])
 @table("batch", [1, 3, 16])
 def test_a_direct_forward_pass_gives_the_same(models, kind, batch, monkeypatch) -> None:
-    monkeypatch.setattr(bartscore, "_BATCH", batch)
+    monkeypatch.setattr(model_scores, "_BATCH", batch)
     found = list(bart(models[kind], CANDIDATES, REFERENCES).values)
     direct = [directly(models[kind], *pair[::-1]) for pair in PAIRS]
     assert found == pytest.approx(direct, abs=ROUNDING)

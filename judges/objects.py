@@ -1,0 +1,208 @@
+"""Objects in what a model wrote: JSON, Python dicts, and what models write between the two. Pure.
+
+Nothing is evaluated, and nothing is guessed: what a text leaves open is no object.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from lmms_eval_tasks.judges.verdict import Status
+
+_MAX_OBJECTS = 1000  # pairs of braces in one reply (LaTeX has many); bounds the work
+_MAX_DEPTH = 100  # of a Python value; no verdict is that deep
+_MAX_NUMBER = 10**15  # every whole number below is exact as a float
+
+# One token of a dict as Python prints it. Strings may also hold raw line breaks.
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<string>'[^'\\]*(?:\\.[^'\\]*)*'|"[^"\\]*(?:\\.[^"\\]*)*")"""
+    r"|(?P<word>(?:True|False|None|true|false|null"
+    r"|-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)"
+    r"(?![\w.]))"
+    r"|(?P<mark>[][{},:]))",
+    re.DOTALL,
+)
+_WORDS = {"True": "true", "False": "false", "None": "null"}
+_BRACES = re.compile(r'\\.|["{}]', re.DOTALL)
+_CLOSING = re.compile(r"\s*(?:,\s*)?\}")
+
+
+class UnreadableError(Exception):
+    """Why a reply is not one verdict; `status` is parse_failure or truncated."""
+
+    def __init__(self, reason: str, status: Status = Status.PARSE_FAILURE) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class Found(NamedTuple):
+    """An outermost pair of braces: text[start:end] and its value, None for braces in prose."""
+
+    start: int
+    end: int
+    value: dict[str, Any] | None
+
+
+def objects(text: str, keys: Collection[str]) -> Iterator[Found]:
+    """The outermost `{...}` of a text, in order; a broken one is never searched for inner ones.
+
+    In turn: JSON; a dict as Python prints it; either in doubled braces; and, where a key of the
+    schema stands inside, the keys' values between their places (`_by_keys`), for strings with
+    unescaped quotes. Braces without any such key are prose.
+
+    Raises:
+        UnreadableError: an object with keys of the schema is cut off or ambiguous.
+    """
+    mention = re.compile(rf"\b(?:{'|'.join(map(re.escape, keys))})\b[\"']?\s*:")
+    start, count = text.find("{"), 0
+    while start >= 0:
+        count += 1
+        if count > _MAX_OBJECTS:
+            raise UnreadableError(f"more than {_MAX_OBJECTS} pairs of braces")
+        doubled = text.startswith("{{", start)  # a template's escape that the judge repeated
+        whole = literal(text, start + doubled)
+        if whole and (not doubled or text.startswith("}", whole[1])):
+            found = Found(start, whole[1] + doubled, whole[0])
+        else:
+            end = _balanced_end(text, start)
+            found = Found(start, len(text) if end is None else end, None)
+            if mention.search(text, start, found.end):
+                found = _by_keys(text, start, keys, closed=end is not None)
+        yield found
+        start = text.find("{", found.end)
+
+
+def literal(text: str, start: int = 0) -> tuple[Any, int] | None:
+    """The JSON or Python value at `start` and where it ends, or None if there is none."""
+    with suppress(ValueError, RecursionError):
+        return _DECODER.raw_decode(text, start)
+    # A Python value as JSON; trailing commas are dropped.
+    parts: list[str] = []
+    depth, end = 0, start
+    while match := _TOKEN.match(text, end):
+        end, token = match.end(), match[match.lastgroup or 0]
+        if match.lastgroup == "string":
+            token = json.dumps(unescaped(token[1:-1]))
+        elif match.lastgroup == "mark":
+            if token in "]}" and parts and parts[-1] == ",":
+                parts.pop()
+            depth += (token in "[{") - (token in "]}")
+        parts.append(_WORDS.get(token, token))
+        if not 0 < depth <= _MAX_DEPTH:
+            break
+    if parts and depth <= 0:
+        with suppress(ValueError, RecursionError):
+            return _DECODER.decode(" ".join(parts)), end
+    return None
+
+
+def unescaped(text: str) -> str:
+    """A text with the escapes of Python and JSON resolved; unknown ones, and cut ones, stay."""
+
+    def known(match: re.Match[str]) -> str:
+        if match[1] == "/":
+            return "/"
+        return match[0] if match[1] in "\\'\"abfnrtv0xuU" else "\\" + match[0]
+
+    with suppress(UnicodeDecodeError):
+        plain = re.sub(r"\\(.)", known, text, flags=re.DOTALL)
+        return plain.encode("latin-1", "backslashreplace").decode("unicode_escape")
+    return text
+
+
+def _balanced_end(text: str, start: int) -> int | None:
+    """End of the object that opens at `start`, braces counted outside double-quoted strings."""
+    depth, quoted = 0, False
+    for match in _BRACES.finditer(text, start):
+        char = match[0]
+        if char == '"':
+            quoted = not quoted
+        elif not quoted and char in "{}":
+            depth += 1 if char == "{" else -1
+            if depth == 0:
+                return match.end()
+    return None
+
+
+def _by_keys(text: str, start: int, keys: Collection[str], closed: bool) -> Found:
+    """An object with unescaped quotes in its strings: each key's value reaches to the next key.
+
+    Every key may occur once between `start` and the end of the reply, quoted or not as the first
+    one is: a second place, perhaps inside a string, leaves open which of them is meant. Only the
+    schema's keys are known, the first right behind the brace.
+    """
+    closed = closed or text.rstrip().removesuffix("```").rstrip().endswith("}")
+    # An unclosed one is never completed: `"score": 1` may have been 10.
+    unclear = (
+        UnreadableError("an object that cannot be read")
+        if closed
+        else UnreadableError("the reply ends inside its object", Status.TRUNCATED)
+    )
+    doubled = text.startswith("{{", start)
+    names = "|".join(map(re.escape, keys))
+    places = list(re.compile(rf"([\"']?)\b({names})\b\1\s*:").finditer(text, start))
+    if not places or text[start + 1 + doubled : places[0].start()].strip():
+        raise unclear
+    if quote := places[0][1]:
+        places = [place for place in places if place[1]]
+    if len({place[2] for place in places}) < len(places):
+        raise UnreadableError("a key occurs twice in one object") if closed else unclear
+    end = _last_end(text, places[-1].end())
+    quoted_alike = all(place[1] == quote for place in places)
+    if end is None or not quoted_alike or (doubled and not text.startswith("}", end)):
+        raise unclear
+    value: dict[str, Any] = {}
+    for place, stop in zip(places, [*(one.start() for one in places[1:]), end - 1], strict=True):
+        part = text[place.end() : stop].strip().removesuffix(",").rstrip()
+        found = literal(part)
+        if found is not None and found[1] == len(part):
+            value[place[2]] = found[0]
+        elif len(part) > 1 and part[0] in "'\"" and part[-1] == part[0]:
+            value[place[2]] = unescaped(part[1:-1])
+        else:
+            raise UnreadableError("a value that cannot be read")
+    return Found(start, end + doubled, value)
+
+
+def _last_end(text: str, begin: int) -> int | None:
+    """Where the object ends whose last value begins at `begin`; None if it does not."""
+    begin = len(text) - len(text[begin:].lstrip())
+    quote = text[begin : begin + 1]
+    if quote not in ("'", '"'):
+        found = literal(text, begin)
+        closing = _CLOSING.match(text, found[1]) if found else None
+        return closing.end() if closing else None
+    # The first closing brace behind a quote that leaves no brace of the string open.
+    depth = 1
+    for brace in re.compile("[{}]").finditer(text, begin):
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            part = text[begin : brace.start()].rstrip().removesuffix(",").rstrip()
+            ended = len(part) > 1 and part.endswith(quote) and not part.endswith("\\" + quote)
+            return brace.end() if ended else None
+    return None
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(value := dict(pairs)) < len(pairs):
+        raise UnreadableError("a key occurs twice in one object")
+    return value
+
+
+def _number(written: str) -> float:
+    value = float(written)  # also NaN and Infinity, as JSON's parser takes them
+    if not abs(value) < _MAX_NUMBER:
+        raise UnreadableError("a number that is too large, or none")
+    return value if set(".eE") & set(written) else int(written)
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_without_repeats,
+    parse_int=_number,
+    parse_float=_number,
+    parse_constant=_number,
+)

@@ -1,0 +1,54 @@
+"""Settings as options of our own commands, from the table that `lmms_eval` has its options from."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+import typer
+
+from lmms_eval_tasks import settings
+
+Command = Callable[..., None]
+LIMITS = (settings.MAX_CALLS, settings.MAX_COST, settings.JUDGE_CONCURRENCY)
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Ask nobody: say what it would cost.")]
+
+
+def environment(dry_run: bool) -> Mapping[str, str]:
+    """The process's; with a key that is set, of an estimate, which needs none."""
+    from lmms_eval_tasks.judges.config import KEY
+
+    return {**os.environ, KEY: os.environ.get(KEY) or "none"} if dry_run else os.environ
+
+
+def with_settings(*variables: str) -> Callable[[Command], Command]:
+    """A command that takes these settings as options; it is told by the settings themselves."""
+    names = {one.removeprefix(settings.PREFIX).lower(): settings.TABLE[one] for one in variables}
+
+    def over(command: Command) -> Command:
+        @functools.wraps(command)
+        def with_options(**given: Any) -> None:
+            said = {one.variable: given.pop(name) or None for name, one in names.items()}
+            with settings.said(said):
+                settings.check()
+                command(**given)
+
+        own = list(inspect.signature(command, eval_str=True).parameters.values())
+        for name, one in names.items():
+            is_switch = one.form is bool
+            shown = typer.Option(one.option, help=one.help, metavar=one.value or None)
+            form: Any = Annotated[bool if is_switch else str | None, shown]
+            default = False if is_switch else None
+            own.append(
+                inspect.Parameter(
+                    name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=form
+                )
+            )
+        with_options.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
+        with_options.__annotations__ = {one.name: one.annotation for one in own}
+        return with_options
+
+    return over

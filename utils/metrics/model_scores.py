@@ -1,0 +1,312 @@
+"""BERTScore and BARTScore with models that are on this machine (metrics.md, "Text").
+
+BERTScore (Zhang et al., 2020): the layer table, the embedding, the matching and the hash are
+bert-score's; loading the encoder is ours, because bert-score looks on the network, takes any path
+with "t5" in it for a T5 model, and fails on blank texts, on tokenizers without a length limit and
+on models whose layer it does not know. Scores are not rescaled and have no idf weights. MAIA's
+paper (Table 4: 0.79 to 0.84) names neither its encoder nor its layer.
+
+BARTScore (Yuan et al., 2021) is the mean log-likelihood of the candidate's tokens, given the
+reference, which the encoder reads (the authors' "precision"); the special tokens that the tokenizer
+adds to it count as tokens, as in their code. Any model that transformers' AutoModelForSeq2SeqLM
+loads will do; theirs is facebook/bart-large-cnn. MovieRecapsQA's paper (Table 4: 0.03 to 0.05)
+names neither its model nor its direction; its column can only be exp(mean log-likelihood) in 0..1.
+
+Texts are in NFC without blanks around them. Both run on the CPU, as the model under test may still
+fill the GPU.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from lmms_eval_tasks.utils.metrics import local_models
+from lmms_eval_tasks.utils.metrics.local_models import Scores
+from lmms_eval_tasks.utils.metrics.text_metrics import NO_REFERENCE, tokenize
+
+ENCODER, SEQ2SEQ = "encoder", "sequence-to-sequence model"
+Texts = tuple[str, ...]
+Pair = tuple[str, str]  # source, target
+Known = dict[Pair, tuple[float | None, int]]
+_Tokens = tuple[list[int], list[int], Pair, int]  # of target and source; how many were cut
+_BATCH = 16  # pairs of one forward pass at most: one at a time took 6 times as long (2 threads)
+# Target tokens of one batch, padding included: with a vocabulary of 50,000 their logits take 400 MB
+# in single precision, and the model's own loss as much again.
+_MAX_BATCH_TOKENS = 2048
+
+
+def _computed(
+    metric: str, references: Sequence[Any], kind: str, model: str, *how: Callable[..., Any]
+) -> Scores:
+    """The scores, or none and why: no item has a reference, or the model cannot be used."""
+    made, why = None, NO_REFERENCE
+    if any(references):
+        made, why = local_models.scored(kind, model, *how)
+    none = (None,) * len(references)
+    return made or Scores(none, f"{metric} not computed: {why}", computed=False)
+
+
+def _clean(text: str | None) -> str:
+    """The text in NFC; "" if it has no word, and so nothing to score."""
+    return unicodedata.normalize("NFC", text).strip() if text and tokenize(text) else ""
+
+
+# --- BERTScore ----------------------------------------------------------------------------------
+
+
+def bert_score(
+    candidates: Sequence[str],
+    references: Sequence[Sequence[str]],
+    *,
+    model: str | None = None,
+    lang: str = "it",
+) -> Scores:
+    """F1 of each item against the reference that fits best, at most 1; below 0 is possible.
+
+    A candidate without a word scores 0; references without a word are left out, and an item that
+    has no other scores 0. An item without references has no value. An item's score depends on that
+    item alone, so the order and the company of items change no bit, and it is computed once for the
+    process.
+
+    Args:
+        candidates: one text per item.
+        references: per item any number of texts.
+        model: folder of an encoder, or a name in the local Hugging Face cache. None: bert-score's
+            default for `lang` (bert-base-multilingual-cased for Italian), from the cache only.
+        lang: language code, used only if `model` is None.
+
+    Raises:
+        ValueError: the lengths differ. A model that is absent, broken or no encoder raises nothing:
+            there are no values, and the note says why.
+    """
+    from bert_score import utils as library
+
+    name = model or library.lang2model[lang.lower()]
+    items = list(zip(candidates, references, strict=True))
+
+    def score(encoder: _Encoder) -> Scores:
+        values = tuple(encoder.best_f1(text, refs) if refs else None for text, refs in items)
+        digest = library.get_hash(name, encoder.layer, False, False, False, False)
+        note = (
+            f"BERTScore F1 of the best reference, not rescaled, model {name}, layer "
+            f"{encoder.layer}, hash {digest}; {encoder.cut()}"
+        )
+        return Scores(values, note)
+
+    return _computed("BERTScore", references, ENCODER, name, _load_encoder, score)
+
+
+@dataclass(frozen=True)
+class _Encoder:
+    """A loaded encoder and what it has scored so far."""
+
+    model: Any
+    tokenizer: Any  # its model_max_length is the true limit
+    layer: int
+    known: dict[tuple[tuple[str, ...], ...], tuple[float, int]] = field(default_factory=dict)
+
+    def hidden(self, texts: Sequence[str]) -> tuple[Any, Any, Any]:
+        """Hidden states (text, token, layer, size), mask and weights (text, token)."""
+        from bert_score.utils import get_bert_embedding
+
+        weights: defaultdict[int | None, float] = defaultdict(lambda: 1.0)
+        weights |= {self.tokenizer.sep_token_id: 0.0, self.tokenizer.cls_token_id: 0.0}
+        found: tuple[Any, Any, Any] = get_bert_embedding(
+            list(texts), self.model, self.tokenizer, weights, device="cpu", all_layers=True
+        )
+        return found
+
+    def cut(self) -> str:
+        """How many texts were cut so far."""
+        cut, most = sum(own for _, own in self.known.values()), self.tokenizer.model_max_length
+        return f"{cut} texts of {len(self.known)} different items cut to {most} tokens"
+
+    def best_f1(self, candidate: str, references: Sequence[str]) -> float:
+        """Best F1 of one item."""
+        given = _cleaned([candidate]), _cleaned(references)
+        if given not in self.known:
+            self.known[given] = self._best_f1(*given)
+        return self.known[given][0]
+
+    def _best_f1(self, candidate: Texts, references: Texts) -> tuple[float, int]:
+        """Best F1, and how many of the texts were cut.
+
+        One batch per item: a text's neighbours in a batch change its last digits. Pairs are matched
+        without padding, which bert-score takes for similarity 0: it would win over a negative one.
+        """
+        texts, tokenizer = candidate + references, self.tokenizer
+        lengths = [len(tokenizer.encode(text, truncation=False, verbose=False)) for text in texts]
+        cut = sum(length > tokenizer.model_max_length for length in lengths)
+        if not candidate or not references:
+            return 0.0, cut
+        import torch
+        from bert_score.utils import greedy_cos_idf
+
+        hidden, mask, weights = self.hidden(texts)
+        if not torch.isfinite(hidden[:, :, self.layer][mask.bool()]).all():
+            raise ValueError("the encoder's output is not finite")  # bert-score would score it 0
+
+        def tokens_of(row: int) -> tuple[Any, Any, Any]:
+            own = (slice(row, row + 1), slice(int(mask[row].sum())))
+            # Copies: the matching normalises its arguments in place.
+            return hidden[own][:, :, self.layer].clone(), mask[own], weights[own].clone()
+
+        pairs = (tokens_of(row) + tokens_of(0) for row in range(1, len(texts)))
+        best = max(float(greedy_cos_idf(*pair)[2]) for pair in pairs)
+        return min(best, 1.0), cut  # a text against itself can exceed 1 by a rounding error
+
+
+def _cleaned(texts: Sequence[str]) -> Texts:
+    """Each text that has a word, once, in NFC and in an order that does not depend on theirs."""
+    return tuple(sorted({_clean(text) for text in texts} - {""}))
+
+
+def _load_encoder(name: str, folder: Path) -> _Encoder:
+    """The encoder, tried on two short texts; raises what transformers raises, as `load` does."""
+    from bert_score.utils import model2layers
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder, use_fast=False, local_files_only=True)
+    model = local_models.load(AutoModel, folder, optional="pooler")
+    if model.config.is_encoder_decoder:
+        model = model.get_encoder()
+    positions = getattr(model.config, "max_position_embeddings", None) or 0
+    table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
+    if (reserved := getattr(table, "padding_idx", None)) is not None:
+        positions -= reserved + 1  # RoBERTa and its kin count from the padding index on
+    tokenizer.model_max_length = local_models.least(positions, tokenizer.model_max_length)
+    hidden, _, _ = _Encoder(model, tokenizer, 0).hidden(("prova", "una prova più lunga"))
+    bare = name.rpartition("/")[2]  # bert-score knows the names that models had first
+    names = (name, bare, folder.name, f"{folder.parent.name}/{folder.name}")
+    last = hidden.shape[2] - 1  # where bert-score has tuned none
+    tuned = (model2layers.get(known, math.inf) for known in names)
+    layer = next((one for one in tuned if one <= last), last)
+    blocks = getattr(getattr(model, "encoder", None), "layer", None)
+    if blocks is not None:  # BERT and its kin: what is above the layer need not be computed
+        model.encoder.layer = blocks[:layer]
+    return _Encoder(model, tokenizer, layer)
+
+
+# --- BARTScore ----------------------------------------------------------------------------------
+
+
+def bart_score(
+    candidates: Sequence[str], references: Sequence[str | None], *, model: str
+) -> Scores:
+    """Mean log-likelihood of a token of each candidate given its reference (natural, at most 0).
+
+    An item of which one text has no word has no value. Equal items are scored once, and batches are
+    put together by length and text: the order of items changes no bit, and a list agrees with the
+    same list item by item up to the rounding of single precision (about 1e-6).
+
+    Args:
+        candidates: one text per item.
+        references: one text per item; None: there is none.
+        model: folder of a sequence-to-sequence model, or a name in the local Hugging Face cache.
+
+    Raises:
+        ValueError: the lengths differ. A model that is absent, broken or of another kind raises
+            nothing: there are no values, and the note says why.
+    """
+    pairs = list(zip(map(_clean, references), map(_clean, candidates), strict=True))
+
+    def score(scorer: _Scorer) -> Scores:
+        known = _scored(scorer, tuple(sorted({pair for pair in pairs if all(pair)})))
+        return Scores(
+            tuple(known.get(pair, (None, 0))[0] for pair in pairs),
+            "BARTScore, mean token log-likelihood P(candidate | reference) (precision); "
+            f"{local_models.made_by(model, scorer.folder)}; "
+            f"{sum(cut for _, cut in known.values())} texts of {len(known)} different pairs cut "
+            f"(encoder {scorer.max_source}, decoder {scorer.max_target} tokens); "
+            "texts without a word have none",
+        )
+
+    return _computed("BARTScore", references, SEQ2SEQ, model, _load_scorer, score)
+
+
+@dataclass(frozen=True, eq=False)
+class _Scorer:
+    """A loaded model; the two limits count special tokens too."""
+
+    folder: Path
+    model: Any
+    tokenizer: Any
+    max_source: int
+    max_target: int
+
+    def ids(self, limit: int, **text: str) -> tuple[list[int], bool]:
+        """Tokens with the special ones, and whether the text had more than `limit` of them."""
+        ids = self.tokenizer(**text, verbose=False)["input_ids"]
+        if len(ids) <= limit:
+            return ids, False
+        # By the tokenizer, which keeps the special tokens at the end.
+        return self.tokenizer(**text, truncation=True, max_length=limit)["input_ids"], True
+
+    def log_likelihoods(self, batch: Sequence[_Tokens]) -> list[float]:
+        """Mean log-likelihood of each target's tokens; what is padded has no part in it."""
+        import torch
+        from torch.nn.utils.rnn import pad_sequence
+
+        def padded(rows: Sequence[Sequence[int]], value: int) -> Any:
+            return pad_sequence([torch.tensor(row) for row in rows], True, value)
+
+        # The model itself shifts labels to the right, in the way it was trained; -100 is no token.
+        labels = padded([target for target, *_ in batch], -100)
+        sources = [source for _, source, *_ in batch]
+        with torch.inference_mode():
+            logits = self.model(
+                input_ids=padded(sources, self.tokenizer.pad_token_id or 0),
+                attention_mask=padded([[1] * len(source) for source in sources], 0),
+                labels=labels,
+            ).logits
+            chosen = logits.gather(-1, labels.clamp(min=0).unsqueeze(-1)).squeeze(-1)
+            found = torch.where(labels < 0, 0.0, chosen - logits.logsumexp(-1))
+        return [float(value) for value in found.double().sum(1) / (labels >= 0).sum(1)]
+
+
+@lru_cache(maxsize=2)  # a mean and its variance ask about the same
+def _scored(scorer: _Scorer, pairs: tuple[Pair, ...]) -> Known:
+    """Mean log-likelihood of each (source, target)'s target, and how many texts were cut; none of
+    a pair in one of whose texts the tokenizer finds nothing.
+    """
+    read: list[_Tokens] = []
+    for pair in pairs:
+        source, cut = scorer.ids(scorer.max_source, text=pair[0])
+        target, too = scorer.ids(scorer.max_target, text_target=pair[1])
+        read += [(target, source, pair, cut + too)] if source and target else []
+    read.sort(key=lambda one: (len(one[0]), len(one[1]), one[2]))
+    found: Known = {}
+    while read:
+        longest = len(read[:_BATCH][-1][0])  # targets come shortest first
+        size = max(1, min(_BATCH, _MAX_BATCH_TOKENS // longest))
+        batch, read = read[:size], read[size:]
+        for (*_, pair, cuts), value in zip(batch, scorer.log_likelihoods(batch), strict=True):
+            if not math.isfinite(value):
+                raise ValueError("the model's output is not finite")
+            found[pair] = value, cuts
+    return found
+
+
+def _load_scorer(_: str, folder: Path) -> _Scorer:
+    """The model with its limits; raises what transformers raises, as `local_models.load` does."""
+    from transformers import AutoModelForSeq2SeqLM
+
+    tokenizer = local_models.tokenizer_of(folder)
+    model = local_models.load(AutoModelForSeq2SeqLM, folder)
+
+    def most(side: str) -> int:
+        """Tokens that one side can tell the positions of; T5 has no such limit."""
+        config = getattr(model.config, side, None) or model.config  # of one put together from two
+        names = (f"max_{side}_position_embeddings", "max_position_embeddings")  # LED; others
+        limits = (getattr(config, name, None) for name in names)
+        positions = next((limit for limit in limits if limit is not None), None)
+        return local_models.least(positions, tokenizer.model_max_length)
+
+    return _Scorer(folder, model, tokenizer, most("encoder"), most("decoder"))
