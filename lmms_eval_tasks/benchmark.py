@@ -20,12 +20,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
 from lmms_eval_tasks.judges.verdict import DEBATE, PANEL, Criterion, Scoring
 from lmms_eval_tasks.utils import released_files
-from lmms_eval_tasks.utils.metrics import aggregate, stats
+from lmms_eval_tasks.utils.metrics import aggregate
 from lmms_eval_tasks.utils.released_files import Seen
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges import JudgeConfig
-    from lmms_eval_tasks.utils.metrics.stats import Interval
     from lmms_eval_tasks.utils.prompts import Prompt
 
 Doc = Mapping[str, Any]  # one thing that a model is asked, in plain types
@@ -78,8 +77,8 @@ class Metric:
     # b of the field a.
     shown: tuple[str, ...] | None = None
     mean: str = ""  # the field that it is the plain mean of, for the host's standard errors
-    interval: Callable[[Items], Interval | None] | None = None  # 95 %
-    # Of a plain mean: items by id, or pools of them; intervals and differences are of these.
+    # What it is the mean of: items by id, or pools of them. Its interval, and the difference of two
+    # models, are of these; without them they rest on the number without one cluster each.
     units: Callable[[Items], Units] | None = None
     share: bool = False  # lies in 0..1
 
@@ -346,7 +345,6 @@ def accuracies(name: str) -> list[Metric]:
             aggregate.accuracy,
             shown=("status", "right"),
             mean="right",
-            interval=aggregate.accuracy_interval,
             units=aggregate.rights,
             share=True,
         ),
@@ -357,10 +355,6 @@ def accuracies(name: str) -> list[Metric]:
 
 def pool_accuracies(name: str, size: int) -> list[Metric]:
     """The share of pools of `size` items that are right in all, likewise."""
-
-    def interval(items: Items) -> Interval | None:
-        # Pools are drawn whole: a bootstrap of their items would merge the copies of one.
-        return bootstrap(list(units(items).values()))
 
     def units(items: Items) -> Units:
         found = aggregate.pools(items, size)
@@ -379,19 +373,12 @@ def pool_accuracies(name: str, size: int) -> list[Metric]:
             name,
             accuracy,
             shown=("id", "status", "right"),
-            interval=interval,
             units=units,
             share=True,
         ),
         Metric(f"{name}_valid", valid),
         Metric(f"{name}_failed", failed, better=False),
     ]
-
-
-def bootstrap(found: Sequence[tuple[str, float]]) -> Interval | None:
-    """95 % interval of the mean of values, each after its video; None of nothing."""
-    values, videos = [value for _, value in found], [video for video, _ in found]
-    return stats.cluster_bootstrap(aggregate.mean, values, videos) if values else None
 
 
 def refusals(count: str, headline: Mapping[str, Callable[[Items], Any]]) -> list[Metric]:

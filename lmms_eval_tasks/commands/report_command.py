@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -12,7 +11,7 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.utils.json_files import check_output
 
-Form = Enum("Form", {name: name for name in ("html", "md", "csv", "latex", "json")}, type=str)  # type: ignore[misc]
+Form = Literal["html", "md", "csv", "latex", "json"]
 _ENDS = {"latex": "tex"}
 
 
@@ -25,7 +24,7 @@ def report_command(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The file; report.html if unset.")
     ] = None,
-    form: Annotated[Form, typer.Option("--format", help="Of the file.")] = Form("html"),
+    form: Annotated[Form, typer.Option("--format", help="Of the file.")] = "html",
     media: Annotated[
         Path | None,
         typer.Option(help="Folder for clips that the page plays; best beside the page."),
@@ -35,14 +34,14 @@ def report_command(
     settings.check()
     from lmms_eval_tasks.report import exports, run_page, sides
 
-    if media is not None and form.value != "html":
+    if media is not None and form != "html":
         raise TasksError("--media is for the page: leave it out, or --format")
-    page = output or Path(f"report.{_ENDS.get(form.value, form.value)}")
+    page = output or Path(f"report.{_ENDS.get(form, form)}")
     check_output(page)
     found = sides.read(runs)
-    if form.value == "html":
+    if form == "html":
         text = run_page.html(found, media, page)
     else:
-        text = exports.FORMS[form.value](list(exports.rows(found)))
+        text = exports.FORMS[form](list(exports.rows(found)))
     page.write_text(text, encoding="utf-8")
     print(f"{page}: {', '.join(side.label for side in found)}")

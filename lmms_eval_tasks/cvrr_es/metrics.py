@@ -26,12 +26,12 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from lmms_eval_tasks.benchmark import Item, Items, Metric, refusals, value_is
+from lmms_eval_tasks.benchmark import Item, Items, Metric, Units, refusals, value_is
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, RATINGS
 from lmms_eval_tasks.cvrr_es.study import kappas
 from lmms_eval_tasks.cvrr_es.study.ratings import Item as Rated
 from lmms_eval_tasks.cvrr_es.study.study import Pair
-from lmms_eval_tasks.utils.metrics import aggregate, stats
+from lmms_eval_tasks.utils.metrics import aggregate
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES
 
 Statistic = Callable[[Items], Any]
@@ -39,8 +39,8 @@ Statistic = Callable[[Items], Any]
 # --- answers ------------------------------------------------------------------------------------
 
 
-def points(items: Items) -> list[tuple[float, str]]:
-    """The scores that count, with their videos: 0 for the candidate's own failures.
+def points(items: Items) -> list[tuple[Item, float]]:
+    """The items whose scores count, with these: 0 for the candidate's own failures.
 
     None of what the judge could not decide, and none at all in a run that waits for its judge.
     """
@@ -51,18 +51,15 @@ def points(items: Items) -> list[tuple[float, str]]:
         for item in items
         if item["status"] == "ok" or item["status"] in CANDIDATE_FAILURES
     ]
-    return [(float(value), item.get("video", "")) for value, item in given if value is not None]
+    return [(item, float(value)) for value, item in given if value is not None]
 
 
 def _score(items: Items, of: Callable[[float], float] = float) -> float | None:
-    return aggregate.mean(of(value) for value, _ in points(items))
+    return aggregate.mean(of(value) for _, value in points(items))
 
 
-def _score_interval(items: Items) -> stats.Interval | None:
-    rated = points(items)
-    if not rated:
-        return None
-    return stats.clustered_mean([value for value, _ in rated], [video for _, video in rated])
+def _scores(items: Items) -> Units:
+    return {item["id"]: (item["video"], value) for item, value in points(items)}
 
 
 def _without_empty(statistic: Statistic) -> Statistic:
@@ -70,28 +67,28 @@ def _without_empty(statistic: Statistic) -> Statistic:
     return lambda items: statistic([item for item in items if item["status"] != "empty"])
 
 
-def _valid_interval(items: Items) -> stats.Interval | None:
-    own = [item for item in items if aggregate.is_valid(item)]
-    if aggregate.is_unjudged(items) or not own:
-        return None
-    return aggregate.accuracy_interval(own)
+def _valid(items: Items) -> Units:
+    if aggregate.is_unjudged(items):
+        return {}
+    return aggregate.rights([item for item in items if aggregate.is_valid(item)])
 
 
 _RIGHT = ("status", "right")
 
 
-def _mean(name: str, of: Statistic, interval: Statistic | None = None, mean: str = "") -> Metric:
-    shown = _RIGHT if name.startswith("acc") else ("status", "points")
-    return Metric(name, of, shown=shown if interval else None, mean=mean, interval=interval)
+def _mean(name: str, of: Statistic, units: Statistic | None = None, mean: str = "") -> Metric:
+    share = name.startswith("acc")
+    shown = _RIGHT if share else ("status", "points")
+    return Metric(name, of, shown=shown if units else None, mean=mean, units=units, share=share)
 
 
 _PUBLISHED = _without_empty(aggregate.accuracy_valid)
 _MEANS = [
-    _mean("acc_skip_empty", _PUBLISHED, _without_empty(_valid_interval)),
-    _mean("acc", aggregate.accuracy, aggregate.accuracy_interval, "right"),
-    _mean("acc_valid", aggregate.accuracy_valid, _valid_interval),
-    _mean("score_skip_empty", _without_empty(_score), _without_empty(_score_interval)),
-    _mean("score_valid", _score, _score_interval),
+    _mean("acc_skip_empty", _PUBLISHED, _without_empty(_valid)),
+    _mean("acc", aggregate.accuracy, aggregate.rights, "right"),
+    _mean("acc_valid", aggregate.accuracy_valid, _valid),
+    _mean("score_skip_empty", _without_empty(_score), _without_empty(_scores)),
+    _mean("score_valid", _score, _scores),
     # Of scores cut to whole numbers, as the published scripts read them.
     _mean("score_authors", _without_empty(functools.partial(_score, of=int))),
 ]

@@ -17,13 +17,12 @@ import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks.benchmark import Item, Items, Metric, bootstrap, refusals, value_is
+from lmms_eval_tasks.benchmark import Item, Items, Metric, Units, refusals, value_is
 from lmms_eval_tasks.haven import judge
 from lmms_eval_tasks.haven.judge import Asked
 from lmms_eval_tasks.haven.options import ORDERS, SOURCES, SUMMARIES, TASKS
 from lmms_eval_tasks.judges import geval
 from lmms_eval_tasks.utils.metrics import aggregate, rating_means
-from lmms_eval_tasks.utils.metrics.stats import Interval
 
 Values = Callable[[Items], list[float | None]]
 Statistic = Callable[[Items], Any]
@@ -85,7 +84,7 @@ def _family(
     values: Values,
     part: str,
     shown: tuple[str, ...] | None = None,
-    interval: Callable[[Items], Interval | None] | None = None,
+    units: Callable[[Items], Units] | None = None,
 ) -> list[Metric]:
     """A metric in all its forms; `part` is of a reply, and has to be read for `_valid`."""
 
@@ -99,23 +98,23 @@ def _family(
         return lambda items: statistic([*filter(valid, items)])
 
     return [
-        Metric(name, plain, shown=shown, interval=interval),
-        Metric(f"{name}_valid", over_valid(plain), interval=interval and over_valid(interval)),
+        Metric(name, plain, shown=shown, units=units),
+        Metric(f"{name}_valid", over_valid(plain), units=units and over_valid(units)),
         Metric(f"{name}_sources", functools.partial(mean_of_sources, plain)),
         *(Metric(f"{name}_{one}", plain, value_is("source", one)) for one in SOURCES),
     ]
 
 
 def _measured(name: str, baselines: Sequence[str]) -> list[Metric]:
-    """A metric of single items, with intervals (bootstrap over videos), and its baselines."""
+    """A metric of single items, and its baselines."""
 
     def values(items: Items) -> list[float | None]:
         # 0 of a reply whose scoring broke, which has no scores.
         return [item.get("scores", {}).get(name, 0.0) for item in items]
 
-    def interval(items: Items) -> Interval | None:
+    def units(items: Items) -> Units:
         pairs = zip(items, values(items), strict=True)
-        return bootstrap([(item["video"], value) for item, value in pairs if value is not None])
+        return {i["id"]: (i["video"], value) for i, value in pairs if value is not None}
 
     def baseline(one: str) -> Statistic:
         return lambda items: _defined(item["baselines"].get(f"{name}_{one}") for item in items)
@@ -123,7 +122,7 @@ def _measured(name: str, baselines: Sequence[str]) -> list[Metric]:
     part = "frames" if name.removesuffix(IS_GT) in KEYFRAMES else "reply"
     shown = (f"scores.{name}",) if name in SHOWN else None
     return [
-        *_family(name, values, "summary" if name in ROUGE else part, shown, interval),
+        *_family(name, values, "summary" if name in ROUGE else part, shown, units),
         *(Metric(f"{name}_{one}", baseline(one), better=None) for one in baselines),
     ]
 

@@ -23,7 +23,6 @@ from lmms_eval_tasks.benchmark import (
     Items,
     Metric,
     accuracies,
-    bootstrap,
     pool_accuracies,
     refusals,
     value_is,
@@ -132,18 +131,19 @@ def pairs(items: Items) -> list[tuple[Item, Item]]:
     return [(firsts[name], second[name]) for name in sorted(firsts.keys() & second.keys())]
 
 
-def _robust(items: Items) -> list[tuple[str, float]]:
-    """Video, and 1 if correctness is GOOD or more in both, of questions with both answers rated.
+def _robust(items: Items) -> dict[str, tuple[str, float]]:
+    """Of questions with both answers rated the video, and 1 if correctness is GOOD in both.
 
     None in a run not judged. The paper names robustness without defining it.
     """
     if rating_means.is_unjudged("correctness", items):
-        return []
-    rated = []
+        return {}
+    rated = {}
     for pair in pairs(items):
         values = [rating_means.value("correctness", item) for item in pair]
         known = [value for value in values if value is not None]
-        rated += [(pair[0]["video"], float(min(known) >= GOOD))] if len(known) == 2 else []
+        if len(known) == 2:
+            rated[pair[0]["question_id"]] = (pair[0]["video"], float(min(known) >= GOOD))
     return rated
 
 
@@ -194,7 +194,7 @@ def _rated(name: str, where: Takes, theirs: Takes, shown: tuple[str, ...] | None
             partial(rating_means.mean_valid, name),
             where,
             shown=shown,
-            interval=partial(rating_means.interval, name),
+            units=partial(rating_means.units, name),
         ),
         Metric(f"{name}_failed", partial(rating_means.count_failed, name), where, better=False),
         Metric(f"{name}_coverage", partial(rating_means.coverage, name), where),
@@ -222,9 +222,10 @@ OPEN = [
     *_rated(CONSISTENCY, lambda i: _kept_for_both(i) and _is_own(i), _kept_for_both, None),
     Metric(
         "robust_both",
-        lambda items: aggregate.mean(value for _, value in _robust(items)),
+        lambda items: aggregate.mean(value for _, value in _robust(items).values()),
         _unborrowed,
-        interval=lambda items: bootstrap(_robust(items)),
+        units=_robust,
+        share=True,
     ),
     Metric("robust_n", lambda items: len(_robust(items)), _unborrowed, better=None),
     *(dataclasses.replace(one, where=_is_asked) for one in refusals("refusals", _HEADLINE)),

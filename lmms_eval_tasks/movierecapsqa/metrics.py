@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.benchmark import Item, Items, Metric, refusals, value_is
+from lmms_eval_tasks.benchmark import Item, Items, Metric, Units, refusals, value_is
 from lmms_eval_tasks.judges import geval
 from lmms_eval_tasks.movierecapsqa.baselines import GEVAL, HELMET_NAMES, NO_REFERENCE
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
@@ -29,7 +29,6 @@ from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils.metrics import aggregate, model_scores, rating_means
 from lmms_eval_tasks.utils.metrics import text_metrics as texts
 from lmms_eval_tasks.utils.metrics.local_models import Scores
-from lmms_eval_tasks.utils.metrics.stats import Interval
 
 
 def answered(items: Items) -> list[Item]:
@@ -65,13 +64,13 @@ def _beside(
 
 
 def _of_dimension(name: str) -> list[Metric]:
-    def interval(items: Items) -> Interval | None:
-        return rating_means.interval(name, answered(items))
+    def units(items: Items) -> Units:
+        return rating_means.units(name, answered(items))
 
     mean = functools.partial(mean_answered, name)
     shown = ("status", "refused", f"dimensions.{name}.score", f"dimensions.{name}.status")
     return [
-        Metric(f"{name}_valid", mean, shown=shown, interval=interval),
+        Metric(f"{name}_valid", mean, shown=shown, units=units),
         Metric(f"{name}_valid_empty_wrong", functools.partial(rating_means.mean_valid, name)),
         *_beside(name, answered, lambda items: items),
         *(

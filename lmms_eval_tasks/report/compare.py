@@ -10,6 +10,7 @@ from typing import Any
 from lmms_eval_tasks import leaderboards
 from lmms_eval_tasks.benchmark import Benchmark, Item, Join, Metric, Task, Units
 from lmms_eval_tasks.report.sides import Side
+from lmms_eval_tasks.runs import scoring
 from lmms_eval_tasks.utils.metrics import aggregate, stats
 from lmms_eval_tasks.utils.metrics.stats import Interval
 
@@ -143,14 +144,8 @@ def _there(found: Mapping[str, Any]) -> dict[str, Any]:
 
 def interval(quantity: Quantity, asked: Sequence[Asked]) -> Interval | None:
     """With its 95 % interval; None where it has no value, or is a count."""
-    if quantity.units is not None:
-        if not (units := quantity.units(asked)):
-            return None
-        clusters, values = zip(*units.values(), strict=True)
-        return stats.clustered_mean(values, clusters, share=quantity.share)
-    if not isinstance(quantity.of(asked), float):
-        return None
-    return stats.jackknife(quantity.of, asked, list(map(_cluster, asked)), share=quantity.share)
+    clusters, share = list(map(_cluster, asked)), quantity.share
+    return scoring.interval_of(quantity.of, quantity.units, asked, clusters, share=share)
 
 
 def _cluster(one: Asked) -> str:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
-from lmms_eval_tasks.benchmark import Item, Items, Join, Metric, Task
+from lmms_eval_tasks.benchmark import Item, Items, Join, Metric, Task, Units
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.judges.asking import Answer, settle
 from lmms_eval_tasks.judges.run import ordered_map
 from lmms_eval_tasks.judges.verdict import Scoring
-from lmms_eval_tasks.utils.metrics import aggregate
+from lmms_eval_tasks.utils.metrics import aggregate, stats
 from lmms_eval_tasks.utils.replies import answers
 from lmms_eval_tasks.utils.saved_runs import CARRIER
+
+T = TypeVar("T")
 
 
 def scored(task: Task, kept: Item, reply: str, answer: Answer) -> dict[str, Any]:
@@ -67,17 +69,43 @@ def numbers(task: Task, items: Items) -> dict[str, Any]:
 def details(task: Task, items: Items) -> dict[str, Any]:
     """Counts by status, 95 % intervals clustered by video, and what else the task tells."""
     ordered = sorted(aggregate.as_counted(items), key=lambda item: str(item["id"]))
-    found = {
-        one.name: one.interval(own)
-        for one in task.metrics
-        if one.interval is not None and (own := one.own(ordered))
-    }
+    wanted = [one for one in task.metrics if one.shown is not None or one.units is not None]
+    found = {one.name: interval(one, ordered, task.cluster) for one in wanted}
     return {
         "items": len(ordered),
         "status": aggregate.by_status(ordered),
         **task.details(ordered),
         "intervals": {name: one.as_dict() for name, one in found.items() if one is not None},
     }
+
+
+def interval(metric: Metric, items: Items, cluster: str) -> stats.Interval | None:
+    """A metric of some items with its 95 % interval; None where it has no value or is a count."""
+    own = metric.own(items)
+    of = aggregate.never_raises(metric.of, metric.name)
+    clusters = [str(item.get(cluster)) for item in own]
+    return interval_of(of, metric.units, own, clusters, share=metric.share)
+
+
+def interval_of(
+    of: Callable[[Sequence[T]], Any],
+    units: Callable[[Sequence[T]], Units] | None,
+    items: Sequence[T],
+    clusters: Sequence[str],
+    *,
+    share: bool,
+) -> stats.Interval | None:
+    """As `interval`, of any number: of a mean's units, else of the number without each cluster."""
+    if not items:
+        return None
+    if units is not None:
+        if not (found := units(items)):
+            return None
+        videos, values = zip(*found.values(), strict=True)
+        return stats.clustered_mean(values, videos, share=share)
+    if not isinstance(of(items), float):
+        return None
+    return stats.jackknife(of, items, clusters, share=share)
 
 
 def joined(join: Join, sides: Mapping[str, Items]) -> dict[str, Any]:

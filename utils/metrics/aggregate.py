@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lmms_eval_tasks.console import say
-from lmms_eval_tasks.utils.metrics import stats
 
 Item = Mapping[str, Any]
 
@@ -79,14 +78,6 @@ def accuracy(items: Sequence[Item]) -> float | None:
 def accuracy_valid(items: Sequence[Item]) -> float | None:
     """Share of right items in 0..1 among those that could be read and judged; None as above."""
     return None if is_unjudged(items) else accuracy([item for item in items if is_valid(item)])
-
-
-def accuracy_interval(items: Sequence[Item]) -> stats.Interval | None:
-    """95 % interval of `accuracy`, clustered by the items' `video`; None before a judge came."""
-    if not items or is_unjudged(items):
-        return None
-    rights = [float(item["right"] or 0) for item in items]
-    return stats.clustered_mean(rights, [item["video"] for item in items], share=True)
 
 
 def rights(items: Sequence[Item]) -> dict[str, tuple[str, float]]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from lmms_eval_tasks.utils.metrics import aggregate, stats
+from lmms_eval_tasks.utils.metrics import aggregate
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES, Item
 
 
@@ -71,13 +71,12 @@ def coverage(dimension: str, items: Sequence[Item]) -> float | None:
     return len(values(dimension, items)) / len(items) if items else None
 
 
-def interval(dimension: str, items: Sequence[Item]) -> stats.Interval | None:
-    """95 % interval of `mean_valid`, clustered by the items' `video`; None without a rating."""
+def units(dimension: str, items: Sequence[Item]) -> dict[str, tuple[str, float]]:
+    """What `mean_valid` is the mean of, by id, with the items' `video`."""
     if is_unjudged(dimension, items):
-        return None
-    rated = [item for item in items if value(dimension, item) is not None]
-    videos = [item["video"] for item in rated]
-    return stats.clustered_mean(values(dimension, rated), videos) if rated else None
+        return {}
+    found = ((item, value(dimension, item)) for item in items)
+    return {item["id"]: (item["video"], one) for item, one in found if one is not None}
 
 
 def variance(numbers: Sequence[float]) -> float | None:
