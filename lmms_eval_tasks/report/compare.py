@@ -122,9 +122,11 @@ def _of_join(join: Join, tasks: Sequence[Task]) -> Iterator[Quantity]:
         def of(asked: Sequence[Asked], name: str = name) -> Any:
             return (numbers(sides(asked)) or {}).get(name)
 
-        units = join.units.get(name)
-        of_units = units and (lambda asked, units=units: units(sides(asked)))
-        yield Quantity(join.group, name, of, takes, share=units is not None, units=of_units)
+        def units(asked: Sequence[Asked], name: str = name) -> Units:
+            return join.units[name](sides(asked))
+
+        is_mean = name in join.units
+        yield Quantity(join.group, name, of, takes, is_mean, units if is_mean else None)
 
 
 # --- statistics -----------------------------------------------------------------------------------

@@ -22,7 +22,8 @@ SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down"
 def dots(lines: Sequence[Line], about: str) -> str:
     """A row for each line, in it a dot with its interval for each side, and the paper's figures."""
     labels = list(dict.fromkeys(label for line in lines for label in line.numbers))
-    rows, papers = [], []
+    rows: list[dict[str, Any]] = []
+    papers: list[dict[str, Any]] = []
     for place, line in enumerate(lines):
         for nth, label in enumerate(labels):
             if label in line.numbers:
@@ -135,7 +136,9 @@ def star(lines: Sequence[Line], about: str) -> str:
         for place in range(count + 1)
     ]
     spokes = [{**at(place, 1), "zero": 0} for place in range(count)]
-    names = [{**at(place, 1.1), "name": one.row} for place, one in enumerate(_of(lines))]
+    names: list[dict[str, Any]] = [
+        {**at(place, 1.1), "name": one.row} for place, one in enumerate(_of(lines))
+    ]
     # Names beside the star begin or end at it.
     aligned = {
         "left": [one for one in names if one["x"] > 0.05],

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lmms_eval_tasks import __version__
 from lmms_eval_tasks.benchmark import Benchmark, Task
@@ -164,8 +165,8 @@ def _picture(benchmark: Benchmark, lines: Sequence[Line]) -> str:
 
 def _splits(task: Task, sides: Sequence[Side]) -> Iterator[Split]:
     """A task's first headline number by each of its splits."""
-    (metric, *_) = compare.shown(task) or [None]
-    for split, kind in task.splits.items() if metric is not None else ():
+    metrics = compare.shown(task)[:1]
+    for metric, (split, kind) in itertools.product(metrics, task.splits.items()):
         lines = compare.by_category(task, metric, split, sides)
         if len(lines) > 1:
             title = f"{task.name} {metric.name} by {split.replace('_', ' ')}"
@@ -183,7 +184,7 @@ def _value(line: Line, label: str, decimals: int = 3) -> tuple[str, str]:
     return fixed(one.estimate, decimals), ends
 
 
-def _difference(line: Line, label: str) -> dict[str, str] | None:
+def _difference(line: Line, label: str) -> dict[str, Any] | None:
     if (one := line.differences.get(label)) is None:
         return None
     low, high = number(one.value.low), number(one.value.high)
