@@ -42,14 +42,6 @@ class Plan:
         for name in _NUMBERS:
             setattr(self, name, sum_known([getattr(self, name), getattr(other, name)]))
 
-    def enlarged(self, factor: float) -> Plan:
-        """The work if there were `factor` times as much of it; without its notes."""
-        more: dict[str, Any] = {"notes": []}
-        for name in _NUMBERS:
-            one = getattr(self, name)
-            more[name] = round(factor * one) if isinstance(one, int) else one and factor * one
-        return replace(self, **more)
-
 
 _NUMBERS = [one.name for one in fields(Plan) if one.name not in ("task", "notes")]
 

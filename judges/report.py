@@ -185,7 +185,7 @@ class Progress:
     def _show(self) -> None:
         self._next, total = math.inf, self._ledger.total()
         of = f" of {self._expected:,}" if self._expected >= self.done else ""
-        told = f"judging: {self.done:,}{of} verdicts, {self.failed:,} failed"
+        told = f"judging: {self.done:,}{of} verdicts, {self.failed:,} without a score"
         told += f", {total.cached_calls:,} replies from the cache, {price(total.cost)}"
         if self._enabled:
             with suppress(OSError, ValueError):  # a closed pipe, a replaced stream

@@ -42,7 +42,7 @@ REMEMBERED: dict[tuple[str, str], Mapping[str, Any]] = {}
 class Seen:
     """What reached the model of one request."""
 
-    at: str  # where it was counted: sent, processor or reader
+    at: str  # where it was counted: sent, processor, reader or engine
     frames: int | None = 0  # of its videos; None where a whole file was sent
     distinct: int | None = None  # of these the different ones; None where that is not known
     pictures: int = 0  # beside the frames

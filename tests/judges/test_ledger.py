@@ -117,7 +117,7 @@ def test_the_line_tells_verdicts_failures_and_cost(capsys):
     said = capsys.readouterr().err
     assert said.count("judging: ") == 1
     assert "40 of 400 verdicts" in said
-    assert "3 failed, 10 replies from the cache, $1.60" in said
+    assert "3 without a score, 10 replies from the cache, $1.60" in said
     silent = Progress(ledger, enabled=False)
     silent.given(failed=0)
     silent.close()

@@ -96,7 +96,10 @@ def test_an_item_has_all_of_it(user: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def annotated(*tasks: str, items: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The benchmark's section, as the host writes it into its results file."""
-    rows = {name: {"failed,none": scoring.carried(own)} for name, own in (items or {}).items()}
+    rows = {
+        name: {"failed,none": scoring.Carried(scoring.count_failed(own), own)}
+        for name, own in (items or {}).items()
+    }
     results: dict[str, Any] = {"results": rows}
     after.annotate(results, tasks)
     section: dict[str, Any] = results["lmms_eval_tasks"]["movierecapsqa"]
