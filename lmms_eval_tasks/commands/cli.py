@@ -17,6 +17,7 @@ from lmms_eval_tasks.commands import (
     facts_command,
     haven_command,
     judge_commands,
+    leaderboard_command,
     reliability_command,
     report_command,
     saved_runs,
@@ -186,5 +187,6 @@ app.command("debate")(debate_command.debate_command)
 app.command("facts")(facts_command.facts_command)
 app.command("report")(report_command.report_command)
 app.command("reliability")(reliability_command.reliability_command)
+app.add_typer(leaderboard_command.leaderboard_app, name="leaderboard")
 app.add_typer(judge_commands.cache_app, name="cache")
 app.add_typer(haven_command.haven_app, name="haven")

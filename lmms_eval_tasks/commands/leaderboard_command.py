@@ -1,0 +1,71 @@
+"""The commands `leaderboard NAME`, one for each benchmark, and `leaderboard check`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks.console import table_console
+from lmms_eval_tasks.errors import TasksError
+
+Form = Literal["text", "html", "md", "csv", "json", "eee", "hf"]
+
+leaderboard_app = typer.Typer(
+    help="The papers' results beside yours, and how to make both again.", no_args_is_help=True
+)
+
+
+def _add(benchmark: str) -> None:
+    title = benchmarks.load(benchmark).title
+
+    @leaderboard_app.command(benchmark, help=f"{title}: the paper's rows, and those of your runs.")
+    def _leaderboard(
+        runs: Annotated[
+            list[Path] | None, typer.Argument(help="Folders or sample files of your runs.")
+        ] = None,
+        *,
+        form: Annotated[
+            Form,
+            typer.Option("--format", help="eee: Every Eval Ever records; hf: the Hub's results."),
+        ] = "text",
+        output: Annotated[
+            Path | None, typer.Option("--output", "-o", help="The file, or the folder of records.")
+        ] = None,
+        plan: Annotated[
+            bool, typer.Option("--plan", help="The commands that make the paper's rows again.")
+        ] = False,
+        slurm: Annotated[
+            bool, typer.Option("--slurm", help="With --plan: as a Slurm job array.")
+        ] = False,
+    ) -> None:
+        settings.check()
+        if plan:
+            from lmms_eval_tasks.running import planned
+
+            print("\n".join(planned.lines(benchmark, slurm=slurm)))
+        elif form in ("eee", "hf"):
+            from lmms_eval_tasks.report import exchange
+
+            exchange.write(benchmark, runs or [], form, output or Path(form))
+        else:
+            from lmms_eval_tasks.report import board
+
+            board.show(benchmark, runs or [], form, output, table_console())
+
+
+for _name in benchmarks.NAMES:
+    _add(_name)
+
+
+@leaderboard_app.command("check")
+def check_command(
+    files: Annotated[list[Path], typer.Argument(help="Records or results of somebody else.")],
+) -> None:
+    """Say what somebody else's result lacks to stand in leaderboards/results/."""
+    from lmms_eval_tasks.report import exchange
+
+    if problems := [line for file in files for line in exchange.problems(file)]:
+        raise TasksError("\n".join(problems))
