@@ -19,9 +19,7 @@ leaderboard_app = typer.Typer(
 
 
 def _add(benchmark: str) -> None:
-    title = benchmarks.load(benchmark).title
-
-    @leaderboard_app.command(benchmark, help=f"{title}: the paper's rows, and those of your runs.")
+    @leaderboard_app.command(benchmark, help="The paper's rows, and those of your runs.")
     def _leaderboard(
         runs: Annotated[
             list[Path] | None, typer.Argument(help="Folders or sample files of your runs.")
