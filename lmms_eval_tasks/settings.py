@@ -210,12 +210,18 @@ def check_names() -> None:
     Raises:
         TasksError: one is not; it would have no effect.
     """
+    for told in misspelt():
+        raise TasksError(told)
+
+
+def misspelt() -> Iterator[str]:
+    """A line on each variable of ours that is set and does not exist."""
     known = [one.removeprefix(PREFIX) for one in TABLE]
     for name in sorted(os.environ):
         found = re.match("LMMS_EVAL_TASKS?_", name, re.IGNORECASE)
         if found and name not in TABLE:
             near = nearest(name[found.end() :], known, PREFIX)
-            raise TasksError(f"{name}: there is no such setting{near}")
+            yield f"{name}: there is no such setting{near}"
 
 
 def markdown() -> str:

@@ -24,8 +24,11 @@ def environment(dry_run: bool) -> Mapping[str, str]:
     return {**os.environ, KEY: os.environ.get(KEY) or "none"} if dry_run else os.environ
 
 
-def with_settings(*variables: str) -> Callable[[Command], Command]:
-    """A command that takes these settings as options; it is told by the settings themselves."""
+def with_settings(*variables: str, checked: bool = True) -> Callable[[Command], Command]:
+    """A command that takes these settings as options; it is told by the settings themselves.
+
+    All settings are `checked` before it begins, unless it does so itself.
+    """
     names = {one.removeprefix(settings.PREFIX).lower(): settings.TABLE[one] for one in variables}
 
     def over(command: Command) -> Command:
@@ -33,7 +36,8 @@ def with_settings(*variables: str) -> Callable[[Command], Command]:
         def with_options(**given: Any) -> None:
             said = {one.variable: given.pop(name) or None for name, one in names.items()}
             with settings.said(said):
-                settings.check()
+                if checked:
+                    settings.check()
                 command(**given)
 
         own = list(inspect.signature(command, eval_str=True).parameters.values())

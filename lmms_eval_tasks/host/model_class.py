@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from lmms_eval_tasks import running
-from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.running import class_table
 
@@ -52,23 +51,26 @@ def interface_of(model: str, force_simple: bool = False) -> running.Interface:
     return "chat" if resolved.model_type == "chat" else "simple"
 
 
-def prepare(run: dict[str, Any]) -> None:
+def prepare(run: dict[str, Any]) -> list[str]:
     """Put what was decided for the class into a run's arguments, and see whether it can be built.
+
+    Returns:
+        Lines for the user: what is set, and what is advised.
 
     Raises:
         TasksError: the class cannot be imported, built, or read videos here.
     """
     model, plan = running.current(), running.planned()
     if model is None:
-        return
+        return []
     devices = _device_map(_built(model), model)
     _check_torchcodec(plan.reader, f"{model.name} ({model.interface})")
+    lines = []
     if devices:
         told = ", ".join(f"{name}={value}" for name, value in devices.items())
-        say(f"{model.name}: {told} set, since transformers 5 refuses its device_map=''")
+        lines.append(f"{model.name}: {told} set, since transformers 5 refuses its device_map=''")
     batch = str(run.get("batch_size") or 1)
-    for line in class_table.advice(model, int(batch)) if batch.isdecimal() else ():
-        say(line)
+    lines += class_table.advice(model, int(batch)) if batch.isdecimal() else []
     if model.interface != interface_of(model.name, bool(run.get("force_simple"))):
         run["force_simple"] = True
     more, given = {**plan.arguments, **devices}, run.get("model_args")
@@ -77,6 +79,7 @@ def prepare(run: dict[str, Any]) -> None:
     elif more:
         told = ",".join(f"{name}={value}" for name, value in more.items())
         run["model_args"] = f"{given},{told}" if given else told
+    return lines
 
 
 def _built(model: running.Model) -> type:

@@ -30,13 +30,19 @@ PLACES = (
 @cache
 def met() -> bool:
     """Whether the host has all of it; what it does not have is said, once in a process."""
+    if told := unmet():
+        say(told)
+    return not told
+
+
+def unmet() -> str:
+    """What the host does not have, and what that means, in words; "" if it has all."""
     lacking = [why for place in PLACES if (why := _lacking(place))]
-    if lacking:
-        say(
-            f"lmms-eval {host_version()}: {'; '.join(lacking)}: nothing is checked before the "
-            "model loads, failed requests count as answers, and the results have none of our tables"
-        )
-    return not lacking
+    meant = (
+        "nothing is checked before the model loads, failed requests count as answers, and the "
+        "results have none of our tables"
+    )
+    return f"lmms-eval {host_version()}: {'; '.join(lacking)}: {meant}" if lacking else ""
 
 
 def _lacking(place: str) -> str:

@@ -221,7 +221,8 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
             running.limited(given.get("limit"), given.get("offset") or 0),
         ):
             before.check(tasks)
-            model_class.prepare(given)
+            for line in model_class.prepare(given):
+                say(line)
             before.make_media(tasks, given.get("limit"))
             wanted, threads = judged.begin(), given.get("process_docs_parallel", HOST_THREADS)
             if wanted and threads == HOST_THREADS:  # a number that the user chose stands

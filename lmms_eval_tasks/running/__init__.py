@@ -43,6 +43,7 @@ class Plan:
     modality: Mapping[str, str] = field(default_factory=dict)  # by task (class_table.Media)
     one_by_one: bool = False  # requests go to the class one at a time
     told: tuple[str, ...] = ()  # lines for the user
+    short: tuple[str, ...] = ()  # of these, what does not arrive as the tasks have it
 
 
 _model: Model | None = None

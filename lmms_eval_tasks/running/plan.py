@@ -34,7 +34,8 @@ def of(model: Model, needs: Sequence[Needs]) -> Plan:
     Raises:
         TasksError: no class of the model can take what the tasks hand over.
     """
-    interface, told = _interface(model, needs), []
+    interface = _interface(model, needs)
+    told: list[str] = []
     media = class_table.media_of(model.name, interface)
     if media is not None and media.ours and not media.frames_argument:
         return Plan(interface)
@@ -48,7 +49,8 @@ def of(model: Model, needs: Sequence[Needs]) -> Plan:
     shown = [one.task for one in needs if one.videos]
     if media is None or media.none:
         if media and (shown or any(one.pictures for one in needs)):
-            told.append(f"{model.name} takes no videos or pictures: {media.none}")
+            none = f"{model.name} takes no videos or pictures: {media.none}"
+            return Plan(interface, told=(*told, none), short=(none,))
         return Plan(interface, told=tuple(told))
     who, more = f"{model.name} ({interface})", f"lmms-eval-tasks models {model.name}"
     if media.broken:
@@ -67,7 +69,7 @@ def of(model: Model, needs: Sequence[Needs]) -> Plan:
     if as_pictures and shown:
         tasks = ", ".join(shown)
         told.append(f"{who} takes no videos: {tasks} hand over {FRAMES} pictures of each")
-    arguments, lines = _frames(model, media, who, needs)
+    arguments, set_, short = _frames(model, media, who, needs)
     # With another modality than a task's its requests end the run.
     modality = {
         one.task: "video" if one.videos else "image"
@@ -86,7 +88,8 @@ def of(model: Model, needs: Sequence[Needs]) -> Plan:
         reader=media.video if shown else "",
         modality=modality,
         one_by_one=bool(media.mixes),
-        told=(*told, *lines),
+        told=(*told, *short, *set_),
+        short=tuple(short),
     )
 
 
@@ -129,23 +132,25 @@ def _lacking(model: Model, interface: Interface, needs: Sequence[Needs]) -> str:
 
 def _frames(
     model: Model, media: Media, who: str, needs: Sequence[Needs]
-) -> tuple[dict[str, Any], list[str]]:
-    """The arguments for frames that are set, and what is said of them."""
+) -> tuple[dict[str, Any], list[str], list[str]]:
+    """The arguments for frames that are set; a line on them; and lines on what will not arrive."""
     framed = [one for one in needs if one.videos and one.frames]
     if not framed or media.broken or media.video in ("", "server"):
-        return {}, []
+        return {}, [], []
     tasks, argument = ", ".join(one.task for one in framed), media.frames_argument
     most = max(count for one in framed for count in one.frames)
     if argument is None:
         taken = media.rate or f"{media.frames_default or 'a number not known of'} frames"
-        return {}, [
-            f"{who} takes {taken}, and no argument changes it; the videos of {tasks} have {most}"
-        ]
+        return (
+            {},
+            [],
+            [f"{who} takes {taken}, and no argument changes it; the videos of {tasks} have {most}"],
+        )
     if argument in model.arguments:
         given = str(model.arguments[argument])
         told = f"{who}: {argument}={given}, and the videos of {tasks} have {most} frames"
         # 0 is "all" where it is a number at all.
-        return {}, [told] if given.isdecimal() and 0 < int(given) < most else []
+        return {}, [], [told] if given.isdecimal() and 0 < int(given) < most else []
     by_rate, lines, default = media.fewer == "by rate", [], media.frames_default or 0
     enough = default == most or (default > most and (by_rate or media.fewer == "all"))
     made: dict[str, Any] = {} if enough else {argument: most}
@@ -155,7 +160,6 @@ def _frames(
     elif by_rate and len(whole) == len(media.whole):
         mend = f": run {tasks} apart for all of them" if whole else ""
         lines.append(f"{who} takes {media.rate}: not all {most} frames of short videos{mend}")
-    if made:
-        shown = ", ".join(f"{name}={value}" for name, value in made.items())
-        lines.append(f"{model.name}: {shown} set for {tasks}; say another to override")
-    return made, lines
+    shown = ", ".join(f"{name}={value}" for name, value in made.items())
+    set_ = [f"{model.name}: {shown} set for {tasks}; say another to override"] if made else []
+    return made, set_, lines

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks import benchmarks, judges, running, settings
@@ -41,22 +41,15 @@ def check(tasks: Sequence[str]) -> None:
     settings.check()
     prompts.forget()
     chosen, looked = list(benchmarks.chosen(tasks)), {}
-    framed = {name for name, _ in settings.value(settings.FRAMES) if name}
-    for benchmark, names in chosen if framed else ():
-        found = benchmark.look(names, videos=False)
-        framed -= {str(one.get("video")) for name in names for one in benchmark.docs(found, name)}
-    if framed:
-        raise TasksError(
-            f"{settings.FRAMES}: no videos of these tasks: {', '.join(sorted(framed))}"
-        )
+    check_frames(chosen)
     for benchmark, names in chosen:
         _checked.pop(benchmark.name, None)
-        looked[benchmark.name] = _look(benchmark, names)
+        looked[benchmark.name] = look(benchmark, names)
         benchmark.prompts(names)
     if (model := running.current()) is not None:
-        _go_by_plan(
-            model, [_needs(one, looked[one.name], name) for one, names in chosen for name in names]
-        )
+        own = [(one, looked[one.name], name) for one, names in chosen for name in names]
+        for line in go_by_plan(model, [needs_of(*one) for one in own]).told:
+            say(line)
     for benchmark, names in chosen:
         found = looked[benchmark.name]
         benchmark.check(names, found)
@@ -65,7 +58,19 @@ def check(tasks: Sequence[str]) -> None:
         _checked[benchmark.name] = Checked(found, names)
 
 
-def _go_by_plan(model: running.Model, needs: Sequence[plan.Needs]) -> None:
+def check_frames(chosen: Iterable[tuple[Benchmark, Sequence[str]]]) -> None:
+    """Stop before a run whose `--frames` names a video that no task has."""
+    framed = {name for name, _ in settings.value(settings.FRAMES) if name}
+    for benchmark, names in chosen if framed else ():
+        found = benchmark.look(names, videos=False)
+        framed -= {str(one.get("video")) for name in names for one in benchmark.docs(found, name)}
+    if framed:
+        raise TasksError(
+            f"{settings.FRAMES}: no videos of these tasks: {', '.join(sorted(framed))}"
+        )
+
+
+def go_by_plan(model: running.Model, needs: Sequence[plan.Needs]) -> running.Plan:
     """Decide what the running model's class needs for these tasks, if it can take them."""
     made = plan.of(model, needs)
     running.go_by(made)
@@ -74,11 +79,10 @@ def _go_by_plan(model: running.Model, needs: Sequence[plan.Needs]) -> None:
             f"{model.name} ({made.interface}) takes videos alone, and {', '.join(left)} hand over "
             f"pictures: leave these tasks out, or take another model"
         )
-    for line in made.told:
-        say(line)
+    return made
 
 
-def _needs(benchmark: Benchmark, found: Found, name: str) -> plan.Needs:
+def needs_of(benchmark: Benchmark, found: Found, name: str) -> plan.Needs:
     """What a task's requests hold: its first one tells it for all."""
     task, asked = benchmark.tasks[name], benchmark.docs(found, name)[running.docs()]
     parts = task.prompt({**asked[0], "task": name}) if asked else []
@@ -92,7 +96,7 @@ def _needs(benchmark: Benchmark, found: Found, name: str) -> plan.Needs:
     )
 
 
-def _look(benchmark: Benchmark, names: Sequence[str]) -> Found:
+def look(benchmark: Benchmark, names: Sequence[str]) -> Found:
     """The user's data; of the videos those that this run shows (`--limit`, `--offset`)."""
     run = running.docs()
     whole = run.stop is None and not run.start
@@ -108,7 +112,7 @@ def checked(benchmark: Benchmark, names: Sequence[str]) -> Checked:
     """What the check before the run found; made now if it was not, or not of these tasks."""
     known = _checked.get(benchmark.name)
     if known is None or not set(names) <= set(known.names):
-        known = _checked[benchmark.name] = Checked(_look(benchmark, names), names)
+        known = _checked[benchmark.name] = Checked(look(benchmark, names), names)
     return known
 
 
