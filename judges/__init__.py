@@ -14,6 +14,7 @@ from lmms_eval_tasks.judges.run import (
     describe,
     make,
     preflight,
+    probe,
     setup,
 )
 from lmms_eval_tasks.judges.verdict import (
@@ -37,6 +38,7 @@ __all__ = [
     "describe",
     "make",
     "preflight",
+    "probe",
     "resolve",
     "setup",
 ]

@@ -10,7 +10,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
 
 CONCURRENCY = 16  # requests in flight over the whole run, if the user says nothing
+PROBE_SECONDS = 20.0  # that a probe's reply may take
 
 Given = TypeVar("Given")
 Made = TypeVar("Made")
@@ -259,6 +260,21 @@ def preflight(config: JudgeConfig, criteria: Iterable[Criterion]) -> None:
                 f"a file named by {settings.PRICES} (docs/judges.md), or limit the calls with "
                 f"{settings.MAX_CALLS}"
             )
+
+
+def probe(
+    model: JudgeConfig, criterion: Criterion, fields: Mapping[str, Any]
+) -> tuple[Verdict, str]:
+    """One request to an endpoint, within the user's limits; neither kept, repaired nor repeated.
+
+    Returns:
+        The verdict, and in which form the endpoint was asked for the criterion's schema.
+    """
+    once = replace(model, repairs=0, retries=0, timeout=min(model.timeout, PROBE_SECONDS))
+    prices = load_prices(settings.value(settings.PRICES))
+    with closing(Run(settings.judge_limits(), prices=prices)) as run:
+        judge: Any = run.judge(once)
+        return judge.verdict(criterion, fields), judge.provider.form
 
 
 def describe(config: JudgeConfig) -> dict[str, Any]:

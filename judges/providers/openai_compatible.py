@@ -66,6 +66,11 @@ class OpenAIProvider:
         }
 
     @property
+    def form(self) -> str:
+        """How a schema is asked for here, as far as is known (FORMS)."""
+        return FORMS[self._form]
+
+    @property
     def left_out(self) -> list[str]:
         """Parameters that the endpoint did not take and that were therefore not sent."""
         return sorted(name for name, new in self._renamed.items() if new is None)

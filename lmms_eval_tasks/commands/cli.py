@@ -14,6 +14,7 @@ from lmms_eval_tasks import __version__, benchmarks, running, settings
 from lmms_eval_tasks.commands import (
     agreement_command,
     debate_command,
+    doctor_command,
     facts_command,
     haven_command,
     judge_commands,
@@ -43,7 +44,6 @@ app.add_typer(prompts_app, name="prompts")
 def main() -> None:
     """Run the command; an error written for the user ends it with that one message and code 2."""
     try:
-        settings.check_names()
         app()
     except TasksError as error:
         say(str(error))
@@ -64,11 +64,14 @@ def _print_version(asked: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[
+    context: typer.Context,
+    version: Annotated[  # noqa: ARG001 - printed by its callback
         bool,
         typer.Option("--version", callback=_print_version, is_eager=True, help="And the host's."),
     ] = False,
-) -> None: ...
+) -> None:
+    if context.invoked_subcommand != "doctor":  # which tells it among other things
+        settings.check_names()
 
 
 @app.command("list")
@@ -182,6 +185,7 @@ def import_prompts(
 app.command("estimate")(judge_commands.estimate_command)
 app.command("rescore")(saved_runs.rescore_command)
 app.command("judge")(saved_runs.judge_command)
+app.command("doctor")(doctor_command.doctor_command)
 app.command("agreement")(agreement_command.agreement_command)
 app.command("debate")(debate_command.debate_command)
 app.command("facts")(facts_command.facts_command)

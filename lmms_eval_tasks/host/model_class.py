@@ -7,12 +7,17 @@ import importlib.metadata
 import importlib.util
 import inspect
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks import running
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.running import class_table
+from lmms_eval_tasks.running import class_pages, class_table
+from lmms_eval_tasks.running.plan import Needs
+from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.runs.doctor import Finding, Findings, State
+from lmms_eval_tasks.utils.metrics import local_models
 
 
 def named(run: Mapping[str, Any]) -> running.Model | None:
@@ -55,7 +60,7 @@ def prepare(run: dict[str, Any]) -> list[str]:
     """Put what was decided for the class into a run's arguments, and see whether it can be built.
 
     Returns:
-        Lines for the user: what is set, and what is advised.
+        Lines for the user on what is set.
 
     Raises:
         TasksError: the class cannot be imported, built, or read videos here.
@@ -65,12 +70,6 @@ def prepare(run: dict[str, Any]) -> list[str]:
         return []
     devices = _device_map(_built(model), model)
     _check_torchcodec(plan.reader, f"{model.name} ({model.interface})")
-    lines = []
-    if devices:
-        told = ", ".join(f"{name}={value}" for name, value in devices.items())
-        lines.append(f"{model.name}: {told} set, since transformers 5 refuses its device_map=''")
-    batch = str(run.get("batch_size") or 1)
-    lines += class_table.advice(model, int(batch)) if batch.isdecimal() else []
     if model.interface != interface_of(model.name, bool(run.get("force_simple"))):
         run["force_simple"] = True
     more, given = {**plan.arguments, **devices}, run.get("model_args")
@@ -79,7 +78,74 @@ def prepare(run: dict[str, Any]) -> list[str]:
     elif more:
         told = ",".join(f"{name}={value}" for name, value in more.items())
         run["model_args"] = f"{given},{told}" if given else told
-    return lines
+    told = ", ".join(f"{name}={value}" for name, value in devices.items())
+    why = f"{model.name}: {told} set, since transformers 5 refuses its device_map=''"
+    return [why] if devices else []
+
+
+def advice(run: Mapping[str, Any]) -> list[str]:
+    """What to pass for the running model's class (class_table.advice), a line each."""
+    model, batch = running.current(), str(run.get("batch_size") or 1)
+    return class_table.advice(model, int(batch)) if model and batch.isdecimal() else []
+
+
+# --- for the command `doctor` ---------------------------------------------------------------------
+
+
+def examined(run: dict[str, Any], needs: Sequence[Needs]) -> Findings:
+    """What a run is told of its model's class before it loads it, and what it would miss then.
+
+    Raises:
+        TasksError: the class cannot be used for these tasks.
+    """
+    if (model := running.current()) is None:
+        named(run)  # says why
+        return
+    plan = before.go_by_plan(model, needs)
+    model = running.current() or model  # whose class may be another one now
+    who, taken = f"{model.name} ({model.interface})", class_pages.line(model.name, model.interface)
+    unknown = "not in the table of classes: what it does with our media is not known"
+    yield Finding("ok" if taken else "warning", f"{who}: {taken or unknown}")
+    media = class_table.media_of(model.name, model.interface)
+    for line in plan.told:
+        broken = media is not None and media.broken and media.broken in line
+        yield Finding("error" if broken else "warning" if line in plan.short else "ok", line)
+    found = _built(model)
+    yield from _key(found, model)
+    yield from _checkpoint(model)
+    yield from (Finding("ok", line) for line in prepare(dict(run)))
+    yield from (Finding("warning", line) for line in advice(run))
+
+
+def _key(found: type, model: running.Model) -> Findings:
+    """Whether a variable of a key that the class's module reads is set."""
+    asked = re.findall(r"""["']([A-Z_]*API_KEY)["']""", _source(found))
+    if not asked or model.arguments.keys() & {"api_key", "base_url"}:
+        return
+    names = list(dict.fromkeys(asked))
+    if there := [one for one in names if os.environ.get(one)]:
+        yield Finding("ok", f"{', '.join(there)} is set")
+    else:
+        yield Finding("error", f"{' or '.join(names)} is not set", f"export {names[0]}=...")
+
+
+def _source(found: type) -> str:
+    """Of the modules of the host that a class and its bases are of."""
+    modules = {one.__module__ for one in found.__mro__ if one.__module__.startswith("lmms_eval.m")}
+    return "\n".join(inspect.getsource(importlib.import_module(one)) for one in sorted(modules))
+
+
+def _checkpoint(model: running.Model) -> Findings:
+    """Whether the weights that are named are on this machine."""
+    if not (name := str(model.arguments.get("pretrained") or "")):
+        return
+    if (folder := local_models.find(name)) is not None:
+        yield Finding("ok", f"{name} is at {folder}")
+        return
+    fetch = f"hf download {name}"
+    state: State = "error" if os.environ.get("HF_HUB_OFFLINE") else "warning"
+    why = "and HF_HUB_OFFLINE is set" if state == "error" else "the run will fetch it from the hub"
+    yield Finding(state, f"{name} is not on this machine: {why}", fetch)
 
 
 def _built(model: running.Model) -> type:

@@ -13,6 +13,7 @@ from typing import Any
 
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.running import host_version
+from lmms_eval_tasks.runs.doctor import Finding, Findings
 
 # Module, name in it, and arguments, of each thing.
 PLACES = (
@@ -33,6 +34,13 @@ def met() -> bool:
     if told := unmet():
         say(told)
     return not told
+
+
+def examined() -> Findings:
+    """The same for the command `doctor`."""
+    told = unmet()
+    fine = f"lmms-eval {host_version()} has all that the hook needs"
+    yield Finding("warning", told) if told else Finding("ok", fine)
 
 
 def unmet() -> str:

@@ -221,7 +221,7 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
             running.limited(given.get("limit"), given.get("offset") or 0),
         ):
             before.check(tasks)
-            for line in model_class.prepare(given):
+            for line in (*model_class.prepare(given), *model_class.advice(given)):
                 say(line)
             before.make_media(tasks, given.get("limit"))
             wanted, threads = judged.begin(), given.get("process_docs_parallel", HOST_THREADS)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from importlib.resources import files
 
 from lmms_eval_tasks.errors import TasksError, nearest
-from lmms_eval_tasks.running.class_table import Class, table
+from lmms_eval_tasks.running import Interface
+from lmms_eval_tasks.running.class_table import Class, class_of, table
 
 PAPERS_FRAMES = 32  # MAIA's, and what most papers give
 FRAMES = f"{PAPERS_FRAMES} frames"
@@ -41,6 +42,17 @@ def facts(name: str) -> list[str]:
         told += ["", f"{kind} class", *(f"  {what}: {said}" for what, said in row if said)]
     known = entry.model_dump(mode="json", exclude_defaults=True)
     return [*told, "", yaml.safe_dump(known, sort_keys=False, allow_unicode=True, width=100)]
+
+
+def line(model: str, interface: Interface) -> str:
+    """What a model's class takes of our media, in one line; "" of one that is not in the table."""
+    if (one := class_of(model, interface)) is None:
+        return ""
+    if one.media.none:
+        return one.media.none
+    told = zip(COLUMNS, _row(model, interface, one), strict=True)
+    shown = (FRAMES, "pictures", "sound", "needs")
+    return "; ".join(f"{what}: {said}" for what, said in told if what in shown and said)
 
 
 def markdown() -> str:

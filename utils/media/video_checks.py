@@ -15,13 +15,14 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from fractions import Fraction
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError, MediaError
-from lmms_eval_tasks.utils.media import cache, video, worker
+from lmms_eval_tasks.utils.media import cache, cut, video, worker
 from lmms_eval_tasks.utils.released_files import listed
 
 # Raise when a probe can say something else about the same file.
@@ -104,6 +105,17 @@ def look(
     return found, {name: one for name, one in said.items() if isinstance(one, str)}
 
 
+def check_ends(source: str | Path) -> None:
+    """Decode the first and the last frame of a video; nothing of that is kept.
+
+    Raises:
+        MediaError: as `probe`, or one of them cannot be decoded.
+    """
+    duration = probe(source).duration
+    file = worker.source_file(source)
+    worker.call("video_checks", "ends", file, _TIME_LIMIT, duration=duration)
+
+
 def outside(start: float | None, end: float | None, seconds: float) -> str:
     """Why a window is not inside its video, or "".
 
@@ -168,6 +180,13 @@ def _looked(file: Path, size: int, changed: int) -> VideoInfo | str:
     except MediaError as error:
         return str(error)
     return VideoInfo(**kept.facts)
+
+
+def ends(source: str, duration: float) -> dict[str, Any]:
+    """Decode a video's ends as `cut` does; in the child process. As `check_ends`."""
+    for _ in cut.frames(source, cut.head(source), Fraction(duration)):
+        pass
+    return {}
 
 
 def facts(source: str, out: str) -> dict[str, Any]:  # noqa: ARG001

@@ -1,0 +1,82 @@
+"""The command `doctor`: what would stop or spoil a run, in a minute before it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.commands.options import with_settings
+from lmms_eval_tasks.console import table_console
+from lmms_eval_tasks.runs.doctor import Finding
+
+_MARKS = {"ok": ("✔", "green"), "warning": ("!", "yellow"), "error": ("✘", "red")}
+
+
+@with_settings(*(one.variable for one in settings.TABLE.values() if one.is_option), checked=False)
+def doctor_command(
+    *,
+    tasks: Annotated[
+        str, typer.Option(help="Tasks or groups, separated by commas; all whose data are there.")
+    ] = "",
+    model: Annotated[str | None, typer.Option(help="As the host's --model.")] = None,
+    model_args: Annotated[
+        str, typer.Option("--model_args", help="As the host's --model_args.")
+    ] = "",
+    force_simple: Annotated[
+        bool, typer.Option("--force_simple", help="As the host's --force_simple.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Find what would stop a run, before it. A judge that --judge names is asked one question."""
+    names = [name.strip() for name in tasks.split(",") if name.strip()]
+    run = {"model": model, "model_args": model_args, "force_simple": force_simple}
+    console, begun, found = table_console(), time.monotonic(), []
+    for one in _findings(names, run):
+        found.append(one)
+        if not as_json:
+            _show(console, one)
+    counts = Counter(one.state for one in found)
+    if as_json:
+        findings = [one._asdict() for one in found]
+        print(json.dumps({"ok": not counts["error"], "findings": findings}, indent=2))
+    else:
+        numbers = f"errors: {counts['error']}, warnings: {counts['warning']}, ok: {counts['ok']}"
+        console.print(f"{numbers}; {time.monotonic() - begun:.0f} s", highlight=False)
+    if counts["error"]:
+        raise typer.Exit(1)
+
+
+def _findings(names: list[str], run: dict[str, Any]) -> Iterator[Finding]:
+    from lmms_eval_tasks import running
+    from lmms_eval_tasks.host import model_class, needs
+    from lmms_eval_tasks.running import class_table
+    from lmms_eval_tasks.runs import machine
+    from lmms_eval_tasks.runs.doctor import Check, Examination, carried_out
+
+    host = Check("host", needs.examined, f"pip install lmms-eval=={class_table.table().host}")
+    yield from carried_out([*machine.checks(), host])
+    named = None
+    with suppress(Exception):  # is told when the model's turn comes
+        named = model_class.named(run)
+    model = partial(model_class.examined, run) if run["model"] else None
+    with running.model(named):
+        yield from carried_out(Examination(names, model).checks())
+
+
+def _show(console: Console, one: Finding) -> None:
+    """A line with a mark, and under it what mends it."""
+    mark, colour = _MARKS[one.state]
+    told = Text.assemble((f"{mark} ", colour), (f"{one.about}: ", "bold"), one.told)
+    if one.mend:
+        told.append(f"\n    -> {one.mend}", style=colour)
+    console.print(told, soft_wrap=True)
