@@ -69,7 +69,7 @@ def _findings(names: list[str], run: dict[str, Any]) -> Iterator[Finding]:
     with suppress(Exception):  # is told when the model's turn comes
         named = model_class.named(run)
     model = partial(model_class.examined, run) if run["model"] else None
-    with running.model(named):
+    with machine.usable_cache(), running.model(named):
         yield from carried_out(Examination(names, model).checks())
 
 

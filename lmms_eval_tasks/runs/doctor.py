@@ -20,6 +20,7 @@ from lmms_eval_tasks import benchmarks, judges, running, settings
 from lmms_eval_tasks.benchmark import Benchmark, Cut, Found
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, Status
+from lmms_eval_tasks.judges.config import KEY
 from lmms_eval_tasks.judges.verdict import NONE, OPENAI
 from lmms_eval_tasks.running import plan
 from lmms_eval_tasks.runs import before, estimate, media
@@ -113,7 +114,7 @@ class Examination:
             if found := self._found.get(benchmark.name):
                 yield from self._of_found(benchmark, names, found)
             if any(benchmark.tasks[name].asks for name in names):
-                mend = f"{settings.TABLE[settings.JUDGE].option} SPEC, or none (docs/judges.md)"
+                mend = f"export {KEY}=..., or --judge SPEC, which may be none (docs/judges.md)"
                 look = partial(self._judge, benchmark, names)
                 yield Check(f"{benchmark.name}: judge", look, mend)
 
@@ -251,7 +252,7 @@ def _videos(benchmark: Benchmark, paths: Sequence[str]) -> Findings:
     if good := len(paths) - len(bad):
         yield Finding("ok", f"{good:,}: first and last frame decoded")
     if bad:
-        told = listed({path: why for (path,), why in bad.items()})
+        told = listed({path: why.removeprefix(f"{path}: ") for (path,), why in bad.items()})
         yield Finding("error", f"{len(bad):,} of {len(paths):,} cannot be decoded:\n{told}")
 
 
@@ -278,4 +279,7 @@ def _probed(model: JudgeConfig, criterion: Criterion, fields: Mapping[str, Any])
         told = f"one request, a verdict in {took}; {criterion.name} as {form}"
         return Finding("ok", f"{model.label}: {told}")
     told = f"{model.label}: one request, no verdict after {took}: {verdict.status}: "
-    return Finding("error", told + verdict.reason)
+    mend = "another reply_format or model as --judge FILE.yml (docs/judges.md)"
+    if verdict.status == Status.API_ERROR.value:
+        mend = "the URL, the model's name or the key of --judge (docs/judges.md)"
+    return Finding("error", told + verdict.reason, mend)

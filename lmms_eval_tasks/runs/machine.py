@@ -6,19 +6,22 @@ import os
 import platform
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from importlib import metadata
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.config import AZURE_KEY, KEY
 from lmms_eval_tasks.running import class_table
-from lmms_eval_tasks.runs.doctor import Check, Finding, Findings
+from lmms_eval_tasks.runs.doctor import ROOM, Check, Finding, Findings
 from lmms_eval_tasks.utils.json_files import check_folder
 
 # What most trouble comes of; whether the versions of all that this package needs fit is checked.
 _SHOWN = ("lmms-eval", "lmms-eval-tasks", "torch", "transformers", "av", "decord", "torchcodec")
+_KEYS = (KEY, AZURE_KEY, "HF_TOKEN")
 _ENCODERS = ("libx264", "aac")  # of the clips and their sound
 
 
@@ -33,6 +36,23 @@ def checks() -> Iterator[Check]:
     for variable, folder in places.items():
         yield Check("folders", partial(_folder, variable, folder()), f"{variable}=DIR")
     yield Check("folders", _hub, "HF_HOME=DIR")
+
+
+@contextmanager
+def usable_cache() -> Iterator[None]:
+    """Where the user's cache cannot be written, which is an error of its own, another one for now:
+    else every video would seem unreadable.
+    """
+    try:
+        check_folder(settings.cache_dir(), settings.CACHE)
+    except TasksError:
+        data = settings.SAMPLE if settings.is_sample() else settings.data_root()
+    else:
+        yield
+        return
+    given = {settings.DATA: data}
+    with TemporaryDirectory() as folder, settings.said({**given, settings.CACHE: folder}):
+        yield
 
 
 def _settings() -> Findings:
@@ -99,8 +119,8 @@ def _encoders() -> Findings:
 
 def _keys() -> Findings:
     """Their names alone."""
-    told = [f"{one} is {'set' if os.environ.get(one) else 'not set'}" for one in (KEY, AZURE_KEY)]
-    yield Finding("ok", ", ".join(told))
+    states = {one: "set" if os.environ.get(one) else "not set" for one in _KEYS}
+    yield Finding("ok", ", ".join(f"{one} is {state}" for one, state in states.items()))
 
 
 def _folder(variable: str, folder: Path | None) -> Findings:
@@ -109,7 +129,8 @@ def _folder(variable: str, folder: Path | None) -> Findings:
         return
     check_folder(folder, variable)
     free = shutil.disk_usage(folder).free
-    yield Finding("ok", f"{folder} can be written, {free / 1e9:,.1f} GB free")
+    told = f"{folder} can be written, {free / 1e9:,.1f} GB free"
+    yield Finding("ok" if free > ROOM else "warning", told)
 
 
 def _hub() -> Findings:
