@@ -19,7 +19,7 @@ from lmms_eval_tasks.utils.media import video_checks, worker
 from lmms_eval_tasks.utils.media.indexed_frames import frames
 from lmms_eval_tasks.utils.media.recipes import Recipe, make
 from lmms_eval_tasks.utils.media.segments import segment
-from lmms_eval_tasks.utils.media.video_checks import VideoInfo, probe
+from lmms_eval_tasks.utils.media.video_checks import VideoInfo, check_ends, probe
 from tests.checks import refused, table
 
 UNIFORM = Recipe("uniform", 32)
@@ -67,6 +67,28 @@ def broken_files(tmp_path_factory):
     os.mkfifo(folder / "pipe.mp4")
     files.write_sound_only(folder / "sound.mp4")
     return folder
+
+
+@table(
+    "name, begin, said",
+    [
+        ("b-frames.mp4", None, ""),
+        ("one key frame.mp4", None, ""),
+        ("mpeg4.avi", None, ""),
+        ("uneven.mp4", None, ""),
+        ("gray.mkv", None, ""),
+        ("b-frames.mp4", 3.0, "is damaged: its picture near"),
+        ("mpeg4.avi", 3.0, "is damaged: its picture near"),
+    ],
+)
+def test_the_ends_of_a_video_are_decoded(tmp_path, cache, name, begin, said):
+    path = files.write_video(tmp_path / name, 90, **files.SOURCES[name])
+    if begin is None:
+        check_ends(path)
+        return
+    files.damage(path, "video", begin, 9)
+    assert probe(path).n_frames == 90  # all that its packets promise
+    refused(MediaError, f"{name}: {said}", check_ends, path)
 
 
 @table("name", BROKEN)
