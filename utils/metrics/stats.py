@@ -17,6 +17,7 @@ T = TypeVar("T")
 
 LEVEL = 0.95  # of every interval: its coverage
 FEWEST = 3  # clusters of an interval: Student's t of two, with one degree of freedom, says nothing
+GROUPS = 50  # of clusters in `jackknife`
 # Clusters from which on intervals hold the truth 93 to 97 times in 100 (benchmarks/coverage.py).
 FEW = 20
 FEW_TOLD = f"on fewer than {FEW} videos 95 % intervals hold the truth 91 to 100 times in 100"
@@ -37,7 +38,7 @@ class Interval:
     method: str
     n: int  # items
     clusters: int
-    undefined: int = 0  # clusters without which the statistic has no value
+    undefined: int = 0  # groups of clusters without which the statistic has no value
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON: nan becomes None."""
@@ -87,9 +88,11 @@ def jackknife(
     """Interval of any statistic from its values without one cluster each.
 
     With v_c the statistic without cluster c, v their mean and C clusters: variance =
-    (C-1)/C * sum((v_c - v)^2), and the ends are those of `clustered_mean`. For kappas it covers as
-    often as it says from 5 clusters on, where percentiles of resamples need 50
-    (benchmarks/coverage.py), and it has no seed.
+    (C-1)/C * sum((v_c - v)^2), and the ends are those of `clustered_mean`. More than GROUPS
+    clusters are left out as so many groups, each in turn (the delete-a-group jackknife), so that a
+    statistic that takes long is computed so many times. For kappas it covers as often as it says
+    from 5 clusters on, where percentiles of resamples need 50 (benchmarks/coverage.py), and it has
+    no seed.
 
     Args:
         statistic: gets items in whatever order; None, nan or infinity mean undefined.
@@ -99,22 +102,23 @@ def jackknife(
 
     Returns:
         The interval; without ends if the statistic is undefined on all items, or without more than
-        a tenth of the clusters, whose number is `undefined`.
+        a tenth of the groups, whose number is `undefined`.
 
     Raises:
         ValueError: no items, unequal lengths.
     """
     groups = _grouped(items, clusters)
-    ordered = [groups[name] for name in sorted(groups)]
-    count = len(ordered)
+    names = sorted(groups)
+    count = min(len(names), GROUPS)
 
-    def of(chosen: Sequence[Sequence[T]]) -> float:
-        value = statistic([item for group in chosen for item in group])
+    def without(left: int | None) -> float:
+        kept = (groups[name] for place, name in enumerate(names) if place % count != left)
+        value = statistic([item for own in kept for item in own])
         return math.nan if value is None or not math.isfinite(value) else value
 
-    estimate = of(ordered)
+    estimate = without(None)
     several = count > 1 and not math.isnan(estimate)
-    left = [of(ordered[:c] + ordered[c + 1 :]) for c in range(count)] if several else []
+    left = [without(group) for group in range(count)] if several else []
     found = [value for value in left if not math.isnan(value)]
     undefined = len(left) - len(found)
     se = None
@@ -123,7 +127,7 @@ def jackknife(
         spread = math.fsum((value - centre) ** 2 for value in found) / len(found)
         se = math.sqrt((count - 1) * spread)
     low, high, method = _ends(estimate, se, len(items), count, share=share)
-    return Interval(estimate, low, high, se, method, len(items), count, undefined)
+    return Interval(estimate, low, high, se, method, len(items), len(names), undefined)
 
 
 def _ends(
