@@ -87,21 +87,13 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
 
         from lmms_eval_tasks.host import kept_replies, replies
 
-        told = {
-            "output_path": None,
-            "include_path": None,
-            "tasks": "",
-            "log_samples": False,
-            **vars(args),
-        }
+        unsaid = {"output_path": None, "include_path": None, "tasks": "", "log_samples": False}
+        told = {**unsaid, **vars(args)}
         started = time.time()
         try:
-            if settings.value(settings.REPORT) and not (
-                told["output_path"] and told["log_samples"]
-            ):
-                raise TasksError(
-                    "--report shows saved samples: add --log_samples --output_path out"
-                )
+            saves = told["output_path"] and told["log_samples"]
+            if settings.value(settings.REPORT) and not saves:
+                raise TasksError("--report needs saved samples: --log_samples --output_path out")
             if told["output_path"]:
                 check_folder(Path(told["output_path"]), "--output_path")
             if not (plugin.finds_tasks(TaskManager) or told["include_path"]):
