@@ -76,6 +76,7 @@ def _findings(names: list[str], run: dict[str, Any]) -> Iterator[Finding]:
 def _show(console: Console, one: Finding) -> None:
     """A line with a mark, and under it what mends it."""
     mark, colour = _MARKS[one.state]
+    mark = mark if console.encoding.startswith("utf") else one.state
     told = Text.assemble((f"{mark} ", colour), (f"{one.about}: ", "bold"), one.told)
     if one.mend:
         told.append(f"\n    -> {one.mend}", style=colour)

@@ -16,7 +16,7 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.running import class_pages, class_table
 from lmms_eval_tasks.running.plan import Needs
 from lmms_eval_tasks.runs import before
-from lmms_eval_tasks.runs.doctor import Finding, Findings, State
+from lmms_eval_tasks.runs.doctor import Finding, Findings
 from lmms_eval_tasks.utils.metrics import local_models
 
 
@@ -142,10 +142,14 @@ def _checkpoint(model: running.Model) -> Findings:
     if (folder := local_models.find(name)) is not None:
         yield Finding("ok", f"{name} is at {folder}")
         return
-    fetch = f"hf download {name}"
-    state: State = "error" if os.environ.get("HF_HUB_OFFLINE") else "warning"
-    why = "and HF_HUB_OFFLINE is set" if state == "error" else "the run will fetch it from the hub"
-    yield Finding(state, f"{name} is not on this machine: {why}", fetch)
+    if name.startswith(("/", ".", "~")) or name.count("/") > 1:
+        mend = "--model_args pretrained=NAME_OR_FOLDER"
+        yield Finding("error", f"{name}: there is no checkpoint in such a folder", mend)
+        return
+    offline = os.environ.get("HF_HUB_OFFLINE", "0") not in ("", "0")
+    why = "HF_HUB_OFFLINE is set" if offline else "the run will fetch it from the hub"
+    told = f"{name} is not on this machine: {why}"
+    yield Finding("error" if offline else "warning", told, f"hf download {name}")
 
 
 def _built(model: running.Model) -> type:

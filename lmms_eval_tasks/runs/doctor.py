@@ -95,12 +95,15 @@ class Examination:
         self._names, self._model = names, model
         self._chosen: list[tuple[Benchmark, list[str]]] = []
         self._found: dict[str, Found] = {}  # by benchmark
+        # What is made for the requests, with the video that each is made of, by benchmark.
+        self._cuts: dict[str, list[tuple[str, Cut]]] = {}
         self._needed = 0.0  # bytes of clips that are still to be made
         self._probed: set[str] = set()  # labels of judges
 
     def checks(self) -> Iterator[Check]:
         """In the order of a run: a check rests on what those before it found."""
         yield Check("tasks", self._tasks, "lmms-eval-tasks list")
+        yield Check("frames", self._frames, f"another {settings.TABLE[settings.FRAMES].option}")
         for benchmark, names in self._chosen:
             own = benchmark.name
             get = f"lmms-eval-tasks data prepare {own} --from DIR_OR_FILE"
@@ -112,29 +115,24 @@ class Examination:
             yield Check("model", self._of_model, f"lmms-eval-tasks models {name}".strip())
         for benchmark, names in self._chosen:
             if found := self._found.get(benchmark.name):
-                yield from self._of_found(benchmark, names, found)
+                look = partial(self._requests, benchmark, names, found)
+                yield Check(f"{benchmark.name}: requests", look, "leave these tasks out of --tasks")
+            if benchmark.name in self._cuts:
+                yield from self._of_media(benchmark)
             if any(benchmark.tasks[name].asks for name in names):
                 mend = f"export {KEY}=..., or --judge SPEC, which may be none (docs/judges.md)"
                 look = partial(self._judge, benchmark, names)
                 yield Check(f"{benchmark.name}: judge", look, mend)
 
-    def _of_found(
-        self, benchmark: Benchmark, names: Sequence[str], found: Found
-    ) -> Iterator[Check]:
-        """Those that need a benchmark's data."""
-        own = benchmark.name
-        look = partial(self._requests, benchmark, names, found)
-        yield Check(f"{own}: requests", look, "leave these tasks out of --tasks")
-        docs = [(name, doc) for name in names for doc in benchmark.docs(found, name)]
-        cuts = [(doc, benchmark.cut(found, name, doc)) for name, doc in docs]
-        shown = {str(doc["video_path"]) for doc, cut in cuts if cut is not None}
-        if shown:
-            option = settings.ALLOW_MISSING if benchmark.whole_videos else settings.ALLOW_BAD_ITEMS
-            again = f"fetch it again, or leave it out with {settings.TABLE[option].option}"
-            yield Check(f"{own}: videos", partial(_videos, benchmark, sorted(shown)), again)
-            different = {cut.window: cut for _, cut in cuts if cut is not None}
-            look = partial(self._clips, benchmark, [*different.values()])
-            yield Check(f"{own}: clips", look, f"more room ({settings.CACHE}=DIR), or {again}")
+    def _of_media(self, benchmark: Benchmark) -> Iterator[Check]:
+        own, cuts = benchmark.name, self._cuts[benchmark.name]
+        option = settings.ALLOW_MISSING if benchmark.whole_videos else settings.ALLOW_BAD_ITEMS
+        again = f"fetch it again, or leave it out with {settings.TABLE[option].option}"
+        videos = sorted({path for path, _ in cuts})
+        yield Check(f"{own}: videos", partial(_videos, benchmark, videos), again)
+        different = {cut.window: cut for _, cut in cuts}
+        look = partial(self._clips, benchmark, [*different.values()])
+        yield Check(f"{own}: clips", look, f"more room ({settings.CACHE}=DIR), or {again}")
 
     # --- data and model -------------------------------------------------------------------------
 
@@ -154,7 +152,10 @@ class Examination:
         self._chosen = list(benchmarks.chosen(tasks))
         own = ", ".join(benchmark.name for benchmark, _ in self._chosen)
         yield Finding("ok", f"{len(tasks)} of {own}")
+
+    def _frames(self) -> Findings:
         before.check_frames(self._chosen)
+        yield from ()
 
     def _data(self, benchmark: Benchmark, names: Sequence[str]) -> Findings:
         try:
@@ -189,11 +190,19 @@ class Examination:
 
     def _requests(self, benchmark: Benchmark, names: Sequence[str], found: Found) -> Findings:
         """What a run checks of tasks where data and model are known."""
-        counts = {name: len(benchmark.docs(found, name)) for name in names}
-        if empty := [name for name, count in counts.items() if not count]:
+        docs = {name: benchmark.docs(found, name) for name in names}
+        if empty := [name for name, own in docs.items() if not own]:
             yield Finding("error", f"nothing is left of {', '.join(empty)}")
+        made = [
+            (str(doc["video_path"]), cut)
+            for name, own in docs.items()
+            for doc in own
+            if (cut := benchmark.cut(found, name, doc)) is not None
+        ]
+        if made:
+            self._cuts[benchmark.name] = made
         benchmark.check(names, found)
-        yield Finding("ok", ", ".join(f"{name} {count:,}" for name, count in counts.items()))
+        yield Finding("ok", ", ".join(f"{name} {len(own):,}" for name, own in docs.items()))
 
     # --- media ----------------------------------------------------------------------------------
 

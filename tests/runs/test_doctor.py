@@ -13,12 +13,13 @@ from types import SimpleNamespace
 
 import av
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.commands import cli
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.runs import before, doctor
+from lmms_eval_tasks.runs import before, doctor, machine
 from lmms_eval_tasks.runs.doctor import Check, Finding
 from tests.checks import table
 from tests.local_endpoint import LocalEndpoint
@@ -141,6 +142,7 @@ BROKEN: list[tuple[Callable[[Patient], None], str, str, str, bool]] = [
     (option("--judge", NOBODY), "maia: judge", "api_error: APIConn", "the URL, the model's", False),
     (variable("FRAME", "3"), "settings", "did you mean", "unset LMMS_EVAL_TASKS_FRAME", True),
     (variable("MAX_COST", "abc"), "settings", "_MAX_COST='abc'", "--max-cost DOLLARS, or", True),
+    (option("--frames", "32,video9=3"), "frames", "of these tasks: video9", "another --fr", True),
     (needs_more, "versions", "no-such-package is not", "pip install 'no-such-package>=2'", False),
     (needs_more, "versions", "; >=900 is needed", "pip install 'av>=900'", False),
     (option("--model", "nosuch"), "model", "no model 'nosuch'", "lmms-eval-tasks models", False),
@@ -178,7 +180,8 @@ def test_what_is_broken(
     assert breaks is no_data or "--tasks" in patient.arguments[2:] or areas >= {"maia: judge"}
     assert SECRET not in printed
     if ends_a_run:
-        with pytest.raises(TasksError) as ended:
+        given = {settings.FRAMES: "32,video9=3"} if about == "frames" else {}
+        with pytest.raises(TasksError) as ended, settings.said(given):
             before.check(["maia_oevqa"])
         assert str(ended.value) == one.told
 
@@ -236,6 +239,47 @@ def test_lines_for_people(patient: Patient) -> None:
     assert lines[place + 3].startswith("    -> put them there")
     assert any(line.startswith("✔ versions: Python 3.") for line in lines)
     assert lines[-1].startswith("errors: 1, warnings: ")
+
+
+@table(
+    "cuda, driver, state, told",
+    [
+        (True, "", "ok", "H: 1 of 2 GB free"),
+        (False, "", "ok", "none"),
+        (False, "/usr/bin/nvidia-smi", "warning", "sees no GPU"),
+    ],
+)
+def test_the_gpu(
+    cuda: bool, driver: str, state: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _: driver)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (1e9, 2e9))
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "H")
+    checks = [check for check in machine.checks() if check.about == "gpu"]
+    (found,) = doctor.carried_out(checks)
+    assert (found.state, bool(found.mend)) == (state, state == "warning")
+    assert told in found.told
+
+
+@table(
+    "name, offline, state, told, mend",
+    [
+        ("/no/such", "", "error", "no checkpoint in such a folder", "pretrained=NAME_OR_FOLDER"),
+        ("./such", "", "error", "no checkpoint in such a folder", "pretrained=NAME_OR_FOLDER"),
+        ("no-such/name", "1", "error", "HF_HUB_OFFLINE is set", "hf download no-such/name"),
+        ("no-such/name", "0", "warning", "will fetch it", "hf download no-such/name"),
+    ],
+)
+def test_the_checkpoint(
+    name: str, offline: str, state: str, told: str, mend: str, patient: Patient
+) -> None:
+    patient.set("HF_HUB_OFFLINE", offline)
+    patient.options("--model", "tasks_coin", "--model_args", f"pretrained={name}")
+    _, found, _ = patient.examined()
+    (one,) = (one for one in found if one.about == "model" and name in one.told)
+    assert (one.state, told in one.told, mend in one.mend) == (state, True, True)
 
 
 def test_a_bug_in_one_check_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
