@@ -26,7 +26,7 @@ _MARKS = {"ok": ("✔", "green"), "warning": ("!", "yellow"), "error": ("✘", "
 def doctor_command(
     *,
     tasks: Annotated[
-        str, typer.Option(help="Tasks or groups, separated by commas; all whose data are there.")
+        str, typer.Option(help="Tasks or groups, separated by commas; of all data there are.")
     ] = "",
     model: Annotated[str | None, typer.Option(help="As the host's --model.")] = None,
     model_args: Annotated[

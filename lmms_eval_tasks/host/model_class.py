@@ -105,8 +105,9 @@ def examined(run: dict[str, Any], needs: Sequence[Needs]) -> Findings:
     model = running.current() or model  # whose class may be another one now
     who, taken = f"{model.name} ({model.interface})", class_pages.line(model.name, model.interface)
     unknown = "not in the table of classes: what it does with our media is not known"
-    yield Finding("ok" if taken else "warning", f"{who}: {taken or unknown}")
     media = class_table.media_of(model.name, model.interface)
+    if media is None or not media.broken:
+        yield Finding("ok" if taken else "warning", f"{who}: {taken or unknown}")
     for line in plan.told:
         broken = media is not None and media.broken and media.broken in line
         yield Finding("error" if broken else "warning" if line in plan.short else "ok", line)

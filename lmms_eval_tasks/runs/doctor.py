@@ -98,7 +98,7 @@ class Examination:
         # What is made for the requests, with the video that each is made of, by benchmark.
         self._cuts: dict[str, list[tuple[str, Cut]]] = {}
         self._needed = 0.0  # bytes of clips that are still to be made
-        self._probed: set[str] = set()  # labels of judges
+        self._probed: dict[str, Finding] = {}  # by the judge's label: it is asked once
 
     def checks(self) -> Iterator[Check]:
         """In the order of a run: a check rests on what those before it found."""
@@ -243,14 +243,13 @@ class Examination:
         elif not named:
             why = f"not asked: it is the paper's, nobody named it (--judge {config.label})"
             yield Finding("ok", f"{config.label}: {why}")
-        elif left := models.keys() - self._probed:
-            found = self._found.get(benchmark.name)
-            asked = found and next(_requests_to_judge(benchmark, names, found), None)
-            if asked:
-                self._probed |= left
-                yield from (_probed(models[label], *asked) for label in sorted(left))
-        else:
-            yield Finding("ok", f"{config.label}: as above")
+        elif found := self._found.get(benchmark.name):
+            asked = next(_requests_to_judge(benchmark, names, found), None)
+            for label, model in models.items():
+                if asked and label not in self._probed:
+                    self._probed[label] = _probed(model, *asked)
+                if label in self._probed:
+                    yield self._probed[label]
 
 
 def _videos(benchmark: Benchmark, paths: Sequence[str]) -> Findings:

@@ -221,6 +221,17 @@ def test_a_reply_that_is_no_verdict(patient: Patient) -> None:
     assert "reply_format" in judge.mend
 
 
+def test_a_judge_of_several_benchmarks_is_asked_once(patient: Patient, sample_root: Path) -> None:
+    shutil.copytree(sample_root / "haven", patient.folder / "data" / "haven")
+    patient.arguments = ["--tasks", "maia_oevqa,haven_v2t_text"]
+    with LocalEndpoint(lambda request: "Who knows?") as endpoint:
+        patient.options("--judge", f"mine@{endpoint.url}")
+        _, found, _ = patient.examined()
+    told = [(one.state, one.told) for one in found if one.about.endswith(": judge")]
+    assert (len(endpoint.chats), len(told), len({*told})) == (1, 2, 1)
+    assert told[0][0] == "error"
+
+
 def test_what_was_allowed_is_a_warning(patient: Patient) -> None:
     missing(patient)
     patient.options("--allow-missing-videos")
