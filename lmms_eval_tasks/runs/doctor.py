@@ -161,10 +161,11 @@ class Examination:
         try:
             found = self._found[benchmark.name] = before.look(benchmark, names)
         except DataError as error:
-            ways = [settings.TABLE[one].option for one in _ALLOW]
-            ways = [way for way in ways if way in str(error)]
-            mend = " or ".join(["put them there (lmms-eval-tasks data status)", *ways])
-            yield Finding("error", str(error), mend if ways else "")
+            named = [one for one in settings.TABLE.values() if f"{one.option} " in str(error)]
+            ways = [f"{one.option} {one.value}".strip() for one in named]
+            if any(one.variable in _ALLOW for one in named):
+                ways = ["put them there (lmms-eval-tasks data status)", *ways]
+            yield Finding("error", str(error), " or ".join(ways))
             # What can be used is looked at nonetheless.
             with suppress(DataError), settings.said(dict.fromkeys(_ALLOW, "1")):
                 self._found[benchmark.name] = benchmark.look(names)

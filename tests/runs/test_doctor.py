@@ -232,6 +232,14 @@ def test_a_judge_of_several_benchmarks_is_asked_once(patient: Patient, sample_ro
     assert told[0][0] == "error"
 
 
+def test_data_that_a_setting_names(patient: Patient, sample_root: Path) -> None:
+    patient.set(settings.DATA, sample_root)
+    patient.arguments = ["--tasks", "cvrr_judge_collective"]
+    code, found, _ = patient.examined()
+    (data,) = (one for one in found if one.about == "cvrr_es: data")
+    assert (code, data.state, data.mend) == (1, "error", "--cvrr-ratings PATH,...")
+
+
 def test_what_was_allowed_is_a_warning(patient: Patient) -> None:
     missing(patient)
     patient.options("--allow-missing-videos")
