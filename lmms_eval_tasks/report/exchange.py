@@ -180,5 +180,5 @@ def _rows(benchmark: Benchmark, file: Path) -> Iterator[tuple[str, ...]]:
 
 def _cell(text: str) -> str:
     """A stranger's text in a table of Markdown: no markup, on one line."""
-    plain = html.escape(" ".join(text.split()), quote=False)
-    return re.sub(r"([\\`*_\[\]|~])", r"\\\1", plain)
+    safe = html.escape(" ".join(received.plain(text).split()), quote=False)
+    return re.sub(r"([\\`*_\[\]|~])", r"\\\1", safe)

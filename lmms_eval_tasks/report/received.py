@@ -69,19 +69,19 @@ def problems(file: Path) -> list[Problem]:
             Problem(ERROR, f"{file}: results of the host: make a record of the run, with {how}")
         ]
     if wrong := list(_against_schema(record)):
-        return [Problem(ERROR, _plain(f"{file}: {one}")) for one in wrong]
+        return [Problem(ERROR, plain(f"{file}: {one}")) for one in wrong]
     by_line: dict[tuple[str, str], list[str]] = {}
     for kind, name, what in _of_record(record):
         by_line.setdefault((kind, what), []).append(name)
     total = len(record["evaluation_results"])
     lines = [
-        Problem(kind, _plain(f"{file}: {_named(names, total)}{what}"))
+        Problem(kind, plain(f"{file}: {_named(names, total)}{what}"))
         for (kind, what), names in by_line.items()
     ]
     return sorted(lines, key=lambda one: one.kind)
 
 
-def _plain(line: str) -> str:
+def plain(line: str) -> str:
     """A line with a stranger's text in it, as one line that a terminal can show."""
     return "".join(one if one.isprintable() else " " for one in line)
 
