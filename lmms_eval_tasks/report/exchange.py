@@ -127,7 +127,7 @@ def _note(benchmark: Benchmark, side: Side, line: Line) -> Iterator[str]:
 
 # --- the page of results that were sent -----------------------------------------------------------
 
-COLUMNS = ("task", "number", "model", "value", "items", "judge", "to know")
+COLUMNS = ("task", "number", "model", "value", "items", "judge", "from", "to know")
 _HEAD = """# Results that were sent
 
 Rows beside those of the papers (`leaderboards/*.md`), each a file of `leaderboards/results/`:
@@ -174,6 +174,7 @@ def _rows(benchmark: Benchmark, file: Path) -> Iterator[tuple[str, ...]]:
             + (f" [{fixed(ends['lower'], 3)}, {fixed(ends['upper'], 3)}]" if ends else ""),
             f"{score['uncertainty']['num_samples']:,}",
             _cell(" and ".join(one["model_info"]["name"] for one in judges)) or NONE,
+            _cell(record["source_metadata"]["source_organization_name"]),
             _cell("; ".join(what for _, what in found)) or NONE,
         )
 

@@ -22,7 +22,7 @@ from lmms_eval_tasks import __version__, benchmarks, settings
 from lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_tasks.judges.verdict import NONE, REPLAY, Status
 from lmms_eval_tasks.leaderboards import figures
-from lmms_eval_tasks.report.records import OURS, Record, schema, tasks_of_row
+from lmms_eval_tasks.report.records import OURS, UNKNOWN, Record, schema, tasks_of_row
 from lmms_eval_tasks.runs import after, invalid
 from lmms_eval_tasks.utils.released_files import read_json
 from lmms_eval_tasks.utils.validation import quoted, told
@@ -123,6 +123,8 @@ def _of_record(record: Record) -> Iterator[Found]:
         known = ", ".join(benchmarks.NAMES)
         yield ERROR, "", f"of {quoted(sorted(set(names)))}: a record is of one of {known}"
         return
+    if record["source_metadata"]["source_organization_name"] == UNKNOWN:
+        yield NOTE, "", "nobody's: say in source_organization_name who sends it"
     version = record["eval_library"].get("additional_details", {}).get(OURS)
     if version != __version__:
         yield NOTE, "", f"made with lmms-eval-tasks {quoted(version)}, this is {__version__}"
@@ -167,6 +169,8 @@ def of_result(benchmark: Benchmark, row: str, metric: str, result: Record) -> It
     yield from _data(benchmark, tasks, facts)
     is_judged = figures.scales()[metric].judged and any(benchmark.tasks[t].asks for t in tasks)
     yield from _run(facts, _LOST | _UNJUDGED if is_judged else _LOST)
+    if not facts.prompts:
+        yield ERROR, "does not tell with which prompts; write the record anew (--format eee)"
     for one in sorted(set(facts.prompts.values()) - _prompts(benchmark.name)):
         yield ERROR, f"prompt {quoted(one)} is none of this package's; {_AGAIN}"
     if is_judged:
@@ -255,7 +259,7 @@ def _judge(benchmark: Benchmark, given: Mapping[str, Any] | None) -> Iterator[Li
     elif REPLAY in provider.split(", "):
         yield ERROR, f"judged by recorded replies; judge with {benchmark.paper_judge}"
     elif details.get("comparable") != "True":
-        yield NOTE, f"judged by {names}, not by the paper's judge"
+        yield NOTE, details.get("warning") or f"judged by {names}, not by the paper's judge"
     elif not re.fullmatch(re.escape(benchmark.paper_judge) + r"(-\d{4}-\d\d-\d\d)?", names):
         yield ERROR, f"judged by {quoted(names)}, but told as the paper's {benchmark.paper_judge}"
     if prompt not in _prompts(benchmark.name):

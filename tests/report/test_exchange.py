@@ -73,6 +73,7 @@ def whole(run: Path) -> Record:
     """The record of the run with as many items as the release has, and intervals."""
     (side,) = sides.read([run])
     record = records.of_run(benchmarks.load("maia"), side)
+    record["source_metadata"]["source_organization_name"] = "Some | lab"
     for one in record["evaluation_results"]:
         items = {name: TASKS[name] for name in json.loads(facts(one)["items"])}
         facts(one).update(items=json.dumps(items), status=json.dumps({"ok": sum(items.values())}))
@@ -302,6 +303,11 @@ BREAKAGES: list[tuple[Change, str, str]] = [
         "note",
         "made with lmms-eval-tasks '0.1'",
     ),
+    (
+        lambda r, _: r["source_metadata"].update(source_organization_name="unknown"),
+        "note",
+        "say in source_organization_name who",
+    ),
     (lambda _, o: o["source_data"].pop("additional_details"), "error", "what it rests on .*hash"),
     (told("items", "many"), "error", "what it rests on .*items"),
     (told("hash", "735dd386d3cd"), "error", "20 % sample; run on the whole release"),
@@ -316,6 +322,7 @@ BREAKAGES: list[tuple[Change, str, str]] = [
     (told("status", {"ok": 2200, "model_error": 200}), "error", "200 of 2,400 items failed: more"),
     (told("status", {"ok": 2399, "api_error": 1}), "note", "1 of 2,400 items failed$"),
     (told("prompts", {"it": "000000000000"}), "error", "prompt '000000000000' is none of this"),
+    (told("prompts", {}), "error", "does not tell with which prompts"),
     (told("warnings", [after.SAMPLE]), "error", "made with the packaged sample"),
     (told("warnings", ["saw 8 of 32 frames"]), "note", "saw 8 of 32 frames$"),
     (told("warnings", ["a\nerror: \x1b[31mb"]), "note", r"a error:  \[31mb$"),
@@ -412,7 +419,8 @@ def test_a_row_that_is_sent_stands_on_the_page(whole: Record, tmp_path: Path) ->
     (row,) = [line for line in page.splitlines() if "judge\\_acc" in line]
     assert row.startswith(
         "| maia\\_oevqa | judge\\_acc | [org/m](../leaderboards/results/maia/my%20model.json) | "
-        f"{value} [{one['score'] - 0.1:.3f}, {one['score'] + 0.1:.3f}] | {count} | gpt-4o | data"
+        f"{value} [{one['score'] - 0.1:.3f}, {one['score'] + 0.1:.3f}] | {count} | gpt-4o | "
+        "Some \\| lab | data"
     )
     refused(TasksError, "move it to maia/", _in_another, whole, tmp_path)
 
@@ -432,6 +440,22 @@ def test_a_row_that_cannot_stand_ends_the_page(whole: Record, tmp_path: Path) ->
 def test_the_page_is_of_what_was_sent() -> None:
     page = (REPOSITORY / "docs" / "results.md").read_text(encoding="utf-8")
     assert page == exchange.page(REPOSITORY / "leaderboards" / "results")
+
+
+def test_two_of_one_name_are_two_files(run: Path, tmp_path: Path) -> None:
+    again = shutil.copytree(run, tmp_path / "again")
+    exchange.write("maia", [run, again], "eee", tmp_path / "out")
+    assert len(list(tmp_path.glob("out/maia/*.json"))) == 2
+
+
+def test_a_run_without_our_hook_cannot_stand(run: Path, tmp_path: Path) -> None:
+    bare = shutil.copytree(run, tmp_path / "bare")
+    next(bare.glob("*_results.json")).unlink()
+    exchange.write("maia", [bare], "eee", tmp_path)
+    (file,) = tmp_path.glob("maia/*.json")
+    record = json.loads(file.read_text(encoding="utf-8"))
+    assert wrong_in(record) == []
+    assert "does not tell what it rests on" in said_of(record, tmp_path)[0].line
 
 
 @table(
