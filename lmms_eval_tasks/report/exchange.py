@@ -15,11 +15,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from lmms_eval_tasks import __version__, benchmarks
+from lmms_eval_tasks import benchmarks
 from lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.leaderboards import figures
-from lmms_eval_tasks.report import compare, received, records, sides
+from lmms_eval_tasks.report import received, records, sides
 from lmms_eval_tasks.report.compare import Line
 from lmms_eval_tasks.report.paper_tables import NONE, fixed, number
 from lmms_eval_tasks.report.sides import Side
@@ -42,9 +42,8 @@ def write(name: str, runs: Sequence[Path], form: str, output: Path) -> None:
     benchmark = benchmarks.named(name)
     if form == "hf" and not runs:
         raise TasksError("--format hf is for results of your own: name the folders of their runs")
-    own = [
-        side for side in (sides.read(runs) if runs else []) if records.own_tasks(benchmark, side)
-    ]
+    read = sides.read(runs) if runs else []
+    own = [side for side in read if records.own_tasks(benchmark, side)]
     if runs and not own:
         raise TasksError(f"{', '.join(map(str, runs))}: no runs of {benchmark.title}")
     if form == "hf":
@@ -82,7 +81,7 @@ def on_the_hub(benchmark: Benchmark, side: Side) -> str:
     """The main number of each task and group, as YAML for `.eval_results`.
 
     Raises:
-        TasksError: the installed huggingface_hub does not know this form yet.
+        TasksError: there is no number yet, or huggingface_hub does not know this form.
     """
     try:
         from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
@@ -93,10 +92,10 @@ def on_the_hub(benchmark: Benchmark, side: Side) -> str:
 
     hub = figures.releases()[benchmark.name]["hub"]
     lines: dict[str, Line] = {}
-    for line in compare.headlines(benchmark, records.own_tasks(benchmark, side), [side]):
+    for line in records.lines_of(benchmark, side):
         if line.quantity.row not in lines or line.quantity.known:
             lines[line.quantity.row] = line
-    date = records.date_of(side.runs[records.own_tasks(benchmark, side)[0].name].results)
+    date = records.date_of(records.first_of(benchmark, side))
     entries = [
         EvalResultEntry(hub, row, line.numbers[side.label].estimate, date=date, notes=note)
         for row, line in lines.items()
@@ -110,14 +109,11 @@ def _note(benchmark: Benchmark, side: Side, line: Line) -> Iterator[str]:
     """What a reader of a number on the hub has to know, in sentences."""
     made, one = records.measured(benchmark, side, line), line.numbers[side.label]
     low, high = number(one.low), number(one.high)
-    ends = (
-        ""
-        if low is None or high is None
-        else f", 95 % interval {fixed(low, 4)} to {fixed(high, 4)}"
-    )
-    yield f"{line.quantity.metric}{ends}."
+    yield f"{line.quantity.metric}."
+    if low is not None and high is not None:
+        yield f"95 % interval {fixed(low, 4)} to {fixed(high, 4)}."
     data, config = made["source_data"]["additional_details"], made["metric_config"]
-    yield f"lmms-eval-tasks {__version__}, data {data['hash']}, videos {data['videos']}."
+    yield f"lmms-eval-tasks; data {data['hash']}, videos {data['videos']}."
     for judge in config.get("llm_scoring", {}).get("judges", ()):
         yield f"Judge {judge['model_info']['name']}."
     rest = config["additional_details"]

@@ -16,10 +16,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import BaseModel, Json, StringConstraints, ValidationError
+from pydantic import BaseModel, Json, NonNegativeInt, StringConstraints, ValidationError
 
 from lmms_eval_tasks import __version__, benchmarks, settings
 from lmms_eval_tasks.benchmark import Benchmark
+from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges.verdict import NONE, REPLAY, Status
 from lmms_eval_tasks.leaderboards import figures
 from lmms_eval_tasks.report.records import OURS, UNKNOWN, Record, schema, tasks_of_row
@@ -47,9 +48,9 @@ class Facts(BaseModel):
     """What a number rests on, as records.py puts it beside the number."""
 
     hash: str
-    videos: Annotated[str, StringConstraints(pattern=r"^\d+ of \d+$")]
-    items: Json[dict[str, int]]
-    status: Json[dict[str, int]]
+    videos: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,9} of [0-9]{1,9}$")]
+    items: Json[dict[str, NonNegativeInt]]
+    status: Json[dict[str, NonNegativeInt]]
     prompts: Json[dict[str, str]]
     warnings: Json[list[str]]
     invalid: str
@@ -57,12 +58,11 @@ class Facts(BaseModel):
 
 
 def problems(file: Path) -> list[Problem]:
-    """What a record lacks, errors first; none if it can stand as it is.
-
-    Raises:
-        DataError: the file cannot be read.
-    """
-    record = read_json(file)
+    """What a record lacks, errors first; none if it can stand as it is."""
+    try:
+        record = read_json(file)
+    except DataError as error:
+        return [Problem(ERROR, plain(str(error)))]
     if isinstance(record, dict) and {"results", "configs"} <= record.keys():
         how = "lmms-eval-tasks leaderboard BENCHMARK FOLDER --format eee"
         return [
@@ -199,6 +199,8 @@ def _data(benchmark: Benchmark, tasks: Sequence[str], facts: Facts) -> Iterator[
     known, digest = figures.releases()[benchmark.name], facts.hash
     if digest in known["part"]:
         yield ERROR, f"data {digest}: {known['part'][digest]}; run on the whole release"
+    elif ", " in digest:
+        yield ERROR, f"data {quoted(digest)}: its tasks were run on different data; {_AGAIN}"
     elif known["whole"] and digest not in known["whole"]:
         yield ERROR, f"data {quoted(digest)}: not the release ({', '.join(known['whole'])})"
     elif not known["whole"]:

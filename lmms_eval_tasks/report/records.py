@@ -100,17 +100,31 @@ def _printed(benchmark: Benchmark, one: Figure) -> Record:
 # --- own runs -------------------------------------------------------------------------------------
 
 
+def lines_of(benchmark: Benchmark, side: Side) -> list[Line]:
+    """The numbers of a side in the host's table.
+
+    Raises:
+        TasksError: there is none yet.
+    """
+    if not (lines := compare.headlines(benchmark, own_tasks(benchmark, side), [side])):
+        how = "judge its samples first (lmms-eval-tasks judge)"
+        raise TasksError(f"{side.label}: no number of {benchmark.title} yet; {how}")
+    return lines
+
+
+def first_of(benchmark: Benchmark, side: Side) -> Mapping[str, Any]:
+    """The results file of a side's first task."""
+    return side.runs[own_tasks(benchmark, side)[0].name].results
+
+
 def of_run(benchmark: Benchmark, side: Side) -> Record:
     """The record of a model's saved runs: numbers of the host's table, and what they rest on.
 
     Raises:
         TasksError: there is no number yet.
     """
-    lines = compare.headlines(benchmark, own_tasks(benchmark, side), [side])
-    if not lines:
-        how = "judge its samples first (lmms-eval-tasks judge)"
-        raise TasksError(f"{side.label}: no number of {benchmark.title} yet; {how}")
-    first = next(side.runs[task.name].results for task in own_tasks(benchmark, side))
+    lines = lines_of(benchmark, side)
+    first = first_of(benchmark, side)
     date = date_of(first)
     model = _public(first.get("model_name") or first.get("config", {}).get("model") or side.label)
     is_local = "pretrained=" in str(first.get("config", {}).get("model_args"))
@@ -140,8 +154,7 @@ def measured(benchmark: Benchmark, side: Side, line: Line) -> Record:
     row, metric = line.quantity.row, line.quantity.metric
     tasks = [benchmark.tasks[one] for one in tasks_of_row(benchmark, row) if one in side.runs]
     scale = figures.scales()[metric]
-    results = [side.runs[task.name].results for task in tasks]
-    sections = [one.get(OURS, {}).get(benchmark.name) or {} for one in results]
+    sections = _sections(benchmark, side, tasks)
     is_judged = bool(scale.judged) and any(task.asks for task in tasks)
     judges = [one["judge"] for one in sections if one.get("judge")] if is_judged else []
     metrics = [one for task in tasks for one in task.metrics if one.name == metric]
@@ -157,7 +170,7 @@ def measured(benchmark: Benchmark, side: Side, line: Line) -> Record:
             "additional_details": rest,
         },
         "score_details": _score(line.numbers[side.label]),
-        "generation_config": _generation(tasks[0].name, results[0]),
+        "generation_config": _generation(tasks[0].name, side.runs[tasks[0].name].results),
     }
 
 
@@ -166,17 +179,20 @@ def _facts(
 ) -> tuple[dict[str, str], dict[str, str]]:
     """What a number rests on, of its data and of its runs, in texts (received.Facts)."""
     runs = [side.runs[task.name] for task in tasks]
-    sections = [one.results.get(OURS, {}).get(benchmark.name) or {} for one in runs]
+    sections = _sections(benchmark, side, tasks)
     items = {task.name: side.items[task.name] for task in tasks}
-    videos = (one["videos"] for one in sections if one.get("videos"))
+    seen = [one["videos"] for one in sections if one.get("videos")]
+    fewest = min(seen, key=lambda one: one["asked"] - one["of"], default=None)
     data = {
         "hash": _each((one.get("data") or {}).get("hash") for one in sections),
-        "videos": _each(f"{one['asked']} of {one['of']}" for one in videos),
+        "videos": f"{fewest['asked']} of {fewest['of']}" if fewest else "",
         "items": json.dumps({name: len(own) for name, own in items.items()}),
         "status": json.dumps(by_status(itertools.chain(*items.values()))),
     }
+    given = [one.get("prompts") or {} for one in sections]
     prompts = {
-        name: one["hash"] for section in sections for name, one in _prompts_of(section).items()
+        name: _each(one[name]["hash"] for one in given if name in one)
+        for name in dict.fromkeys(itertools.chain(*given))
     }
     judge_warnings = {(one.get("judge") or {}).get("warning") for one in sections}
     warnings = dict.fromkeys(
@@ -196,8 +212,13 @@ def _facts(
     }
 
 
-def _prompts_of(section: Mapping[str, Any]) -> Mapping[str, Mapping[str, str]]:
-    return section.get("prompts") or {}
+def _sections(
+    benchmark: Benchmark, side: Side, tasks: Sequence[Task]
+) -> Sequence[Mapping[str, Any]]:
+    """What our hook told of the runs of tasks; nothing is known unless it is of all of them."""
+    results = (side.runs[task.name].results for task in tasks)
+    found = [one.get(OURS, {}).get(benchmark.name) for one in results]
+    return [one for one in found if one] if all(found) else []
 
 
 def _each(values: Iterable[Any]) -> str:
@@ -211,8 +232,9 @@ def _llm_scoring(benchmark: Benchmark, told: Sequence[Mapping[str, Any]]) -> Rec
     now = benchmark.judge_prompt()
     is_same = now is not None and now.hash == prompt.get("hash")
     text = "\n\n".join(now.text.values()) if now is not None and is_same else json.dumps(prompt)
-    names = ("provider", "base_url", "comparable", "warning", "version")
+    names = ("provider", "base_url", "warning", "version")
     details = {name: _each(one.get(name) for one in told) for name in names}
+    details |= {"comparable": str(all(one.get("comparable") for one in told))}
     details |= {"prompt": _each((one.get("prompt") or {}).get("hash") for one in told)}
     members = {json.dumps(one, sort_keys=True): one for one in judge.get("members") or told}
     made: Record = {

@@ -312,12 +312,15 @@ BREAKAGES: list[tuple[Change, str, str]] = [
     (told("items", "many"), "error", "what it rests on .*items"),
     (told("hash", "735dd386d3cd"), "error", "20 % sample; run on the whole release"),
     (told("hash", ""), "note", "data ''"),
+    (told("hash", "0123456789ab, 0123456789ac"), "error", "run on different data"),
+    (told("videos", "9" * 5000 + " of 1"), "error", "what it rests on .*videos"),
     (told("videos", "90 of 100"), "error", "asked about 90 of 100 videos: more than 5% lack"),
     (told("videos", "97 of 100"), "note", "asked about 97 of 100 videos$"),
     (told("items", {"maia_oevqa": 120}), "error", "120 of 2,400 items of maia_oevqa: more"),
     (told("items", {"maia_oevqa": 2401}), "error", "2,401 items of maia_oevqa, which has 2,400"),
     (told("items", {"maia_vsv": 2400}), "error", "not its tasks'"),
     (told("items", {}), "error", "not its tasks'"),
+    (told("status", {"ok": 2401, "x": -1}), "error", "what it rests on .*status"),
     (told("status", {"ok": 2399}), "error", "by status are not as many"),
     (told("status", {"ok": 2200, "model_error": 200}), "error", "200 of 2,400 items failed: more"),
     (told("status", {"ok": 2399, "api_error": 1}), "note", "1 of 2,400 items failed$"),
@@ -369,7 +372,8 @@ def test_each_breakage_has_its_line(
     ],
 )
 def test_no_record_at_all(text: str, words: str, tmp_path: Path) -> None:
-    refused(TasksError, words, said_of, text, tmp_path)
+    (problem,) = said_of(text, tmp_path)
+    assert (problem.kind, words in problem.line) == ("error", True)
 
 
 @table("content", [[], {}, "x", {"results": {}, "configs": {}}, {"evaluation_results": 3}])
@@ -456,6 +460,35 @@ def test_a_run_without_our_hook_cannot_stand(run: Path, tmp_path: Path) -> None:
     record = json.loads(file.read_text(encoding="utf-8"))
     assert wrong_in(record) == []
     assert "does not tell what it rests on" in said_of(record, tmp_path)[0].line
+
+
+def test_runs_of_tasks_that_differ_are_not_taken_for_one(run: Path, tmp_path: Path) -> None:
+    """A joined number of two runs of the host, of which the second had other data and judge."""
+    both = tmp_path / "both"
+    for number, task in enumerate(TASKS):
+        part = both / str(number)
+        part.mkdir(parents=True)
+        for file in (*run.glob(f"*_{task}.jsonl"), *run.glob("*_results.json")):
+            shutil.copy(file, part)
+    results = both / "1" / "20260101_000000_results.json"
+    content = json.loads(results.read_text(encoding="utf-8"))
+    own = content["lmms_eval_tasks"]["maia"]
+    own["data"]["hash"], own["prompts"]["it"]["hash"] = "0123456789ac", "000000000000"
+    own["videos"]["asked"], own["judge"]["comparable"] = 97, False
+    results.write_text(json.dumps(content), encoding="utf-8")
+    (side,) = sides.read([both])
+    joined = named(records.of_run(benchmarks.load("maia"), side), "agg_acc")
+    assert facts(joined)["hash"] == f"{RELEASE}, 0123456789ac"
+    assert facts(joined)["videos"] == "97 of 100"
+    found = {
+        what for _, what in received.of_result(benchmarks.load("maia"), "maia", "agg_acc", joined)
+    }
+    assert any("run on different data" in one for one in found)
+    assert any("000000000000' is none of this package's" in one for one in found)
+    del content["lmms_eval_tasks"]
+    results.write_text(json.dumps(content), encoding="utf-8")
+    (side,) = sides.read([both])
+    assert facts(named(records.of_run(benchmarks.load("maia"), side), "agg_acc"))["hash"] == ""
 
 
 @table(
