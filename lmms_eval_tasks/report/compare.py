@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lmms_eval_tasks import leaderboards
+from lmms_eval_tasks import leaderboards, measures
 from lmms_eval_tasks.benchmark import Benchmark, Item, Join, Metric, Task, Units
+from lmms_eval_tasks.measures import Asked
 from lmms_eval_tasks.report.sides import Side
-from lmms_eval_tasks.runs import scoring
-from lmms_eval_tasks.runs.scoring import Asked
 from lmms_eval_tasks.utils.metrics import aggregate, stats
 from lmms_eval_tasks.utils.metrics.stats import Interval
 
@@ -110,7 +109,7 @@ def _of_join(join: Join, tasks: Sequence[Task]) -> Iterator[Quantity]:
         return one[0].name in join.tasks
 
     if sum(task.name in join.tasks for task in tasks) > 1:
-        for name, of, units in scoring.of_join(join):
+        for name, of, units in measures.of_join(join):
             yield Quantity(join.group, name, of, takes, name in join.shares, units)
 
 
@@ -132,7 +131,7 @@ def _there(found: Mapping[str, Any]) -> dict[str, Any]:
 def interval(quantity: Quantity, asked: Sequence[Asked]) -> Interval | None:
     """With its 95 % interval; None where it has no value, or is a count."""
     clusters, share = list(map(_cluster, asked)), quantity.share
-    return scoring.interval_of(quantity.of, quantity.units, asked, clusters, share=share)
+    return measures.interval_of(quantity.of, quantity.units, asked, clusters, share=share)
 
 
 def _cluster(one: Asked) -> str:

@@ -24,14 +24,15 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges.verdict import NONE, REPLAY, Status
 from lmms_eval_tasks.leaderboards import figures
 from lmms_eval_tasks.report.records import OURS, UNKNOWN, Record, schema, tasks_of_row
-from lmms_eval_tasks.runs import after, invalid
+from lmms_eval_tasks.utils import saved_runs as saved
 from lmms_eval_tasks.utils.released_files import read_json
+from lmms_eval_tasks.utils.replies import answers
 from lmms_eval_tasks.utils.validation import quoted, told
 
 ERROR, NOTE = "error", "note"  # cannot stand; stands with a mark
 # Statuses of items that failed without an answer's fault; one that cannot be read is its own. Of
 # the judge's some are called as those of answers: these are counted as answers'.
-_LOST = {invalid.LOST, "error"}
+_LOST = {answers.LOST, "error"}
 _UNJUDGED = {one.value for one in Status} - {"ok", "refused", "truncated"}
 _AGAIN = "run the benchmark again as the paper has it"
 _SHOWN = 3  # schema errors of a record
@@ -235,17 +236,17 @@ def _share(missing: int, of: int, what: str) -> Iterator[Line]:
 
 def _run(facts: Facts, failed: set[str]) -> Iterator[Line]:
     """A run of all there is, which is valid."""
-    if facts.limit or after.PARTLY in facts.warnings:
-        yield ERROR, f"{after.PARTLY}; run without them"
+    if facts.limit or saved.PARTLY in facts.warnings:
+        yield ERROR, f"{saved.PARTLY}; run without them"
     if facts.invalid:
         yield ERROR, f"invalid ({facts.invalid}); judge what is missing, or {_AGAIN}"
     lost = sum(number for status, number in facts.status.items() if status in failed)
     total = sum(facts.status.values())
     yield from _share(lost, total, f"{lost:,} of {total:,} items failed")
     for line in facts.warnings:
-        if line == after.SAMPLE:
+        if line == saved.SAMPLE:
             yield ERROR, f"{line}; run on the released data"
-        elif line != after.PARTLY and not line.startswith(("judged by ", "not judged")):
+        elif line != saved.PARTLY and not line.startswith(("judged by ", "not judged")):
             yield NOTE, line
 
 

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 from lmms_eval_tasks import __version__
 from lmms_eval_tasks.benchmark import Benchmark, Task
+from lmms_eval_tasks.judges import report as judge_report
 from lmms_eval_tasks.report import compare, drawn, item_rows, strips
 from lmms_eval_tasks.report.compare import Line
 from lmms_eval_tasks.report.pages import HERE, filled
 from lmms_eval_tasks.report.paper_tables import fixed, number, signed
 from lmms_eval_tasks.report.sides import Side, command, tasks_of
-from lmms_eval_tasks.runs import screen
 from lmms_eval_tasks.utils.metrics import stats
 
 SCRIPTS = ("vendor/tabulator.min.js", "run_page.js")
@@ -153,7 +153,7 @@ def _facts(benchmark: Benchmark, side: Side) -> Iterator[tuple[str, str]]:
         hashes = [f"{name} {one['hash']}" for name, one in prompts.items() if one]
         yield "prompts", ", ".join(hashes)
     for results in side.results:
-        for line in screen.judge_lines(results, by_task=False) if OURS in results else ():
+        for line in judge_report.of_results(results, by_task=False):
             yield "cost", line
         yield "run", f"{results.get('date', '')}, lmms-eval {results.get('lmms_eval_version', '')}"
         yield "again", command(results)

@@ -19,7 +19,7 @@ from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.leaderboards import figures
 from lmms_eval_tasks.report import exchange, received, records, sides
-from lmms_eval_tasks.runs import after
+from lmms_eval_tasks.utils import saved_runs
 from tests.checks import table
 from tests.conftest import SHARED
 from tests.report.sent import RELEASE, TASKS, Record, facts, named, said_of, wrong_in
@@ -107,7 +107,7 @@ BREAKAGES: list[tuple[Change, str, str]] = [
     (told("status", {"ok": 2399, "api_error": 1}), "note", "1 of 2,400 items failed$"),
     (told("prompts", {"it": "000000000000"}), "error", "prompt '000000000000' is none of this"),
     (told("prompts", {}), "error", "does not tell with which prompts"),
-    (told("warnings", [after.SAMPLE]), "error", "made with the packaged sample"),
+    (told("warnings", [saved_runs.SAMPLE]), "error", "made with the packaged sample"),
     (told("warnings", ["saw 8 of 32 frames"]), "note", "saw 8 of 32 frames$"),
     (told("warnings", ["a\nerror: \x1b[31mb"]), "note", r"a error:  \[31mb$"),
     (told("limit", "10"), "error", "of a part of the docs .*run without"),
