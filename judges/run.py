@@ -268,13 +268,14 @@ def probe(
     """One request to an endpoint, within the user's limits; neither kept, repaired nor repeated.
 
     Returns:
-        The verdict, and in which form the endpoint was asked for the criterion's schema.
+        The verdict, and in which form the endpoint was asked for it: one word, or a schema's.
     """
     once = replace(model, repairs=0, retries=0, timeout=min(model.timeout, PROBE_SECONDS))
     prices = load_prices(settings.value(settings.PRICES))
     with closing(Run(settings.judge_limits(), prices=prices)) as run:
         judge: Any = run.judge(once)
-        return judge.verdict(criterion, fields), judge.provider.form
+        verdict = judge.verdict(criterion, fields)
+        return verdict, "one word" if criterion.labels else judge.provider.form
 
 
 def describe(config: JudgeConfig) -> dict[str, Any]:
