@@ -98,23 +98,11 @@ def _part(benchmark: Benchmark, tasks: Sequence[Task], sides: Sequence[Side]) ->
     lines = compare.headlines(benchmark, tasks, own)
     warnings: dict[str, list[str]] = {}
     for side in own:
-        for line in _warnings(benchmark, side):
+        for line in side.warnings(benchmark):
             warnings.setdefault(line, []).append(side.label)
     facts = {side.label: list(_facts(benchmark, side)) for side in own}
     splits = [one for task in tasks for one in _splits(task, own)]
     return Part(benchmark, lines, _picture(benchmark, lines), splits, facts, warnings)
-
-
-def _warnings(benchmark: Benchmark, side: Side) -> Iterator[str]:
-    """What makes a side's numbers not comparable, as its results tell it."""
-    for task, run in side.runs.items():
-        if task in benchmark.tasks and run.invalid:
-            yield f"INVALID: {run.invalid}"
-    sections = side.sections(benchmark.name)
-    if not sections:
-        yield "what these numbers rest on is not known: no results file of our hook beside them"
-    for section in sections:
-        yield from section.get("warnings", ())
 
 
 def _facts(benchmark: Benchmark, side: Side) -> Iterator[tuple[str, str]]:

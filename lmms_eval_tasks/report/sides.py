@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,17 @@ class Side:
         """What our hook told of a benchmark, one for each run of the host."""
         found = (one.get("lmms_eval_tasks", {}).get(benchmark) for one in self.results)
         return [one for one in found if one]
+
+    def warnings(self, benchmark: Benchmark) -> Iterator[str]:
+        """What makes its numbers not comparable, as its results tell it."""
+        for task, run in self.runs.items():
+            if task in benchmark.tasks and run.invalid:
+                yield f"INVALID: {run.invalid}"
+        sections = self.sections(benchmark.name)
+        if not sections:
+            yield "what these numbers rest on is not known: no results file of our hook beside them"
+        for section in sections:
+            yield from section.get("warnings", ())
 
     def told(self, name: str, field: str) -> dict[str, Any]:
         """What the results tell of each task of a benchmark under `details`, such as intervals."""
