@@ -8,8 +8,8 @@ table's columns, as on the page. Figures are decimals with the digits of the pag
 Which number of ours a cell stands beside is said under `ours` of its table, its column (in
 `columns`) and its row, taken together: `task` (or group), `metric`, and `where`, the fields of the
 items that it is of. A text in place of these is why there is none. In values, `{column}`, `{group}`
-and `{row}` stand for the cell's own; a value may differ by `kind`, which is the row's group unless
-`ours` says another.
+and `{row}` stand for the cell's own. A value may differ by kind, which is the row's group unless
+`kind` says another: the one of "" is for kinds that are not named.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Ours(NamedTuple):
 class Cell(NamedTuple):
     """One printed figure, with all that its table says of it."""
 
-    kind: str  # a key of the file's `groups`
+    kind: str  # a key of the file's `groups`, if what is beside it differs by it
     row: str  # as printed
     column: str  # its name
     figure: Decimal | None  # None for a dash
@@ -127,21 +127,24 @@ def _ours(
     said: dict[str, Any] = {"kind": row.group, "where": {}}
     for part in parts:
         if isinstance(part, str):
-            return row.group, part
+            return "", part
         said |= {**part, "where": {**said["where"], **part.get("where", {})}}
+    values = [said.get("task"), said.get("metric"), *said["where"].values()]
+    by_kind = any(said["kind"] in one or "{group}" in one for one in values if one)
+    kind = said["kind"] if by_kind else ""
     own = {"column": column, "group": row.group, "row": row.identity}
 
     def filled(value: Any) -> str | None:
-        value = value.get(said["kind"]) if isinstance(value, Mapping) else value
+        value = value.get(kind) if isinstance(value, Mapping) else value
         # An average over models is a row, but no model.
         is_none = value is None or (value == "{row}" and row.identity is None)
         return None if is_none else str(value).format(**own)
 
     task, metric = filled(said.get("task")), filled(said.get("metric"))
-    where = ((field, filled(value)) for field, value in said["where"].items())
     if task is None or metric is None:
-        return said["kind"], dashes
-    return said["kind"], Ours(task, metric, tuple((f, v) for f, v in where if v is not None))
+        return kind, dashes
+    where = ((field, filled(value)) for field, value in said["where"].items())
+    return kind, Ours(task, metric, tuple((f, v) for f, v in where if v is not None))
 
 
 def _model(benchmark: str, place: str | None, row: Row, column: str) -> tuple[str, str | None]:

@@ -23,6 +23,11 @@ class Side:
     label: str
     runs: Mapping[str, saved.Run]  # by task, in our order
 
+    @property
+    def model(self) -> str:
+        """The end of its checkpoint's name, or its class."""
+        return _name(next(iter(self.runs.values())))
+
     @functools.cached_property
     def items(self) -> dict[str, Items]:
         """The items of each task as its numbers count them."""
