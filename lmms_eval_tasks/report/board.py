@@ -16,6 +16,7 @@ from lmms_eval_tasks.report.pages import HERE, filled
 from lmms_eval_tasks.report.paper_rows import Board, Line, Own, boards, called
 from lmms_eval_tasks.report.paper_tables import NONE, by_row, fixed, has_numbers, number, signed
 from lmms_eval_tasks.utils.json_files import check_output
+from lmms_eval_tasks.utils.metrics import stats
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -262,7 +263,9 @@ def show(
             own = ", ".join(side.runs)
             raise DataError(f"{side.label}: no tasks of {benchmark.title}, but {own}")
     made = boards(benchmark, called(name, found, names), found)
-    conditions = {side.label: list(side.warnings(benchmark)) for side in found}
+    conditions = {
+        side.label: [*side.warnings(benchmark), *_few(made, side.label)] for side in found
+    }
     if form != "text":
         text = FORMS[form](made, conditions)
     elif file is None:
@@ -275,6 +278,14 @@ def show(
     else:
         file.write_text(text, encoding="utf-8")
         print(file)
+
+
+def _few(made: Sequence[Board], label: str) -> Iterator[str]:
+    """Whether a run's intervals rest on few videos."""
+    own = [one for board in made for line in board.lines if line.run == label for one in line.own]
+    fewest = min((one.value.clusters for one in own if one), default=stats.FEW)
+    if fewest < stats.FEW:
+        yield f"as few as {fewest} videos stand behind a number: {stats.FEW_TOLD}"
 
 
 def _as_file(lines: Iterator[Any]) -> str:

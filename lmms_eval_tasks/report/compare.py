@@ -12,12 +12,11 @@ from lmms_eval_tasks import leaderboards
 from lmms_eval_tasks.benchmark import Benchmark, Item, Join, Metric, Task, Units
 from lmms_eval_tasks.report.sides import Side
 from lmms_eval_tasks.runs import scoring
+from lmms_eval_tasks.runs.scoring import Asked
 from lmms_eval_tasks.utils.metrics import aggregate, stats
 from lmms_eval_tasks.utils.metrics.stats import Interval
 
 POINTS = 0.03  # the difference for which the number of videos is told
-
-Asked = tuple[Task, Item]  # an item, and the task that it is of
 
 
 @dataclass(frozen=True)
@@ -96,12 +95,13 @@ def beside(benchmark: Benchmark, one: leaderboards.Ours, side: Side) -> Interval
     """
     join = next((own for own in benchmark.joins if own.group == one.task), None)
     if join is not None:
-        whole, has_ends = _joined(join, one.metric), one.metric in {*join.shown, *join.units}
+        (whole,) = _joined(join, [one.metric])
+        has_ends = one.metric in {*join.shown, *join.units}
     else:
         task = benchmark.tasks[one.task]
         (metric,) = (own for own in task.metrics if own.name == one.metric)
         whole = _of_task(task, metric)
-        has_ends = metric.shown is not None or metric.units is not None
+        has_ends = metric.sure or metric.shown is not None or metric.units is not None
     wanted = {name: leaderboards.plain(value) for name, value in one.where}
 
     def takes(item: Item) -> bool:
@@ -142,29 +142,15 @@ def _part(whole: Quantity, takes: Callable[[Item], bool]) -> Quantity:
 
 def _of_join(join: Join, tasks: Sequence[Task]) -> Iterator[Quantity]:
     if sum(task.name in join.tasks for task in tasks) > 1:
-        yield from (_joined(join, name) for name in join.shown)
+        yield from _joined(join, join.shown)
 
 
-def _joined(join: Join, name: str) -> Quantity:
-    def sides(asked: Sequence[Asked]) -> Mapping[str, list[Item]]:
-        found: dict[str, list[Item]] = {}
-        for task, item in asked:
-            found.setdefault(task.name, []).append(item)
-        return found
-
+def _joined(join: Join, names: Iterable[str]) -> Iterator[Quantity]:
     def takes(one: Asked) -> bool:
         return one[0].name in join.tasks
 
-    numbers = aggregate.never_raises(join.of, join.group)
-
-    def of(asked: Sequence[Asked]) -> Any:
-        return (numbers(sides(asked)) or {}).get(name)
-
-    def units(asked: Sequence[Asked]) -> Units:
-        return join.units[name](sides(asked))
-
-    is_mean = name in join.units
-    return Quantity(join.group, name, of, takes, is_mean, units if is_mean else None)
+    for name, of, units in scoring.of_join(join, names):
+        yield Quantity(join.group, name, of, takes, units is not None, units)
 
 
 # --- statistics -----------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from lmms_eval_tasks.report.pages import HERE, filled
 from lmms_eval_tasks.report.paper_tables import fixed, number, signed
 from lmms_eval_tasks.report.sides import Side, command, tasks_of
 from lmms_eval_tasks.runs import screen
+from lmms_eval_tasks.utils.metrics import stats
 
 SCRIPTS = ("vendor/tabulator.min.js", "run_page.js")
 STYLES = ("vendor/tabulator.min.css", "run_page.css")
@@ -102,6 +103,11 @@ def _part(benchmark: Benchmark, tasks: Sequence[Task], sides: Sequence[Side]) ->
             warnings.setdefault(line, []).append(side.label)
     facts = {side.label: list(_facts(benchmark, side)) for side in own}
     splits = [one for task in tasks for one in _splits(task, own)]
+    for side in own:
+        fewest = [one.clusters for line in lines if (one := line.numbers.get(side.label))]
+        if fewest and min(fewest) < stats.FEW:
+            told = f"as few as {min(fewest)} videos stand behind a number: {stats.FEW_TOLD}"
+            warnings.setdefault(told, []).append(side.label)
     return Part(benchmark, lines, _picture(benchmark, lines), splits, facts, warnings)
 
 

@@ -70,6 +70,10 @@ class Side:
         for task, run in self.runs.items():
             if task in benchmark.tasks and run.invalid:
                 yield f"INVALID: {run.invalid}"
+        for task, items in self.items.items():
+            waiting = sum(i["status"] == "unjudged" or "judge_" in i["status"] for i in items)
+            if task in benchmark.tasks and waiting:
+                yield f"{task}: {waiting:,} of {len(items):,} replies have no verdict of a judge"
         sections = self.sections(benchmark.name)
         if not sections:
             yield "what these numbers rest on is not known: no results file of our hook beside them"
