@@ -50,9 +50,9 @@ def _shown(board: Board) -> Iterator[Shown]:
 
         yield Shown((line.group, line.name), texts_of(_value), "value")
         if has_numbers(ends := texts_of(_ends)):
-            yield Shown((line.group, f"{line.name}: 95 %"), ends, "interval")
+            yield Shown((line.group, "  95 %"), ends, "interval")
         if line.beside:
-            names = line.group, f"{line.name} less {line.beside}"
+            names = line.group, f"  less {line.beside}"
             yield Shown(names, texts_of(_difference), "difference")
 
 
@@ -85,7 +85,7 @@ def _grid(board: Board) -> tuple[list[str], list[str], list[Shown]]:
     lines, columns = list(_shown(board)), [title for _, title in board.columns]
     if board.turned:
         # What is a line here is a column of the paper's.
-        columns = [" ".join(filter(None, one.names)) for one in lines]
+        columns = [" ".join(filter(None, one.names)).strip() for one in lines]
         texts = zip(*(one.texts for one in lines), strict=True)
         pairs = zip(board.columns, texts, strict=True)
         lines = [Shown(names, list(own), "paper") for names, own in pairs]
@@ -102,6 +102,9 @@ LEGEND = (
 
 def _text(made: Sequence[Board], conditions: Conditions) -> Iterator[Any]:
     for board in made:
+        if not board.lines:
+            yield "\n".join([f"{board.title}: {board.caption}", *board.notes])
+            continue
         names, columns, lines = _grid(board)
         heads = [title.replace(" ", "\n") for title in columns]
         title = f"{board.title}: {board.caption}"
@@ -125,13 +128,17 @@ def _markdown(made: Sequence[Board], conditions: Conditions) -> str:
 
     parts = []
     for board in made:
+        parts.append(f"**{board.title}.** {board.caption}")
+        if not board.lines:
+            parts += board.notes
+            continue
         names, columns, lines = _grid(board)
         frame = pandas.DataFrame(
             [[*one.names, *one.texts] for one in lines], columns=[*names, *columns]
         )
         aligned = ["left"] * len(names) + ["right"] * len(columns)
         table = frame.to_markdown(index=False, colalign=aligned, disable_numparse=True)
-        parts += [f"**{board.title}.** {board.caption}", table, *board.notes]
+        parts += [table, *board.notes]
     told = "\n".join(_told(made, conditions))
     return "\n\n".join([*parts, *([told] if told else [])]) + "\n"
 

@@ -57,10 +57,10 @@ class Board(NamedTuple):
     title: str
     caption: str
     heads: tuple[str, str]  # of the lines' groups, if there are any, and of their names
-    columns: Sequence[tuple[str, str]]  # title of a group of columns, and of a column
-    lines: Sequence[Line]
-    notes: Sequence[str]  # the table's own, and of columns that have no number of ours
-    turned: bool  # printed with lines as columns
+    columns: Sequence[tuple[str, str]] = ()  # title of a group of columns, and of a column
+    lines: Sequence[Line] = ()  # none of a table that no number of ours can stand beside
+    notes: Sequence[str] = ()  # the table's own, and of columns that have no number of ours
+    turned: bool = False  # printed with lines as columns
 
 
 def boards(
@@ -72,11 +72,8 @@ def boards(
         runs: the model that the paper calls a run's, by the side's label; None: by its checkpoint.
         found: the sides, any of which may have none of this benchmark's tasks.
     """
-    return [
-        _board(benchmark, table, runs, found)
-        for table in leaderboards.tables(benchmark.name)
-        if table["columns"]
-    ]
+    tables = leaderboards.tables(benchmark.name)
+    return [_board(benchmark, table, runs, found) for table in tables]
 
 
 def _board(
@@ -87,8 +84,11 @@ def _board(
 ) -> Board:
     stored = leaderboards.stored(benchmark.name)
     groups, titles, place = stored["groups"], stored["columns"], table.get("models")
-    grid = leaderboards.cells(benchmark.name, table)
+    title = f"{benchmark.title}, {leaderboards.title(table)}"
     heads = table.get("group_title", ""), table.get("name_title", "Model")
+    if isinstance(why := table["ours"], str):
+        return Board(benchmark.name, title, table["caption"], heads, notes=[f"Left out: {why}."])
+    grid = leaderboards.cells(benchmark.name, table)
     group_of = [groups[row.get("group", "")] for row in table["rows"]]
     if turned := place == "columns":
         rows = list(zip(group_of, (line[0].row for line in grid), strict=True))
@@ -106,7 +106,6 @@ def _board(
     ]
     notes = [table["note"]] if table.get("note") else []
     notes += _reasons(grid, [titles[name]["title"] for name in table["columns"]])
-    title = f"{benchmark.title}, {leaderboards.title(table)}"
     return Board(benchmark.name, title, table["caption"], heads, columns, lines, notes, turned)
 
 
