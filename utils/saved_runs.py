@@ -15,6 +15,9 @@ from lmms_eval_tasks.utils.released_files import read_json
 # The metric of every task that carries the whole item: how many items failed in some way.
 CARRIER = "failed"
 
+# Warnings of a run's results whose numbers are of less than a benchmark.
+SAMPLE = "made with the packaged sample: not a benchmark result"
+PARTLY = "of a part of the docs (--limit, --offset): not a benchmark result"
 _RESULTS = "_results.json"  # end of its results file's name
 _SAMPLES = re.compile(r"^(?P<run>.+)_samples_(?P<task>.+)\.jsonl$")
 

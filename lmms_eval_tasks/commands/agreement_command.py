@@ -103,14 +103,14 @@ def agreement_command(
 
 def _show(data: Data, items: Items, is_invalid: bool) -> dict[str, Any]:
     """Print the tables; what they show, and each answer's scores, for JSON."""
+    from lmms_eval_tasks import measures
     from lmms_eval_tasks.movierecapsqa import published
-    from lmms_eval_tasks.runs import scoring
 
     whose = benchmarks.load(BENCHMARK)
     by: dict[str, list[Item]] = {}
     for one, item in zip(data.answers, items, strict=True):
         by.setdefault(one.by, []).append(item)
-    numbers = {one: scoring.numbers(whose.tasks[published.TASK], own) for one, own in by.items()}
+    numbers = {one: measures.numbers(whose.tasks[published.TASK], own) for one, own in by.items()}
     named = [Row(published.TASK, own, name, is_invalid) for name, own in numbers.items()]
     show(table_console(), whose.tables(named))
     dimensions = {}

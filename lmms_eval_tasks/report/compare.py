@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lmms_eval_tasks import leaderboards
+from lmms_eval_tasks import leaderboards, measures
 from lmms_eval_tasks.benchmark import Benchmark, Item, Join, Metric, Task, Units
+from lmms_eval_tasks.measures import Asked
 from lmms_eval_tasks.report.sides import Side
-from lmms_eval_tasks.runs import scoring
-from lmms_eval_tasks.runs.scoring import Asked
 from lmms_eval_tasks.utils.metrics import aggregate, stats
 from lmms_eval_tasks.utils.metrics.stats import Interval
 
@@ -149,8 +148,8 @@ def _joined(join: Join, names: Iterable[str]) -> Iterator[Quantity]:
     def takes(one: Asked) -> bool:
         return one[0].name in join.tasks
 
-    for name, of, units in scoring.of_join(join, names):
-        yield Quantity(join.group, name, of, takes, units is not None, units)
+    for name, of, units in measures.of_join(join, names):
+        yield Quantity(join.group, name, of, takes, name in join.shares, units)
 
 
 # --- statistics -----------------------------------------------------------------------------------
@@ -171,7 +170,7 @@ def _there(found: Mapping[str, Any]) -> dict[str, Any]:
 def interval(quantity: Quantity, asked: Sequence[Asked]) -> Interval | None:
     """With its 95 % interval; None where it has no value, or is a count."""
     clusters, share = list(map(_cluster, asked)), quantity.share
-    return scoring.interval_of(quantity.of, quantity.units, asked, clusters, share=share)
+    return measures.interval_of(quantity.of, quantity.units, asked, clusters, share=share)
 
 
 def _cluster(one: Asked) -> str:
@@ -192,7 +191,7 @@ def _difference(
         if not (both := [name for name in old if name in new]):
             return None
         rises = [new[name][1] - old[name][1] for name in both]
-        value = stats.clustered_mean(rises, [old[name][0] for name in both])
+        value = _inside(quantity, stats.clustered_mean(rises, [old[name][0] for name in both]))
         rose, fell = sum(one > 0 for one in rises), sum(one < 0 for one in rises)
         return Difference(value, stats.p_value(value), rose, fell)
 
@@ -202,8 +201,16 @@ def _difference(
 
     if not isinstance(rise(pairs), float):
         return None
-    value = stats.jackknife(rise, pairs, [_cluster(one) for one, _ in pairs])
+    value = _inside(quantity, stats.jackknife(rise, pairs, [_cluster(one) for one, _ in pairs]))
     return Difference(value, stats.p_value(value), None, None)
+
+
+def _inside(quantity: Quantity, difference: Interval) -> Interval:
+    """No two shares are further apart than 1."""
+    if not quantity.share:
+        return difference
+    ends = max(difference.low, -1.0), min(difference.high, 1.0)
+    return dataclasses.replace(difference, low=ends[0], high=ends[1])
 
 
 def _by_id(asked: Iterable[Asked]) -> dict[tuple[str, str], Asked]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import benchmarks, leaderboards, settings
 from lmms_eval_tasks.benchmark import Benchmark, Row
+from lmms_eval_tasks.judges import report
 from lmms_eval_tasks.report.fold import show
 from lmms_eval_tasks.report.paper_tables import NONE, Sure, fixed, number
 
@@ -31,7 +32,7 @@ def first(results: Mapping[str, Any], console: Console, files: Sequence[Path] = 
     for name in (one for one in benchmarks.NAMES if one in section):
         show(console, [*_of_benchmark(benchmarks.load(name), results), ""])
     with_tables = bool(settings.value(settings.TABLES))
-    shown = [] if with_tables else judge_lines(results, by_task=False)
+    shown = [] if with_tables else report.of_results(results, by_task=False)
     shown += [f"INVALID: {line}" for line in section.get("invalid", {}).values()]
     shown += [f"written: {file}" for file in files]
     if not with_tables:
@@ -45,7 +46,7 @@ def full(results: Mapping[str, Any], console: Console, *, every: bool) -> None:
     for name in benchmarks.NAMES:
         if name in results["lmms_eval_tasks"]:
             show(console, tables(benchmarks.load(name), results, every=every))
-    for line in judge_lines(results):
+    for line in report.of_results(results):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
@@ -185,15 +186,3 @@ def invalid_names(results: Mapping[str, Any]) -> set[str]:
     for benchmark, _ in benchmarks.chosen(tasks):
         groups |= {join.group: join.tasks for join in benchmark.joins}
     return {*tasks, *(name for name, members in groups.items() if tasks & set(members))}
-
-
-def judge_lines(results: Mapping[str, Any], *, by_task: bool = True) -> list[str]:
-    """What the judges of a run did and cost, one line for each judge, and for each of its tasks."""
-    work = results["lmms_eval_tasks"].get("judges")
-    if not work:
-        return []
-    from lmms_eval_tasks.judges.report import Ledger, lines
-
-    ledger = Ledger()
-    ledger.merge(work["usage"] if by_task else [{**row, "task": ""} for row in work["usage"]])
-    return lines(ledger.rows(), work["prices"])
