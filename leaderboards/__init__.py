@@ -4,18 +4,26 @@ One file a benchmark (`maia.json`), and beside it `maia.md`: the same tables to 
 or contradictory in them, and what of ours stands beside. A row's cells stand in the order of its
 table's columns, as on the page. Figures are decimals with the digits of the page: 1.6420 is not
 1.642, and stands for another range of values.
+
+Which number of ours a cell stands beside is said under `ours` of its table, its column (in
+`columns`) and its row, taken together: `task` (or group), `metric`, and `where`, the fields of the
+items that it is of. A text in place of these is why there is none. In values, `{column}`, `{group}`
+and `{row}` stand for the cell's own. A value may differ by kind, which is the row's group unless
+`kind` says another: the one of "" is for kinds that are not named.
 """
 
 from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from importlib.resources import files
 from typing import Any, NamedTuple
 
 BENCHMARKS: tuple[str, ...] = ("maia", "maverix", "movierecapsqa", "haven", "cvrr_es")
+SCALES = dict.fromkeys(("percent", "points", "kappa_percent"), 0.01)  # of units; 1 of all others
 
 
 class Row(NamedTuple):
@@ -27,6 +35,39 @@ class Row(NamedTuple):
     figures: Mapping[str, Decimal | None]  # every column by name, in order; None for a dash
 
 
+class Ours(NamedTuple):
+    """The number of ours that a figure stands beside."""
+
+    task: str  # or a group
+    metric: str
+    where: tuple[tuple[str, str], ...] = ()  # field and value: of the items that have them
+
+
+class Cell(NamedTuple):
+    """One printed figure, with all that its table says of it."""
+
+    kind: str  # a key of the file's `groups`, if what is beside it differs by it
+    row: str  # as printed
+    column: str  # its name
+    figure: Decimal | None  # None for a dash
+    scale: float  # of the figure's unit in ours: 0.01 of percent
+    model: str  # as printed, or what stands in its place
+    identity: str | None  # of the model; None if it is not one
+    ours: Ours | str  # or why there is none
+
+    @property
+    def value(self) -> float:
+        """In our unit; of a dash a TypeError."""
+        return float(self.figure) * self.scale  # type: ignore[arg-type]
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The values that are printed so: half a unit of the last place up and down."""
+        figure = self.figure or Decimal(0)
+        half = Decimal(5).scaleb(int(figure.as_tuple().exponent) - 1)
+        return float(figure - half) * self.scale, float(figure + half) * self.scale
+
+
 @functools.cache
 def stored(benchmark: str) -> Mapping[str, Any]:
     """The file of a benchmark's paper: tables, and what tests hold against its text."""
@@ -35,10 +76,15 @@ def stored(benchmark: str) -> Mapping[str, Any]:
     return found
 
 
-def table(benchmark: str, number: int) -> list[Row]:
-    """The rows of a paper's table."""
-    (found,) = (one for one in stored(benchmark)["tables"] if one["number"] == number)
-    return rows(benchmark, found)
+def tables(benchmark: str) -> list[Mapping[str, Any]]:
+    """The stored tables: the paper's, then those that stand beside them."""
+    board = stored(benchmark)
+    return [*board["tables"], *board.get("beside", {}).values()]
+
+
+def title(found: Mapping[str, Any]) -> str:
+    """What a stored table is called."""
+    return found.get("label") or f"Table {found['number']}"
 
 
 def rows(benchmark: str, found: Mapping[str, Any]) -> list[Row]:
@@ -57,6 +103,59 @@ def rows(benchmark: str, found: Mapping[str, Any]) -> list[Row]:
     ]
 
 
+def cells(benchmark: str, found: Mapping[str, Any]) -> list[list[Cell]]:
+    """The figures of a stored table, row by row."""
+    columns = stored(benchmark)["columns"]
+    made = []
+    for row, raw in zip(rows(benchmark, found), found["rows"], strict=True):
+        line = []
+        for column, figure in row.figures.items():
+            parts = [one.get("ours", {}) for one in (found, columns[column], raw)]
+            kind, ours = _ours(parts, row, column, raw.get("dashes", ""))
+            unit = raw.get("unit") or found.get("unit") or columns[column]["unit"]
+            model, identity = _model(benchmark, found.get("models"), row, column)
+            scale = SCALES.get(unit, 1.0)
+            line.append(Cell(kind, row.name, column, figure, scale, model, identity, ours))
+        made.append(line)
+    return made
+
+
+def _ours(
+    parts: Sequence[Mapping[str, Any] | str], row: Row, column: str, dashes: str
+) -> tuple[str, Ours | str]:
+    """A cell's kind, and the number of ours beside it or why there is none."""
+    said: dict[str, Any] = {"kind": row.group, "where": {}}
+    for part in parts:
+        if isinstance(part, str):
+            return "", part
+        said |= {**part, "where": {**said["where"], **part.get("where", {})}}
+    values = [said.get("task"), said.get("metric"), *said["where"].values()]
+    by_kind = any(said["kind"] in one or "{group}" in one for one in values if one)
+    kind = said["kind"] if by_kind else ""
+    own = {"column": column, "group": row.group, "row": row.identity}
+
+    def filled(value: Any) -> str | None:
+        value = value.get(kind) if isinstance(value, Mapping) else value
+        # An average over models is a row, but no model.
+        is_none = value is None or (value == "{row}" and row.identity is None)
+        return None if is_none else str(value).format(**own)
+
+    task, metric = filled(said.get("task")), filled(said.get("metric"))
+    if task is None or metric is None:
+        return kind, dashes
+    where = ((field, filled(value)) for field, value in said["where"].items())
+    return kind, Ours(task, metric, tuple((f, v) for f, v in where if v is not None))
+
+
+def _model(benchmark: str, place: str | None, row: Row, column: str) -> tuple[str, str | None]:
+    """Name and identity of the model that a figure is of."""
+    if place is None:
+        return row.name, row.identity
+    board = stored(benchmark)
+    name = board["groups"][row.group] if place == "group" else board["columns"][column]["title"]
+    return name, board["models"].get(name)
+
+
 class Headline(NamedTuple):
     """What a task's main number is, and what it stands beside."""
 
@@ -71,11 +170,20 @@ def headline(task: str) -> Headline | None:
     text = files(__name__).joinpath("headlines.json").read_text(encoding="utf-8")
     if (own := json.loads(text).get(task)) is None:
         return None
-    papers = {}
-    if "table" in own:
-        benchmark = next(name for name in BENCHMARKS if task.startswith(name))
-        for row in table(benchmark, own["table"]):
-            figure = row.figures[own["column"]]
-            if figure is not None and row.group in own.get("groups", [row.group]):
-                papers[row.name, row.identity] = float(figure) * own.get("unit", 1)
-    return Headline(own["metric"], own.get("chance"), papers)
+    beside = Ours(task, own["metric"])
+    benchmark = next(name for name in BENCHMARKS if task.startswith(name.partition("_")[0]))
+    found: dict[tuple[str, str | None], float] = {}
+    for table in stored(benchmark)["tables"]:
+        # A number that several tables have is the first one's.
+        found = found or {
+            (cell.model, cell.identity): cell.value
+            for line in cells(benchmark, table)
+            for cell in line
+            if cell.ours == beside and cell.figure is not None
+        }
+    return Headline(own["metric"], own.get("chance"), found)
+
+
+def plain(name: str) -> str:
+    """A name as far as spellings agree: its letters and digits, without case."""
+    return re.sub(r"[^a-z0-9]", "", name.lower())

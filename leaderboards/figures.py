@@ -80,29 +80,20 @@ def of_models(benchmark: str) -> Iterator[Figure]:
     """The figures of a paper that are scores of models; not those of people, data or averages."""
     told = leaderboards.stored(benchmark)
     for table in told["tables"]:
-        for line, row in enumerate(leaderboards.rows(benchmark, table), 1):
-            for column, printed in row.figures.items():
-                heading = told["columns"][column]["title"]
-                model = _model(told, table, row, heading)
-                unit = table.get("unit", told["columns"][column]["unit"])
-                if printed is None or not model or unit not in _UNITS:
+        grid = zip(table["rows"], leaderboards.cells(benchmark, table), strict=True)
+        for line, (row, cells) in enumerate(grid, 1):
+            for cell in cells:
+                # Judges together are one, and no model of the list.
+                model = cell.identity or (cell.model if table.get("models") == "group" else None)
+                unit = table.get("unit", told["columns"][cell.column]["unit"])
+                if cell.figure is None or not model or unit not in _UNITS:
                     continue
                 factor, scale = _UNITS[unit]
                 if unit == "rating":
                     scale = scale._replace(low=_RATINGS[benchmark][0], high=_RATINGS[benchmark][1])
-                places = (row.group, column, model)
-                task = next((table["tasks"][one] for one in places if one in table["tasks"]), "")
-                place = tuple(filter(None, (row.name, told["groups"].get(row.group, ""), heading)))
-                metric = table["metric"] or column
-                value = float(printed * factor)
-                yield Figure(model, line, place, table, task, metric, printed, value, scale)
-
-
-def _model(
-    told: Mapping[str, Any], table: Mapping[str, Any], row: leaderboards.Row, heading: str
-) -> str:
-    """Whose it is: the row's, the group's where that is the judge, or the column's; "" of none."""
-    models: Mapping[str, str | None] = told["models"]
-    if table.get("group_title") == "Judge":  # judges together are one, and no model of the list
-        return models.get(row.group, row.group) or ""
-    return models.get(row.name) or (models.get(heading) if row.identity is None else None) or ""
+                title = told["columns"][cell.column]["title"]
+                names = cell.row, told["groups"].get(row.get("group", "")), title
+                ours = cell.ours if isinstance(cell.ours, leaderboards.Ours) else None
+                task, metric = (ours.task, ours.metric) if ours else ("", cell.column)
+                place, value = tuple(filter(None, names)), float(cell.figure * factor)
+                yield Figure(model, line, place, table, task, metric, cell.figure, value, scale)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -72,8 +72,10 @@ def interval_of(
     return stats.jackknife(of, items, clusters, share=share)
 
 
-def of_join(join: Join) -> Iterator[tuple[str, Callable[[Sequence[Asked]], Any], Of | None]]:
-    """The shown numbers of a join as numbers of items with their tasks, each with its units."""
+def of_join(
+    join: Join, names: Iterable[str]
+) -> Iterator[tuple[str, Callable[[Sequence[Asked]], Any], Of | None]]:
+    """Numbers of a join as numbers of items with their tasks, each with its units."""
 
     def sides(asked: Sequence[Asked]) -> dict[str, list[Item]]:
         found: dict[str, list[Item]] = {}
@@ -87,7 +89,7 @@ def of_join(join: Join) -> Iterator[tuple[str, Callable[[Sequence[Asked]], Any],
     def units(name: str, asked: Sequence[Asked]) -> Units:
         return join.units[name](sides(asked))
 
-    for name in join.shown:
+    for name in names:
         yield name, partial(number, name), partial(units, name) if name in join.units else None
 
 
@@ -99,7 +101,7 @@ def joined_details(
     clusters = [str(item.get(task.cluster)) for task, item in asked]
     found = {
         name: interval_of(of, units, asked, clusters, share=name in join.shares)
-        for name, of, units in of_join(join)
+        for name, of, units in of_join(join, join.shown)
     }
     return {"intervals": {name: one.as_dict() for name, one in found.items() if one is not None}}
 

@@ -32,6 +32,12 @@ def _add(benchmark: str) -> None:
         output: Annotated[
             Path | None, typer.Option("--output", "-o", help="The file, or the folder of records.")
         ] = None,
+        same: Annotated[
+            list[str] | None,
+            typer.Option(
+                "--as", help="The paper's model that is a run's; once for each run, in their order."
+            ),
+        ] = None,
         plan: Annotated[
             bool, typer.Option("--plan", help="The commands that make the paper's rows again.")
         ] = False,
@@ -51,7 +57,7 @@ def _add(benchmark: str) -> None:
         else:
             from lmms_eval_tasks.report import board
 
-            board.show(benchmark, runs or [], form, output, table_console())
+            board.show(benchmark, runs or [], form, output, table_console(), names=same or [])
 
 
 for _name in benchmarks.NAMES:

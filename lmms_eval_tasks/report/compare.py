@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -78,12 +79,41 @@ def by_category(task: Task, metric: Metric, split: str, sides: Sequence[Side]) -
     }
 
     def own(value: str) -> Quantity:
-        where = metric.where or (lambda _: True)
-        part = dataclasses.replace(metric, where=lambda i: where(i) and str(i.get(split)) == value)
-        return dataclasses.replace(_of_task(task, part), row=value)
+        part = _part(_of_task(task, metric), lambda item: str(item.get(split)) == value)
+        return dataclasses.replace(part, row=value)
 
     made = (_line(own(value), sides) for value in sorted(values - {""}))
     return _corrected([line for line in made if line.numbers])
+
+
+def beside(benchmark: Benchmark, one: leaderboards.Ours, side: Side) -> Interval | None:
+    """A side's number that stands beside a paper's figure; None where it has none.
+
+    As in the results, those that are no main number and no mean of units have no interval: some
+    take minutes to compute once.
+    """
+    join = next((own for own in benchmark.joins if own.group == one.task), None)
+    if join is not None:
+        (whole,) = _joined(join, [one.metric])
+        has_ends = one.metric in {*join.shown, *join.units}
+    else:
+        task = benchmark.tasks[one.task]
+        (metric,) = (own for own in task.metrics if own.name == one.metric)
+        whole = _of_task(task, metric)
+        has_ends = metric.sure or metric.shown is not None or metric.units is not None
+    wanted = {name: leaderboards.plain(value) for name, value in one.where}
+
+    def takes(item: Item) -> bool:
+        return all(leaderboards.plain(str(item.get(n))) == value for n, value in wanted.items())
+
+    quantity = _part(whole, takes)
+    asked = [own for own in side.asked if quantity.takes(own)]
+    if has_ends:
+        return interval(quantity, asked)
+    value, clusters = quantity.of(asked) if asked else None, len({*map(_cluster, asked)})
+    if not isinstance(value, float):
+        return None
+    return Interval(value, math.nan, math.nan, None, "none", len(asked), clusters)
 
 
 def shown(task: Task) -> list[Metric]:
@@ -104,13 +134,22 @@ def _of_task(task: Task, metric: Metric) -> Quantity:
     return Quantity(task.name, metric.name, of, takes, metric.share, of_units)
 
 
+def _part(whole: Quantity, takes: Callable[[Item], bool]) -> Quantity:
+    """The same number of some of its items."""
+    return dataclasses.replace(whole, takes=lambda one: whole.takes(one) and takes(one[1]))
+
+
 def _of_join(join: Join, tasks: Sequence[Task]) -> Iterator[Quantity]:
+    if sum(task.name in join.tasks for task in tasks) > 1:
+        yield from _joined(join, join.shown)
+
+
+def _joined(join: Join, names: Iterable[str]) -> Iterator[Quantity]:
     def takes(one: Asked) -> bool:
         return one[0].name in join.tasks
 
-    if sum(task.name in join.tasks for task in tasks) > 1:
-        for name, of, units in measures.of_join(join):
-            yield Quantity(join.group, name, of, takes, name in join.shares, units)
+    for name, of, units in measures.of_join(join, names):
+        yield Quantity(join.group, name, of, takes, name in join.shares, units)
 
 
 # --- statistics -----------------------------------------------------------------------------------

@@ -88,6 +88,59 @@ def _of(lines: Sequence[Line]) -> list[Quantity]:
     return [line.quantity for line in lines]
 
 
+def ranked(
+    panels: Mapping[str, Sequence[Mapping[str, Any]]], rows: Sequence[str], about: str
+) -> str:
+    """A row for each model: published figures as rings, runs as dots with their intervals.
+
+    Args:
+        panels: by title the points, each with name, side ("" for a published one) and value; a
+            run's may have low and high.
+        rows: names in their order; those without a point are left out.
+        about: what it shows, for those who cannot see it.
+    """
+    points = [point for own in panels.values() for point in own]
+    names = [name for name in dict.fromkeys(rows) if any(p["name"] == name for p in points)]
+    labels = list(dict.fromkeys(point["side"] for point in points if point["side"]))
+
+    def panel(title: str, width: int, named: bool) -> altair.LayerChart:
+        import altair as alt
+
+        axis = alt.Axis(labelPadding=9, grid=True) if named else alt.Axis(labels=False, grid=True)
+        y = alt.Y("name:N", title=None, sort=names, axis=axis, scale=alt.Scale(domain=names))
+        x = alt.X("value:Q", title=title, axis=alt.Axis(tickCount=3), scale=alt.Scale(zero=False))
+        scale = alt.Scale(
+            domain=labels, range=[SERIES[n % len(SERIES)] for n in range(len(labels))]
+        )
+        papers = [one for one in panels[title] if not one["side"]]
+        runs = [one for one in panels[title] if one["side"]]
+        colour = alt.Color("side:N", scale=scale, legend=None)
+        return alt.layer(
+            alt.Chart(alt.Data(values=papers))
+            .mark_point(color="var(--soft)", size=45, strokeWidth=1.6, opacity=1)
+            .encode(x=x, y=y),
+            alt.Chart(alt.Data(values=runs))
+            .mark_rule(strokeWidth=2)
+            .encode(x=alt.X("low:Q"), x2="high:Q", y=y, color=colour),
+            alt.Chart(alt.Data(values=runs))
+            .mark_point(filled=True, size=80, opacity=1)
+            .encode(x=x, y=y, color=colour),
+        ).properties(width=width, height=STEP * 0.8 * len(names))
+
+    def draw(width: int) -> altair.ConcatChart:
+        import altair as alt
+
+        side_by_side = min(3, len(panels)) if width >= WIDE else 1
+        each = width // side_by_side - 20
+        made = [
+            panel(title, each, named=place % side_by_side == 0)
+            for place, title in enumerate(panels)
+        ]
+        return alt.concat(*made, columns=side_by_side)
+
+    return picture(draw, about)
+
+
 def heat(lines: Sequence[Line], about: str) -> str:
     """A column for each line, a row for each side, coloured by the number."""
     cells = [

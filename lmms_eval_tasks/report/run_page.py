@@ -99,7 +99,7 @@ def _part(benchmark: Benchmark, tasks: Sequence[Task], sides: Sequence[Side]) ->
     lines = compare.headlines(benchmark, tasks, own)
     warnings: dict[str, list[str]] = {}
     for side in own:
-        for line in _warnings(benchmark, side):
+        for line in side.warnings(benchmark):
             warnings.setdefault(line, []).append(side.label)
     facts = {side.label: list(_facts(benchmark, side)) for side in own}
     splits = {name: made for task in tasks for name, made in _splits(task, own) if made}
@@ -109,22 +109,6 @@ def _part(benchmark: Benchmark, tasks: Sequence[Task], sides: Sequence[Side]) ->
             told = f"as few as {min(fewest)} videos stand behind a number: {stats.FEW_TOLD}"
             warnings.setdefault(told, []).append(side.label)
     return Part(benchmark, lines, _picture(benchmark, lines), splits, facts, warnings)
-
-
-def _warnings(benchmark: Benchmark, side: Side) -> Iterator[str]:
-    """What makes a side's numbers not comparable, as its results tell it."""
-    for task, run in side.runs.items():
-        if task in benchmark.tasks and run.invalid:
-            yield f"INVALID: {run.invalid}"
-    for task, items in side.items.items():
-        waiting = sum(item["status"] == "unjudged" or "judge_" in item["status"] for item in items)
-        if task in benchmark.tasks and waiting:
-            yield f"{task}: {waiting:,} of {len(items):,} replies have no verdict of a judge"
-    sections = side.sections(benchmark.name)
-    if not sections:
-        yield "what these numbers rest on is not known: no results file of our hook beside them"
-    for section in sections:
-        yield from section.get("warnings", ())
 
 
 def _facts(benchmark: Benchmark, side: Side) -> Iterator[tuple[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,11 @@ class Side:
 
     label: str
     runs: Mapping[str, saved.Run]  # by task, in our order
+
+    @property
+    def model(self) -> str:
+        """The end of its checkpoint's name, or its class."""
+        return _name(next(iter(self.runs.values())))
 
     @functools.cached_property
     def items(self) -> dict[str, Items]:
@@ -66,6 +71,21 @@ class Side:
         """What our hook told of a benchmark, one for each run of the host."""
         found = (one.get("lmms_eval_tasks", {}).get(benchmark) for one in self.results)
         return [one for one in found if one]
+
+    def warnings(self, benchmark: Benchmark) -> Iterator[str]:
+        """What makes its numbers not comparable, as its results tell it."""
+        for task, run in self.runs.items():
+            if task in benchmark.tasks and run.invalid:
+                yield f"INVALID: {run.invalid}"
+        for task, items in self.items.items():
+            waiting = sum(i["status"] == "unjudged" or "judge_" in i["status"] for i in items)
+            if task in benchmark.tasks and waiting:
+                yield f"{task}: {waiting:,} of {len(items):,} replies have no verdict of a judge"
+        sections = self.sections(benchmark.name)
+        if not sections:
+            yield "what these numbers rest on is not known: no results file of our hook beside them"
+        for section in sections:
+            yield from section.get("warnings", ())
 
     def told(self, name: str, field: str) -> dict[str, Any]:
         """What the results tell of each task of a benchmark under `details`, such as intervals."""
