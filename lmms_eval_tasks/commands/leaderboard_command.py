@@ -41,7 +41,7 @@ def _add(benchmark: str) -> None:
     ) -> None:
         settings.check()
         if plan:
-            from lmms_eval_tasks.running import planned
+            from lmms_eval_tasks.runs import planned
 
             print("\n".join(planned.lines(benchmark, slurm=slurm)))
         elif form in ("eee", "hf"):
