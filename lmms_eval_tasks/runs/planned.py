@@ -124,8 +124,8 @@ def _directives(benchmark: str, each: Sequence[Cost]) -> Iterator[str]:
     yield f"#SBATCH --time={max(1, hours) // 24}-{max(1, hours) % 24:02}:00:00"
     if most:
         yield f"#SBATCH --gres=gpu:{most}"
-    yield f"# Each job has {ROOM} times the longest estimate, and the GPUs of the largest model. With as"
-    yield "# many as each needs, in place of `sbatch FILE`:"
+    yield f"# Each job has {ROOM} times the longest estimate and the largest model's GPUs;"
+    yield "# with its own number of them, in place of `sbatch FILE`:"
     for gpus in sorted({one.gpus for one in each}):
         own = ",".join(str(number) for number, one in enumerate(each) if one.gpus == gpus)
         served = f"bash FILE N, for N in {own}: models that a server has; no GPU"
