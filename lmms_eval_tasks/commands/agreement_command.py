@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 BENCHMARK = "movierecapsqa"  # the one whose release has such scores
 ASSUMED = "a claim for each sentence, 20 words for each reason"
 REASON = '{"reason": "%s", "score": 1}' % ("word " * 20)
-RESAMPLES = 1000  # of each interval
 KEPT = ("id", "status", "claims", "rouge_l", "baselines", "dimensions", "verdicts")
 
 
@@ -116,7 +115,7 @@ def _show(data: Data, items: Items, is_invalid: bool) -> dict[str, Any]:
     show(table_console(), whose.tables(named))
     dimensions = {}
     for dimension in published.DIMENSIONS:
-        rows = published.rows(data.answers, items, dimension, RESAMPLES)
+        rows = published.rows(data.answers, items, dimension)
         show(table_console(), [*published.table(dimension, rows), ""])
         dimensions[dimension] = {"rows": {title: one.as_dict() for title, one in rows.items()}}
     statuses = Counter(item["status"] for item in items)

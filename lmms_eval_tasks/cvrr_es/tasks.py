@@ -128,6 +128,7 @@ def _tasks() -> dict[str, Task]:
             blank={"rating": None, "reason": ""},
             details=metrics.rated_details,
             notes=_uncompared,
+            splits={"dimension": "heat"},
         )
     return made
 

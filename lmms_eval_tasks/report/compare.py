@@ -11,12 +11,11 @@ from lmms_eval_tasks import leaderboards
 from lmms_eval_tasks.benchmark import Benchmark, Item, Join, Metric, Task, Units
 from lmms_eval_tasks.report.sides import Side
 from lmms_eval_tasks.runs import scoring
+from lmms_eval_tasks.runs.scoring import Asked
 from lmms_eval_tasks.utils.metrics import aggregate, stats
 from lmms_eval_tasks.utils.metrics.stats import Interval
 
 POINTS = 0.03  # the difference for which the number of videos is told
-
-Asked = tuple[Task, Item]  # an item, and the task that it is of
 
 
 @dataclass(frozen=True)
@@ -107,26 +106,12 @@ def _of_task(task: Task, metric: Metric) -> Quantity:
 
 
 def _of_join(join: Join, tasks: Sequence[Task]) -> Iterator[Quantity]:
-    def sides(asked: Sequence[Asked]) -> Mapping[str, list[Item]]:
-        found: dict[str, list[Item]] = {}
-        for task, item in asked:
-            found.setdefault(task.name, []).append(item)
-        return found
-
     def takes(one: Asked) -> bool:
         return one[0].name in join.tasks
 
-    numbers = aggregate.never_raises(join.of, join.group)
-    for name in join.shown if sum(task.name in join.tasks for task in tasks) > 1 else ():
-
-        def of(asked: Sequence[Asked], name: str = name) -> Any:
-            return (numbers(sides(asked)) or {}).get(name)
-
-        def units(asked: Sequence[Asked], name: str = name) -> Units:
-            return join.units[name](sides(asked))
-
-        is_mean = name in join.units
-        yield Quantity(join.group, name, of, takes, is_mean, units if is_mean else None)
+    if sum(task.name in join.tasks for task in tasks) > 1:
+        for name, of, units in scoring.of_join(join):
+            yield Quantity(join.group, name, of, takes, units is not None, units)
 
 
 # --- statistics -----------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from lmms_eval_tasks.report.pages import HERE, filled
 from lmms_eval_tasks.report.paper_tables import fixed, number, signed
 from lmms_eval_tasks.report.sides import Side, command, tasks_of
 from lmms_eval_tasks.runs import screen
+from lmms_eval_tasks.utils.metrics import stats
 
 SCRIPTS = ("vendor/tabulator.min.js", "run_page.js")
 STYLES = ("vendor/tabulator.min.css", "run_page.css")
@@ -102,6 +103,11 @@ def _part(benchmark: Benchmark, tasks: Sequence[Task], sides: Sequence[Side]) ->
             warnings.setdefault(line, []).append(side.label)
     facts = {side.label: list(_facts(benchmark, side)) for side in own}
     splits = [one for task in tasks for one in _splits(task, own)]
+    for side in own:
+        fewest = [one.clusters for line in lines if (one := line.numbers.get(side.label))]
+        if fewest and min(fewest) < stats.FEW:
+            told = f"as few as {min(fewest)} videos stand behind a number: {stats.FEW_TOLD}"
+            warnings.setdefault(told, []).append(side.label)
     return Part(benchmark, lines, _picture(benchmark, lines), splits, facts, warnings)
 
 
@@ -110,6 +116,10 @@ def _warnings(benchmark: Benchmark, side: Side) -> Iterator[str]:
     for task, run in side.runs.items():
         if task in benchmark.tasks and run.invalid:
             yield f"INVALID: {run.invalid}"
+    for task, items in side.items.items():
+        waiting = sum(item["status"] == "unjudged" or "judge_" in item["status"] for item in items)
+        if task in benchmark.tasks and waiting:
+            yield f"{task}: {waiting:,} of {len(items):,} replies have no verdict of a judge"
     sections = side.sections(benchmark.name)
     if not sections:
         yield "what these numbers rest on is not known: no results file of our hook beside them"

@@ -129,6 +129,9 @@ def _of_benchmark(
         cut = invalid.replies_cut(name, own, lengths.get(name))
         told = (arrivals.short(name, own), invalid.requests_failed(name, own), cut)
         warnings += filter(None, told)
+    for join in benchmark.joins:
+        if join.group in numbers:
+            details[join.group] = scoring.joined_details(join, benchmark.tasks, items)
     videos = provenance.known("videos", lambda: _videos(benchmark, found, items), warnings)
     section["videos"] = videos
     section["warnings"] = list(dict.fromkeys(warnings))

@@ -185,6 +185,7 @@ def _joined(
         runs = [run for run, _ in there.values()]
         label = done.label(join.group, runs[0])
         found[label] = numbers
+        done.sidecar[label] = scoring.joined_details(join, benchmark.tasks, sides)
         done.groups[label] = [done.label(run.task, run) for run in runs]
         done.compare(label, runs[0].saved_groups.get(join.group), numbers)
         done.notes += [f"{label}: {note}" for note in join.notes(sides)]

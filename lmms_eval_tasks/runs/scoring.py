@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from lmms_eval_tasks.benchmark import Item, Items, Join, Metric, Task, Units
@@ -17,6 +18,8 @@ from lmms_eval_tasks.utils.replies import answers
 from lmms_eval_tasks.utils.saved_runs import CARRIER
 
 T = TypeVar("T")
+Asked = tuple[Task, Item]  # an item, and the task that it is of
+Of = Callable[[Sequence[Asked]], Units]
 
 
 def scored(task: Task, kept: Item, reply: str, answer: Answer) -> dict[str, Any]:
@@ -69,7 +72,7 @@ def numbers(task: Task, items: Items) -> dict[str, Any]:
 def details(task: Task, items: Items) -> dict[str, Any]:
     """Counts by status, 95 % intervals clustered by video, and what else the task tells."""
     ordered = sorted(aggregate.as_counted(items), key=lambda item: str(item["id"]))
-    wanted = [one for one in task.metrics if one.shown is not None or one.units is not None]
+    wanted = [one for one in task.metrics if one.shown is not None or one.units or one.sure]
     found = {one.name: interval(one, ordered, task.cluster) for one in wanted}
     return {
         "items": len(ordered),
@@ -106,6 +109,38 @@ def interval_of(
     if not isinstance(of(items), float):
         return None
     return stats.jackknife(of, items, clusters, share=share)
+
+
+def of_join(join: Join) -> Iterator[tuple[str, Callable[[Sequence[Asked]], Any], Of | None]]:
+    """The shown numbers of a join as numbers of items with their tasks, each with its units."""
+
+    def sides(asked: Sequence[Asked]) -> dict[str, list[Item]]:
+        found: dict[str, list[Item]] = {}
+        for task, item in asked:
+            found.setdefault(task.name, []).append(item)
+        return found
+
+    def number(name: str, asked: Sequence[Asked]) -> Any:
+        return joined(join, sides(asked)).get(name)
+
+    def units(name: str, asked: Sequence[Asked]) -> Units:
+        return join.units[name](sides(asked))
+
+    for name in join.shown:
+        yield name, partial(number, name), partial(units, name) if name in join.units else None
+
+
+def joined_details(
+    join: Join, tasks: Mapping[str, Task], sides: Mapping[str, Items]
+) -> dict[str, Any]:
+    """The intervals of the shown numbers of a join, as `details` has those of a task."""
+    asked = [(tasks[name], item) for name in join.tasks for item in sides.get(name, ())]
+    clusters = [str(item.get(task.cluster)) for task, item in asked]
+    found = {
+        name: interval_of(of, units, asked, clusters, share=units is not None)
+        for name, of, units in of_join(join)
+    }
+    return {"intervals": {name: one.as_dict() for name, one in found.items() if one is not None}}
 
 
 def joined(join: Join, sides: Mapping[str, Items]) -> dict[str, Any]:

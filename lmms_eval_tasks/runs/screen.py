@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval_tasks import benchmarks, leaderboards, settings
 from lmms_eval_tasks.benchmark import Benchmark, Row
 from lmms_eval_tasks.report.fold import show
-from lmms_eval_tasks.report.paper_tables import NONE, fixed, number
+from lmms_eval_tasks.report.paper_tables import NONE, Sure, fixed, number
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -143,16 +143,29 @@ def tables(benchmark: Benchmark, results: Mapping[str, Any], *, every: bool) -> 
     """The paper's tables for the host's results, with the warnings that belong to them."""
     section = results["lmms_eval_tasks"][benchmark.name]
     numbers = dict(sorted(section["numbers"].items()))
-    shown = chosen(benchmark, rows(numbers, invalid_names(results)), every=every)
+    made = rows(numbers, invalid_names(results), section["details"])
+    shown = chosen(benchmark, made, every=every)
     if reached := section.get("arrived"):
         shown.append(f"{benchmark.title} {reached}")
     return [*shown, *(f"Note: {warning}" for warning in section["warnings"])]
 
 
-def rows(numbers: Mapping[str, Mapping[str, Any]], bad: Collection[str]) -> list[Row]:
-    """Numbers by task or group, or by these and a model, of which `bad` ones are invalid."""
-    named = [(name, *name.partition(" ")[::2]) for name in numbers]
-    return [Row(task, numbers[name], model, name in bad) for name, task, model in named]
+def rows(
+    numbers: Mapping[str, Mapping[str, Any]],
+    bad: Collection[str],
+    details: Mapping[str, Mapping[str, Any]],
+) -> list[Row]:
+    """Numbers by task or group, or by these and a model, of which `bad` ones are invalid.
+
+    Those that have an interval in the `details` carry it.
+    """
+    made = []
+    for name, values in numbers.items():
+        task, _, model = name.partition(" ")
+        intervals = details.get(name, {}).get("intervals", {})
+        known = {key: Sure.of(value, intervals.get(key)) for key, value in values.items()}
+        made.append(Row(task, known, model, name in bad))
+    return made
 
 
 def chosen(benchmark: Benchmark, rows: Sequence[Row], *, every: bool | None = None) -> list[Any]:
