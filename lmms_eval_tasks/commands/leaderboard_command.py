@@ -40,7 +40,7 @@ def _add(benchmark: str) -> None:
         ] = False,
     ) -> None:
         settings.check()
-        if plan:
+        if plan or slurm:
             from lmms_eval_tasks.runs import planned
 
             print("\n".join(planned.lines(benchmark, slurm=slurm)))

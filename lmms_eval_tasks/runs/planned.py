@@ -21,7 +21,7 @@ from lmms_eval_tasks import benchmarks, settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import JudgeConfig, run
 from lmms_eval_tasks.judges.config import KEY
-from lmms_eval_tasks.judges.costs import Plan
+from lmms_eval_tasks.judges.costs import Plan, default_rate
 from lmms_eval_tasks.judges.prices import Price
 from lmms_eval_tasks.judges.report import dollars, duration, price
 from lmms_eval_tasks.running import class_table, recipes
@@ -53,15 +53,17 @@ class Cost(NamedTuple):
 
     @property
     def wall(self) -> float:
-        """Hours that it runs: weights on several GPUs are passed one GPU after the other."""
-        return self.hours / max(1, self.gpus)
+        """Hours that it runs: GPUs take turns on a model's layers; servers at `estimate`'s rate."""
+        asked = self.calls + (0 if self.gpus else self.requests)
+        return self.hours / max(1, self.gpus) + asked / default_rate()[0] / 3600
 
     def __str__(self) -> str:
-        by = f"about {self.hours:,.1f} GPU hours, {duration(self.wall * 3600)} on {self.gpus}"
+        by = f"about {self.hours:,.1f} GPU hours ({self.gpus} of 80 GB)"
         where = by if self.gpus else f"its server: {price(self.dollars)}"
         judge = f"; judge: {self.calls:,} calls, {price(self.judge)}" if self.calls else ""
         tokens = f"{self.prompt / 1e6:,.1f} + {self.reply / 1e6:,.2f} million tokens"
-        return f"{self.name}: {self.requests:,} requests, {tokens}, {where}{judge}"
+        took = f"; {duration(self.wall * 3600)} in all"
+        return f"{self.name}: {self.requests:,} requests, {tokens}, {where}{judge}{took}"
 
 
 def lines(benchmark: str, *, slurm: bool) -> Iterator[str]:
@@ -154,14 +156,12 @@ def costs(found: Sequence[Recipe], notes: dict[str, None]) -> list[Cost]:
 
 def _cost(recipe: Recipe, counted: Counted) -> Cost:
     facts, frames = recipes.facts(recipe.checkpoint), _frames(recipe)
-    text, prompt, reply, total = 0, 0.0, 0.0, Plan()
+    prompt, reply, total = 0.0, 0.0, Plan()
     for task in benchmarks.selected(recipe.tasks):
         plan, one = counted(task, recipe), recipes.work(task)
         total.add(plan)
-        text += plan.prompt_tokens
-        prompt += plan.generations * _media(one, facts, frames)
+        prompt += plan.prompt_tokens + plan.generations * _media(one, facts, frames)
         reply += plan.generations * (one.reply + facts.thinks)
-    prompt += text
     weights = facts.billions * 1e9
     seconds = 2 * weights * prompt / OPERATIONS + reply * weights * BYTES / BANDWIDTH
     gpus = facts.gpus if weights else 0
