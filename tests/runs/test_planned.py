@@ -8,8 +8,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks.commands.leaderboard_command import leaderboard_app
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.running import recipes
 from lmms_eval_tasks.running.recipes import Facts, Work
@@ -145,3 +147,10 @@ def test_a_benchmark_without_recipes(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_command_can_be_pasted() -> None:
     commands = [one for one in planned.lines("haven", slurm=False) if one.startswith("lmms_eval")]
     assert [Path(shlex.split(one)[2]).is_file() for one in commands] == [True] * 5
+
+
+@table("options", [("--plan",), ("--slurm",), ("--plan", "--slurm")])
+def test_the_command_prints_it(options: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(leaderboard_app, ["maia", *options])
+    assert done.exit_code == 0
+    assert done.stdout.splitlines() == list(planned.lines("maia", slurm="--slurm" in options))
