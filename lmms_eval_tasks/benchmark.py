@@ -101,7 +101,8 @@ class Join:
     # What the user should know of a join over saved runs.
     notes: Callable[[Mapping[str, Items]], Iterable[str]] = lambda sides: ()  # noqa: ARG005
     counted: str = ""  # the number that says how many questions were joined
-    # Of its numbers that are plain means what they are the means of, and lie in 0..1.
+    shares: Collection[str] = ()  # its numbers that lie in 0..1
+    # What those of its numbers that are plain means are the means of.
     units: Mapping[str, Callable[[Mapping[str, Items]], Units]] = field(default_factory=dict)
 
 

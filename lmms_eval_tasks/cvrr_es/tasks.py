@@ -158,6 +158,7 @@ class CvrrEs(Benchmark):
             metrics.means,
             metrics.MEANS_SHOWN,
             metrics.partial_means,
+            shares=("mean_acc_skip_empty", "mean_acc"),
         )
         for start in (ANSWERS, HINT)
     )

@@ -267,6 +267,7 @@ class Maverix(Benchmark):
             metrics.table3,
             dict.fromkeys(metrics.JOINED, metrics.JOIN_NEEDS),
             metrics.table3_notes,
+            shares=("best_uni", "best_multi"),
         ),
     )
 

@@ -111,7 +111,7 @@ def _of_join(join: Join, tasks: Sequence[Task]) -> Iterator[Quantity]:
 
     if sum(task.name in join.tasks for task in tasks) > 1:
         for name, of, units in scoring.of_join(join):
-            yield Quantity(join.group, name, of, takes, units is not None, units)
+            yield Quantity(join.group, name, of, takes, name in join.shares, units)
 
 
 # --- statistics -----------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ def _difference(
         if not (both := [name for name in old if name in new]):
             return None
         rises = [new[name][1] - old[name][1] for name in both]
-        value = stats.clustered_mean(rises, [old[name][0] for name in both])
+        value = _inside(quantity, stats.clustered_mean(rises, [old[name][0] for name in both]))
         rose, fell = sum(one > 0 for one in rises), sum(one < 0 for one in rises)
         return Difference(value, stats.p_value(value), rose, fell)
 
@@ -163,8 +163,16 @@ def _difference(
 
     if not isinstance(rise(pairs), float):
         return None
-    value = stats.jackknife(rise, pairs, [_cluster(one) for one, _ in pairs])
+    value = _inside(quantity, stats.jackknife(rise, pairs, [_cluster(one) for one, _ in pairs]))
     return Difference(value, stats.p_value(value), None, None)
+
+
+def _inside(quantity: Quantity, difference: Interval) -> Interval:
+    """No two shares are further apart than 1."""
+    if not quantity.share:
+        return difference
+    ends = max(difference.low, -1.0), min(difference.high, 1.0)
+    return dataclasses.replace(difference, low=ends[0], high=ends[1])
 
 
 def _by_id(asked: Iterable[Asked]) -> dict[tuple[str, str], Asked]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,6 +32,7 @@ OURS = "lmms_eval_tasks"  # our section of the host's results
 class Split(NamedTuple):
     """A headline number by category: a picture, and the lines in it."""
 
+    by: str
     title: str
     picture: str
     lines: Sequence[Line]
@@ -44,7 +44,7 @@ class Part(NamedTuple):
     benchmark: Benchmark
     lines: Sequence[Line]
     picture: str  # of the main numbers
-    splits: Sequence[Split]
+    splits: Mapping[str, Sequence[Split]]  # by task and number
     facts: Mapping[str, Sequence[tuple[str, str]]]  # of each side by its label
     warnings: Mapping[str, Sequence[str]]  # what makes numbers not comparable, and of which sides
 
@@ -102,7 +102,7 @@ def _part(benchmark: Benchmark, tasks: Sequence[Task], sides: Sequence[Side]) ->
         for line in _warnings(benchmark, side):
             warnings.setdefault(line, []).append(side.label)
     facts = {side.label: list(_facts(benchmark, side)) for side in own}
-    splits = [one for task in tasks for one in _splits(task, own)]
+    splits = {name: made for task in tasks for name, made in _splits(task, own) if made}
     for side in own:
         fewest = [one.clusters for line in lines if (one := line.numbers.get(side.label))]
         if fewest and min(fewest) < stats.FEW:
@@ -173,14 +173,17 @@ def _picture(benchmark: Benchmark, lines: Sequence[Line]) -> str:
     return drawn.dots(main, f"{benchmark.title}: main numbers") if main else ""
 
 
-def _splits(task: Task, sides: Sequence[Side]) -> Iterator[Split]:
+def _splits(task: Task, sides: Sequence[Side]) -> Iterator[tuple[str, list[Split]]]:
     """A task's first headline number by each of its splits."""
-    metrics = compare.shown(task)[:1]
-    for metric, (split, kind) in itertools.product(metrics, task.splits.items()):
-        lines = compare.by_category(task, metric, split, sides)
-        if len(lines) > 1:
-            title = f"{task.name} {metric.name} by {split.replace('_', ' ')}"
-            yield Split(title, drawn.KINDS[kind](lines, title), lines)
+    for metric in compare.shown(task)[:1]:
+        name, made = f"{task.name} {metric.name}", []
+        for field, kind in task.splits.items():
+            lines = compare.by_category(task, metric, field, sides)
+            by = field.replace("_", " ")
+            if len(lines) > 1:
+                picture = drawn.KINDS[kind](lines, f"{name} by {by}")
+                made.append(Split(by, f"{name} by {by}", picture, lines))
+        yield name, made
 
 
 def _value(line: Line, label: str, decimals: int = 3) -> tuple[str, str]:

@@ -137,7 +137,7 @@ def joined_details(
     asked = [(tasks[name], item) for name in join.tasks for item in sides.get(name, ())]
     clusters = [str(item.get(task.cluster)) for task, item in asked]
     found = {
-        name: interval_of(of, units, asked, clusters, share=units is not None)
+        name: interval_of(of, units, asked, clusters, share=name in join.shares)
         for name, of, units in of_join(join)
     }
     return {"intervals": {name: one.as_dict() for name, one in found.items() if one is not None}}
