@@ -93,7 +93,7 @@ def _command(path: Path) -> str:
 def _headed(benchmark: str, each: Sequence[Cost]) -> Iterator[str]:
     hours = sum(one.hours for one in each)
     yield (
-        f"{benchmark}: {len(each)} recipes, about {hours:,.0f} hours of A100s, "
+        f"{benchmark}: {len(each)} recipes, about {hours:,.1f} hours of A100s, "
         f"{_summed([one.dollars for one in each])} for the models' servers and "
         f"{_summed([one.judge for one in each])} for the judge."
     )
@@ -219,17 +219,17 @@ def _on_data(task: str, notes: dict[str, None]) -> Plan:
         env = {**os.environ, KEY: os.environ.get(KEY) or "none"}  # nobody is asked
         config = before.judge_config(benchmark, env=env)
     place = settings.data_root() / benchmark.name
-    if not place.is_dir():
-        notes[f"No data at {place}: counted by the published numbers."] = None
-        return _published(task, config)
-    try:
-        counted = estimate.estimate(task, config)
-        notes[f"Counted on the data at {place}; lengths of media are the published ones."] = None
-        return counted
-    except TasksError as error:
-        first = str(error).splitlines()[0]
-        notes[f"{task} is counted by the published numbers: {first}"] = None
-        return _published(task, config)
+    why = f"no data at {place}"
+    if place.is_dir():
+        try:
+            counted = estimate.estimate(task, config)
+        except TasksError as error:
+            why = str(error).splitlines()[0]
+        else:
+            notes[f"Counted on {place}; the media's lengths are the published ones."] = None
+            return counted
+    notes[f"Counted by the published numbers: {why}"] = None
+    return _published(task, config)
 
 
 def _published(task: str, config: JudgeConfig | None) -> Plan:
