@@ -46,8 +46,8 @@ def _add(benchmark: str) -> None:
         ] = False,
     ) -> None:
         settings.check()
-        if plan:
-            from lmms_eval_tasks.running import planned
+        if plan or slurm:
+            from lmms_eval_tasks.runs import planned
 
             print("\n".join(planned.lines(benchmark, slurm=slurm)))
         elif form in ("eee", "hf"):

@@ -70,12 +70,9 @@ def of(model: Model, needs: Sequence[Needs]) -> Plan:
         tasks = ", ".join(shown)
         told.append(f"{who} takes no videos: {tasks} hand over {FRAMES} pictures of each")
     arguments, set_, short = _frames(model, media, who, needs)
-    # With another modality than a task's its requests end the run.
-    modality = {
-        one.task: "video" if one.videos else "image"
-        for one in needs
-        if media.modality and (one.videos or one.pictures)
-    }
+    # With another modality than a task's its requests end the run; texts alone go with pictures.
+    shows = media.modality and any(one.videos or one.pictures for one in needs)
+    modality = {one.task: "video" if one.videos else "image" for one in needs if shows}
     if modality:
         arguments["modality"] = next(iter(modality.values()))
         if {*modality.values()} - {model.arguments.get("modality")}:

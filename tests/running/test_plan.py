@@ -102,11 +102,13 @@ def test_forms_that_a_class_can_take() -> None:
     assert (pictures_alone.pictures_as_videos, pictures_alone.videos_as_pictures) == (False, True)
     both = plan.of(Model("internvl2", "simple"), [PICTURE, VIDEO, TEXT])
     assert (both.pictures_as_videos, both.videos_as_pictures) == (False, False)
-    assert both.modality == {"maia_vsv_1frame": "image", "maia_vsv": "video"}
+    text = {"maia_unimodal": "image"}  # "video" would end the run without one
+    assert both.modality == {"maia_vsv_1frame": "image", "maia_vsv": "video", **text}
+    assert not plan.of(Model("internvl2", "simple"), [TEXT]).arguments
     assert both.arguments["modality"] == "image"
     # One that the user gives fits some tasks, and would end the run at the others.
     given = plan.of(Model("internvl2", "simple", {"modality": "video"}), [VIDEO, PICTURE])
-    assert given.modality == both.modality
+    assert given.modality == {k: v for k, v in both.modality.items() if k not in text}
     assert any("modality is set to what each task hands over" in line for line in given.told)
     assert not plan.of(Model("internvl2", "simple", {"modality": "video"}), [VIDEO]).told
 

@@ -1,0 +1,244 @@
+"""What it takes to make a paper's rows again: the recipes' commands, and what they would cost.
+
+Requests, texts and the judge's tokens are `estimate`'s on the user's data, or the published counts
+(leaderboards/recipes/data.yaml). A GPU computes a prompt with 2 operations for each parameter and
+token, and reads all weights for each token of a reply, as with one request at a time; both at a
+share of what an A100's data sheet says. Vision towers, loading and waiting are left out; what
+engines save by batches and shared prefixes, too. None of it was ever measured on a GPU.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.judges import JudgeConfig, run
+from lmms_eval_tasks.judges.config import KEY
+from lmms_eval_tasks.judges.costs import Plan, default_rate
+from lmms_eval_tasks.judges.prices import Price
+from lmms_eval_tasks.judges.report import dollars, duration, price
+from lmms_eval_tasks.running import class_table, recipes
+from lmms_eval_tasks.running.plan import FRAMES
+from lmms_eval_tasks.running.recipes import Facts, Recipe, Work
+from lmms_eval_tasks.runs import before, estimate
+
+OPERATIONS = 312e12  # a second, of an A100, dense bfloat16
+BANDWIDTH = 2.0e12  # bytes a second, of its 80 GB
+SHARE = 0.4  # of both that a run reaches: a guess
+BYTES = 2  # of a parameter
+ROOM = 2  # times the longest estimate is what a job is given
+
+Counted = Callable[[str, Recipe], Plan]  # the work of a task, as a recipe says it
+
+
+class Cost(NamedTuple):
+    """What a recipe would take; dollars are None where a price is not known."""
+
+    name: str
+    requests: int
+    prompt: int  # tokens, media with them
+    reply: int  # tokens
+    hours: float  # of GPUs
+    gpus: int  # at a time; 0 where a server has the model
+    dollars: float | None  # of the model's server
+    calls: int  # of the judge
+    judge: float | None  # dollars
+
+    @property
+    def wall(self) -> float:
+        """Hours that it runs: GPUs take turns on a model's layers; servers at `estimate`'s rate."""
+        asked = self.calls + (0 if self.gpus else self.requests)
+        return self.hours / max(1, self.gpus) + asked / default_rate()[0] / 3600
+
+    def __str__(self) -> str:
+        by = f"about {self.hours:,.1f} GPU hours ({self.gpus} of 80 GB)"
+        where = by if self.gpus else f"its server: {price(self.dollars)}"
+        judge = f"; judge: {self.calls:,} calls, {price(self.judge)}" if self.calls else ""
+        tokens = f"{self.prompt / 1e6:,.1f} + {self.reply / 1e6:,.2f} million tokens"
+        took = f"; {duration(self.wall * 3600)} in all"
+        return f"{self.name}: {self.requests:,} requests, {tokens}, {where}{judge}{took}"
+
+
+def lines(benchmark: str, *, slurm: bool) -> Iterator[str]:
+    """The commands of a benchmark's recipes with their estimates: a shell script, or a job array.
+
+    Raises:
+        TasksError: there are no recipes, or the judge's settings are wrong.
+    """
+    if not (found := recipes.of(benchmark)):
+        raise TasksError(f"there are no recipes of {benchmark} in leaderboards/recipes")
+    notes: dict[str, None] = {}
+    each, commands = costs(found, notes), [_command(one.path) for one in found]
+    if slurm:
+        yield from _directives(benchmark, each)
+    yield from (f"# {line}" for line in [*_headed(benchmark, each), *notes])
+    yield from _array(each, commands) if slurm else _script(each, commands)
+    for name, why in recipes.missing(benchmark).items():
+        yield f"# no recipe of {name}: {why}"
+
+
+def _command(path: Path) -> str:
+    whole, here = path.resolve(), Path.cwd()
+    shown = whole.relative_to(here) if whole.is_relative_to(here) else whole
+    return shlex.join(["lmms_eval", "--config", str(shown)])
+
+
+def _headed(benchmark: str, each: Sequence[Cost]) -> Iterator[str]:
+    hours = sum(one.hours for one in each)
+    yield (
+        f"{benchmark}: {len(each)} recipes, about {hours:,.1f} hours of A100s, "
+        f"{_summed([one.dollars for one in each])} for the models' servers and "
+        f"{_summed([one.judge for one in each])} for the judge."
+    )
+    yield (
+        f"GPU hours: 2 operations a parameter and prompt token at {SHARE:.0%} of "
+        f"{OPERATIONS / 1e12:g} TFLOP/s, all weights a reply token at {SHARE:.0%} of "
+        f"{BANDWIDTH / 1e12:g} TB/s. Never measured."
+    )
+
+
+def _summed(each: Sequence[float | None]) -> str:
+    known = [one for one in each if one is not None]
+    unknown = len(each) - len(known)
+    return dollars(sum(known)) + (f" and {unknown} unknown prices" if unknown else "")
+
+
+def _script(each: Sequence[Cost], commands: Sequence[str]) -> Iterator[str]:
+    for cost, command in zip(each, commands, strict=True):
+        yield from ("", f"# {cost}", command)
+    yield ""
+
+
+def _directives(benchmark: str, each: Sequence[Cost]) -> Iterator[str]:
+    """The head of a job array: Slurm reads it up to the first command."""
+    hours, most = math.ceil(ROOM * max(one.wall for one in each)), max(one.gpus for one in each)
+    yield "#!/bin/bash"
+    yield f"#SBATCH --job-name={benchmark}"
+    yield f"#SBATCH --array=0-{len(each) - 1}"
+    yield f"#SBATCH --output={benchmark}-%a.log"
+    yield f"#SBATCH --time={max(1, hours) // 24}-{max(1, hours) % 24:02}:00:00"
+    if most:
+        yield f"#SBATCH --gres=gpu:{most}"
+    yield f"# Each job has {ROOM} times the longest estimate and the largest model's GPUs;"
+    yield "# with its own number of them, in place of `sbatch FILE`:"
+    for gpus in sorted({one.gpus for one in each}):
+        own = ",".join(str(number) for number, one in enumerate(each) if one.gpus == gpus)
+        served = f"bash FILE N, for N in {own}: models that a server has; no GPU"
+        yield f"#   {f'sbatch --array={own} --gres=gpu:{gpus} FILE' if gpus else served}"
+
+
+def _array(each: Sequence[Cost], commands: Sequence[str]) -> Iterator[str]:
+    yield from ("set -euo pipefail", 'case "${SLURM_ARRAY_TASK_ID:-${1:?which recipe}}" in')
+    for number, (cost, command) in enumerate(zip(each, commands, strict=True)):
+        yield from (f"{number})  # {cost}", f"  {command}", "  ;;")
+    yield from ('*) echo "no such recipe" >&2; exit 2 ;;', "esac")
+
+
+# --- what a recipe costs --------------------------------------------------------------------------
+
+
+def costs(found: Sequence[Recipe], notes: dict[str, None]) -> list[Cost]:
+    """What each recipe would take; `notes` gets what it rests on.
+
+    Raises:
+        TasksError: the judge's settings are wrong.
+    """
+    counted: Counted = functools.partial(_counted, known={}, notes=notes)
+    return [_cost(one, counted) for one in found]
+
+
+def _cost(recipe: Recipe, counted: Counted) -> Cost:
+    facts, frames = recipes.facts(recipe.checkpoint), _frames(recipe)
+    prompt, reply, total = 0.0, 0.0, Plan()
+    for task in benchmarks.selected(recipe.tasks):
+        plan, one = counted(task, recipe), recipes.work(task)
+        total.add(plan)
+        prompt += plan.prompt_tokens + plan.generations * _media(one, facts, frames)
+        reply += plan.generations * (one.reply + facts.thinks)
+    weights = facts.billions * 1e9
+    seconds = 2 * weights * prompt / OPERATIONS + reply * weights * BYTES / BANDWIDTH
+    gpus = facts.gpus if weights else 0
+    return Cost(
+        recipe.path.stem,
+        total.generations,
+        round(prompt),
+        round(reply),
+        seconds / SHARE / 3600 * gpus,
+        gpus,
+        0.0 if gpus else _dollars(recipe.checkpoint, facts, round(prompt), round(reply)),
+        total.calls,
+        total.cost,
+    )
+
+
+def _frames(recipe: Recipe) -> int:
+    """At most so many of a video reach the model."""
+    media = class_table.media_of(recipe.model.name, recipe.model.interface)
+    if media is None or media.frames_argument is None:
+        return FRAMES
+    given = recipe.model.arguments.get(media.frames_argument)
+    return int(given or media.frames_default or FRAMES)
+
+
+def _media(one: Work, facts: Facts, frames: int) -> float:
+    """Tokens of a doc's media."""
+    video = one.video * facts.second or (frames * facts.frame if one.video else 0)
+    picture = facts.frame if facts.picture is None else facts.picture
+    return video + one.pictures * picture + one.sound * facts.sound
+
+
+def _dollars(model: str, facts: Facts, prompt: int, reply: int) -> float | None:
+    known = run.current().prices.of(model, None)
+    if known is None and facts.input is not None and facts.output is not None:
+        known = Price(input=facts.input, output=facts.output)
+    return known.cost(prompt, reply) if known else None
+
+
+def _counted(
+    task: str, recipe: Recipe, *, known: dict[tuple[str, ...], Plan], notes: dict[str, None]
+) -> Plan:
+    """The work of a task on the user's data, or by the published counts, which is noted."""
+    key = (task, *(f"{name}={value}" for name, value in recipe.settings.items()))
+    if key not in known:
+        with settings.said(recipe.settings):
+            known[key] = _on_data(task, notes)
+    return known[key]
+
+
+def _on_data(task: str, notes: dict[str, None]) -> Plan:
+    benchmark = benchmarks.of(task)
+    config = None
+    if benchmark.tasks[task].asks:
+        env = {**os.environ, KEY: os.environ.get(KEY) or "none"}  # nobody is asked
+        config = before.judge_config(benchmark, env=env)
+    place = settings.data_root() / benchmark.name
+    why = f"no data at {place}"
+    if place.is_dir():
+        try:
+            counted = estimate.estimate(task, config)
+        except TasksError as error:
+            why = str(error).splitlines()[0]
+        else:
+            notes[f"Counted on {place}; the media's lengths are the published ones."] = None
+            return counted
+    notes[f"Counted by the published numbers: {why}"] = None
+    return _published(task, config)
+
+
+def _published(task: str, config: JudgeConfig | None) -> Plan:
+    one = recipes.work(task)
+    found = Plan(task, one.docs, round(one.docs * one.text))
+    if config is not None and config.endpoints:
+        found.verdicts = found.calls = round(one.docs * one.calls)
+        found.judge_tokens = round(found.calls * one.asked)
+        found.reply_tokens = round(found.calls * one.told)
+        known = run.current().endpoint(config).price
+        found.cost = known.cost(found.judge_tokens, found.reply_tokens) if known else None
+    return found

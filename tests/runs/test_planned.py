@@ -1,0 +1,156 @@
+"""What a paper's rows would cost to make again, and the scripts that make them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks.commands.leaderboard_command import leaderboard_app
+from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.running import recipes
+from lmms_eval_tasks.running.recipes import Facts, Work
+from lmms_eval_tasks.runs import planned
+from tests.checks import table
+
+
+def configs(benchmark: str) -> list[str]:
+    return [str(one.path.resolve()) for one in recipes.of(benchmark)]
+
+
+@pytest.fixture
+def echo(tmp_path: Path) -> dict[str, str]:
+    """An environment in which `lmms_eval` prints its arguments."""
+    command = tmp_path / "lmms_eval"
+    command.write_text('#!/bin/sh\necho "$@"\n', encoding="utf-8")
+    command.chmod(0o755)
+    return {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+
+
+def run(script: str, *arguments: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    command = ["bash", "-s", *arguments]
+    return subprocess.run(
+        command, input=script, env=env, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("benchmark", benchmarks.NAMES)
+def test_the_script_runs_every_recipe(
+    benchmark: str, echo: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # recipes elsewhere are named in full
+    script = "\n".join(planned.lines(benchmark, slurm=False))
+    done = run(script, env=echo)
+    assert done.stdout.splitlines() == [f"--config {path}" for path in configs(benchmark)]
+    assert "# Counted by the published numbers: no data at " in script
+    for name in recipes.missing(benchmark):
+        assert f"# no recipe of {name}: " in script
+
+
+def test_a_job_of_the_array_runs_one_recipe(
+    echo: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = list(planned.lines("maverix", slurm=True))
+    found, script = configs("maverix"), "\n".join(lines)
+    assert lines[0] == "#!/bin/bash"
+    first = next(number for number, line in enumerate(lines) if not line.startswith("#"))
+    directives = [line for line in lines[:first] if line.startswith("#SBATCH ")]
+    assert [line for line in lines if line.startswith("#SBATCH")] == directives
+    assert f"#SBATCH --array=0-{len(found) - 1}" in directives
+    assert "#SBATCH --gres=gpu:1" in directives
+    for number, path in enumerate(found):
+        job = run(script, env={**echo, "SLURM_ARRAY_TASK_ID": str(number)})
+        assert (job.returncode, job.stdout.split()) == (0, ["--config", path])
+        assert run(script, str(number), env=echo).stdout == job.stdout
+    assert run(script, str(len(found)), env=echo).returncode == 2
+    assert run(script, env=echo).returncode != 0  # outside of Slurm, and no recipe named
+
+
+HOUR = 3600 * planned.SHARE
+ONE = Facts(billions=1)
+
+
+@table(
+    "facts, work, tokens, hours",
+    [
+        # As many prompt tokens as an A100 computes in an hour for 1e9 parameters.
+        (ONE, Work(docs=1, text=planned.OPERATIONS * HOUR / 2e9, reply=0), None, 1.0),
+        # As many of a reply as its memory is read through for them; two GPUs take turns.
+        (ONE, Work(docs=2, text=0, reply=planned.BANDWIDTH * HOUR / 4e9), None, 1.0),
+        (Facts(billions=1, gpus=2), Work(docs=1, text=planned.OPERATIONS * HOUR / 2e9, reply=0),
+         None, 2.0),
+        # 32 frames of a video, of whatever length; pictures; an uploaded video by its seconds.
+        (Facts(frame=10), Work(docs=3, text=5, reply=2, video=99), (3 * 325, 6), 0.0),
+        (Facts(frame=10, picture=7), Work(docs=1, text=0, reply=0, pictures=4), (28, 0), 0.0),
+        (Facts(frame=10), Work(docs=1, text=0, reply=0, pictures=4), (40, 0), 0.0),
+        (Facts(frame=10, second=3, sound=2), Work(docs=1, text=0, reply=0, video=9, sound=4),
+         (35, 0), 0.0),
+        (Facts(thinks=100), Work(docs=2, text=1, reply=1), (2, 202), 0.0),
+    ],
+)  # fmt: skip
+def test_tokens_and_hours(
+    facts: Facts,
+    work: Work,
+    tokens: tuple[int, int] | None,
+    hours: float,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(recipes, "facts", lambda _: facts)
+    monkeypatch.setattr(recipes, "work", lambda _: work)
+    recipe = next(one for one in recipes.of("maia") if one.path.stem == "qwen2_5_vl_7b_instruct")
+    (cost,) = planned.costs([recipe._replace(tasks=["maia_vsv"])], {})
+    assert cost.hours == pytest.approx(hours, rel=1e-6)
+    served = 0 if facts.billions else work.docs / 8 / 3600  # at 8 requests a second
+    assert cost.wall == pytest.approx(hours / facts.gpus + served, rel=1e-6)
+    assert tokens is None or (cost.prompt, cost.reply) == tokens
+    assert cost.gpus == (facts.gpus if facts.billions else 0)
+
+
+def test_the_user_s_data_are_counted_where_they_are(
+    on_sample: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = "\n".join(planned.lines("maia", slurm=False))
+    assert "unimodal: 384 requests" in script  # the sample's pairs
+    assert "# Counted on " in script
+    monkeypatch.setenv(settings.DATA, "/nowhere")
+    assert "unimodal: 19,200 requests" in "\n".join(planned.lines("maia", slurm=False))
+
+
+def test_prices_are_the_user_s_where_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that nobody knows is said to be unknown, and is not 0."""
+    before = "\n".join(planned.lines("maverix", slurm=False))
+    assert "grok_4: 7,668 requests" in before
+    assert "its server: unknown price" in before
+    assert " and 2 unknown prices for the models' servers" in before
+    prices = tmp_path / "prices.yml"
+    prices.write_text("models:\n  xai/grok-4: {input: 0, output: 1}\n", encoding="utf-8")
+    monkeypatch.setenv(settings.PRICES, str(prices))
+    from lmms_eval_tasks.judges import run
+
+    run.forget()
+    after = "\n".join(planned.lines("maverix", slurm=False))
+    assert " and 1 unknown prices for the models' servers" in after
+
+
+def test_a_benchmark_without_recipes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recipes, "of", lambda _: [])
+    with pytest.raises(TasksError, match="there are no recipes of maia"):
+        list(planned.lines("maia", slurm=False))
+
+
+def test_a_command_can_be_pasted() -> None:
+    commands = [one for one in planned.lines("haven", slurm=False) if one.startswith("lmms_eval")]
+    assert [Path(shlex.split(one)[2]).is_file() for one in commands] == [True] * 5
+
+
+@table("options", [("--plan",), ("--slurm",), ("--plan", "--slurm")])
+def test_the_command_prints_it(options: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(leaderboard_app, ["maia", *options])
+    assert done.exit_code == 0
+    assert done.stdout.splitlines() == list(planned.lines("maia", slurm="--slurm" in options))
