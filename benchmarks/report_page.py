@@ -3,29 +3,43 @@
     python benchmarks/report_page.py [--videos ../shared/data/maia/videos] [--keep FOLDER]
 
 100 videos, 2,400 questions, 19,200 pairs: the packaged sample's two videos 50 times under other
-names (of --videos, if told), answered twice at random, scored as a run's replies are. The page is
-made twice, in processes of their own: first with no clip in the cache, as on another machine.
+names (of --videos, if told) and with other letters in all words, or texts would compress as no
+release does; answered twice at random, scored as a run's replies are. The page is made twice, in
+processes of their own: first with no clip in the cache, as on another machine. Then it is opened in
+Chromium, if that is here.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import itertools
 import json
 import os
 import random
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 from lmms_eval_tasks import benchmarks, sample, settings
 
 TASKS = ("maia_vsv", "maia_oevqa")
 RUNS = {"model-a": 0.8, "model-b": 0.75}  # share of right answers
+
+
+def with_other_letters(value: Any, draw: random.Random) -> Any:
+    """The same with the letters of each word shuffled."""
+    if isinstance(value, dict):
+        return {key: with_other_letters(one, draw) for key, one in value.items()}
+    if isinstance(value, list):
+        return [with_other_letters(one, draw) for one in value]
+    return " ".join("".join(draw.sample(word, len(word))) for word in value.split())
 
 
 def write_data(root: Path, videos: list[Path]) -> None:
@@ -35,9 +49,13 @@ def write_data(root: Path, videos: list[Path]) -> None:
     folder = root / "maia" / "videos"
     folder.mkdir(parents=True)
     made = []
+    draw = random.Random(0)
     for number, entry in zip(range(100), itertools.cycle(entries), strict=False):
         name = f"video{number + 1}"
-        made.append({**entry, "video": name})
+        made.append(other := copy.deepcopy({**entry, "video": name}))
+        for one in itertools.chain(other["question_categories_A"], other["question_categories_B"]):
+            texts = {key: text for key, text in one.items() if key != "category"}
+            one.update(with_other_letters(texts, draw))
         source = (videos or sorted((own / "videos").iterdir()))[number % len(videos or entries)]
         free = b"\0\0\0\x08free" * number  # boxes that readers pass over
         (folder / f"{name}.mp4").write_bytes(source.read_bytes() + free)
@@ -89,6 +107,68 @@ def make(out: Path) -> None:
     print(f"{seconds:.1f} s, {size:.1f} MB, at most {memory:,.0f} MB of memory: {page}", flush=True)
 
 
+# What a reader waits for, in the page: milliseconds from what was done to the frame that shows it.
+# A filter waits 120 ms for the next letter of a search.
+_USE = """async () => {
+  const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+  const since = async (act, done) => {
+    const started = performance.now();
+    act();
+    do await frame(); while (!done());
+    return performance.now() - started;
+  };
+  const count = document.getElementById("count");
+  const filter = (name, value) => {
+    const box = document.querySelector(`[name=${name}]`);
+    const before = count.textContent;
+    box.value = value;
+    const told = new Event("input", { bubbles: true });
+    return since(() => box.dispatchEvent(told), () => count.textContent !== before);
+  };
+  const found = { "filter by task": await filter("task", "maia_vsv") };
+  found["by flipped"] = await filter("flipped", "-1 1");
+  found["by text"] = await filter("search", "video10");
+  await filter("search", "");
+  await filter("flipped", "");
+  await filter("task", "");
+  const click = () => document.querySelector(".tabulator-row").click();
+  found["an item"] = await since(click, () => document.querySelector("dialog[open] .answers"));
+  document.querySelector("dialog").close();
+  const holder = document.querySelector(".tabulator-tableholder");
+  const frames = [];
+  for (let step = 0, last = performance.now(); step < 300; step += 1) {
+    holder.scrollTop += 120;
+    await new Promise(requestAnimationFrame);
+    frames.push(performance.now() - last);
+    last = performance.now();
+  }
+  const slow = frames.filter((one) => one > 50).length;
+  const longest = Math.max(...frames);
+  return [found, slow, frames.length, longest];
+}"""
+
+
+def look(page: Path) -> None:
+    """How long a reader waits for the table, for filters, for an item; how it scrolls."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        print("no Chromium on this machine: not opened")
+        return
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as played:
+        browser = played.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        tab = browser.new_page()
+        tab.goto(page.as_uri(), wait_until="commit")
+        tab.wait_for_selector("body[data-ready] .tabulator-row")
+        shown = tab.evaluate("performance.now()")
+        found, slow, frames, longest = tab.evaluate(_USE)
+        browser.close()
+    told = ", ".join(f"{name} {one:.0f} ms" for name, one in found.items())
+    print(f"rows shown after {shown:.0f} ms; {told}")
+    print(f"scrolling: {slow} of {frames} frames over 50 ms, the longest {longest:.0f} ms")
+
+
 def main() -> None:
     """Run it."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -109,6 +189,7 @@ def main() -> None:
             for kind in ("no clip in the cache", "clips in the cache"):
                 print(f"{kind}: ", end="", flush=True)
                 subprocess.run([sys.executable, __file__, "--page", str(out)], check=True)
+        look(out / "report.html")
 
 
 if __name__ == "__main__":

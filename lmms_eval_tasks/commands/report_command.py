@@ -9,9 +9,9 @@ import typer
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.utils.json_files import check_output
+from lmms_eval_tasks.utils.json_files import check_folder, check_output
 
-Form = Literal["html", "md", "csv", "latex", "json"]
+Form = Literal["html", "md", "csv", "latex", "json", "inspect"]
 _ENDS = {"latex": "tex"}
 
 
@@ -22,9 +22,12 @@ def report_command(
     ],
     *,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The file; report.html if unset.")
+        Path | None,
+        typer.Option("--output", "-o", help="The file; of inspect a folder. report.html if unset."),
     ] = None,
-    form: Annotated[Form, typer.Option("--format", help="Of the file.")] = "html",
+    form: Annotated[
+        Form, typer.Option("--format", help="Of the file; inspect: logs for `inspect view`.")
+    ] = "html",
     media: Annotated[
         Path | None,
         typer.Option(help="Folder for clips that the page plays; best beside the page."),
@@ -32,11 +35,17 @@ def report_command(
 ) -> None:
     """Show saved runs (`--log_samples`) beside each other, beside the paper, and item by item."""
     settings.check()
-    from lmms_eval_tasks.report import exports, run_page, sides
+    from lmms_eval_tasks.report import exports, inspect_logs, run_page, sides
 
     if media is not None and form != "html":
         raise TasksError("--media is for the page: leave it out, or --format")
     page = output or Path(f"report.{_ENDS.get(form, form)}")
+    if form == "inspect":
+        inspect_logs.check()
+        check_folder(page, "--output")
+        logs = inspect_logs.write(sides.read(runs), page)
+        print(f"{page}: {len(logs)} logs; to look at them: inspect view --log-dir {page}")
+        return
     check_output(page)
     found = sides.read(runs)
     if form == "html":

@@ -52,7 +52,8 @@ def made(
     for place, task in enumerate(tasks):
         own = [{item["id"]: item for item in side.items.get(task.name, ())} for side in sides]
         metric, values = _values(task, [list(items.values()) for items in own])
-        known.append({"name": task.name, "metric": metric, "splits": list(task.splits)})
+        binary = {value for one in values for value in one.values()} <= {0, 1}
+        known.append({"name": task.name, "metric": metric, "binary": binary})
         for name in dict.fromkeys(name for items in own for name in items):
             items = [one.get(name) for one in own]
             first = next(item for item in items if item is not None)

@@ -21,7 +21,8 @@
   const sides = index.sides;
   const several = sides.length > 1;
   const rows = index.id.map((id, n) => {
-    const row = { n, id, task: index.tasks[index.task[n]].name, video: index.video[n] };
+    const { name: task, metric, binary } = index.tasks[index.task[n]];
+    const row = { n, id, task, metric, binary, video: index.video[n] };
     row.split = index.split[n].join(" · ");
     sides.forEach((_, k) => {
       row[`value${k}`] = index.of[k].value[n];
@@ -34,14 +35,16 @@
   /* --- one item ------------------------------------------------------------------------------ */
 
   const shown = (value) => (value == null ? "no value" : Number.isInteger(value) ? `${value}` : value.toFixed(3));
-  const worth = (row, k) => {
-    const value = row[`value${k}`];
+  /* Right or wrong, where an item is worth 1 or 0 and nothing between. */
+  const isRight = (row, k) => row.binary && row[`value${k}`] === 1;
+  const isWrong = (row, k) => row.binary && row[`value${k}`] === 0;
+  const worth = (row, k, name = "") => {
     const status = row[`status${k}`];
     if (status === "") return make("span", { class: "soft" }, "not asked");
-    const isRight = value === 1, isWrong = value === 0;
-    const text = isRight ? "✓ right" : isWrong ? "✗ wrong" : shown(value);
+    const number = `${name}${shown(row[`value${k}`])}`;
+    const text = isRight(row, k) ? "✓ right" : isWrong(row, k) ? "✗ wrong" : number;
     const told = status === "ok" ? text : `${text} (${status})`;
-    return make("span", { class: isRight ? "good" : isWrong ? "bad" : "" }, told);
+    return make("span", { class: isRight(row, k) ? "good" : isWrong(row, k) ? "bad" : "" }, told);
   };
   const plain = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 1));
   const listed = (found) => {
@@ -69,16 +72,17 @@
     const one = media[place];
     const about = `frames of what the model was given (${one.frames} in all)`;
     return [
-      one.strip ? make("img", { class: "strip", src: one.strip, alt: about }) : null,
+      one.strip ? make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "frames" },
+        make("img", { class: "strip", src: one.strip, alt: about })) : null,
       one.strip ? make("p", { class: "soft" }, about) : null,
       one.wave.length ? wave(one.wave) : null,
-      one.file ? make("video", { controls: true, preload: "none", src: one.file }) : null,
+      one.file ? make("video", { controls: true, preload: "metadata", src: one.file }) : null,
     ];
   };
   const answered = (row, one, k) =>
     make("div", {},
       make("h3", {}, sides[k]),
-      make("p", {}, worth(row, k)),
+      make("p", {}, worth(row, k, row.metric && `${row.metric}: `)),
       ...(one ? [
         make("pre", {}, one.reply || "(empty)"),
         listed(one.scores),
@@ -96,12 +100,18 @@
     const key = index.pool[row.n];
     const own = key ? rows.filter((other) => index.pool[other.n] === key && other.task === row.task) : [];
     if (own.length < 2) return null;
-    return sides.map((label, k) => make("div", { class: "pool" }, `${label}: `, own.map((other, nth) => {
-      const value = other[`value${k}`];
-      const mark = value === 1 ? "✓" : value === 0 ? "✗" : "–";
-      return make("button", { type: "button", "aria-current": other === row ? "true" : null,
-        "aria-label": `item ${nth + 1} of the pool`, onclick: () => open(other) }, `${nth + 1} ${mark}`);
-    })));
+    return sides.map((label, k) => {
+      const right = own.filter((other) => isRight(other, k)).length;
+      const whole = right === own.length;
+      return make("div", { class: "pool" },
+        make("span", {}, `${label}: `, make("b", { class: whole ? "good" : "bad" },
+          `${whole ? "✓" : "✗"} pool ${whole ? "right" : "wrong"}, ${right} of ${own.length}`)),
+        own.map((other, nth) => {
+          const mark = isRight(other, k) ? "✓" : isWrong(other, k) ? "✗" : "–";
+          return make("button", { type: "button", "aria-current": other === row ? "true" : null,
+            "aria-label": `item ${nth + 1} of the pool: ${mark}`, onclick: () => open(other) }, `${nth + 1} ${mark}`);
+        }));
+    });
   };
   const chunks = new Map();
   const open = async (row) => {
@@ -142,32 +152,68 @@
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (step && !/^(VIDEO|INPUT)$/.test(event.target.tagName)) { event.preventDefault(); move(step); }
   });
+  dialog.addEventListener("close", () => focus(at.n));
   dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
 
   /* --- the table ----------------------------------------------------------------------------- */
 
   const text = (cell) => document.createTextNode(cell.getValue() ?? "");
   const column = (title, field, more = {}) => ({ title, field, formatter: text, headerWordWrap: true, ...more });
+  /* On a phone only what tells items apart. */
+  const narrow = matchMedia("(max-width: 40rem)").matches;
+  const wide = (...own) => (narrow ? [] : own);
+  const end = (cell) => document.createTextNode(cell.getValue().replace(/^.*(?=.{20}$)/, "…"));
   const columns = [
-    column("task", "task", { width: 150 }),
-    column("item", "id", { width: 190 }),
-    column("category", "split", { width: 150 }),
+    ...wide(column("task", "task", { width: 130 })),
+    column("item", "id", narrow ? { formatter: end } : { width: 230 }),
+    ...wide(column("category", "split", { width: 150 })),
     ...sides.flatMap((label, k) => [
-      { title: several ? label : "result", field: `value${k}`, width: 110, headerWordWrap: true,
+      { title: several ? label : "result", field: `value${k}`, width: narrow ? 90 : 135, headerWordWrap: true,
         formatter: (cell) => worth(cell.getRow().getData(), k) },
-      column(several ? `reply of ${label}` : "reply", `reply${k}`, { minWidth: 180 }),
+      ...wide(column(several ? `reply of ${label}` : "reply", `reply${k}`, { minWidth: 170 })),
     ]),
   ];
-  table = new Tabulator("#table", {
-    data: rows, columns, index: "n", height: "70vh", layout: "fitColumns", selectableRows: false,
-    placeholder: "no item passes the filters", columnDefaults: { tooltip: false },
-    rowFormatter: (row) => {
-      const element = row.getElement();
-      element.tabIndex = 0;
-      element.onkeydown = (event) => { if (event.key === "Enter") open(row.getData()); };
-    },
+  const place = document.getElementById("table");
+  const HEIGHT = 30; // pixels of a row
+  table = new Tabulator(place, {
+    data: rows, columns, index: "n", height: "70vh", rowHeight: HEIGHT, layout: "fitColumns",
+    selectableRows: false, placeholder: "no item passes the filters",
+    columnDefaults: { tooltip: false, resizable: "header" },
+    rowFormatter: (row) => { Object.assign(row.getElement(), { tabIndex: -1, row }); },
   });
   table.on("rowClick", (_, row) => open(row.getData()));
+
+  /* --- the table by keyboard: one stop of Tab, arrows between rows ----------------------------- */
+
+  const focus = async (n) => {
+    const order = table.getRows("active");
+    const at = order.findIndex((row) => row.getIndex() === n);
+    if (at < 0) return; /* the filters leave it out */
+    const element = order[at].getElement();
+    const holder = place.querySelector(".tabulator-tableholder");
+    const lowest = at * HEIGHT, highest = lowest + HEIGHT - holder.clientHeight;
+    holder.scrollTop = Math.min(Math.max(holder.scrollTop, highest), lowest);
+    for (let frame = 0; frame < 20 && !element.isConnected; frame += 1) await new Promise(requestAnimationFrame);
+    element.focus({ preventScroll: true });
+  };
+  const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: 15, PageUp: -15, Home: -Infinity, End: Infinity };
+  place.addEventListener("keydown", (event) => {
+    const header = event.target.closest(".tabulator-col");
+    const row = event.target.closest(".tabulator-row")?.row;
+    if (header && (event.key === "Enter" || event.key === " ")) {
+      event.preventDefault();
+      header.querySelector(".tabulator-col-content").click();
+    } else if (!header && event.key in steps) {
+      event.preventDefault();
+      const order = table.getRows("active");
+      const from = row ? order.findIndex((one) => one.getIndex() === row.getIndex()) : -1;
+      const next = order[row ? Math.min(Math.max(from + steps[event.key], 0), order.length - 1) : 0];
+      if (next) focus(next.getIndex());
+    } else if (row && (event.key === "Enter" || event.key === " ")) {
+      event.preventDefault();
+      open(row.getData());
+    }
+  });
 
   /* --- filters ------------------------------------------------------------------------------- */
 
@@ -188,15 +234,15 @@
     [`1 ${k + 1}`, `better: ${side}`], [`-1 ${k + 1}`, `worse: ${side}`]])) : { value: "" };
   const search = make("input", { type: "search", name: "search" });
   form.append(make("label", {}, "text", search));
-  const results = { right: (value) => value === 1, wrong: (value) => value === 0,
-    other: (value) => value !== 1 && value !== 0 };
+  const results = { right: isRight, wrong: isWrong,
+    other: (row, k) => !isRight(row, k) && !isWrong(row, k) };
   const passes = (row) => {
     if (task.value && row.task !== task.value) return false;
     if (category.value && !index.split[row.n].includes(category.value)) return false;
     if (status.value && !sides.some((_, k) => row[`status${k}`] === status.value)) return false;
     if (outcome.value) {
       const [kind, k] = outcome.value.split(" ");
-      if (row[`status${k}`] === "" || !results[kind](row[`value${k}`])) return false;
+      if (row[`status${k}`] === "" || !results[kind](row, k)) return false;
     }
     if (flipped.value) {
       const [sign, k] = flipped.value.split(" ").map(Number);
@@ -210,7 +256,11 @@
   const count = document.getElementById("count");
   const told = (n) => { count.textContent = `${n.toLocaleString("en")} of ${rows.length.toLocaleString("en")} items`; };
   table.on("dataFiltered", (_, found) => told(found.length));
-  table.on("tableBuilt", () => { told(rows.length); document.body.dataset.ready = "yes"; });
+  table.on("tableBuilt", () => {
+    for (const header of place.querySelectorAll(".tabulator-col")) header.tabIndex = 0;
+    told(rows.length);
+    document.body.dataset.ready = "yes";
+  });
   let waiting;
   const filter = () => { clearTimeout(waiting); waiting = setTimeout(() => table.setFilter(passes), 120); };
   form.addEventListener("input", filter);

@@ -88,6 +88,31 @@ def page_file(runs: dict[str, Path], sample_root: Path, cache: Path, tmp_path_fa
     return file
 
 
+FAINT = """() => {
+  const parts = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const light = (colour) => parts(colour).slice(0, 3)
+    .map((one) => one / 255)
+    .map((one) => (one <= 0.04045 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, one, n) => sum + one * [0.2126, 0.7152, 0.0722][n], 0);
+  const ground = (element) => {
+    for (let one = element; one; one = one.parentElement) {
+      const colour = getComputedStyle(one).backgroundColor;
+      if ((parts(colour)[3] ?? 1) === 1) return colour;
+    }
+    return "rgb(255, 255, 255)";
+  };
+  const faint = [];
+  for (const element of document.body.querySelectorAll(":not(script, style, option, svg *)")) {
+    const own = [...element.childNodes].filter((one) => one.nodeType === 3 && one.data.trim());
+    if (!own.length || !element.checkVisibility()) continue;
+    const colours = [getComputedStyle(element).color, ground(element)];
+    const [a, b] = colours.map(light).sort((x, y) => y - x);
+    if ((a + 0.05) / (b + 0.05) < 4.5) faint.push(element.outerHTML.slice(0, 200));
+  }
+  return faint;
+}"""
+
+
 class Opened:
     """A page in a browser, and all that must not happen on it."""
 
@@ -108,6 +133,19 @@ class Opened:
         if not request.url.startswith(("file:", "data:", "blob:")):
             self.troubles.append(request.url)
 
+    def too_faint(self) -> list[str]:
+        """Texts whose colour is below 4.5:1 on their ground (WCAG 2, AA)."""
+        return list(self.page.evaluate(FAINT))
+
+    def on_row(self, name: str) -> None:
+        """Wait until the focus stands on the row whose item has (the end of) this name."""
+        self.page.wait_for_function(
+            "(name) => { const row = document.activeElement.row;"
+            " return row && name.endsWith(row.getData().id); }",
+            arg=name,
+            timeout=3000,
+        )
+
     def count(self) -> str:
         self.page.wait_for_timeout(300)
         return str(self.page.inner_text("#count"))
@@ -119,12 +157,17 @@ def test_opens_on_any_screen(browser: Any, page_file: Path, scheme: str, width: 
     size = {"width": width, "height": 800}
     opened = Opened(browser, page_file, color_scheme=scheme, viewport=size)
     page = opened.page
+    page.evaluate(
+        "document.querySelectorAll('main details').forEach((one) => { one.open = true; })"
+    )
     assert page.evaluate("document.scrollingElement.scrollWidth") <= width
+    assert opened.too_faint() == []
     page.locator(".tabulator-row").first.click()
     page.wait_for_selector("dialog[open] .answers")
     box = page.locator("dialog").bounding_box()
     assert box["x"] >= 0
     assert box["x"] + box["width"] <= width
+    assert opened.too_faint() == []
     assert opened.troubles == []
 
 
@@ -147,14 +190,48 @@ def test_filters_and_an_item_by_keyboard(browser: Any, page_file: Path) -> None:
     page.wait_for_selector("dialog[open] .pool button")
     assert page.locator("dialog .pool").count() == 2
     assert page.locator("dialog .pool").first.locator("button").count() == 8
+    told = page.locator("dialog .pool span")
+    assert "✓ pool right, 8 of 8" in told.nth(0).inner_text()
+    assert "✗ pool wrong" in told.nth(1).inner_text()
     assert page.locator("dialog img.strip").count() == 1
     first = page.inner_text("dialog h2")
     page.keyboard.press("ArrowRight")
     page.wait_for_function(
         f"document.querySelector('dialog h2').textContent !== {json.dumps(first)}"
     )
+    shown = page.inner_text("dialog h2")
     page.keyboard.press("Escape")
     assert page.locator("dialog[open]").count() == 0
+    opened.on_row(shown)
+    assert opened.troubles == []
+
+
+def test_the_table_by_keyboard(browser: Any, page_file: Path) -> None:
+    opened = Opened(browser, page_file)
+    page = opened.page
+    page.locator("input[name=search]").focus()
+    inside = "document.activeElement.closest('#table') !== null"
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.matches('.tabulator-tableholder')"):
+            break
+    assert page.evaluate("document.activeElement.matches(':focus-visible')")
+    rows = page.locator(".tabulator-row [tabulator-field=id]")
+    for key, place in (("ArrowDown", 0), ("ArrowDown", 1), ("ArrowUp", 0), ("ArrowUp", 0)):
+        page.keyboard.press(key)
+        opened.on_row(rows.nth(place).inner_text())
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    page.keyboard.press("End")
+    items = int(opened.count().split(" of ")[0].replace(",", ""))
+    last = "(n) => document.activeElement.row?.getPosition() === n"
+    page.wait_for_function(last, arg=items, timeout=3000)
+    page.keyboard.press("Tab")  # one stop for all rows
+    assert not page.evaluate(inside)
+    page.locator(".tabulator-col[tabulator-field=id]").focus()
+    for order in ("ascending", "descending"):
+        page.keyboard.press("Enter")
+        sorted_by = ".tabulator-col[tabulator-field=id]"
+        assert page.locator(sorted_by).get_attribute("aria-sort") == order
     assert opened.troubles == []
 
 
@@ -173,6 +250,7 @@ def test_what_an_item_shows(browser: Any, page_file: Path) -> None:
         return text
 
     told = show("movierecapsqa_segment")
+    assert "factuality_valid: 5" in told  # of 0 to 5: neither right nor wrong
     assert "factuality: supported" in told
     assert "known by construction" in told  # the judge's reason
     assert "The red circle stands on the left from the beginning." in told  # a fact
@@ -181,6 +259,13 @@ def test_what_an_item_shows(browser: Any, page_file: Path) -> None:
     assert page.locator("dialog svg.wave").count() == 1
     file = page.locator("dialog video").get_attribute("src")
     assert (page_file.parent / file).is_file()
+    page.locator(".tabulator-row").first.click()
+    video = page.locator("dialog video")
+    video.focus()
+    page.keyboard.press("Space")
+    plays = "() => document.querySelector('dialog video').currentTime > 0"
+    page.wait_for_function(plays, timeout=5000)
+    assert video.evaluate("(one) => one.error") is None
     assert opened.troubles == []
 
 

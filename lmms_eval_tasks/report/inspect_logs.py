@@ -1,0 +1,256 @@
+"""Saved runs as logs of Inspect (https://inspect.aisi.org.uk), for `inspect view` and its analyses.
+
+One log for each task and run. What Inspect has a place for stands in it, in its own classes; the
+rest of an item is metadata.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import warnings
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+from lmms_eval_tasks import __version__, benchmarks
+from lmms_eval_tasks.benchmark import Benchmark, Item, Metric, Task
+from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.report import compare
+from lmms_eval_tasks.report.compare import Line
+from lmms_eval_tasks.report.sides import Side, command
+from lmms_eval_tasks.utils import saved_runs as saved
+
+if TYPE_CHECKING:
+    from inspect_ai.log import EvalLog, EvalResults, EvalSample, EvalScore, EvalSpec
+    from inspect_ai.scorer import Score
+
+# Statuses of items that nobody answered, or whose scoring broke: Inspect's errors of a sample.
+ERRORS = {"model_error": "the model's request failed", "error": "scoring the reply failed"}
+# Fields of an item that have a place of their own in a sample.
+_PLACED = {"id", "options", "answer", "reference", "references", "reply", "status", "verdicts"}
+
+
+def check() -> None:
+    """Stop before work is done whose result could not be written.
+
+    Raises:
+        TasksError: inspect-ai is not installed.
+    """
+    try:
+        import inspect_ai.log  # noqa: F401
+    except ImportError as error:
+        mend = "pip install 'lmms-eval-tasks[inspect]'"
+        raise TasksError(f"--format inspect needs inspect-ai ({error}): {mend}") from None
+
+
+def write(sides: Sequence[Side], folder: Path) -> list[Path]:
+    """A log for each task of each side; the same runs give the same names again.
+
+    Raises:
+        DataError: a saved sample lacks what the logs need.
+    """
+    files = []
+    for side in sides:
+        for name in side.runs:
+            benchmark = benchmarks.of(name)
+            made = _log(benchmark, benchmark.tasks[name], side)
+            stamp = made.eval.created[:19].replace(":", "-")  # as Inspect names its own
+            parts = (stamp, name.replace("_", "-"), made.eval.task_id)
+            files.append(folder / f"{'_'.join(parts)}.eval")
+            _write(made, files[-1])
+    return files
+
+
+def _write(made: EvalLog, file: Path) -> None:
+    """A log whose samples are put into its archive here.
+
+    Inspect's own writer looks for each sample among all before it: minutes for 20,000.
+    """
+    from inspect_ai.log import write_eval_log
+    from pydantic_core import to_json
+
+    samples, made.samples = made.samples or [], []
+    write_eval_log(made, file)
+    with warnings.catch_warnings(), zipfile.ZipFile(file, "a", zipfile.ZIP_DEFLATED) as archive:
+        # The last member of a name counts, in Inspect's own logs too.
+        warnings.filterwarnings("ignore", "Duplicate name", UserWarning)
+        for one in samples:
+            member = f"samples/{one.id}_epoch_{one.epoch}.json"
+            archive.writestr(member, to_json(one, exclude_none=True))
+        summaries = [one.summary() for one in samples]
+        archive.writestr("summaries.json", to_json(summaries, exclude_none=True))
+
+
+def _log(benchmark: Benchmark, task: Task, side: Side) -> EvalLog:
+    from inspect_ai.log import EvalError, EvalLog, EvalStats
+
+    run = side.runs[task.name]
+    lines = [line for line in compare.headlines(benchmark, [task], [side]) if line.numbers]
+    samples = list(_samples(task, side))
+    began = _began(run)
+    took = timedelta(seconds=float(run.results.get("total_evaluation_time_seconds") or 0))
+    broken = EvalError(message=run.invalid, traceback="", traceback_ansi="")
+    return EvalLog(
+        status="error" if run.invalid else "success",
+        eval=_spec(benchmark, task, side),
+        results=_results(lines, side, samples),
+        stats=EvalStats(started_at=began.isoformat(), completed_at=(began + took).isoformat()),
+        error=broken if run.invalid else None,
+        samples=samples,
+    )
+
+
+def _spec(benchmark: Benchmark, task: Task, side: Side) -> EvalSpec:
+    """What was evaluated, with what, and what its numbers rest on."""
+    from inspect_ai.log import EvalConfig, EvalDataset, EvalSpec
+    from inspect_ai.model import ModelConfig
+
+    run = side.runs[task.name]
+    section = run.results.get("lmms_eval_tasks", {}).get(benchmark.name, {})
+    config, judge = run.results.get("config", {}), section.get("judge") or {}
+    data = section.get("data") or {}
+    digest = hashlib.sha256(f"{side.label}/{run.file.name}".encode()).hexdigest()[:22]
+    grader = ModelConfig(model=str(judge.get("model") or judge.get("provider")))
+    limit = config.get("limit")
+    told = {
+        "run": str(run.file),
+        "model": run.model,
+        "command": command(run.results) if run.results else None,
+        "warnings": section.get("warnings"),
+        "prompts": section.get("prompts"),
+        "judge": section.get("judge"),
+        "data": data,
+        "arrived": section.get("arrived"),
+    }
+    return EvalSpec(
+        created=_began(run).isoformat(),
+        eval_id=digest,
+        run_id=digest,
+        task_id=digest,
+        task=task.name,
+        task_version=str(run.results.get("versions", {}).get(task.name, "unknown")),
+        task_display_name=f"{benchmark.title}: {task.name}",
+        dataset=EvalDataset(
+            name=benchmark.title,
+            location=data.get("file"),
+            samples=len(side.items[task.name]),
+        ),
+        model=side.label,
+        model_args={"model_args": config.get("model_args")},
+        model_roles={"grader": grader} if judge and task.asks else None,
+        config=EvalConfig(limit=limit if isinstance(limit, int) else None),
+        packages={
+            "lmms_eval": str(run.results.get("lmms_eval_version", "unknown")),
+            "lmms_eval_tasks": __version__,
+        },
+        metadata={name: one for name, one in told.items() if one},
+    )
+
+
+def _began(run: saved.Run) -> datetime:
+    """When the host says that the run began; when its file was written, where it does not."""
+    options = run.results.get("config", {}).get("resolved_cli_args") or {}
+    try:
+        began = datetime.strptime(run.file.name[:15], "%Y%m%d_%H%M%S")
+        when = began.replace(tzinfo=ZoneInfo(options.get("timezone", "UTC")))
+    except (ValueError, KeyError):  # another name, or a zone that this machine does not know
+        when = datetime.fromtimestamp(run.file.stat().st_mtime, timezone.utc)
+    return when.astimezone(timezone.utc).replace(microsecond=0)
+
+
+def _results(lines: Sequence[Line], side: Side, samples: Sequence[EvalSample]) -> EvalResults:
+    from inspect_ai.log import EvalResults
+
+    return EvalResults(
+        total_samples=len(samples),
+        completed_samples=sum(sample.error is None for sample in samples),
+        scores=[_number(line, side.label) for line in lines],
+    )
+
+
+def _number(line: Line, label: str) -> EvalScore:
+    """A headline number with the standard error of its interval."""
+    from inspect_ai.log import EvalMetric, EvalScore
+
+    interval, name = line.numbers[label], line.quantity.metric
+    kind = "value" if line.quantity.units is None else "mean"
+    metrics = {kind: EvalMetric(name=kind, value=interval.estimate)}
+    if interval.se is not None and math.isfinite(interval.se):
+        metrics["stderr"] = EvalMetric(name="stderr", value=interval.se)
+    return EvalScore(
+        name=name,
+        scorer=name,
+        metrics=metrics,
+        scored_samples=interval.n,
+        metadata={"interval of 95 %": interval.as_dict()},
+    )
+
+
+def _samples(task: Task, side: Side) -> Iterator[EvalSample]:
+    from inspect_ai.log import EvalError, EvalSample
+    from inspect_ai.model import ChatMessageUser, ModelOutput
+
+    items = [_clean(item) for item in side.items[task.name]]
+    values = {one.name: _by_item(one, items) for one in compare.shown(task)}
+    for item in items:
+        prompt = side.prompts.get((task.name, item["id"]), "")
+        output = ModelOutput.from_content(side.label, item["reply"])
+        why = ERRORS.get(item["status"])
+        target = item.get("references") or item.get("answer") or item.get("reference") or ""
+        yield EvalSample(
+            id=item["id"],
+            epoch=1,
+            input=prompt,
+            choices=item.get("options"),
+            target=target if isinstance(target, list) else str(target),
+            messages=[ChatMessageUser(content=prompt), output.message],
+            output=output,
+            scores=_scores(task, item, values),
+            metadata={name: one for name, one in item.items() if name not in _PLACED},
+            error=why and EvalError(message=why, traceback=item["reply"], traceback_ansi=""),
+        )
+
+
+def _clean(item: Item) -> Item:
+    """Without half characters, which a reply may have and Inspect's classes refuse."""
+    cleaned: Item = json.loads(json.dumps(item, ensure_ascii=False).encode(errors="replace"))
+    return cleaned
+
+
+def _by_item(metric: Metric, items: Sequence[Item]) -> dict[str, float]:
+    """What a number is the mean of, by the item's id; nothing of what is no mean of items."""
+    found = metric.units(metric.own(items)) if metric.units else {}
+    ids = {item["id"] for item in items}
+    return {name: value for name, (_, value) in found.items()} if found.keys() <= ids else {}
+
+
+def _scores(task: Task, item: Item, values: Mapping[str, Mapping[str, float]]) -> dict[str, Score]:
+    """An item's worth for each number; the first tells what it was read and judged from."""
+    from inspect_ai.scorer import Score
+
+    verdicts = item.get("verdicts") or {}
+    raw = {name: one.get("raw") or one.get("status") for name, one in verdicts.items()}
+    told = {
+        "answer": item.get("letter") or item.get("candidate"),
+        "explanation": "\n\n".join(f"{name}: {text}" for name, text in raw.items()) or None,
+        "metadata": {
+            "status": item["status"],
+            **{split: item.get(split) for split in task.splits},
+            **({"verdicts": verdicts} if verdicts else {}),
+        },
+    }
+    reason = None if item["status"] == "ok" else item["status"]
+    own = [name for name, found in values.items() if found] or [task.name]
+    return {
+        name: Score(
+            value=values.get(name, {}).get(item["id"], math.nan),  # Inspect's "not scored"
+            reason=reason,
+            **({} if place else told),
+        )
+        for place, name in enumerate(own)
+    }
