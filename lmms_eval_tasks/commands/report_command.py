@@ -8,10 +8,12 @@ from typing import Annotated, Literal
 import typer
 
 from lmms_eval_tasks import settings
+from lmms_eval_tasks.console import table_console
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.report.fold import show
 from lmms_eval_tasks.utils.json_files import check_folder, check_output
 
-Form = Literal["html", "md", "csv", "latex", "json", "inspect"]
+Form = Literal["html", "text", "md", "csv", "latex", "json", "inspect"]
 _ENDS = {"latex": "tex"}
 
 
@@ -26,7 +28,8 @@ def report_command(
         typer.Option("--output", "-o", help="The file; of inspect a folder. report.html if unset."),
     ] = None,
     form: Annotated[
-        Form, typer.Option("--format", help="Of the file; inspect: logs for `inspect view`.")
+        Form,
+        typer.Option("--format", help="text: on the terminal; inspect: logs for `inspect view`."),
     ] = "html",
     media: Annotated[
         Path | None,
@@ -45,6 +48,9 @@ def report_command(
         check_folder(page, "--output")
         logs = inspect_logs.write(sides.read(runs), page)
         print(f"{page}: {len(logs)} logs; to look at them: inspect view --log-dir {page}")
+        return
+    if form == "text":
+        show(table_console(), exports.tables(list(exports.rows(sides.read(runs)))))
         return
     check_output(page)
     found = sides.read(runs)

@@ -135,12 +135,13 @@ def table(dimension: str, found: Mapping[str, Row]) -> list[Table]:
 
     intervals = [interval for one in found.values() for interval in one.intervals.values()]
     videos = max((interval.clusters for interval in intervals), default=0)
-    few = f"; {stats.FEW_TOLD}" if videos < stats.FEW else ""
+    told = stats.few(videos)
     return by_row(
         f"{dimension}: our judge beside the published scores",
         ["answers of"],
         ["n", "judge\nfailed", "kappa", "rho", "|diff.|", "ours", "published"],
         [([name], cells(one)) for name, one in found.items()],
         "kappa: quadratic weights, over the whole scale; rho: Spearman's; |diff.|: mean distance;\n"
-        f"ours, published: mean±variance. [low, high]: 95 %, clustered by {videos} videos{few}.",
+        f"ours, published: mean±variance. [low, high]: 95 %, clustered by {videos} videos"
+        + (f"\n{told}" if told else ""),
     )

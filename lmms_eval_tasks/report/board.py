@@ -291,8 +291,8 @@ def _few(made: Sequence[Board], label: str) -> Iterator[str]:
     """Whether a run's intervals rest on few videos."""
     own = [one for board in made for line in board.lines if line.run == label for one in line.own]
     fewest = min((one.value.clusters for one in own if one), default=stats.FEW)
-    if fewest < stats.FEW:
-        yield f"as few as {fewest} videos stand behind a number: {stats.FEW_TOLD}"
+    if told := stats.few(fewest):
+        yield told
 
 
 def _as_file(lines: Iterator[Any]) -> str:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.report import compare
-from lmms_eval_tasks.report.paper_tables import NONE, fixed, number
+from lmms_eval_tasks.report.paper_tables import NONE, Sure, by_row, fixed, number, p_text, signed
 from lmms_eval_tasks.report.sides import Side, tasks_of
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 Row = dict[str, Any]
 
@@ -77,6 +80,26 @@ def _wide(found: Sequence[Row]) -> Any:
         ends = "" if row["low"] is None else f" [{fixed(row['low'], 3)}, {fixed(row['high'], 3)}]"
         line[row["run"]] = f"{fixed(row['value'], 3)}{ends}"
     return pandas.DataFrame(lines.values()).fillna(NONE)
+
+
+def tables(found: Sequence[Row]) -> Iterator[Table]:
+    """For a terminal: intervals below the numbers, and differences from the first run's."""
+    runs = list(dict.fromkeys(row["run"] for row in found))
+    for benchmark in dict.fromkeys(row["benchmark"] for row in found):
+        lines: dict[tuple[str, str], dict[str, str]] = {}
+        for row in found:
+            if row["benchmark"] == benchmark:
+                line = lines.setdefault((row["task"], row["metric"]), {})
+                line[row["run"]] = fixed(Sure.of(row["value"], row), 3)
+                if apart := row.get("difference"):
+                    p = "" if apart["p"] is None else f"\np {p_text(apart['p'])}"
+                    line[f"{row['run']}\ndifference"] = f"{signed(apart['value'], 3)}{p}"
+        columns = [one for run in runs for one in (run, f"{run}\ndifference")]
+        columns = [one for one in columns if any(one in line for line in lines.values())]
+        cells = [(names, [line.get(one, NONE) for one in columns]) for names, line in lines.items()]
+        note = "below a number: its 95 % interval"
+        note += f"; differences from {runs[0]}" if len(runs) > 1 else ""
+        yield from by_row(benchmark, ["task", "number"], columns, cells, note)
 
 
 FORMS: dict[str, Callable[[Sequence[Row]], str]] = {

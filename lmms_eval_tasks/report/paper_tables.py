@@ -73,6 +73,11 @@ def doubted(cell: str, invalid: bool) -> str:
     return marked(cell, "!") if invalid and cell != NONE else cell
 
 
+def p_text(p: float | None) -> str:
+    """A p-value."""
+    return NONE if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
 def _without_zero_sign(text: str) -> str:
     return text if float(text) else text.lstrip("+-")
 

@@ -18,7 +18,7 @@ from lmms_eval_tasks.judges import report as judge_report
 from lmms_eval_tasks.report import compare, drawn, item_rows, strips
 from lmms_eval_tasks.report.compare import Line
 from lmms_eval_tasks.report.pages import HERE, filled
-from lmms_eval_tasks.report.paper_tables import fixed, number, signed
+from lmms_eval_tasks.report.paper_tables import fixed, number, p_text, signed
 from lmms_eval_tasks.report.sides import Side, command, tasks_of
 from lmms_eval_tasks.utils.metrics import stats
 
@@ -104,9 +104,8 @@ def _part(benchmark: Benchmark, tasks: Sequence[Task], sides: Sequence[Side]) ->
     facts = {side.label: list(_facts(benchmark, side)) for side in own}
     splits = {name: made for task in tasks for name, made in _splits(task, own) if made}
     for side in own:
-        fewest = [one.clusters for line in lines if (one := line.numbers.get(side.label))]
-        if fewest and min(fewest) < stats.FEW:
-            told = f"as few as {min(fewest)} videos stand behind a number: {stats.FEW_TOLD}"
+        behind = [one.clusters for line in lines if (one := line.numbers.get(side.label))]
+        if told := stats.few(min(behind, default=stats.FEW)):
             warnings.setdefault(told, []).append(side.label)
     return Part(benchmark, lines, _picture(benchmark, lines), splits, facts, warnings)
 
@@ -185,11 +184,10 @@ def _difference(line: Line, label: str) -> dict[str, Any] | None:
     if (one := line.differences.get(label)) is None:
         return None
     low, high = number(one.value.low), number(one.value.high)
-    p = "-" if one.p is None else "<0.001" if one.p < 0.001 else f"{one.p:.3f}"
     return {
         "value": signed(one.value.estimate, 3),
         "ends": "-" if low is None or high is None else f"{signed(low, 3)} to {signed(high, 3)}",
-        "p": p,
+        "p": p_text(one.p),
         "rose": "-" if one.rose is None else f"{one.rose:,}",
         "fell": "-" if one.fell is None else f"{one.fell:,}",
         "needed": "-" if one.needed is None else f"{one.needed:,}",

@@ -148,10 +148,10 @@ def _videos(
     """How many videos, or what else items belong to, were asked about, and how many there are."""
     asked, known = set(), set()
     for name, own in items.items():
-        cluster = benchmark.tasks[name].cluster
-        asked |= {item.get(cluster) for item in own}
+        task = benchmark.tasks[name]
+        asked |= {item.get(task.cluster) for item in own}
         docs = benchmark.docs(found, name) if found else ()
-        known |= {doc[cluster] for doc in docs if doc.get(cluster) is not None}
+        known |= {kept for doc in docs if (kept := task.keep(doc).get(task.cluster)) is not None}
     return {"asked": len(asked), "of": len(known)}
 
 

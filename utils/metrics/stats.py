@@ -20,7 +20,14 @@ FEWEST = 3  # clusters of an interval: Student's t of two, with one degree of fr
 GROUPS = 50  # of clusters in `jackknife`
 # Clusters from which on intervals hold the truth 93 to 97 times in 100 (benchmarks/coverage.py).
 FEW = 20
-FEW_TOLD = f"on fewer than {FEW} videos 95 % intervals hold the truth 91 to 100 times in 100"
+
+
+def few(videos: int) -> str:
+    """What to know of intervals of numbers that rest on so many videos; "" of enough."""
+    if videos >= FEW:
+        return ""
+    held = f"on fewer than {FEW} 95 % intervals hold the truth 91 to 100 times in 100"
+    return f"videos behind a number: {videos}; {held}, on fewer than {FEWEST} there are none"
 
 
 @dataclass(frozen=True)

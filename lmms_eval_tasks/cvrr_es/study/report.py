@@ -17,8 +17,8 @@ from lmms_eval_tasks.cvrr_es.study.panels import FITTED, PANELS, Panel, panel
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow, folded
 from lmms_eval_tasks.cvrr_es.study.study import Pairs, Rater, Study, cells, study, summaries
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.utils.metrics import stats
 from lmms_eval_tasks.utils.metrics.agreement import krippendorff_alpha
-from lmms_eval_tasks.utils.metrics.stats import FEW, FEW_TOLD, FEWEST
 
 Report = dict[str, Any]
 _SHOWN = ("first", "reference", "collective", "mixture")  # the order of raters' rounds
@@ -151,11 +151,8 @@ def _notes(made: Study, rows: Sequence[RatingRow], reference: Sequence[RatingRow
     for place in made.places.values():
         videos.setdefault(place.dimension, set()).add(place.video)
     fewest = min(map(len, videos.values()))
-    if 1 < fewest < FEW:
-        yield (
-            f"some numbers rest on as few as {fewest} videos: {FEW_TOLD}; on fewer than {FEWEST} "
-            "there are none"
-        )
+    if fewest > 1 and (told := stats.few(fewest)):
+        yield told
     compared = [row for row in rows if Rater(row.judge, row.round) not in referees]
     yield from ratings.notes(compared, made.items)
     yield from (f"reference: {line}" for line in ratings.notes(reference, made.items))

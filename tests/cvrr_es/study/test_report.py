@@ -91,7 +91,7 @@ def test_one_video_and_few() -> None:
             sides.append([*made, *[replace(row, judge=f"{row.judge} 2") for row in made]])
         ours, compared = sides
         return [
-            line.partition(" videos: on")[0]
+            line.partition(";")[0]
             for line in report(ours, compared[: len(compared) // 2])["notes"]
             if "hold the truth" in line or "not computed" in line
         ]
@@ -99,7 +99,7 @@ def test_one_video_and_few() -> None:
     why = "not computed: fitting on other videos needs two videos or more"
     assert told(1) == [f"panel: kappa-weighted mean: {why}"]
     assert told(20) == []
-    assert told(20, 3) == ["some numbers rest on as few as 3"]
+    assert told(20, 3) == ["videos behind a number: 3"]
 
 
 def test_no_kappa() -> None:
