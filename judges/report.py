@@ -235,6 +235,15 @@ def lines(rows: Sequence[Row], prices: str = "") -> list[str]:
     return told
 
 
+def of_results(results: Mapping[str, Any], *, by_task: bool = True) -> list[str]:
+    """`lines` of what the judges of a saved run did, which our section of its results tells."""
+    if not (work := results.get("lmms_eval_tasks", {}).get("judges")):
+        return []
+    ledger = Ledger()
+    ledger.merge(work["usage"] if by_task else [{**row, "task": ""} for row in work["usage"]])
+    return lines(ledger.rows(), work["prices"])
+
+
 def _calls(row: Row, prices: str) -> list[str]:
     if not (row.calls or row.retries):
         return []

@@ -12,7 +12,7 @@ are written once, in host/, runs/ and report/, and know no benchmark.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
@@ -81,6 +81,7 @@ class Metric:
     # models, are of these; without them they rest on the number without one cluster each.
     units: Callable[[Items], Units] | None = None
     share: bool = False  # lies in 0..1
+    sure: bool = False  # has an interval though it is neither shown nor a mean of units
 
     def own(self, items: Items) -> Items:
         """The items that it is of."""
@@ -100,7 +101,8 @@ class Join:
     # What the user should know of a join over saved runs.
     notes: Callable[[Mapping[str, Items]], Iterable[str]] = lambda sides: ()  # noqa: ARG005
     counted: str = ""  # the number that says how many questions were joined
-    # Of its numbers that are plain means what they are the means of, and lie in 0..1.
+    shares: Collection[str] = ()  # its numbers that lie in 0..1
+    # What those of its numbers that are plain means are the means of.
     units: Mapping[str, Callable[[Mapping[str, Items]], Units]] = field(default_factory=dict)
 
 
@@ -335,6 +337,22 @@ def value_is(name: str, value: Any) -> Callable[[Item], bool]:
         return bool(item.get(name) == value)
 
     return takes
+
+
+def split(metric: Metric, by: str, values: Iterable[str], prefix: str = "") -> list[Metric]:
+    """A metric of the items with each value of a field; NAME_PREFIXVALUE."""
+    inner = metric.where or (lambda _: True)
+
+    def part(value: str) -> Metric:
+        return replace(
+            metric,
+            name=f"{metric.name}_{prefix}{value}",
+            where=lambda item: inner(item) and item.get(by) == value,
+            shown=None,
+            mean="",
+        )
+
+    return [part(value) for value in values]
 
 
 def accuracies(name: str) -> list[Metric]:

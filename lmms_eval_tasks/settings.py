@@ -102,6 +102,7 @@ CACHE = _set("CACHE", _path, "DIR", _cache, is_option=False)  # of the machine, 
 PROMPTS = _set("PROMPTS", _path, "DIR", "DIR/BENCHMARK/FILE stands in for our prompt of that name")
 _tables = "print the papers' tables below the first screen; `all`: splits and the host's table too"
 TABLES = _set("TABLES", Literal["headline", "all"], "headline|all", _tables)
+REPORT = _set("REPORT", bool, "", "write a page of the run beside its results (docs/report.md)")
 JUDGE = _set("JUDGE", str, "SPEC", "who judges open answers (docs/judges.md); the paper's if unset")
 _kept = "where replies of judges are kept; in the cache if unset"
 JUDGE_CACHE = _set("JUDGE_CACHE", str, "DIR|off", _kept)

@@ -15,6 +15,10 @@ from lmms_eval_tasks.utils.released_files import read_json
 # The metric of every task that carries the whole item: how many items failed in some way.
 CARRIER = "failed"
 
+# Warnings of a run's results whose numbers are of less than a benchmark.
+SAMPLE = "made with the packaged sample: not a benchmark result"
+PARTLY = "of a part of the docs (--limit, --offset): not a benchmark result"
+_RESULTS = "_results.json"  # end of its results file's name
 _SAMPLES = re.compile(r"^(?P<run>.+)_samples_(?P<task>.+)\.jsonl$")
 
 
@@ -53,7 +57,7 @@ class Run:
     @property
     def results_file(self) -> Path:
         """Where the host wrote the run's results."""
-        return self.file.with_name(_SAMPLES.sub(r"\g<run>_results.json", self.file.name))
+        return self.file.with_name(_SAMPLES.sub(rf"\g<run>{_RESULTS}", self.file.name))
 
     def conditions(self, benchmark: str, *, judged_anew: bool) -> list[str]:
         """What the run told of its numbers: all that makes them not comparable.
@@ -83,7 +87,7 @@ def unknown(runs: Iterable[Run], benchmark: str) -> list[str]:
 
 
 def find(paths: Iterable[Path]) -> list[Path]:
-    """Sample files among `paths` and in the folders among them, sorted.
+    """Sample files among `paths`, in the folders and of the results files among them, sorted.
 
     Raises:
         DataError: a path does not exist, or nothing was found.
@@ -93,6 +97,8 @@ def find(paths: Iterable[Path]) -> list[Path]:
     for path in given:
         if path.is_dir():
             files += [p for p in path.rglob("*.jsonl") if _SAMPLES.match(p.name)]
+        elif path.is_file() and path.name.endswith(_RESULTS):
+            files += path.parent.glob(f"{path.name.removesuffix(_RESULTS)}_samples_*.jsonl")
         elif path.is_file():
             files.append(path)
         else:

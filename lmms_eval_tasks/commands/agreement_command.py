@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 BENCHMARK = "movierecapsqa"  # the one whose release has such scores
 ASSUMED = "a claim for each sentence, 20 words for each reason"
 REASON = '{"reason": "%s", "score": 1}' % ("word " * 20)
-RESAMPLES = 1000  # of each interval
 KEPT = ("id", "status", "claims", "rouge_l", "baselines", "dimensions", "verdicts")
 
 
@@ -104,19 +103,19 @@ def agreement_command(
 
 def _show(data: Data, items: Items, is_invalid: bool) -> dict[str, Any]:
     """Print the tables; what they show, and each answer's scores, for JSON."""
+    from lmms_eval_tasks import measures
     from lmms_eval_tasks.movierecapsqa import published
-    from lmms_eval_tasks.runs import scoring
 
     whose = benchmarks.load(BENCHMARK)
     by: dict[str, list[Item]] = {}
     for one, item in zip(data.answers, items, strict=True):
         by.setdefault(one.by, []).append(item)
-    numbers = {one: scoring.numbers(whose.tasks[published.TASK], own) for one, own in by.items()}
+    numbers = {one: measures.numbers(whose.tasks[published.TASK], own) for one, own in by.items()}
     named = [Row(published.TASK, own, name, is_invalid) for name, own in numbers.items()]
     show(table_console(), whose.tables(named))
     dimensions = {}
     for dimension in published.DIMENSIONS:
-        rows = published.rows(data.answers, items, dimension, RESAMPLES)
+        rows = published.rows(data.answers, items, dimension)
         show(table_console(), [*published.table(dimension, rows), ""])
         dimensions[dimension] = {"rows": {title: one.as_dict() for title, one in rows.items()}}
     statuses = Counter(item["status"] for item in items)

@@ -60,10 +60,33 @@ for _name in benchmarks.NAMES:
 
 @leaderboard_app.command("check")
 def check_command(
-    files: Annotated[list[Path], typer.Argument(help="Records or results of somebody else.")],
+    files: Annotated[list[Path], typer.Argument(help="Records (--format eee) of somebody else.")],
 ) -> None:
     """Say what somebody else's result lacks to stand in leaderboards/results/."""
+    from lmms_eval_tasks.report import received
+
+    errors = []
+    for file in files:
+        found = received.problems(file)
+        errors += [one.line for one in found if one.kind == received.ERROR]
+        for one in found:
+            if one.kind == received.NOTE:
+                print(f"note: {one.line}")
+        if not any(one.kind == received.ERROR for one in found):
+            print(f"{file}: can stand{', with these notes' if found else ''}")
+    if errors:
+        raise TasksError("\n".join(errors))
+
+
+@leaderboard_app.command("results")
+def results_command(
+    folder: Annotated[
+        Path, typer.Argument(help="With a folder of records for each benchmark.")
+    ] = Path("leaderboards/results"),
+) -> None:
+    """Print docs/results.md: the rows that others sent."""
     from lmms_eval_tasks.report import exchange
 
-    if problems := [line for file in files for line in exchange.problems(file)]:
-        raise TasksError("\n".join(problems))
+    if not folder.is_dir():
+        raise TasksError(f"{folder}: no such folder; run this where the repository is")
+    print(exchange.page(folder), end="")

@@ -26,7 +26,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from lmms_eval_tasks.benchmark import Item, Items, Metric, Units, refusals, value_is
+from lmms_eval_tasks.benchmark import Item, Items, Metric, Units, refusals, split
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, RATINGS
 from lmms_eval_tasks.cvrr_es.study import kappas
 from lmms_eval_tasks.cvrr_es.study.ratings import Item as Rated
@@ -192,9 +192,9 @@ _SHOWN = {
 RATED = [
     *(Metric(name, of, better=up, shown=_SHOWN.get(name)) for name, (of, up) in _OF_ALL.items()),
     *(
-        Metric(f"{name}_{one}", of, value_is("dimension", one), better=up)
+        metric
         for name, (of, up) in _OF_DIMENSION.items()
-        for one in DIMENSIONS
+        for metric in split(Metric(name, of, better=up), "dimension", DIMENSIONS)
     ),
 ]
 

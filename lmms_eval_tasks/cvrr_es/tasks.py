@@ -128,6 +128,7 @@ def _tasks() -> dict[str, Task]:
             blank={"rating": None, "reason": ""},
             details=metrics.rated_details,
             notes=_uncompared,
+            splits={"dimension": "heat"},
         )
     return made
 
@@ -157,6 +158,7 @@ class CvrrEs(Benchmark):
             metrics.means,
             metrics.MEANS_SHOWN,
             metrics.partial_means,
+            shares=("mean_acc_skip_empty", "mean_acc"),
         )
         for start in (ANSWERS, HINT)
     )

@@ -17,7 +17,7 @@ import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks.benchmark import Item, Items, Metric, Units, refusals, value_is
+from lmms_eval_tasks.benchmark import Item, Items, Metric, Units, refusals, split
 from lmms_eval_tasks.haven import judge
 from lmms_eval_tasks.haven.judge import Asked
 from lmms_eval_tasks.haven.options import ORDERS, SOURCES, SUMMARIES, TASKS
@@ -97,11 +97,12 @@ def _family(
 
         return lambda items: statistic([*filter(valid, items)])
 
+    mean = Metric(name, plain, shown=shown, units=units)
     return [
-        Metric(name, plain, shown=shown, units=units),
+        mean,
         Metric(f"{name}_valid", over_valid(plain), units=units and over_valid(units)),
         Metric(f"{name}_sources", functools.partial(mean_of_sources, plain)),
-        *(Metric(f"{name}_{one}", plain, value_is("source", one)) for one in SOURCES),
+        *split(mean, "source", SOURCES),
     ]
 
 
@@ -147,13 +148,16 @@ def _rated(metric: str) -> list[Metric]:
     def of_sources(_: str, ratings: Items) -> float | None:
         return mean_of_sources(functools.partial(rating_means.mean_valid, metric), ratings)
 
-    name, plain = f"{metric}_valid", _rating(metric, rating_means.mean_valid)
+    name = f"{metric}_valid"
+    mean = Metric(
+        name, _rating(metric, rating_means.mean_valid), shown=("geval", "source", "status")
+    )
     return [
-        Metric(name, plain, shown=("geval", "source", "status")),
+        mean,
         Metric(f"{metric}_failed", _rating(metric, rating_means.count_failed), better=False),
         Metric(f"{metric}_coverage", _rating(metric, rating_means.coverage)),
         Metric(f"{name}_sources", _rating(metric, of_sources)),
-        *(Metric(f"{name}_{source}", plain, value_is("source", source)) for source in SOURCES),
+        *split(mean, "source", SOURCES),
     ]
 
 

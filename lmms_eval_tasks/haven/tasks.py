@@ -278,6 +278,7 @@ _TASKS = {
         kept={*_READ, "key_shots"} if variant.kind in SELECTIONS else _READ,
         blank=BLANK,
         stand_in=stand_in,
+        splits={"source": "dots"},
     )
     for name, variant in TASKS.items()
 }

@@ -87,9 +87,13 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
 
         from lmms_eval_tasks.host import kept_replies, replies
 
-        told = {"output_path": None, "include_path": None, "tasks": "", **vars(args)}
+        unsaid = {"output_path": None, "include_path": None, "tasks": "", "log_samples": False}
+        told = {**unsaid, **vars(args)}
         started = time.time()
         try:
+            saves = told["output_path"] and told["log_samples"]
+            if settings.value(settings.REPORT) and not saves:
+                raise TasksError("--report needs saved samples: --log_samples --output_path out")
             if told["output_path"]:
                 check_folder(Path(told["output_path"]), "--output_path")
             if not (plugin.finds_tasks(TaskManager) or told["include_path"]):
@@ -163,8 +167,23 @@ def _show(
         files.append(tables)
     except OSError as error:
         say(f"{tables}: the tables cannot be written ({error.strerror})")
+    if settings.value(settings.REPORT):
+        files += filter(None, map(_report, files[:1]))
     console = table_console()
     if wanted := settings.value(settings.TABLES):
         screen.full(results, console, every=wanted == "all")
     screen.first(results, console, files)
     return bool(results["lmms_eval_tasks"].get("invalid"))
+
+
+def _report(results: Path) -> Path | None:
+    """Write the page of a run beside its results; nothing of the run is lost if that fails."""
+    from lmms_eval_tasks.report import run_page, sides
+
+    page = results.with_name(results.name.replace("_results.json", "_report.html"))
+    try:
+        page.write_text(run_page.html(sides.read([results])), encoding="utf-8")
+    except Exception as error:
+        say(f"{page}: not written ({error}); later: lmms-eval-tasks report {results.parent}")
+        return None
+    return page

@@ -20,7 +20,7 @@ from lmms_eval_tasks.benchmark import (
     accuracies,
     pool_accuracies,
     refusals,
-    value_is,
+    split,
 )
 from lmms_eval_tasks.maia.categories import SLUGS
 from lmms_eval_tasks.maia.release import POOL_SIZE
@@ -44,12 +44,9 @@ def _average(statistic: Statistic) -> Statistic:
 
 def _family(forms: Sequence[Metric]) -> list[Metric]:
     """A share in its three forms, as the mean of the categories, and by category."""
-    name, plain = forms[0].name, forms[0].of
-    return [
-        *forms,
-        Metric(f"{name}_avg", _average(plain)),
-        *(Metric(f"{name}_{slug}", plain, value_is("category", slug)) for slug in SLUGS),
-    ]
+    plain = forms[0]
+    mean = Metric(f"{plain.name}_avg", _average(plain.of), share=True, sure=True)
+    return [*forms, mean, *split(plain, "category", SLUGS)]
 
 
 PAIRS = [

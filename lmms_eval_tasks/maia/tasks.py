@@ -254,6 +254,7 @@ def _join(end: str) -> Join:
         of,
         shown,
         counted="agg_acc_n_joined",
+        shares=("agg_acc",),
         units={"agg_acc": both},
     )
 

@@ -12,9 +12,9 @@ answers.
 from __future__ import annotations
 
 import ast
-import dataclasses
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from operator import itemgetter
 
@@ -25,6 +25,7 @@ from lmms_eval_tasks.benchmark import (
     accuracies,
     pool_accuracies,
     refusals,
+    split,
     value_is,
 )
 from lmms_eval_tasks.maverix.labels import (
@@ -77,18 +78,15 @@ _COUNTS = [
 # --- choices ------------------------------------------------------------------------------------
 
 
-_ACCURACIES = [*accuracies("acc"), Metric("words_mean", _words, better=None), *_COUNTS]
+_ACC, *_OTHER_FORMS = accuracies("acc")
+_ACCURACIES = [_ACC, *_OTHER_FORMS, Metric("words_mean", _words, better=None), *_COUNTS]
 CHOICE = [
     *_ACCURACIES,
     Metric(  # right letters by the authors' rule, of all items; an empty reply is wrong
         "acc_authors",
         lambda items: aggregate.mean(float(i["letter_authors"] == i["answer"]) for i in items),
     ),
-    *(
-        Metric(f"acc_{split}_{slug}", aggregate.accuracy, value_is(split, slug))
-        for split, slugs in SPLITS.items()
-        for slug in slugs
-    ),
+    *(metric for name, slugs in SPLITS.items() for metric in split(_ACC, name, slugs, f"{name}_")),
 ]
 
 
@@ -204,16 +202,9 @@ def _rated(name: str, where: Takes, theirs: Takes, shown: tuple[str, ...] | None
 
 def _of_dimension(name: str) -> list[Metric]:
     """A dimension's numbers of all first wordings, by category, and of both wordings."""
-    mean = partial(rating_means.mean_valid, name)
-
-    def labelled(slug: str) -> Takes:
-        return lambda item: _is_asked(item) and item["agentic"] == slug
-
-    return [
-        *_rated(name, _is_asked, _is_first, (f"dimensions.{name}",)),
-        *(Metric(f"{name}_valid_{slug}", mean, labelled(slug)) for slug in SPLITS["agentic"]),
-        Metric(f"{name}_both_wordings", mean, _is_own),
-    ]
+    mean, *others = _rated(name, _is_asked, _is_first, (f"dimensions.{name}",))
+    both = replace(mean, name=f"{name}_both_wordings", where=_is_own, shown=None)
+    return [mean, *others, *split(mean, "agentic", SPLITS["agentic"]), both]
 
 
 _HEADLINE = {f"{name}_valid": partial(rating_means.mean_valid, name) for name in DIMENSIONS}
@@ -228,7 +219,7 @@ OPEN = [
         share=True,
     ),
     Metric("robust_n", lambda items: len(_robust(items)), _unborrowed, better=None),
-    *(dataclasses.replace(one, where=_is_asked) for one in refusals("refusals", _HEADLINE)),
+    *(replace(one, where=_is_asked) for one in refusals("refusals", _HEADLINE)),
     Metric("words_mean", _words, _is_own, better=None),
     *_COUNTS,
     _count("n_borrowed", _is_first, lambda item: bool(item.get("borrowed"))),

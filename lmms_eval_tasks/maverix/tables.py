@@ -16,6 +16,7 @@ from lmms_eval_tasks.report.paper_tables import (
     empty,
     fixed,
     has_numbers,
+    marked,
     number,
     signed,
 )
@@ -161,7 +162,7 @@ def _text(value: float | None, form: str, marks: str = "") -> str:
         return NONE
     if form == "+%":
         return signed(100 * value) + marks
-    return (fixed(100 * value, 1) if form == "%" else fixed(value, int(form))) + marks
+    return marked(fixed(100 * value, 1) if form == "%" else fixed(value, int(form)), marks)
 
 
 # --- the tables ---------------------------------------------------------------------------------

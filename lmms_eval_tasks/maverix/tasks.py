@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found, Item, Items, Join, Part, Task
@@ -222,14 +222,20 @@ def _words(reply: str) -> int:
 # --- the tasks ----------------------------------------------------------------------------------
 
 
+def _question(item: Item) -> str:
+    """What rotations, or wordings, are of."""
+    return str(item["question_id"])
+
+
 def _tasks() -> dict[str, Task]:
     no_letter = {"right": None, "letter": None, "letter_authors": None, "words": 0}
     no_rating = {name: {"score": None, "status": "error"} for name in DIMENSIONS}
-    make = functools.partial(Task, prompt=prompt, keep=keep, handed=handed)
+    splits: dict[str, Literal["dots"]] = dict.fromkeys(SPLITS, "dots")
+    make = functools.partial(Task, prompt=prompt, keep=keep, handed=handed, splits=splits)
     chosen = functools.partial(make, score=choice, blank=no_letter)
     kinds = {
         "choice": functools.partial(chosen, metrics=metrics.CHOICE),
-        "circular": functools.partial(chosen, metrics=metrics.CIRCULAR),
+        "circular": functools.partial(chosen, metrics=metrics.CIRCULAR, pool=_question),
         "open": functools.partial(
             make,
             score=open_answer,
@@ -237,6 +243,7 @@ def _tasks() -> dict[str, Task]:
             together=consistency,
             asks=(*DIMENSIONS, CONSISTENCY),
             blank={"candidate": "", "dimensions": no_rating, "words": 0},
+            pool=_question,
             # The reference in the place of the model's answer: as long as people's.
             stand_in=lambda doc, number: str(doc["reference"]),  # noqa: ARG005
         ),
@@ -260,6 +267,7 @@ class Maverix(Benchmark):
             metrics.table3,
             dict.fromkeys(metrics.JOINED, metrics.JOIN_NEEDS),
             metrics.table3_notes,
+            shares=("best_uni", "best_multi"),
         ),
     )
 

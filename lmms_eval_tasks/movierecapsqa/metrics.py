@@ -17,10 +17,11 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.benchmark import Item, Items, Metric, Units, refusals, value_is
+from lmms_eval_tasks.benchmark import Item, Items, Metric, Units, refusals, split
 from lmms_eval_tasks.judges import geval
 from lmms_eval_tasks.movierecapsqa.baselines import GEVAL, HELMET_NAMES, NO_REFERENCE
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
@@ -67,18 +68,19 @@ def _of_dimension(name: str) -> list[Metric]:
     def units(items: Items) -> Units:
         return rating_means.units(name, answered(items))
 
-    mean = functools.partial(mean_answered, name)
-    shown = ("status", "refused", f"dimensions.{name}.score", f"dimensions.{name}.status")
-    return [
-        Metric(f"{name}_valid", mean, shown=shown, units=units),
-        Metric(f"{name}_valid_empty_wrong", functools.partial(rating_means.mean_valid, name)),
-        *_beside(name, answered, lambda items: items),
-        *(
-            Metric(f"{name}_valid_{split}_{slug}", mean, value_is(split, slug))
-            for split, slugs in SPLITS.items()
-            for slug in slugs
-        ),
-    ]
+    mean = Metric(
+        f"{name}_valid",
+        functools.partial(mean_answered, name),
+        shown=("status", "refused", f"dimensions.{name}.score", f"dimensions.{name}.status"),
+        units=units,
+    )
+    with_empty = Metric(
+        f"{name}_valid_empty_wrong",
+        functools.partial(rating_means.mean_valid, name),
+        units=functools.partial(rating_means.units, name),
+    )
+    parts = (split(mean, field, slugs, f"{field}_") for field, slugs in SPLITS.items())
+    return [mean, with_empty, *_beside(name, answered, lambda items: items), *chain(*parts)]
 
 
 def baseline(metric: str, items: Items) -> list[dict[str, Any]]:

@@ -18,8 +18,8 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.movierecapsqa import data, judge, schema
 from lmms_eval_tasks.report.paper_tables import by_row, fixed
 from lmms_eval_tasks.utils.media.video_checks import bad_items, stop
-from lmms_eval_tasks.utils.metrics import aggregate, rating_means
-from lmms_eval_tasks.utils.metrics.agreement import FEW_CLUSTERS, Pair, Row, row
+from lmms_eval_tasks.utils.metrics import aggregate, rating_means, stats
+from lmms_eval_tasks.utils.metrics.agreement import Pair, Row, row
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -100,11 +100,9 @@ def read(source: Path) -> Data:
 # --- our judge beside the published scores --------------------------------------------------------
 
 
-def rows(
-    answers: Sequence[Released], items: Items, dimension: str, resamples: int = 1000
-) -> dict[str, Row]:
+def rows(answers: Sequence[Released], items: Items, dimension: str) -> dict[str, Row]:
     """How far our scores of the answers agree with the published ones: of each model, all models
-    and people; `resamples` of each interval.
+    and people.
     """
     pairs = [
         Pair(
@@ -121,7 +119,7 @@ def rows(
         groups["all models"] = [pair for pair in pairs if pair.rater != PEOPLE]
     groups |= {PEOPLE: people} if people else {}
     scale = range(judge.LOWEST, judge.HIGHEST + 1)
-    return {name: row(own, scale, resamples=resamples) for name, own in groups.items()}
+    return {name: row(own, scale) for name, own in groups.items()}
 
 
 def table(dimension: str, found: Mapping[str, Row]) -> list[Table]:
@@ -137,12 +135,12 @@ def table(dimension: str, found: Mapping[str, Row]) -> list[Table]:
 
     intervals = [interval for one in found.values() for interval in one.intervals.values()]
     videos = max((interval.clusters for interval in intervals), default=0)
-    few = f"; fewer than {FEW_CLUSTERS} are too few for it" if videos < FEW_CLUSTERS else ""
+    few = f"; {stats.FEW_TOLD}" if videos < stats.FEW else ""
     return by_row(
         f"{dimension}: our judge beside the published scores",
         ["answers of"],
         ["n", "judge\nfailed", "kappa", "rho", "|diff.|", "ours", "published"],
         [([name], cells(one)) for name, one in found.items()],
         "kappa: quadratic weights, over the whole scale; rho: Spearman's; |diff.|: mean distance;\n"
-        f"ours, published: mean±variance. [low, high]: 95 %, bootstrap over {videos} videos{few}.",
+        f"ours, published: mean±variance. [low, high]: 95 %, clustered by {videos} videos{few}.",
     )

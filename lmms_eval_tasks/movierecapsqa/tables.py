@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from lmms_eval_tasks.benchmark import Items, Row
 from lmms_eval_tasks.movierecapsqa.data import CONDITIONS, SOURCES, task_name
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS, UNLABELLED
-from lmms_eval_tasks.report.paper_tables import NONE, by_row, fixed, number, signed
+from lmms_eval_tasks.report.paper_tables import NONE, by_row, fixed, marked, number, signed
 from lmms_eval_tasks.utils.metrics import aggregate
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Entry(NamedTuple):
         """A mean and its variance; without spaces, or nine columns would not fit."""
         mean = fixed(self.value(metric))
         variance = self.value(f"{metric.removesuffix('_valid')}_var")
-        return mean if variance is None else f"{mean}±{fixed(variance)}"
+        return mean if variance is None else marked(mean, f"±{fixed(variance)}")
 
 
 def tables(rows: Sequence[Row]) -> list[Table]:

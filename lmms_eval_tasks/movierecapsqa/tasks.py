@@ -16,6 +16,7 @@ from lmms_eval_tasks.judges.verdict import Asks, Criterion, Verdict
 from lmms_eval_tasks.movierecapsqa import baselines, data, metrics
 from lmms_eval_tasks.movierecapsqa import judge as judging
 from lmms_eval_tasks.movierecapsqa import tables as layouts
+from lmms_eval_tasks.movierecapsqa.schema import SPLITS
 from lmms_eval_tasks.utils import prompts, provenance
 from lmms_eval_tasks.utils.media import clips
 from lmms_eval_tasks.utils.metrics import local_models, model_scores, text_metrics
@@ -138,6 +139,7 @@ class MovieRecapsQA(Benchmark):
             blank=_BLANK,
             stand_in=stand_in,
             notes=told_shown,
+            splits=dict.fromkeys(SPLITS, "dots"),
         )
         for name in data.TASKS
     }

@@ -7,16 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lmms_eval_tasks import leaderboards
+from lmms_eval_tasks import leaderboards, measures
 from lmms_eval_tasks.benchmark import Benchmark, Item, Join, Metric, Task, Units
+from lmms_eval_tasks.measures import Asked
 from lmms_eval_tasks.report.sides import Side
-from lmms_eval_tasks.runs import scoring
 from lmms_eval_tasks.utils.metrics import aggregate, stats
 from lmms_eval_tasks.utils.metrics.stats import Interval
 
 POINTS = 0.03  # the difference for which the number of videos is told
-
-Asked = tuple[Task, Item]  # an item, and the task that it is of
 
 
 @dataclass(frozen=True)
@@ -107,26 +105,12 @@ def _of_task(task: Task, metric: Metric) -> Quantity:
 
 
 def _of_join(join: Join, tasks: Sequence[Task]) -> Iterator[Quantity]:
-    def sides(asked: Sequence[Asked]) -> Mapping[str, list[Item]]:
-        found: dict[str, list[Item]] = {}
-        for task, item in asked:
-            found.setdefault(task.name, []).append(item)
-        return found
-
     def takes(one: Asked) -> bool:
         return one[0].name in join.tasks
 
-    numbers = aggregate.never_raises(join.of, join.group)
-    for name in join.shown if sum(task.name in join.tasks for task in tasks) > 1 else ():
-
-        def of(asked: Sequence[Asked], name: str = name) -> Any:
-            return (numbers(sides(asked)) or {}).get(name)
-
-        def units(asked: Sequence[Asked], name: str = name) -> Units:
-            return join.units[name](sides(asked))
-
-        is_mean = name in join.units
-        yield Quantity(join.group, name, of, takes, is_mean, units if is_mean else None)
+    if sum(task.name in join.tasks for task in tasks) > 1:
+        for name, of, units in measures.of_join(join):
+            yield Quantity(join.group, name, of, takes, name in join.shares, units)
 
 
 # --- statistics -----------------------------------------------------------------------------------
@@ -147,7 +131,7 @@ def _there(found: Mapping[str, Any]) -> dict[str, Any]:
 def interval(quantity: Quantity, asked: Sequence[Asked]) -> Interval | None:
     """With its 95 % interval; None where it has no value, or is a count."""
     clusters, share = list(map(_cluster, asked)), quantity.share
-    return scoring.interval_of(quantity.of, quantity.units, asked, clusters, share=share)
+    return measures.interval_of(quantity.of, quantity.units, asked, clusters, share=share)
 
 
 def _cluster(one: Asked) -> str:
@@ -168,7 +152,7 @@ def _difference(
         if not (both := [name for name in old if name in new]):
             return None
         rises = [new[name][1] - old[name][1] for name in both]
-        value = stats.clustered_mean(rises, [old[name][0] for name in both])
+        value = _inside(quantity, stats.clustered_mean(rises, [old[name][0] for name in both]))
         rose, fell = sum(one > 0 for one in rises), sum(one < 0 for one in rises)
         return Difference(value, stats.p_value(value), rose, fell)
 
@@ -178,8 +162,16 @@ def _difference(
 
     if not isinstance(rise(pairs), float):
         return None
-    value = stats.jackknife(rise, pairs, [_cluster(one) for one, _ in pairs])
+    value = _inside(quantity, stats.jackknife(rise, pairs, [_cluster(one) for one, _ in pairs]))
     return Difference(value, stats.p_value(value), None, None)
+
+
+def _inside(quantity: Quantity, difference: Interval) -> Interval:
+    """No two shares are further apart than 1."""
+    if not quantity.share:
+        return difference
+    ends = max(difference.low, -1.0), min(difference.high, 1.0)
+    return dataclasses.replace(difference, low=ends[0], high=ends[1])
 
 
 def _by_id(asked: Iterable[Asked]) -> dict[tuple[str, str], Asked]:

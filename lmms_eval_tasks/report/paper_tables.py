@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -14,11 +14,33 @@ NONE = "-"
 DOUBT = "! INVALID: too many failures of the model or of the judge"
 
 
+class Sure(float):
+    """A number with its 95 % interval, which stands below it in a table."""
+
+    ends: tuple[float, float]
+
+    @classmethod
+    def of(cls, value: Any, interval: Mapping[str, Any] | None) -> Any:
+        """The value with its stored interval (stats.Interval.as_dict), or as it is without ends."""
+        low, high = (number((interval or {}).get(end)) for end in ("low", "high"))
+        if number(value) is None or low is None or high is None:
+            return value
+        made = cls(value)
+        made.ends = low, high
+        return made
+
+    def __rmul__(self, times: float) -> float:
+        """The same in another unit, as percent."""
+        made = Sure(times * float(self))
+        made.ends = times * self.ends[0], times * self.ends[1]
+        return made
+
+
 def number(value: Any) -> float | None:
     """A number that can be shown, or None."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
-    return float(value)
+    return value if isinstance(value, Sure) else float(value)
 
 
 def has_numbers(cells: Sequence[str]) -> bool:
@@ -28,7 +50,17 @@ def has_numbers(cells: Sequence[str]) -> bool:
 
 def fixed(value: float | None, decimals: int = 2) -> str:
     """A number with so many decimals; a dash where there is none. Nothing is -0.00."""
-    return NONE if value is None else _without_zero_sign(f"{value:.{decimals}f}")
+    if value is None:
+        return NONE
+    ends = value.ends if isinstance(value, Sure) else ()
+    plain, *interval = (_without_zero_sign(f"{one:.{decimals}f}") for one in (value, *ends))
+    return f"{plain}\n{interval[0]}–{interval[1]}" if interval else plain
+
+
+def marked(cell: str, mark: str) -> str:
+    """The cell with a mark behind its number, before its interval."""
+    plain, line, interval = cell.partition("\n")
+    return f"{plain}{mark}{line}{interval}"
 
 
 def signed(value: float, decimals: int = 1) -> str:
@@ -38,7 +70,7 @@ def signed(value: float, decimals: int = 1) -> str:
 
 def doubted(cell: str, invalid: bool) -> str:
     """The cell of a number, with a mark if it is invalid."""
-    return f"{cell}!" if invalid and cell != NONE else cell
+    return marked(cell, "!") if invalid and cell != NONE else cell
 
 
 def _without_zero_sign(text: str) -> str:
@@ -65,7 +97,7 @@ def by_row(
     kept = [(head, cells) for head, cells in rows if has_numbers(cells)]
     if not kept:
         return []
-    if DOUBT not in notes and any(cell.endswith("!") for _, cells in kept for cell in cells):
+    if DOUBT not in notes and any("!" in cell for _, cells in kept for cell in cells):
         notes = f"{notes}\n{DOUBT}".strip()
     table = empty(title, notes)
     for place, name in enumerate(names):

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from lmms_eval_tasks import __version__
 from lmms_eval_tasks.benchmark import Benchmark, Task
+from lmms_eval_tasks.judges import report as judge_report
 from lmms_eval_tasks.report import compare, drawn, item_rows, strips
 from lmms_eval_tasks.report.compare import Line
 from lmms_eval_tasks.report.pages import HERE, filled
 from lmms_eval_tasks.report.paper_tables import fixed, number, signed
 from lmms_eval_tasks.report.sides import Side, command, tasks_of
-from lmms_eval_tasks.runs import screen
+from lmms_eval_tasks.utils.metrics import stats
 
 SCRIPTS = ("vendor/tabulator.min.js", "run_page.js")
 STYLES = ("vendor/tabulator.min.css", "run_page.css")
@@ -32,6 +32,7 @@ OURS = "lmms_eval_tasks"  # our section of the host's results
 class Split(NamedTuple):
     """A headline number by category: a picture, and the lines in it."""
 
+    by: str
     title: str
     picture: str
     lines: Sequence[Line]
@@ -43,7 +44,7 @@ class Part(NamedTuple):
     benchmark: Benchmark
     lines: Sequence[Line]
     picture: str  # of the main numbers
-    splits: Sequence[Split]
+    splits: Mapping[str, Sequence[Split]]  # by task and number
     facts: Mapping[str, Sequence[tuple[str, str]]]  # of each side by its label
     warnings: Mapping[str, Sequence[str]]  # what makes numbers not comparable, and of which sides
 
@@ -101,7 +102,12 @@ def _part(benchmark: Benchmark, tasks: Sequence[Task], sides: Sequence[Side]) ->
         for line in _warnings(benchmark, side):
             warnings.setdefault(line, []).append(side.label)
     facts = {side.label: list(_facts(benchmark, side)) for side in own}
-    splits = [one for task in tasks for one in _splits(task, own)]
+    splits = {name: made for task in tasks for name, made in _splits(task, own) if made}
+    for side in own:
+        fewest = [one.clusters for line in lines if (one := line.numbers.get(side.label))]
+        if fewest and min(fewest) < stats.FEW:
+            told = f"as few as {min(fewest)} videos stand behind a number: {stats.FEW_TOLD}"
+            warnings.setdefault(told, []).append(side.label)
     return Part(benchmark, lines, _picture(benchmark, lines), splits, facts, warnings)
 
 
@@ -110,6 +116,10 @@ def _warnings(benchmark: Benchmark, side: Side) -> Iterator[str]:
     for task, run in side.runs.items():
         if task in benchmark.tasks and run.invalid:
             yield f"INVALID: {run.invalid}"
+    for task, items in side.items.items():
+        waiting = sum(item["status"] == "unjudged" or "judge_" in item["status"] for item in items)
+        if task in benchmark.tasks and waiting:
+            yield f"{task}: {waiting:,} of {len(items):,} replies have no verdict of a judge"
     sections = side.sections(benchmark.name)
     if not sections:
         yield "what these numbers rest on is not known: no results file of our hook beside them"
@@ -143,7 +153,7 @@ def _facts(benchmark: Benchmark, side: Side) -> Iterator[tuple[str, str]]:
         hashes = [f"{name} {one['hash']}" for name, one in prompts.items() if one]
         yield "prompts", ", ".join(hashes)
     for results in side.results:
-        for line in screen.judge_lines(results, by_task=False) if OURS in results else ():
+        for line in judge_report.of_results(results, by_task=False):
             yield "cost", line
         yield "run", f"{results.get('date', '')}, lmms-eval {results.get('lmms_eval_version', '')}"
         yield "again", command(results)
@@ -163,14 +173,17 @@ def _picture(benchmark: Benchmark, lines: Sequence[Line]) -> str:
     return drawn.dots(main, f"{benchmark.title}: main numbers") if main else ""
 
 
-def _splits(task: Task, sides: Sequence[Side]) -> Iterator[Split]:
+def _splits(task: Task, sides: Sequence[Side]) -> Iterator[tuple[str, list[Split]]]:
     """A task's first headline number by each of its splits."""
-    metrics = compare.shown(task)[:1]
-    for metric, (split, kind) in itertools.product(metrics, task.splits.items()):
-        lines = compare.by_category(task, metric, split, sides)
-        if len(lines) > 1:
-            title = f"{task.name} {metric.name} by {split.replace('_', ' ')}"
-            yield Split(title, drawn.KINDS[kind](lines, title), lines)
+    for metric in compare.shown(task)[:1]:
+        name, made = f"{task.name} {metric.name}", []
+        for field, kind in task.splits.items():
+            lines = compare.by_category(task, metric, field, sides)
+            by = field.replace("_", " ")
+            if len(lines) > 1:
+                picture = drawn.KINDS[kind](lines, f"{name} by {by}")
+                made.append(Split(by, f"{name} by {by}", picture, lines))
+        yield name, made
 
 
 def _value(line: Line, label: str, decimals: int = 3) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,12 @@ from lmms_eval_tasks.benchmark import Benchmark, Item, Items, Task
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import saved_runs as saved
 from lmms_eval_tasks.utils.metrics import aggregate
+
+# An argument of a model that a page or a record must not show.
+_KEY = re.compile(
+    r"\b(((?:\w+_)?api_?key|(?:\w+_)?password|(hf|auth|access)_token|token|secret)=)[^,\s'\"]+",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -114,10 +121,12 @@ def _name(run: saved.Run) -> str:
 
 
 def command(results: Mapping[str, Any]) -> str:
-    """The command that repeats a run of the host, as far as its results tell it."""
+    """The command that repeats a run of the host, as far as its results tell it; no keys."""
     config = results.get("config", {})
     given = config.get("resolved_cli_args") or {}
     options = {name: config.get(name) for name in ("model", "model_args", "gen_kwargs", "limit")}
     options |= {name: given.get(name) for name in ("tasks", "batch_size", "offset")}
     told = [f"--{k} {shlex.quote(str(v))}" for k, v in options.items() if v not in (None, "", 0)]
-    return " ".join(["lmms_eval", *told, "--log_samples", "--output_path out"])
+    return _KEY.sub(
+        r"\1[key]", " ".join(["lmms_eval", *told, "--log_samples", "--output_path out"])
+    )

@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks import __version__, benchmarks, running, settings
+from lmms_eval_tasks import __version__, benchmarks, measures, running, settings
 from lmms_eval_tasks.benchmark import Benchmark, Found, Item, Items
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.judges.asking import Asker, usable
@@ -18,9 +18,7 @@ from lmms_eval_tasks.runs.scoring import Carried
 from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils import saved_runs as saved
 
-SAMPLE = "made with the packaged sample: not a benchmark result"
 _MARK = " [INVALID]"
-PARTLY = "of a part of the docs (--limit, --offset): not a benchmark result"
 
 
 def annotate(
@@ -100,13 +98,13 @@ def _of_benchmark(
     """
     unpack(results, names)
     # First of all: what a metric was computed with is noted while it is (provenance.note).
-    numbers = {name: scoring.numbers(benchmark.tasks[name], own) for name, own in items.items()}
-    joined = {join.group: scoring.joined(join, items) for join in benchmark.joins}
+    numbers = {name: measures.numbers(benchmark.tasks[name], own) for name, own in items.items()}
+    joined = {join.group: measures.joined(join, items) for join in benchmark.joins}
     numbers |= {group: found for group, found in joined.items() if found}
-    warnings = [SAMPLE] if settings.is_sample() else []
+    warnings = [saved.SAMPLE] if settings.is_sample() else []
     config = results.get("config", {})
     if config.get("offset") or config.get("limit") not in (None, 0, -1):
-        warnings.append(PARTLY)
+        warnings.append(saved.PARTLY)
     known = provenance.known("data", lambda: before.checked(benchmark, names), warnings)
     left_out = {name: before.left_out(benchmark, known, name) if known else {} for name in names}
     found = known.found if known else None
@@ -123,12 +121,15 @@ def _of_benchmark(
             warnings += [judge["warning"]] if judge.get("warning") else []
     details = section["details"] = {}
     for name, own in items.items():
-        details[name] = scoring.details(benchmark.tasks[name], own)
+        details[name] = measures.details(benchmark.tasks[name], own)
         if name in lengths:
             details[name]["token_limit"] = vars(lengths[name])
         cut = invalid.replies_cut(name, own, lengths.get(name))
         told = (arrivals.short(name, own), invalid.requests_failed(name, own), cut)
         warnings += filter(None, told)
+    for join in benchmark.joins:
+        if join.group in numbers:
+            details[join.group] = measures.joined_details(join, benchmark.tasks, items)
     videos = provenance.known("videos", lambda: _videos(benchmark, found, items), warnings)
     section["videos"] = videos
     section["warnings"] = list(dict.fromkeys(warnings))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from lmms_eval_tasks import measures
 from lmms_eval_tasks.benchmark import Benchmark, Item, Items
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import Judge, Verdict
@@ -157,8 +158,8 @@ def _tell(
     task, label = benchmark.tasks[run.task], done.label(run.task, run)
     told = run.conditions(benchmark.name, judged_anew=judged_anew)
     done.notes += [f"{run.model}: {line}" if done.several else line for line in told]
-    numbers = done.numbers[label] = scoring.numbers(task, items)
-    done.sidecar[label] = scoring.details(task, items)
+    numbers = done.numbers[label] = measures.numbers(task, items)
+    done.sidecar[label] = measures.details(task, items)
     done.compare(label, run.saved, numbers)
     done.notes += [f"{label}: {note}" for note in task.notes(items)]
     done.notes += filter(
@@ -178,13 +179,14 @@ def _joined(
     for join in benchmark.joins:
         there = {name: own[name] for name in join.tasks if name in own}
         sides = {name: items for name, (_, items) in there.items()}
-        if not (numbers := scoring.joined(join, sides)):
+        if not (numbers := measures.joined(join, sides)):
             if sides and join.shown:
                 done.apart.setdefault(join.group, []).append(side)
             continue
         runs = [run for run, _ in there.values()]
         label = done.label(join.group, runs[0])
         found[label] = numbers
+        done.sidecar[label] = measures.joined_details(join, benchmark.tasks, sides)
         done.groups[label] = [done.label(run.task, run) for run in runs]
         done.compare(label, runs[0].saved_groups.get(join.group), numbers)
         done.notes += [f"{label}: {note}" for note in join.notes(sides)]

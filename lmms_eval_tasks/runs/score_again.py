@@ -72,7 +72,7 @@ def score_again(
         described = before.describe_judge(benchmark, judge) if judge and done.judged else {}
         done.notes += [described["warning"]] if described.get("warning") else []
         problems |= done.problems
-        rows = screen.rows(done.numbers, done.invalid)
+        rows = screen.rows(done.numbers, done.invalid, done.sidecar)
         show(table_console(), screen.chosen(benchmark, rows))
         for line in [*done.notes, *done.equal]:
             print(line)
@@ -151,10 +151,10 @@ def _renew(
     ours.setdefault("invalid", {}).pop(run.task, None)
     if label in done.problems:
         ours["invalid"][run.task] = done.problems[label]
-    section.setdefault("details", {})[run.task] = done.sidecar[label]
     for shown in (label, *(group for group, own in done.groups.items() if label in own)):
         name = shown.split()[0]
         section.setdefault("numbers", {})[name] = dict(done.numbers[shown])
+        section.setdefault("details", {})[name] = done.sidecar[shown]
         for rows in (results.get("results", {}), results.get("groups", {})):
             row = rows.get(name, {})
             for key in list(row):  # of the host's table; an error of another number goes

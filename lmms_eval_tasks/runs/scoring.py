@@ -1,22 +1,21 @@
-"""From a reply to an item, from items to numbers: for a run, `rescore` and reports alike."""
+"""From a reply to an item, for a run and `rescore` alike, and through the host to numbers."""
 
 from __future__ import annotations
 
 import math
 import traceback
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from lmms_eval_tasks.benchmark import Item, Items, Join, Metric, Task, Units
+from lmms_eval_tasks import measures
+from lmms_eval_tasks.benchmark import Item, Items, Join, Metric, Task
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.judges.asking import Answer, settle
 from lmms_eval_tasks.judges.run import ordered_map
 from lmms_eval_tasks.judges.verdict import Scoring
-from lmms_eval_tasks.utils.metrics import aggregate, stats
+from lmms_eval_tasks.utils.metrics import aggregate
 from lmms_eval_tasks.utils.replies import answers
 from lmms_eval_tasks.utils.saved_runs import CARRIER
-
-T = TypeVar("T")
 
 
 def scored(task: Task, kept: Item, reply: str, answer: Answer) -> dict[str, Any]:
@@ -49,70 +48,6 @@ def scored_together(task: Task, items: Items, asker: Callable[[Item], Answer]) -
 
     found |= {item["id"]: item for item in ordered_map(scored_one, wanted, task.name)}
     return list(found.values())
-
-
-def count_failed(items: Items) -> int:
-    """Number of items whose status is not ok."""
-    return sum(item["status"] != "ok" for item in items)
-
-
-def numbers(task: Task, items: Items) -> dict[str, Any]:
-    """Every number of a task's items, by name; those of which it has no item are left out."""
-    found = {}
-    ran = aggregate.as_counted(items)
-    for metric in (*task.metrics, *task.more(ran)):
-        if own := metric.own(ran):
-            found[metric.name] = aggregate.never_raises(metric.of, metric.name)(own)
-    return {CARRIER: count_failed(items), **found}
-
-
-def details(task: Task, items: Items) -> dict[str, Any]:
-    """Counts by status, 95 % intervals clustered by video, and what else the task tells."""
-    ordered = sorted(aggregate.as_counted(items), key=lambda item: str(item["id"]))
-    wanted = [one for one in task.metrics if one.shown is not None or one.units is not None]
-    found = {one.name: interval(one, ordered, task.cluster) for one in wanted}
-    return {
-        "items": len(ordered),
-        "status": aggregate.by_status(ordered),
-        **task.details(ordered),
-        "intervals": {name: one.as_dict() for name, one in found.items() if one is not None},
-    }
-
-
-def interval(metric: Metric, items: Items, cluster: str) -> stats.Interval | None:
-    """A metric of some items with its 95 % interval; None where it has no value or is a count."""
-    own = metric.own(items)
-    of = aggregate.never_raises(metric.of, metric.name)
-    clusters = [str(item.get(cluster)) for item in own]
-    return interval_of(of, metric.units, own, clusters, share=metric.share)
-
-
-def interval_of(
-    of: Callable[[Sequence[T]], Any],
-    units: Callable[[Sequence[T]], Units] | None,
-    items: Sequence[T],
-    clusters: Sequence[str],
-    *,
-    share: bool,
-) -> stats.Interval | None:
-    """As `interval`, of any number: of a mean's units, else of the number without each cluster."""
-    if not items:
-        return None
-    if units is not None:
-        if not (found := units(items)):
-            return None
-        videos, values = zip(*found.values(), strict=True)
-        return stats.clustered_mean(values, videos, share=share)
-    if not isinstance(of(items), float):
-        return None
-    return stats.jackknife(of, items, clusters, share=share)
-
-
-def joined(join: Join, sides: Mapping[str, Items]) -> dict[str, Any]:
-    """The numbers of a join, of whichever of its tasks are there; {} if they are too few."""
-    own = {name: sides[name] for name in join.tasks if sides.get(name)}
-    guarded = aggregate.never_raises(join.of, join.group)
-    return dict(guarded(own) or {}) if own else {}
 
 
 # --- through the host ---------------------------------------------------------------------------
@@ -189,7 +124,7 @@ def metric_list(task: Task, joins: Sequence[Join]) -> list[dict[str, Any]]:
         return lambda items: metric.of(aggregate.as_counted(items))
 
     def failed(items: Items) -> Carried:
-        return Carried(count_failed(items), items)
+        return Carried(measures.count_failed(items), items)
 
     def side(items: Items) -> Carried:
         return Carried(math.nan, items, task.name)
@@ -213,6 +148,6 @@ def group_number(join: Join, name: str) -> Callable[..., Any]:
 
     def of_group(values: Sequence[Any], _sizes: Any = None, _weight_by_size: Any = None) -> Any:
         sides = {value.task: value.items for value in values if isinstance(value, Carried)}
-        return joined(join, sides).get(name)
+        return measures.joined(join, sides).get(name)
 
     return aggregate.never_raises(of_group, f"{join.group} {name}")

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import benchmarks, leaderboards, settings
 from lmms_eval_tasks.benchmark import Benchmark, Row
+from lmms_eval_tasks.judges import report
 from lmms_eval_tasks.report.fold import show
-from lmms_eval_tasks.report.paper_tables import NONE, fixed, number
+from lmms_eval_tasks.report.paper_tables import NONE, Sure, fixed, number
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,7 +32,7 @@ def first(results: Mapping[str, Any], console: Console, files: Sequence[Path] = 
     for name in (one for one in benchmarks.NAMES if one in section):
         show(console, [*_of_benchmark(benchmarks.load(name), results), ""])
     with_tables = bool(settings.value(settings.TABLES))
-    shown = [] if with_tables else judge_lines(results, by_task=False)
+    shown = [] if with_tables else report.of_results(results, by_task=False)
     shown += [f"INVALID: {line}" for line in section.get("invalid", {}).values()]
     shown += [f"written: {file}" for file in files]
     if not with_tables:
@@ -45,7 +46,7 @@ def full(results: Mapping[str, Any], console: Console, *, every: bool) -> None:
     for name in benchmarks.NAMES:
         if name in results["lmms_eval_tasks"]:
             show(console, tables(benchmarks.load(name), results, every=every))
-    for line in judge_lines(results):
+    for line in report.of_results(results):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
@@ -143,16 +144,29 @@ def tables(benchmark: Benchmark, results: Mapping[str, Any], *, every: bool) -> 
     """The paper's tables for the host's results, with the warnings that belong to them."""
     section = results["lmms_eval_tasks"][benchmark.name]
     numbers = dict(sorted(section["numbers"].items()))
-    shown = chosen(benchmark, rows(numbers, invalid_names(results)), every=every)
+    made = rows(numbers, invalid_names(results), section["details"])
+    shown = chosen(benchmark, made, every=every)
     if reached := section.get("arrived"):
         shown.append(f"{benchmark.title} {reached}")
     return [*shown, *(f"Note: {warning}" for warning in section["warnings"])]
 
 
-def rows(numbers: Mapping[str, Mapping[str, Any]], bad: Collection[str]) -> list[Row]:
-    """Numbers by task or group, or by these and a model, of which `bad` ones are invalid."""
-    named = [(name, *name.partition(" ")[::2]) for name in numbers]
-    return [Row(task, numbers[name], model, name in bad) for name, task, model in named]
+def rows(
+    numbers: Mapping[str, Mapping[str, Any]],
+    bad: Collection[str],
+    details: Mapping[str, Mapping[str, Any]],
+) -> list[Row]:
+    """Numbers by task or group, or by these and a model, of which `bad` ones are invalid.
+
+    Those that have an interval in the `details` carry it.
+    """
+    made = []
+    for name, values in numbers.items():
+        task, _, model = name.partition(" ")
+        intervals = details.get(name, {}).get("intervals", {})
+        known = {key: Sure.of(value, intervals.get(key)) for key, value in values.items()}
+        made.append(Row(task, known, model, name in bad))
+    return made
 
 
 def chosen(benchmark: Benchmark, rows: Sequence[Row], *, every: bool | None = None) -> list[Any]:
@@ -172,15 +186,3 @@ def invalid_names(results: Mapping[str, Any]) -> set[str]:
     for benchmark, _ in benchmarks.chosen(tasks):
         groups |= {join.group: join.tasks for join in benchmark.joins}
     return {*tasks, *(name for name, members in groups.items() if tasks & set(members))}
-
-
-def judge_lines(results: Mapping[str, Any], *, by_task: bool = True) -> list[str]:
-    """What the judges of a run did and cost, one line for each judge, and for each of its tasks."""
-    work = results["lmms_eval_tasks"].get("judges")
-    if not work:
-        return []
-    from lmms_eval_tasks.judges.report import Ledger, lines
-
-    ledger = Ledger()
-    ledger.merge(work["usage"] if by_task else [{**row, "task": ""} for row in work["usage"]])
-    return lines(ledger.rows(), work["prices"])

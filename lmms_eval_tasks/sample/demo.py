@@ -110,6 +110,7 @@ def run(out: Path, console: Console) -> bool:
                 tiny.result()
             runs[model.name] = pool.submit(stage, model.name, _run_host, out / model.name, model)
         results = {name: one.result() for name, one in runs.items()}
+        page = stage("report", write_report, out)
     checks = list(checked(played, results, out / COIN))
     for line in screen(played, results, checks):
         console.print(line, highlight=False)
@@ -119,6 +120,7 @@ def run(out: Path, console: Console) -> bool:
     for line in (
         f"\n{verdict}  {sum(good)} of {len(good)} numbers as expected, {seconds:.0f} s",
         f"results  {out}/MODEL/, with all tables, and all that the host printed in host.log",
+        f"page     {page}: the four beside each other, and every item",
         "next     lmms_eval --tasks maia --data YOUR_DATA --log_samples --output_path out \\",
         "           --model qwen2_5_vl --model_args pretrained=Qwen/Qwen2.5-VL-7B-Instruct",
     ):
@@ -137,6 +139,16 @@ def models(out: Path, tasks: Sequence[str]) -> list[Model]:
         Model(WITNESS, "tasks_witness", "", ("maverix_table3",), NONE),
         Model(TINY, "qwen2_5_vl", checkpoint, TINY_TASKS, NONE, short),
     ]
+
+
+def write_report(out: Path) -> Path:
+    """The page of the runs in `out`, the oracle's first."""
+    from lmms_eval_tasks.report import run_page, sides
+
+    found = sides.read([out / name for name in (ORACLE, COIN, WITNESS, TINY)])
+    page = out / "report.html"
+    page.write_text(run_page.html(found), encoding="utf-8")
+    return page
 
 
 def write_key(path: Path, names: Sequence[str]) -> Path:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from lmms_eval_tasks import measures
 from lmms_eval_tasks.cvrr_es.candidates import Aligned
 from lmms_eval_tasks.cvrr_es.study.rated import Rated
 from lmms_eval_tasks.cvrr_es.study.ratings import Item as RatedItem
@@ -17,7 +18,7 @@ from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.judges.verdict import OPENAI, Criterion, JudgeConfig, Status, Verdict
-from lmms_eval_tasks.runs import rescore, scoring
+from lmms_eval_tasks.runs import rescore
 from lmms_eval_tasks.utils import json_files
 
 PART, TIME = "partial_actions", "time_order_understanding"
@@ -136,11 +137,11 @@ def task_of(items: Sequence[Item]) -> str:
 
 def values(items: Sequence[Item]) -> dict[str, Any]:
     """Every number of a task's items."""
-    return scoring.numbers(BENCHMARK.tasks[task_of(items)], items)
+    return measures.numbers(BENCHMARK.tasks[task_of(items)], items)
 
 
 def details(items: Sequence[Item]) -> dict[str, Any]:
-    found = scoring.details(BENCHMARK.tasks[task_of(items)], items)
+    found = measures.details(BENCHMARK.tasks[task_of(items)], items)
     assert json.loads(json.dumps(found)) == found
     return found
 

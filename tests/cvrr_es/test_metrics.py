@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from rich.table import Table
 
+from lmms_eval_tasks import measures
 from lmms_eval_tasks.cvrr_es import metrics
 from lmms_eval_tasks.cvrr_es.tables import tables
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
-from lmms_eval_tasks.runs import scoring
 from tests.checks import rows
 from tests.cvrr_es.scored import (
     FAILED,
@@ -75,7 +75,9 @@ def test_means_weigh_dimensions_the_same(
 ) -> None:
     def joined(*replies: str) -> Any:
         sides = {PART: several("right 5"), TIME: several(*replies, dimension=TIME)}
-        return scoring.joined(BENCHMARK.joins[0], {f"cvrr_es_{n}": own for n, own in sides.items()})
+        return measures.joined(
+            BENCHMARK.joins[0], {f"cvrr_es_{n}": own for n, own in sides.items()}
+        )
 
     found = joined("right 2", "wrong 0", "wrong 1")
     assert found["mean_acc"] == found["mean_acc_skip_empty"] == pytest.approx(2 / 3)
@@ -88,7 +90,7 @@ def test_means_weigh_dimensions_the_same(
     broken = {f"cvrr_es_{PART}": several("right 5"), f"cvrr_es_{TIME}": [{"status": "ok"}]}
     assert metrics.means(broken)["mean_acc"] is None
     assert "acc failed and is reported as N/A" in capsys.readouterr().err
-    assert scoring.joined(BENCHMARK.joins[0], {}) == {}
+    assert measures.joined(BENCHMARK.joins[0], {}) == {}
 
 
 def test_failed_ratings_are_in_no_kappa() -> None:

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from lmms_eval_tasks import measures
 from lmms_eval_tasks.haven import judge as texts
 from lmms_eval_tasks.haven.tasks import BENCHMARK, BLANK, keep
 from lmms_eval_tasks.host import names
-from lmms_eval_tasks.runs import rescore, scoring
+from lmms_eval_tasks.runs import rescore
 from lmms_eval_tasks.utils.metrics.local_models import Scores
 from lmms_eval_tasks.utils.saved_runs import Run
 from tests.haven.docs import doc
@@ -42,11 +43,11 @@ def broken(task: str, **changes: Any) -> Item:
 
 
 def numbers(task: str, items: Sequence[Item]) -> dict[str, Any]:
-    return scoring.numbers(BENCHMARK.tasks[task], items)
+    return measures.numbers(BENCHMARK.tasks[task], items)
 
 
 def details(task: str, items: Sequence[Item]) -> dict[str, Any]:
-    return scoring.details(BENCHMARK.tasks[task], items)
+    return measures.details(BENCHMARK.tasks[task], items)
 
 
 def video(number: int, source: str = "tvsum") -> dict[str, str]:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from lmms_eval_tasks import measures
 from lmms_eval_tasks.haven import judge as texts
 from lmms_eval_tasks.haven.tables import tables
 from lmms_eval_tasks.haven.tasks import BENCHMARK
-from lmms_eval_tasks.runs import scoring
 from tests.checks import rows
 from tests.haven.docs import doc
 from tests.haven.scored import (
@@ -176,7 +176,7 @@ def test_clipscore_of_joint_and_separate_replies(monkeypatch: pytest.MonkeyPatch
             return [None if "".join(map(str, key)) in lost else KNOWN[key] for key in keys]
 
         monkeypatch.setattr(texts, "clip_values", clip_values)
-        found = scoring.joined(BENCHMARK.joins[0], sides)
+        found = measures.joined(BENCHMARK.joins[0], sides)
         return [found.get(name) for name in CLIP]
 
     assert joined(three()) == pytest.approx([0.7, 1.6 / 3, 0.5 / 3, 3])

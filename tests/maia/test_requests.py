@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from lmms_eval_tasks import measures
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.maia.tasks import BENCHMARK
-from lmms_eval_tasks.runs import before, scoring
+from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.sample import players
 from lmms_eval_tasks.utils.metrics import text_metrics
 
@@ -32,7 +33,7 @@ def test_one_answer_that_cannot_be_scored_does_not_take_the_others_with_it(
     assert "kept as status error" in capsys.readouterr().err
     items = [one["failed"] for one in scored]
     assert [item["status"] for item in items] == ["error", "ok", "ok"]
-    found = scoring.numbers(BENCHMARK.tasks["maia_oevqa"], items)
+    found = measures.numbers(BENCHMARK.tasks["maia_oevqa"], items)
     assert (found["judge_acc"], found["judge_acc_failed"]) == (1 / 3, 1)
     for name in ("rouge_l", "meteor", "bleu", "cider"):  # of the two that were scored
         assert found[name] > 0

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from lmms_eval_tasks import measures
 from lmms_eval_tasks.judges.asking import Asker, usable
 from lmms_eval_tasks.maverix import judge
 from lmms_eval_tasks.maverix.labels import LETTERS
@@ -69,7 +70,7 @@ def score(docs: Sequence[Doc], reply: Callable[[Doc], str]) -> list[Item]:
 
 
 def numbers(task: str, items: Sequence[Item]) -> dict[str, Any]:
-    return scoring.numbers(BENCHMARK.tasks[task], items)
+    return measures.numbers(BENCHMARK.tasks[task], items)
 
 
 def fail(*_: object, **__: object) -> Any:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from lmms_eval_tasks import measures
 from lmms_eval_tasks.maverix import metrics
 from lmms_eval_tasks.maverix.labels import DIMENSIONS
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
-from lmms_eval_tasks.runs import scoring
 from tests.checks import table
 from tests.maverix.items import answer, choice, choices, pair, rotations
 
@@ -20,11 +20,11 @@ Items = list[dict[str, Any]]
 
 
 def numbers(kind: str, items: Items) -> dict[str, Any]:
-    return scoring.numbers(BENCHMARK.tasks[TASKS[kind]], items)
+    return measures.numbers(BENCHMARK.tasks[TASKS[kind]], items)
 
 
 def details(kind: str, items: Items) -> dict[str, Any]:
-    return scoring.details(BENCHMARK.tasks[TASKS[kind]], items)
+    return measures.details(BENCHMARK.tasks[TASKS[kind]], items)
 
 
 def firsts(marks: str, **more: Any) -> Items:
@@ -196,7 +196,7 @@ class TestTable3:
         self, sound: Mapping[str, str], without: str, uni: float | None, multi: float | None
     ) -> None:
         (join,) = BENCHMARK.joins
-        found = scoring.joined(join, self.sides(sound, without.split()))
+        found = measures.joined(join, self.sides(sound, without.split()))
         delta = None if uni is None or multi is None else multi - uni
         assert [found[name] for name in metrics.JOINED] == [uni, multi, delta]
 

@@ -13,7 +13,6 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.commands import agreement_command
 from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
 from lmms_eval_tasks.judges.engine import block
@@ -59,7 +58,6 @@ def plays(request: dict[str, Any]) -> str | Fault:
 @pytest.fixture
 def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Runs the command on the small release, against an endpoint that plays a judge."""
-    monkeypatch.setattr(agreement_command, "RESAMPLES", 20)
     release(tmp_path / "data")
     out = tmp_path / "out.json"
 

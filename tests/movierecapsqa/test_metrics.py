@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import measures, settings
 from lmms_eval_tasks.benchmark import Found
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.geval import MODES
@@ -21,7 +21,6 @@ from lmms_eval_tasks.movierecapsqa.baselines import HELMET_NAMES
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
-from lmms_eval_tasks.runs import scoring
 from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils.metrics import local_models
 
@@ -61,7 +60,7 @@ def answers(marks: str, **more: Any) -> list[dict[str, Any]]:
 def numbers(items: list[dict[str, Any]]) -> dict[str, Any]:
     """Every number of the items that no model computes."""
     plain = [metric for metric in metrics.METRICS if not metric.name.startswith(("bert", "bart"))]
-    return scoring.numbers(replace(TASK, metrics=plain), items)
+    return measures.numbers(replace(TASK, metrics=plain), items)
 
 
 # --- ratings ------------------------------------------------------------------------------------

@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import measures, settings
 from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import run as judge_run
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
-from lmms_eval_tasks.runs import scoring
 from tests.local_endpoint import choice, completion
 from tests.movierecapsqa.asking import (
     EVERYTHING,
@@ -39,7 +38,7 @@ pytestmark = pytest.mark.usefixtures("user")
 BOTH = "geval,helmet"
 
 
-numbers = functools.partial(scoring.numbers, BENCHMARK.tasks[TASK])
+numbers = functools.partial(measures.numbers, BENCHMARK.tasks[TASK])
 
 
 def test_one_line_for_what_an_item_lacks(monkeypatch: pytest.MonkeyPatch) -> None:

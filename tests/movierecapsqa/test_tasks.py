@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import measures, settings
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.movierecapsqa import baselines
 from lmms_eval_tasks.movierecapsqa import tasks as own
@@ -97,7 +97,7 @@ def test_an_item_has_all_of_it(user: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def annotated(*tasks: str, items: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The benchmark's section, as the host writes it into its results file."""
     rows = {
-        name: {"failed,none": scoring.Carried(scoring.count_failed(own), own)}
+        name: {"failed,none": scoring.Carried(measures.count_failed(own), own)}
         for name, own in (items or {}).items()
     }
     results: dict[str, Any] = {"results": rows}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from lmms_eval_tasks import benchmarks, sample, settings
+from lmms_eval_tasks import benchmarks, measures, sample, settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.runs import before, given, scoring
 from lmms_eval_tasks.sample import players, witness
@@ -122,7 +122,7 @@ def test_oracle_and_coin_get_what_the_demo_expects(name: str, tmp_path: Path) ->
             )
             for said, items in ((reply, right), (players.coin(key, chat, 0), thrown[task])):
                 items.append(scoring.scored(made, made.keep(doc), said, answer))
-        numbers[task] = scoring.numbers(made, right)
+        numbers[task] = measures.numbers(made, right)
     joined = {task: metrics for task, metrics in played.oracle.items() if task in tasks}
     checks = list(oracle_checks(name, played._replace(oracle=joined), numbers))
     assert [check.text for check in checks if not check.good] == []

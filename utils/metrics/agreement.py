@@ -4,8 +4,8 @@ A rating is a number of the scale or None (missing). The scale is always given w
 labels left to the data, an unused one in the middle moves its neighbours together and kappa changes
 (metrics.md, "Agreement (judges)"). Ratings that are not on the scale are left out and counted.
 
-Kappa and alpha are ours because scikit-learn costs 1.5 s to import and 1 ms a call (bootstraps need
-100,000 calls) and krippendorff is under the GPL; tests compare them with scikit-learn and NLTK.
+Kappa and alpha are ours because scikit-learn costs 1.5 s to import and 1 ms a call (intervals need
+one for each video), and krippendorff is under the GPL; tests compare with scikit-learn and NLTK.
 Sums are of integers and fractions: nothing depends on the order of items or raters, and a constant
 rater gives exactly 0.
 """
@@ -26,8 +26,6 @@ from lmms_eval_tasks.utils.metrics.stats import Interval
 
 Rating = float | None
 Both = Sequence[tuple[float, float]]  # two raters' scores of the same things
-# Below it a percentile bootstrap over clusters is known to be too narrow: said beside the interval.
-FEW_CLUSTERS = 20
 
 
 @dataclass(frozen=True)
@@ -195,13 +193,12 @@ class Row:
         return {**vars(self), "intervals": found}
 
 
-def row(pairs: Sequence[Pair], scale: Sequence[int], resamples: int = 1000) -> Row:
-    """Agreement over some answers, with intervals by bootstrap over clusters.
+def row(pairs: Sequence[Pair], scale: Sequence[int]) -> Row:
+    """Agreement over some answers, with intervals clustered by video.
 
     Args:
         pairs: of one model, or of all; pairs without a published score do not matter.
         scale: all scores that there are; of scores that are not on it there is no kappa.
-        resamples: of each interval.
     """
 
     def weighted(drawn: Both) -> float | None:
@@ -225,7 +222,7 @@ def row(pairs: Sequence[Pair], scale: Sequence[int], resamples: int = 1000) -> R
         ours_var=variance(ours),
         published_var=variance(published),
         intervals={
-            name: stats.cluster_bootstrap(statistic, both, clusters, resamples=resamples)
+            name: stats.jackknife(statistic, both, clusters)
             for name, statistic in computed.items()
             if both
         },

@@ -1,4 +1,4 @@
-"""How sure a number is: clustered intervals of means, bootstrap over clusters.
+"""How sure a number is: intervals clustered by video, and what a difference needs.
 
 The clusters of every benchmark here are its videos: questions on one video share its difficulty, so
 treating them as independent makes intervals too short (metrics.md, "Uncertainty"). Every function
@@ -8,7 +8,6 @@ gives the same bits for the same items in any order; sums use `math.fsum`, which
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean
@@ -18,6 +17,10 @@ T = TypeVar("T")
 
 LEVEL = 0.95  # of every interval: its coverage
 FEWEST = 3  # clusters of an interval: Student's t of two, with one degree of freedom, says nothing
+GROUPS = 50  # of clusters in `jackknife`
+# Clusters from which on intervals hold the truth 93 to 97 times in 100 (benchmarks/coverage.py).
+FEW = 20
+FEW_TOLD = f"on fewer than {FEW} videos 95 % intervals hold the truth 91 to 100 times in 100"
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Interval:
     method: str
     n: int  # items
     clusters: int
-    undefined: int = 0  # resamples in which the statistic had no value
+    undefined: int = 0  # groups of clusters without which the statistic has no value
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON: nan becomes None."""
@@ -75,68 +78,6 @@ def clustered_mean(
     return Interval(estimate, low, high, se, method, n, count)
 
 
-def cluster_bootstrap(
-    statistic: Callable[[Sequence[T]], float | None],
-    items: Sequence[T],
-    clusters: Sequence[str],
-    *,
-    resamples: int = 1000,
-    seed: int = 0,
-) -> Interval:
-    """Percentile interval of any statistic, drawing whole clusters with replacement.
-
-    (scipy.stats.bootstrap draws items.) A cluster drawn twice puts its items into the resample
-    twice, under the same ids: a statistic that groups items by id would merge the copies, so make
-    the items the groups themselves (pools, not pairs). Clusters are sorted by name, items of a
-    cluster by their repr, before anything is drawn, so that the items' order does not matter.
-
-    Args:
-        statistic: gets the items of all drawn clusters; None, nan or infinity mean undefined.
-        items: one per row; dicts, numbers, pairs, whatever `statistic` reads.
-        clusters: each item's cluster, in the same order.
-        resamples: 1000 or more in anything that is reported.
-        seed: of this call alone; Python's own random numbers are left as they are.
-
-    Returns:
-        The interval between the percentiles of the defined resamples, `se` their standard
-        deviation (None below two), `undefined` the count of the others. If the statistic is
-        undefined on the items themselves, `estimate`, `low` and `high` are nan. With one cluster
-        nothing can be drawn: `low`, `high` are nan and `se` is None.
-
-    Raises:
-        ValueError: no items, unequal lengths, fewer than one resample.
-    """
-    groups = _grouped(items, clusters)
-    if resamples < 1:
-        raise ValueError(f"resamples={resamples}: at least 1 is needed")
-    ordered = [sorted(groups[name], key=repr) for name in sorted(groups)]
-    count = len(ordered)
-
-    def of(chosen: Sequence[Sequence[T]]) -> float:
-        value = statistic([item for group in chosen for item in group])
-        return math.nan if value is None or not math.isfinite(value) else value
-
-    estimate = of(ordered)
-    # Only random() is promised to give the same stream in every Python version.
-    draw = random.Random(seed).random
-    drawn = [
-        of([ordered[int(draw() * count)] for _ in range(count)])
-        for _ in range(resamples if count > 1 else 0)
-    ]
-    found = sorted(value for value in drawn if not math.isnan(value))
-    defined = [] if math.isnan(estimate) else found
-    return Interval(
-        estimate=estimate,
-        low=quantile(defined, (1 - LEVEL) / 2),
-        high=quantile(defined, (1 + LEVEL) / 2),
-        se=deviation(found),
-        method=f"cluster bootstrap, {100 * LEVEL:g} %, B={resamples}, seed={seed}",
-        n=len(items),
-        clusters=count,
-        undefined=len(drawn) - len(found),
-    )
-
-
 def jackknife(
     statistic: Callable[[Sequence[T]], float | None],
     items: Sequence[T],
@@ -147,9 +88,11 @@ def jackknife(
     """Interval of any statistic from its values without one cluster each.
 
     With v_c the statistic without cluster c, v their mean and C clusters: variance =
-    (C-1)/C * sum((v_c - v)^2), and the ends are those of `clustered_mean`. For kappas it covers as
-    often as it says from 5 clusters on, where percentiles of resamples need 50
-    (benchmarks/coverage.py), and it has no seed.
+    (C-1)/C * sum((v_c - v)^2), and the ends are those of `clustered_mean`. More than GROUPS
+    clusters are left out as so many groups, each in turn (the delete-a-group jackknife), so that a
+    statistic that takes long is computed so many times. For kappas it covers as often as it says
+    from 5 clusters on, where percentiles of resamples need 50 (benchmarks/coverage.py), and it has
+    no seed.
 
     Args:
         statistic: gets items in whatever order; None, nan or infinity mean undefined.
@@ -159,22 +102,23 @@ def jackknife(
 
     Returns:
         The interval; without ends if the statistic is undefined on all items, or without more than
-        a tenth of the clusters, whose number is `undefined`.
+        a tenth of the groups, whose number is `undefined`.
 
     Raises:
         ValueError: no items, unequal lengths.
     """
     groups = _grouped(items, clusters)
-    ordered = [groups[name] for name in sorted(groups)]
-    count = len(ordered)
+    names = sorted(groups)
+    count = min(len(names), GROUPS)
 
-    def of(chosen: Sequence[Sequence[T]]) -> float:
-        value = statistic([item for group in chosen for item in group])
+    def without(left: int | None) -> float:
+        kept = (groups[name] for place, name in enumerate(names) if place % count != left)
+        value = statistic([item for own in kept for item in own])
         return math.nan if value is None or not math.isfinite(value) else value
 
-    estimate = of(ordered)
+    estimate = without(None)
     several = count > 1 and not math.isnan(estimate)
-    left = [of(ordered[:c] + ordered[c + 1 :]) for c in range(count)] if several else []
+    left = [without(group) for group in range(count)] if several else []
     found = [value for value in left if not math.isnan(value)]
     undefined = len(left) - len(found)
     se = None
@@ -183,7 +127,7 @@ def jackknife(
         spread = math.fsum((value - centre) ** 2 for value in found) / len(found)
         se = math.sqrt((count - 1) * spread)
     low, high, method = _ends(estimate, se, len(items), count, share=share)
-    return Interval(estimate, low, high, se, method, len(items), count, undefined)
+    return Interval(estimate, low, high, se, method, len(items), len(names), undefined)
 
 
 def _ends(
@@ -239,24 +183,6 @@ def clusters_needed(se: float, clusters: int, difference: float) -> int:
     normal = NormalDist()
     reach = normal.inv_cdf((1 + LEVEL) / 2) + normal.inv_cdf(POWER)
     return max(FEWEST, math.ceil(clusters * (se * reach / difference) ** 2))
-
-
-def quantile(ordered: Sequence[float], share: float) -> float:
-    """Linear between ascending values, numpy's default; nan without values. `share` is 0 to 1."""
-    if not ordered:
-        return math.nan
-    position = share * (len(ordered) - 1)
-    below = math.floor(position)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (position - below) * (ordered[above] - ordered[below])
-
-
-def deviation(values: Sequence[float]) -> float | None:
-    """Standard deviation with n - 1; None with fewer than two values."""
-    if len(values) < 2:
-        return None
-    centre = fmean(values)
-    return math.sqrt(math.fsum((v - centre) ** 2 for v in values) / (len(values) - 1))
 
 
 def _grouped(items: Sequence[T], clusters: Sequence[str]) -> dict[str, list[T]]:

@@ -28,6 +28,7 @@ from typing import NamedTuple
 
 from lmms_eval_tasks.utils.replies import answer_patterns as patterns
 
+LOST = "model_error"  # status of an item whose request failed
 MAX_MARKS = 8  # combining marks kept per character: NFKC is quadratic in a run of them
 BEFORE = 80  # characters looked at before a statement, for a negation
 AFTER = 400  # characters looked at after a statement, beyond twice the longest option
@@ -480,7 +481,7 @@ class Reply(NamedTuple):
 def shape(text: str) -> Reply:
     """A model's text as the parsers take it. No text raises."""
     if is_model_error(text):
-        return Reply("model_error", "")
+        return Reply(LOST, "")
     reply, unclosed = strip_reasoning(text)
     if unclosed:
         return Reply("truncated", "")

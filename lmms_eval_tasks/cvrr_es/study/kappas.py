@@ -57,10 +57,10 @@ def _interval(
     groups: Sequence[Pairs],
     of_kappas: Callable[[Kappas], float | None] = lambda kappas: kappas[0],
 ) -> Part:
-    """Bootstrap over videos of what follows from the kappas of some groups of pairs.
+    """Of what follows from the kappas of some groups of pairs, by leaving out each video in turn.
 
-    A resample's kappas need five sums of every video only: of 1, a, b, (a - b)^2 and a^2 + b^2. Of
-    one group they are whole numbers below 2^53, so that a kappa is as if computed from its pairs.
+    Kappas of some videos need five sums of every video only: of 1, a, b, (a - b)^2 and a^2 + b^2.
+    Of one group they are whole numbers below 2^53, so that its kappa is as if computed from pairs.
     Without an `interval`, `no_interval` says why.
     """
     import numpy as np
@@ -81,9 +81,9 @@ def _interval(
         made = ((expected - n * apart) / np.where(expected, expected, np.nan)).tolist()
         return of_kappas([None if math.isnan(value) else value for value in made])
 
-    found = stats.cluster_bootstrap(statistic, range(len(videos)), videos)
+    found = stats.jackknife(statistic, range(len(videos)), videos)
     if math.isnan(found.low):
-        return {"interval": None, "no_interval": "undefined in all resamples"}
+        return {"interval": None, "no_interval": found.method.removeprefix("none: ")}
     own = replace(found, estimate=float(estimate or 0), n=len({pair.item for _, pair in kept}))
     return {"interval": own.as_dict(), "no_interval": ""}
 
@@ -136,7 +136,7 @@ def reliability(pairs: Pairs, *, intervals: bool = True) -> Part:
     def mean(*dimensions: str) -> Part:
         """Mean over dimensions of the mean over their cells, each counted alike; whatever its size.
 
-        Cells without a kappa are left out; every resample's mean is over those defined in it.
+        Cells without a kappa are left out, also of the mean without a video.
         """
         sizes = [len(found[one]) for one in dimensions]
         every = [cell for one in dimensions for cell in found[one].values()]

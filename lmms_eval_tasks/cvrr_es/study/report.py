@@ -17,7 +17,8 @@ from lmms_eval_tasks.cvrr_es.study.panels import FITTED, PANELS, Panel, panel
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow, folded
 from lmms_eval_tasks.cvrr_es.study.study import Pairs, Rater, Study, cells, study, summaries
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.utils.metrics.agreement import FEW_CLUSTERS, krippendorff_alpha
+from lmms_eval_tasks.utils.metrics.agreement import krippendorff_alpha
+from lmms_eval_tasks.utils.metrics.stats import FEW, FEW_TOLD, FEWEST
 
 Report = dict[str, Any]
 _SHOWN = ("first", "reference", "collective", "mixture")  # the order of raters' rounds
@@ -150,10 +151,10 @@ def _notes(made: Study, rows: Sequence[RatingRow], reference: Sequence[RatingRow
     for place in made.places.values():
         videos.setdefault(place.dimension, set()).add(place.video)
     fewest = min(map(len, videos.values()))
-    if 1 < fewest < FEW_CLUSTERS:
+    if 1 < fewest < FEW:
         yield (
-            f"some intervals rest on as few as {fewest} videos: percentile intervals on fewer "
-            f"than {FEW_CLUSTERS} are too narrow, and low"
+            f"some numbers rest on as few as {fewest} videos: {FEW_TOLD}; on fewer than {FEWEST} "
+            "there are none"
         )
     compared = [row for row in rows if Rater(row.judge, row.round) not in referees]
     yield from ratings.notes(compared, made.items)

@@ -95,7 +95,7 @@ def about(report: Report) -> list[str]:
         f"{reference['name']} ({reference['ratings']['overall']['rated']:,} ratings)"
         if reference
         else "no kappa: no reference ratings yet (make them with `debate`, name with --reference)",
-        f"intervals: 95 %, bootstrap over {videos}, 1,000 resamples, seed 0"
+        f"intervals: 95 %, clustered by {videos}"
         if data["videos"] > 1
         else "no intervals: all answers are on one video",
     ]

@@ -106,23 +106,27 @@ def pairs(
 
 def test_a_row_by_hand() -> None:
     given = pairs([0, 5, 3, None, 4], [0, 4, 3, 2, None])
-    found = row(given, TO_FIVE, 50)
+    found = row(given, TO_FIVE)
     assert (found.n, found.missing) == (3, 1)
     assert (found.ours, found.published) == (pytest.approx(8 / 3), pytest.approx(7 / 3))
     assert (found.absolute, found.rho) == (pytest.approx(1 / 3), pytest.approx(1))
     # Observed 1 in 3; by chance (16 + 9) + (25 + 1 + 4) + (9 + 1) in 9 pairs.
     assert found.kappa == pytest.approx(1 - 3 / 65)
     assert found.intervals["absolute"].clusters == 3
-    assert row(given[::-1], TO_FIVE, 50) == found
+    assert row(given[::-1], TO_FIVE) == found
     found = row(pairs([None, 3], [2, None]), TO_FIVE)
     assert (found.n, found.missing, found.intervals) == (0, 1, {})
     assert found.kappa is found.rho is found.absolute is found.ours is found.published is None
-    assert row(pairs([0, 4.5, 3], [0, 4, 3]), TO_FIVE, 5).kappa is None  # off the scale
+    assert row(pairs([0, 4.5, 3], [0, 4, 3]), TO_FIVE).kappa is None  # off the scale
 
 
-def test_intervals_are_drawn_by_video() -> None:
-    one = row(pairs([1, 2, 3], [1, 3, 3], clusters=["v"] * 3), TO_FIVE, 50).as_dict()
+def test_intervals_are_clustered_by_video() -> None:
+    one = row(pairs([1, 2, 3], [1, 3, 3], clusters=["v"] * 3), TO_FIVE).as_dict()
     assert one["intervals"]["kappa"]["low"] is None
-    # Two videos, one of which agrees throughout: a resample is all the one, the other, or both.
-    two = row(pairs([1, 2, 3, 4], [1, 2, 5, 2], clusters=["a", "a", "b", "b"]), TO_FIVE, 200)
-    assert (two.intervals["absolute"].low, two.intervals["absolute"].high) == (0, 2)
+    # The mean distance without each of the three videos.
+    three = row(pairs([1, 2, 3, 4], [1, 2, 5, 4], clusters=[*"aabc"]), TO_FIVE)
+    values = [2 / 2, 2 / 3, 0]
+    se = (2 / 3 * sum((one - sum(values) / 3) ** 2 for one in values)) ** 0.5
+    found = three.intervals["absolute"]
+    assert (found.estimate, found.se) == (0.5, pytest.approx(se))
+    assert found.high - 0.5 == pytest.approx(4.302653 * se, rel=1e-6)  # t(2)

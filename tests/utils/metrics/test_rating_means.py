@@ -14,7 +14,7 @@ OTHERS = ("judge_api_error", "judge_parse_failure", "judge_skipped", "model_erro
 
 def item(score: float | None = None, status: str = "ok", video: str = "v") -> dict[str, Any]:
     rated = {"d": {"score": score, "status": status}}
-    return {"status": status, "video": video, "dimensions": rated}
+    return {"id": f"{video} {score}", "status": status, "video": video, "dimensions": rated}
 
 
 def numbers(items: list[dict[str, Any]]) -> tuple[Any, ...]:
@@ -50,17 +50,14 @@ def test_a_run_that_waits_for_its_judge_has_no_number() -> None:
     items = [item(None, "unjudged"), item(0, "empty"), item(None, "unjudged")]
     assert rating_means.is_unjudged("d", items)
     assert rating_means.values("d", items) == []
-    assert rating_means.interval("d", items) is None
+    assert rating_means.units("d", items) == {}
     assert numbers(items) == (None, None, 3, 0)
     judged = [item(None, "unjudged"), item(0, "empty"), item(3)]  # one judged answer is enough
     assert numbers(judged) == (1.5, 2.25, 1, 2 / 3)
     assert numbers([]) == (None, None, 0, None)
-    assert rating_means.interval("d", []) is None
+    assert rating_means.units("d", []) == {}
 
 
-def test_the_interval_is_clustered_by_video() -> None:
-    items = [item(5, video="a"), item(5, video="b"), item(2, video="c"), item(0, "judge_refused")]
-    interval = rating_means.interval("d", items)
-    assert interval is not None
-    assert (interval.estimate, interval.n, interval.clusters) == (4, 3, 3)
-    assert interval.low < 4 < interval.high
+def test_it_is_a_mean_of_rated_items_with_their_videos() -> None:
+    items = [item(5, video="a"), item(2, video="b"), item(0, "judge_refused")]
+    assert [*rating_means.units("d", items).values()] == [("a", 5), ("b", 2)]

@@ -7,10 +7,10 @@ import statistics
 from pathlib import Path
 from statistics import fmean
 
-import numpy as np
 import pytest
+import scipy.stats
 
-from lmms_eval_tasks.utils.metrics import aggregate, stats
+from lmms_eval_tasks.utils.metrics import stats
 from tests.checks import refused, table
 
 CASES = json.loads((Path(__file__).parents[2] / "cases" / "stats.json").read_text())
@@ -36,26 +36,34 @@ def test_known_examples(case):
     assert (got.undefined, got.method) == (0, "clustered t, 95 %")
 
 
-def test_an_interval_of_a_share_stays_within_0_and_1():
-    values, clusters = [1, 1, 1, 0, 0, 0], [*"aaabbc"]
-    plain = stats.clustered_mean(values, clusters)
-    assert plain.low < 0 < 1 < plain.high
-    rows = [{"right": x, "status": "ok", "video": c} for x, c in zip(values, clusters, strict=True)]
-    got = aggregate.accuracy_interval(rows)
-    assert (got.low, got.high, got.se) == (0.0, 1.0, plain.se)
+def test_an_interval_of_a_share_is_wilsons_with_the_clustered_error():
+    """By hand: p = 3/4 of 8 videos of one item is Wilson's with t(7) in the place of z."""
+    values, names = [1, 1, 1, 0, 1, 1, 1, 0], [*"abcdefgh"]
+    got = stats.clustered_mean(values, names, share=True)
+    size, t = 0.1875 / got.se**2, 2.364624
+    middle, half = 0.75 + t * t / 2 / size, t * (0.1875 / size + t * t / 4 / size**2) ** 0.5
+    ends = [(middle + sign * half) / (1 + t * t / size) for sign in (-1, 1)]
+    assert [got.low, got.high] == pytest.approx(ends, abs=1e-6)
+    assert 0 < got.low < got.high < 1
+    assert stats.clustered_mean(values, names).high > 1
+    # All alike: the error is 0, and there is still an interval, of as many items as videos.
+    for value in (0, 1):
+        got = stats.clustered_mean([value] * 8, [*"aabbccdd"], share=True)
+        # t(3)^2 = 10.13 and n = 4: 10.13 / 14.13.
+        ends = (1 - 0.7169, 1) if value else (0, 0.7169)
+        assert (got.low, got.high) == pytest.approx(ends, abs=1e-4)
 
 
 def test_what_is_refused_and_what_has_no_interval():
-    call = stats.cluster_bootstrap
+    call = stats.jackknife
     for *given, message in (([], [], "no items"), ([1.0], ["a", "b"], "1 items but 2 clusters")):
         refused(ValueError, message, stats.clustered_mean, *given)
         refused(ValueError, message, call, fmean, *given)
-    refused(ValueError, "resamples=0", call, fmean, [1], ["a"], resamples=0)
     for wrong in (math.nan, math.inf):
         refused(ValueError, "not finite", stats.clustered_mean, [1.0, wrong], ["a", "b"])
     for got in (
         stats.clustered_mean([0.0, 1.0], ["a", "a"]),
-        call(fmean, [0.0, 1.0], ["a", "a"], resamples=10),
+        call(fmean, [0.0, 1.0], ["a", "a"]),
     ):
         assert (got.estimate, got.se, got.n, got.clusters) == (0.5, None, 2, 1)
         assert got.as_dict()["low"] is got.as_dict()["high"] is None
@@ -65,38 +73,41 @@ def test_what_is_refused_and_what_has_no_interval():
     assert two.method == "none: 2 clusters of at least 3"
 
 
-def test_bootstrap_draws_whole_clusters_and_percentiles_are_linear():
-    items = [(f"v{index // 3}", index) for index in range(12)]
-    names, seen = [name for name, _ in items], []
-
-    def record(drawn):
-        seen.append(list(drawn))
-        return fmean(index for _, index in drawn)
-
-    got = stats.cluster_bootstrap(record, items, names, resamples=123)
-    first, *drawn = seen
-    assert sorted(first) == sorted(items)  # the estimate, on the items themselves
-    for one in drawn:  # each item as often as the others of its cluster
-        assert len(one) == 12
-        for name in set(names):
-            assert len({one.count(item) for item in items if item[0] == name}) == 1
-    assert any(len({name for name, _ in one}) < 4 for one in drawn)
-    replicates = [fmean(index for _, index in one) for one in drawn]
-    low, high = np.quantile(replicates, [0.025, 0.975])
-    found = (got.low, got.high, got.se)
-    assert found == pytest.approx((low, high, statistics.stdev(replicates)), rel=1e-12)
+def test_without_a_video_each_a_mean_has_the_interval_of_scipys_jackknife():
+    """Pseudo-values of one item a video: of a mean it is the plain t interval."""
+    values = [0.3, 0.9, 0.4, 0.7, 0.1]
+    got = stats.jackknife(fmean, values, [*"abcde"])
+    known = scipy.stats.ttest_1samp(values, 0).confidence_interval(0.95)
+    assert (got.low, got.high) == pytest.approx((known.low, known.high), rel=1e-9)
+    assert (got.se, got.n, got.clusters) == (pytest.approx(scipy.stats.sem(values)), 5, 5)
+    seen = []
+    stats.jackknife(lambda own: seen.append(sorted(own)) or 0.0, [1, 2, 3, 4], [*"abbc"])
+    assert seen == [[1, 2, 3, 4], [2, 3, 4], [1, 4], [1, 2, 3]]
 
 
-def test_intervals_are_the_same_in_any_order_even_of_a_statistic_that_is_not():
+@table("count, without, undefined, has", [(20, 2, 2, True), (20, 3, 3, False), (5, 0, 0, True)])
+def test_without_too_many_videos_undefined_there_is_no_interval(count, without, undefined, has):
+    def spread(own):
+        missing = set(range(count)) - set(own)
+        return None if missing & set(range(without)) else fmean(own)
+
+    got = stats.jackknife(spread, range(count), [f"v{one}" for one in range(count)])
+    assert got.undefined == undefined
+    assert (got.se is not None) is has is (not math.isnan(got.low))
+
+
+def test_what_is_undefined_has_no_ends_and_errors_are_not_swallowed():
+    for nothing in (None, math.nan, math.inf):
+        got = stats.jackknife(lambda _, one=nothing: one, [0, 1, 2], [*"abc"])
+        assert all(math.isnan(value) for value in (got.estimate, got.low, got.high))
+        assert got.se is None
+    with pytest.raises(ZeroDivisionError):
+        stats.jackknife(lambda _: 1 / 0, [1, 2], ["a", "b"])
+
+
+def test_intervals_are_the_same_in_any_order():
     values, clusters = sample(6, clusters=30)
-
-    def order_matters(drawn):
-        return sum((position + 1) * value for position, value in enumerate(drawn))
-
-    for make in (
-        stats.clustered_mean,
-        lambda *rows: stats.cluster_bootstrap(order_matters, *rows, resamples=40),
-    ):
+    for make in (stats.clustered_mean, lambda *rows: stats.jackknife(statistics.median, *rows)):
         rows, found = list(zip(values, clusters, strict=True)), set()
         for seed in range(10):
             random.Random(seed).shuffle(rows)
@@ -104,17 +115,12 @@ def test_intervals_are_the_same_in_any_order_even_of_a_statistic_that_is_not():
         assert len(found) == 1
 
 
-def test_undefined_resamples_are_counted_and_left_out():
-    for nothing in (None, math.nan, math.inf):
-        # Undefined unless both clusters are drawn: about half of the resamples.
-        def spread(drawn, nothing=nothing):
-            return 1.0 if len(set(drawn)) == 2 else nothing
-
-        got = stats.cluster_bootstrap(spread, [0, 1], ["a", "b"], resamples=400)
-        assert (got.estimate, got.low, got.high, got.se) == (1.0, 1.0, 1.0, 0.0)
-        assert 150 < got.undefined < 250
-    got = stats.cluster_bootstrap(lambda _: None, [0, 1], ["a", "b"], resamples=10)
-    assert all(math.isnan(value) for value in (got.estimate, got.low, got.high))
-    assert (got.se, got.undefined) == (None, 10)
-    with pytest.raises(ZeroDivisionError):  # an error in the statistic is not swallowed
-        stats.cluster_bootstrap(lambda _: 1 / 0, [1, 2], ["a", "b"])
+def test_p_values_are_students_and_power_is_the_text_books():
+    values = [0.3, 0.9, 0.4, -0.7, 0.1]
+    known = scipy.stats.ttest_1samp(values, 0).pvalue
+    assert stats.p_value(stats.clustered_mean(values, [*"abcde"])) == pytest.approx(known)
+    assert stats.p_value(stats.clustered_mean(values, [*"aaaab"])) is None  # two videos
+    same = stats.clustered_mean([0, 0, 0], [*"abc"])
+    assert (stats.p_value(same), same.low, same.high) == (1.0, 0.0, 0.0)
+    # sd 1: (1.96 + 0.84)^2 / 0.5^2 = 31.4 pairs for a difference of 0.5 with a power of 80 %.
+    assert stats.clusters_needed(1 / math.sqrt(100), 100, 0.5) == 32

@@ -1,0 +1,111 @@
+"""From items to numbers with their intervals: for runs, saved runs and reports alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from lmms_eval_tasks.benchmark import Item, Items, Join, Metric, Task, Units
+from lmms_eval_tasks.utils.metrics import aggregate, stats
+from lmms_eval_tasks.utils.saved_runs import CARRIER
+
+T = TypeVar("T")
+Asked = tuple[Task, Item]  # an item, and the task that it is of
+Of = Callable[[Sequence[Asked]], Units]
+
+
+def count_failed(items: Items) -> int:
+    """Number of items whose status is not ok."""
+    return sum(item["status"] != "ok" for item in items)
+
+
+def numbers(task: Task, items: Items) -> dict[str, Any]:
+    """Every number of a task's items, by name; those of which it has no item are left out."""
+    found = {}
+    ran = aggregate.as_counted(items)
+    for metric in (*task.metrics, *task.more(ran)):
+        if own := metric.own(ran):
+            found[metric.name] = aggregate.never_raises(metric.of, metric.name)(own)
+    return {CARRIER: count_failed(items), **found}
+
+
+def details(task: Task, items: Items) -> dict[str, Any]:
+    """Counts by status, 95 % intervals clustered by video, and what else the task tells."""
+    ordered = sorted(aggregate.as_counted(items), key=lambda item: str(item["id"]))
+    wanted = [one for one in task.metrics if one.shown is not None or one.units or one.sure]
+    found = {one.name: interval(one, ordered, task.cluster) for one in wanted}
+    return {
+        "items": len(ordered),
+        "status": aggregate.by_status(ordered),
+        **task.details(ordered),
+        "intervals": {name: one.as_dict() for name, one in found.items() if one is not None},
+    }
+
+
+def interval(metric: Metric, items: Items, cluster: str) -> stats.Interval | None:
+    """A metric of some items with its 95 % interval; None where it has no value or is a count."""
+    own = metric.own(items)
+    of = aggregate.never_raises(metric.of, metric.name)
+    clusters = [str(item.get(cluster)) for item in own]
+    return interval_of(of, metric.units, own, clusters, share=metric.share)
+
+
+def interval_of(
+    of: Callable[[Sequence[T]], Any],
+    units: Callable[[Sequence[T]], Units] | None,
+    items: Sequence[T],
+    clusters: Sequence[str],
+    *,
+    share: bool,
+) -> stats.Interval | None:
+    """As `interval`, of any number: of a mean's units, else of the number without each cluster."""
+    if not items:
+        return None
+    if units is not None:
+        if not (found := units(items)):
+            return None
+        videos, values = zip(*found.values(), strict=True)
+        return stats.clustered_mean(values, videos, share=share)
+    if not isinstance(of(items), float):
+        return None
+    return stats.jackknife(of, items, clusters, share=share)
+
+
+def of_join(join: Join) -> Iterator[tuple[str, Callable[[Sequence[Asked]], Any], Of | None]]:
+    """The shown numbers of a join as numbers of items with their tasks, each with its units."""
+
+    def sides(asked: Sequence[Asked]) -> dict[str, list[Item]]:
+        found: dict[str, list[Item]] = {}
+        for task, item in asked:
+            found.setdefault(task.name, []).append(item)
+        return found
+
+    def number(name: str, asked: Sequence[Asked]) -> Any:
+        return joined(join, sides(asked)).get(name)
+
+    def units(name: str, asked: Sequence[Asked]) -> Units:
+        return join.units[name](sides(asked))
+
+    for name in join.shown:
+        yield name, partial(number, name), partial(units, name) if name in join.units else None
+
+
+def joined_details(
+    join: Join, tasks: Mapping[str, Task], sides: Mapping[str, Items]
+) -> dict[str, Any]:
+    """The intervals of the shown numbers of a join, as `details` has those of a task."""
+    asked = [(tasks[name], item) for name in join.tasks for item in sides.get(name, ())]
+    clusters = [str(item.get(task.cluster)) for task, item in asked]
+    found = {
+        name: interval_of(of, units, asked, clusters, share=name in join.shares)
+        for name, of, units in of_join(join)
+    }
+    return {"intervals": {name: one.as_dict() for name, one in found.items() if one is not None}}
+
+
+def joined(join: Join, sides: Mapping[str, Items]) -> dict[str, Any]:
+    """The numbers of a join, of whichever of its tasks are there; {} if they are too few."""
+    own = {name: sides[name] for name in join.tasks if sides.get(name)}
+    guarded = aggregate.never_raises(join.of, join.group)
+    return dict(guarded(own) or {}) if own else {}

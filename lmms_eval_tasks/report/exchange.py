@@ -1,0 +1,181 @@
+"""Results in the forms in which others collect them.
+
+`eee`: records of Every Eval Ever, one for each model, with all that `leaderboard check` looks at
+(received.py); their schema is leaderboards/vendor/eval.schema.json. `hf`: what `.eval_results` of a
+model's repository on the Hugging Face hub holds.
+"""
+
+from __future__ import annotations
+
+import html
+import itertools
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from lmms_eval_tasks import benchmarks
+from lmms_eval_tasks.benchmark import Benchmark
+from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.leaderboards import figures
+from lmms_eval_tasks.report import received, records, sides
+from lmms_eval_tasks.report.compare import Line
+from lmms_eval_tasks.report.paper_tables import NONE, fixed, number
+from lmms_eval_tasks.report.sides import Side
+from lmms_eval_tasks.utils.json_files import check_folder
+from lmms_eval_tasks.utils.released_files import read_json
+
+
+def write(name: str, runs: Sequence[Path], form: str, output: Path) -> None:
+    """Write results below a folder, one file for each model; earlier files there are replaced.
+
+    Args:
+        name: of the benchmark.
+        runs: folders or sample files; none gives the paper's rows (`eee` alone).
+        form: `eee` writes BENCHMARK/MODEL.json, `hf` MODEL/.eval_results/BENCHMARK.yaml.
+        output: the folder; made if it is not there.
+
+    Raises:
+        TasksError: the runs hold nothing of this benchmark, or `output` cannot be written.
+    """
+    benchmark = benchmarks.named(name)
+    if form == "hf" and not runs:
+        raise TasksError("--format hf is for results of your own: name the folders of their runs")
+    read = sides.read(runs) if runs else []
+    own = [side for side in read if records.own_tasks(benchmark, side)]
+    if runs and not own:
+        raise TasksError(f"{', '.join(map(str, runs))}: no runs of {benchmark.title}")
+    if form == "hf":
+        made = {side.label: on_the_hub(benchmark, side) for side in own}
+        place = f"{{}}/.eval_results/{name}.yaml"
+    else:
+        found = {side.label: records.of_run(benchmark, side) for side in own}
+        made = {
+            label: json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+            for label, record in (found or records.published(benchmark)).items()
+        }
+        place = f"{name}/{{}}.json"
+    check_folder(output, "--output")
+    for stem, text in zip(_stems(made), made.values(), strict=True):
+        file = output / place.format(stem)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        print(file)
+
+
+def _stems(labels: Iterable[str]) -> list[str]:
+    """Names of files for labels, which may hold anything; no two alike."""
+    found: list[str] = []
+    for label in labels:
+        stem = re.sub(r"[^A-Za-z0-9.-]+", "_", label)[:80].strip("._") or "model"
+        names = itertools.chain([stem], (f"{stem}_{place}" for place in itertools.count(2)))
+        found.append(next(one for one in names if one.lower() not in map(str.lower, found)))
+    return found
+
+
+# --- the hub --------------------------------------------------------------------------------------
+
+
+def on_the_hub(benchmark: Benchmark, side: Side) -> str:
+    """The main number of each task and group, as YAML for `.eval_results`.
+
+    Raises:
+        TasksError: there is no number yet, or huggingface_hub does not know this form.
+    """
+    try:
+        from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
+    except ImportError:
+        how = "pip install 'huggingface_hub>=1.4'"
+        raise TasksError(f"--format hf needs a newer huggingface_hub: {how}") from None
+    import yaml
+
+    hub = figures.releases()[benchmark.name]["hub"]
+    lines: dict[str, Line] = {}
+    for line in records.lines_of(benchmark, side):
+        if line.quantity.row not in lines or line.quantity.known:
+            lines[line.quantity.row] = line
+    date = records.date_of(records.first_of(benchmark, side))
+    entries = [
+        EvalResultEntry(hub, row, line.numbers[side.label].estimate, date=date, notes=note)
+        for row, line in lines.items()
+        for note in [" ".join(_note(benchmark, side, line))]
+    ]
+    found = eval_result_entries_to_yaml(entries)
+    return str(yaml.safe_dump(found, allow_unicode=True, sort_keys=False, width=100))
+
+
+def _note(benchmark: Benchmark, side: Side, line: Line) -> Iterator[str]:
+    """What a reader of a number on the hub has to know, in sentences."""
+    made, one = records.measured(benchmark, side, line), line.numbers[side.label]
+    low, high = number(one.low), number(one.high)
+    yield f"{line.quantity.metric}."
+    if low is not None and high is not None:
+        yield f"95 % interval {fixed(low, 4)} to {fixed(high, 4)}."
+    data, config = made["source_data"]["additional_details"], made["metric_config"]
+    yield f"lmms-eval-tasks; data {data['hash']}, videos {data['videos']}."
+    for judge in config.get("llm_scoring", {}).get("judges", ()):
+        yield f"Judge {judge['model_info']['name']}."
+    rest = config["additional_details"]
+    told = [*json.loads(rest["warnings"]), rest["invalid"] and f"INVALID: {rest['invalid']}"]
+    yield from (f"Note: {warning}." for warning in told if warning)
+
+
+# --- the page of results that were sent -----------------------------------------------------------
+
+COLUMNS = ("task", "number", "model", "value", "items", "judge", "from", "to know")
+_HEAD = """# Results that were sent
+
+Rows beside those of the papers (`leaderboards/*.md`), each a file of `leaderboards/results/`:
+[how to send one](../leaderboards/results/README.md). `lmms-eval-tasks leaderboard results` makes
+this page of them. A bracket is a 95 % interval, clustered by video.
+"""
+
+
+def page(folder: Path) -> str:
+    """docs/results.md, of the records in BENCHMARK/*.json of a folder.
+
+    Raises:
+        TasksError: one of them cannot stand, or lies with another benchmark's.
+    """
+    lines = []
+    for name in benchmarks.NAMES:
+        files = sorted(folder.glob(f"{name}/*.json"))
+        if rows := [row for file in files for row in _rows(benchmarks.load(name), file)]:
+            table = [COLUMNS, ("---",) * len(COLUMNS), *sorted(rows)]
+            lines += [f"\n## {benchmarks.load(name).title}\n"]
+            lines += [f"| {' | '.join(row)} |" for row in table]
+    return "\n".join([_HEAD, *(lines or ["No row has been sent yet."]), ""])
+
+
+def _rows(benchmark: Benchmark, file: Path) -> Iterator[tuple[str, ...]]:
+    if errors := [one.line for one in received.problems(file) if one.kind == received.ERROR]:
+        raise TasksError("\n".join(errors))
+    record = read_json(file)
+    link = f"../leaderboards/results/{benchmark.name}/{quote(file.name)}"
+    for result in record["evaluation_results"]:
+        own, _, row = result["evaluation_name"].partition(".")
+        if own != benchmark.name:
+            raise TasksError(f"{file}: a record of {own}: move it to {own}/")
+        config, score = result["metric_config"], result["score_details"]
+        ends = score["uncertainty"].get("confidence_interval")
+        judges = config.get("llm_scoring", {}).get("judges", ())
+        metric = config["metric_name"]
+        found = received.of_result(benchmark, row, metric, result)
+        yield (
+            _cell(row),
+            _cell(metric),
+            f"[{_cell(record['model_info']['name'])}]({link})",
+            fixed(score["score"], 3)
+            + (f" [{fixed(ends['lower'], 3)}, {fixed(ends['upper'], 3)}]" if ends else ""),
+            f"{score['uncertainty']['num_samples']:,}",
+            _cell(" and ".join(one["model_info"]["name"] for one in judges)) or NONE,
+            _cell(record["source_metadata"]["source_organization_name"]),
+            _cell("; ".join(what for _, what in found)) or NONE,
+        )
+
+
+def _cell(text: str) -> str:
+    """A stranger's text in a table of Markdown: no markup, on one line."""
+    safe = html.escape(" ".join(received.plain(text).split()), quote=False)
+    return re.sub(r"([\\`*_\[\]|~])", r"\\\1", safe)

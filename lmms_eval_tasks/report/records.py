@@ -1,0 +1,334 @@
+"""Records of Every Eval Ever: the paper's rows as documentation, a saved run as an evaluation run.
+
+A run's record carries all that `leaderboard check` looks at (received.py), so that it can be
+checked without the run.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import re
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
+from operator import attrgetter
+from typing import Any
+
+from lmms_eval_tasks import leaderboards
+from lmms_eval_tasks.benchmark import Benchmark, Task
+from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.leaderboards import figures
+from lmms_eval_tasks.leaderboards.figures import INFINITE, Figure, Scale
+from lmms_eval_tasks.report import compare, sides
+from lmms_eval_tasks.report.compare import Line
+from lmms_eval_tasks.report.paper_tables import number
+from lmms_eval_tasks.report.sides import Side
+from lmms_eval_tasks.utils.metrics.aggregate import by_status
+from lmms_eval_tasks.utils.metrics.stats import Interval
+
+OURS = "lmms_eval_tasks"  # our section of the host's results
+UNKNOWN = "unknown"  # the schema's own word
+_AGGREGATION = {"majority": "majority_vote", "mean": "average", "median": "median"}  # of panels
+
+Record = dict[str, Any]
+
+
+@functools.cache
+def schema() -> Mapping[str, Any]:
+    """The JSON schema of records, as Every Eval Ever publishes it."""
+    text = files(leaderboards.__name__).joinpath("vendor/eval.schema.json").read_text("utf-8")
+    found: Mapping[str, Any] = json.loads(text)
+    return found
+
+
+def own_tasks(benchmark: Benchmark, side: Side) -> list[Task]:
+    """The tasks of a benchmark that a side has."""
+    return [task for name, task in benchmark.tasks.items() if name in side.runs]
+
+
+def tasks_of_row(benchmark: Benchmark, row: str) -> list[str]:
+    """The tasks whose items a row's numbers are of: itself, or those that a group joins."""
+    joined = next((one.tasks for one in benchmark.joins if one.group == row), ())
+    return [row] if row in benchmark.tasks else list(joined)
+
+
+# --- the paper's rows -----------------------------------------------------------------------------
+
+
+def published(benchmark: Benchmark) -> dict[str, Record]:
+    """A record of each model in the paper's tables: documentation, with the figures as printed."""
+    found = sorted(figures.of_models(benchmark.name), key=attrgetter("model"))
+    title = leaderboards.stored(benchmark.name)["paper"]
+    source = {
+        "source_type": "documentation",
+        "source_name": title,
+        "source_organization_name": "the paper's authors",
+        "evaluator_relationship": "third_party",
+    }
+    made = {}
+    for model, own in itertools.groupby(found, key=attrgetter("model")):
+        results = [_printed(benchmark, one) for one in own]
+        made[model] = {
+            **_head(benchmark, model, "paper"),
+            "source_metadata": source,
+            "eval_library": {"name": UNKNOWN, "version": UNKNOWN},
+            "model_info": _model_info(model),
+            "evaluation_results": results,
+        }
+    return made
+
+
+def _printed(benchmark: Benchmark, one: Figure) -> Record:
+    table = f"table {one.table['number']}"
+    details = {"printed": str(one.printed), "table": table, "place": ", ".join(one.place)}
+    return {
+        "evaluation_result_id": f"{benchmark.name}/{table}/row {one.row}/{one.place[-1]}",
+        "evaluation_name": f"{benchmark.name}.{one.task or table.replace(' ', '')}",
+        "source_data": _source_data(benchmark, {}),
+        "metric_config": {
+            "evaluation_description": one.table["caption"],
+            "lower_is_better": False,
+            **_metric(benchmark, one.metric, one.scale),
+            **({"additional_details": {"note": one.table["note"]}} if one.table["note"] else {}),
+        },
+        "score_details": {"score": one.value, "details": details},
+    }
+
+
+# --- own runs -------------------------------------------------------------------------------------
+
+
+def lines_of(benchmark: Benchmark, side: Side) -> list[Line]:
+    """The numbers of a side in the host's table.
+
+    Raises:
+        TasksError: there is none yet.
+    """
+    if not (lines := compare.headlines(benchmark, own_tasks(benchmark, side), [side])):
+        how = "judge its samples first (lmms-eval-tasks judge)"
+        raise TasksError(f"{side.label}: no number of {benchmark.title} yet; {how}")
+    return lines
+
+
+def first_of(benchmark: Benchmark, side: Side) -> Mapping[str, Any]:
+    """The results file of a side's first task."""
+    return side.runs[own_tasks(benchmark, side)[0].name].results
+
+
+def of_run(benchmark: Benchmark, side: Side) -> Record:
+    """The record of a model's saved runs: numbers of the host's table, and what they rest on.
+
+    Raises:
+        TasksError: there is no number yet.
+    """
+    lines = lines_of(benchmark, side)
+    first = first_of(benchmark, side)
+    date = date_of(first)
+    model = _public(first.get("model_name") or first.get("config", {}).get("model") or side.label)
+    is_local = "pretrained=" in str(first.get("config", {}).get("model_args"))
+    told = {"host_class": str(first.get("config", {}).get("model", UNKNOWN))}
+    version = first.get(OURS, {}).get("version", UNKNOWN)
+    return {
+        **_head(benchmark, model, date),
+        "evaluation_timestamp": date,
+        "source_metadata": {
+            "source_type": "evaluation_run",
+            "source_name": "lmms-eval-tasks",
+            "source_organization_name": UNKNOWN,
+            "evaluator_relationship": "other",
+        },
+        "eval_library": {
+            "name": "lmms-eval",
+            "version": str(first.get("lmms_eval_version", UNKNOWN)),
+            "additional_details": {OURS: version},
+        },
+        "model_info": _model_info(model, "self_deployed" if is_local else UNKNOWN, told),
+        "evaluation_results": [measured(benchmark, side, line) for line in lines],
+    }
+
+
+def measured(benchmark: Benchmark, side: Side, line: Line) -> Record:
+    """One number of a side, as a result in a record."""
+    row, metric = line.quantity.row, line.quantity.metric
+    tasks = [benchmark.tasks[one] for one in tasks_of_row(benchmark, row) if one in side.runs]
+    scale = figures.scales()[metric]
+    sections = _sections(benchmark, side, tasks)
+    is_judged = bool(scale.judged) and any(task.asks for task in tasks)
+    judges = [one["judge"] for one in sections if one.get("judge")] if is_judged else []
+    metrics = [one for task in tasks for one in task.metrics if one.name == metric]
+    data, rest = _facts(benchmark, side, tasks, is_judged=is_judged)
+    return {
+        "evaluation_result_id": f"{benchmark.name}/{row}/{metric}",
+        "evaluation_name": f"{benchmark.name}.{row}",
+        "source_data": _source_data(benchmark, data),
+        "metric_config": {
+            "lower_is_better": any(one.better is False for one in metrics),
+            **_metric(benchmark, metric, scale),
+            **({"llm_scoring": _llm_scoring(benchmark, judges)} if judges else {}),
+            "additional_details": rest,
+        },
+        "score_details": _score(line.numbers[side.label]),
+        "generation_config": _generation(tasks[0].name, side.runs[tasks[0].name].results),
+    }
+
+
+def _facts(
+    benchmark: Benchmark, side: Side, tasks: Sequence[Task], *, is_judged: bool
+) -> tuple[dict[str, str], dict[str, str]]:
+    """What a number rests on, of its data and of its runs, in texts (received.Facts)."""
+    runs = [side.runs[task.name] for task in tasks]
+    sections = _sections(benchmark, side, tasks)
+    items = {task.name: side.items[task.name] for task in tasks}
+    seen = [one["videos"] for one in sections if one.get("videos")]
+    fewest = min(seen, key=lambda one: one["asked"] - one["of"], default=None)
+    data = {
+        "hash": _each((one.get("data") or {}).get("hash") for one in sections),
+        "videos": f"{fewest['asked']} of {fewest['of']}" if fewest else "",
+        "items": json.dumps({name: len(own) for name, own in items.items()}),
+        "status": json.dumps(by_status(itertools.chain(*items.values()))),
+    }
+    given = [one.get("prompts") or {} for one in sections]
+    prompts = {
+        name: _each(one[name]["hash"] for one in given if name in one)
+        for name in dict.fromkeys(itertools.chain(*given))
+    }
+    judge_warnings = {(one.get("judge") or {}).get("warning") for one in sections}
+    warnings = dict.fromkeys(
+        line
+        for run in runs
+        for line in run.conditions(benchmark.name, judged_anew=False)
+        if is_judged or line not in judge_warnings
+    )
+    configs = [one.results.get("config", {}) for one in runs]
+    limits = (one.get(name) for one in configs for name in ("limit", "offset"))
+    return data, {
+        "prompts": json.dumps(prompts),
+        "warnings": json.dumps(list(warnings), ensure_ascii=False),
+        "invalid": _each(run.invalid for run in runs),
+        "limit": _each(one for one in limits if one not in (None, 0, -1)),
+        "arrived": _each(one.get("arrived") for one in sections),
+    }
+
+
+def _sections(
+    benchmark: Benchmark, side: Side, tasks: Sequence[Task]
+) -> Sequence[Mapping[str, Any]]:
+    """What our hook told of the runs of tasks; nothing is known unless it is of all of them."""
+    results = (side.runs[task.name].results for task in tasks)
+    found = [one.get(OURS, {}).get(benchmark.name) for one in results]
+    return [one for one in found if one] if all(found) else []
+
+
+def _each(values: Iterable[Any]) -> str:
+    """Different values as one text: the same of all runs, or what nobody would take for it."""
+    return ", ".join(dict.fromkeys(str(one) for one in values if one))
+
+
+def _llm_scoring(benchmark: Benchmark, told: Sequence[Mapping[str, Any]]) -> Record:
+    """The judge of a number, of all runs that it is of."""
+    judge, prompt = told[0], told[0].get("prompt") or {}
+    now = benchmark.judge_prompt()
+    is_same = now is not None and now.hash == prompt.get("hash")
+    text = "\n\n".join(now.text.values()) if now is not None and is_same else json.dumps(prompt)
+    names = ("provider", "base_url", "warning", "version")
+    details = {name: _each(one.get(name) for one in told) for name in names}
+    details |= {"comparable": str(all(one.get("comparable") for one in told))}
+    details |= {"prompt": _each((one.get("prompt") or {}).get("hash") for one in told)}
+    members = {json.dumps(one, sort_keys=True): one for one in judge.get("members") or told}
+    made: Record = {
+        "judges": [_judge(one) for one in members.values()],
+        "input_prompt": text,
+        "additional_details": {name: one for name, one in details.items() if one},
+    }
+    if (rule := judge.get("rule")) in _AGGREGATION:
+        made["aggregation_method"] = _AGGREGATION[rule]
+    return made
+
+
+def _judge(told: Mapping[str, Any]) -> Record:
+    name = _public(told.get("model") or told.get("provider") or UNKNOWN)
+    temperature = number(told.get("temperature"))
+    return {
+        "model_info": _model_info(name),
+        **({} if temperature is None else {"temperature": temperature}),
+    }
+
+
+def _score(one: Interval) -> Record:
+    low, high, se = number(one.low), number(one.high), number(one.se)
+    uncertainty: Record = {"num_samples": one.n}
+    details = {"clusters": str(one.clusters)}
+    if se is not None:
+        uncertainty["standard_error"] = {"value": se}
+    if low is not None and high is not None:
+        ends = {"lower": low, "upper": high, "confidence_level": 0.95, "method": one.method}
+        uncertainty["confidence_interval"] = ends
+    else:
+        details["no_interval"] = one.method
+    return {"score": one.estimate, "uncertainty": uncertainty, "details": details}
+
+
+def _generation(task: str, results: Mapping[str, Any]) -> Record:
+    given = (results.get("configs", {}).get(task) or {}).get("generation_kwargs") or {}
+    tokens, temperature = given.get("max_new_tokens"), number(given.get("temperature"))
+    return {
+        "generation_args": {
+            "execution_command": sides.command(results),
+            **({"max_tokens": tokens} if isinstance(tokens, int) and tokens > 0 else {}),
+            **({} if temperature is None else {"temperature": temperature}),
+        }
+    }
+
+
+# --- parts of a record ----------------------------------------------------------------------------
+
+
+def _head(benchmark: Benchmark, model: str, date: str) -> Record:
+    return {
+        "schema_version": schema()["version"],
+        "evaluation_id": f"{benchmark.name}/{model}/{date}",
+        "retrieved_timestamp": str(int(time.time())),
+    }
+
+
+def date_of(results: Mapping[str, Any]) -> str:
+    """When a run of the host was, as others write dates."""
+    date = str(results.get("date", UNKNOWN))
+    return re.sub(r"^(\d{4})(\d\d)(\d\d)_(\d\d)(\d\d)(\d\d)$", r"\1-\2-\3T\4:\5:\6", date)
+
+
+def _public(name: Any) -> str:
+    """Without the folders of a local path."""
+    text = str(name)
+    return text.rstrip("/").rpartition("/")[2] if text.startswith(("/", ".", "~")) else text
+
+
+def _model_info(
+    model: str, deployment: str = UNKNOWN, details: Mapping[str, str] | None = None
+) -> Record:
+    known = {"deployment_type": deployment, "model_availability": UNKNOWN}
+    return {"name": model, "id": model, "additional_details": {**known, **(details or {})}}
+
+
+def _source_data(benchmark: Benchmark, details: Mapping[str, str]) -> Record:
+    hub = figures.releases()[benchmark.name]["hub"]
+    data = {"dataset_name": benchmark.title, "source_type": "hf_dataset", "hf_repo": hub}
+    return {**data, "additional_details": dict(details)} if details else data
+
+
+def _metric(benchmark: Benchmark, metric: str, scale: Scale) -> Record:
+    def end(value: float) -> float | str:
+        sign = "-" if value < 0 else ""
+        return f"{sign}Infinity" if abs(value) == INFINITE else value
+
+    return {
+        "metric_id": f"{benchmark.name}.{metric}",
+        "metric_name": metric,
+        "metric_kind": scale.kind,
+        "metric_unit": scale.unit,
+        "score_type": "continuous",
+        "min_score": end(scale.low),
+        "max_score": end(scale.high),
+    }
