@@ -196,6 +196,12 @@
     for (let frame = 0; frame < 20 && !element.isConnected; frame += 1) await new Promise(requestAnimationFrame);
     element.focus({ preventScroll: true });
   };
+  /* Tabulator draws all rows again when it comes into view or changes its size: focus stays. */
+  let current = null;
+  document.addEventListener("focusin", (event) => { current = event.target.row?.getIndex() ?? null; });
+  table.on("renderComplete", () => {
+    if (current != null && document.activeElement === document.body) focus(current);
+  });
   const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: 15, PageUp: -15, Home: -Infinity, End: Infinity };
   place.addEventListener("keydown", (event) => {
     const header = event.target.closest(".tabulator-col");
