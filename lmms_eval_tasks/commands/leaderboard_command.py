@@ -51,9 +51,9 @@ def _add(benchmark: str) -> None:
 
             print("\n".join(planned.lines(benchmark, slurm=slurm)))
         elif form in ("eee", "hf"):
-            from lmms_eval_tasks.report import exchange
+            from lmms_eval_tasks.report.exchange import sent
 
-            exchange.write(benchmark, runs or [], form, output or Path(form))
+            sent.write(benchmark, runs or [], form, output or Path(form))
         else:
             from lmms_eval_tasks.report import board
 
@@ -69,7 +69,7 @@ def check_command(
     files: Annotated[list[Path], typer.Argument(help="Records (--format eee) of somebody else.")],
 ) -> None:
     """Say what somebody else's result lacks to stand in leaderboards/results/."""
-    from lmms_eval_tasks.report import received
+    from lmms_eval_tasks.report.exchange import received
 
     errors = []
     for file in files:
@@ -91,8 +91,8 @@ def results_command(
     ] = Path("leaderboards/results"),
 ) -> None:
     """Print docs/results.md: the rows that others sent."""
-    from lmms_eval_tasks.report import exchange
+    from lmms_eval_tasks.report.exchange import sent
 
     if not folder.is_dir():
         raise TasksError(f"{folder}: no such folder; run this where the repository is")
-    print(exchange.page(folder), end="")
+    print(sent.page(folder), end="")

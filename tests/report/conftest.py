@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from lmms_eval_tasks import benchmarks
-from lmms_eval_tasks.report import records, sides
+from lmms_eval_tasks.report import sides
+from lmms_eval_tasks.report.exchange import records
 from tests.report import made
 from tests.report.sent import TASKS, Record, facts, saved_run
 

@@ -9,7 +9,7 @@ from typing import Any
 from jsonschema import Draft7Validator
 
 from lmms_eval_tasks import __version__, benchmarks
-from lmms_eval_tasks.report import received, records
+from lmms_eval_tasks.report.exchange import received, records
 from tests.report import made
 
 Record = dict[str, Any]

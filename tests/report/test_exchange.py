@@ -14,7 +14,8 @@ import yaml
 from lmms_eval_tasks import benchmarks, leaderboards
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.leaderboards import figures
-from lmms_eval_tasks.report import compare, exchange, records, sides
+from lmms_eval_tasks.report import compare, sides
+from lmms_eval_tasks.report.exchange import records, sent
 from tests.checks import refused, table
 from tests.conftest import REPOSITORY
 from tests.report.sent import Record, named, put, wrong_in
@@ -23,7 +24,7 @@ from tests.report.test_run_page import MARKUP
 
 @pytest.mark.parametrize("name", leaderboards.BENCHMARKS)
 def test_the_papers_rows_are_records(name: str, tmp_path: Path) -> None:
-    exchange.write(name, [], "eee", tmp_path)
+    sent.write(name, [], "eee", tmp_path)
     found = [json.loads(file.read_text("utf-8")) for file in tmp_path.glob(f"{name}/*.json")]
     assert sorted(len(one["evaluation_results"]) for one in found) == sorted(
         len(one["evaluation_results"]) for one in records.published(benchmarks.load(name)).values()
@@ -68,7 +69,7 @@ def test_a_judges_figures_are_the_judges() -> None:
 
 
 def test_a_run_is_a_record(told_run: Path, tmp_path: Path) -> None:
-    exchange.write("maia", [told_run], "eee", tmp_path)
+    sent.write("maia", [told_run], "eee", tmp_path)
     record = json.loads((tmp_path / "maia" / "m.json").read_text(encoding="utf-8"))
     assert wrong_in(record) == []
     assert record["model_info"]["id"] == "org/m"
@@ -113,7 +114,7 @@ def test_every_number_of_the_hosts_table_has_a_scale() -> None:
 def test_the_hubs_own_reader_takes_it(told_run: Path, tmp_path: Path) -> None:
     from huggingface_hub import parse_eval_result_entries
 
-    exchange.write("maia", [told_run], "hf", tmp_path)
+    sent.write("maia", [told_run], "hf", tmp_path)
     text = (tmp_path / "m" / ".eval_results" / "maia.yaml").read_text(encoding="utf-8")
     entries = parse_eval_result_entries(yaml.safe_load(text))
     (side,) = sides.read([told_run])
@@ -140,22 +141,22 @@ def test_a_hostile_name_is_data(name: str, told_run: Path, whole: Record, tmp_pa
     results = json.loads(file.read_text(encoding="utf-8")) | {"model_name": name}
     file.write_text(json.dumps(results), encoding="utf-8")
     for form in ("eee", "hf"):
-        exchange.write("maia", [folder], form, tmp_path / "out")
+        sent.write("maia", [folder], form, tmp_path / "out")
     written = [one for one in (tmp_path / "out").rglob("*") if one.is_file()]
     assert len(written) == 2
     assert all(re.fullmatch(r"[\w.-]+", part) for one in written for part in one.parts[-3:])
     assert wrong_in(json.loads(next(iter(tmp_path.glob("out/maia/*.json"))).read_text())) == []
-    sent = copy.deepcopy(whole)
-    sent["model_info"]["name"] = name
-    put(sent, tmp_path / "sent" / "maia" / "m.json")
-    (row,) = [one for one in exchange.page(tmp_path / "sent").splitlines() if "pool\\_acc" in one]
-    assert len(re.findall(r"(?<!\\)\|", row)) == len(exchange.COLUMNS) + 1
+    own = copy.deepcopy(whole)
+    own["model_info"]["name"] = name
+    put(own, tmp_path / "sent" / "maia" / "m.json")
+    (row,) = [one for one in sent.page(tmp_path / "sent").splitlines() if "pool\\_acc" in one]
+    assert len(re.findall(r"(?<!\\)\|", row)) == len(sent.COLUMNS) + 1
     assert re.search(r"[<>]|\x1b", row) is None
 
 
 def test_two_of_one_name_are_two_files(told_run: Path, tmp_path: Path) -> None:
     again = shutil.copytree(told_run, tmp_path / "again")
-    exchange.write("maia", [told_run, again], "eee", tmp_path / "out")
+    sent.write("maia", [told_run, again], "eee", tmp_path / "out")
     assert len(list(tmp_path.glob("out/maia/*.json"))) == 2
 
 
@@ -171,7 +172,7 @@ def test_nothing_to_write(
     runs: list[str], form: str, words: str, told_run: Path, tmp_path: Path
 ) -> None:
     paths = [told_run if one == "run" else tmp_path / one for one in runs]
-    refused(TasksError, words, exchange.write, "haven", paths, form, tmp_path / "out")
+    refused(TasksError, words, sent.write, "haven", paths, form, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -179,9 +180,9 @@ def test_nothing_to_write(
 
 
 def test_a_row_that_is_sent_stands_on_the_page(whole: Record, tmp_path: Path) -> None:
-    assert "No row has been sent yet." in exchange.page(tmp_path)
+    assert "No row has been sent yet." in sent.page(tmp_path)
     put(whole, tmp_path / "maia" / "my model.json")
-    page = exchange.page(tmp_path)
+    page = sent.page(tmp_path)
     one = named(whole, "judge_acc")["score_details"]
     value, count = f"{one['score']:.3f}", one["uncertainty"]["num_samples"]
     (row,) = [line for line in page.splitlines() if "judge\\_acc" in line]
@@ -195,16 +196,16 @@ def test_a_row_that_is_sent_stands_on_the_page(whole: Record, tmp_path: Path) ->
 
 def _in_another(record: Record, folder: Path) -> None:
     put(record, folder / "haven" / "m.json")
-    exchange.page(folder)
+    sent.page(folder)
 
 
 def test_a_row_that_cannot_stand_ends_the_page(whole: Record, tmp_path: Path) -> None:
     record = copy.deepcopy(whole)
     named(record, "judge_acc")["metric_config"]["additional_details"]["limit"] = "10"
     put(record, tmp_path / "maia" / "m.json")
-    refused(TasksError, "run without", exchange.page, tmp_path)
+    refused(TasksError, "run without", sent.page, tmp_path)
 
 
 def test_the_page_is_of_what_was_sent() -> None:
     page = (REPOSITORY / "docs" / "results.md").read_text(encoding="utf-8")
-    assert page == exchange.page(REPOSITORY / "leaderboards" / "results")
+    assert page == sent.page(REPOSITORY / "leaderboards" / "results")

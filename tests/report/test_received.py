@@ -18,7 +18,8 @@ from lmms_eval_tasks import benchmarks
 from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.leaderboards import figures
-from lmms_eval_tasks.report import exchange, received, records, sides
+from lmms_eval_tasks.report import sides
+from lmms_eval_tasks.report.exchange import received, records, sent
 from lmms_eval_tasks.utils import saved_runs
 from tests.checks import table
 from tests.conftest import SHARED
@@ -165,7 +166,7 @@ def test_another_file(content: Any, tmp_path: Path) -> None:
 
 
 def test_a_run_on_the_sample_cannot_stand(told_run: Path, tmp_path: Path) -> None:
-    exchange.write("maia", [told_run], "eee", tmp_path)
+    sent.write("maia", [told_run], "eee", tmp_path)
     file = tmp_path / "maia" / "m.json"
     done = CliRunner().invoke(app, ["leaderboard", "check", str(file)])
     assert isinstance(done.exception, TasksError)  # main() ends with 2
@@ -190,7 +191,7 @@ def test_what_is_known_is_of_our_tasks() -> None:
 def test_a_run_without_our_hook_cannot_stand(told_run: Path, tmp_path: Path) -> None:
     bare = shutil.copytree(told_run, tmp_path / "bare")
     next(bare.glob("*_results.json")).unlink()
-    exchange.write("maia", [bare], "eee", tmp_path)
+    sent.write("maia", [bare], "eee", tmp_path)
     (file,) = tmp_path.glob("maia/*.json")
     record = json.loads(file.read_text(encoding="utf-8"))
     assert wrong_in(record) == []

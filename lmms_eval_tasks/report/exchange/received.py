@@ -23,7 +23,7 @@ from lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges.verdict import NONE, REPLAY, Status
 from lmms_eval_tasks.leaderboards import figures
-from lmms_eval_tasks.report.records import OURS, UNKNOWN, Record, schema, tasks_of_row
+from lmms_eval_tasks.report.exchange.records import OURS, UNKNOWN, Record, schema, tasks_of_row
 from lmms_eval_tasks.utils import saved_runs as saved
 from lmms_eval_tasks.utils.released_files import read_json
 from lmms_eval_tasks.utils.replies import answers

@@ -19,8 +19,9 @@ from lmms_eval_tasks import benchmarks
 from lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.leaderboards import figures
-from lmms_eval_tasks.report import received, records, sides
+from lmms_eval_tasks.report import sides
 from lmms_eval_tasks.report.compare import Line
+from lmms_eval_tasks.report.exchange import received, records
 from lmms_eval_tasks.report.paper_tables import NONE, fixed, number
 from lmms_eval_tasks.report.sides import Side
 from lmms_eval_tasks.utils.json_files import check_folder
