@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from lmms_eval_tasks import settings
+from lmms_eval_tasks.commands.options import with_settings
 from lmms_eval_tasks.console import table_console
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.report.fold import show
@@ -17,6 +18,7 @@ Form = Literal["html", "text", "md", "csv", "latex", "json", "inspect"]
 _ENDS = {"latex": "tex"}
 
 
+@with_settings(settings.DATA)
 def report_command(
     runs: Annotated[
         list[Path],
@@ -37,7 +39,6 @@ def report_command(
     ] = None,
 ) -> None:
     """Show saved runs (`--log_samples`) beside each other, beside the paper, and item by item."""
-    settings.check()
     from lmms_eval_tasks.report import exports, inspect_logs, run_page, sides
 
     if media is not None and form != "html":

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.checks import table
 from tests.conftest import BIN, Launch, host
 
 pytestmark = pytest.mark.host
@@ -66,24 +67,35 @@ def test_what_is_said(launch: Launch, without_video: str, tmp_path: Path) -> Non
         assert [part for part in parts if part not in message] == []
 
 
-@pytest.mark.parametrize("command", ["lmms_eval", "lmms-eval"])
-def test_a_command_line_ends_with_one_line(command: str, launch: Launch, tmp_path: Path) -> None:
-    arguments = [str(BIN / command), *UNBUILDABLE, "--tasks", "maia_vsv"]
+@table(
+    "command, more, told",
+    [
+        ("lmms-eval", (), "no MAIA data at /none/maia"),  # the host's own, without our options
+        ("lmms_eval", ("--report",), "--report needs saved samples: --log_samples --output_path"),
+    ],
+)
+def test_a_command_line_ends_with_one_line(
+    command: str, more: tuple[str, ...], told: str, launch: Launch, tmp_path: Path
+) -> None:
+    arguments = [str(BIN / command), *UNBUILDABLE, "--tasks", "maia_vsv", *more]
     run = launch(arguments, tmp_path, env={"LMMS_EVAL_TASKS_DATA": "/none"})
     assert run.code == 2, run.stderr[-2000:]
     assert "Traceback" not in run.stderr
     (line,) = [line for line in run.stderr.splitlines() if line.startswith("lmms-eval-tasks: ")]
-    assert "no MAIA data at /none/maia" in line
+    assert told in line
 
 
 def test_what_the_user_allows_and_names(launch: Launch, without_video: str, tmp_path: Path) -> None:
     """A video left out, a prompt file of the user's, and no judge: the task needs none."""
-    given = ["--data", without_video, "--allow-missing-videos"]
+    given = ["--data", without_video, "--allow-missing-videos", "--report"]
     given += ["--prompts", prompts(tmp_path / "own", "Quale? A. {A} B. {B}")]
     command = host(*SCRIPTED, str(tmp_path / "out"), "--tasks", "maia_vsv_1frame", *given)
     run = launch(command, tmp_path / "out", env={"LMMS_EVAL_TASKS_JUDGE": ""})
     assert run.code == 0, run.stderr[-2000:]
     assert "24 questions of 1 videos left out: video2" in run.stdout
+    (page,) = (tmp_path / "out").rglob("*_report.html")
+    assert f"written: {page}" in run.stdout
+    assert "24 questions of 1 videos left out: video2" in page.read_text(encoding="utf-8")
     section = run.results["lmms_eval_tasks"]["maia"]
     assert (list(section["left_out"]), section["questions_left_out"]) == (["video2"], 24)
     assert run.samples("maia_vsv_1frame")[0]["input"].startswith("Quale? A. ")

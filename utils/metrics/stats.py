@@ -26,8 +26,8 @@ def few(videos: int) -> str:
     """What to know of intervals of numbers that rest on so many videos; "" of enough."""
     if videos >= FEW:
         return ""
-    held = f"on fewer than {FEW} 95 % intervals hold the truth 91 to 100 times in 100"
-    return f"videos behind a number: {videos}; {held}, on fewer than {FEWEST} there are none"
+    held = f"below {FEW}, 95 % intervals hold the truth 91 to 100 times in 100"
+    return f"videos behind a number: {videos}; {held}; below {FEWEST} there are none"
 
 
 @dataclass(frozen=True)

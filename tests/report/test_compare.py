@@ -1,0 +1,135 @@
+"""Two runs beside each other: paired differences by hand, and the forms for an appendix."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.stats
+from typer.testing import CliRunner
+
+from lmms_eval_tasks import benchmarks
+from lmms_eval_tasks.commands.cli import app
+from lmms_eval_tasks.report import compare, exports, sides
+from lmms_eval_tasks.report.sides import Side
+from tests.checks import table
+from tests.report import made
+
+TASKS = ["maverix_av", "haven_temporal"]
+VIDEOS = 4  # of MAVERIX's sample
+
+
+@pytest.fixture(scope="module")
+def runs(sample_root: Path, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    out = tmp_path_factory.mktemp("compared")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LMMS_EVAL_TASKS_DATA", str(sample_root))
+        patch.setenv("LMMS_EVAL_TASKS_CACHE", str(cache))
+        return [
+            made.saved_run(out / name, name, TASKS, reply, "none")
+            for name, reply in (("one", made.any_reply), ("two", made.right))
+        ]
+
+
+@pytest.fixture(scope="module")
+def both(runs: list[Path]) -> list[Side]:
+    return sides.read(runs)
+
+
+def rises(both: list[Side]) -> dict[str, list[float]]:
+    """By video the second run's right less the first's, of each item."""
+    before, after = ({one["id"]: one for one in side.items["maverix_av"]} for side in both)
+    found = defaultdict(list)
+    for name, item in after.items():
+        found[item["video"]].append(float(item["right"]) - float(before[name]["right"]))
+    return found
+
+
+def line(both: list[Side], task: str, metric: str) -> compare.Line:
+    benchmark = benchmarks.of(task)
+    lines = compare.headlines(benchmark, [benchmark.tasks[task]], both)
+    (found,) = (one for one in lines if one.quantity.metric == metric)
+    return found
+
+
+def test_a_mean_differs_by_the_clustered_mean_of_its_items(both: list[Side]) -> None:
+    found = line(both, "maverix_av", "acc").differences["two"]
+    own = rises(both)
+    every = [one for values in own.values() for one in values]
+    mean = np.mean(every)
+    sums = [sum(one - mean for one in values) for values in own.values()]
+    se = (VIDEOS / (VIDEOS - 1) * sum(one**2 for one in sums)) ** 0.5 / len(every)
+    t = scipy.stats.t(VIDEOS - 1)
+    assert (found.value.estimate, found.value.se) == pytest.approx((mean, se))
+    ends = mean - t.ppf(0.975) * se, min(1, mean + t.ppf(0.975) * se)
+    assert (found.value.low, found.value.high) == pytest.approx(ends)
+    assert found.p == pytest.approx(2 * t.sf(abs(mean / se)))
+    assert (found.rose, found.fell) == (every.count(1), every.count(-1))
+    assert found.rose > 0
+    power = scipy.stats.norm.ppf(0.975) + scipy.stats.norm.ppf(0.8)
+    assert found.needed == int(np.ceil(VIDEOS * (se * power / 0.03) ** 2))
+
+
+def test_what_only_one_run_was_asked_is_in_no_difference(both: list[Side]) -> None:
+    first, second = both
+    fewer = first.items["maverix_av"][1:]
+    short = Side("short", first.runs)
+    short.__dict__["items"] = {**first.items, "maverix_av": fewer}
+    found = line([short, second], "maverix_av", "acc")
+    assert found.numbers["two"].n == len(fewer) + 1
+    assert found.differences["two"].value.n == len(fewer)
+
+
+def test_categories_are_corrected_together(both: list[Side]) -> None:
+    """Benjamini and Hochberg, by the definition: the least of p * m / rank from there on."""
+    task = benchmarks.of("maverix_av").tasks["maverix_av"]
+    (acc, *_) = compare.shown(task)
+    plain = []
+    for value in {one["ability"] for one in both[0].items["maverix_av"]}:
+        parts = []
+        for side in both:
+            part = Side(side.label, side.runs)
+            own = [one for one in side.items["maverix_av"] if one["ability"] == value]
+            part.__dict__["items"] = {"maverix_av": own}
+            parts.append(part)
+        p = line(parts, "maverix_av", "acc").differences["two"].p
+        plain += [] if p is None else [p]
+    count, ranked = len(plain), [*enumerate(sorted(plain), 1)]
+    expected = [min(p * count / rank for rank, p in ranked[n:]) for n in range(count)]
+    lines = compare.by_category(task, acc, "ability", both)
+    found = [one.differences["two"].p for one in lines]
+    assert count > 1
+    assert sorted(p for p in found if p is not None) == pytest.approx(expected)
+
+
+@table("form, ends", [("md", "|"), ("csv", ","), ("latex", r"\\"), ("json", "value")])
+def test_forms_hold_the_numbers(runs: list[Path], form: str, ends: str, tmp_path: Path) -> None:
+    file = tmp_path / "report"
+    given = ["report", *map(str, runs), "--format", form, "-o", str(file)]
+    done = CliRunner().invoke(app, given)
+    assert done.exit_code == 0, done.output
+    text = file.read_text(encoding="utf-8")
+    own = line(sides.read(runs), "maverix_av", "acc").numbers["one"]
+    if form in ("md", "latex"):
+        assert f"{own.estimate:.3f} [{own.low:.3f}, {own.high:.3f}]" in text
+        assert ends in text
+        return
+    rows = json.loads(text) if form == "json" else list(csv.DictReader(io.StringIO(text)))
+    (row,) = (one for one in rows if (one["metric"], one["run"]) == ("acc", "one"))
+    read = [float(row[name]) for name in ("value", "low", "high")]
+    assert read == pytest.approx([own.estimate, own.low, own.high])
+    assert (row["benchmark"], row["task"], int(row["videos"])) == ("maverix", "maverix_av", VIDEOS)
+
+
+def test_the_terminal_has_intervals_below_numbers(runs: list[Path], both: list[Side]) -> None:
+    done = CliRunner().invoke(app, ["report", *map(str, runs), "--format", "text"])
+    assert done.exit_code == 0, done.output
+    for row in exports.rows(both):
+        assert f"{row['value']:.3f}" in done.output
+    own = line(both, "maverix_av", "acc").numbers["one"]
+    assert f"{own.low:.3f}–{own.high:.3f}" in done.output
