@@ -268,7 +268,12 @@
     document.body.dataset.ready = "yes";
   });
   let waiting;
-  const filter = () => { clearTimeout(waiting); waiting = setTimeout(() => table.setFilter(passes), 120); };
+  const filter = () => {
+    place.setAttribute("aria-busy", "true");
+    clearTimeout(waiting);
+    waiting = setTimeout(() => { waiting = null; table.setFilter(passes); }, 120);
+  };
+  table.on("renderComplete", () => { if (!waiting) place.removeAttribute("aria-busy"); });
   form.addEventListener("input", filter);
   form.addEventListener("submit", (event) => event.preventDefault());
 })();
