@@ -83,6 +83,11 @@ class Metric:
     share: bool = False  # lies in 0..1
     sure: bool = False  # has an interval though it is neither shown nor a mean of units
 
+    @property
+    def has_interval(self) -> bool:
+        """Of those that have none, some take minutes to compute once."""
+        return self.sure or self.shown is not None or self.units is not None
+
     def own(self, items: Items) -> Items:
         """The items that it is of."""
         return items if self.where is None else [item for item in items if self.where(item)]

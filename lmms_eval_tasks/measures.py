@@ -33,8 +33,9 @@ def numbers(task: Task, items: Items) -> dict[str, Any]:
 def details(task: Task, items: Items) -> dict[str, Any]:
     """Counts by status, 95 % intervals clustered by video, and what else the task tells."""
     ordered = sorted(aggregate.as_counted(items), key=lambda item: str(item["id"]))
-    wanted = [one for one in task.metrics if one.shown is not None or one.units or one.sure]
-    found = {one.name: interval(one, ordered, task.cluster) for one in wanted}
+    found = {
+        one.name: interval(one, ordered, task.cluster) for one in task.metrics if one.has_interval
+    }
     return {
         "items": len(ordered),
         "status": aggregate.by_status(ordered),
@@ -72,6 +73,12 @@ def interval_of(
     return stats.jackknife(of, items, clusters, share=share)
 
 
+def cluster(one: Asked) -> str:
+    """What an item's intervals are clustered by: its video."""
+    task, item = one
+    return str(item.get(task.cluster))
+
+
 def of_join(
     join: Join, names: Iterable[str]
 ) -> Iterator[tuple[str, Callable[[Sequence[Asked]], Any], Of | None]]:
@@ -98,7 +105,7 @@ def joined_details(
 ) -> dict[str, Any]:
     """The intervals of the shown numbers of a join, as `details` has those of a task."""
     asked = [(tasks[name], item) for name in join.tasks for item in sides.get(name, ())]
-    clusters = [str(item.get(task.cluster)) for task, item in asked]
+    clusters = list(map(cluster, asked))
     found = {
         name: interval_of(of, units, asked, clusters, share=name in join.shares)
         for name, of, units in of_join(join, join.shown)

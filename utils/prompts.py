@@ -25,6 +25,11 @@ Made = TypeVar("Made", bound=Callable[..., Any])
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
+def digest(content: bytes) -> str:
+    """What tells one prompt file from another in results."""
+    return hashlib.sha256(content).hexdigest()[:12]
+
+
 @dataclass(frozen=True)
 class Prompt:
     """One checked prompt file."""
@@ -106,7 +111,7 @@ def load(
         if unknown := found - allowed:
             known = _braced(allowed) or "none"
             raise PromptError(f"{place}: unknown placeholder {_braced(unknown)}; known: {known}")
-    return Prompt(text, hashlib.sha256(content).hexdigest()[:12], source)
+    return Prompt(text, digest(content), source)
 
 
 _kept: list[Callable[[], None]] = []

@@ -59,6 +59,11 @@ class Run:
         """Where the host wrote the run's results."""
         return self.file.with_name(_SAMPLES.sub(rf"\g<run>{_RESULTS}", self.file.name))
 
+    def section(self, benchmark: str) -> Mapping[str, Any]:
+        """What our hook told of a benchmark; empty where it told nothing."""
+        found: Mapping[str, Any] = self.results.get("lmms_eval_tasks", {}).get(benchmark) or {}
+        return found
+
     def conditions(self, benchmark: str, *, judged_anew: bool) -> list[str]:
         """What the run told of its numbers: all that makes them not comparable.
 
@@ -66,7 +71,7 @@ class Run:
             benchmark: whose part of the results.
             judged_anew: without what it told of its judge.
         """
-        section = self.results.get("lmms_eval_tasks", {}).get(benchmark, {})
+        section = self.section(benchmark)
         old = (section.get("judge") or {}).get("warning") if judged_anew else None
         return [line for line in section.get("warnings", ()) if line != old]
 
@@ -82,7 +87,7 @@ def unknown(runs: Iterable[Run], benchmark: str) -> list[str]:
         f"{run.file.name}: what its numbers rest on is not known: "
         + ("the run had no hook of ours" if run.results else "its results file is not beside it")
         for run in runs
-        if benchmark not in run.results.get("lmms_eval_tasks", {})
+        if not run.section(benchmark)
     ]
 
 

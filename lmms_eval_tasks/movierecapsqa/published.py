@@ -6,7 +6,6 @@ The site's sample has the answers of seven models and of people, with factuality
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,8 +126,8 @@ def table(dimension: str, found: Mapping[str, Row]) -> list[Table]:
 
     def cells(one: Row) -> list[str]:
         kappa, interval = fixed(one.kappa), one.intervals.get("kappa")
-        if one.kappa is not None and interval is not None and not math.isnan(interval.low):
-            kappa += f" [{interval.low:.2f}, {interval.high:.2f}]"
+        if one.kappa is not None and interval is not None and interval.ends is not None:
+            kappa += " [{:.2f}, {:.2f}]".format(*interval.ends)
         means = ((one.ours, one.ours_var), (one.published, one.published_var))
         told = (fixed(mean) if mean is None else f"{mean:.2f}±{fixed(var)}" for mean, var in means)
         return [str(one.n), str(one.missing), kappa, fixed(one.rho), fixed(one.absolute), *told]

@@ -67,10 +67,10 @@ def _value(own: Own, decimals: int) -> str:
 
 
 def _ends(own: Own, decimals: int) -> str:
-    low, high = number(own.value.low), number(own.value.high)
-    if low is None or high is None:
+    if own.value.ends is None:
         return NONE
-    return f"{fixed(low / own.cell.scale, decimals)}..{fixed(high / own.cell.scale, decimals)}"
+    low, high = (fixed(end / own.cell.scale, decimals) for end in own.value.ends)
+    return f"{low}..{high}"
 
 
 def _difference(own: Own, decimals: int) -> str:

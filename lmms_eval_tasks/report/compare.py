@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lmms_eval_tasks import leaderboards, measures
-from lmms_eval_tasks.benchmark import Benchmark, Item, Join, Metric, Task, Units
+from lmms_eval_tasks.benchmark import Benchmark, Item, Items, Join, Metric, Task, Units
 from lmms_eval_tasks.measures import Asked
 from lmms_eval_tasks.report.sides import Side
 from lmms_eval_tasks.utils.metrics import aggregate, stats
@@ -89,8 +89,7 @@ def by_category(task: Task, metric: Metric, split: str, sides: Sequence[Side]) -
 def beside(benchmark: Benchmark, one: leaderboards.Ours, side: Side) -> Interval | None:
     """A side's number that stands beside a paper's figure; None where it has none.
 
-    As in the results, those that are no main number and no mean of units have no interval: some
-    take minutes to compute once.
+    It has an interval where results have one (Metric.has_interval).
     """
     join = next((own for own in benchmark.joins if own.group == one.task), None)
     if join is not None:
@@ -100,7 +99,7 @@ def beside(benchmark: Benchmark, one: leaderboards.Ours, side: Side) -> Interval
         task = benchmark.tasks[one.task]
         (metric,) = (own for own in task.metrics if own.name == one.metric)
         whole = _of_task(task, metric)
-        has_ends = metric.sure or metric.shown is not None or metric.units is not None
+        has_ends = metric.has_interval
     wanted = {name: leaderboards.plain(value) for name, value in one.where}
 
     def takes(item: Item) -> bool:
@@ -110,7 +109,7 @@ def beside(benchmark: Benchmark, one: leaderboards.Ours, side: Side) -> Interval
     asked = [own for own in side.asked if quantity.takes(own)]
     if has_ends:
         return interval(quantity, asked)
-    value, clusters = quantity.of(asked) if asked else None, len({*map(_cluster, asked)})
+    value, clusters = quantity.of(asked) if asked else None, len({*map(measures.cluster, asked)})
     if not isinstance(value, float):
         return None
     return Interval(value, math.nan, math.nan, None, "none", len(asked), clusters)
@@ -119,6 +118,13 @@ def beside(benchmark: Benchmark, one: leaderboards.Ours, side: Side) -> Interval
 def shown(task: Task) -> list[Metric]:
     """A task's headline numbers."""
     return [metric for metric in task.metrics if metric.shown is not None]
+
+
+def by_item(metric: Metric, items: Items) -> dict[str, float]:
+    """What a number is the mean of, by the item's id; empty of what is no mean of items."""
+    found = metric.units(metric.own(items)) if metric.units else {}
+    ids = {item["id"] for item in items}
+    return {name: value for name, (_, value) in found.items()} if found.keys() <= ids else {}
 
 
 def _of_task(task: Task, metric: Metric) -> Quantity:
@@ -169,13 +175,8 @@ def _there(found: Mapping[str, Any]) -> dict[str, Any]:
 
 def interval(quantity: Quantity, asked: Sequence[Asked]) -> Interval | None:
     """With its 95 % interval; None where it has no value, or is a count."""
-    clusters, share = list(map(_cluster, asked)), quantity.share
+    clusters, share = list(map(measures.cluster, asked)), quantity.share
     return measures.interval_of(quantity.of, quantity.units, asked, clusters, share=share)
-
-
-def _cluster(one: Asked) -> str:
-    task, item = one
-    return str(item.get(task.cluster))
 
 
 def _difference(
@@ -201,7 +202,8 @@ def _difference(
 
     if not isinstance(rise(pairs), float):
         return None
-    value = _inside(quantity, stats.jackknife(rise, pairs, [_cluster(one) for one, _ in pairs]))
+    clusters = [measures.cluster(one) for one, _ in pairs]
+    value = _inside(quantity, stats.jackknife(rise, pairs, clusters))
     return Difference(value, stats.p_value(value), None, None)
 
 

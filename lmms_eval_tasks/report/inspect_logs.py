@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from lmms_eval_tasks import __version__, benchmarks
-from lmms_eval_tasks.benchmark import Benchmark, Item, Metric, Task
+from lmms_eval_tasks.benchmark import Benchmark, Item, Task
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.report import compare
 from lmms_eval_tasks.report.compare import Line
@@ -111,7 +111,7 @@ def _spec(benchmark: Benchmark, task: Task, side: Side) -> EvalSpec:
     from inspect_ai.model import ModelConfig
 
     run = side.runs[task.name]
-    section = run.results.get("lmms_eval_tasks", {}).get(benchmark.name, {})
+    section = run.section(benchmark.name)
     config, judge = run.results.get("config", {}), section.get("judge") or {}
     data = section.get("data") or {}
     digest = hashlib.sha256(f"{side.label}/{run.file.name}".encode()).hexdigest()[:22]
@@ -196,7 +196,7 @@ def _samples(task: Task, side: Side) -> Iterator[EvalSample]:
     from inspect_ai.model import ChatMessageUser, ModelOutput
 
     items = [_clean(item) for item in side.items[task.name]]
-    values = {one.name: _by_item(one, items) for one in compare.shown(task)}
+    values = {one.name: compare.by_item(one, items) for one in compare.shown(task)}
     for item in items:
         prompt = side.prompts.get((task.name, item["id"]), "")
         output = ModelOutput.from_content(side.label, item["reply"])
@@ -220,13 +220,6 @@ def _clean(item: Item) -> Item:
     """Without half characters, which a reply may have and Inspect's classes refuse."""
     cleaned: Item = json.loads(json.dumps(item, ensure_ascii=False).encode(errors="replace"))
     return cleaned
-
-
-def _by_item(metric: Metric, items: Sequence[Item]) -> dict[str, float]:
-    """What a number is the mean of, by the item's id; nothing of what is no mean of items."""
-    found = metric.units(metric.own(items)) if metric.units else {}
-    ids = {item["id"] for item in items}
-    return {name: value for name, (_, value) in found.items()} if found.keys() <= ids else {}
 
 
 def _scores(task: Task, item: Item, values: Mapping[str, Mapping[str, float]]) -> dict[str, Score]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks.benchmark import Item, Items, Task
-from lmms_eval_tasks.report.compare import shown
+from lmms_eval_tasks.report.compare import by_item, shown
 from lmms_eval_tasks.report.sides import Side
 
 CHUNK = 250  # items that are unpacked together
@@ -80,15 +80,10 @@ def made(
 
 def _values(task: Task, items: Sequence[Items]) -> tuple[str, list[dict[str, float]]]:
     """What each item is worth for the task's first number that is a mean of items; its name."""
-    ids = {item["id"] for own in items for item in own}
     for metric in shown(task):
-        if metric.units is None:
-            continue
-        found = [metric.units(metric.own(own)) for own in items]
-        if any(found) and all(own.keys() <= ids for own in found):
-            return metric.name, [
-                {name: round(value, 4) for name, (_, value) in own.items()} for own in found
-            ]
+        if any(found := [by_item(metric, own) for own in items]):
+            rounded = [{name: round(value, 4) for name, value in own.items()} for own in found]
+            return metric.name, rounded
     return "", [{} for _ in items]
 
 

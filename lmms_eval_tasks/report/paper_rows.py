@@ -11,7 +11,6 @@ from lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_tasks.errors import DataError, nearest
 from lmms_eval_tasks.leaderboards import Cell, Ours
 from lmms_eval_tasks.report import compare
-from lmms_eval_tasks.report.paper_tables import number
 from lmms_eval_tasks.report.sides import Side
 from lmms_eval_tasks.utils.metrics.stats import Interval
 
@@ -32,10 +31,9 @@ class Own(NamedTuple):
     @property
     def inside(self) -> bool | None:
         """Whether a value that is printed like the figure lies in the interval; None: unknown."""
-        low, high = number(self.value.low), number(self.value.high)
-        if self.difference is None or low is None or high is None:
+        if self.difference is None or self.value.ends is None:
             return None
-        lowest, highest = self.cell.range
+        (low, high), (lowest, highest) = self.value.ends, self.cell.range
         return lowest <= high and low <= highest
 
 

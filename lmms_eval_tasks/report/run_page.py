@@ -18,15 +18,12 @@ from lmms_eval_tasks.judges import report as judge_report
 from lmms_eval_tasks.report import compare, drawn, item_rows, strips
 from lmms_eval_tasks.report.compare import Line
 from lmms_eval_tasks.report.pages import HERE, filled
-from lmms_eval_tasks.report.paper_tables import fixed, number, p_text, signed
+from lmms_eval_tasks.report.paper_tables import fixed, p_text, signed
 from lmms_eval_tasks.report.sides import Side, command, tasks_of
 from lmms_eval_tasks.utils.metrics import stats
 
 SCRIPTS = ("vendor/tabulator.min.js", "run_page.js")
 STYLES = ("vendor/tabulator.min.css", "run_page.css")
-
-
-OURS = "lmms_eval_tasks"  # our section of the host's results
 
 
 class Split(NamedTuple):
@@ -173,23 +170,20 @@ def _value(line: Line, label: str, decimals: int = 3) -> tuple[str, str]:
     """A number and its interval as text."""
     if (one := line.numbers.get(label)) is None:
         return "-", ""
-    low, high = number(one.low), number(one.high)
-    ends = (
-        "" if low is None or high is None else f"{fixed(low, decimals)} to {fixed(high, decimals)}"
-    )
+    ends = " to ".join(fixed(end, decimals) for end in one.ends or ())
     return fixed(one.estimate, decimals), ends
 
 
 def _difference(line: Line, label: str) -> dict[str, Any] | None:
     if (one := line.differences.get(label)) is None:
         return None
-    low, high = number(one.value.low), number(one.value.high)
+    ends = one.value.ends
     return {
         "value": signed(one.value.estimate, 3),
-        "ends": "-" if low is None or high is None else f"{signed(low, 3)} to {signed(high, 3)}",
+        "ends": "-" if ends is None else " to ".join(signed(end, 3) for end in ends),
         "p": p_text(one.p),
         "rose": "-" if one.rose is None else f"{one.rose:,}",
         "fell": "-" if one.fell is None else f"{one.fell:,}",
         "needed": "-" if one.needed is None else f"{one.needed:,}",
-        "sure": low is not None and (low > 0 or (high or 0) < 0),
+        "sure": ends is not None and (ends[0] > 0 or ends[1] < 0),
     }

@@ -69,8 +69,8 @@ class Side:
 
     def sections(self, benchmark: str) -> list[Mapping[str, Any]]:
         """What our hook told of a benchmark, one for each run of the host."""
-        found = (one.get("lmms_eval_tasks", {}).get(benchmark) for one in self.results)
-        return [one for one in found if one]
+        found = {run.results_file: run.section(benchmark) for run in self.runs.values()}
+        return [one for one in found.values() if one]
 
     def warnings(self, benchmark: Benchmark) -> Iterator[str]:
         """What makes its numbers not comparable, as its results tell it."""
@@ -86,11 +86,6 @@ class Side:
             yield "what these numbers rest on is not known: no results file of our hook beside them"
         for section in sections:
             yield from section.get("warnings", ())
-
-    def told(self, name: str, field: str) -> dict[str, Any]:
-        """What the results tell of each task of a benchmark under `details`, such as intervals."""
-        details = (one.get("details", {}) for one in self.sections(name))
-        return {task: own.get(field) for one in details for task, own in one.items()}
 
 
 def read(paths: Sequence[Path]) -> list[Side]:

@@ -47,6 +47,11 @@ class Interval:
     clusters: int
     undefined: int = 0  # groups of clusters without which the statistic has no value
 
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """Both, or None where the data allow no interval."""
+        return None if math.isnan(self.low) else (self.low, self.high)
+
     def as_dict(self) -> dict[str, Any]:
         """For JSON: nan becomes None."""
         return {

@@ -82,7 +82,7 @@ def _interval(
         return of_kappas([None if math.isnan(value) else value for value in made])
 
     found = stats.jackknife(statistic, range(len(videos)), videos)
-    if math.isnan(found.low):
+    if found.ends is None:
         return {"interval": None, "no_interval": found.method.removeprefix("none: ")}
     own = replace(found, estimate=float(estimate or 0), n=len({pair.item for _, pair in kept}))
     return {"interval": own.as_dict(), "no_interval": ""}

@@ -7,7 +7,6 @@ benchmark's released data (leaderboards/releases.json), and against the package'
 from __future__ import annotations
 
 import functools
-import hashlib
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +23,7 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges.verdict import NONE, REPLAY, Status
 from lmms_eval_tasks.leaderboards import figures
 from lmms_eval_tasks.report.exchange.records import OURS, UNKNOWN, Record, schema, tasks_of_row
+from lmms_eval_tasks.utils import prompts
 from lmms_eval_tasks.utils import saved_runs as saved
 from lmms_eval_tasks.utils.released_files import read_json
 from lmms_eval_tasks.utils.replies import answers
@@ -274,7 +274,5 @@ def _prompts(name: str) -> set[str]:
     """The hashes of a benchmark's prompts as packaged (prompts.Prompt.hash)."""
     folder = files(f"lmms_eval_tasks.{name}") / "prompts"
     return {
-        hashlib.sha256(one.read_bytes()).hexdigest()[:12]
-        for one in folder.iterdir()
-        if one.name.endswith(".yml")
+        prompts.digest(one.read_bytes()) for one in folder.iterdir() if one.name.endswith(".yml")
     }

@@ -216,9 +216,8 @@ def _sections(
     benchmark: Benchmark, side: Side, tasks: Sequence[Task]
 ) -> Sequence[Mapping[str, Any]]:
     """What our hook told of the runs of tasks; nothing is known unless it is of all of them."""
-    results = (side.runs[task.name].results for task in tasks)
-    found = [one.get(OURS, {}).get(benchmark.name) for one in results]
-    return [one for one in found if one] if all(found) else []
+    found = [side.runs[task.name].section(benchmark.name) for task in tasks]
+    return found if all(found) else []
 
 
 def _each(values: Iterable[Any]) -> str:
@@ -257,12 +256,13 @@ def _judge(told: Mapping[str, Any]) -> Record:
 
 
 def _score(one: Interval) -> Record:
-    low, high, se = number(one.low), number(one.high), number(one.se)
+    se = number(one.se)
     uncertainty: Record = {"num_samples": one.n}
     details = {"clusters": str(one.clusters)}
     if se is not None:
         uncertainty["standard_error"] = {"value": se}
-    if low is not None and high is not None:
+    if one.ends is not None:
+        low, high = one.ends
         ends = {"lower": low, "upper": high, "confidence_level": 0.95, "method": one.method}
         uncertainty["confidence_interval"] = ends
     else:

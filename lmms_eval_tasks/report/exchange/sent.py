@@ -22,7 +22,7 @@ from lmms_eval_tasks.leaderboards import figures
 from lmms_eval_tasks.report import sides
 from lmms_eval_tasks.report.compare import Line
 from lmms_eval_tasks.report.exchange import received, records
-from lmms_eval_tasks.report.paper_tables import NONE, fixed, number
+from lmms_eval_tasks.report.paper_tables import NONE, fixed
 from lmms_eval_tasks.report.sides import Side
 from lmms_eval_tasks.utils.json_files import check_folder
 from lmms_eval_tasks.utils.released_files import read_json
@@ -109,9 +109,9 @@ def on_the_hub(benchmark: Benchmark, side: Side) -> str:
 def _note(benchmark: Benchmark, side: Side, line: Line) -> Iterator[str]:
     """What a reader of a number on the hub has to know, in sentences."""
     made, one = records.measured(benchmark, side, line), line.numbers[side.label]
-    low, high = number(one.low), number(one.high)
     yield f"{line.quantity.metric}."
-    if low is not None and high is not None:
+    if one.ends is not None:
+        low, high = one.ends
         yield f"95 % interval {fixed(low, 4)} to {fixed(high, 4)}."
     data, config = made["source_data"]["additional_details"], made["metric_config"]
     yield f"lmms-eval-tasks; data {data['hash']}, videos {data['videos']}."
