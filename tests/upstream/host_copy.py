@@ -1,0 +1,89 @@
+"""A copy of the installed host with contributions laid over it, and nothing of ours beside it.
+
+A contribution is a folder beneath `upstream/` with a `PULL_REQUEST.md`. Its `change.patch` is what
+it changes in files of the host; every other file stands at its path in the host's repository.
+`docs.patch` is for that repository alone: what is installed has no `docs/`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+import venv
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.conftest import OFFLINE, REPOSITORY
+
+UPSTREAM = REPOSITORY / "upstream"
+DESCRIPTION, CHANGE, DOCS = "PULL_REQUEST.md", "change.patch", "docs.patch"
+OURS = ("lmms_eval_tasks", "__editable__.lmms_eval_tasks")
+
+
+class HostCopy(NamedTuple):
+    """A folder with an environment in which the host is a copy and this package is not."""
+
+    folder: Path
+
+    @property
+    def python(self) -> Path:
+        """Its interpreter."""
+        return self.folder / "venv" / "bin" / "python"
+
+    @property
+    def packages(self) -> Path:
+        """Where the copy stands as `lmms_eval`."""
+        (found,) = (self.folder / "venv" / "lib").glob("python*/site-packages")
+        return found
+
+    def run(
+        self, *arguments: str, env: dict[str, str] | None = None, timeout: float = 600
+    ) -> subprocess.CompletedProcess[str]:
+        """Run its Python in its folder, offline."""
+        given = {"PATH": f"{self.python.parent}:/usr/bin:/bin", "HOME": str(self.folder), **OFFLINE}
+        options = {"cwd": self.folder, "capture_output": True, "text": True, "timeout": timeout}
+        command = [str(self.python), *arguments]
+        return subprocess.run(command, env=given | (env or {}), check=False, **options)
+
+    def lay(self, contribution: Path) -> None:
+        """Add a contribution's files, and make its change; `CalledProcessError` if it misfits."""
+        for file in files_of(contribution):
+            place = file.relative_to(contribution)
+            root = self.packages if place.parts[0] == "lmms_eval" else self.folder
+            (root / place).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, root / place)
+        if (contribution / CHANGE).is_file():
+            git = ["git", "apply", "--whitespace=error", str(contribution / CHANGE)]
+            subprocess.run(git, cwd=self.packages, check=True, capture_output=True, text=True)
+
+
+def contributions() -> Sequence[Path]:
+    """Every contribution's folder, in order of name."""
+    return sorted(file.parent for file in UPSTREAM.rglob(DESCRIPTION))
+
+
+def files_of(contribution: Path) -> Iterator[Path]:
+    """The files that it adds to the host's repository."""
+    own = {contribution / name for name in (DESCRIPTION, CHANGE, DOCS)}
+    for file in sorted(contribution.rglob("*")):
+        if file.is_file() and file not in own and "__pycache__" not in file.parts:
+            yield file
+
+
+def copy(folder: Path, laid: Iterable[Path] = ()) -> HostCopy:
+    """Make the copy in a new folder and lay these contributions over it."""
+    made = HostCopy(folder)
+    venv.create(folder / "venv", with_pip=False, symlinks=True)
+    spec = importlib.util.find_spec("lmms_eval")
+    assert spec is not None
+    assert spec.submodule_search_locations
+    host = Path(spec.submodule_search_locations[0])
+    shutil.copytree(host, made.packages / host.name, ignore=shutil.ignore_patterns("__pycache__"))
+    for package in host.parent.iterdir():
+        if package.name != host.name and not package.name.startswith(OURS):
+            (made.packages / package.name).symlink_to(package)
+    for contribution in laid:
+        made.lay(contribution)
+    return made

@@ -1,0 +1,78 @@
+"""Each contribution to the host: its patch applies, its tests fail before it and pass after it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.upstream import host_copy
+from tests.upstream.host_copy import HostCopy
+
+SECTIONS = ("Summary", "In scope", "Out of scope", "Validation", "Risk / Compatibility")
+HAVE_TESTS = [one for one in host_copy.contributions() if any(one.glob("test/**/test_*.py"))]
+
+
+def outcomes(host: HostCopy) -> Mapping[str, set[str]]:
+    """Of each test file of the host's folder: how its tests ended (`passed`, `failed`)."""
+    report = host.folder / "report.xml"
+    done = host.run("-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", "test")
+    assert report.is_file(), done.stdout[-3000:] + done.stderr[-3000:]
+    ended: dict[str, set[str]] = {}
+    for case in ElementTree.parse(report).iter("testcase"):
+        name = case.attrib["classname"] or case.attrib["name"]  # a file that can't be imported
+        (file,) = re.findall(r"\btest_\w+", name)[:1]
+        bad = any(case.find(kind) is not None for kind in ("failure", "error"))
+        ended.setdefault(file, set()).add("failed" if bad else "passed")
+    return ended
+
+
+@pytest.fixture(scope="module")
+def after(tmp_path_factory: pytest.TempPathFactory) -> HostCopy:
+    """The host with all contributions, which so do not contradict each other."""
+    return host_copy.copy(tmp_path_factory.mktemp("after"), host_copy.contributions())
+
+
+@pytest.mark.host
+def test_tests_fail_before_and_pass_after(
+    after: HostCopy, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A test that passes without the contribution shows nothing; one that fails with it, a bug."""
+    before = host_copy.copy(tmp_path_factory.mktemp("before"))
+    for contribution in HAVE_TESTS:
+        for file in contribution.glob("test/**/*"):
+            if file.is_file():
+                place = before.folder / file.relative_to(contribution)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(file.read_bytes())
+    unmended, mended = outcomes(before), outcomes(after)
+    names = {file.stem for one in HAVE_TESTS for file in one.glob("test/**/test_*.py")}
+    assert names
+    assert {name: mended.get(name) for name in names} == {name: {"passed"} for name in names}
+    assert not {name for name in names if "failed" not in unmended.get(name, set())}
+
+
+@pytest.mark.parametrize("one", host_copy.contributions(), ids=lambda one: one.name)
+def test_a_patch_applies_alone(one: Path, tmp_path: Path) -> None:
+    """To the installed host as it is: contributions are sent one at a time."""
+    if (one / host_copy.CHANGE).is_file():
+        spec = Path(__import__("lmms_eval").__path__[0]).parent
+        git = ["git", "apply", "--check", "--whitespace=error", str(one / host_copy.CHANGE)]
+        listed = re.findall(r"^--- a/(\S+)", (one / host_copy.CHANGE).read_text(), re.MULTILINE)
+        for name in listed:
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_bytes((spec / name).read_bytes())
+        done = subprocess.run(git, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("one", host_copy.contributions(), ids=lambda one: one.name)
+def test_a_description_has_the_hosts_sections(one: Path) -> None:
+    """Those of its template, none empty."""
+    text = (one / host_copy.DESCRIPTION).read_text(encoding="utf-8")
+    parts = dict(re.findall(r"^## (.+?)\n(.+?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
+    assert [name for name in SECTIONS if not parts.get(name, "").strip(" -\n")] == []
