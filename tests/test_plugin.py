@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -68,7 +70,8 @@ def test_a_run_knows_what_the_host_was_told_to_ask(
     ) -> None:
         runs.append(running.docs())
 
-    evaluate = _guarded(simple_evaluate)
+    manager = SimpleNamespace(task_index={}, include_path=None)
+    evaluate = functools.partial(_guarded(simple_evaluate), task_manager=manager)
     evaluate("tasks_coin", ["maia_vsv_1frame"], limit=8)
     evaluate("tasks_coin", ["maia_vsv_1frame"], limit=100, offset=92)
     assert runs == [slice(0, 8), slice(92, 192)]
