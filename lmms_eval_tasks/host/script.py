@@ -78,9 +78,7 @@ def _take_own_options(arguments: list[str]) -> list[str]:
 
 
 def _unwatched(name: str, error: Exception) -> None:
-    say(
-        f"could not hook {name} ({error!r}): a run that fails exits with 0, and our first screen is off"
-    )
+    say(f"could not hook {name} ({error!r}): a failed run exits with 0, our first screen is off")
 
 
 def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:

@@ -10,6 +10,9 @@ import importlib
 import importlib.util
 import inspect
 import json
+import re
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -78,21 +81,30 @@ NO_WAY: Edits = {
 }
 
 
-def another(folder: Path, edits: Edits, version: str = "0.9.0", patch: Path | None = None) -> str:
+def another(
+    folder: Path, edits: Edits, version: str = "0.9.0", contribution: Path | None = None
+) -> str:
     """What a process runs first so that the installed host is another one."""
     spec = importlib.util.find_spec("lmms_eval")
     assert spec is not None
     assert spec.submodule_search_locations
+    patch = contribution / "change.patch" if contribution else None
+    patched = re.findall(r"^--- a/lmms_eval/(.+)", patch.read_text() if patch else "", re.MULTILINE)
     changed = {}
-    for name, changes in edits.items():
+    for name in {*edits, *patched}:
         original = Path(spec.submodule_search_locations[0], name)
-        text = original.read_text(encoding="utf-8")
+        copy = folder / "lmms_eval" / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(original, copy)
+        changed[str(original)] = str(copy)
+    if patch:
+        subprocess.run(["git", "apply", str(patch)], cwd=folder, check=True)
+    for name, changes in edits.items():
+        text = (folder / "lmms_eval" / name).read_text(encoding="utf-8")
         for old, new in changes.items():
             assert old in text, old
             text = text.replace(old, new)
-        changed[str(original)] = str(folder / "host" / name)
-        (folder / "host" / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / "host" / name).write_text(text, encoding="utf-8")
+        (folder / "lmms_eval" / name).write_text(text, encoding="utf-8")
     return f"""
 import importlib.machinery
 import importlib.metadata as m
@@ -109,19 +121,18 @@ m.version = lambda name: {version!r} if name in ("lmms_eval", "lmms-eval") else 
 """
 
 
-@pytest.fixture(scope="module")
-def own_task(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a task that is not ours."""
-    folder = tmp_path_factory.mktemp("own-task")
+def write_task(folder: Path, name: str) -> Path:
+    """A folder with a task that is not ours, whatever its name."""
+    folder.mkdir(exist_ok=True)
     (folder / "data.jsonl").write_text('{"question": "a?", "answer": "b"}\n', encoding="utf-8")
     task = {
-        **{"task": "own_task", "dataset_path": "json", "output_type": "generate_until"},
+        **{"task": name, "dataset_path": "json", "output_type": "generate_until"},
         "dataset_kwargs": {"data_files": {"test": str(folder / "data.jsonl")}},
         **{"test_split": "test", "doc_to_text": "{{question}}", "doc_to_target": "answer"},
         "generation_kwargs": {"until": ["\n"]},
         "metric_list": [{"metric": "exact_match", "aggregation": "mean", "higher_is_better": True}],
     }
-    (folder / "own_task.yaml").write_text(json.dumps(task), encoding="utf-8")
+    (folder / f"{name}.yaml").write_text(json.dumps(task), encoding="utf-8")
     return folder
 
 
@@ -141,12 +152,10 @@ def own_task(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ),
     ],
 )
-def test_a_run_on_another_host(
-    edits: Edits, lacking: str, own_task: Path, launch: Launch, tmp_path: Path
-) -> None:
+def test_a_run_on_another_host(edits: Edits, lacking: str, launch: Launch, tmp_path: Path) -> None:
     """Its tasks and ours are found and run; what is off is said once."""
     asked = ["--model", "dummy", "--tasks", "maia_vsv,own_task", "--limit", "1"]
-    command = host(*asked, "--include_path", str(own_task))
+    command = host(*asked, "--include_path", str(write_task(tmp_path / "own", "own_task")))
     run = launch(after(another(tmp_path, edits), command), tmp_path)
     assert run.code == 0, run.stderr[-3000:]
     assert "|maia_vsv" in run.stdout
