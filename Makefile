@@ -1,7 +1,8 @@
-# The two commands of this repository:
+# The commands of this repository:
 #   make demo   the packaged sample end to end on this machine
 #   make test   lint, types, tests
-# Both make the environment first (once; most of it is PyTorch) and reuse it later.
+#   make test-host HOST=0.7.2 (or a folder with its sources)   what depends on the host, with another
+# All make the environment first (once; most of it is PyTorch) and reuse it later.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -17,7 +18,7 @@ quietly = $(1) >> $(LOG) 2>&1 || { tail -n 20 $(LOG); echo "failed; all of it: $
 SOURCES := $(shell find lmms_eval_tasks utils judges leaderboards -type f ! -name '*.pyc' | LC_ALL=C sort)
 LINKED := $(VENV)/.linked-$(shell echo $(SOURCES) | cksum | cut -d' ' -f1)
 
-.PHONY: demo test lint types unit env clean
+.PHONY: demo test test-host lint types unit env clean
 
 demo: env
 	@$(BIN)/lmms-eval-tasks demo
@@ -35,6 +36,9 @@ types: env
 # A file's tests stay in one process: many share runs of the host. Each worker needs about 4 GB.
 unit: env
 	$(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+test-host: env
+	@VENV=$(VENV) .ci/test-host "$(HOST)"
 
 env: $(LINKED)
 

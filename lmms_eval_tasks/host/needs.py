@@ -29,10 +29,7 @@ PLACES = (
     Place(
         "lmms_eval.evaluator",
         "simple_evaluate",
-        (
-            *("tasks", "task_manager", "model", "model_args", "force_simple", "limit", "offset"),
-            "process_docs_parallel",
-        ),
+        ("tasks", "task_manager", "model", "model_args", "force_simple", "limit", "offset"),
     ),
     Place("lmms_eval.evaluator", "evaluate", ("lm",)),
     Place("lmms_eval.tasks", "TaskManager", ("model_name",), 0),

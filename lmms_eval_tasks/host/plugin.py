@@ -1,4 +1,4 @@
-"""How the host finds the tasks: the only file that knows the host's internals.
+"""The hook in the host: what is arranged in it, and when.
 
 The host loads the entry point group `lmms_eval.models` before it imports its task manager
 (architecture.md, decision 1; host.md). `register` uses that moment to arrange three things, each
@@ -32,7 +32,7 @@ from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import discovery, needs
 
-HOST_THREADS = 4  # the host's default of process_docs_parallel
+_THREADS, HOST_THREADS = "process_docs_parallel", 4  # and the host's default
 _MARK = "_lmms_eval_tasks"
 
 
@@ -168,9 +168,8 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
             for line in (*model_class.prepare(given), *model_class.advice(given)):
                 say(line)
             before.make_media(tasks, given.get("limit"))
-            wanted, threads = judged.begin(), given.get("process_docs_parallel", HOST_THREADS)
-            if wanted and threads == HOST_THREADS:  # a number that the user chose stands
-                given["process_docs_parallel"] = max(HOST_THREADS, wanted)
+            if wanted := judged.begin():
+                _score_side_by_side(given, wanted, signature)
             with endpoints.right_media(), replies.kept(given, tasks) as lengths:
                 results = evaluate(*bound.args, **bound.kwargs)
                 if results is not None:  # on rank 0, which has all items
@@ -182,6 +181,14 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
 
     setattr(simple_evaluate, _MARK, True)
     return simple_evaluate
+
+
+def _score_side_by_side(given: dict[str, Any], wanted: int, signature: inspect.Signature) -> None:
+    """Have the host score so many replies at a time, unless the user chose a number."""
+    if _THREADS not in signature.parameters:
+        say(f"this lmms-eval has no {_THREADS}: the judge is asked for one reply at a time")
+    elif given.get(_THREADS, HOST_THREADS) == HOST_THREADS:
+        given[_THREADS] = max(HOST_THREADS, wanted)
 
 
 def _task_manager(model: Any) -> Any:
