@@ -1,7 +1,7 @@
 # The commands of this repository:
 #   make demo   the packaged sample end to end on this machine
 #   make test   lint, types, tests
-#   make test-host HOST=0.7.2 (or a folder with its sources)   what depends on the host, with another
+#   make test-host HOST=0.7.3 (or a folder with its sources)   what depends on the host, with another
 # All make the environment first (once; most of it is PyTorch) and reuse it later.
 
 PYTHON ?= python3

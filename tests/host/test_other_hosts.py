@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import importlib.util
 import inspect
 import json
 import re
@@ -26,7 +25,7 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.host import needs, plugin
 from lmms_eval_tasks.host.needs import Place
 from tests.checks import refused, table
-from tests.conftest import Launch, host
+from tests.conftest import HOST, Launch, host
 from tests.host.test_discovery import after
 
 # Of each file: what stands in it, and what another host has there.
@@ -85,20 +84,16 @@ def another(
     folder: Path, edits: Edits, version: str = "0.9.0", contribution: Path | None = None
 ) -> str:
     """What a process runs first so that the installed host is another one."""
-    spec = importlib.util.find_spec("lmms_eval")
-    assert spec is not None
-    assert spec.submodule_search_locations
     patch = contribution / "change.patch" if contribution else None
     patched = re.findall(r"^--- a/lmms_eval/(.+)", patch.read_text() if patch else "", re.MULTILINE)
     changed = {}
     for name in {*edits, *patched}:
-        original = Path(spec.submodule_search_locations[0], name)
-        copy = folder / "lmms_eval" / name
+        original, copy = HOST / name, folder / "lmms_eval" / name
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(original, copy)
         changed[str(original)] = str(copy)
     if patch:
-        subprocess.run(["git", "apply", str(patch)], cwd=folder, check=True)
+        subprocess.run(["git", "apply", "-C1", str(patch)], cwd=folder, check=True)
     for name, changes in edits.items():
         text = (folder / "lmms_eval" / name).read_text(encoding="utf-8")
         for old, new in changes.items():
