@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
@@ -94,30 +94,33 @@ def our_tasks(names: Sequence[Any], manager: Any = None) -> list[str]:
     """
     groups = functools.cache(benchmarks.groups)
     ours_first = _names_our_folder(manager)
-    found: list[str] = []
     others: dict[str, str] = {}
-    for given in names:
-        left = [given.get("task", given.get("group")) if isinstance(given, dict) else given]
-        while left:
-            name = left.pop(0)
-            if not isinstance(name, str) or not (own := benchmarks.of_task_name(name)):
-                continue
-            is_task, members = name in benchmarks.load(own).tasks, groups(own).get(name, ())
-            if (is_task or members) and (other := _other_place(manager, own, name)):
-                others[name] = other
-                if not ours_first:
-                    continue
-                kind, file = "task" if is_task else "group", _our_file(own, name)
-                manager.task_index[name] = {"type": kind, "task": -1, "yaml_path": file}
-            left = [*members, *left]
-            found += [name] if is_task else []
+
+    def tasks_of(name: Any) -> list[str]:
+        if not isinstance(name, str) or not (own := benchmarks.of_task_name(name)):
+            return []
+        is_task, members = name in benchmarks.load(own).tasks, groups(own).get(name, ())
+        if (is_task or members) and (other := _other(manager, own, name)):
+            others[name] = other
+            if not ours_first:
+                return []
+            kind, file = "task" if is_task else "group", _our_file(own, name)
+            manager.task_index[name] = {"type": kind, "task": -1, "yaml_path": file}
+        return [name] if is_task else [task for one in members for task in tasks_of(one)]
+
+    asked = (one.get("task", one.get("group")) if isinstance(one, dict) else one for one in names)
+    found = dict.fromkeys(task for one in asked for task in tasks_of(one))
     if others:
-        names_told, files = ", ".join(others), f"the files in {', '.join(set(others.values()))}"
-        if ours_first:
-            say(f"{names_told}: ours run, since include_path names our folder, and not {files}")
-        else:
-            say(f"{names_told}: {files} run, and not ours; for ours: {OUR_FOLDER}")
-    return list(dict.fromkeys(found))
+        say(_whose(others, ours_first))
+    return list(found)
+
+
+def _whose(others: Mapping[str, str], ours_first: bool) -> str:
+    """Which of two tasks of one name runs, and how to get the other."""
+    names, those = ", ".join(others), ", ".join(dict.fromkeys(others.values()))
+    if ours_first:
+        return f"{names}: ours run, since include_path names our folder, and not {those}"
+    return f"{names}: {those} run, and not ours; for ours: {OUR_FOLDER}"
 
 
 def _names_our_folder(manager: Any) -> bool:
@@ -126,12 +129,12 @@ def _names_our_folder(manager: Any) -> bool:
     return not set(task_folders()).isdisjoint(map(_real, named))
 
 
-def _other_place(manager: Any, benchmark: str, name: str) -> str:
-    """The folder from which the host takes a name of ours, or what else; "" if it takes ours."""
+def _other(manager: Any, benchmark: str, name: str) -> str:
+    """What else the host takes for a name of ours, in words; "" if it takes ours."""
     entry = manager.task_index.get(name) if manager is not None else None
     if entry is None or _real(place := entry["yaml_path"]) == _our_file(benchmark, name):
         return ""
-    return "a tag" if entry["type"] == "tag" else str(Path(place).parent)
+    return "the host's tags" if entry["type"] == "tag" else f"the files in {Path(place).parent}"
 
 
 def _our_file(benchmark: str, name: str) -> str:

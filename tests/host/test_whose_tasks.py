@@ -82,7 +82,6 @@ def test_the_task_manager_is_left_alone(
     [
         (BY_OURSELVES, (), False),
         (BY_OURSELVES, ("--include_path", discovery.task_folders()[0]), True),
-        (BY_ENTRY_POINT, (), False),
         (BY_ENTRY_POINT, ("--include_path", discovery.task_folders()[0]), True),
     ],
 )
