@@ -1,6 +1,5 @@
 """With default arguments a class loads its weights on its device: `""` is no device."""
 
-import importlib
 from types import SimpleNamespace
 
 import pytest
