@@ -38,6 +38,12 @@ REPLIES = (
     "The judge is unreadable once. It snows.",
     "The judge is always unreadable. It snows.",
     "He leaves a label out. It snows.",
+    "Who?</think>He waits alone.",
+    "<|channel|>analysis<|message|>Who?<|end|><|start|>assistant<|channel|>final<|message|>He.<|end|>",
+    "<|channel|>analysis<|message|>Who could that be",
+    "analysisWho?assistantfinalHe waits until dawn.",
+    "[ERROR] no connection",
+    "**```** <|im_end|>",
 )
 
 

@@ -18,16 +18,12 @@ from loguru import logger as eval_logger
 
 from lmms_eval.llm_judge import Request, ServerConfig, get_server
 from lmms_eval.tasks._task_utils.media_resolver import resolve_media_reference
-from lmms_eval.verifiers.extractors import StripReasoningExtractor
 
 Document = Mapping[str, Any]
 TaskKwargs = Optional[Mapping[str, Any]]
 Record = dict[str, Any]
 
-# ---------------------------------------------------------------------------
-# Prompts. The authors' prompt of the models under test is not released: the wording
-# is ours. That of the judge is ours too; the six levels are the authors', by their sense.
-# ---------------------------------------------------------------------------
+# --- Prompts: the wording is ours. The authors' prompt of the models under test is not released; of the judge's the six levels are theirs, by their sense.
 
 DIALOGUE = """Dialogue of the part of the movie that the question is about, subtitle by subtitle:
 {lines}"""
@@ -171,10 +167,7 @@ def movierecapsqa_doc_to_text(doc: Document, lmms_eval_specific_kwargs: TaskKwar
     return _fill(PROMPTS[condition], dialogue=dialogue, question=doc["question"])
 
 
-# ---------------------------------------------------------------------------
-# Data: the four tables of the release, put together to one doc per question. The
-# movies' subtitles are the user's; a segment's part is cut out by its times in the movie.
-# ---------------------------------------------------------------------------
+# --- Data: the four tables, put together to one doc per question. A segment's dialogue is cut out of the user's subtitles by its times in the movie.
 
 DATASET = "sshaar/movierecapsqa"
 
@@ -261,10 +254,7 @@ def _said(path: Optional[str], start: float, end: float) -> str:
     return "\n".join(text for _, _, text in sorted(lines, key=lambda line: line[:2]))
 
 
-# ---------------------------------------------------------------------------
-# What a model sees: the segment of the recap video, muted. Recaps are narrated, and
-# their sound tells the answers.
-# ---------------------------------------------------------------------------
+# --- What a model sees: the segment of the recap video, muted, since the narrator tells the answers.
 
 
 def movierecapsqa_doc_to_visual(doc: Document, lmms_eval_specific_kwargs: TaskKwargs = None) -> list[str]:
@@ -325,31 +315,39 @@ def _write_clip(video: str, start: float, end: float, out: str) -> None:
         file.mux(packets)
 
 
-# ---------------------------------------------------------------------------
-# Scoring. An empty answer is in no mean, as in the published scores. One that was cut off
-# or claims nothing is worth 0. What the judge or the request to a model fails at is left
-# out and counted. A refusal is judged like any other answer.
-# ---------------------------------------------------------------------------
+# --- Scoring: an empty answer is in no mean, as in the published scores. One that was cut off or claims nothing is worth 0. What the judge or the
+# request to a model fails at is left out and counted. A refusal is judged like any other answer.
 
 FAILED = ("request_failed", "judge_failed")
 
-_OPEN_REASONING = re.compile(r"<(?:think|thinking|reasoning|analysis)>|\[THINK\]", re.IGNORECASE)
-_REASONING_TAGS = [[f"<{name}>", f"</{name}>"] for name in ("think", "thinking", "reasoning", "analysis", "THINK")] + [["[THINK]", "[/THINK]"]]
-_strip_reasoning = StripReasoningExtractor(_REASONING_TAGS)
-_REQUEST_FAILED = re.compile(r"\s*\[(?:LMMS_EVAL_[A-Z_]+|SAFETY_BLOCKED:|GENERATION_FAILED\])")
+_REQUEST_FAILED = re.compile(
+    r"\s*(?:\[LMMS_EVAL_[A-Z_]+|\[SAFETY_BLOCKED:|\[GENERATION_FAILED\]|\[ERROR\] |Error: can only concatenate str \(not \"NoneType\"\) to str\s*$|Video [^\n]{1,1000} (?:can not load|generate failed), check the source\s*$)"
+)
+_KINDS = ["think(?:ing)?|thoughts?|seed:think", "reasoning", "reason", "analysis", "reflection"]
+_OPEN = [rf"< {{0,2}}(?:{kind}) ?>" + r"|\[THINK\]|◁think▷" * (kind == _KINDS[0]) for kind in _KINDS]
+_CLOSE = [rf"< ?/ ?(?:{kind}) ?>" + r"|\[/THINK\]|◁/think▷" * (kind == _KINDS[0]) for kind in _KINDS]
+_BLOCK = re.compile("|".join(f"(?:{start}).*?(?:{end})" for start, end in zip(_OPEN, _CLOSE)), re.IGNORECASE | re.DOTALL)
+_OPENED, _CLOSED = re.compile("|".join(_OPEN), re.IGNORECASE), re.compile("|".join(_CLOSE), re.IGNORECASE)
+# gpt-oss: "<|channel|>analysis<|message|>...<|channel|>final<|message|>B", or "analysis...assistantfinalB" without its special tokens.
+_CHANNEL = re.compile(r"<\|channel\|>\s?(?P<name>\w{0,20})[^<>|\n]{0,40}(?:<\|constrain\|>\w{0,20}\s?)?<\|message\|>", re.IGNORECASE)
+_CHANNEL_END = re.compile(r"<\|(?:end|return|start|channel|call)\|>")
+_UNSEEN = re.compile(r"[\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\u00ad\ufe0e\ufe0f]|<\|[^<>|\n]{1,40}\|>|</?s>|<(?:eos|end_of_turn|end_of_utterance)>")
 
 
 def answer_of(reply: str) -> tuple[str, str]:
     """A reply without its reasoning, and its status: ok, empty, truncated or request_failed."""
-    if _REQUEST_FAILED.match(reply or ""):
+    if _REQUEST_FAILED.match(_UNSEEN.sub("", reply)):
         return "", "request_failed"
-    *hidden, text = re.split(r"<\|channel\|>final[^<>]{0,40}(?:<\|constrain\|>\w{0,20})?<\|message\|>", _strip_reasoning(reply or ""))
-    if not hidden and "<|channel|>" in text:
+    if _CHANNEL.match(reply.lstrip().removeprefix("<|start|>assistant")):
+        final = [channel.end() for channel in _CHANNEL.finditer(reply) if channel["name"].lower() == "final"]
+        reply = _CHANNEL_END.split(reply[final[-1] :])[0] if final else "<think>"
+    elif re.match(r"\s*(?:analysis|commentary)(?=[A-Z])", reply):
+        reply = reply.rpartition("assistantfinal")[2] if "assistantfinal" in reply else "<think>"
+    text = _BLOCK.sub("", reply)
+    if _OPENED.search(text):
         return "", "truncated"
-    text = text.strip()
-    if _OPEN_REASONING.search(text):
-        return "", "truncated"
-    return (text, "ok") if any(unicodedata.category(char)[0] in "LNS" for char in text) else ("", "empty")
+    text = _CLOSED.split(text)[-1].strip()
+    return (text, "ok") if any(unicodedata.category(char)[0] in "LNS" and char not in "`$~" for char in _UNSEEN.sub("", text)) else ("", "empty")
 
 
 def movierecapsqa_process_results(doc: Document, results: Sequence[str]) -> dict[str, Record]:
@@ -370,10 +368,7 @@ def movierecapsqa_process_results(doc: Document, results: Sequence[str]) -> dict
     return made
 
 
-# ---------------------------------------------------------------------------
-# The judge, without a reference (paper, 4.2): one request takes the answer apart into
-# claims, then one for each dimension labels every claim and scores the answer.
-# ---------------------------------------------------------------------------
+# --- The judge, without a reference (paper, 4.2): one request takes the answer apart into claims, then one for each dimension labels and scores them.
 
 _JUDGE_LOCK = threading.Lock()
 # A token of a chat template inside an answer would end the judge's turn.
@@ -422,17 +417,16 @@ def _judged(doc: Document, answer: str) -> tuple[Optional[list[str]], dict[str, 
 
 def _asked(system: str, prompt: str, read: Callable[[Mapping[str, Any]], Any]) -> Any:
     """What the judge says; None if it cannot be reached, or twice says what cannot be read."""
-    with _JUDGE_LOCK:  # process_results runs in threads
-        judge = _judge()
     for asked in (prompt, f"{prompt}\n\n{JUDGE_AGAIN}"):
         messages = [{"role": "system", "content": system}, {"role": "user", "content": asked}]
         try:
-            content = judge.evaluate(Request(messages=messages)).content
+            with _JUDGE_LOCK:  # process_results runs in threads
+                judge = _judge()
+            said, _ = answer_of(judge.evaluate(Request(messages=messages)).content)
         except Exception as error:  # after the judge's own retries
             eval_logger.warning(f"MovieRecapsQA: the judge failed, the answer is left out: {error}")
             return None
         try:
-            said = _strip_reasoning(content)
             return read(json.loads(said[said.index("{") : said.rindex("}") + 1]))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             continue
@@ -463,9 +457,7 @@ def _whole(value: Any) -> int:
     return int(value)
 
 
-# ---------------------------------------------------------------------------
-# Aggregation
-# ---------------------------------------------------------------------------
+# --- Aggregation
 
 
 def _is_claimless(results: Sequence[Record]) -> bool:
