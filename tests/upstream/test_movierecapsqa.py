@@ -23,6 +23,8 @@ from tests.movierecapsqa.asking import claims_of, judged_at, kind, labelled, sco
 from tests.movierecapsqa.entries import render, seconds_of
 from tests.upstream import host_copy, recap_tables
 
+pytestmark = pytest.mark.host
+
 DRIVER = Path(__file__).parent / "movierecapsqa_scored.py"
 TASKS = tuple(f"movierecapsqa_segment{condition}" for condition in ("", "_frames", "_dialogue"))
 REAL = SHARED / "data" / "movierecapsqa" / "segments.json"

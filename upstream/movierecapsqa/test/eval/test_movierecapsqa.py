@@ -120,6 +120,13 @@ def test_window_of_subtitles(tmp_path):
     assert [utils._said(path, *window) for window in ((0, 6), (0, 5.9), (6, 9), (1.5, 3), (2, 4))] == ["One\nThey are 7", "One", "They are 7", "One", ""]
 
 
+@pytest.mark.parametrize("content", [b"<html>Sign in</html>", b"", SRT.replace("00:00:09,000", "9 s").encode(), SRT.replace("you", "t\xfa").encode("latin-1")])
+def test_what_is_no_subtitle_file(tmp_path, content):
+    (tmp_path / "bad.srt").write_bytes(content)
+    with pytest.raises(ValueError, match="bad.srt is no"):
+        utils._cues(str(tmp_path / "bad.srt"))
+
+
 def test_clip_is_the_muted_segment(monkeypatch, tmp_path):
     with av.open(str(tmp_path / "talk.mp4"), "w") as file:
         stream = file.add_stream("libx264", rate=10)
@@ -141,8 +148,9 @@ def test_clip_is_the_muted_segment(monkeypatch, tmp_path):
         shown = [(round(frame.time, 3), round(float(frame.to_ndarray(format="rgb24").mean()) / 6)) for frame in clip.decode(video=0)]
     assert shown == [(round(place / 10, 3), 10 + place) for place in range(15)]
     assert utils.movierecapsqa_doc_to_visual(DOC) == [path]
-    with pytest.raises(ValueError, match="no frame from 9 s to 10 s"):
-        utils.movierecapsqa_doc_to_visual({**DOC, "start": 9.0, "end": 10.0})
+    for start in (3.0, 9.0):
+        with pytest.raises(ValueError, match=f"talk.mp4 ends before the segment from {start:g} s to 10 s"):
+            utils.movierecapsqa_doc_to_visual({**DOC, "start": start, "end": 10.0})
 
 
 def test_claims_first_then_three_dimensions(monkeypatch):

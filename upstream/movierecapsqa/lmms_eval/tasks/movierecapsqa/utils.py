@@ -223,10 +223,12 @@ _MARKUP = re.compile(r"</?(?:b|c|em|font|i|s|span|strong|u|v)(?:[\s.][^<>]*)?>|\
 def _cues(path: str) -> tuple[tuple[float, float, str], ...]:
     """Start and end in seconds and text, without markup, of an .srt file with or without counters."""
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
+        text = re.sub(r"\r\n?", "\n", Path(path).read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError as error:
         raise ValueError(f"MovieRecapsQA: {path} is not UTF-8; convert it") from error
-    head, *found = _TIMING.split(re.sub(r"\r\n?", "\n", text))
+    head, *found = _TIMING.split(text)
+    if not found or text.count("-->") * 7 != len(found):
+        raise ValueError(f"MovieRecapsQA: {path} is no .srt file, or has times that cannot be read")
     cues = []
     for place in range(0, len(found), 7):
         hours, minutes, seconds, *to, body = found[place : place + 7]
@@ -302,15 +304,15 @@ def _write_clip(video: str, start: float, end: float, out: str) -> None:
         stream = file.add_stream("libx264", rate=25, options={"crf": "14", "preset": "veryfast"})
         stream.pix_fmt, stream.codec_context.time_base = "yuv420p", Fraction(1, 90_000)
         stream.codec_context.gop_size, stream.codec_context.max_b_frames = 25, 0  # readers jump to frames
-        packets, taken = [], None
+        packets, time = [], -math.inf
         for time, frame in _frames(video, start, end):
             stream.width, stream.height = frame.width - frame.width % 2, frame.height - frame.height % 2
             pixels = frame.to_ndarray(format="yuv420p", width=stream.width, height=stream.height)
             taken = av.VideoFrame.from_ndarray(pixels, format="yuv420p")
             taken.pts, taken.time_base = round((time - start) * 90_000), stream.codec_context.time_base
             packets += stream.encode(taken)
-        if taken is None:
-            raise ValueError(f"MovieRecapsQA: {video} has no frame from {start:g} s to {end:g} s")
+        if time < end - 1:
+            raise ValueError(f"MovieRecapsQA: {video} ends before the segment from {start:g} s to {end:g} s")
         packets += stream.encode()
         file.mux(packets)
 
