@@ -430,14 +430,16 @@ def _asked(system: str, prompt: str, read: Callable[[Mapping[str, Any]], Any]) -
             return None
         try:
             return read(json.loads(said[said.index("{") : said.rindex("}") + 1]))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
             continue
     eval_logger.warning("MovieRecapsQA: the judge's reply cannot be read, the answer is left out")
     return None
 
 
 def read_claims(reply: Mapping[str, Any]) -> list[str]:
-    """The claims, a line each, without blank ones."""
+    """The claims, a line each, without blank ones; ValueError if it is no list of them."""
+    if not isinstance(reply["claims"], list):
+        raise ValueError("expected a list of claims")
     lines = [" ".join(claim.split()) for claim in reply["claims"]]
     return [line for line in lines if any(map(str.isalnum, line))]
 
