@@ -20,7 +20,8 @@ HAVE_TESTS = [one for one in host_copy.contributions() if any(one.glob("test/**/
 def outcomes(host: HostCopy) -> Mapping[str, set[str]]:
     """Of each test file of the host's folder: how its tests ended (`passed`, `failed`)."""
     report = host.folder / "report.xml"
-    done = host.run("-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", "test")
+    options = ("-p", "no:cacheprovider", "--continue-on-collection-errors")
+    done = host.run("-m", "pytest", "-q", *options, f"--junitxml={report}", "test")
     assert report.is_file(), done.stdout[-3000:] + done.stderr[-3000:]
     ended: dict[str, set[str]] = {}
     for case in ElementTree.parse(report).iter("testcase"):
@@ -54,6 +55,14 @@ def test_tests_fail_before_and_pass_after(
     assert names
     assert {name: mended.get(name) for name in names} == {name: {"passed"} for name in names}
     assert not {name for name in names if "failed" not in unmended.get(name, set())}
+
+
+def test_what_brings_code_brings_tests() -> None:
+    """A description alone, of what is not sent, has none."""
+    contributions = host_copy.contributions()
+    bring = [one for one in contributions if {*host_copy.files_of(one), *one.glob("*.patch")}]
+    assert bring == HAVE_TESTS
+    assert len(bring) < len(contributions)
 
 
 @pytest.mark.parametrize("one", host_copy.contributions(), ids=lambda one: one.name)
