@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -53,3 +55,26 @@ def test_docs_of_twice_the_items_are_twice_the_work(
         took.append(lines(lambda: own.docs(found, task)))  # noqa: B023
     first, second, third = took
     assert third - second == pytest.approx(2 * (second - first), rel=0.1)
+
+
+def test_the_job_array_is_a_script_and_the_host_takes_its_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from lmms_eval import __main__ as host
+
+    page = Path(__file__).parents[1] / "docs" / "scale.md"
+    (script,) = re.findall(
+        r"^```bash\n(.*?)^```$", page.read_text("utf-8"), re.DOTALL | re.MULTILINE
+    )
+    subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+    for number in ("0", "7"):
+        env = {"PATH": "/usr/bin:/bin", "SLURM_ARRAY_TASK_ID": number}
+        shown = script.replace("lmms_eval --", "printf '%s\\n' lmms_eval --")
+        done = subprocess.run(
+            ["bash"], input=shown, env=env, text=True, check=True, capture_output=True
+        )
+        monkeypatch.setattr("sys.argv", done.stdout.splitlines())
+        _, options = host.parse_eval_args()
+        assert (options.offset, options.limit) == (2496 * int(number), 2496)
+        assert options.tasks == "maia_vsv"
+        assert options.log_samples
