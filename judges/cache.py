@@ -45,11 +45,11 @@ _USED = "SELECT reply FROM replies WHERE key = ? AND copy = 0"
 
 def file_of(folder: Path, env: Mapping[str, str]) -> Path:
     """The file that this process writes: WAL does not work between machines, so that each of
-    several nodes (torchrun's variables) has one of its own.
+    several nodes (torchrun's variables, a Slurm job array) has one of its own.
     """
     world = int(env.get("WORLD_SIZE", "1"))
-    alone = world <= int(env.get("LOCAL_WORLD_SIZE", world))
-    return folder / (COMMON if alone else f"replies-{platform.node()}.sqlite3")
+    several = world > int(env.get("LOCAL_WORLD_SIZE", world)) or "SLURM_ARRAY_TASK_ID" in env
+    return folder / (f"replies-{platform.node()}.sqlite3" if several else COMMON)
 
 
 class Cache:

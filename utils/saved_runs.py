@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -40,6 +41,16 @@ class Lines:
                 if not isinstance(sample, dict):
                     raise DataError(f"{self.file}, line {number}: expected an object")
                 yield sample
+
+
+@dataclass(frozen=True)
+class Chained:
+    """The samples of several files, one after the other."""
+
+    parts: Sequence[Iterable[dict[str, Any]]]
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return itertools.chain.from_iterable(self.parts)
 
 
 @dataclass(frozen=True)
@@ -144,6 +155,65 @@ def read(file: Path) -> Run:
         },
         results=results,
     )
+
+
+def join_parts(runs: Sequence[Run]) -> list[Run]:
+    """The runs; those of one task and model that were asked a part of its docs each, as one.
+
+    The parts (`--offset`, `--limit`) of a job array are one run: it is told to be of a part only if
+    docs are missing. Which docs two of them share is told when their items are read.
+
+    Raises:
+        DataError: what their numbers rest on differs; names both files.
+    """
+    found: dict[tuple[str, str | None], list[Run]] = {}
+    for run in runs:
+        found.setdefault((run.task, run.model), []).append(run)
+    made: list[Run] = []
+    for own in found.values():
+        parts = len(own) > 1 and all(map(_is_part, own))
+        made += [_joined(sorted(own, key=_offset))] if parts else own
+    return made
+
+
+def _offset(run: Run) -> int:
+    return int(run.results.get("config", {}).get("offset") or 0)
+
+
+def _is_part(run: Run) -> bool:
+    return bool(_offset(run)) or run.results.get("config", {}).get("limit") not in (None, 0, -1)
+
+
+def _rests_on(run: Run) -> dict[str, Any]:
+    """What is the same in all parts of one run."""
+    sections = run.results.get("lmms_eval_tasks", {}).items()
+    told = {name: one for name, one in sections if isinstance(one, dict) and "warnings" in one}
+    alike = ("data", "options", "prompts", "judge")
+    found = {f"{name} {key}": one.get(key) for name, one in told.items() for key in alike}
+    return {"gen_kwargs": run.results["config"].get("gen_kwargs"), **found}
+
+
+def _joined(parts: Sequence[Run]) -> Run:
+    first, *others = parts
+    for other in others:
+        if differing := difference(_rests_on(first), _rests_on(other)):
+            what = f"differ in {', '.join(differing)}"
+            raise DataError(f"{other.file}: no part of one run with {first.file}: they {what}")
+    samples = Chained([one.samples for one in parts])
+    total = first.results.get("n-samples", {}).get(first.task, {}).get("original")
+    whole = total == sum(1 for _ in samples)
+    config = {**first.results["config"], **({"limit": None, "offset": 0} if whole else {})}
+    ours = dict(first.results.get("lmms_eval_tasks", {}))
+    for name, section in ours.items():
+        if isinstance(section, dict) and "warnings" in section:
+            told = (one["lmms_eval_tasks"][name]["warnings"] for one in (r.results for r in parts))
+            lines = dict.fromkeys(itertools.chain.from_iterable(told))
+            left = [line for line in lines if not (whole and line == PARTLY)]
+            # Counted in one part; the numbers are computed again.
+            kept = {k: v for k, v in section.items() if k not in ("videos", "arrived")}
+            ours[name] = {**kept, "warnings": left}
+    results = {**first.results, "config": config, "lmms_eval_tasks": ours}
+    return replace(first, samples=samples, saved={}, saved_groups={}, results=results)
 
 
 def refuse_twice(runs: Sequence[Run]) -> None:

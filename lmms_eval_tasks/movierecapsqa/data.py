@@ -6,10 +6,12 @@ A source needs its own file and nothing else: `segment` and `recap` the recap vi
 
 from __future__ import annotations
 
+import bisect
 import functools
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -253,15 +255,22 @@ def docs(found: Found, task: str) -> list[dict[str, Any]]:
     silent = known.unspoken([task])
     own = known.held.get(source) if shows(task) else None
     questions = list(known.release.questions())
-    answers = [(segment.id, question.reference) for segment, question in questions]
+    told = [
+        (place, segment.id, question.reference)
+        for place, (segment, question) in enumerate(questions)
+        if question.reference
+    ]
     made = []
     for place, (segment, question) in enumerate(questions):
         if segment.id in silent or (own is not None and segment.id not in own.windows):
             continue
         path, start, end = own.windows[segment.id] if own else ("", None, None)
-        others = (*answers[place + 1 :], *answers[:place])
-        own_texts = ("", question.reference)
-        lures = (text for other, text in others if other != segment.id and text not in own_texts)
+        # From the next reference on, around the end.
+        first = bisect.bisect(told, place, key=itemgetter(0))
+        others = (told[(first + step) % len(told)] for step in range(len(told)))
+        lures = (
+            text for _, other, text in others if other != segment.id and text != question.reference
+        )
         made.append(
             {
                 "id": segment.question_id(question),

@@ -96,7 +96,7 @@ def read(paths: Sequence[Path]) -> list[Side]:
     """
     found: list[tuple[Path, str, dict[str, saved.Run]]] = []
     for path in paths:
-        runs = [saved.read(file) for file in saved.find([path])]
+        runs = saved.join_parts([saved.read(file) for file in saved.find([path])])
         own = [run for run in runs if benchmarks.of_task_name(run.task)]
         if not own:
             raise DataError(

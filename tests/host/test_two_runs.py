@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import settings
+from lmms_eval_tasks.utils import saved_runs
 from tests.conftest import Launch, launch_all, recorded_judge
 from tests.golden.command import Said, tasks_command
 
@@ -17,6 +18,7 @@ pytestmark = pytest.mark.host
 
 GROUP, TASKS = "maia_black", ("maia_vsv_black", "maia_oevqa_black")
 JOINED = 6  # questions of 48 pairs
+PARTS = {"part-0": (0, 20), "part-1": (20, 28)}  # offset and limit: all 48 questions
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +27,8 @@ def folder(launch: Launch, sample_root: Path, tmp_path_factory: pytest.TempPathF
     root = tmp_path_factory.mktemp("two-runs")
     model = {"model": "tasks_scripted", "limit": 48}
     runs = {task: {**model, "tasks": task} for task in (GROUP, *TASKS)}
+    for name, (offset, limit) in PARTS.items():
+        runs[name] = {**runs[TASKS[1]], "offset": offset, "limit": limit}
     launch_all(launch, root, runs, env={settings.JUDGE: recorded_judge(sample_root)})
     return root
 
@@ -52,6 +56,39 @@ def test_the_same_numbers_to_the_last_digit(folder: Path, cache: Path) -> None:
     (file,) = (folder / GROUP).rglob("*_results.json")
     shown = json.loads(file.read_text(encoding="utf-8"))["groups"][GROUP]
     assert apart[GROUP]["agg_acc"] == shown["agg_acc,none"]
+
+
+def test_parts_of_a_run_are_that_run(folder: Path, cache: Path, tmp_path: Path) -> None:
+    """Of a job array, whose parts differ in size; written as one run, which other commands read."""
+    whole, _ = rescored(cache, folder, TASKS[1])
+    parts, said = rescored(cache, folder, *PARTS)
+    assert parts == whole
+    assert saved_runs.PARTLY not in said
+    one, said = rescored(cache, folder, "part-0")
+    assert one != whole
+    assert saved_runs.PARTLY in said
+    places = [folder / name for name in PARTS]
+    joined = tmp_path / "joined"
+    done = tasks_command("judge", *places, "--judge", "none", "--save", joined, cache=cache)
+    assert done.code == 0, done.stderr
+    again, said = rescored(cache, tmp_path, "joined")
+    assert again == whole
+    assert "numbers equal the saved ones" in said
+
+
+def test_parts_of_different_runs_are_not_joined(folder: Path, cache: Path, tmp_path: Path) -> None:
+    for part, change, told in (
+        ("part-0", ('"limit": 20', '"limit": 20'), "occurs twice"),
+        ("part-1", ('"gen_kwargs": ""', '"gen_kwargs": "temperature=1"'), "differ in gen_kwargs"),
+    ):
+        root = Path(shutil.copytree(folder / part, tmp_path / part / "runs"))
+        (results,) = root.rglob("*_results.json")
+        text = results.read_text(encoding="utf-8")
+        assert change[0] in text
+        results.write_text(text.replace(*change), encoding="utf-8")
+        said = tasks_command("rescore", folder / "part-0", root, cache=cache)
+        assert said.code == 2
+        assert told in " ".join(said.stderr.split())
 
 
 def test_runs_that_differ_are_not_joined(folder: Path, cache: Path, tmp_path: Path) -> None:

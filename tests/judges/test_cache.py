@@ -246,6 +246,7 @@ def test_each_of_several_nodes_writes_its_own_file(tmp_path, monkeypatch):
     for env in ({}, {"WORLD_SIZE": "8"}, alone):
         assert replies.file_of(tmp_path, env) == common
     own = replies.file_of(tmp_path, {**alone, "WORLD_SIZE": "16"})
+    assert own == replies.file_of(tmp_path, {"SLURM_ARRAY_TASK_ID": "3"})
     assert own == tmp_path / "replies-gpu07.sqlite3"
     cache, other = Cache(common), Cache(own)
     for name in ("a", "b", "c"):
