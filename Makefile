@@ -17,7 +17,7 @@ quietly = $(1) >> $(LOG) 2>&1 || { tail -n 20 $(LOG); echo "failed; all of it: $
 SOURCES := $(shell find lmms_eval_tasks utils judges leaderboards -type f ! -name '*.pyc' | LC_ALL=C sort)
 LINKED := $(VENV)/.linked-$(shell echo $(SOURCES) | cksum | cut -d' ' -f1)
 
-.PHONY: demo test lint types unit env clean
+.PHONY: demo test lint types unit fuzz env clean
 
 demo: env
 	@$(BIN)/lmms-eval-tasks demo
@@ -35,6 +35,12 @@ types: env
 # A file's tests stay in one process: many share runs of the host. Each worker needs about 4 GB.
 unit: env
 	$(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+# Texts that nobody would expect, for every reader of what models and judges write (docs/hostile_input.md).
+N ?= 1000000
+SEED ?= 0
+fuzz: env
+	$(BIN)/python -m tests.fuzz $(N) $(SEED)
 
 env: $(LINKED)
 
