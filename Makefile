@@ -1,7 +1,9 @@
-# The two commands of this repository:
+# The commands of this repository:
 #   make demo   the packaged sample end to end on this machine
 #   make test   lint, types, tests
-# Both make the environment first (once; most of it is PyTorch) and reuse it later.
+#   make fuzz N=1000000   that many hostile texts for every reader
+#   make test-host HOST=0.7.3 (or a folder with its sources)   what depends on the host, with another
+# All make the environment first (once; most of it is PyTorch) and reuse it later.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -17,7 +19,7 @@ quietly = $(1) >> $(LOG) 2>&1 || { tail -n 20 $(LOG); echo "failed; all of it: $
 SOURCES := $(shell find lmms_eval_tasks utils judges leaderboards -type f ! -name '*.pyc' | LC_ALL=C sort)
 LINKED := $(VENV)/.linked-$(shell echo $(SOURCES) | cksum | cut -d' ' -f1)
 
-.PHONY: demo test lint types unit fuzz env clean
+.PHONY: demo test test-host lint types unit fuzz env clean
 
 demo: env
 	@$(BIN)/lmms-eval-tasks demo
@@ -41,6 +43,9 @@ N ?= 1000000
 SEED ?= 0
 fuzz: env
 	$(BIN)/python -m tests.fuzz $(N) $(SEED)
+
+test-host: env
+	@VENV=$(VENV) .ci/test-host "$(HOST)"
 
 env: $(LINKED)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import json
 import os
 import socket
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 REPOSITORY = Path(__file__).resolve().parent.parent
 SHARED = REPOSITORY.parent / "shared"
 BIN = Path(sys.executable).parent
+HOST = Path(getattr(importlib.util.find_spec("lmms_eval"), "origin", "")).parent
 
 OFFLINE = {
     "HF_HUB_OFFLINE": "1",

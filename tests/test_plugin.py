@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +18,7 @@ from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.host.endpoints import right_media
 from lmms_eval_tasks.host.model_class import interface_of
-from lmms_eval_tasks.host.plugin import _guarded
+from lmms_eval_tasks.host.plugin import _guarded, _score_side_by_side
 from tests.checks import refused, table
 
 
@@ -68,7 +71,8 @@ def test_a_run_knows_what_the_host_was_told_to_ask(
     ) -> None:
         runs.append(running.docs())
 
-    evaluate = _guarded(simple_evaluate)
+    manager = SimpleNamespace(task_index={}, include_path=None)
+    evaluate = functools.partial(_guarded(simple_evaluate), task_manager=manager)
     evaluate("tasks_coin", ["maia_vsv_1frame"], limit=8)
     evaluate("tasks_coin", ["maia_vsv_1frame"], limit=100, offset=92)
     assert runs == [slice(0, 8), slice(92, 192)]
@@ -78,3 +82,22 @@ def test_a_run_knows_what_the_host_was_told_to_ask(
             evaluate("tasks_coin", ["maia_vsv_1frame"], **more)
     assert len(runs) == 2
     assert running.docs() == slice(None)
+
+
+@table(
+    "own, expected, said",
+    [
+        ("process_docs_parallel=4", 16, ""),
+        ("process_docs_parallel=3", 3, ""),  # the user's number
+        ("threads=4", None, "the judge is asked for one reply at a time"),
+    ],
+)
+def test_as_many_threads_as_requests(
+    own: str, expected: int | None, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name, number = own.split("=")
+    given: dict[str, Any] = {name: int(number)}
+    parameter = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY)
+    _score_side_by_side(given, 16, inspect.Signature([parameter]))
+    assert given.get("process_docs_parallel") == expected
+    assert said in capsys.readouterr().err

@@ -9,22 +9,37 @@ from __future__ import annotations
 import importlib
 import inspect
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.running import host_version
 from lmms_eval_tasks.runs.doctor import Finding, Findings
 
-# Module, name in it, and arguments, of each thing.
+
+class Place(NamedTuple):
+    """Something of the host: its module, its name there, arguments that it takes."""
+
+    module: str
+    name: str
+    arguments: tuple[str, ...] = ()
+    positional: int | None = None  # beside `arguments`, where we call it with these alone
+
+
 PLACES = (
-    "lmms_eval.evaluator simple_evaluate tasks model model_args limit offset force_simple "
-    "process_docs_parallel",
-    "lmms_eval.evaluator evaluate lm",
-    "lmms_eval.models MODEL_REGISTRY_V2.resolve force_simple",
-    "lmms_eval.utils simple_parse_args_string",
-    "lmms_eval.api.instance unwrap_generation_output",
-    "lmms_eval.api.task ConfigurableTask.process_results",
-    "lmms_eval.protocol ChatMessages.encode_image image cache",
+    Place(
+        "lmms_eval.evaluator",
+        "simple_evaluate",
+        ("tasks", "task_manager", "model", "model_args", "force_simple", "limit", "offset"),
+    ),
+    Place("lmms_eval.evaluator", "evaluate", ("lm",)),
+    Place("lmms_eval.tasks", "TaskManager", ("model_name",), 0),
+    Place("lmms_eval.tasks", "TaskManager.task_index"),
+    Place("lmms_eval.models", "MODEL_REGISTRY_V2.resolve", ("force_simple",), 1),
+    Place("lmms_eval.utils", "simple_parse_args_string", (), 1),
+    Place("lmms_eval.api.instance", "unwrap_generation_output", (), 1),
+    Place("lmms_eval.api.instance", "GenerationResult", (), 2),
+    Place("lmms_eval.api.task", "ConfigurableTask.process_results"),
+    Place("lmms_eval.protocol", "ChatMessages.encode_image", ("image", "cache")),
 )
 
 
@@ -53,14 +68,26 @@ def unmet() -> str:
     return f"lmms-eval {host_version()}: {'; '.join(lacking)}: {meant}" if lacking else ""
 
 
-def _lacking(place: str) -> str:
+def _lacking(place: Place) -> str:
     """What the host does not have, in words; "" if it has all."""
-    module, name, *arguments = place.split()
     try:
-        found: Any = importlib.import_module(module)
-        for step in name.split("."):
+        found: Any = importlib.import_module(place.module)
+        for step in place.name.split("."):
             found = getattr(found, step)
     except (ImportError, AttributeError):
-        return f"there is no {name}"
-    lacking = [one for one in arguments if one not in inspect.signature(found).parameters]
-    return f"{name} has no {', '.join(lacking)}" if lacking else ""
+        return f"there is no {place.name}"
+    if not (place.arguments or place.positional):
+        return ""
+    takes = inspect.signature(found).parameters
+    if lacking := [one for one in place.arguments if one not in takes]:
+        return f"{place.name} has no {', '.join(lacking)}"
+    if place.positional is None:
+        return ""
+    more = [one for one in list(takes.values())[place.positional :] if _is_asked_for(one)]
+    asked = [one.name for one in more if one.name not in place.arguments]
+    return f"{place.name} asks for {', '.join(asked)}" if asked else ""
+
+
+def _is_asked_for(parameter: inspect.Parameter) -> bool:
+    variadic = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    return parameter.default is parameter.empty and not variadic

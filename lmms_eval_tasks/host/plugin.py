@@ -1,10 +1,10 @@
-"""How the host finds the tasks: the only file that knows the host's internals.
+"""The hook in the host: what is arranged in it, and when.
 
 The host loads the entry point group `lmms_eval.models` before it imports its task manager
 (architecture.md, decision 1; host.md). `register` uses that moment to arrange three things, each
 when its host module is ready:
 
-- `TaskManager` also reads our folder;
+- `TaskManager` also reads our folder, where the host does not do so by itself (discovery.py);
 - `simple_evaluate` checks the data and the judge of the selected tasks of ours before it builds the
   model, gives judged tasks as many scoring threads as the judge may have requests in flight (the
   host's default is four), keeps the host from sending a wrong frame, and adds our section to the
@@ -23,19 +23,16 @@ import importlib.util
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.host import needs
+from lmms_eval_tasks.host import discovery, needs
 
-TASKS_PATH = Path(__file__).resolve().parent.parent
-HOST_THREADS = 4  # the host's default of process_docs_parallel
-_FALLBACK = '--include_path "$(lmms-eval-tasks path)"'
+_THREADS, HOST_THREADS = "process_docs_parallel", 4  # and the host's default
 _MARK = "_lmms_eval_tasks"
 
 
@@ -58,7 +55,7 @@ def register() -> list[Any]:
 def install() -> None:
     """Arrange the hooks, now or when the host's modules are imported; safe to call again."""
     try:
-        when_imported("lmms_eval.tasks", _extend_task_manager, missed)
+        when_imported("lmms_eval.tasks", discovery.extend_task_manager, missed)
         when_imported("lmms_eval.api.task", _name_scored_tasks, missed)
         _wrap_simple_evaluate()
     except Exception as error:
@@ -67,7 +64,7 @@ def install() -> None:
 
 def missed(name: str, error: Exception) -> None:
     """Say that a hook is not in place, and what to do."""
-    say(f"could not hook {name} ({error!r}); pass {_FALLBACK}")
+    say(f"could not hook {name} ({error!r}); pass {discovery.OUR_FOLDER}")
 
 
 # --- when the host imports a module, which is heavy, and not ours -------------------------------
@@ -115,72 +112,15 @@ class _Finder(importlib.abc.MetaPathFinder):
         return spec
 
 
-# --- the task manager -------------------------------------------------------------------------
-
-
-def _extend_task_manager(module: ModuleType) -> None:
-    """Task managers read our folder; a TypeError if one cannot be told of a folder."""
-    manager = module.TaskManager
-    if finds_tasks(manager):
-        return
-    initialize = manager.__init__
-    signature = inspect.signature(initialize)
-    if "include_path" not in signature.parameters:
-        raise TypeError("TaskManager has no include_path")
-
-    @functools.wraps(initialize)
-    def __init__(*args: Any, **kwargs: Any) -> None:  # noqa: N807
-        bound = signature.bind(*args, **kwargs)
-        own = bound.arguments.get("include_path")
-        paths = [own] if isinstance(own, str) else list(own or [])
-        given = {Path(path).expanduser().resolve() for path in paths}
-        if bound.arguments.get("include_defaults", True):
-            paths += [str(folder) for folder in _folders() if folder not in given]
-        bound.arguments["include_path"] = paths or None
-        initialize(*bound.args, **bound.kwargs)
-
-    manager.__init__ = __init__
-    setattr(manager, _MARK, True)
-
-
-def finds_tasks(manager: Any) -> bool:
-    """Whether a task manager's class reads our folder."""
-    return getattr(manager, _MARK, False)
-
-
-def _folders() -> list[Path]:
-    """The folders that hold benchmarks: the package's own, unless its path was made longer."""
-    import lmms_eval_tasks
-    from lmms_eval_tasks import benchmarks
-
-    paths = [Path(folder) for folder in lmms_eval_tasks.__path__]
-    places = [path / name / "__init__.py" for path in paths for name in benchmarks.NAMES]
-    # Of the file, not the folder: an editable installation links files one by one.
-    return sorted({one.resolve().parent.parent for one in places if one.is_file()})
-
-
-def selected_tasks(names: Sequence[Any]) -> list[str]:
-    """Our tasks among names or configs as given to the host, groups opened, in order, each once."""
-    from lmms_eval_tasks import benchmarks
-
-    groups = functools.cache(benchmarks.groups)
-    found: list[str] = []
-    for given in names:
-        left = [given.get("task", given.get("group")) if isinstance(given, dict) else given]
-        while left:
-            name = left.pop(0)
-            if isinstance(name, str) and (own := benchmarks.of_task_name(name)):
-                left = [*groups(own).get(name, ()), *left]
-                found += [name] if name in benchmarks.load(own).tasks else []
-    return list(dict.fromkeys(found))
+# --- scoring -----------------------------------------------------------------------------------
 
 
 def _name_scored_tasks(module: ModuleType) -> None:
     """Book verdicts under their task: process_results itself is never told its task's name."""
-    task_class = module.ConfigurableTask
-    if getattr(task_class, _MARK, False):
-        return
-    score = task_class.process_results
+    task_class = getattr(module, "ConfigurableTask", None)
+    score = getattr(task_class, "process_results", None)
+    if score is None or getattr(task_class, _MARK, False):
+        return  # what is missing is told by needs.py
 
     @functools.wraps(score)
     def process_results(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -189,7 +129,7 @@ def _name_scored_tasks(module: ModuleType) -> None:
         with judging.scoring(self.config.task, len(getattr(self, "_instances", None) or ())):
             return score(self, *args, **kwargs)
 
-    task_class.process_results = process_results
+    task_class.process_results = process_results  # type: ignore[union-attr]
     setattr(task_class, _MARK, True)
 
 
@@ -211,8 +151,12 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
         bound = signature.bind(*args, **kwargs)
         given = bound.arguments
         names = given.get("tasks") or []
-        tasks = selected_tasks([names] if isinstance(names, str) else names)
-        if not tasks or not needs.met():
+        names = [names] if isinstance(names, str) else names
+        if not discovery.our_tasks(names) or not needs.met():
+            return evaluate(*bound.args, **bound.kwargs)
+        if given.get("task_manager") is None:
+            given["task_manager"] = _task_manager(given.get("model"))
+        if not (tasks := discovery.our_tasks(names, given["task_manager"])):
             return evaluate(*bound.args, **bound.kwargs)
         with (
             _one_message(),
@@ -224,9 +168,8 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
             for line in (*model_class.prepare(given), *model_class.advice(given)):
                 say(line)
             before.make_media(tasks, given.get("limit"))
-            wanted, threads = judged.begin(), given.get("process_docs_parallel", HOST_THREADS)
-            if wanted and threads == HOST_THREADS:  # a number that the user chose stands
-                given["process_docs_parallel"] = max(HOST_THREADS, wanted)
+            if wanted := judged.begin():
+                _score_side_by_side(given, wanted, signature)
             with endpoints.right_media(), replies.kept(given, tasks) as lengths:
                 results = evaluate(*bound.args, **bound.kwargs)
                 if results is not None:  # on rank 0, which has all items
@@ -238,6 +181,21 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
 
     setattr(simple_evaluate, _MARK, True)
     return simple_evaluate
+
+
+def _score_side_by_side(given: dict[str, Any], wanted: int, signature: inspect.Signature) -> None:
+    """Have the host score so many replies at a time, unless the user chose a number."""
+    if _THREADS not in signature.parameters:
+        say(f"this lmms-eval has no {_THREADS}: the judge is asked for one reply at a time")
+    elif given.get(_THREADS, HOST_THREADS) == HOST_THREADS:
+        given[_THREADS] = max(HOST_THREADS, wanted)
+
+
+def _task_manager(model: Any) -> Any:
+    """As the host makes one where it is given none."""
+    from lmms_eval.tasks import TaskManager
+
+    return TaskManager(model_name=model)
 
 
 @contextmanager

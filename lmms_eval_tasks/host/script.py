@@ -21,10 +21,10 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.console import UNSEEN, say, table_console
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.host import plugin
+from lmms_eval_tasks.host import discovery, plugin
 from lmms_eval_tasks.utils.json_files import check_folder
 
 _OTHER_SUBCOMMANDS = {"tasks", "models", "ui", "serve", "power", "version", "tui", "mcp"}
@@ -40,7 +40,7 @@ def main() -> None:
     # The host itself does not tell.
     outcome = SimpleNamespace(failed=False, runs=[], printed=[])
     watch = functools.partial(_watch, outcome)
-    plugin.when_imported("lmms_eval.__main__", watch, plugin.missed)
+    plugin.when_imported("lmms_eval.__main__", watch, _unwatched)
     try:
         from lmms_eval.cli.dispatch import main as host
     except ImportError as error:
@@ -77,6 +77,10 @@ def _take_own_options(arguments: list[str]) -> list[str]:
     return rest
 
 
+def _unwatched(name: str, error: Exception) -> None:
+    say(f"could not hook {name} ({error!r}): a failed run exits with 0, our first screen is off")
+
+
 def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
     """Wrap the host's `cli_evaluate_single`, whose exceptions the host swallows."""
     evaluate = module.cli_evaluate_single
@@ -96,11 +100,11 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
                 raise TasksError("--report needs saved samples: --log_samples --output_path out")
             if told["output_path"]:
                 check_folder(Path(told["output_path"]), "--output_path")
-            if not (plugin.finds_tasks(TaskManager) or told["include_path"]):
-                args.include_path = str(plugin.TASKS_PATH)
+            if not (discovery.finds_tasks(TaskManager) or told["include_path"]):
+                (args.include_path,) = discovery.task_folders()
             if told["tasks"] is None:
                 outcome.failed = True  # the host prints an error and exits with 0
-            elif plugin.selected_tasks([told["tasks"]]) and Path(told["tasks"]).is_dir():
+            elif discovery.our_tasks([told["tasks"]]) and Path(told["tasks"]).is_dir():
                 # A list of names is never taken for a folder, and the host drops repetitions.
                 args.tasks = f"{args.tasks},{args.tasks}"
             # The host logs a warning of what it failed to write, and goes on.
@@ -132,13 +136,19 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
         if outcome.runs:
             outcome.printed += map(str, args)
             wanted = settings.value(settings.TABLES)
-            tasks = (task for results, *_ in outcome.runs for task in results["configs"])
-            if all(map(benchmarks.of_task_name, tasks)) and wanted != "all":
+            if wanted != "all" and all(_all_ours(results) for results, *_ in outcome.runs):
                 return
         print(*args, **kwargs)
 
     module.cli_evaluate_single = cli_evaluate_single  # type: ignore[attr-defined]
     module.print = shown  # type: ignore[attr-defined]
+
+
+def _all_ours(results: dict[str, Any]) -> bool:
+    """Whether our section tells of all of a run's tasks: the host may have one of such a name."""
+    sections = [own for own in results["lmms_eval_tasks"].values() if isinstance(own, dict)]
+    told = {task for own in sections for task in own.get("details", ())}
+    return told.issuperset(results["configs"])
 
 
 def _show(

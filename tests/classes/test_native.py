@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.host import plugin
+from lmms_eval_tasks.host import discovery, plugin
 from tests.checks import table
 from tests.classes import checkpoints, coded, tower
 from tests.conftest import OFFLINE
@@ -71,13 +71,12 @@ def arrived(
     from lmms_eval.evaluator import simple_evaluate
     from lmms_eval.tasks import TaskManager
 
-    paths = [str(folder) for folder in plugin._folders()]
     with tower.watched() as requests:
         results = simple_evaluate(
             model=model,
             model_args=f"pretrained={checkpoint},device=cpu,device_map=cpu",
             tasks=list(tasks),
-            task_manager=TaskManager(include_path=paths, include_defaults=False),
+            task_manager=TaskManager(include_path=discovery.task_folders(), include_defaults=False),
             limit=1,
             batch_size=1,
             force_simple=interface == "simple",

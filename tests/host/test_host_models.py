@@ -164,13 +164,16 @@ def test_a_checkpoint_as_judge(runs: dict[str, HostRun]) -> None:
 @pytest.mark.parametrize("interface", INTERFACES)
 def test_a_run_says_whether_the_sound_arrived(interface: Any, runs: dict[str, HostRun]) -> None:
     run = runs[f"maverix {interface}"]
-    both = "delivered" if interface == "chat" else "not delivered"
+    alone, both = "delivered", "delivered" if interface == "chat" else "not delivered"
+    if class_table.of_another_host():
+        alone = both = "unknown"
     section = run.results["lmms_eval_tasks"]["maverix"]
-    assert section["sound"] == {"maverix_a": "delivered", "maverix_av": both}
-    for mode, status in {"a": "delivered", "av": both, "v": "", "s": "", "vs": ""}.items():
+    assert section["sound"] == {"maverix_a": alone, "maverix_av": both}
+    for mode, status in {"a": alone, "av": both, "v": "", "s": "", "vs": ""}.items():
         assert [item["sound"] for item in run.items(f"maverix_{mode}")] == [status] * N_DOCS
     _, warning = class_table.heard(running.Model("openai", interface), with_picture=True)
     assert (warning is None) == (both == "delivered")
-    if warning is not None:  # of the last run, and only of that one are our tables printed
+    if warning is not None:
         assert warning in section["warnings"]
-        assert warning in " ".join(run.stdout.split())
+        if interface == INTERFACES[-1]:  # only of the last run our tables are printed
+            assert warning in " ".join(run.stdout.split())

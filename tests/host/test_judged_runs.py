@@ -15,12 +15,16 @@ from typing import Any
 import pytest
 
 from tests import local_endpoint as server
-from tests.conftest import HostRun, Launch, host, ranks_of
+from tests.conftest import HOST, HostRun, Launch, host, ranks_of
 from tests.golden.command import tasks_command
 from tests.local_endpoint import Fault, LocalEndpoint, choice, completion, last_user_text
 
 pytestmark = pytest.mark.host
 
+THREADS = pytest.mark.skipif(
+    "process_docs_parallel" not in (HOST / "evaluator.py").read_text(encoding="utf-8"),
+    reason="this host scores one reply at a time",
+)
 TASK, COUNT, DELAY = "maia_oevqa_1frame", 48, 0.25
 MODEL = ["--model", "tasks_scripted", "--tasks", TASK, "--log_samples"]
 
@@ -89,11 +93,13 @@ def sixteen(start: Start) -> Judged:
     return start("--judge-concurrency", "16")
 
 
+@THREADS
 def test_the_limit_is_reached_and_not_passed(sixteen: Judged) -> None:
     assert sixteen.most_in_flight == 16  # the host alone would score in four threads
     assert 40 <= sixteen.requests <= COUNT
 
 
+@THREADS
 def test_the_hosts_own_command_obeys_the_variables(start: Start) -> None:
     found = start(
         env={"LMMS_EVAL_TASKS_JUDGE_CONCURRENCY": "12", "LMMS_EVAL_TASKS_MAX_CALLS": "30"}
@@ -110,6 +116,7 @@ def test_the_hosts_own_command_obeys_the_variables(start: Start) -> None:
     assert (len(statuses), statuses.count("judge_skipped")) == (COUNT, skipped)
 
 
+@THREADS
 def test_a_thread_count_of_the_user_stands(start: Start) -> None:
     """And so does the share of verdicts that may fail."""
     arguments = ["--judge-concurrency", "16", "--process_docs_parallel", "3", "--limit", "12"]
@@ -120,6 +127,7 @@ def test_a_thread_count_of_the_user_stands(start: Start) -> None:
     assert "INVALID" not in found.run.stdout + found.run.stderr
 
 
+@THREADS
 def test_two_processes_share_the_limit_and_their_usage_adds_up(
     sixteen: Judged, start: Start
 ) -> None:

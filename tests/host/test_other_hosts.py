@@ -1,79 +1,250 @@
-"""A host whose functions gained or lost arguments: what it can be used for still works.
+"""A host whose functions were renamed, gained or lost arguments: our tasks are still found.
 
-Files of the installed host are edited, and found before its own. Its version says nothing of them.
+Its version says nothing of that. What of us needs what is not there is off, which one line says.
 """
 
 from __future__ import annotations
 
-import importlib.util
-from collections.abc import Mapping
+import functools
+import importlib
+import inspect
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.host import needs
-from tests.checks import table
-from tests.conftest import Launch, host
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.host import needs, plugin
+from lmms_eval_tasks.host.needs import Place
+from tests.checks import refused, table
+from tests.conftest import HOST, Launch, host
 from tests.host.test_discovery import after
 
 # Of each file: what stands in it, and what another host has there.
 Edits = Mapping[str, Mapping[str, str]]
 
-EVALUATOR, COMMAND = "evaluator.py", "__main__.py"
-NO_TASKS: Edits = {
+EVALUATOR, COMMAND, TASKS = "evaluator.py", "__main__.py", "tasks/__init__.py"
+REGISTRY, INSTANCE, TASK = "models/registry_v2.py", "api/instance.py", "api/task.py"
+LOST: Edits = {
     EVALUATOR: {
         "    tasks: Optional[List[": "    benchmarks: Optional[List[",
         '    assert tasks != [], "': '    tasks = benchmarks\n    assert tasks != [], "',
     },
     COMMAND: {"        tasks=task_names,\n": "        benchmarks=task_names,\n"},
 }
+RENAMED: Edits = {
+    EVALUATOR: {
+        ".process_results(": ".score_replies(",
+        "unwrap_generation_output": "unwrapped",
+        "def evaluate(": "def run_tasks(",
+        "= evaluate(": "= run_tasks(",
+    },
+    INSTANCE: {"unwrap_generation_output": "unwrapped"},
+    TASK: {"def process_results(": "def score_replies("},
+    REGISTRY: {"resolve(": "look_up("},
+}
+GAINED: Edits = {
+    EVALUATOR: {
+        "unwrap_generation_output(x)": "unwrap_generation_output(x, True)",
+        "unwrap_generation_output(current_raw_output)": (
+            "unwrap_generation_output(current_raw_output, True)"
+        ),
+        ".process_results(doc, ": ".process_results(doc, scale=1, results=",
+    },
+    INSTANCE: {"output: Any)": "output: Any, strict: bool)"},
+    TASK: {
+        "def process_results(self, doc, results": "def process_results(self, doc, scale, results"
+    },
+    COMMAND: {"TaskManager(args.verbosity, ": "TaskManager(args.verbosity, purpose=1, "},
+    TASKS: {'verbosity="INFO",\n': "verbosity,\n        purpose,\n"},
+}
+OTHER_WAY: Edits = {  # to tell a task manager of a folder
+    TASKS: {
+        "include_path: Optional[Union[str, List]] = None,\n        include_defaults: bool = True,"
+        "\n        model": "paths=None,\n        include_defaults: bool = True,\n        model",
+        "self.include_path = include_path": "include_path = paths",
+    },
+    COMMAND: {"include_path=args.include_path, model": "paths=args.include_path, model"},
+}
+NO_WAY: Edits = {
+    TASKS: {**OTHER_WAY[TASKS], "include_path": "paths"},
+    COMMAND: OTHER_WAY[COMMAND],
+}
 
 
-def another(folder: Path, edits: Edits, version: str) -> str:
-    """What a process runs first so that this host is the installed one."""
-    spec = importlib.util.find_spec("lmms_eval")
-    assert spec is not None
-    assert spec.submodule_search_locations
+def another(
+    folder: Path, edits: Edits, version: str = "0.9.0", contribution: Path | None = None
+) -> str:
+    """What a process runs first so that the installed host is another one."""
+    patch = contribution / "change.patch" if contribution else None
+    patched = re.findall(r"^--- a/lmms_eval/(.+)", patch.read_text() if patch else "", re.MULTILINE)
+    changed = {}
+    for name in {*edits, *patched}:
+        original, copy = HOST / name, folder / "lmms_eval" / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(original, copy)
+        changed[str(original)] = str(copy)
+    if patch:
+        subprocess.run(["git", "apply", "-C1", str(patch)], cwd=folder, check=True)
     for name, changes in edits.items():
-        text = Path(spec.submodule_search_locations[0], name).read_text(encoding="utf-8")
+        text = (folder / "lmms_eval" / name).read_text(encoding="utf-8")
         for old, new in changes.items():
             assert old in text, old
             text = text.replace(old, new)
-        (folder / "host" / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / "host" / name).write_text(text, encoding="utf-8")
+        (folder / "lmms_eval" / name).write_text(text, encoding="utf-8")
     return f"""
+import importlib.machinery
 import importlib.metadata as m
-import lmms_eval
-lmms_eval.__path__.insert(0, {str(folder / "host")!r})
+import pathlib
+changed = {changed!r}
+get_code = importlib.machinery.SourceFileLoader.get_code
+def changed_code(self, name):
+    if self.path not in changed:
+        return get_code(self, name)
+    return compile(pathlib.Path(changed[self.path]).read_text("utf-8"), self.path, "exec")
+importlib.machinery.SourceFileLoader.get_code = changed_code
 version = m.version
 m.version = lambda name: {version!r} if name in ("lmms_eval", "lmms-eval") else version(name)
 """
 
 
+def write_task(folder: Path, name: str) -> Path:
+    """A folder with a task that is not ours, whatever its name."""
+    folder.mkdir(exist_ok=True)
+    (folder / "data.jsonl").write_text('{"question": "a?", "answer": "b"}\n', encoding="utf-8")
+    task = {
+        **{"task": name, "dataset_path": "json", "output_type": "generate_until"},
+        "dataset_kwargs": {"data_files": {"test": str(folder / "data.jsonl")}},
+        **{"test_split": "test", "doc_to_text": "{{question}}", "doc_to_target": "answer"},
+        "generation_kwargs": {"until": ["\n"]},
+        "metric_list": [{"metric": "exact_match", "aggregation": "mean", "higher_is_better": True}],
+    }
+    (folder / f"{name}.yaml").write_text(json.dumps(task), encoding="utf-8")
+    return folder
+
+
 @pytest.mark.host
-def test_a_run_on_another_host(launch: Launch, tmp_path: Path) -> None:
-    """Its tasks are found and run; what is off is said once, and to users of our tasks alone."""
-    first = another(tmp_path, NO_TASKS, "0.9.0")
-    asked = ["--model", "tasks_scripted", "--tasks", "maia_vsv", "--limit", "2"]
-    run = launch(after(first, host(*asked)), tmp_path)
-    assert run.code == 0, run.stderr[-3000:]
-    assert "|maia_vsv" in run.stdout
-    assert "MAIA" not in run.stdout  # the paper's tables
-    said = "lmms-eval-tasks: lmms-eval 0.9.0: simple_evaluate has no tasks: nothing is checked"
-    assert run.stderr.count(said) == 1
-    run = launch(after(first, host("tasks", "list")), tmp_path)
-    assert {"maia", "maia_oevqa", "cvrr_es"} <= set(run.stdout.split())
-    assert "lmms-eval 0.9.0" not in run.stderr
-
-
 @table(
-    "place, lacking",
+    "edits, lacking",
     [
-        *((place, "") for place in needs.PLACES),
-        ("lmms_eval.evaluator evaluate three", "evaluate has no three"),
-        ("lmms_eval.evaluator other", "there is no other"),
-        ("no_host other.method", "there is no other.method"),
+        (LOST, "simple_evaluate has no tasks"),
+        (
+            RENAMED,
+            "there is no evaluate; there is no MODEL_REGISTRY_V2.resolve; there is no "
+            "unwrap_generation_output; there is no ConfigurableTask.process_results",
+        ),
+        (
+            GAINED,
+            "TaskManager asks for verbosity, purpose; unwrap_generation_output asks for strict",
+        ),
     ],
 )
-def test_what_is_looked_for(place: str, lacking: str) -> None:
-    assert needs._lacking(place) == lacking
+def test_a_run_on_another_host(edits: Edits, lacking: str, launch: Launch, tmp_path: Path) -> None:
+    """Its tasks and ours are found and run; what is off is said once."""
+    asked = ["--model", "dummy", "--tasks", "maia_vsv,own_task", "--limit", "1"]
+    command = host(*asked, "--include_path", str(write_task(tmp_path / "own", "own_task")))
+    run = launch(after(another(tmp_path, edits), command), tmp_path)
+    assert run.code == 0, run.stderr[-3000:]
+    assert "|maia_vsv" in run.stdout
+    assert "|own_task" in run.stdout
+    assert "MAIA" not in run.stdout  # the paper's tables
+    (said,) = (one for one in run.stderr.splitlines() if one.startswith("lmms-eval-tasks: "))
+    assert said.startswith(f"lmms-eval-tasks: lmms-eval 0.9.0: {lacking}: nothing is checked")
+
+
+@pytest.mark.host
+@table(
+    "edits, command, said",
+    [
+        (RENAMED, ["tasks", "list"], ""),  # told to those who run tasks of ours
+        (OTHER_WAY, ["--tasks", "list"], ""),
+        (NO_WAY, ["--tasks", "list"], "could not hook lmms_eval.tasks"),
+    ],
+)
+def test_the_list_of_another_host(
+    edits: Edits, command: list[str], said: str, launch: Launch, tmp_path: Path
+) -> None:
+    run = launch(after(another(tmp_path, edits), host(*command)), tmp_path)
+    listed = (run.stdout + run.stderr).split()
+    assert {"maia", "maia_oevqa", "cvrr_es", "mme"} <= set(listed), run.stderr[-3000:]
+    lines = [one for one in run.stderr.splitlines() if one.startswith("lmms-eval-tasks: ")]
+    assert [said in one for one in lines] == [True] * bool(said)
+
+
+# --- each thing of the host that we use, in this process ------------------------------------------
+
+
+def variants() -> Iterator[tuple[Place, str, str, str]]:
+    """Place, how it is changed, of which argument, and what then is said."""
+    for place in needs.PLACES:
+        yield place, "as it is", "", ""
+        yield place, "missing", "", f"there is no {place.name}"
+        for name in place.arguments:
+            yield place, "lost", name, f"{place.name} has no {name}"
+        if place.arguments or place.positional:
+            own_call = place.positional is not None
+            yield place, "gained", "more", f"{place.name} asks for more" if own_call else ""
+
+
+def changed(found: Any, how: str, argument: str) -> Any:
+    """A function with the same arguments, but for one."""
+    signature = inspect.signature(found)
+    left = [one for one in signature.parameters.values() if one.name != argument]
+    if how == "gained":
+        last = [one for one in left if one.kind is one.VAR_KEYWORD]
+        more = inspect.Parameter(argument, inspect.Parameter.KEYWORD_ONLY)
+        left = [*(one for one in left if one not in last), more, *last]
+
+    class Changed:
+        __signature__ = signature.replace(parameters=left)
+        task_index: Any = None  # another thing of the task manager
+
+    return Changed
+
+
+@table("place, how, argument, said", list(variants()))
+def test_what_is_looked_for(
+    place: Place,
+    how: str,
+    argument: str,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What is not there is told once, and a run of our tasks is the host's own, unchecked."""
+    *owners, last = place.name.split(".")
+    owner: Any = importlib.import_module(place.module)
+    for step in owners:
+        owner = getattr(owner, step)
+    if isinstance(owner, ModuleType):  # past a property of ours on the module's class
+        owner = SimpleNamespace(**vars(owner))
+        monkeypatch.setitem(sys.modules, place.module, owner)
+    if how == "missing":
+        places = owner.__mro__ if isinstance(owner, type) else (owner, type(owner))
+        for one in (place for place in places if last in vars(place)):
+            monkeypatch.delattr(one, last)
+    elif how != "as it is":
+        monkeypatch.setattr(owner, last, changed(getattr(owner, last), how, argument))
+    monkeypatch.setattr(needs, "met", functools.cache(needs.met.__wrapped__))
+    monkeypatch.setenv(settings.DATA, "/nowhere")  # refused where it is looked at
+
+    def simple_evaluate(tasks: Any = None, task_manager: Any = None) -> str:
+        return "ran"
+
+    manager = SimpleNamespace(task_index={})
+    given: Any = (["maia_vsv"], manager)
+    if said:
+        assert [plugin._guarded(simple_evaluate)(*given) for _ in range(2)] == ["ran", "ran"]
+        (line,) = capsys.readouterr().err.splitlines()
+        assert f": {said}: nothing is checked" in line or f": {said}; " in line
+    else:
+        refused(DataError, "no MAIA data", plugin._guarded(simple_evaluate), *given)
+        assert capsys.readouterr().err == ""
