@@ -30,8 +30,8 @@ def mistaken(content: bytes, ending: str, random: Random) -> bytes:
     """
     made = content
     for _ in range(random.choice((1, 1, 1, 2, 4))):
-        kinds = [_bytes] if ending not in _FORMS or random.random() < 0.35 else [_structure]
-        made = kinds[0](made, ending, random)
+        mistake = _bytes if ending not in _FORMS or random.random() < 0.35 else _structure
+        made = mistake(made, ending, random)
     return made
 
 
