@@ -70,7 +70,7 @@ class _Results(BaseModel):
     groups: dict[str, _Object] = Field(default_factory=dict)
     group_subtasks: dict[str, list[str]] = Field(default_factory=dict)
     total_evaluation_time_seconds: float | None = None
-    lmms_eval_tasks: _Ours = Field(default_factory=_Ours)
+    lmms_eval_tasks: _Ours = _Ours.model_validate({})
 
 
 def read(file: Path) -> dict[str, Any]:
