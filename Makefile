@@ -1,6 +1,7 @@
 # The commands of this repository:
 #   make demo   the packaged sample end to end on this machine
 #   make test   lint, types, tests
+#   make fuzz N=1000000   that many hostile texts for every reader
 #   make test-host HOST=0.7.3 (or a folder with its sources)   what depends on the host, with another
 # All make the environment first (once; most of it is PyTorch) and reuse it later.
 
@@ -18,7 +19,7 @@ quietly = $(1) >> $(LOG) 2>&1 || { tail -n 20 $(LOG); echo "failed; all of it: $
 SOURCES := $(shell find lmms_eval_tasks utils judges leaderboards -type f ! -name '*.pyc' | LC_ALL=C sort)
 LINKED := $(VENV)/.linked-$(shell echo $(SOURCES) | cksum | cut -d' ' -f1)
 
-.PHONY: demo test test-host lint types unit env clean
+.PHONY: demo test test-host lint types unit fuzz env clean
 
 demo: env
 	@$(BIN)/lmms-eval-tasks demo
@@ -36,6 +37,12 @@ types: env
 # A file's tests stay in one process: many share runs of the host. Each worker needs about 4 GB.
 unit: env
 	$(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+# Texts that nobody would expect, for every reader of what models and judges write (docs/hostile_input.md).
+N ?= 1000000
+SEED ?= 0
+fuzz: env
+	$(BIN)/python -m tests.fuzz $(N) $(SEED)
 
 test-host: env
 	@VENV=$(VENV) .ci/test-host "$(HOST)"

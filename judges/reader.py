@@ -41,7 +41,7 @@ _MARKED = (
 # Where a rating is stated: at the start of a line or a clause, "Final score (1-5): ".
 _LABEL = (
     r"(?:^|[.;,!?)]\s)[-#*_ \t]*(?P<label>(?:(?:my|the|your|overall|total|final)\s+){{0,3}}"
-    r"(?:rating|score|{field})[*_]*(?:\s?\([^()\n]{{1,20}}\))?[*_]*\s?[:=][\s*_]*)"
+    r"(?:rating|score|{field})[*_]*(?:\s?\([^()\n]{{1,20}}\)[*_]*)?\s?[:=][\s*_]*)"
     r"(?P<quote>['\"]?)(?=[-+]?[0-9])"
 )
 # What can surround or split the same words in two texts: space, quotes, escapes, emphasis, and

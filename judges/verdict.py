@@ -314,6 +314,11 @@ class Judged(NamedTuple):
     score: float | None
     verdict: Verdict | None  # None if nobody was asked, since there is no answer
 
+    @property
+    def number(self) -> float | None:
+        """The score, as a whole number where it is one: the mean of a panel need not be."""
+        return self.score if self.score is None or self.score % 1 else int(self.score)
+
 
 def graded(candidate: str, verdict: Verdict) -> Judged:
     """An answer with its verdict: whose trouble it is if there is no score."""

@@ -90,7 +90,7 @@ def load(
     content, source = _read(benchmark, file, override_dir or settings.value(settings.PROMPTS))
     try:
         text = yaml.safe_load(content.decode("utf-8"))
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
+    except (ValueError, RecursionError, yaml.YAMLError) as error:
         why = " ".join(str(error).split())
         raise PromptError(f"{source}: not YAML in UTF-8 ({why})") from error
     if not isinstance(text, dict) or not text:

@@ -110,7 +110,7 @@ def read_yaml(file: Path, form: str) -> dict[str, Any]:
 
     try:
         content = yaml.safe_load(read_text(file))
-    except (ValueError, yaml.YAMLError) as error:  # a date such as 2026-13-01, too
+    except (ValueError, RecursionError, yaml.YAMLError) as error:  # such as the date 2026-13-01
         raise DataError(f"{file}: not YAML ({' '.join(str(error).split())})") from None
     if not isinstance(content, dict):
         raise DataError(f"{file}: expected {form}")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.utils.released_files import read_json
+from lmms_eval_tasks.utils import results_file
 
 # The metric of every task that carries the whole item: how many items failed in some way.
 CARRIER = "failed"
@@ -31,13 +31,13 @@ class Lines:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """One sample after another; a DataError names a line that is not of the host's form."""
-        with self.file.open(encoding="utf-8") as lines:
+        with self.file.open("rb") as lines:
             for number, line in enumerate(lines, 1):
                 try:
-                    sample = json.loads(line)
-                except json.JSONDecodeError as error:
-                    where = f"{self.file}, line {number}"
-                    raise DataError(f"{where}: not JSON ({error.msg})") from None
+                    sample = json.loads(line.decode("utf-8-sig"))
+                except (ValueError, RecursionError) as error:
+                    where, why = f"{self.file}, line {number}", getattr(error, "msg", error)
+                    raise DataError(f"{where}: not JSON ({why})") from None
                 if not isinstance(sample, dict):
                     raise DataError(f"{self.file}, line {number}: expected an object")
                 yield sample
@@ -142,7 +142,7 @@ def read(file: Path) -> Run:
     run = Run(task, file, samples, model=None, saved={})
     if not run.results_file.is_file():
         return run
-    results = read_json(run.results_file)
+    results = results_file.read(run.results_file)
     config, known = results.get("config", {}), numbers({"results": {}, **results})
     return replace(
         run,
@@ -230,6 +230,25 @@ def refuse_twice(runs: Sequence[Run]) -> None:
             raise DataError(f"{run.file}: {second}, beside {other.file}; name one of them")
 
 
+# Fields that several readers of items share, whichever task wrote them, and what each is.
+_FIELDS = {
+    **dict.fromkeys(("id", "reply", "status"), "text"),
+    **dict.fromkeys(("video", "candidate", "category"), "text"),
+    **dict.fromkeys(("right", "points", "fell_back"), "number"),
+    **dict.fromkeys(("dimensions", "verdicts", "violations", "scores", "geval"), "object"),
+}
+_ALWAYS = ("id", "reply", "status")
+_KINDS = {"text": str, "number": int | float | None, "object": dict | None}
+
+
+def _misshapen(item: Mapping[str, Any]) -> str | None:
+    """The first of its fields that has another form than all tasks give it."""
+    for name, kind in _FIELDS.items():
+        if (name in item or name in _ALWAYS) and not isinstance(item.get(name), _KINDS[kind]):
+            return name
+    return None
+
+
 def saved_items(run: Run) -> list[dict[str, Any]]:
     """A run's whole items in the order of their ids.
 
@@ -242,10 +261,9 @@ def saved_items(run: Run) -> list[dict[str, Any]]:
         if not isinstance(item, dict) or "reply" not in item:
             old = "(of a version before 0.2? rescore it with that one)"
             raise DataError(f"{where}: no `{CARRIER}` item of this suite {old}")
-        for name in ("id", "reply", "status"):
-            if not isinstance(item.get(name), str):
-                mend = "take its line out or run the task again"
-                raise DataError(f"{where}: the item has no text `{name}`; {mend}")
+        if (name := _misshapen(item)) is not None:
+            mend = "take its line out or run the task again"
+            raise DataError(f"{where}: the item has no {_FIELDS[name]} `{name}`; {mend}")
         if item["id"] in seen:
             raise DataError(f"{where}: {item['id']} occurs twice")
         if item["status"] != "not_run":  # of an older version: of a task that had nothing to ask

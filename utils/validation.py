@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -12,6 +13,7 @@ from lmms_eval_tasks.errors import DataError
 
 _MAX_TOLD = 3  # problems of one entry, in its line
 _SHOWN = 60  # characters of a value in a message
+_LONGEST_NAME = 240  # bytes; file systems take 255, an ending included
 # What pydantic says in Python's words, by the type of its error; with the values of its context.
 _IN_WORDS = {
     "missing": "the field is missing",
@@ -34,8 +36,9 @@ _IN_WORDS = {
 
 
 def without_folder(name: str) -> str:
-    """A file's name that leads nowhere else; the empty one is let be."""
-    if "/" in name or "\\" in name or name in (".", "..") or not name.isprintable():
+    """A file's name that leads nowhere else, and that a disk can hold; the empty one is let be."""
+    leads = "/" in name or "\\" in name or name in (".", "..")
+    if leads or not name.isprintable() or len(name.encode()) > _LONGEST_NAME:
         raise ValueError("expected a name on one line, without a folder")
     return name
 
@@ -102,7 +105,11 @@ def told(error: ValidationError, most: int = 1) -> str:
     return "; ".join(lines)
 
 
+_SHORT = reprlib.Repr()
+_SHORT.maxlevel, _SHORT.maxlist, _SHORT.maxdict, _SHORT.maxstring = 3, _SHOWN, _SHOWN, 2 * _SHOWN
+
+
 def quoted(value: Any) -> str:
-    """A value for a message, shortened."""
-    shown = repr(value)
+    """A value for a message, shortened: nine aliases of YAML may stand for a billion words."""
+    shown = _SHORT.repr(value) if isinstance(value, list | dict) else repr(value)
     return shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 3]}..."

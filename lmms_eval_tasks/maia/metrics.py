@@ -175,7 +175,7 @@ def _both(pairs: Items, answers: Items) -> list[Mapping[str, Any]]:
 
 
 def _joined(pool: aggregate.Pool, answer: Item) -> Mapping[str, Any]:
-    right = bool(answer["right"])
+    right = answer["right"] == 1  # to all members of a panel that gives means
     return {
         "id": answer["id"],
         "category": answer.get("category", ""),

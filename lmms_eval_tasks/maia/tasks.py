@@ -192,7 +192,7 @@ def oevqa(doc: Item, reply: str) -> Scoring:
     return {
         "candidate": done.candidate,
         "status": done.status,
-        "right": None if done.score is None else int(done.score),
+        "right": done.number,
         "rouge_1": text_metrics.rouge_1(done.candidate, doc["references"]),
         "rouge_l": text_metrics.rouge_l(done.candidate, doc["references"]),
         "meteor": text_metrics.meteor(done.candidate, doc["references"]),

@@ -12,6 +12,7 @@ answers.
 from __future__ import annotations
 
 import ast
+import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -166,10 +167,12 @@ def _kept_for_both(item: Item) -> bool:
 
 def score_of_authors(raw: str) -> float:
     """What the authors' code makes of a judge's reply: the whole part of a dict's `score`, or 0."""
-    try:
-        return float(int(ast.literal_eval(raw).get("score", 0)))
-    except Exception:  # whatever a judge may write
-        return 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)  # of prose that Python's parser sees
+        try:
+            return float(int(ast.literal_eval(raw).get("score", 0)))
+        except Exception:  # whatever a judge may write
+            return 0.0
 
 
 def _mean_authors(dimension: str, items: Items) -> float | None:

@@ -211,7 +211,7 @@ def _consistent(first: Item, second: Item) -> Scoring:
 
 
 def _rating(done: Judged) -> dict[str, Any]:
-    return {"score": None if done.score is None else int(done.score), "status": done.status}
+    return {"score": done.number, "status": done.status}
 
 
 def _words(reply: str) -> int:

@@ -117,6 +117,5 @@ def rated(
         made[GEVAL] = {**found, "score": score, "dimensions": dimensions}
     for name in HELMET_NAMES if HELMET in which else ():
         done = yield from judged(name, asked[name], fields, reply)
-        score = None if done.score is None else int(done.score)
-        made[name] = {"score": score, "status": done.status}
+        made[name] = {"score": done.number, "status": done.status}
     return made

@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,12 @@ class Side:
         """The items of each task as its numbers count them."""
         found = {}
         for task, run in self.runs.items():
-            found[task] = aggregate.as_counted(saved.saved_items(run))
+            items, of = saved.saved_items(run), benchmarks.of(task).tasks[task]
+            needed = [of.cluster, *({"right"} & of.blank.keys())]
+            for item, name in product(items, needed):
+                if name not in item:
+                    raise DataError(f"{run.file}: {item['id']} has no `{name}`")
+            found[task] = aggregate.as_counted(items)
         return found
 
     @functools.cached_property

@@ -130,8 +130,9 @@ def _scored(benchmark: Benchmark, run: Run, judge: Judge) -> Items:
     try:
         if not (saved := saved_items(run)):
             return ()
+        needed = (*task.kept, task.cluster)
         for item in saved:
-            if lacking := [name for name in task.kept if item.get(name) is None]:
+            if lacking := [name for name in needed if item.get(name) is None]:
                 mend = "take its line out or run the task again"
                 raise DataError(f"{item['id']} has no `{lacking[0]}`; {mend}")
         saved = list(benchmark.reread(saved, judged=judge.config.provider != NONE))

@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from lmms_eval_tasks import benchmarks
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Verdict
+from lmms_eval_tasks.judges.asking import settle
 from lmms_eval_tasks.judges.debate import PanelJudge, combine
 from lmms_eval_tasks.judges.verdict import Usage
 from tests.checks import refused, table
@@ -48,6 +50,19 @@ def test_quorum(outcomes, status):
     verdict = panel(*outcomes)
     assert (verdict.status, type(verdict.status)) == (status, str)
     assert (verdict.score is None) == (status != "ok")
+
+
+def test_the_mean_of_votes_is_an_items_score():
+    """A task that took whole numbers only would count 2 of 3 as none."""
+    doc = {"question": "Q?", "references": ["R"], "reference": "R"}
+    for task, field, votes, score in (
+        ("maia_oevqa", lambda item: item["right"], (1, 1, 0), 2 / 3),
+        ("maia_oevqa", lambda item: item["right"], (1, 1, 1), 1),
+        ("maverix_a_oe", lambda item: item["dimensions"]["detail"]["score"], (3, 4, 4), 11 / 3),
+    ):
+        scoring = benchmarks.of(task).tasks[task].score(doc, "An answer.")
+        made = settle(scoring, lambda asks, votes=votes: [panel(*votes, rule="mean")] * len(asks))
+        assert field(made) == pytest.approx(score)
 
 
 def test_votes_are_kept_whole_and_named():

@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field
 
 from lmms_eval_tasks.judges import reader
 from tests.checks import refused, table
+from tests.fuzz.watch import at_most
 
 FOLDER = Path(__file__).parents[1] / "cases"
 REPLIES = json.loads((FOLDER / "judge_replies.json").read_text(encoding="utf-8"))
@@ -167,3 +168,9 @@ def test_why_a_reply_is_unreadable():
         with pytest.raises(reader.UnreadableError) as caught:
             reader.read('{"reason": "planted-text", "score": "planted-text"}', Rating, bare=bare)
         assert "planted-text" not in str(caught.value)
+
+
+def test_a_long_run_of_one_sign_is_read_in_one_go():
+    """It took time with the square of its length: half a minute."""
+    with at_most(10):
+        assert read("rating" + "*" * 60_000, Bit, "score") is None

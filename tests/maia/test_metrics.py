@@ -158,7 +158,7 @@ def test_aggregate_accuracy() -> None:
     ]
     answers = [
         answer("v/both"),
-        answer("v/pool", 0),
+        answer("v/pool", 2 / 3),  # of a panel's mean
         answer("v/answer"),
         answer("v/neither", None, "judge_api_error", category="planning"),
         answer("v/oevqa_only"),

@@ -219,3 +219,10 @@ def test_intervals() -> None:
     found = details("open", pair("a", "54") + pair("b", "4j") + pair("c", "03"))["intervals"]
     assert (found["correctness_valid"]["n"], found["robust_both"]["estimate"]) == (3, 0.5)
     assert details("open", pair("q", "ss"))["intervals"] == {}
+
+
+def test_prose_is_no_bad_python(recwarn: pytest.WarningsRecorder) -> None:
+    """Their code reads a reply as Python, whose parser warns of what it would not run."""
+    assert metrics.score_of_authors("It is 4or 5 of 5in all") == 0
+    assert metrics.score_of_authors("{'score': 4.5}") == 4
+    assert not recwarn.list

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 from collections import defaultdict
 from pathlib import Path
 
@@ -15,9 +16,11 @@ from typer.testing import CliRunner
 
 from lmms_eval_tasks import benchmarks
 from lmms_eval_tasks.commands.cli import app
+from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.report import compare, exports, sides
 from lmms_eval_tasks.report.sides import Side
-from tests.checks import table
+from lmms_eval_tasks.runs.rescore import rescore_saved
+from tests.checks import refused, table
 from tests.report import made
 
 TASKS = ["maverix_av", "haven_temporal"]
@@ -55,6 +58,25 @@ def line(both: list[Side], task: str, metric: str) -> compare.Line:
     lines = compare.headlines(benchmark, [benchmark.tasks[task]], both)
     (found,) = (one for one in lines if one.quantity.metric == metric)
     return found
+
+
+@table(
+    "task, lost", [("maverix_av", "video"), ("maverix_av", "right"), ("haven_temporal", "video")]
+)
+def test_an_item_that_lacks_a_field_is_named(
+    runs: list[Path], task: str, lost: str, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(runs[0], tmp_path / "run")
+    (file,) = folder.glob(f"*_samples_{task}.jsonl")
+    lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    del lines[1]["failed"][lost]
+    file.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    (side,) = sides.read([folder])
+    said = refused(DataError, f"has no `{lost}`", lambda: side.items)
+    assert said.startswith(f"{file}: {lines[1]['failed']['id']} ")
+    if lost == "video":
+        run, of = side.runs[task], benchmarks.of(task)
+        assert refused(DataError, "has no `video`", rescore_saved, of, [run]).startswith(str(file))
 
 
 def test_a_mean_differs_by_the_clustered_mean_of_its_items(both: list[Side]) -> None:

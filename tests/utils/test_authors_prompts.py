@@ -99,6 +99,9 @@ def evaluate(cli_args):
     assert said == ["Well?", "And you?", "Like {'pred': 'correct'}."]
 
 
+ODD = {"bad.py": "def (", "deep.py": "a" + ".b" * 10_000}
+
+
 @table(
     "source, text",
     [
@@ -138,10 +141,11 @@ def evaluate(cli_args):
         ({"at": "START", "needs": ["candidate"]}, r"lacks \['candidate'\]"),
         ({"of": ["@t.yml:kwargs.x"]}, "t.yml: no text at kwargs.x"),
         ({"at": "START", "in": "bad.py"}, "invalid syntax"),
+        ({"at": "START", "in": "deep.py"}, "m: .*deep.py: .*recursion depth"),
     ],
 )
 def test_where_a_text_stands(source: dict[str, Any], text: str, tmp_path: Path) -> None:
-    build(tmp_path, {"a.py": CODE, "t.txt": TEMPLATE, "t.yml": YAML, "bad.py": "def ("})
+    build(tmp_path, {"a.py": CODE, "t.txt": TEMPLATE, "t.yml": YAML} | ODD)
     try:
         file = tmp_path / source.get("in", "a.py")
         found = authors_prompts._part(file, "m", source)

@@ -50,6 +50,9 @@ def test_the_users_file_comes_before_the_packaged_one(tmp_path):
         ("", "expected a mapping"),
         ("system: [", "not YAML"),
         (b"system: \xff", "not YAML in UTF-8"),
+        ("system: 2024-13-45", "not YAML"),
+        ("system: " + "[" * 10_000, "not YAML"),
+        ("system: !!python/object/apply:os.system [x]", "not YAML"),
     ],
 )
 def test_faults_name_file_and_place(tmp_path, content, fault):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.utils import released_files, saved_runs
+from lmms_eval_tasks.utils import released_files, saved_runs, validation
 from tests.checks import refused, table
 
 NAMES = ("data.json", "release.json")
@@ -53,7 +54,43 @@ def test_lines(tmp_path: Path) -> None:
     refused(DataError, "No such file", list, released_files.read_lines(tmp_path / "nothing"))
 
 
+@table(
+    "content, says",
+    [
+        ("a: 2026-13-01", "not YAML"),
+        ("a: " + "[" * 10_000, "not YAML"),
+        ("a: !!python/object/apply:os.system [x]", "not YAML .*could not determine a constructor"),
+        ("[a]", "expected a form"),
+    ],
+)
+def test_no_yaml(content: str, says: str, tmp_path: Path) -> None:
+    file = tmp_path / "x.yml"
+    file.write_text(content, encoding="utf-8")
+    said = refused(DataError, says, released_files.read_yaml, file, "a form")
+    assert said.startswith(str(file))
+    assert "\n" not in said
+
+
+def test_a_value_of_a_billion_words_is_not_written_out() -> None:
+    told: list[int] = []
+
+    class Word:
+        def __repr__(self) -> str:
+            told.append(1)
+            return "word"
+
+    value: Any = Word()
+    for _ in range(5):
+        value = [value] * 10  # as aliases in a file of YAML make it
+    assert len(validation.quoted(value)) <= 60
+    assert len(told) < 1000
+    assert validation.quoted([1, {"a": "b"}]) == "[1, {'a': 'b'}]"
+
+
 # --- saved runs -------------------------------------------------------------------------------
+
+
+OK = {"id": "c", "reply": "", "status": "ok"}
 
 
 def saved(*samples: Any) -> list[dict[str, Any]]:
@@ -68,6 +105,9 @@ def saved(*samples: Any) -> list[dict[str, Any]]:
         ({"failed": {"id": "c"}}, "no `failed` item"),
         ({"failed": {"id": "c", "reply": ""}}, "the item has no text `status`; take its"),
         ({"failed": {"id": "a", "reply": "", "status": "ok"}}, "a occurs twice"),
+        ({"failed": OK | {"right": "1"}}, "the item has no number `right`; take its"),
+        ({"failed": OK | {"verdicts": []}}, "the item has no object `verdicts`"),
+        ({"failed": OK | {"video": None}}, "the item has no text `video`"),
     ],
 )
 def test_bad_samples(second: Any, says: str) -> None:
@@ -75,6 +115,48 @@ def test_bad_samples(second: Any, says: str) -> None:
     refused(DataError, f"^x.jsonl, line 2: {says}", saved, first, second)
     items = saved({"failed": {"id": "b", "reply": "", "status": "ok"}}, first)
     assert [item["id"] for item in items] == ["a", "b"]  # in the order of their ids
+
+
+@table(
+    "line, says",
+    [
+        (b"[" * 100_000, "not JSON"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "not JSON"),
+        (b'{"a": "\xff"}', "not JSON"),
+        (b"[1]", "expected an object"),
+    ],
+)
+def test_lines_of_samples(line: bytes, says: str, tmp_path: Path) -> None:
+    file = tmp_path / "1_samples_t.jsonl"
+    good = b'\xef\xbb\xbf{"a": 1}\r\n'  # as an editor leaves it
+    file.write_bytes(good + line)
+    said = refused(DataError, says, list, saved_runs.Lines(file))
+    assert said.startswith(f"{file}, line 2: ")
+    file.write_bytes(good)
+    assert list(saved_runs.Lines(file)) == [{"a": 1}]
+
+
+@table(
+    "results, says",
+    [
+        ([], "expected an object"),
+        ({"config": []}, "config: expected an object"),
+        ({"results": {"t": 5}}, "results, t: expected an object"),
+        ({"group_subtasks": {"g": "t"}}, "group_subtasks, g: expected a list"),
+        ({"lmms_eval_tasks": {"maia": {"warnings": "x"}}}, "maia.*warnings: expected a list"),
+        ({"lmms_eval_tasks": {"maia": 5}}, "lmms_eval_tasks, maia.*expected an object"),
+        ({"lmms_eval_tasks": {"invalid": []}}, "invalid: expected an object"),
+    ],
+)
+def test_results_of_another_form(results: Any, says: str, tmp_path: Path) -> None:
+    samples, file = tmp_path / "1_samples_t.jsonl", tmp_path / "1_results.json"
+    samples.write_text("{}\n")
+    file.write_text(json.dumps(results))
+    said = refused(DataError, says, saved_runs.read, samples)
+    assert said.startswith(f"{file}: not the host's results: ")
+    known = {"results": {"t": {"a,none": 1}}, "x": [], "lmms_eval_tasks": {"version": "1"}}
+    file.write_text(json.dumps(known))
+    assert saved_runs.read(samples).saved == {"a": 1}
 
 
 def test_our_numbers_outrank_the_hosts() -> None:

@@ -205,8 +205,9 @@ def meteor(candidate: str, references: Sequence[str]) -> float:
     from nltk.translate.meteor_score import meteor_score
 
     check_corpus([candidate], [references])
-    # One stemmer per call: those of some languages keep state, and this runs in threads.
-    stemmer = SnowballStemmer("italian")
+    # One stemmer per call: those of some languages keep state, and this runs in threads. NLTK stems
+    # a candidate anew for each reference, which takes seconds where a model repeats itself.
+    stemmer = SimpleNamespace(stem=lru_cache(maxsize=None)(SnowballStemmer("italian").stem))
     given = [tokenize(ref) for ref in references]
     no_synonyms = SimpleNamespace(synsets=lambda *_: [])  # no corpus is looked for
     return float(meteor_score(given, tokenize(candidate), stemmer=stemmer, wordnet=no_synonyms))

@@ -51,7 +51,7 @@ _VALUE = re.compile(
 )
 _LEAD = r"(?P<lead>(?:^|[.;,!?)]\s)[-#*_ \t]*(?:(?:my|the|your|overall|total|final)\s+){0,3})"
 _OTHER = "judge?ment|verdict|level"  # labels that the reader does not know
-_SIGN = r"[*_]*(?:\s?\([^()\n]{1,20}\))?[*_]*\s?[:=][\s*_]*"
+_SIGN = r"[*_]*(?:\s?\([^()\n]{1,20}\)[*_]*)?\s?[:=][\s*_]*"
 _OTHER_LABEL = re.compile(
     rf"{_LEAD}(?:{_OTHER})(?={_SIGN}['\"]?[0-9])", re.IGNORECASE | re.MULTILINE
 )
@@ -184,7 +184,9 @@ def _unescaped(text: str) -> str:
     Only where the first key of the reply is: escapes in a reason are for its own object to undo.
     """
     start = max(text.find("{"), 0)
-    first = rf"[\s{{\"`]*(?:json\b)?(?:[\s{{\"`]|\\[nrt])*\\[\"'](?:{'|'.join(KEYS)})\\[\"']\s*:"
+    blank, escaped = r"[\s{\"`]", r"\\[nrt]"  # no run of them can be divided in two ways
+    lead = rf"{blank}*(?:(?:json\b|{escaped})(?:{blank}|{escaped})*)?"
+    first = rf"{lead}\\[\"'](?:{'|'.join(KEYS)})\\[\"']\s*:"
     if not re.match(first, text[start:]):
         return text
     return _ESCAPE.sub(lambda match: _MARKS.get(match[1], match[1]), text)

@@ -19,7 +19,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Annotated, Any
 
 from pydantic import (
@@ -27,13 +27,14 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    TypeAdapter,
     ValidationError,
     model_validator,
 )
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.options import KINDS
-from lmms_eval_tasks.utils.validation import told
+from lmms_eval_tasks.utils.validation import FileName, told
 
 # --- the JSON of one video ------------------------------------------------------------------------
 
@@ -166,6 +167,9 @@ class Arrays(_Entry):
     video_name: Annotated[str, BeforeValidator(_name)] = ""  # the original video's
 
 
+_DAMAGED = (OSError, RuntimeError, KeyError)  # what h5py raises for a file that is
+
+
 def read_arrays(file: Path, videos: Sequence[str]) -> dict[str, Arrays | str]:
     """The arrays of those videos that are there, or in one line what is wrong with them.
 
@@ -181,19 +185,21 @@ def read_arrays(file: Path, videos: Sequence[str]) -> dict[str, Arrays | str]:
             return Arrays.model_validate(plain)
         except ValidationError as error:
             return told(error)
-        except (OSError, AttributeError, TypeError, ValueError) as error:
+        except (*_DAMAGED, AttributeError, TypeError, ValueError) as error:
             return f"cannot be read: {error}"  # a damaged block, or no group of datasets
 
     try:
         with h5py.File(file, "r") as store:
-            return {video: one(store[video]) for video in videos if video in store}
-    except OSError as error:
+            named = [one for one in videos if one and _file_name(one) == one]  # no path in the file
+            return {video: one(store[video]) for video in named if video in store}
+    except _DAMAGED as error:
         raise DataError(f"{file}: not a readable HDF5 file: {error}") from None
 
 
 # --- the record ----------------------------------------------------------------------------------
 
 Numbers = list[int]
+_FILE_NAME: TypeAdapter[str] = TypeAdapter(FileName)
 
 
 @dataclass(frozen=True)
@@ -239,6 +245,7 @@ def join(
     """One video's record.
 
     Args:
+        video: its key, which has to be the name of a file.
         value: its JSON.
         arrays: its HDF5; None without.
         without: why there is none.
@@ -249,6 +256,7 @@ def join(
     """
     hdf5 = f"{source}.h5"
     try:
+        _FILE_NAME.validate_python(video)
         given = JsonVideo.model_validate(value)
     except ValidationError as error:
         raise DataError(f"{text}, {told(error)}") from None
@@ -282,7 +290,7 @@ def join(
     record = Record(
         source=source,
         video=video,
-        name=(given.video_name or "").strip() or (arrays.video_name if arrays else ""),
+        name=_file_name((given.video_name or "").strip() or (arrays.video_name if arrays else "")),
         picks=picks,
         descriptions=[frame.description for frame in given.frames],
         keyframes=[number for number, frame in enumerate(given.frames, 1) if frame.is_gt],
@@ -301,6 +309,14 @@ def join(
     # Of several reasons for one task the first is told.
     record.gaps.update({task: why for why, tasks in reversed(lacks) for task in tasks})
     return record
+
+
+def _file_name(told: str) -> str:
+    """A video's own name without the folder that it was in; "" if no file can be called so."""
+    try:
+        return _FILE_NAME.validate_python(PurePath(told).name)
+    except ValidationError:
+        return ""
 
 
 def _disagreements(given: JsonVideo, picks: Numbers, arrays: Arrays) -> Iterator[str]:

@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmms_eval_tasks.cvrr_es.study import replies
+from tests.checks import table
+from tests.fuzz.watch import at_most
 
 FOLDER = Path(__file__).parents[2] / "cases"
 CASES = json.loads((FOLDER / "cvrr_ratings.json").read_text(encoding="utf-8"))
@@ -109,3 +111,10 @@ def test_long_replies_take_no_time() -> None:
     texts = ("[" * 100_000, "Rating: " * 20_000, "{" * 5_000, "Good (4) Fair (2) " * 10_000)
     for text in (*texts, "\\n" * 50_000):
         assert replies.read(text).rating is None
+
+
+@table("text", ["{" * 60_000, "{ " * 30_000, "rating" + "*" * 60_000])
+def test_a_long_run_of_one_sign_is_read_in_one_go(text: str) -> None:
+    """Each took time with the square of its length: a minute and more."""
+    with at_most(10):
+        assert replies.read(text).status == "unparsed"

@@ -174,6 +174,21 @@ def test_the_first_error(tmp_path: Path, place: str, value: Any, told: str) -> N
     assert "\n" not in said
 
 
+def test_names_lead_to_no_other_folder(tmp_path: Path) -> None:
+    assert record(tmp_path, ("video_name", "../../Base jumping")).name == "Base jumping"
+    assert record(tmp_path, ("video_name", "a\0b")).name == ""
+
+    def rename(data: dict[str, Any], arrays: dict[str, Any]) -> None:
+        for name in ("../../outside", "a\0b", "x" * 300, ""):
+            data[name] = data["video_1"]
+
+    write(tmp_path, "tvsum", 2, 8, 3, rename, True)
+    release = released.read(tmp_path, Options())
+    assert {one.video for one in release.records} == {"video_1", "video_2"}
+    assert len(release.problems) == 4
+    assert all("expected a " in one for one in release.problems.values())
+
+
 def test_no_shot_with_a_frame(tmp_path: Path) -> None:
     nothing = [(f"clips.{n}.frames", []) for n in range(3)]
     said = found(tmp_path, *nothing, hdf5=False)

@@ -1,0 +1,196 @@
+"""Every kind of file that a user hands over, with what reads it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from importlib import resources
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import yaml
+
+from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks.commands import cli
+from lmms_eval_tasks.cvrr_es.study import ratings
+from lmms_eval_tasks.errors import TasksError, about_file
+from lmms_eval_tasks.haven.records import structure
+from lmms_eval_tasks.judges import JudgeConfig, prices
+from lmms_eval_tasks.judges.config import resolve
+from lmms_eval_tasks.judges.providers.batch import Results
+from lmms_eval_tasks.judges.providers.replay import ReplayJudge
+from lmms_eval_tasks.judges.verdict import REPLAY
+from lmms_eval_tasks.movierecapsqa.facts import recap_file
+from lmms_eval_tasks.report import sides
+from lmms_eval_tasks.report.exchange import received, records
+from lmms_eval_tasks.sample import players
+from lmms_eval_tasks.utils import prompts
+from lmms_eval_tasks.utils.media import subtitles
+from tests.fuzz.files import mistaken, readable
+from tests.fuzz.watch import TooSlow, at_most
+from tests.report import made, sent
+
+_LINES = 16  # of a saved run's samples: two pools
+SECONDS = 20.0  # of CPU, for one file; reading the largest sample takes a fifth of one
+_TASKS = ("haven_v2vt", "haven_temporal", "maverix_a", "movierecapsqa_segment", "cvrr_judge")
+
+
+@dataclass(frozen=True)
+class Handed:
+    """A folder of good files of one kind."""
+
+    kind: str
+    folder: Path
+    read: Callable[[], object]  # all of them, or the one there is
+
+    @property
+    def files(self) -> list[Path]:
+        """Those that mistakes are made in."""
+        other = ("VERSION", "replay.jsonl")  # which no reader of data looks into
+        return [one for one in readable(self.folder) if one.name not in other]
+
+
+def everything(sample: Path, folder: Path) -> list[Handed]:
+    """Of all kinds, put into a folder; data are read with it as the data root (`environment`)."""
+    shutil.copytree(sample, folder / "data")
+    kept = [*_data(folder / "data"), *_prompts(folder)]
+    return [*kept, *_runs(sample, folder), *_named(sample, folder)]
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """What the readers need."""
+    return {settings.DATA: str(folder / "data"), settings.PROMPTS: str(folder / "prompts")}
+
+
+def told(handed: Handed, file: Path, random: Random) -> str:
+    """What is wrong with what reading a file with a mistake ends with; "" if nothing is.
+
+    It may be read, or be refused with an error of ours that names it.
+    """
+    good = file.read_bytes()
+    bad = mistaken(good, file.suffix, random)
+    file.write_bytes(bad)
+    try:
+        with at_most(SECONDS):
+            handed.read()
+    except SystemExit as ended:  # as the command says, with a line
+        return "" if ended.code in (2, 3) else f"exit code {ended.code}"
+    except (TasksError, OSError) as error:
+        said = str(error) if isinstance(error, TasksError) else about_file(error)
+        # Answers are put to the questions of other files: either may be named.
+        known = handed.files if handed.kind == "cvrr_es" else [file]
+        named = any(one.stem in said for one in known)
+        return "" if named else f"names no file: {said[:300]}"
+    except (Exception, TooSlow) as error:
+        return repr(error)[:300]
+    finally:
+        file.write_bytes(good)
+        prompts.forget()
+    return ""
+
+
+def _data(root: Path) -> Iterator[Handed]:
+    for name in benchmarks.NAMES:
+        yield Handed(name, root / name, partial(_docs, name, root))
+
+
+def _docs(name: str, root: Path) -> None:
+    """All that is made of a benchmark's data before a model is loaded, without its media."""
+    benchmark = benchmarks.load(name)
+    benchmark.status(root)
+    found = benchmark.look([*benchmark.tasks], videos=False)
+    for task in benchmark.tasks.values():
+        for number, doc in enumerate(benchmark.docs(found, task.name)[:3]):
+            json.dumps(task.keep(doc))
+            task.prompt(doc)
+            task.stand_in(doc, number)
+
+
+def _prompts(folder: Path) -> Iterator[Handed]:
+    for name in (*benchmarks.NAMES, "judges"):
+        own = folder / "prompts" / name
+        packaged = resources.files(f"lmms_eval_tasks.{name}") / "prompts"
+        shutil.copytree(Path(str(packaged)), own, ignore=shutil.ignore_patterns("*.json"))
+        yield Handed(f"prompts of {name}", own, partial(_prompts_of, name))
+
+
+def _prompts_of(name: str) -> None:
+    if name == "judges":
+        from lmms_eval_tasks.judges import debate
+
+        debate.load_prompts()
+        return
+    benchmark = benchmarks.load(name)
+    benchmark.prompts([*benchmark.tasks])
+    benchmark.judge_prompt()
+    benchmark.criteria()
+
+
+def _runs(sample: Path, folder: Path) -> Iterator[Handed]:
+    """One told as if of a whole release, one of several benchmarks without what a hook tells."""
+    judge = made.recorded(sample, folder / "recorded.jsonl")
+    one = sent.saved_run(folder / "run", "m", judge)
+    for form in ("csv", "html"):
+        show = ("--format", form, "--output", str(folder / f"report.{form}"))
+        yield Handed(f"saved run, report {form}", one, partial(_command, "report", str(one), *show))
+    other = made.saved_run(folder / "runs", "m", list(_TASKS), made.any_reply, judge)
+    for file in (*one.glob("*.jsonl"), *other.glob("*.jsonl")):
+        lines = file.read_text("utf-8").splitlines(keepends=True)
+        file.write_text("".join(lines[:_LINES]), encoding="utf-8")
+    for kind in (one, other):
+        yield Handed(f"saved {kind.name}, rescore", kind, partial(_command, "rescore", str(kind)))
+
+
+def _command(*arguments: str) -> None:
+    cli.app(list(arguments), standalone_mode=False)
+
+
+def _named(sample: Path, folder: Path) -> Iterator[Handed]:
+    """Files that are named one by one: a good one, and its reader."""
+
+    def one(name: str, content: Any, read: Callable[[Path], object]) -> Handed:
+        file = folder / name.replace(" ", "-").replace(".", "/one.", 1)
+        file.parent.mkdir(parents=True)
+        text = yaml.safe_dump(content) if file.suffix == ".yml" else json.dumps(content)
+        file.write_text(content if isinstance(content, str) else text, encoding="utf-8")
+        return Handed(name.partition(".")[0], file.parent, partial(read, file))
+
+    key = {"OPENAI_API_KEY": "x"}
+    models = ["gpt-4o", {"model": "m", "base_url": "http://h:1/v1", "temperature": 0.0}]
+    judge = partial(resolve, env=key, default_model="gpt-4o")
+    for kind in ("panel", "debate"):
+        yield one(f"judge {kind}.yml", {kind: models, "name": "p"}, lambda file: judge(str(file)))
+    yield one("judge.yml", models[1], lambda file: judge(str(file)))
+    recorded = (sample / "maia" / "replay.jsonl").read_text("utf-8").splitlines()[:9]
+    replay = lambda file: ReplayJudge(JudgeConfig(REPLAY, str(file)))  # noqa: E731
+    yield one("recordings.jsonl", "\n".join(recorded), replay)
+    result = {"custom_id": "a", "response": {"status_code": 200, "body": {"choices": []}}}
+    yield one("batch results.jsonl", json.dumps(result) + "\n", Results)
+    packaged = Path(prices.__file__).with_name("prices.yml").read_text("utf-8")
+    yield one("prices.yml", packaged, prices.load_prices)
+    yield one("key.json", {"0" * 24: ["A", "B"]}, players.load_key)
+    for name in ("first", "reference"):
+        rows = (sample / "cvrr_es" / "ratings" / f"{name}.jsonl").read_text("utf-8")
+        yield one(f"ratings {name}.jsonl", rows, lambda file: ratings.read([file]))
+    part = {"startTime": 0, "endTime": 9.5, "transcript": "Ann opens doors.", "movieId": "m"}
+    window = {"movieStartTime": 3603.0, "movieEndTime": 3610}
+    yield one("recap.json", {"videoId": "v", "segments": [part | window, part]}, recap_file.read)
+    scores = lambda file: structure.read_scores(file, Path("v.mp4"), range(9), 90)  # noqa: E731
+    yield one("importance.json", [0.5] * 9, scores)
+    srt = next(file for file in readable(sample / "maverix") if file.suffix == ".srt")
+    yield one("subtitles.srt", srt.read_text("utf-8"), subtitles.read)
+    yield one("record.json", _record(folder), _problems)
+
+
+def _record(folder: Path) -> Any:
+    (side,) = sides.read([folder / "run"])
+    return records.of_run(benchmarks.load("maia"), side)
+
+
+def _problems(file: Path) -> None:
+    for one in received.problems(file):
+        assert one.line.isprintable(), one.line

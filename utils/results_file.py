@@ -1,0 +1,87 @@
+"""The host's results file, as far as something here reads it: checked once, when it is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.utils.released_files import read_json
+from lmms_eval_tasks.utils.validation import told
+
+_Object = dict[str, Any]
+
+
+class _Prompt(BaseModel):
+    hash: str
+
+
+class _Judge(BaseModel):
+    provider: str
+    model: str | None = None
+    warning: str | None = None
+    prompt: _Prompt | None = None
+
+
+class _Videos(BaseModel):
+    asked: int
+    of: int
+
+
+class _Section(BaseModel):
+    """What our hook tells of a benchmark."""
+
+    judge: _Judge | None = None
+    data: _Object | None = None
+    videos: _Videos | None = None
+    prompts: dict[str, _Prompt | None] = Field(default_factory=dict)
+    arrived: str | None = None
+    warnings: list[str] = Field(default_factory=list)
+    numbers: dict[str, _Object] = Field(default_factory=dict)
+    details: dict[str, _Object] = Field(default_factory=dict)
+
+
+class _Usage(BaseModel):
+    usage: list[_Object] = Field(default_factory=list)
+    given_up: list[str] = Field(default_factory=list)
+
+
+class _Ours(BaseModel):
+    """What it tells beside; every other name is a benchmark's."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, _Section | str | None]
+
+    judges: _Usage | None = None
+    invalid: dict[str, str] = Field(default_factory=dict)
+
+
+class _Config(BaseModel):
+    resolved_cli_args: _Object | None = None
+
+
+class _Results(BaseModel):
+    config: _Config = Field(default_factory=_Config)
+    configs: dict[str, _Object | None] = Field(default_factory=dict)
+    versions: _Object = Field(default_factory=dict)
+    results: dict[str, _Object] = Field(default_factory=dict)
+    groups: dict[str, _Object] = Field(default_factory=dict)
+    group_subtasks: dict[str, list[str]] = Field(default_factory=dict)
+    total_evaluation_time_seconds: float | None = None
+    lmms_eval_tasks: _Ours = _Ours.model_validate({})
+
+
+def read(file: Path) -> dict[str, Any]:
+    """Its content as it stands.
+
+    Raises:
+        DataError: it cannot be read, or something in it has another form; names the place.
+    """
+    content = read_json(file)
+    try:
+        _Results.model_validate(content)
+    except ValidationError as error:
+        raise DataError(f"{file}: not the host's results: {told(error)}") from None
+    return dict(content)
