@@ -107,14 +107,18 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
             elif discovery.our_tasks([told["tasks"]]) and Path(told["tasks"]).is_dir():
                 # A list of names is never taken for a folder, and the host drops repetitions.
                 args.tasks = f"{args.tasks},{args.tasks}"
-            # The host logs a warning of what it failed to write, and goes on.
-            with replies.logged("WARNING", lambda one: "Could not save " in one["message"]) as lost:
+            kept_replies.Kept.until_saved = True
+            with replies.logged("INFO", _is_of_saving) as saving:
                 found = evaluate(args)
-            if lost:
-                raise OSError(
-                    f"the results were not saved ({lost[0]}); the replies are kept: the same "
-                    "command goes on from there"
+            if lost := _not_saved(saving):
+                outcome.failed = True
+                say(
+                    f"--output_path {told['output_path']}: the results were not saved ({lost}); "
+                    "replies and verdicts are kept: free room there, or name another folder, and "
+                    "the same command goes on from there"
                 )
+                return None, None
+            kept_replies.Kept.put_away()
             if found[0] and "lmms_eval_tasks" in found[0]:
                 run = found[0], outcome.printed, started, told["output_path"]
                 outcome.runs.append(run)
@@ -128,7 +132,6 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
             raise
         except BaseException:
             outcome.failed = True
-            kept_replies.Kept.reopen()
             raise
 
     def shown(*args: Any, **kwargs: Any) -> None:
@@ -142,6 +145,18 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
 
     module.cli_evaluate_single = cli_evaluate_single  # type: ignore[attr-defined]
     module.print = shown  # type: ignore[attr-defined]
+
+
+def _is_of_saving(record: Any) -> bool:
+    return (record["name"] or "").endswith("evaluation_tracker")
+
+
+def _not_saved(logged: Sequence[str]) -> str:
+    """What the host failed to write, and why: it logs both, one after the other, and goes on."""
+    for said, why in zip(logged, [*logged[1:], ""], strict=True):
+        if "Could not save " in said:
+            return f"{said}: {why}"
+    return ""
 
 
 def _all_ours(results: dict[str, Any]) -> bool:
