@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from collections import Counter
@@ -48,9 +49,9 @@ class Run:
     @property
     def lines(self) -> list[str]:
         """What it told the user of trouble."""
-        found = [line for line in self.stderr.splitlines() if line.startswith(SAID)]
-        told = [line.removeprefix(SAID) for line in found]
-        return [line for line in told if not line.startswith(USUAL)]
+        # A bar may stand before it in the same line.
+        found = [line.partition(SAID) for line in re.split("[\r\n]", self.stderr)]
+        return [told for _, said, told in found if said and not told.startswith(USUAL)]
 
 
 class Home:
@@ -81,7 +82,11 @@ class Home:
         events = self.folder / "events"
         events.unlink(missing_ok=True)
         program = [sys.executable, injected.__file__, str(BIN / command[0]), *command[1:]]
-        given = {**self._env, **env, "FAULT": json.dumps({"home": str(self.folder), **(fault or {})})}
+        given = {
+            **self._env,
+            **env,
+            "FAULT": json.dumps({"home": str(self.folder), **(fault or {})}),
+        }
         given = {name: value for name, value in given.items() if value}
         ranks = ranks_of(processes) if processes > 1 else [{}] * (1 + twice)
         ended = self._server.run(program, [given | rank for rank in ranks], self.folder, 300)
