@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import argparse
 import functools
+import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -93,7 +95,6 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
 
         unsaid = {"output_path": None, "include_path": None, "tasks": "", "log_samples": False}
         told = {**unsaid, **vars(args)}
-        started = time.time()
         try:
             saves = told["output_path"] and told["log_samples"]
             if settings.value(settings.REPORT) and not saves:
@@ -108,7 +109,8 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
                 # A list of names is never taken for a folder, and the host drops repetitions.
                 args.tasks = f"{args.tasks},{args.tasks}"
             kept_replies.Kept.until_saved = True
-            with replies.logged("INFO", _is_of_saving) as saving:
+            own_second = _own_second(module, told["output_path"])
+            with replies.logged("INFO", _is_of_saving) as saving, own_second:
                 found = evaluate(args)
             if lost := _not_saved(saving):
                 outcome.failed = True
@@ -120,7 +122,7 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
                 return None, None
             kept_replies.Kept.put_away()
             if found[0] and "lmms_eval_tasks" in found[0]:
-                run = found[0], outcome.printed, started, told["output_path"]
+                run = found[0], outcome.printed, told["output_path"]
                 outcome.runs.append(run)
             return found
         except TasksError as error:
@@ -147,6 +149,42 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
     module.print = shown  # type: ignore[attr-defined]
 
 
+@contextmanager
+def _own_second(module: ModuleType, output_path: str | None) -> Iterator[None]:
+    """Within it the host's next run is of a second that no other run to this folder has.
+
+    The host names files by the second and adds samples to a file that is there: of two runs of one
+    model the results of one were lost, and their samples mixed.
+    """
+    if not output_path or os.environ.get("RANK", "0") != "0":  # which saves nothing
+        yield
+        return
+    second, taken = module.utils.get_datetime_str, []
+
+    @functools.wraps(second)
+    def own(*args: Any, **kwargs: Any) -> Any:
+        while True:
+            named = second(*args, **kwargs)
+            claim = Path(output_path, f".{named}.run".replace(":", "-"))
+            try:
+                claim.touch(exist_ok=False)  # also between machines
+            except FileExistsError:
+                time.sleep(0.1)
+            except OSError:  # saving will tell it
+                return named
+            else:
+                taken.append(claim)
+                return named
+
+    module.utils.get_datetime_str = own
+    try:
+        yield
+    finally:
+        module.utils.get_datetime_str = second
+        for claim in taken:
+            claim.unlink(missing_ok=True)
+
+
 def _is_of_saving(record: Any) -> bool:
     return (record["name"] or "").endswith("evaluation_tracker")
 
@@ -166,19 +204,16 @@ def _all_ours(results: dict[str, Any]) -> bool:
     return told.issuperset(results["configs"])
 
 
-def _show(
-    results: dict[str, Any], printed: Sequence[str], started: float, output_path: str | None
-) -> bool:
+def _show(results: dict[str, Any], printed: Sequence[str], output_path: str | None) -> bool:
     """Print a run's first screen, and write all of its tables; True if it is invalid."""
     from rich.console import Console
 
     from lmms_eval_tasks.runs import screen
 
-    # The host does not tell where it wrote its results.
-    written = Path(output_path).rglob("*_results.json") if output_path else ()
-    since = [(when, one) for one in written if (when := one.stat().st_mtime) >= started - 1]
-    files = [max(since)[1]] if since else []
-    stamp = time.strftime("%Y%m%d_%H%M%S", time.localtime(started))
+    # The host does not tell where it wrote its results, but how it names them.
+    stamp = str(results.get("date", "run")).replace(":", "-")
+    name = Path(str(results.get("model_name_sanitized", "")), f"{stamp}_results.json")
+    files = [Path(output_path, name)] if output_path and Path(output_path, name).is_file() else []
     tables = settings.cache_dir() / "tables" / f"{stamp}.txt"
     for file in files:
         tables = file.with_name(file.name.replace("_results.json", "_tables.txt"))
