@@ -134,7 +134,8 @@ class Cache:
             return struct.pack("hhqqi", kind, os.SEEK_SET, int(key[:15], 16), 1, 0)
 
         # Of the open file, not of the process: threads lock alike, and no deadlock is suspected.
-        command, file = getattr(fcntl, "F_OFD_SETLK", None), -1
+        command: Any = getattr(fcntl, "F_OFD_SETLK", None)
+        file = -1
         until = time.monotonic() + BUSY_SECONDS
         with suppress(OSError):
             if command is not None:
