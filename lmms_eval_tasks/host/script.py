@@ -27,7 +27,7 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.console import UNSEEN, say, table_console
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import discovery, plugin
-from lmms_eval_tasks.utils.json_files import check_folder
+from lmms_eval_tasks.utils.json_files import check_folder, write_text
 
 _OTHER_SUBCOMMANDS = {"tasks", "models", "ui", "serve", "power", "version", "tui", "mcp"}
 
@@ -242,7 +242,7 @@ def _report(results: Path) -> Path | None:
 
     page = results.with_name(results.name.replace("_results.json", "_report.html"))
     try:
-        page.write_text(run_page.html(sides.read([results])), encoding="utf-8")
+        write_text(page, run_page.html(sides.read([results])))
     except Exception as error:
         say(f"{page}: not written ({error}); later: lmms-eval-tasks report {results.parent}")
         return None

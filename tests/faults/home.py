@@ -6,8 +6,8 @@ import json
 import re
 import shutil
 import sys
-from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,7 @@ class Home:
 
     def __init__(self, folder: Path, prepared: Path, server: warm.Server, judge: str) -> None:
         """Take over clips, probes and the sample from a `prepared` cache, and nothing else."""
-        self.folder, self._server = folder, server
+        self.folder, self._server, self._prepared = folder, server, prepared
         for name in ("media", "probes", "datasets", "nltk", "huggingface", "sample"):
             if (prepared / name).is_dir():
                 place = folder / ("data" if name == "sample" else f"cache/{name}")
@@ -99,18 +99,25 @@ class Home:
         runs[0].requests, runs[0].verdicts = by_kind["request"], by_kind["verdict"]
         return runs
 
-    def results(self) -> dict[str, dict[str, Any]]:
-        """The numbers of the last run that was saved here."""
-        files = sorted((self.folder / "out").rglob("*_results.json"))
-        return saved_runs.numbers(json.loads(files[-1].read_text(encoding="utf-8")))
+    def results(self) -> list[dict[str, dict[str, Any]]]:
+        """The numbers of all runs that were saved here; what cannot be read is none."""
+        found = []
+        for file in sorted((self.folder / "out").rglob("*_results.json")):
+            with suppress(ValueError):
+                found.append(saved_runs.numbers(json.loads(file.read_text(encoding="utf-8"))))
+        return found
+
+    def put_data_back(self) -> None:
+        """The user has the videos again."""
+        shutil.copytree(self._prepared / "sample", self.folder / "data", dirs_exist_ok=True)
+
+    def move_away(self, pattern: str) -> None:
+        """Out of sight, not deleted."""
+        for file in self.folder.glob(pattern):
+            file.rename(file.with_name(f"{file.name}.moved"))
 
     def spoil(self, how: str, pattern: str) -> None:
         """Damage files, between two runs."""
         for file in self.folder.glob(pattern):
             if file.is_file():
                 injected.damage(how, file)
-
-
-def twice(kept: Sequence[str]) -> int:
-    """How often something was asked again."""
-    return sum(count - 1 for count in Counter(kept).values())

@@ -27,6 +27,7 @@ from lmms_eval_tasks.host import plugin
 
 # Where a run gets to: a function of a module, and whether the moment is before or after it.
 POINTS = {
+    "media": ("lmms_eval_tasks.runs.before", "make_media", "before"),
     "request": ("lmms_eval_tasks.sample.scripted", "Player._reply", "before"),
     "verdict": ("lmms_eval_tasks.judges.cache", "Cache.put", "after"),
     "aggregate": ("lmms_eval_tasks.measures", "count_failed", "before"),
