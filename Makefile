@@ -1,6 +1,7 @@
 # The commands of this repository:
 #   make demo   the packaged sample end to end on this machine
 #   make test   lint, types, tests
+#   make faults  breaks runs on purpose, and prints what was lost: about half an hour
 #   make test-host HOST=0.7.3 (or a folder with its sources)   what depends on the host, with another
 # All make the environment first (once; most of it is PyTorch) and reuse it later.
 
@@ -18,7 +19,7 @@ quietly = $(1) >> $(LOG) 2>&1 || { tail -n 20 $(LOG); echo "failed; all of it: $
 SOURCES := $(shell find lmms_eval_tasks utils judges leaderboards -type f ! -name '*.pyc' | LC_ALL=C sort)
 LINKED := $(VENV)/.linked-$(shell echo $(SOURCES) | cksum | cut -d' ' -f1)
 
-.PHONY: demo test test-host lint types unit env clean
+.PHONY: demo test faults test-host lint types unit env clean
 
 demo: env
 	@$(BIN)/lmms-eval-tasks demo
@@ -39,6 +40,9 @@ unit: env
 
 test-host: env
 	@VENV=$(VENV) .ci/test-host "$(HOST)"
+
+faults: env
+	@$(BIN)/python -m tests.faults
 
 env: $(LINKED)
 
