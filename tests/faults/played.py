@@ -65,7 +65,7 @@ def play(fault: Fault, moment: Moment, subject: Subject, home: Home, right: Numb
     wrong += [f"a traceback: {one.stderr[-300:]}" for one in runs if "Traceback" in one.stderr]
     results = home.results()
     # Of a run that ended whole everything is asked anew, but no verdict.
-    asked = set(first[0].requests) if first[0].code else set()
+    asked = set(first[0].requests) if first[0].code and not fault.saved else set()
     given = [key for one in runs for key in one.verdicts]
     twice = len(given) - len(set(given)) + len(set(given) & set(again.verdicts))
     return Lost(

@@ -34,6 +34,7 @@ class Fault(NamedTuple):
     mounts: str = ""  # a folder that is a small file system, with the options in `given`
     together: str = ""  # `two runs` at the same time, or `two ranks` of one
     options: Sequence[str] = ()  # of the command
+    saved: bool = False  # the results were there before: the same command asks anew
     put_back: bool = False  # the data, before the command is given again
     honest: str = ""  # what is lost all the same, in words
 
@@ -99,6 +100,7 @@ FAULTS = [
         "",
         (CUT,),
         options=("--report",),
+        saved=True,
     ),
     Fault(
         "full disk (EFBIG) at the results",
