@@ -156,10 +156,12 @@ def _own_second(module: ModuleType, output_path: str | None) -> Iterator[None]:
     The host names files by the second and adds samples to a file that is there: of two runs of one
     model the results of one were lost, and their samples mixed.
     """
-    if not output_path or os.environ.get("RANK", "0") != "0":  # which saves nothing
+    second = getattr(getattr(module, "utils", None), "get_datetime_str", None)
+    # Another rank saves nothing; another host may name them otherwise.
+    if not output_path or second is None or os.environ.get("RANK", "0") != "0":
         yield
         return
-    second, taken = module.utils.get_datetime_str, []
+    taken: list[Path] = []
 
     @functools.wraps(second)
     def own(*args: Any, **kwargs: Any) -> Any:
