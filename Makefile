@@ -2,6 +2,7 @@
 #   make demo   the packaged sample end to end on this machine
 #   make test   lint, types, tests
 #   make fuzz N=1000000   that many hostile texts for every reader
+#   make faults  breaks runs on purpose, and prints what was lost: about half an hour
 #   make test-host HOST=0.7.3 (or a folder with its sources)   what depends on the host, with another
 # All make the environment first (once; most of it is PyTorch) and reuse it later.
 
@@ -19,7 +20,7 @@ quietly = $(1) >> $(LOG) 2>&1 || { tail -n 20 $(LOG); echo "failed; all of it: $
 SOURCES := $(shell find lmms_eval_tasks utils judges leaderboards -type f ! -name '*.pyc' | LC_ALL=C sort)
 LINKED := $(VENV)/.linked-$(shell echo $(SOURCES) | cksum | cut -d' ' -f1)
 
-.PHONY: demo test test-host lint types unit fuzz env clean
+.PHONY: demo test test-host lint types unit fuzz faults env clean
 
 demo: env
 	@$(BIN)/lmms-eval-tasks demo
@@ -46,6 +47,9 @@ fuzz: env
 
 test-host: env
 	@VENV=$(VENV) .ci/test-host "$(HOST)"
+
+faults: env
+	@$(BIN)/python -m tests.faults
 
 env: $(LINKED)
 

@@ -17,9 +17,10 @@ import os
 import platform
 import re
 import threading
+import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import fields
 from datetime import datetime, timezone
 from hashlib import sha256
@@ -35,11 +36,13 @@ if TYPE_CHECKING:
 
 COMMON = "replies.sqlite3"
 BUSY_SECONDS = 60.0  # others hold the file for milliseconds, a load for seconds
+_POLL = 0.02  # seconds between two looks at whether another process has its reply
 # `rest` is what a hit does not need: request, criterion, judge, task, stored. Copies above 0 are
 # second replies that earlier versions kept.
 _TABLE = """CREATE TABLE replies (key TEXT NOT NULL, copy INTEGER NOT NULL, reply BLOB NOT NULL,
     rest BLOB NOT NULL, PRIMARY KEY (key, copy))"""
-_INSERT = "INSERT OR IGNORE INTO replies (key, copy, reply, rest) "
+_INTO = "INTO replies (key, copy, reply, rest)"
+_INSERT, _REPLACE = f"INSERT OR IGNORE {_INTO}", f"INSERT OR REPLACE {_INTO}"
 _USED = "SELECT reply FROM replies WHERE key = ? AND copy = 0"
 
 
@@ -64,6 +67,7 @@ class Cache:
         self._lock = threading.Lock()
         self._file: sqlite3.Connection | None = None
         self._warned = False
+        self._unwritten: dict[str, tuple[str, bytes, bytes]] = {}  # rows by key, of a full disk
         # Held during a fork: no thread is inside SQLite then, and the child finds it free.
         done = self._lock.release
         os.register_at_fork(before=self._before_fork, after_in_parent=done, after_in_child=done)
@@ -76,7 +80,8 @@ class Cache:
         reply = None
         with _explained(self.path, self._warn):
             with self._lock:
-                row = self._open().execute(_USED, (key,)).fetchone()
+                unwritten = self._unwritten.get(key)
+                row = unwritten[1:] if unwritten else self._open().execute(_USED, (key,)).fetchone()
             reply = None if row is None else reply_of(_unpack(row[0]))
         return reply  # noqa: RET504 - `_explained` ends the block early
 
@@ -85,19 +90,71 @@ class Cache:
 
         Returns:
             The reply to go on with, as every later `get` gives it: `reply`, or that of another
-            process which was first. If the file fails now (a full disk), that is said once, and it
-            is `reply`.
+            process which was first and can be read. If the file fails now (a full disk), that is
+            said once, it is `reply`, and it is written with a later one, or at the end.
         """
         now = datetime.now(timezone.utc).isoformat(timespec="microseconds")
-        packed = _pack(plain(reply))
-        kept, row = reply, (key, packed, _pack({"request": plain(request), **about, "stored": now}))
-        with _explained(self.path, self._warn):
-            with self._lock:
-                file = self._open()
-                if file.execute(f"{_INSERT} VALUES (?, 0, ?, ?)", row).rowcount == 0:
-                    (packed,) = file.execute(_USED, (key,)).fetchone()
+        row = (key, _pack(plain(reply)), _pack({"request": plain(request), **about, "stored": now}))
+        kept = reply
+        with _explained(self.path, self._warn), self._lock:
+            self._unwritten[key] = row
+            kept = self._write(row)
+            self._write_rest()
+        return kept
+
+    def _write(self, row: tuple[str, bytes, bytes]) -> Reply:
+        """Write a row; the reply that the file has then. The lock is held."""
+        file, (key, packed, _) = self._open(), row
+        if file.execute(f"{_INSERT} VALUES (?, 0, ?, ?)", row).rowcount == 0:
+            (packed,) = file.execute(_USED, (key,)).fetchone()
+        try:
             kept = reply_of(_unpack(packed))
-        return kept  # noqa: RET504 - as above
+        except _UNREADABLE:  # damaged: it would be paid for again in every run
+            file.execute(f"{_REPLACE} VALUES (?, 0, ?, ?)", row)
+            kept = reply_of(_unpack(row[1]))
+        self._unwritten.pop(key, None)
+        return kept
+
+    def _write_rest(self) -> None:
+        for row in list(self._unwritten.values()):
+            self._write(row)
+
+    @contextmanager
+    def alone(self, key: str, wait: Callable[[float], bool]) -> Iterator[None]:
+        """Around the asking of a question: other processes with the same one wait for its reply.
+
+        Its own byte of a file is locked, until the block or the process ends. Where there are no
+        such locks, after BUSY_SECONDS, or once `wait(seconds)` is False, it goes on without: both
+        may pay then, and none waits for ever.
+        """
+        import fcntl
+        import struct
+
+        def asked(kind: int) -> bytes:
+            return struct.pack("hhqqi", kind, os.SEEK_SET, int(key[:15], 16), 1, 0)
+
+        # Of the open file, not of the process: threads lock alike, and no deadlock is suspected.
+        command: Any = getattr(fcntl, "F_OFD_SETLK", None)
+        file = -1
+        until = time.monotonic() + BUSY_SECONDS
+        with suppress(OSError):
+            if command is not None:
+                flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+                file = os.open(self.path.with_name(f"{self.path.name}.asked"), flags, 0o644)
+            while file >= 0:
+                try:
+                    fcntl.fcntl(file, command, asked(fcntl.F_WRLCK))
+                    break
+                except (BlockingIOError, PermissionError):
+                    if time.monotonic() > until or not wait(_POLL):
+                        break
+        try:
+            yield
+        finally:
+            if file >= 0:
+                with suppress(OSError):  # a forked child may hold the file open
+                    fcntl.fcntl(file, command, asked(fcntl.F_UNLCK))
+                os.close(file)
 
     def load(self, other: Path) -> int:
         """Take over another cache's replies, all or none (JudgeError); the number of new ones."""
@@ -107,12 +164,14 @@ class Cache:
             file.execute("ATTACH ? AS other", (f"{other.absolute().as_uri()}?mode=ro",))
             try:
                 rows = "SELECT key, copy, reply, rest FROM other.replies WHERE copy = 0"
-                return file.execute(_INSERT + rows).rowcount
+                return file.execute(f"{_INSERT} {rows}").rowcount
             finally:
                 file.execute("DETACH other")
 
     def close(self) -> None:
         """Close the file; a later call opens it again."""
+        with _explained(self.path, self._warn), self._lock:
+            self._write_rest()
         with self._lock:
             self._close()
 
@@ -138,6 +197,10 @@ class Cache:
             console.say(f"{error} (said once; the run goes on, replies may be paid for again)")
 
 
+# Of a row, or of the file.
+_UNREADABLE = (zlib.error, ValueError, TypeError, KeyError)
+
+
 @contextmanager
 def _explained(path: Path, tell: Callable[[JudgeError], None] | None = None) -> Iterator[None]:
     """Trouble with a file as one line for the user: raised, or told."""
@@ -145,7 +208,7 @@ def _explained(path: Path, tell: Callable[[JudgeError], None] | None = None) -> 
 
     try:
         yield
-    except (sqlite3.Error, zlib.error, OSError, ValueError, TypeError, KeyError) as error:
+    except (sqlite3.Error, OSError, *_UNREADABLE) as error:
         problem = JudgeError(
             f"{path} cannot be used as the cache of judges' replies: {error}. Move it away, or set "
             f"{settings.JUDGE_CACHE} to another folder, or to off for a run without a cache"

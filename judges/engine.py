@@ -14,6 +14,7 @@ import re
 import threading
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -123,7 +124,9 @@ class LanguageJudge(Judge):
         if missing():
             with self._asking_lock:
                 lock = self._asking.setdefault(keys[samples[0]], threading.Lock())
-            with lock:  # two threads with the same question must not both pay for it
+            first, wait = keys[samples[0]], self._traffic.breaker.wait
+            # Two threads, or processes, with the same question must not both pay for it.
+            with lock, cache.alone(first, wait) if cache else nullcontext():
                 while left := missing():
                     try:
                         replies = self._pay(request, left)

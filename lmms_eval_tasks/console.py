@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -13,9 +14,13 @@ UNSEEN = 150  # columns of a table that is written into a file or a pipe
 
 
 def say(line: str) -> None:
-    """One line for the user, on stderr, from the main rank only."""
+    """One line for the user, on stderr, from the main rank only.
+
+    Never raises: a log on a full disk must not end what goes on without it.
+    """
     if os.environ.get("RANK", "0") == "0":
-        sys.stderr.write(f"lmms-eval-tasks: {line}\n")
+        with contextlib.suppress(OSError):
+            sys.stderr.write(f"lmms-eval-tasks: {line}\n")
 
 
 def table_console() -> Console:

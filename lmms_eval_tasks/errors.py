@@ -21,6 +21,10 @@ class MediaError(TasksError):
     """A media file cannot be read or a clip cannot be made; the message names the file."""
 
 
+class CacheError(TasksError):
+    """Nothing can be kept in the cache folder, which the message names; no video is at fault."""
+
+
 class JudgeError(TasksError):
     """A judge cannot be used as configured (no key, unknown form); never a failed verdict."""
 

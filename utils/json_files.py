@@ -1,10 +1,12 @@
-"""JSON files that commands write: checked before the work, written as a whole or not at all."""
+"""Files that commands write: checked before the work, written as a whole or not at all."""
 
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +58,19 @@ def write_lines(output: Path, entries: Iterable[Any]) -> None:
         raise TasksError(f"{output}: cannot be written ({error.strerror})") from None
 
 
+def write_text(output: Path, text: str) -> None:
+    """Write a text, as `write_json` does."""
+    _write(output, [text])
+
+
 def _write(output: Path, texts: Iterable[str]) -> None:
-    partial = output.with_name(f".{output.name}.part")
-    with partial.open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(texts)
-    partial.replace(output)
+    # Of this process: two that write one file must not write into one another's.
+    partial = output.with_name(f".{output.name}.{os.getpid()}.part")
+    try:
+        with partial.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(texts)
+        partial.replace(output)
+    except BaseException:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise

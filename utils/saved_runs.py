@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import re
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import results_file
 
@@ -19,6 +21,7 @@ CARRIER = "failed"
 # Warnings of a run's results whose numbers are of less than a benchmark.
 SAMPLE = "made with the packaged sample: not a benchmark result"
 PARTLY = "of a part of the docs (--limit, --offset): not a benchmark result"
+_MEND = "take its line out or run the task again"
 _RESULTS = "_results.json"  # end of its results file's name
 _SAMPLES = re.compile(r"^(?P<run>.+)_samples_(?P<task>.+)\.jsonl$")
 
@@ -37,7 +40,7 @@ class Lines:
                     sample = json.loads(line.decode("utf-8-sig"))
                 except (ValueError, RecursionError) as error:
                     where, why = f"{self.file}, line {number}", getattr(error, "msg", error)
-                    raise DataError(f"{where}: not JSON ({why})") from None
+                    raise DataError(f"{where}: not JSON ({why}); {_MEND}") from None
                 if not isinstance(sample, dict):
                     raise DataError(f"{self.file}, line {number}: expected an object")
                 yield sample
@@ -84,12 +87,38 @@ class Run:
         """
         section = self.section(benchmark)
         old = (section.get("judge") or {}).get("warning") if judged_anew else None
-        return [line for line in section.get("warnings", ()) if line != old]
+        told = [line for line in section.get("warnings", ()) if line != old]
+        return [*told, self.cut_off] if self.cut_off and self.cut_off not in told else told
+
+    @functools.cached_property
+    def counted(self) -> tuple[int, int]:
+        """How many samples are in the file, and how many the run had; equal if nobody knows."""
+        told = self.results.get("n-samples", {}).get(self.task, {})
+        if not isinstance(told.get("effective"), int):
+            return 0, 0
+        offset = self.results.get("config", {}).get("offset") or 0
+        asked = min(told["effective"], told.get("original", told["effective"]) - offset)
+        return min(sum(1 for _ in self.samples), asked), asked
+
+    @property
+    def cut_off(self) -> str:
+        """That samples are missing, as a kill while they are saved leaves a file; "" if none is."""
+        found, asked = self.counted
+        text = f"{self.file.name} has {found:,} of the run's {asked:,} samples: run the task again"
+        return text if found < asked else ""
+
+    @property
+    def broken(self) -> str:
+        """`cut_off`, where more samples are missing than requests may fail (`--max-failed`)."""
+        found, asked = self.counted
+        return self.cut_off if asked - found > settings.value(settings.MAX_FAILED) * asked else ""
 
     @property
     def invalid(self) -> str:
-        """Why the run told that its numbers are; "" if they are not."""
-        return str(self.results.get("lmms_eval_tasks", {}).get("invalid", {}).get(self.task, ""))
+        """Why its numbers are, as the run told or as its samples show; "" if they are not."""
+        return self.broken or str(
+            self.results.get("lmms_eval_tasks", {}).get("invalid", {}).get(self.task, "")
+        )
 
 
 def unknown(runs: Iterable[Run], benchmark: str) -> list[str]:
@@ -142,7 +171,10 @@ def read(file: Path) -> Run:
     run = Run(task, file, samples, model=None, saved={})
     if not run.results_file.is_file():
         return run
-    results = results_file.read(run.results_file)
+    try:
+        results = results_file.read(run.results_file)
+    except DataError as error:
+        raise DataError(f"{error}; move it away: the samples are read without it") from None
     config, known = results.get("config", {}), numbers({"results": {}, **results})
     return replace(
         run,
@@ -262,8 +294,7 @@ def saved_items(run: Run) -> list[dict[str, Any]]:
             old = "(of a version before 0.2? rescore it with that one)"
             raise DataError(f"{where}: no `{CARRIER}` item of this suite {old}")
         if (name := _misshapen(item)) is not None:
-            mend = "take its line out or run the task again"
-            raise DataError(f"{where}: the item has no {_FIELDS[name]} `{name}`; {mend}")
+            raise DataError(f"{where}: the item has no {_FIELDS[name]} `{name}`; {_MEND}")
         if item["id"] in seen:
             raise DataError(f"{where}: {item['id']} occurs twice")
         if item["status"] != "not_run":  # of an older version: of a task that had nothing to ask

@@ -79,7 +79,7 @@ def picture_command(
     """Draw one record as HTML: frames, shots, keyframes, sentences and their alignment."""
     from lmms_eval_tasks.haven.options import parse
     from lmms_eval_tasks.haven.records import picture, release
-    from lmms_eval_tasks.utils.json_files import check_output
+    from lmms_eval_tasks.utils.json_files import check_output, write_text
 
     check_output(out)
     records = release.read(folder, parse(f"sources={video.partition('/')[0]},subset=0")).records
@@ -87,5 +87,5 @@ def picture_command(
     if found is None:
         some = ", ".join(record.id for record in records[:5])
         raise DataError(f"{folder}: has no video {video} that can be used; it has {some}")
-    out.write_text(picture.html(found, picture.taken(found)), encoding="utf-8")
+    write_text(out, picture.html(found, picture.taken(found)))
     print(f"{out}: {found.id}, {len(found.picks)} frames, {len(found.shots)} shots")

@@ -16,7 +16,7 @@ from lmms_eval_tasks.cvrr_es.study import ratings as rating_files
 from lmms_eval_tasks.cvrr_es.study.report import report
 from lmms_eval_tasks.report.fold import show
 from lmms_eval_tasks.runs.invalid import stop
-from lmms_eval_tasks.utils.json_files import check_output, write_json
+from lmms_eval_tasks.utils.json_files import check_output, write_json, write_text
 from lmms_eval_tasks.utils.released_files import listed
 
 
@@ -49,7 +49,7 @@ def reliability_command(
         write_json(output, found)
         print(f"{output}: everything as JSON")
     if html is not None:
-        html.write_text(page.html(found), encoding="utf-8")
+        write_text(html, page.html(found))
         print(f"{html}: the report as a page")
     stop({f"{run.model}, {run.task}": run.invalid for run in loaded.runs if run.invalid})
 

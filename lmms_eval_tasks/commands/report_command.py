@@ -12,7 +12,7 @@ from lmms_eval_tasks.commands.options import with_settings
 from lmms_eval_tasks.console import table_console
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.report.fold import show
-from lmms_eval_tasks.utils.json_files import check_folder, check_output
+from lmms_eval_tasks.utils.json_files import check_folder, check_output, write_text
 
 Form = Literal["html", "text", "md", "csv", "latex", "json", "inspect"]
 _ENDS = {"latex": "tex"}
@@ -59,5 +59,5 @@ def report_command(
         text = run_page.html(found, media, page)
     else:
         text = exports.FORMS[form](list(exports.rows(found)))
-    page.write_text(text, encoding="utf-8")
+    write_text(page, text)
     print(f"{page}: {', '.join(side.label for side in found)}")

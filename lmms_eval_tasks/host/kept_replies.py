@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.console import say
 
 _DONE = ".done"  # of a run that got its results: nothing to go on with
@@ -18,32 +20,40 @@ _DONE = ".done"  # of a run that got its results: nothing to go on with
 class Kept:
     """Replies of one model to our tasks, a line each, in a file for each task and process.
 
-    They are of a run that was stopped. A run that got its results renames its files, so that the
-    same command asks again; `reopen` takes that back where the results could not be saved.
+    Those of runs that were stopped are read. A process holds a lock on the files that it writes, so
+    that no other run takes them for those of a stopped one; the lock ends with the process. A run
+    that got its results renames its files, so that the same command asks again.
     """
 
-    finished: ClassVar[list[Path]] = []  # files of the last run that got its results
+    # Who saves the results puts the replies away after it (`put_away`), not the run itself.
+    until_saved: ClassVar[bool] = False
+    finished: ClassVar[list[Kept]] = []  # those of runs whose results are not saved yet
 
     def __init__(self, model: str, tasks: Sequence[str], rank: int) -> None:
-        """Read what was kept of a model, and of all that decides on its replies beside."""
+        """Read what was kept of a model, and of all that decides on its replies beside.
+
+        Every process of a run has to make one, before any of them adds a reply.
+        """
         name = hashlib.sha256(model.encode()).hexdigest()[:16]
         self.folder = settings.cache_dir() / "replies" / name
         self._tasks, self._rank = tuple(tasks), rank
+        self._run, *_ = running.gathered(uuid.uuid4().hex[:8])
         self._files: dict[str, IO[str]] = {}
         self._writable = True
         # By key a `reply`'s text, and what had `arrived` at the model, if it is known.
         self.found: dict[str, Mapping[str, Any]] = {}
-        for file in self._there():
-            if settings.value(settings.FRESH):
-                file.unlink(missing_ok=True)
-                continue
-            for line in file.read_text(encoding="utf-8").splitlines():
-                with contextlib.suppress(ValueError):  # cut off by a kill
-                    row = json.loads(line)
-                    self.found[row["key"]] = row
+        self._stopped = [file for file in self._there("*") if not _is_held(file)]
+        if settings.value(settings.FRESH):
+            for file in self._stopped:
+                with contextlib.suppress(OSError):  # then they are not read, which is enough
+                    file.unlink()
+            self._stopped = []
+        for file in self._stopped:
+            self.found |= _read(file)
 
-    def _there(self) -> list[Path]:
-        return [file for task in self._tasks for file in self.folder.glob(f"{task}.*.jsonl")]
+    def _there(self, run: str) -> Iterator[Path]:
+        for task in self._tasks:
+            yield from self.folder.glob(f"{task}.{run}.jsonl")
 
     def add(self, task: str, key: str, reply: str, arrived: Mapping[str, Any] | None) -> None:
         """Keep one; a folder that cannot be written is told once and loses nothing else."""
@@ -52,33 +62,76 @@ class Kept:
         try:
             if task not in self._files:
                 self.folder.mkdir(parents=True, exist_ok=True)
-                path = self.folder / f"{task}.{self._rank}.jsonl"
+                path = self.folder / f"{task}.{self._rank}.{self._run}.jsonl"
                 self._files[task] = path.open("a", encoding="utf-8")
+                with contextlib.suppress(OSError):  # a file system without locks
+                    fcntl.flock(self._files[task], fcntl.LOCK_EX | fcntl.LOCK_NB)
             row = {"key": key, "reply": reply, "arrived": arrived}
             self._files[task].write(json.dumps(row) + "\n")
             self._files[task].flush()
         except OSError as error:
             self._writable = False
-            say(f"replies cannot be kept as they arrive: {error}")
+            say(
+                f"{self.folder}: replies cannot be kept as they arrive ({error.strerror}): the run "
+                f"goes on, and if it is stopped they are asked again; free room there, or set "
+                f"{settings.CACHE} to another folder"
+            )
 
     def told(self) -> str:
         """For a run that ends early: what is there, and what to do."""
-        number = sum(1 for file in self._there() for _ in file.open(encoding="utf-8"))
-        if not number:
+        known = {key for file in self._own() for key in _read(file)}
+        if not known:
             return "No reply had come"
-        return f"{number} replies are kept in {self.folder}; the same command goes on from there"
+        return (
+            f"{len(known)} replies are kept in {self.folder}; the same command goes on from there"
+        )
+
+    def _own(self) -> list[Path]:
+        """Files that were read, and those of this run's processes."""
+        return [*self._stopped, *self._there(f"*.{self._run}")]
+
+    def close(self) -> None:
+        """End writing."""
+        for opened in self._files.values():
+            with contextlib.suppress(OSError):  # of a full disk, which `add` has told
+                opened.close()
+        self._files.clear()
 
     def finish(self) -> None:
         """The run has its results."""
-        for opened in self._files.values():
-            opened.close()
-        for file in self._there() if self._rank == 0 else ():
-            file.replace(file.with_name(file.name + _DONE))
-            Kept.finished.append(file)
+        self.close()
+        Kept.finished.append(self)
+        if not Kept.until_saved:
+            self.put_away()
 
     @staticmethod
-    def reopen() -> None:
-        """The results were not saved after all: the same command goes on with the replies."""
-        for file in Kept.finished:
-            file.with_name(file.name + _DONE).replace(file)
+    def put_away() -> None:
+        """The results are saved: the same command asks anew."""
+        for kept in Kept.finished:
+            for file in kept._own() if kept._rank == 0 else ():
+                try:
+                    file.replace(file.with_name(file.name + _DONE))
+                except OSError as error:
+                    say(f"{file}: not put away ({error.strerror}); next time give --fresh")
         Kept.finished.clear()
+
+
+def _is_held(file: Path) -> bool:
+    """Whether a process that is alive writes it."""
+    with contextlib.suppress(OSError), file.open("rb") as opened:
+        try:
+            fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def _read(file: Path) -> dict[str, Mapping[str, Any]]:
+    """The whole lines of a file; others were cut off by a kill, or damaged."""
+    found = {}
+    for line in file.read_text(encoding="utf-8", errors="replace").split("\n"):
+        with contextlib.suppress(ValueError, TypeError, KeyError):
+            row = json.loads(line)
+            if isinstance(row["key"], str) and isinstance(row["reply"], str):
+                found[row["key"]] = row
+    return found

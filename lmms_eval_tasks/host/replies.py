@@ -76,10 +76,13 @@ def kept(run: Mapping[str, Any], tasks: Sequence[str]) -> Iterator[Mapping[str, 
         for one in asked:
             say(one.kept.told())
         raise
+    else:
+        for one in asked:
+            one.kept.finish()
     finally:
+        for one in asked:
+            one.kept.close()
         evaluator.evaluate = evaluate
-    for one in asked:
-        one.kept.finish()
 
 
 class _Asked:

@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import argparse
 import functools
+import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -25,7 +27,7 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.console import UNSEEN, say, table_console
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import discovery, plugin
-from lmms_eval_tasks.utils.json_files import check_folder
+from lmms_eval_tasks.utils.json_files import check_folder, write_text
 
 _OTHER_SUBCOMMANDS = {"tasks", "models", "ui", "serve", "power", "version", "tui", "mcp"}
 
@@ -93,7 +95,6 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
 
         unsaid = {"output_path": None, "include_path": None, "tasks": "", "log_samples": False}
         told = {**unsaid, **vars(args)}
-        started = time.time()
         try:
             saves = told["output_path"] and told["log_samples"]
             if settings.value(settings.REPORT) and not saves:
@@ -107,16 +108,21 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
             elif discovery.our_tasks([told["tasks"]]) and Path(told["tasks"]).is_dir():
                 # A list of names is never taken for a folder, and the host drops repetitions.
                 args.tasks = f"{args.tasks},{args.tasks}"
-            # The host logs a warning of what it failed to write, and goes on.
-            with replies.logged("WARNING", lambda one: "Could not save " in one["message"]) as lost:
+            kept_replies.Kept.until_saved = True
+            own_second = _own_second(module, told["output_path"])
+            with replies.logged("INFO", _is_of_saving) as saving, own_second:
                 found = evaluate(args)
-            if lost:
-                raise OSError(
-                    f"the results were not saved ({lost[0]}); the replies are kept: the same "
-                    "command goes on from there"
+            if lost := _not_saved(saving):
+                outcome.failed = True
+                say(
+                    f"--output_path {told['output_path']}: the results were not saved ({lost}); "
+                    "replies and verdicts are kept: free room there, or name another folder, and "
+                    "the same command goes on from there"
                 )
+                return None, None
+            kept_replies.Kept.put_away()
             if found[0] and "lmms_eval_tasks" in found[0]:
-                run = found[0], outcome.printed, started, told["output_path"]
+                run = found[0], outcome.printed, told["output_path"]
                 outcome.runs.append(run)
             return found
         except TasksError as error:
@@ -128,7 +134,6 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
             raise
         except BaseException:
             outcome.failed = True
-            kept_replies.Kept.reopen()
             raise
 
     def shown(*args: Any, **kwargs: Any) -> None:
@@ -144,6 +149,56 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
     module.print = shown  # type: ignore[attr-defined]
 
 
+@contextmanager
+def _own_second(module: ModuleType, output_path: str | None) -> Iterator[None]:
+    """Within it the host's next run is of a second that no other run to this folder has.
+
+    The host names files by the second and adds samples to a file that is there: of two runs of one
+    model the results of one were lost, and their samples mixed.
+    """
+    second = getattr(getattr(module, "utils", None), "get_datetime_str", None)
+    # Another rank saves nothing; another host may name them otherwise.
+    if not output_path or second is None or os.environ.get("RANK", "0") != "0":
+        yield
+        return
+    taken: list[Path] = []
+
+    @functools.wraps(second)
+    def own(*args: Any, **kwargs: Any) -> Any:
+        while True:
+            named = second(*args, **kwargs)
+            claim = Path(output_path, f".{named}.run".replace(":", "-"))
+            try:
+                claim.touch(exist_ok=False)  # also between machines
+            except FileExistsError:
+                time.sleep(0.1)
+            except OSError:  # saving will tell it
+                return named
+            else:
+                taken.append(claim)
+                return named
+
+    module.utils.get_datetime_str = own
+    try:
+        yield
+    finally:
+        module.utils.get_datetime_str = second
+        for claim in taken:
+            claim.unlink(missing_ok=True)
+
+
+def _is_of_saving(record: Any) -> bool:
+    return (record["name"] or "").endswith("evaluation_tracker")
+
+
+def _not_saved(logged: Sequence[str]) -> str:
+    """What the host failed to write, and why: it logs both, one after the other, and goes on."""
+    for said, why in zip(logged, [*logged[1:], ""], strict=True):
+        if "Could not save " in said:
+            return f"{said}: {why}"
+    return ""
+
+
 def _all_ours(results: dict[str, Any]) -> bool:
     """Whether our section tells of all of a run's tasks: the host may have one of such a name."""
     sections = [own for own in results["lmms_eval_tasks"].values() if isinstance(own, dict)]
@@ -151,19 +206,16 @@ def _all_ours(results: dict[str, Any]) -> bool:
     return told.issuperset(results["configs"])
 
 
-def _show(
-    results: dict[str, Any], printed: Sequence[str], started: float, output_path: str | None
-) -> bool:
+def _show(results: dict[str, Any], printed: Sequence[str], output_path: str | None) -> bool:
     """Print a run's first screen, and write all of its tables; True if it is invalid."""
     from rich.console import Console
 
     from lmms_eval_tasks.runs import screen
 
-    # The host does not tell where it wrote its results.
-    written = Path(output_path).rglob("*_results.json") if output_path else ()
-    since = [(when, one) for one in written if (when := one.stat().st_mtime) >= started - 1]
-    files = [max(since)[1]] if since else []
-    stamp = time.strftime("%Y%m%d_%H%M%S", time.localtime(started))
+    # The host does not tell where it wrote its results, but how it names them.
+    stamp = str(results.get("date", "run")).replace(":", "-")
+    name = Path(str(results.get("model_name_sanitized", "")), f"{stamp}_results.json")
+    files = [Path(output_path, name)] if output_path and Path(output_path, name).is_file() else []
     tables = settings.cache_dir() / "tables" / f"{stamp}.txt"
     for file in files:
         tables = file.with_name(file.name.replace("_results.json", "_tables.txt"))
@@ -192,7 +244,7 @@ def _report(results: Path) -> Path | None:
 
     page = results.with_name(results.name.replace("_results.json", "_report.html"))
     try:
-        page.write_text(run_page.html(sides.read([results])), encoding="utf-8")
+        write_text(page, run_page.html(sides.read([results])))
     except Exception as error:
         say(f"{page}: not written ({error}); later: lmms-eval-tasks report {results.parent}")
         return None

@@ -15,7 +15,7 @@ from lmms_eval_tasks.report import drawn, fold, sides
 from lmms_eval_tasks.report.pages import HERE, filled
 from lmms_eval_tasks.report.paper_rows import Board, Line, Own, boards, called
 from lmms_eval_tasks.report.paper_tables import NONE, by_row, fixed, has_numbers, number, signed
-from lmms_eval_tasks.utils.json_files import check_output
+from lmms_eval_tasks.utils.json_files import check_output, write_text
 from lmms_eval_tasks.utils.metrics import stats
 
 if TYPE_CHECKING:
@@ -283,7 +283,7 @@ def show(
     if file is None:
         print(text, end="")
     else:
-        file.write_text(text, encoding="utf-8")
+        write_text(file, text)
         print(file)
 
 

@@ -169,7 +169,8 @@ def _tell(
     given = statuses(label, items)
     done.judged = done.judged or bool(given)
     failed = invalid.of_judge(given, {row["judge"] for row in given})
-    done.problems |= invalid.together(failed, invalid.of_items(label, items))
+    broken = {label: run.broken} if run.broken else {}
+    done.problems |= invalid.together(failed, invalid.of_items(label, items), broken)
 
 
 def _joined(

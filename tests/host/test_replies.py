@@ -91,16 +91,22 @@ def test_a_run_that_was_stopped_goes_on(
     assert len(hashes) == DOCS
     assert hashes == {one["doc_hash"] for one in results["samples"][TASK]}
 
-    # Where they could not be saved they are not lost.
-    Kept.reopen()
-    play.model.asked = 0
-    play(letters)
-    assert play.model.asked == 0
+    # Until they are saved they are not lost.
+    monkeypatch.setattr(Kept, "until_saved", True)
+    for asked in (DOCS, 0):
+        play.model.asked = 0
+        play(letters)
+        assert play.model.asked == asked
     # Of another model nothing is known, and a user may ask anew.
-    Kept.reopen()
+    play.model.asked = 0
     play(letters, play.model())
     assert play.model.asked == DOCS
-    monkeypatch.setenv(settings.FRESH, "1")
+    with monkeypatch.context() as patch:
+        patch.setenv(settings.FRESH, "1")
+        play.model.asked = 0
+        play(letters)
+        assert play.model.asked == DOCS
+    Kept.put_away()
     play.model.asked = 0
     play(letters)
     assert play.model.asked == DOCS
@@ -113,7 +119,7 @@ def test_each_process_keeps_its_own_and_a_stop_while_scoring_tells_of_all(
     with pytest.raises(KeyboardInterrupt):
         play(stopped)
     (file,) = settings.cache_dir().glob("replies/*/*.jsonl")
-    assert file.name == f"{TASK}.1.jsonl"
+    assert file.name.startswith(f"{TASK}.1.")
     monkeypatch.delenv("RANK")
     monkeypatch.setattr(after, "score_together", lambda *_: stopped(100))
     with pytest.raises(KeyboardInterrupt):
@@ -226,7 +232,9 @@ def test_each_task_is_asked_for_itself(play: Any, monkeypatch: pytest.MonkeyPatc
 # --- what the command line makes of it ------------------------------------------------------------
 
 
-def test_where_nothing_can_be_saved(tmp_path: Path) -> None:
+def test_where_nothing_can_be_saved(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Known before the model is loaded; and what the host lost only in its log is a failed run."""
     from loguru import logger
 
@@ -239,15 +247,24 @@ def test_where_nothing_can_be_saved(tmp_path: Path) -> None:
         check_folder(tmp_path / "file", "--output_path")
     check_folder(tmp_path / "new" / "folder", "--output_path")
 
+    monkeypatch.setattr(Kept, "until_saved", False)  # put back after this test
     outcome = SimpleNamespace(failed=False)
     module = ModuleType("host")
-    module.cli_evaluate_single = lambda _: logger.warning("Could not save results aggregated")  # type: ignore[attr-defined]
+
+    def evaluate(_: Any) -> None:
+        known = logger.patch(lambda one: one.update(name="lmms_eval.loggers.evaluation_tracker"))
+        known.warning("Could not save results aggregated")
+        known.info("OSError(28, 'No space left on device')")
+
+    module.cli_evaluate_single = evaluate  # type: ignore[attr-defined]
     script._watch(outcome, module)
     tasks = ",".join(["maia_vsv"] * 99)  # longer than a name of a file can be
     given = SimpleNamespace(tasks=tasks, output_path=str(tmp_path))
-    with pytest.raises(OSError, match="Could not save results"):
-        module.cli_evaluate_single(given)
+    assert module.cli_evaluate_single(given) == (None, None)
     assert outcome.failed
+    said = capsys.readouterr().err.splitlines()  # the host's own log is there too
+    (line,) = (one for one in said if one.startswith("lmms-eval-tasks: "))
+    assert "results aggregated: OSError(28, 'No space left on device')); replies" in line
 
 
 class Holder:
@@ -336,7 +353,12 @@ def test_a_reply_is_kept_with_what_had_reached_the_model(
 ) -> None:
     monkeypatch.setenv(settings.CACHE, str(tmp_path))
     for key, seen in (("x", {"frames": 10, "of": 32}), ("y", None)):
-        Kept("m", [TASK], 0).add(TASK, key, "A", seen)
+        kept = Kept("m", [TASK], 0)
+        kept.add(TASK, key, "A", seen)
+        assert key not in Kept("m", [TASK], 0).found  # of a run that is under way
+        kept.close()
+    (damaged, _) = kept.folder.iterdir()
+    damaged.write_bytes(damaged.read_bytes() + b'3\n{"key": 1}\n\xff\x00{"key": "z", "rep')
     found = Kept("m", [TASK], 1).found
     assert {key: row["arrived"] for key, row in found.items()} == {
         "x": {"frames": 10, "of": 32},

@@ -115,14 +115,21 @@ def test_damaged_logs_name_the_line(folder: Path, cache: Path, tmp_path: Path) -
     lines = samples.read_text(encoding="utf-8").splitlines()
 
     def refused(*kept: str) -> Said:
-        samples.write_text("\n".join(kept) + "\n", encoding="utf-8")
+        text = "\n".join(kept) + "\n"
+        samples.write_text(text, encoding="utf-8", errors="surrogateescape")
         return tasks_command("rescore", root / TASKS[0], cache=cache)
 
     for kept, told in (
         ([*lines, lines[2]], ["line 49: ", "occurs twice"]),
-        ([lines[0], lines[1][:50]], ["line 2: not JSON"]),
+        ([lines[0], lines[1][:50]], ["line 2: not JSON", "take its line out"]),
+        ([lines[0], "\udcff"], ["line 2: not JSON"]),  # no UTF-8
         (['{"doc_id": 0}'], ["line 1: no `failed` item of this suite"]),
     ):
         said = refused(*kept)
         assert said.code == 2
         assert [part for part in told if part not in " ".join(said.stderr.split())] == []
+    # Whole lines, but not all of them: a kill while they are saved leaves such a file.
+    for kept, code in ((lines[:30], 3), (lines[1:], 0)):
+        said = refused(*kept)
+        assert said.code == code
+        assert f"has {len(kept)} of the run's 48 samples: run the task again" in said.stdout

@@ -5,6 +5,8 @@ import json
 import math
 import os
 import sqlite3
+import subprocess
+import sys
 import threading
 import unicodedata
 from collections import OrderedDict
@@ -231,10 +233,47 @@ def test_full_disk_loses_no_verdict(cache, capsys):
     assert "full" in said
     assert str(cache.path) in said
     assert cache.get("a") == Reply("kept")
-    assert cache.get("b0") is None
+    assert cache.get("b0") == Reply("paid 0")
+    assert Cache(cache.path).get("b0") is None  # not in the file
     cache._file.execute("PRAGMA max_page_count = 100000")
     cache.put("c", Reply("room again"), big, ABOUT)
-    assert cache.get("c") == Reply("room again")
+    assert [line["key"] for line in lines(cache.path)] == ["a", "b0", "b1", "b2", "c"]
+
+
+def test_a_damaged_reply_is_paid_for_once_more(cache, capsys):
+    cache.put("a", Reply("first"), ask(), ABOUT)
+    cache._file.execute("UPDATE replies SET reply = x'00'")
+    assert cache.get("a") is None
+    assert cache.put("a", Reply("again"), ask(), ABOUT) == Reply("again")
+    assert cache.get("a") == Reply("again")
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_another_process_waits_for_a_reply_under_way(cache, file):
+    """It ends with the process that asks; and where it takes for ever, nobody waits."""
+    code = (
+        "import pathlib, sys, time; from lmms_eval_tasks.judges.cache import Cache\n"
+        "with Cache(pathlib.Path(sys.argv[1])).alone('a' * 64, lambda _: True):\n"
+        " print('asks', flush=True); time.sleep(60)"
+    )
+    command = [sys.executable, "-c", code, str(file)]
+    looks: list[float] = []
+
+    def wait(seconds: float, last: int) -> bool:
+        looks.append(seconds)
+        if len(looks) == 3:
+            other.kill()
+            other.wait()
+        return len(looks) < last
+
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "asks\n"
+        with cache.alone("b" * 64, lambda _: False):  # another question
+            pass
+        with cache.alone("a" * 64, lambda one: wait(one, 2)):
+            assert len(looks) == 2  # given up
+        with cache.alone("a" * 64, lambda one: wait(one, 99)):
+            assert len(looks) == 3
 
 
 # Whole files

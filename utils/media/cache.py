@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.errors import MediaError
+from lmms_eval_tasks.errors import CacheError, MediaError
 from lmms_eval_tasks.utils.media import worker
 
 # Seconds: a whole film that has to be encoded takes an hour; a hanging decoder ends some time.
@@ -64,12 +64,17 @@ def kept(
         arguments: of the function, on which the result depends.
 
     Raises:
-        MediaError: the video cannot be read or the folder not be written to; names the video.
+        MediaError: the video cannot be read; names it.
+        CacheError: the folder cannot be written to.
     """
     video, place = worker.source_file(source), (settings.cache_dir() / folder).absolute()
     limit = time_limit or PATIENCE
     try:
-        made_from = json.dumps([identity or content_id(video), recipe, version, arguments])
+        content = identity or content_id(video)
+    except OSError as error:
+        raise MediaError(f"{video}: cannot be read: {error}") from error
+    made_from = json.dumps([content, recipe, version, arguments])
+    try:
         name = f"{recipe}-{hashlib.blake2b(made_from.encode(), digest_size=12).hexdigest()}"
         note = _load(place, name)
         if note is None:
@@ -77,20 +82,29 @@ def kept(
                 job = partial(worker.call, *work, video, limit, **arguments)
                 note = _load(place, name) or _make(place, name, limit, job)
     except OSError as error:
-        raise MediaError(
-            f"{video}: cannot be read, or what is made of it not be written: {error}"
+        raise CacheError(
+            f"{place}: nothing can be kept there ({error.strerror or error}): free room there, or "
+            f"set {settings.CACHE} to another folder"
         ) from error
     paths = {ending: str(place / f"{name}{ending}") for ending in note["sizes"]}
     return Entry(str(video), paths, note["facts"])
 
 
 def _load(folder: Path, name: str) -> dict[str, Any] | None:
-    """The note of an entry whose files all have the sizes noted; else None: it is made again."""
+    """The note of an entry whose files all are as noted; else None: it is made again."""
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         note: dict[str, Any] = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
-        sizes = note["sizes"].items()
-        if all((folder / f"{name}{ending}").stat().st_size == size for ending, size in sizes):
-            return note
+        known = note.get("contents", {})  # earlier versions noted none
+        for ending, size in note["sizes"].items():
+            file = folder / f"{name}{ending}"
+            state = file.stat()
+            if state.st_size != size:
+                return None
+            # A crash of the machine can leave a file of the right size without its content.
+            found = _made_id(file, size, state.st_mtime_ns, state.st_ctime_ns)
+            if found != known.get(ending, found):
+                return None
+        return note
     return None
 
 
@@ -101,7 +115,9 @@ def _make(folder: Path, name: str, time_limit: float, job: Callable[..., Any]) -
     with tempfile.TemporaryDirectory(prefix=f".{name}.", dir=folder) as place:
         facts = job(out=f"{place}/made")
         made = {ending: Path(f"{place}/made{ending}") for ending in facts.pop("files")}
-        note = {"facts": facts, "sizes": {e: file.stat().st_size for e, file in made.items()}}
+        sizes = {ending: file.stat().st_size for ending, file in made.items()}
+        contents = {ending: _digest(file, sizes[ending]) for ending, file in made.items()}
+        note = {"facts": facts, "sizes": sizes, "contents": contents}
         made[".json"] = Path(place, "note")
         made[".json"].write_text(json.dumps(note), encoding="utf-8")
         for ending, file in made.items():
@@ -148,12 +164,22 @@ def content_id(path: Path) -> str:
 
 @lru_cache(maxsize=65536)
 def _content_id(path: Path, size: int, modified: int, changed: int) -> str:
-    digest = hashlib.blake2b(digest_size=16)
+    times = f"{size} {modified} {changed}" if size > _WHOLE else ""
+    return _digest(path, size, times)
+
+
+@lru_cache(maxsize=65536)
+def _made_id(path: Path, size: int, modified: int, changed: int) -> str:  # noqa: ARG001 - its state
+    """Of a file that was made here, which has the same wherever it is copied."""
+    return _digest(path, size)
+
+
+def _digest(path: Path, size: int, begin: str = "") -> str:
+    digest = hashlib.blake2b(begin.encode(), digest_size=16)
     with path.open("rb") as file:
         if size <= _WHOLE:
             digest.update(file.read())
         else:
-            digest.update(f"{size} {modified} {changed}".encode())
             for number in range(_PIECES):
                 file.seek((size - _PIECE) * number // (_PIECES - 1))
                 digest.update(file.read(_PIECE))

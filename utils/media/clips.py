@@ -107,5 +107,8 @@ def images(made: recipes.Media) -> list[Image]:
         if len(frames) != made.n_frames:
             raise OSError(f"has {len(frames)} frames, not {made.n_frames}")
     except (OSError, av.error.FFmpegError) as error:
-        raise MediaError(f"{made.path}, made of {made.source}: cannot be read: {error}") from error
+        raise MediaError(
+            f"{made.path}, made of {made.source}: cannot be read: {error}; start the run "
+            "again: it is made anew"
+        ) from error
     return [Image.fromarray(video.rgb(frame)) for frame in frames]

@@ -12,6 +12,7 @@ hold threads and a GPU. (multiprocessing's would import the host's main module, 
 from __future__ import annotations
 
 import atexit
+import errno
 import json
 import os
 import select
@@ -30,6 +31,7 @@ from typing import Any
 from lmms_eval_tasks.errors import MediaError
 
 WORKER = "lmms_eval_tasks.utils.media.worker"
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
 _UNUSED = 20.0  # seconds without a job after which a child ends: it holds some 100 MB
 
 
@@ -59,6 +61,7 @@ def call(
 
     Raises:
         MediaError: what is wrong with the file, or the child crashed or was too slow; names it.
+        OSError: nothing can be written where the child writes.
     """
     job = json.dumps([module, function, str(source), arguments])
     while True:
@@ -72,6 +75,8 @@ def call(
             result: dict[str, Any] = answer["ok"]
             return result
         child.end()
+        if number := answer.get("no_room"):
+            raise OSError(number, os.strerror(number))
         # A used one was about to end for want of jobs, or an earlier file is the reason.
         if not (used and answer.get("died")):
             raise MediaError(f"{source}: {answer['error']}")
@@ -153,7 +158,13 @@ def _answer(module: str, function: str, source: str, arguments: dict[str, Any]) 
     try:
         return {"ok": work(source, **arguments)}
     except (MediaError, MemoryError, OSError) as error:
-        return {"error": str(error) or "its frames do not fit into memory"}
+        told = {"error": str(error) or "its frames do not fit into memory"}
+        cause: BaseException | None = error  # a reader's words may stand before the writer's
+        while cause is not None:
+            if getattr(cause, "errno", None) in _NO_ROOM:
+                return {**told, "no_room": cause.errno}  # type: ignore[attr-defined]
+            cause = cause.__cause__ or cause.__context__
+        return told
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ from lmms_eval_tasks.report.compare import Line
 from lmms_eval_tasks.report.exchange import received, records
 from lmms_eval_tasks.report.paper_tables import NONE, fixed
 from lmms_eval_tasks.report.sides import Side
-from lmms_eval_tasks.utils.json_files import check_folder
+from lmms_eval_tasks.utils.json_files import check_folder, write_text
 from lmms_eval_tasks.utils.released_files import read_json
 
 
@@ -61,7 +61,7 @@ def write(name: str, runs: Sequence[Path], form: str, output: Path) -> None:
     for stem, text in zip(_stems(made), made.values(), strict=True):
         file = output / place.format(stem)
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+        write_text(file, text)
         print(file)
 
 
