@@ -76,27 +76,28 @@ def maia_doc_to_text(doc: Document, lmms_eval_specific_kwargs: TaskKwargs = None
 
 def maia_process_pairs(rows: datasets.Dataset) -> datasets.Dataset:
     """A doc for each pair; the eight of a question follow each other."""
-    docs = []
+    pools: dict[str, list[Record]] = {}
     for row in rows:
-        letter = {0: "A", 1: "B"}[int(row["target"])]
-        statements = [row["answer1"].strip(), row["answer2"].strip()]
-        docs.append({**_named(row, int(row["pool_pos"])), "statements": statements, "answer": letter})
-    places: dict[str, int] = {}
-    for doc in docs:
-        places.setdefault(doc["question_id"], len(places))
-    return datasets.Dataset.from_list(sorted(docs, key=lambda doc: (places[doc["question_id"]], doc["place"])))
+        pools.setdefault(_named(row)["question_id"], []).append(row)
+    docs = []
+    for question, pool in pools.items():
+        for number, row in enumerate(sorted(pool, key=lambda row: row["pool_pos"])):
+            statements = [row["answer1"].strip(), row["answer2"].strip()]
+            docs.append({**_named(row), "id": f"{question}/{number}", "statements": statements, "answer": "AB"[row["target"]]})
+    return datasets.Dataset.from_list(docs)
 
 
 def maia_process_questions(rows: datasets.Dataset) -> datasets.Dataset:
     """A doc for each question, with its eight reference answers."""
     answers = [f"answer{number}" for number in range(1, POOL_SIZE + 1)]
-    return datasets.Dataset.from_list([{**_named(row, 0), "question": row["question"].strip(), "references": [row[name].strip() for name in answers]} for row in rows])
+    return datasets.Dataset.from_list([{**_named(row), "question": row["question"].strip(), "references": [row[name].strip() for name in answers]} for row in rows])
 
 
-def _named(row: Mapping[str, Any], place: int) -> Record:
+def _named(row: Mapping[str, Any]) -> Record:
     """What names a doc. A video and a category with its part, A or B, name a question."""
     video, category = row["video_id"].strip().lower(), row["question_category"].strip()
-    return {"video": video, "category": category.rsplit("_", 1)[0], "question_id": f"{video}/{category}", "place": place}
+    name = f"{video}/{category}"
+    return {"id": name, "question_id": name, "video": video, "category": category.rpartition("_")[0]}
 
 
 # --- What a model sees (paper, 4.3, 4.4): 32 uniform frames as a clip, the first frame, or a black picture of its size.
@@ -237,7 +238,7 @@ def maia_process_pair(doc: Document, results: Sequence[str]) -> dict[str, Record
     """One pair: is the letter that of the true statement?"""
     answer, status = answer_of(results[0] if results else "")
     letter = read_letter(answer, doc["statements"]) if status == "ok" else None
-    record = {**_kept(doc), "status": "no_letter" if status == "ok" and letter is None else status, "place": doc["place"], "letter": letter}
+    record = {**_kept(doc), "status": "no_letter" if status == "ok" and letter is None else status, "letter": letter}
     if status != "request_failed":
         record["right"] = letter == doc["answer"]
     return _spread(record, "maia_pair_acc", "maia_pool_acc")
@@ -256,7 +257,7 @@ def maia_process_question(doc: Document, results: Sequence[str]) -> dict[str, Re
 
 
 def _kept(doc: Document) -> Record:
-    return {name: doc[name] for name in ("question_id", "video", "category")}
+    return {name: doc[name] for name in ("id", "question_id", "video", "category")}
 
 
 def _spread(record: Record, *metrics: str) -> dict[str, Record]:
@@ -313,42 +314,38 @@ def _mean(values: Iterable[bool]) -> float:
     return sum(collected) / len(collected) if collected else float("nan")
 
 
-def _shares(name: str, outcomes: Mapping[str, bool], categories: Mapping[str, str]) -> float:
-    """The share of outcomes that are right; by category in the log."""
-    groups: dict[str, list[bool]] = {}
-    for key, right in outcomes.items():
-        groups.setdefault(categories[key], []).append(right)
-    eval_logger.info(f"{name} by category: " + ", ".join(f"{category} {_mean(own):.4f}" for category, own in sorted(groups.items())))
-    return _mean(outcomes.values())
-
-
 def _questions(records: Sequence[Record]) -> dict[str, bool]:
     """Of each question whether its pool, or its answer, is right; one with a failure in it is left out. An incomplete pool is not right."""
     groups: dict[str, list[Record]] = {}
     for record in records:
         groups.setdefault(record["question_id"], []).append(record)
-    whole = POOL_SIZE if any("place" in record for record in records) else 1
+    whole = POOL_SIZE if any(record["id"] != record["question_id"] for record in records) else 1
     return {name: len(own) == whole and all(one["right"] for one in own) for name, own in groups.items() if all("right" in one for one in own)}
 
 
-def _categories(records: Sequence[Record]) -> dict[str, str]:
-    return {record["question_id"]: record["category"] for record in records}
+def _share(metric: str, outcomes: Mapping[str, bool], records: Sequence[Record]) -> float:
+    """The share of outcomes, by id, that are right; by category in the log."""
+    of = {record[key]: record["category"] for record in records for key in ("id", "question_id")}
+    groups: dict[str, list[bool]] = {}
+    for name, right in outcomes.items():
+        groups.setdefault(of[name], []).append(right)
+    eval_logger.info(f"{metric} by category: " + ", ".join(f"{category} {_mean(own):.4f}" for category, own in sorted(groups.items())))
+    return _mean(outcomes.values())
 
 
 def maia_aggregate_pairs(results: Sequence[Record]) -> float:
     """Share of pairs that are right (paper, Table 5)."""
-    named = {f"{one['question_id']}/{one['place']}": one for one in results if "right" in one}
-    return _shares("maia_pair_acc", {name: one["right"] for name, one in named.items()}, {name: one["category"] for name, one in named.items()})
+    return _share("maia_pair_acc", {one["id"]: one["right"] for one in results if "right" in one}, results)
 
 
 def maia_aggregate_pools(results: Sequence[Record]) -> float:
     """Share of questions whose eight pairs are all right (paper, Table 1)."""
-    return _shares("maia_pool_acc", _questions(results), _categories(results))
+    return _share("maia_pool_acc", _questions(results), results)
 
 
 def maia_aggregate_answers(results: Sequence[Record]) -> float:
     """Share of answers that agree with a reference (paper, Table 2)."""
-    return _shares("maia_judge_acc", _questions(results), _categories(results))
+    return _share("maia_judge_acc", _questions(results), results)
 
 
 def maia_count_failed(results: Sequence[Record]) -> int:
@@ -371,7 +368,7 @@ def maia_aggregate_half(results: Sequence[Record]) -> float:
 
 def maia_aggregate_both(metrics: Sequence[float], sizes: Sequence[int], weight_by_size: bool = False) -> float:
     """Aggregate Accuracy (paper, 6): share of the questions of both tasks whose pool is right and whose answer is."""
-    halves = [half.outcomes for half in metrics if isinstance(half, _Half)]
+    halves = [half.outcomes for half in metrics if hasattr(half, "outcomes")]  # the class is another one in each file that names this module
     if len(halves) != 2:
         return float("nan")
     return _mean(halves[0][name] and halves[1][name] for name in halves[0].keys() & halves[1].keys())
