@@ -8,14 +8,17 @@ it changes in files of the host; every other file stands at its path in the host
 from __future__ import annotations
 
 import importlib.util
+import json
 import shutil
 import subprocess
 import venv
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests.conftest import OFFLINE, REPOSITORY
+from tests.judged import Script
+from tests.local_endpoint import LocalEndpoint
 
 UPSTREAM = REPOSITORY / "upstream"
 DESCRIPTION, CHANGE, DOCS = "PULL_REQUEST.md", "change.patch", "docs.patch"
@@ -87,3 +90,23 @@ def copy(folder: Path, laid: Iterable[Path] = ()) -> HostCopy:
     for contribution in laid:
         made.lay(contribution)
     return made
+
+
+def scored(
+    benchmark: str, jobs: Sequence[dict[str, Any]], judge: Script, folder: Path
+) -> tuple[Any, list[list[str]]]:
+    """What a contribution's tasks make of `jobs` (host_scored.py), and all that a judge was asked."""
+    host = copy(folder / "host", [UPSTREAM / benchmark])
+    (folder / "jobs.json").write_text(json.dumps(jobs))
+    driver = str(Path(__file__).parent / "host_scored.py")
+    with LocalEndpoint(judge) as endpoint:
+        env = {"OPENAI_API_URL": endpoint.url, "OPENAI_API_KEY": "none", "HF_HOME": str(folder)}
+        files = (str(folder / f"{name}.json") for name in ("jobs", "made"))
+        done = host.run(driver, benchmark, *files, env=env)
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        return json.loads((folder / "made.json").read_text()), messages(endpoint)
+
+
+def messages(endpoint: LocalEndpoint) -> list[list[str]]:
+    """What an endpoint was asked, sorted: ours asks several things side by side."""
+    return sorted([one["content"] for one in chat.json["messages"]] for chat in endpoint.chats)

@@ -25,7 +25,6 @@ from tests.upstream import host_copy, recap_tables
 
 pytestmark = pytest.mark.host
 
-DRIVER = Path(__file__).parent / "movierecapsqa_scored.py"
 TASKS = tuple(f"movierecapsqa_segment{condition}" for condition in ("", "_frames", "_dialogue"))
 REAL = SHARED / "data" / "movierecapsqa" / "segments.json"
 # What models and their endpoints reply; what the judge does with it: see `judge`.
@@ -100,17 +99,12 @@ def real(root: Path) -> Job:
 
 
 class Made(NamedTuple):
-    """What one of them makes of all jobs: by task the `prompts` and `clips` by question, what is
+    """What one of them makes of all jobs: by task the `prompts` and `visuals` by question, what is
     scored and the `numbers`; and all that its judge was asked.
     """
 
     jobs: dict[str, dict[str, dict[str, Any]]]
     asked: list[list[str]]
-
-
-def messages(endpoint: LocalEndpoint) -> list[list[str]]:
-    """Sorted, since ours asks several things side by side."""
-    return sorted([one["content"] for one in chat.json["messages"]] for chat in endpoint.chats)
 
 
 def ours(name: str, doc_of: Mapping[str, Doc], replies: Mapping[str, str]) -> dict[str, Any]:
@@ -119,7 +113,7 @@ def ours(name: str, doc_of: Mapping[str, Doc], replies: Mapping[str, str]) -> di
     parts = {own: BENCHMARK.tasks[name].prompt(doc) for own, doc in doc_of.items()}
     return {
         "prompts": {own: found[-1].given for own, found in parts.items()},
-        "clips": {own: [clips.visuals(doc_of[own])[0]] for own in doc_of if len(parts[own]) > 1},
+        "visuals": {own: [clips.visuals(doc_of[own])[0]] for own in doc_of if len(parts[own]) > 1},
         "items": {item["id"]: item for item in items},
         "numbers": measures.numbers(BENCHMARK.tasks[name], items),
     }
@@ -152,18 +146,10 @@ def both(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> tuple[Made, M
                 f"MOVIERECAPSQA_{kind}_DIR": str(job.folder / place)
                 for kind, place in (("SUBTITLE", "subtitles"), ("VIDEO", "recaps"))
             }
-            told.append({"root": str(root), "env": env, "tasks": job.tasks, "replies": said})
-        made = Made(own, messages(endpoint))
-    host = host_copy.copy(folder / "host", [host_copy.UPSTREAM / "movierecapsqa"])
-    (folder / "jobs.json").write_text(json.dumps(told))
-    with LocalEndpoint(judge) as endpoint:
-        env = {"OPENAI_API_URL": endpoint.url, "OPENAI_API_KEY": "none", "HF_HOME": str(folder)}
-        done = host.run(
-            str(DRIVER), *(str(folder / f"{n}.json") for n in ("jobs", "made")), env=env
-        )
-        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-        found = json.loads((folder / "made.json").read_text())
-        return made, Made(dict(zip(own, found, strict=True)), messages(endpoint))
+            told.append({"root": str(root), "env": env, "tasks": job.tasks, "replies": {"*": said}})
+        made = Made(own, host_copy.messages(endpoint))
+    found, asked = host_copy.scored("movierecapsqa", told, judge, folder)
+    return made, Made(dict(zip(own, found, strict=True)), asked)
 
 
 def test_models_and_judges_are_asked_the_same(both: tuple[Made, Made]) -> None:
@@ -181,9 +167,9 @@ def test_clips_hold_the_same_frames(both: tuple[Made, Made]) -> None:
     """Of the segment, without sound; nothing is shown with dialogue alone."""
     pairs = []
     for task, one in both[0].jobs["released"].items():
-        theirs = both[1].jobs["released"][task]["clips"]
-        assert {name for name, shown in theirs.items() if shown} == set(one["clips"])
-        pairs += [(one["clips"][name][0], theirs[name][0]) for name in one["clips"]]
+        theirs = both[1].jobs["released"][task]["visuals"]
+        assert {name for name, shown in theirs.items() if shown} == set(one["visuals"])
+        pairs += [(one["visuals"][name][0], theirs[name][0]) for name in one["visuals"]]
     assert len(pairs) == 2 * len(REPLIES)
     for mine, other in dict.fromkeys(pairs):
         assert look(mine) == look(other)
