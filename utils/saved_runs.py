@@ -21,7 +21,7 @@ CARRIER = "failed"
 # Warnings of a run's results whose numbers are of less than a benchmark.
 SAMPLE = "made with the packaged sample: not a benchmark result"
 PARTLY = "of a part of the docs (--limit, --offset): not a benchmark result"
-_MEND = "take its line out or run the task again"
+MEND = "take its line out or run the task again"
 _RESULTS = "_results.json"  # end of its results file's name
 _SAMPLES = re.compile(r"^(?P<run>.+)_samples_(?P<task>.+)\.jsonl$")
 
@@ -40,7 +40,7 @@ class Lines:
                     sample = json.loads(line.decode("utf-8-sig"))
                 except (ValueError, RecursionError) as error:
                     where, why = f"{self.file}, line {number}", getattr(error, "msg", error)
-                    raise DataError(f"{where}: not JSON ({why}); {_MEND}") from None
+                    raise DataError(f"{where}: not JSON ({why}); {MEND}") from None
                 if not isinstance(sample, dict):
                     raise DataError(f"{self.file}, line {number}: expected an object")
                 yield sample
@@ -294,7 +294,7 @@ def saved_items(run: Run) -> list[dict[str, Any]]:
             old = "(of a version before 0.2? rescore it with that one)"
             raise DataError(f"{where}: no `{CARRIER}` item of this suite {old}")
         if (name := _misshapen(item)) is not None:
-            raise DataError(f"{where}: the item has no {_FIELDS[name]} `{name}`; {_MEND}")
+            raise DataError(f"{where}: the item has no {_FIELDS[name]} `{name}`; {MEND}")
         if item["id"] in seen:
             raise DataError(f"{where}: {item['id']} occurs twice")
         if item["status"] != "not_run":  # of an older version: of a task that had nothing to ask

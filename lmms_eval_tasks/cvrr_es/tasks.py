@@ -23,7 +23,7 @@ from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges.asking import judged
 from lmms_eval_tasks.judges.verdict import Criterion, Scoring
-from lmms_eval_tasks.utils import prompts
+from lmms_eval_tasks.utils import prompts, saved_runs
 from lmms_eval_tasks.utils.media import clips
 from lmms_eval_tasks.utils.prompts import Prompt
 
@@ -216,9 +216,7 @@ class CvrrEs(Benchmark):
             of_rating = not item.keys().isdisjoint(("judge", "round", "reference_rating"))
             for name in (*((*_RATING, "judge") if of_rating else _ANSWER), "question", "reply"):
                 if name not in item:
-                    raise DataError(
-                        f"{item['id']} has no `{name}`; take its line out or run the task again"
-                    )
+                    raise DataError(f"{item['id']} has no `{name}`; {saved_runs.MEND}")
             later = {}
             if of_rating and known:
                 later["reference_rating"] = known.get(Rated(item["question"], item["candidate"]))

@@ -15,7 +15,7 @@ from lmms_eval_tasks.judges.asking import Asker, given_by, usable
 from lmms_eval_tasks.judges.run import ordered_map
 from lmms_eval_tasks.judges.verdict import NONE, JudgeConfig
 from lmms_eval_tasks.runs import arrivals, before, invalid, scoring
-from lmms_eval_tasks.utils.saved_runs import Run, difference, refuse_twice, saved_items
+from lmms_eval_tasks.utils.saved_runs import MEND, Run, difference, refuse_twice, saved_items
 
 # What joined runs have in common: the model, a hash of the data, what was shown of it.
 Side = tuple[str | None, str, str]
@@ -133,8 +133,7 @@ def _scored(benchmark: Benchmark, run: Run, judge: Judge) -> Items:
         needed = (*task.kept, task.cluster)
         for item in saved:
             if lacking := [name for name in needed if item.get(name) is None]:
-                mend = "take its line out or run the task again"
-                raise DataError(f"{item['id']} has no `{lacking[0]}`; {mend}")
+                raise DataError(f"{item['id']} has no `{lacking[0]}`; {MEND}")
         saved = list(benchmark.reread(saved, judged=judge.config.provider != NONE))
         given = {item["id"]: verdicts(item) for item in saved}
     except DataError as error:
@@ -224,7 +223,6 @@ def verdicts(item: Item) -> dict[str, Verdict]:
             found[name] = Verdict.from_dict(saved)
         except (AttributeError, TypeError, ValueError) as error:
             raise DataError(
-                f"{item['id']}/{name}: the saved verdict is none ({error}); take its line out or "
-                "run the task again"
+                f"{item['id']}/{name}: the saved verdict is none ({error}); {MEND}"
             ) from None
     return found
