@@ -7,7 +7,9 @@ from urllib.parse import unquote, urlsplit
 
 import build_site
 import pytest
+import yaml
 
+from lmms_eval_tasks import __version__
 from lmms_eval_tasks.leaderboards import BENCHMARKS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -44,6 +46,27 @@ def test_links_lead_somewhere(page):
     for there, anchor in build_site.links(page):
         assert (ROOT / there).is_file(), there
         assert not anchor or anchor in anchors(ROOT / there), f"{there}#{anchor}"
+
+
+def test_the_page_of_citations_says_what_the_file_says():
+    """Of this package, of the host, and of each benchmark's papers."""
+    text = (ROOT / "docs" / "citation.md").read_text(encoding="utf-8")
+    entries = re.findall(r"^@\w+\{(\w+),\n(.*?)^\}$", text, re.M | re.S)
+    found = {key: dict(re.findall(r"^ +(\w+) += \{(.*?)\},?$", one, re.M)) for key, one in entries}
+    assert set(re.findall(r"\| `(\w+)` \|$", text, re.M)) == set(found)
+    own = found.pop("lmms_eval_tasks")
+    file = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert (own["title"], own["version"], own["license"]) == (file["title"], __version__, "MIT")
+    assert file["version"] == __version__
+    listed = []
+    for one in file["references"]:
+        names = [f"{author['given-names']} {author['family-names']}" for author in one["authors"]]
+        (arxiv,) = (identifier["value"] for identifier in one["identifiers"])
+        told = {"author": " and ".join(names), "title": f"{{{one['title']}}}"}
+        told |= {"year": str(one["year"]), "eprint": arxiv.removeprefix("arXiv:")}
+        listed.append(told | {"archivePrefix": "arXiv"})
+    assert [*found.values()] == listed
+    assert len(listed) == len(BENCHMARKS) + 2  # the judge study, and the host
 
 
 class Html(HTMLParser):
