@@ -1,6 +1,7 @@
 # The commands of this repository:
 #   make demo   the packaged sample end to end on this machine
 #   make test   lint, types, tests
+#   make docs   the site of the documentation, out/docs/site/index.html
 #   make fuzz N=1000000   that many hostile texts for every reader
 #   make faults  breaks runs on purpose, and prints what was lost: about half an hour
 #   make test-host HOST=0.7.3 (or a folder with its sources)   what depends on the host, with another
@@ -20,10 +21,13 @@ quietly = $(1) >> $(LOG) 2>&1 || { tail -n 20 $(LOG); echo "failed; all of it: $
 SOURCES := $(shell find lmms_eval_tasks utils judges leaderboards -type f ! -name '*.pyc' | LC_ALL=C sort)
 LINKED := $(VENV)/.linked-$(shell echo $(SOURCES) | cksum | cut -d' ' -f1)
 
-.PHONY: demo test test-host lint types unit fuzz faults env clean
+.PHONY: demo docs test test-host lint types unit fuzz faults env clean
 
 demo: env
 	@$(BIN)/lmms-eval-tasks demo
+
+docs: env
+	@$(BIN)/python docs/build_site.py
 
 test: lint types unit
 

@@ -15,8 +15,8 @@ from lmms_eval_tasks.running import class_table, recipes
 from lmms_eval_tasks.running.recipes import Recipe
 from lmms_eval_tasks.runs import before
 from tests.checks import table
+from tests.page_commands import MORE
 from tests.running.test_classes_host import frame_parameters, registered
-from tests.running.test_recipes import MORE
 
 ALL = [(name, one) for name in benchmarks.NAMES for one in recipes.of(name)]
 
