@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 import build_site
-import click
 import typer
 import yaml
 from markdown_it import MarkdownIt
@@ -185,21 +184,23 @@ def _lmms_eval(words: list[str], whole: bool) -> None:
 
 
 def _ours(words: list[str], whole: bool) -> None:
-    command: click.Command = typer.main.get_command(cli.app)
-    context: click.Context | None = None
+    command: Any = typer.main.get_command(cli.app)  # typer may bring a click of its own
+    context = None
     name = "lmms-eval-tasks"
-    while isinstance(command, click.Group):
+    while hasattr(command, "commands"):
         if not words:
             assert not whole, f"{name}: which of its commands?"
             return
-        context = click.Context(command, parent=context, info_name=name)
+        context = command.context_class(command, parent=context, info_name=name)
         name, *words = words
+        name = benchmarks.NAMES[0] if name in ("BENCHMARK", "NAME") else name
         assert name in command.commands, f"{context.command_path} {name}: no such command"
         command = command.commands[name]
     try:
         parsed = command.make_context(name, words, parent=context)
-    except click.MissingParameter:
-        assert not whole
+    except Exception as error:
+        if whole or type(error).__name__ != "MissingParameter":
+            raise
         return
     given = parsed.params
     assert {*(given.get("tasks") or "").split(",")} - {""} <= tasks(), words
@@ -278,10 +279,8 @@ def _pip(words: list[str], whole: bool) -> None:
 def _hub(words: list[str], whole: bool) -> None:
     from huggingface_hub.cli.hf import app
 
-    hub = typer.main.get_command(app)
-    assert isinstance(hub, click.Group)
-    command = hub.get_command(click.Context(hub), words[0])
-    assert command is not None
+    hub: Any = typer.main.get_command(app)
+    command = hub.get_command(hub.context_class(hub), words[0])
     command.make_context(words[0], words[1:])
 
 
