@@ -39,8 +39,10 @@ OFFLINE = {
     "COLUMNS": "200",
 }
 
-# Before torch is imported: a worker of the tests has one core, and threads that wait use the other.
-os.environ.setdefault("OMP_NUM_THREADS", OFFLINE["OMP_NUM_THREADS"])
+# Before torch and datasets are imported: what asks a hub waits for it, and of threads that wait for
+# each other one uses the core of the other worker.
+for variable in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "OMP_NUM_THREADS"):
+    os.environ.setdefault(variable, OFFLINE[variable])
 plugin.when_imported("lmms_eval.utils", warm.remember_yamls, plugin.missed)
 
 

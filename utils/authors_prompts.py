@@ -123,7 +123,7 @@ def _part(file: Path, part: str, source: Mapping[str, Any]) -> str:
                     raise ValueError(f"{source[kind]!r} does not stand in it")
                 text = "".join(parts[keep])
         text = f"{text.strip() if 'strip' in source else text}{source.get('then', '')}"
-    except (ValueError, OSError, SyntaxError, RecursionError, yaml.YAMLError) as error:
+    except (ValueError, OSError, SyntaxError, RecursionError, MemoryError, yaml.YAMLError) as error:
         raise PromptError(f"{part}: {file}: {error}; its form is not the one we know") from None
     if lost := set(source.get("needs", ())) - placeholders(text):
         raise PromptError(f"{part}: the authors' text lacks {sorted(lost)}")

@@ -137,7 +137,7 @@ def read_table(file: Path) -> list[Any]:
 
         try:
             rows = parquet.ParquetFile(file).read().to_pylist()
-        except (ArrowException, OSError) as error:
+        except (ArrowException, OSError, UnicodeDecodeError) as error:
             raise DataError(f"{file}: not a readable parquet file: {error}") from None
     else:
         rows = read_json(file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from pathlib import Path
@@ -110,6 +111,16 @@ def test_a_bad_row_is_told_in_one_line_and_the_others_stay(tmp_path: Path) -> No
         assert "\n" not in problem
 
 
+def no_text() -> bytes:
+    """A table whose column of texts holds bytes that are none."""
+    import pyarrow
+    from pyarrow import parquet
+
+    table, made = pyarrow.table({"Q": pyarrow.array([b"\xb9"]).view("string")}), io.BytesIO()
+    parquet.write_table(table, made)
+    return made.getvalue()
+
+
 def test_what_is_no_list_of_rows_stops(tmp_path: Path) -> None:
     annotations = f"{PART}/annotations_{PART}.json"
     for name, content, told in (
@@ -117,6 +128,7 @@ def test_what_is_no_list_of_rows_stops(tmp_path: Path) -> None:
         (annotations, b"[]", "not one of 0 rows can be used"),
         (annotations, b'[{"Q": "a"}, 3]', "not one of 2 rows can be used; .*entry 1: A: the"),
         (f"{PART}/test-0.parquet", b"nothing", "not a readable parquet file"),
+        (f"{PART}/test-1.parquet", no_text(), "not a readable parquet file: 'utf-8' codec"),
     ):
         file = tmp_path / name
         file.parent.mkdir(exist_ok=True)

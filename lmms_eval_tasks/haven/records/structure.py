@@ -60,6 +60,8 @@ def read_scores(given: Path, video: Path, picks: Sequence[int], n_frames: int) -
     Raises:
         DataError: anything else.
     """
+    from tokenize import TokenError
+
     import numpy as np
 
     file = given
@@ -69,10 +71,13 @@ def read_scores(given: Path, video: Path, picks: Sequence[int], n_frames: int) -
     if not file.is_file():
         raise DataError(f"--scores {file}: no such file")
     try:
-        array = np.asarray(
-            np.load(file) if file.suffix == ".npy" else released_files.read_json(file)
-        )
-    except (OSError, ValueError, EOFError) as error:
+        if file.suffix == ".npy":
+            with file.open("rb") as content:  # not `load`, which takes archives too
+                array = np.lib.format.read_array(content, allow_pickle=False)
+        else:
+            array = np.asarray(released_files.read_json(file))
+    # Of a damaged header: no tuple, no Python, a shape that no memory holds.
+    except (OSError, ValueError, TypeError, SyntaxError, TokenError, MemoryError) as error:
         raise DataError(f"{file}: no array of numbers ({' '.join(str(error).split())})") from None
     if array.dtype.kind not in "fiu":  # "3" and true are no numbers of a frame
         raise DataError(f"{file}: no array of numbers")

@@ -16,12 +16,21 @@ from tests.haven.records.desk import SCORES, STARTS, F
 
 PICKS = [0, 5, 10, 15]  # of 20 frames
 VIDEO = Path("holiday.mp4")
+NPY = (
+    b"\x93NUMPY\x01\x00"
+    + b"\x46\x00"
+    + b"{'descr': '<f8', 'fortran_order': False, 'shape': (4,)}".ljust(69)
+    + b"\n"
+    + bytes(32)
+)
 
 
 def write(folder: Path, name: str, content: Any) -> Path:
     file = folder / name
     if isinstance(content, np.ndarray):
         np.save(file, content)
+    elif isinstance(content, bytes):
+        file.write_bytes(content)
     else:
         file.write_text(content if isinstance(content, str) else json.dumps(content))
     return file
@@ -52,6 +61,13 @@ def test_scores_of_sampled_or_of_original_frames(tmp_path: Path) -> None:
         ("s.npy", "text", "no array of numbers"),
         ("s.npy", np.ones((4, 1)), r"shape \(4, 1\), but"),
         ("s.npy", np.array([None]), "no array of numbers"),
+        (
+            "s.npy",
+            NPY.replace(b"(4,)", b"(99999999999999,)"),
+            "no array of numbers .Unable to alloc",
+        ),
+        ("s.npy", NPY.replace(b"(4,)", b"(4, "), "no array of numbers"),
+        ("s.npy", b"PK\x03\x04", "no array of numbers"),  # an archive's first bytes
         ("gone.npy", None, "--scores .*gone.npy: no such file"),
     ],
 )
