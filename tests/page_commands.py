@@ -39,7 +39,14 @@ MORE = {
     "sglang": {"mm_process_config", "dp_size"},
 }
 NO_COMMANDS = (  # how indented blocks start that are none
-    *("ROOT/", "lmms_eval_tasks/", "MAIA: VALID", ".../segments.json (data", "answers of "),
+    *(
+        "ROOT/",
+        "lmms_eval_tasks/",
+        "commands, host",
+        "MAIA: VALID",
+        ".../segments.json (data",
+        "answers of ",
+    ),
     *("model: ", "panel: ", "debate: ", "date: ", '{"videoId"'),
 )
 PAST = {Path("docs/changelog.md")}  # names what was removed: tests/golden/test_interface.py
