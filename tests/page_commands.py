@@ -79,8 +79,9 @@ def blocks(page: Path) -> Iterator[tuple[str, str]]:
     for token in _tokens(page):
         if token.type == "fence":
             assert token.info, f"{page}: a block without a language: {token.content}"
-        if token.type in ("fence", "code_block"):
             yield token.info, token.content
+        if token.type == "code_block":  # several, where blank lines stand between them
+            yield from (("", text) for text in re.split(r"\n\s*\n", token.content))
 
 
 def of(page: Path) -> Iterator[Command]:
@@ -117,10 +118,10 @@ def check(command: Command) -> None:
         else:
             known = words[0] in PROGRAMS
             assert known, f"{command.page}: nobody knows how to check: {command.text}"
-            PROGRAMS[words[0]](_without_dots(words[1:]), command.whole)
+            PROGRAMS[words[0]](without_dots(words[1:]), command.whole)
 
 
-def _without_dots(words: list[str]) -> list[str]:
+def without_dots(words: list[str]) -> list[str]:
     """Without `...`, an option whose value it is, and what stands in brackets."""
     kept: list[str] = []
     for word in words:
@@ -286,7 +287,7 @@ def _pip(words: list[str], whole: bool) -> None:
 def _hub(words: list[str], whole: bool) -> None:
     from huggingface_hub.cli.hf import app
 
-    hub: Any = typer.main.get_command(app)
+    hub: Any = app if hasattr(app, "commands") else typer.main.get_command(app)
     command = hub.get_command(hub.context_class(hub), words[0])
     command.make_context(words[0], words[1:])
 
