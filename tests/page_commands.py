@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -29,7 +30,7 @@ from markdown_it.token import Token
 from lmms_eval_tasks import benchmarks, settings
 from lmms_eval_tasks.commands import cli
 from lmms_eval_tasks.host import script
-from tests.conftest import REPOSITORY
+from tests.conftest import BIN, OFFLINE, REPOSITORY
 from tests.running.test_classes_host import frame_parameters, registered
 
 ENGINE = REPOSITORY / "tests" / "models" / "stub_vllm" / "engine_arguments.txt"
@@ -285,11 +286,13 @@ def _pip(words: list[str], whole: bool) -> None:
 
 
 def _hub(words: list[str], whole: bool) -> None:
-    from huggingface_hub.cli.hf import app
-
-    hub: Any = app if hasattr(app, "commands") else typer.main.get_command(app)
-    command = hub.get_command(hub.context_class(hub), words[0])
-    command.make_context(words[0], words[1:])
+    # Its parser is made when it is called, and differs between versions.
+    asked = [BIN / "hf", words[0], "--help"]
+    done = subprocess.run(
+        asked, check=True, capture_output=True, text=True, env={**os.environ, **OFFLINE}
+    )
+    for option in (word for word in words if word.startswith("--")):
+        assert re.search(rf"{option}\b", done.stdout), option
 
 
 def _export(words: list[str], whole: bool) -> None:
