@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks.report.pages import SERIES, WIDE, picture
+from lmms_eval_tasks.report.pages import SERIES, WIDE, named, picture
 from lmms_eval_tasks.report.paper_tables import number
 
 if TYPE_CHECKING:
@@ -42,7 +41,6 @@ def dots(lines: Sequence[Line], about: str) -> str:
     top = next((one for one in (1.0, 5.0, 10.0, 100.0) if highest <= one), highest)
     metrics = {line.quantity.metric for line in lines}
     told = [f"{one.row} {one.metric}" if len(metrics) > 1 else one.row for one in _of(lines)]
-    names = json.dumps(told)
     height = max(STEP, 14 * len(labels) + 8) * len(lines)
 
     def draw(width: int) -> altair.LayerChart:
@@ -51,7 +49,7 @@ def dots(lines: Sequence[Line], about: str) -> str:
         y_scale = alt.Scale(domain=[-0.5, len(lines) - 0.5], reverse=True, nice=False)
         axis = alt.Axis(
             values=list(range(len(lines))),
-            labelExpr=f"{names}[datum.value]",
+            labelExpr=named(told),
             labelPadding=9,
             grid=False,
         )

@@ -6,10 +6,13 @@ or dark setting. A picture is a chart of altair, as SVG inside the page.
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from lmms_eval_tasks.console import visible
 
 if TYPE_CHECKING:
     import altair
@@ -28,8 +31,13 @@ def filled(template: Path, **values: Any) -> str:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     folders = FileSystemLoader([template.parent, HERE])
-    env = Environment(loader=folders, autoescape=True, undefined=StrictUndefined)
+    env = Environment(loader=folders, autoescape=True, undefined=StrictUndefined, finalize=_shown)
     return env.get_template(template.name).render(values)
+
+
+def _shown(value: Any) -> Any:
+    """A text as it may stand in a page; what a template puts there as it is stays so."""
+    return visible(value) if type(value) is str else value
 
 
 def picture(draw: Callable[[int], altair.TopLevelMixin], about: str) -> Markup:
@@ -48,11 +56,26 @@ def picture(draw: Callable[[int], altair.TopLevelMixin], about: str) -> Markup:
     for kind, width in (("wide", WIDE), ("narrow", NARROW)):
         labels = {"labelLimit": 280 if kind == "wide" else 150}  # pixels of names beside a plot
         chart = draw(width).configure(**{**_CONFIG, "axis": {**_CONFIG["axis"], **labels}})
-        svg = Markup(vl_convert.vegalite_to_svg(chart.to_json()))  # noqa: S704 - vega escapes text
+        spec = _drawable(chart.to_dict())
+        svg = Markup(vl_convert.vegalite_to_svg(spec))  # noqa: S704 - vega escapes text
         drawn += Markup('<figure class="{}" role="img" aria-label="{}">{}</figure>').format(
             kind, about, svg
         )
     return drawn
+
+
+def _drawable(value: Any) -> Any:
+    """The same with all its texts visible: a control character in one would end the process."""
+    if isinstance(value, dict):
+        return {key: _drawable(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_drawable(one) for one in value]
+    return visible(value) if isinstance(value, str) else value
+
+
+def named(names: Sequence[str]) -> str:
+    """An axis' expression (`labelExpr`) whose labels are these, by the place of each."""
+    return f"{json.dumps([*map(visible, names)])}[datum.value]"
 
 
 _CONFIG: dict[str, Any] = {

@@ -158,7 +158,9 @@
   /* --- the table ----------------------------------------------------------------------------- */
 
   const text = (cell) => document.createTextNode(cell.getValue() ?? "");
-  const column = (title, field, more = {}) => ({ title, field, formatter: text, headerWordWrap: true, ...more });
+  /* A title is HTML to the table unless something else writes it: a run's name is a text. */
+  const titled = { titleFormatter: text, headerWordWrap: true };
+  const column = (title, field, more = {}) => ({ title, field, formatter: text, ...titled, ...more });
   /* On a phone only what tells items apart. */
   const narrow = matchMedia("(max-width: 40rem)").matches;
   const wide = (...own) => (narrow ? [] : own);
@@ -168,7 +170,7 @@
     column("item", "id", narrow ? { formatter: end } : { width: 230 }),
     ...wide(column("category", "split", { width: 150 })),
     ...sides.flatMap((label, k) => [
-      { title: several ? label : "result", field: `value${k}`, width: narrow ? 90 : 135, headerWordWrap: true,
+      { title: several ? label : "result", field: `value${k}`, width: narrow ? 90 : 135, ...titled,
         formatter: (cell) => worth(cell.getRow().getData(), k) },
       ...wide(column(several ? `reply of ${label}` : "reply", `reply${k}`, { minWidth: 170 })),
     ]),

@@ -133,14 +133,11 @@ def _prompts_of(name: str) -> None:
 def _runs(sample: Path, folder: Path) -> Iterator[Handed]:
     """One told as if of a whole release, one of several benchmarks without what a hook tells."""
     judge = made.recorded(sample, folder / "recorded.jsonl")
-    one = sent.saved_run(folder / "run", "m", judge)
+    one = sent.saved_run(folder / "run", "m", judge, _LINES)
     for form in ("csv", "html"):
         show = ("--format", form, "--output", str(folder / f"report.{form}"))
         yield Handed(f"saved run, report {form}", one, partial(_command, "report", str(one), *show))
-    other = made.saved_run(folder / "runs", "m", list(_TASKS), made.any_reply, judge)
-    for file in (*one.glob("*.jsonl"), *other.glob("*.jsonl")):
-        lines = file.read_text("utf-8").splitlines(keepends=True)
-        file.write_text("".join(lines[:_LINES]), encoding="utf-8")
+    other = made.saved_run(folder / "runs", "m", list(_TASKS), made.any_reply, judge, _LINES)
     for kind in (one, other):
         yield Handed(f"saved {kind.name}, rescore", kind, partial(_command, "rescore", str(kind)))
 

@@ -34,15 +34,22 @@ def any_reply(task: Task, doc: Doc, number: int) -> str:
     return replies[number % len(replies)]
 
 
-def saved_run(folder: Path, model: str, names: list[str], reply: Reply, judge: str) -> Path:
-    """A run's samples and results, as the host writes them."""
+def saved_run(
+    folder: Path,
+    model: str,
+    names: list[str],
+    reply: Reply,
+    judge: str,
+    most: int | None = None,
+) -> Path:
+    """A run's samples, of each task the first ones or all, and results, as the host writes them."""
     folder.mkdir(parents=True)
     for name in names:
         benchmark = benchmarks.of(name)
         task = benchmark.tasks[name]
         asker = Asker(usable(lambda benchmark=benchmark: before.judge_config(benchmark, judge)))
         lines = []
-        for number, doc in enumerate(before.docs(benchmark, name)):
+        for number, doc in enumerate(before.docs(benchmark, name)[:most]):
             kept = {**task.keep(doc), **task.handed(doc)}
             item = scoring.scored(task, kept, reply(task, doc, number), asker)
             text = given.text_of(task.prompt(doc))

@@ -33,9 +33,9 @@ def section(name: str) -> dict[str, Any]:
     }
 
 
-def saved_run(folder: Path, model: str, judge: str) -> Path:
+def saved_run(folder: Path, model: str, judge: str, most: int | None = None) -> Path:
     """MAIA on the sample, told as if of the release."""
-    made.saved_run(folder, model, list(TASKS), made.any_reply, judge)
+    made.saved_run(folder, model, list(TASKS), made.any_reply, judge, most)
     (file,) = folder.glob("*_results.json")
     results = json.loads(file.read_text(encoding="utf-8"))
     results["lmms_eval_tasks"] = {"version": __version__, "maia": section("maia"), "invalid": {}}

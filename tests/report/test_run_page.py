@@ -44,6 +44,7 @@ def hostile() -> list[str]:
 
 
 HOSTILE = hostile()
+MOST = 48  # items of a task, in which all of MARKUP occur
 
 
 def attack(task: Task, doc: Doc, number: int) -> str:
@@ -282,9 +283,13 @@ def test_what_an_item_shows(browser: Any, page_file: Path) -> None:
 
 
 def test_no_answer_runs_a_script(browser: Any, on_sample: None, tmp_path: Path) -> None:
-    run = made.saved_run(tmp_path / "run", MARKUP[0], TASKS, attack, "none")
+    names = {"run": MARKUP[0], "other": "<b><img src=x onerror=\"document.title='hacked'\">"}
+    both = [
+        made.saved_run(tmp_path / place, name, TASKS, attack, "none", MOST)
+        for place, name in names.items()
+    ]
     file = tmp_path / "report.html"
-    file.write_text(run_page.html(sides.read([run])), encoding="utf-8")
+    file.write_text(run_page.html(sides.read(both)), encoding="utf-8")
     opened = Opened(browser, file)
     page = opened.page
     title = page.title()
@@ -296,4 +301,5 @@ def test_no_answer_runs_a_script(browser: Any, on_sample: None, tmp_path: Path) 
         page.keyboard.press("Escape")
     assert page.title() == title
     assert page.locator("img[src=x]").count() == 0
+    assert "<b><img src=x" in page.inner_text(".tabulator-headers")
     assert opened.troubles == []

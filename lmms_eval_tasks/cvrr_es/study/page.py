@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.cvrr_es.study.kappas import BANDS
 from lmms_eval_tasks.cvrr_es.study.tables import about, sheets
-from lmms_eval_tasks.report.pages import SERIES, WIDE, filled, level, picture
+from lmms_eval_tasks.report.pages import SERIES, WIDE, filled, level, named, picture
 
 if TYPE_CHECKING:
     import altair
@@ -52,7 +51,7 @@ def _chart(report: Mapping[str, Any], width: int) -> altair.LayerChart:
         ends = mean["interval"] or {"low": None, "high": None}
         dot = {"kappa": mean["kappa"], "low": ends["low"], "high": ends["high"]}
         dots.append({"place": place, "kind": _KINDS.get(one["round"], _KINDS["first"]), **dot})
-    names = json.dumps([one["name"] for one in rated])
+    names = [one["name"] for one in rated]
     lowest = min(0.0, *(dot[end] for dot in dots for end in ("kappa", "low") if dot[end]))
     kinds = [
         kind for kind in dict.fromkeys(_KINDS.values()) if any(d["kind"] == kind for d in dots)
@@ -61,7 +60,7 @@ def _chart(report: Mapping[str, Any], width: int) -> altair.LayerChart:
     scale = alt.Scale(domain=[lowest, 1], nice=False)
     legend = alt.Legend(orient="top", columns=1 if width < WIDE else 4)
     of_kind = alt.Scale(domain=kinds, range=list(SERIES[: len(kinds)]))
-    axis = alt.Axis(labelExpr=f"{names}[datum.value]", labelPadding=9)
+    axis = alt.Axis(labelExpr=named(names), labelPadding=9)
     base = alt.Chart(alt.Data(values=dots)).encode(y=alt.Y("place:O", title=None, axis=axis))
     bands = alt.Chart(alt.Data(values=striped)).mark_rect(color="var(--band)")
     return alt.layer(
