@@ -111,3 +111,49 @@ def test_rooms_are_small() -> None:
         assert len({file.parent for file in (package / name).glob("*/*.py")}) <= 1, name
     for folder in {file.parent for file in package.rglob("*.py")}:
         assert len(files(folder)) <= 15, folder
+
+
+# What runs code that a file brings, or writes files where an archive says; ruff's S knows some.
+UNSAFE = {
+    *("pickle.load", "pickle.loads", "shelve.open", "marshal.loads", "joblib.load", "dill.load"),
+    *(
+        "np.load",
+        "numpy.load",
+        "yaml.unsafe_load",
+        "yaml.full_load",
+        "yaml.load_all",
+        "eval",
+        "exec",
+    ),
+    *("shutil.unpack_archive", "tarfile.open", "tarfile.TarFile", "os.system", "os.popen"),
+}
+UNPACKS = {"extract", "extractall"}  # of any archive
+
+
+def test_no_file_of_others_is_run_or_unpacked() -> None:
+    """Arrays and checkpoints without pickle, YAML by safe loaders; no archive is unpacked."""
+    found, loaders = [], set()
+    for file in modules().values():
+        for call in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if not isinstance(call, ast.Call):
+                continue
+            name, given = (
+                ast.unparse(call.func),
+                {k.arg: ast.unparse(k.value) for k in call.keywords},
+            )
+            bad = name in UNSAFE or name.rpartition(".")[2] in UNPACKS
+            bad |= given.get("allow_pickle", "False") != "False" or given.get("shell") == "True"
+            bad |= name == "torch.load" and given.get("weights_only") != "True"
+            if name == "yaml.load":
+                loaders |= {(file, ast.unparse(one)) for one in (*call.args[1:], *call.keywords)}
+            if bad:
+                found.append(f"{file}:{call.lineno}: {ast.unparse(call)[:80]}")
+    assert found == []
+    for file, loader in loaders:
+        (kind,) = (
+            one
+            for one in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+            if isinstance(one, ast.ClassDef) and one.name == loader
+        )
+        assert [ast.unparse(base) for base in kind.bases] == ["yaml.SafeLoader"], (file, loader)
+    assert loaders
