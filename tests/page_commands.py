@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -29,7 +30,7 @@ from markdown_it.token import Token
 from lmms_eval_tasks import benchmarks, settings
 from lmms_eval_tasks.commands import cli
 from lmms_eval_tasks.host import script
-from tests.conftest import REPOSITORY
+from tests.conftest import BIN, OFFLINE, REPOSITORY
 from tests.running.test_classes_host import frame_parameters, registered
 
 ENGINE = REPOSITORY / "tests" / "models" / "stub_vllm" / "engine_arguments.txt"
@@ -79,8 +80,9 @@ def blocks(page: Path) -> Iterator[tuple[str, str]]:
     for token in _tokens(page):
         if token.type == "fence":
             assert token.info, f"{page}: a block without a language: {token.content}"
-        if token.type in ("fence", "code_block"):
             yield token.info, token.content
+        if token.type == "code_block":  # several, where blank lines stand between them
+            yield from (("", text) for text in re.split(r"\n\s*\n", token.content))
 
 
 def of(page: Path) -> Iterator[Command]:
@@ -117,10 +119,10 @@ def check(command: Command) -> None:
         else:
             known = words[0] in PROGRAMS
             assert known, f"{command.page}: nobody knows how to check: {command.text}"
-            PROGRAMS[words[0]](_without_dots(words[1:]), command.whole)
+            PROGRAMS[words[0]](without_dots(words[1:]), command.whole)
 
 
-def _without_dots(words: list[str]) -> list[str]:
+def without_dots(words: list[str]) -> list[str]:
     """Without `...`, an option whose value it is, and what stands in brackets."""
     kept: list[str] = []
     for word in words:
@@ -284,11 +286,13 @@ def _pip(words: list[str], whole: bool) -> None:
 
 
 def _hub(words: list[str], whole: bool) -> None:
-    from huggingface_hub.cli.hf import app
-
-    hub: Any = typer.main.get_command(app)
-    command = hub.get_command(hub.context_class(hub), words[0])
-    command.make_context(words[0], words[1:])
+    # Its parser is made when it is called, and differs between versions.
+    asked = [BIN / "hf", words[0], "--help"]
+    done = subprocess.run(
+        asked, check=True, capture_output=True, text=True, env={**os.environ, **OFFLINE}
+    )
+    for option in (word for word in words if word.startswith("--")):
+        assert re.search(rf"{option}\b", done.stdout), option
 
 
 def _export(words: list[str], whole: bool) -> None:
