@@ -59,7 +59,7 @@ def markdown() -> str:
     """docs/models.md."""
     classes = [(name, *own) for name, entry in table().models.items() for own in entry.classes()]
     rows = [_row(*one) for one in classes if not one[-1].media.none]
-    cells = [[text.replace("|", "\\|") for text in row] for row in rows]
+    cells = [[text.replace("|", "\\|").replace("<", "&lt;") for text in row] for row in rows]
     lines = [
         "# What the host's model classes do with our media",
         "",
