@@ -2,7 +2,7 @@
 #   make demo   the packaged sample end to end on this machine
 #   make test   lint, types, tests
 #   make docs   the site of the documentation, out/docs/site/index.html
-#   make fuzz N=1000000   that many hostile texts for every reader
+#   make fuzz N=1000000 FILES=20000   that many hostile texts and files for every reader
 #   make faults  breaks runs on purpose, and prints what was lost: about half an hour
 #   make test-host HOST=0.7.3 (or a folder with its sources)   what depends on the host, with another
 # All make the environment first (once; most of it is PyTorch) and reuse it later.
@@ -43,11 +43,12 @@ types: env
 unit: env
 	$(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-# Texts that nobody would expect, for every reader of what models and judges write (docs/hostile_input.md).
+# Texts that models and judges write, and files, as nobody would expect them (docs/hostile_input.md).
 N ?= 1000000
+FILES ?= 20000
 SEED ?= 0
 fuzz: env
-	$(BIN)/python -m tests.fuzz $(N) $(SEED)
+	$(BIN)/python -m tests.fuzz $(N) $(SEED) $(FILES)
 
 test-host: env
 	@VENV=$(VENV) .ci/test-host "$(HOST)"

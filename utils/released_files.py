@@ -138,7 +138,8 @@ def read_table(file: Path) -> list[Any]:
         try:
             rows = parquet.ParquetFile(file).read().to_pylist()
         except (ArrowException, OSError, UnicodeDecodeError) as error:
-            raise DataError(f"{file}: not a readable parquet file: {error}") from None
+            why = " ".join(str(error).split())
+            raise DataError(f"{file}: not a readable parquet file: {why}") from None
     else:
         rows = read_json(file)
     if not isinstance(rows, list):

@@ -126,8 +126,8 @@ _FORMS: dict[str, _Form] = {
 }
 
 
-def readable(folder: Path) -> Iterator[Path]:
-    """The files of a folder that are no media, by path."""
-    media = (".mp4", ".png", ".jpg", ".wav", ".webm")
+def readable(folder: Path, *, media: bool = False) -> Iterator[Path]:
+    """The files of a folder by path, without media unless they are asked for."""
+    left_out = () if media else (".mp4", ".png", ".jpg", ".wav", ".webm")
     files = (file for file in sorted(folder.rglob("*")) if file.is_file())
-    return (file for file in files if file.suffix not in media and not file.name.startswith("."))
+    return (file for file in files if file.suffix not in left_out and file.name[0] != ".")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import resources
@@ -12,6 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import yaml
 
 from lmms_eval_tasks import benchmarks, settings
@@ -24,18 +25,22 @@ from lmms_eval_tasks.judges.config import resolve
 from lmms_eval_tasks.judges.providers.batch import Results
 from lmms_eval_tasks.judges.providers.replay import ReplayJudge
 from lmms_eval_tasks.judges.verdict import REPLAY
+from lmms_eval_tasks.maia import release
 from lmms_eval_tasks.movierecapsqa.facts import recap_file
 from lmms_eval_tasks.report import sides
 from lmms_eval_tasks.report.exchange import received, records
 from lmms_eval_tasks.sample import players
-from lmms_eval_tasks.utils import prompts
-from lmms_eval_tasks.utils.media import subtitles
+from lmms_eval_tasks.utils import authors_prompts, prompts
+from lmms_eval_tasks.utils.media import recipes, subtitles, video_checks
 from tests.fuzz.files import mistaken, readable
 from tests.fuzz.watch import TooSlow, at_most
+from tests.maia.test_data import hub_rows, write_table
 from tests.report import made, sent
+from tests.utils import test_authors_prompts as authors
 
 _LINES = 16  # of a saved run's samples: two pools
 SECONDS = 20.0  # of CPU, for one file; reading the largest sample takes a fifth of one
+_ANY_FILE = ("cvrr_es", "tables as csv", "tables as parquet")
 _TASKS = ("haven_v2vt", "haven_temporal", "maverix_a", "movierecapsqa_segment", "cvrr_judge")
 
 
@@ -46,19 +51,21 @@ class Handed:
     kind: str
     folder: Path
     read: Callable[[], object]  # all of them, or the one there is
+    media: bool = False  # mistakes are made in media too
 
     @property
     def files(self) -> list[Path]:
         """Those that mistakes are made in."""
         other = ("VERSION", "replay.jsonl")  # which no reader of data looks into
-        return [one for one in readable(self.folder) if one.name not in other]
+        found = readable(self.folder, media=self.media)
+        return [one for one in found if one.name not in other]
 
 
 def everything(sample: Path, folder: Path) -> list[Handed]:
     """Of all kinds, put into a folder; data are read with it as the data root (`environment`)."""
     shutil.copytree(sample, folder / "data")
     kept = [*_data(folder / "data"), *_prompts(folder)]
-    return [*kept, *_runs(sample, folder), *_named(sample, folder)]
+    return [*kept, *_runs(sample, folder), *_named(sample, folder), *_others(sample, folder)]
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -66,11 +73,18 @@ def environment(folder: Path) -> dict[str, str]:
     return {settings.DATA: str(folder / "data"), settings.PROMPTS: str(folder / "prompts")}
 
 
-def told(handed: Handed, file: Path, random: Random) -> str:
-    """What is wrong with what reading a file with a mistake ends with; "" if nothing is.
+def mistake(kinds: Sequence[Handed], seed: int, number: int) -> tuple[str, str]:
+    """Put a mistake into a file; its kind, and what is wrong with how reading it ends.
 
-    It may be read, or be refused with an error of ours that names it.
+    It may be read, or be refused in a line that names it: then "".
     """
+    random, handed = Random(f"{seed}/{number}"), kinds[number % len(kinds)]
+    file = random.choice(handed.files)
+    why = _told(handed, file, random)
+    return handed.kind, why and f"number {number}, {file.name}: {why}"
+
+
+def _told(handed: Handed, file: Path, random: Random) -> str:
     good = file.read_bytes()
     bad = mistaken(good, file.suffix, random)
     file.write_bytes(bad)
@@ -82,7 +96,10 @@ def told(handed: Handed, file: Path, random: Random) -> str:
     except (TasksError, OSError) as error:
         said = str(error) if isinstance(error, TasksError) else about_file(error)
         # Answers are put to the questions of other files: either may be named.
-        known = handed.files if handed.kind == "cvrr_es" else [file]
+        known = handed.files if handed.kind in _ANY_FILE else [file]
+        first, *more = said.splitlines()
+        if more and not first.endswith(":"):  # a list of what cannot be used, or one line
+            return f"not one line: {said[:300]}"
         named = any(one.stem in said for one in known)
         return "" if named else f"names no file: {said[:300]}"
     except (Exception, TooSlow) as error:
@@ -181,6 +198,33 @@ def _named(sample: Path, folder: Path) -> Iterator[Handed]:
     srt = next(file for file in readable(sample / "maverix") if file.suffix == ".srt")
     yield one("subtitles.srt", srt.read_text("utf-8"), subtitles.read)
     yield one("record.json", _record(folder), _problems)
+
+
+def _others(sample: Path, folder: Path) -> Iterator[Handed]:
+    """Tables, an array, videos, and the code of a benchmark's authors."""
+    rows = hub_rows(json.loads((sample / "maia" / "data.json").read_text("utf-8")))
+    for ending in ("csv", "parquet"):
+        for name, own in rows.items():
+            write_table(folder / ending / f"{name}.{ending}", own)
+        tables = folder / ending
+        yield Handed(f"tables as {ending}", tables, partial(release.read, tables))
+    array = folder / "array" / "one.npy"
+    array.parent.mkdir()
+    np.save(array, np.ones(9))
+    scores = partial(structure.read_scores, array, Path("v.mp4"), range(9), 90)
+    yield Handed("importance as npy", array.parent, scores)
+    video = folder / "video" / "one.mp4"
+    video.parent.mkdir()
+    shutil.copyfile(sample / "maia" / "videos" / "1.mp4", video)
+    yield Handed("video", video.parent, partial(_clip, video), media=True)
+    clone = authors.build(folder / "clone", authors.MAIA)
+    write = partial(authors_prompts.write, "maia", clone, folder / "written")
+    yield Handed("authors' code", clone, write)
+
+
+def _clip(file: Path) -> None:
+    video_checks.probe(file)
+    recipes.make(file, recipes.Recipe("uniform", 2))
 
 
 def _record(folder: Path) -> Any:
