@@ -5,30 +5,197 @@
 For each world (simulation.WORLDS) a table: every judge alone with its kappa computed by hand, every
 panel, and a final judge alone, in the collective and with mixtures; mean and range over the seeds
 of kappa and of its differences to the best single judge and to the mean of the judges. The same
-seeds give the same table. It takes 20 s, and needs no GPU, key or network.
+seeds give the same table. It takes 20 s, and needs no GPU, key or network. It measures and promises
+nothing: which panel wins depends on the world. The best single judge is the best in hindsight,
+chosen on the very items.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
 
-import simulated_study
-from simulation import WORLDS
+import simulation
+from simulation import WORLDS, Drawn, World
+
+from lmms_eval_tasks.cvrr_es.labels import SCALE
+from lmms_eval_tasks.cvrr_es.study import selection
+from lmms_eval_tasks.cvrr_es.study.kappas import average
+from lmms_eval_tasks.cvrr_es.study.panels import PANELS, panel
+from lmms_eval_tasks.cvrr_es.study.ratings import Item
+from lmms_eval_tasks.cvrr_es.study.selection import Selection, judge_kappa
+
+SEEDS = 20
+WEIGHT = 0.5  # how far the final judge is swayed: half of the way
+KINDS = ("judge", "panel", "final")
+# The final judge with: nobody's ratings, everybody's, and the mixture's by several rules.
+MIXTURES = {
+    "mixture": Selection(),
+    "mixture, same items": Selection(cross_fit=False),
+    "mixture, top 1": Selection(top=1),
+    "mixture, top 1, same items": Selection(top=1, cross_fit=False),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """Kappas of one judge, panel or final judge over the seeds."""
+
+    kind: str  # one of KINDS
+    name: str
+    kappas: tuple[float | None, ...]  # by seed; mean over candidates
+    over_best: tuple[float | None, ...]  # minus the best single judge's of the same seed
+    over_mean: tuple[float | None, ...]  # minus that of the panel `mean`
+    by_hand: float | None = None  # judges: mean over seeds of the kappa in closed form
+    notes: tuple[str, ...] = ()  # what panels said, each once
+
+
+def study(
+    world: World,
+    seeds: Sequence[int],
+    weight: float = WEIGHT,
+    questions: int = simulation.QUESTIONS,
+    names: Iterable[str] = tuple(PANELS),
+) -> list[Row]:
+    """One world: its judges, then the panels, then the final judge, in a fixed order.
+
+    Args:
+        world: see simulation.WORLDS.
+        seeds: one draw each.
+        weight: the final judge's, 0 to 1.
+        questions: by candidate.
+        names: panels; `mean` is always among them.
+
+    Raises:
+        ValueError: no seeds.
+    """
+    if not seeds:
+        raise ValueError("a study needs at least one seed")
+    asked = tuple(dict.fromkeys(["mean", *names]))
+    draws = [simulation.draw(world, seed, questions) for seed in seeds]
+    runs = [_one(world, drawn, weight, asked) for drawn in draws]
+    best = [max(_kappas(run, "judge"), default=None) for run in runs]
+    mean = [run["panel", "mean"][0] for run in runs]
+    rows = []
+    for kind, name in runs[0]:
+        kappas = tuple(run[kind, name][0] for run in runs)
+        hand = [by_hand(world, name, drawn) for drawn in draws] if kind == "judge" else []
+        rows.append(
+            Row(
+                kind,
+                name,
+                kappas,
+                _differences(kappas, best),
+                _differences(kappas, mean),
+                average(hand),
+                tuple(sorted({run[kind, name][1] for run in runs} - {""})),
+            )
+        )
+    return rows
+
+
+def by_hand(world: World, judge: str, drawn: Drawn) -> float | None:
+    """The judge's kappa in closed form, of each candidate's reference as drawn, then their mean."""
+    found = []
+    for candidate in sorted({item.candidate for item in drawn.reference}):
+        own = [r for item, r in drawn.reference.items() if item.candidate == candidate]
+        shares = [own.count(rating) / len(own) for rating in SCALE]
+        found.append(simulation.expected_kappa(shares, world.channel(judge)))
+    return average(found)
+
+
+def final_ratings(
+    drawn: Drawn, shown: Mapping[Item, Sequence[str]], weight: float
+) -> dict[Item, int]:
+    """What the final judge says of each answer, given the names of the judges it is shown there."""
+    return {
+        item: simulation.swayed(
+            own, [drawn.ratings[judge][item] for judge in shown.get(item, ())], weight
+        )
+        for item, own in drawn.final.items()
+    }
+
+
+def shown_to_final(drawn: Drawn, rule: Selection) -> dict[Item, tuple[str, ...]]:
+    """The judges that the mixture shows for each answer."""
+    chosen = selection.choices(drawn.ratings, drawn.reference, drawn.strata, rule)
+    return {item: choice.judges for item, choice in chosen.items()}
+
+
+def _one(
+    world: World, drawn: Drawn, weight: float, names: Iterable[str]
+) -> dict[tuple[str, str], tuple[float | None, str]]:
+    """Kappa and note of every row, for one draw."""
+
+    def kappa(ratings: Mapping[Item, int]) -> float | None:
+        return judge_kappa(ratings, drawn.reference, drawn.reference)  # there is one dimension
+
+    found = {("judge", name): (kappa(own), "") for name, own in sorted(drawn.ratings.items())}
+    for name in names:
+        made = panel(name, drawn.ratings, drawn.reference, drawn.strata)
+        found["panel", name] = (kappa(made.ratings), made.note)
+    everybody = dict.fromkeys(drawn.reference, tuple(world.judges))
+    finals = {"alone": {}, "collective": everybody} | {
+        name: shown_to_final(drawn, rule) for name, rule in MIXTURES.items()
+    }
+    for name, shown in finals.items():
+        found["final", name] = (kappa(final_ratings(drawn, shown, weight)), "")
+    return found
+
+
+def _kappas(run: Mapping[tuple[str, str], tuple[float | None, str]], kind: str) -> list[float]:
+    return [
+        value for (of_kind, _), (value, _) in run.items() if of_kind == kind and value is not None
+    ]
+
+
+def _differences(
+    kappas: Sequence[float | None], others: Sequence[float | None]
+) -> tuple[float | None, ...]:
+    return tuple(
+        None if kappa is None or other is None else kappa - other
+        for kappa, other in zip(kappas, others, strict=True)
+    )
+
+
+def table(about: str, rows: Sequence[Row]) -> str:
+    """For people: mean and range over seeds of each kappa and of both differences."""
+    width = max(len(row.name) for row in rows)
+    columns = [f"{name:24}" for name in ("kappa", "minus best judge", "minus mean panel")]
+    lines = [about, " ".join(["", " " * 5, " " * width, *columns]) + "by hand"]
+    for row in rows:
+        cells = [_cell(row.kappas), _cell(row.over_best), _cell(row.over_mean)]
+        hand = "" if row.by_hand is None else f"{round(row.by_hand, 3) + 0:7.3f}"
+        cells = [f"{cell:24}" for cell in cells]
+        lines.append(" ".join(["", f"{row.kind:5}", f"{row.name:{width}}", *cells]) + hand)
+        lines += [f"   {row.name}: {note}" for note in row.notes]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _cell(values: Sequence[float | None]) -> str:
+    defined = [value for value in values if value is not None]
+    if not defined:
+        return "undefined"
+    # Rounded first, and 0 added, so that -0.0004 is not -0.000, here and below.
+    mean, low, high = (round(x, 3) + 0 for x in (fmean(defined), min(defined), max(defined)))
+    text = f"{mean:6.3f} [{low:6.3f}, {high:6.3f}]"
+    missing = len(values) - len(defined)
+    return f"{text} ({missing} undefined)" if missing else text
 
 
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=simulated_study.SEEDS, help="how many")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="how many")
     parser.add_argument("--world", action="append", choices=list(WORLDS), help="default: all")
-    parser.add_argument(
-        "--weight", type=float, default=simulated_study.WEIGHT, help="how far others sway, 0 to 1"
-    )
+    parser.add_argument("--weight", type=float, default=WEIGHT, help="how far others sway, 0 to 1")
     options = parser.parse_args()
     for name in options.world or WORLDS:
-        rows = simulated_study.study(WORLDS[name], range(options.seeds), options.weight)
+        rows = study(WORLDS[name], range(options.seeds), options.weight)
         about = f"{name}: {WORLDS[name].about} ({options.seeds} seeds)"
-        print(simulated_study.table(about, rows), end="\n\n", flush=True)
+        print(table(about, rows), end="\n\n", flush=True)
 
 
 if __name__ == "__main__":

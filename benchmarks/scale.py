@@ -1,15 +1,16 @@
-"""What large runs cost: processor time and memory by the number of items, files, a prefix cache.
+"""What large runs cost: time and memory by the number of items and of processes, and files.
 
     python benchmarks/scale.py items [--benchmark NAME] [--data ROOT] [--times 1,10,100]
+    python benchmarks/scale.py host [--times 1,10] [--processes 1,2,4]
+    python benchmarks/scale.py judge [--times 1,10] [--flight 1,8,32]
     python benchmarks/scale.py files
-    LMMS_EVAL_TASKS_DATA=ROOT python benchmarks/scale.py prefix [--video-tokens 4096]
 
 `items`: a release (the packaged sample's, or ROOT's) whose entries are repeated under other names,
 with no video files; each phase is a process of its own: its seconds of processor time, and its peak
-memory. Replies and verdicts are the stand-ins of the estimate. `files`: what a run opens, renames
-and locks in its cache and data, by Python's audit events in all of its processes. `prefix`: no
-server runs; the prompts are ours, the cache is simulated as vLLM's is built, least recently used
-blocks of 16 tokens, each known by all that stands before it; text is counted as 4 bytes a token.
+memory. Replies and verdicts are the stand-ins of the estimate. `host`: whole runs of such a release
+through the host, text alone, with a made-up model and no judge. `judge`: saved replies are judged
+later, by an endpoint of another process that takes 200 ms. `files`: what a run opens, renames and
+locks in its cache and data, by Python's audit events in all of its processes.
 """
 
 from __future__ import annotations
@@ -17,20 +18,20 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import random
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter, OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from lmms_eval_tasks import benchmarks, running, sample, settings
-from lmms_eval_tasks.benchmark import Benchmark, Found, Part
+import slow_endpoint
+
+from lmms_eval_tasks import benchmarks, sample, settings
+from lmms_eval_tasks.benchmark import Benchmark, Found
 from lmms_eval_tasks.runs import after, before, estimate, given, scoring
 from lmms_eval_tasks.utils import saved_runs
 
@@ -139,7 +140,7 @@ class Work:
         file.write_text(json.dumps(results), encoding="utf-8")
 
 
-PHASES = {
+PHASES: dict[str, tuple[Callable[[Work], int | None], ...]] = {
     "docs": (Work.read,),
     "prompts": (Work.read, Work.prompts),
     "scoring": (Work.read, Work.score),
@@ -157,46 +158,73 @@ def phase(name: str, benchmark: str, out: Path) -> None:
     print(json.dumps([time.process_time() - started, found]))
 
 
-def ran(env: Mapping[str, str], *command: object) -> tuple[str, float, float]:
-    """What a process printed, its processor seconds, and its peak memory in MB."""
+class Ran(NamedTuple):
+    """A process with its children: what it printed, and what it took."""
+
+    text: str
+    seconds: float  # of processor time
+    memory: float  # MB, the peak of the largest of them
+    wall: float  # seconds
+
+
+def ran(env: Mapping[str, str], *command: object) -> Ran:
+    """Run a command; a peak counts what this process held when it began, which so is small."""
     with tempfile.TemporaryFile("w+") as said:
+        started = time.perf_counter()
         process = subprocess.Popen(list(map(str, command)), env=env, stdout=said, stderr=said)
         _, status, used = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - started
         process.returncode = os.waitstatus_to_exitcode(status)
         said.seek(0)
         text = said.read()
     if process.returncode not in (0, 3):  # 3: made-up replies may be invalid
         sys.exit(text)
-    return text, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+    return Ran(text, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, wall)
+
+
+HERE = (sys.executable, __file__)
+TOOL = BIN / "lmms-eval-tasks"
+
+
+def released(benchmark: str, times: int, root: Path, source: Path | None = None) -> dict[str, str]:
+    """A release in a folder, and the environment of what runs on it."""
+    ran({**os.environ}, *HERE, "release", benchmark, times, root, *([source] if source else []))
+    given = {settings.DATA: root / "data", settings.CACHE: root / "cache", settings.JUDGE: "none"}
+    offline = {"HF_HUB_OFFLINE": "1", "HF_HOME": root / "huggingface", "OMP_NUM_THREADS": "1"}
+    return {**os.environ, **{name: str(value) for name, value in {**given, **offline}.items()}}
+
+
+def release(benchmark: str, times: int, root: Path, source: Path | None) -> None:
+    """Write it; in a process of its own, which may grow."""
+    source = source or sample.build(root / "sample")
+    write_release(benchmark, source, root / "data", times * DATA[benchmark].times)
 
 
 def items(told: argparse.Namespace) -> None:
     """Print a line for each benchmark, number of items and phase."""
     print("benchmark       x     docs  phase      seconds     MB")
     for benchmark in told.benchmark or DATA:
-        for times in map(int, told.times.split(",")):
+        for times in told.times:
             with tempfile.TemporaryDirectory() as folder:
                 _items(benchmark, times, told.data, Path(folder))
 
 
 def _items(benchmark: str, times: int, source: Path | None, root: Path) -> None:
-    source = source or sample.build(root / "sample")
-    write_release(benchmark, source, root / "data", times * DATA[benchmark].times)
-    out, page, tool = root / "out", root / "page.html", BIN / "lmms-eval-tasks"
-    env = {**os.environ, settings.CACHE: str(root / "cache"), settings.JUDGE: "none"}
-    here = (sys.executable, __file__, "phase")
+    env = released(benchmark, times, root, source)
+    out, page = root / "out", root / "page.html"
     commands: dict[str, tuple[object, ...]] = {
-        **{name: (*here, name, benchmark, out) for name in PHASES},
-        "rescore": (tool, "rescore", out),
-        "report": (tool, "report", out, "--format", "text"),
-        "page": (tool, "report", out, "-o", page),
-        "records": (tool, "leaderboard", benchmark, out, "--format", "eee", "-o", root / "eee"),
+        **{name: (*HERE, "phase", name, benchmark, out) for name in PHASES},
+        "rescore": (TOOL, "rescore", out),
+        "report": (TOOL, "report", out, "--format", "text"),
+        "page": (TOOL, "report", out, "-o", page),
+        "records": (TOOL, "leaderboard", benchmark, out, "--format", "eee", "-o", root / "eee"),
     }
     docs = 0
     for name, command in commands.items():
         # A report finds no data, and so makes no pictures of clips: they are of videos, not items.
-        data = root / ("data" if name in PHASES else "none")
-        text, seconds, memory = ran({**env, settings.DATA: str(data)}, *command)
+        if name not in PHASES:
+            env[settings.DATA] = str(root / "none")
+        text, seconds, memory, _ = ran(env, *command)
         if name in PHASES:
             seconds, found = json.loads(text.splitlines()[-1])
             docs = found or docs
@@ -205,6 +233,61 @@ def _items(benchmark: str, times: int, source: Path | None, root: Path) -> None:
         )
     log, size = sum(one.stat().st_size for one in out.glob("*.jsonl")), page.stat().st_size
     print(f"{benchmark:13} samples {log / 1e6:.1f} MB, page {size / 1e6:.1f} MB", flush=True)
+
+
+# --- the host, and a judge afterwards -----------------------------------------------------------
+
+
+def through_host(told: argparse.Namespace) -> None:
+    """Print a line for each number of items and of processes, the latter in turn."""
+    print("  x     docs  processes  seconds  of processor     MB")
+    task = "movierecapsqa_segment_dialogue"
+    for times in told.times:
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            env = released("movierecapsqa", times, root)
+            for number, processes in enumerate(told.processes * told.rounds):
+                launcher = ("torch.distributed.run", "--standalone", "--nproc_per_node", processes)
+                run = ("-m", "lmms_eval", "--model", "tasks_scripted", "--tasks", task)
+                out = root / f"out{number}"
+                kept = ("--batch_size", 1, "--log_samples", "--output_path", out)
+                used = ran(
+                    env,
+                    sys.executable,
+                    *(("-m", *launcher) if processes > 1 else ()),
+                    *(*run, *kept, "--verbosity", "ERROR"),
+                )
+                (samples,) = out.rglob("*_samples_*.jsonl")
+                docs = len(samples.read_text(encoding="utf-8").splitlines())
+                print(
+                    f"{times:3} {docs:8,} {processes:10} {used.wall:8.1f} {used.seconds:13.1f} "
+                    f"{used.memory:6.0f}",
+                    flush=True,
+                )
+
+
+def judged_later(told: argparse.Namespace) -> None:
+    """Print a line for each number of items and of requests in flight."""
+    print("  x  verdicts  in flight  seconds  of processor     MB")
+    with slow_endpoint.started() as endpoint:
+        judge = f"{slow_endpoint.MODEL}@{endpoint.url}"
+        for times in told.times:
+            with tempfile.TemporaryDirectory() as folder:
+                root = Path(folder)
+                env = released("maia", times * 10, root)
+                for name in ("scoring", "numbers"):
+                    ran(env, *HERE, "phase", name, "maia", root / "out")
+                env.update({settings.DATA: str(root / "none"), settings.JUDGE_CACHE: "off"})
+                for flight in told.flight:
+                    before_it, to = endpoint.told(), root / f"judged{flight}"
+                    asked = ("--judge", judge, "--judge-concurrency", flight, "--save", to)
+                    used = ran(env, TOOL, "judge", root / "out", *asked)
+                    spent = endpoint.told().since(before_it)
+                    print(
+                        f"{times:3} {spent.requests:9,} {flight:10} {used.wall:8.1f} "
+                        f"{used.seconds:13.1f} {used.memory:6.0f}",
+                        flush=True,
+                    )
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -268,81 +351,33 @@ def files(_: argparse.Namespace) -> None:
                 print(f"  {place:24} {kind:16} {count:12,}")
 
 
-# --- prefix ---------------------------------------------------------------------------------------
-
-BLOCK, BYTES = 16, 4  # tokens in a block; bytes in a token
-TASK = "maia_vsv"
-
-
-def blocks(doc_video: str, parts: Sequence[Part], video_tokens: int) -> list[int]:
-    """A prompt's whole blocks, each a hash of everything up to its end."""
-    units: list[object] = []
-    for part in parts:
-        if part.kind == "text":
-            text = str(part.given).encode()
-            units += [text[at : at + BYTES] for at in range(0, len(text), BYTES)]
-        else:
-            units += [(doc_video, place) for place in range(video_tokens)]
-    found, known = [], 0
-    for at in range(0, len(units) - BLOCK + 1, BLOCK):
-        known = hash((known, *units[at : at + BLOCK]))
-        found.append(known)
-    return found
-
-
-def share_found(prompts: Iterable[Sequence[int]], capacity: int) -> float:
-    """Share (0..1) of blocks in a prefix that is still in a cache of `capacity` blocks."""
-    cache: OrderedDict[int, None] = OrderedDict()
-    hits = asked = 0
-    for prompt in prompts:
-        asked += len(prompt)
-        whole = True
-        for block in prompt:
-            whole = whole and block in cache
-            hits += whole
-            cache[block] = None
-            cache.move_to_end(block)
-        while len(cache) > capacity:
-            cache.popitem(last=False)
-    return hits / asked
-
-
-def prefix(told: argparse.Namespace) -> None:
-    """Print the shares by order and capacity."""
-    docs = before.docs(benchmarks.load("maia"), TASK)
-    prompt = benchmarks.of(TASK).tasks[TASK].prompt
-    ours = [blocks(doc["video_path"], prompt(doc), told.video_tokens) for doc in docs]
-    videos = [doc["video_path"] for doc in docs]
-    changes = 1 + sum(one != other for one, other in pairwise(videos))
-    print(f"{len(docs)} docs, {len(set(videos))} videos, {changes} runs of one video in our order")
-    orders = {"ours": ours, "shuffled": random.Random(0).sample(ours, len(ours))}
-    for ranks in (2, 4, 8):
-        with patch.dict(os.environ, WORLD_SIZE=str(ranks)):
-            orders[f"rank 0 of {ranks}"] = list(running.by_rank(ours))[::ranks]
-    each = -(-told.video_tokens // BLOCK)
-    for held in (2, 4, 100):
-        capacity = held * each
-        shares = (f"{name} {share_found(one, capacity):.3f}" for name, one in orders.items())
-        print(f"room for {held} videos:", ", ".join(shares))
-
-
 def main() -> None:
     """Run one of them."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parts = parser.add_subparsers(required=True)
-    one = parts.add_parser("items")
+
+    def part(act: Callable[[argparse.Namespace], None], name: str, **counts: str) -> Any:
+        one = parts.add_parser(name)
+        for option, default in counts.items():
+            form = lambda text: [int(number) for number in text.split(",")]  # noqa: E731
+            one.add_argument(f"--{option}", type=form, default=default)
+        one.set_defaults(act=act)
+        return one
+
+    one = part(items, "items", times="1,10,100")
     one.add_argument("--benchmark", choices=DATA, action="append", help="all of them unless told")
     one.add_argument("--data", type=Path, help="data root, instead of the packaged sample's")
-    one.add_argument("--times", default="1,10,100")
-    one.set_defaults(act=items)
-    parts.add_parser("files").set_defaults(act=files)
-    one = parts.add_parser("prefix")
-    one.add_argument("--video-tokens", type=int, default=4096, help="of one video")
-    one.set_defaults(act=prefix)
-    one = parts.add_parser("phase")
+    one = part(through_host, "host", times="1,10", processes="1,2,4")
+    one.add_argument("--rounds", type=int, default=2)
+    part(judged_later, "judge", times="1,10", flight="1,8,32")
+    part(files, "files")
+    one = part(lambda told: phase(told.phase, told.benchmark, told.out), "phase")
     for name, kind in (("phase", str), ("benchmark", str), ("out", Path)):
         one.add_argument(name, type=kind)
-    one.set_defaults(act=lambda told: phase(told.phase, told.benchmark, told.out))
+    one = part(lambda told: release(told.benchmark, told.n, told.root, told.source), "release")
+    for name, kind in (("benchmark", str), ("n", int), ("root", Path)):
+        one.add_argument(name, type=kind)
+    one.add_argument("source", type=Path, nargs="?")
     told = parser.parse_args()
     told.act(told)
 

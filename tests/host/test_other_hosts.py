@@ -9,7 +9,6 @@ import functools
 import importlib
 import inspect
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -25,12 +24,13 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.host import needs, plugin
 from lmms_eval_tasks.host.needs import Place
 from tests.checks import refused, table
-from tests.conftest import HOST, Launch, host
+from tests.conftest import HOST, REPOSITORY, Launch, host
 from tests.host.test_discovery import after
 
 # Of each file: what stands in it, and what another host has there.
 Edits = Mapping[str, Mapping[str, str]]
 
+CHANGE = REPOSITORY / "upstream" / "entry_point" / "change.patch"
 EVALUATOR, COMMAND, TASKS = "evaluator.py", "__main__.py", "tasks/__init__.py"
 REGISTRY, INSTANCE, TASK = "models/registry_v2.py", "api/instance.py", "api/task.py"
 LOST: Edits = {
@@ -81,19 +81,25 @@ NO_WAY: Edits = {
 
 
 def another(
-    folder: Path, edits: Edits, version: str = "0.9.0", contribution: Path | None = None
+    folder: Path, edits: Edits, version: str = "0.9.0", entry_point: bool | None = None
 ) -> str:
-    """What a process runs first so that the installed host is another one."""
-    patch = contribution / "change.patch" if contribution else None
-    patched = re.findall(r"^--- a/lmms_eval/(.+)", patch.read_text() if patch else "", re.MULTILINE)
+    """What a process runs first so that the installed host is another one.
+
+    Args:
+        folder: where the changed files are written.
+        edits: changes in its files.
+        version: what it says of itself.
+        entry_point: whether it has the change of `upstream/entry_point`; None: as installed.
+    """
+    names = {*edits} if entry_point is None else {*edits, TASKS}
     changed = {}
-    for name in {*edits, *patched}:
+    for name in names:
         original, copy = HOST / name, folder / "lmms_eval" / name
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(original, copy)
         changed[str(original)] = str(copy)
-    if patch:
-        subprocess.run(["git", "apply", "-C1", str(patch)], cwd=folder, check=True)
+    if entry_point is not None and entry_point != has_entry_point(folder):
+        apply(folder, *([] if entry_point else ["--reverse"])).check_returncode()
     for name, changes in edits.items():
         text = (folder / "lmms_eval" / name).read_text(encoding="utf-8")
         for old, new in changes.items():
@@ -114,6 +120,17 @@ importlib.machinery.SourceFileLoader.get_code = changed_code
 version = m.version
 m.version = lambda name: {version!r} if name in ("lmms_eval", "lmms-eval") else version(name)
 """
+
+
+def apply(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Apply the change of `upstream/entry_point` to the files of a host in a folder."""
+    command = ["git", "apply", "-C1", *options, str(CHANGE)]
+    return subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
+
+
+def has_entry_point(folder: Path) -> bool:
+    """Whether the host, or a copy of its files in a folder, has that change."""
+    return apply(folder, "--reverse", "--check").returncode == 0
 
 
 def write_task(folder: Path, name: str) -> Path:
@@ -162,17 +179,25 @@ def test_a_run_on_another_host(edits: Edits, lacking: str, launch: Launch, tmp_p
 
 @pytest.mark.host
 @table(
-    "edits, command, said",
+    "edits, entry_point, command, said",
     [
-        (RENAMED, ["tasks", "list"], ""),  # told to those who run tasks of ours
-        (OTHER_WAY, ["--tasks", "list"], ""),
-        (NO_WAY, ["--tasks", "list"], "could not hook lmms_eval.tasks"),
+        (RENAMED, None, ["tasks", "list"], ""),  # told to those who run tasks of ours
+        (OTHER_WAY, False, ["--tasks", "list"], ""),
+        (NO_WAY, False, ["--tasks", "list"], "could not hook lmms_eval.tasks"),
+        (NO_WAY, True, ["--tasks", "list"], ""),
     ],
 )
 def test_the_list_of_another_host(
-    edits: Edits, command: list[str], said: str, launch: Launch, tmp_path: Path
+    edits: Edits,
+    entry_point: bool | None,
+    command: list[str],
+    said: str,
+    launch: Launch,
+    tmp_path: Path,
 ) -> None:
-    run = launch(after(another(tmp_path, edits), host(*command)), tmp_path)
+    """Where the host looks for tasks of packages itself, it need not be told of a folder."""
+    prelude = another(tmp_path, edits, entry_point=entry_point)
+    run = launch(after(prelude, host(*command)), tmp_path)
     listed = (run.stdout + run.stderr).split()
     assert {"maia", "maia_oevqa", "cvrr_es", "mme"} <= set(listed), run.stderr[-3000:]
     lines = [one for one in run.stderr.splitlines() if one.startswith("lmms-eval-tasks: ")]

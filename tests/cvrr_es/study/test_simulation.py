@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import simulated_study
-from simulated_study import study
+import judge_panels
+from judge_panels import study
 from simulation import WORLDS
 
 from lmms_eval_tasks.report.paper_tables import fixed
@@ -19,7 +19,7 @@ def test_the_page_has_the_figures_of_the_study() -> None:
     world = "captured"
     rows = {
         (row.kind, row.name): row.kappas
-        for row in study(WORLDS[world], range(simulated_study.SEEDS), names=PANELS)
+        for row in study(WORLDS[world], range(judge_panels.SEEDS), names=PANELS)
     }
     best = [
         max(every) for every in zip(*(rows[key] for key in rows if key[0] == "judge"), strict=True)
