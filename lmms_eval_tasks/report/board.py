@@ -11,7 +11,7 @@ from lmms_eval_tasks import __version__, benchmarks, leaderboards
 from lmms_eval_tasks.console import UNSEEN
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.leaderboards import Ours
-from lmms_eval_tasks.report import drawn, fold, sides
+from lmms_eval_tasks.report import cells, drawn, fold, sides
 from lmms_eval_tasks.report.pages import HERE, filled
 from lmms_eval_tasks.report.paper_rows import Board, Line, Own, boards, called
 from lmms_eval_tasks.report.paper_tables import NONE, by_row, fixed, has_numbers, number, signed
@@ -134,7 +134,8 @@ def _markdown(made: Sequence[Board], conditions: Conditions) -> str:
             continue
         names, columns, lines = _grid(board)
         frame = pandas.DataFrame(
-            [[*one.names, *one.texts] for one in lines], columns=[*names, *columns]
+            [[*map(cells.markdown, one.names), *one.texts] for one in lines],
+            columns=[*names, *map(cells.markdown, columns)],
         )
         aligned = ["left"] * len(names) + ["right"] * len(columns)
         table = frame.to_markdown(index=False, colalign=aligned, disable_numparse=True)
@@ -179,10 +180,8 @@ def _json(made: Sequence[Board], conditions: Conditions) -> str:
 
 
 def _csv(made: Sequence[Board], conditions: Conditions) -> str:
-    import pandas
-
-    rows = [row | {"conditions": "; ".join(row["conditions"])} for row in _rows(made, conditions)]
-    return str(pandas.DataFrame(rows).to_csv(index=False))
+    rows = (row | {"conditions": "; ".join(row["conditions"])} for row in _rows(made, conditions))
+    return str(cells.frame(rows).to_csv(index=False))
 
 
 # --- as a page ------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks.report import compare
+from lmms_eval_tasks.report import cells, compare
 from lmms_eval_tasks.report.paper_tables import NONE, Sure, by_row, fixed, number, p_text, signed
 from lmms_eval_tasks.report.sides import Side, tasks_of
 
@@ -51,21 +51,22 @@ def as_csv(found: Sequence[Row]) -> str:
     """A line for each number."""
     import pandas
 
-    return str(pandas.json_normalize(found, sep="_").to_csv(index=False))
+    flat = pandas.json_normalize(found, sep="_")
+    return str(cells.frame(flat.to_dict("records"), flat.columns).to_csv(index=False))
 
 
 def as_markdown(found: Sequence[Row]) -> str:
     """A table with a column for each run."""
-    return f"{_wide(found).to_markdown(index=False)}\n"
+    frame = _wide(found)
+    frame.columns = frame.columns.map(cells.markdown)
+    return f"{frame.to_markdown(index=False)}\n"
 
 
 def as_latex(found: Sequence[Row]) -> str:
     """The same, for booktabs."""
-    import pandas
-
     frame = _wide(found)
-    escaped = frame.map(lambda cell: str(cell).replace("_", r"\_"))
-    escaped.columns = pandas.Index([name.replace("_", r"\_") for name in frame.columns])
+    escaped = frame.map(lambda cell: cells.latex(str(cell)))
+    escaped.columns = frame.columns.map(cells.latex)
     return str(escaped.to_latex(index=False, column_format="ll" + "r" * (len(frame.columns) - 2)))
 
 
@@ -96,10 +97,10 @@ def tables(found: Sequence[Row]) -> Iterator[Table]:
                     line[f"{row['run']}\ndifference"] = f"{signed(apart['value'], 3)}{p}"
         columns = [one for run in runs for one in (run, f"{run}\ndifference")]
         columns = [one for one in columns if any(one in line for line in lines.values())]
-        cells = [(names, [line.get(one, NONE) for one in columns]) for names, line in lines.items()]
+        body = [(names, [line.get(one, NONE) for one in columns]) for names, line in lines.items()]
         note = "below a number: its 95 % interval"
         note += f"; differences from {runs[0]}" if len(runs) > 1 else ""
-        yield from by_row(benchmark, ["task", "number"], columns, cells, note)
+        yield from by_row(benchmark, ["task", "number"], columns, body, note)
 
 
 FORMS: dict[str, Callable[[Sequence[Row]], str]] = {

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from lmms_eval_tasks.console import visible
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Column, Table
 
+# A path or an error in brackets is no markup of rich's, and ":x:" no picture.
+_PLAIN: Any = {"highlight": False, "markup": False, "emoji": False}
 NAME_WIDTH = 34  # columns that a column of names takes at most
 
 
@@ -18,15 +22,30 @@ def show(console: Console, made: Iterable[Any]) -> None:
 
     for one in made:
         if not isinstance(one, Table):
-            # As it is: a path or an error in brackets is no markup of rich's.
-            console.print(one, highlight=False, markup=False)
+            console.print(_shown(one), **_PLAIN)
             continue
         if one.title:
-            console.print(one.title, style="table.title", highlight=False, markup=False)
+            console.print(_shown(one.title), style="table.title", **_PLAIN)
         for part in parts(one, console.width):
             console.print(part)
         if one.caption:
-            console.print(one.caption, style="table.caption", highlight=False, markup=False)
+            console.print(
+                _shown(one.caption),
+                style="table.caption",
+                highlight=False,
+                markup=False,
+                emoji=False,
+            )
+
+
+def _shown(part: Any) -> Any:
+    """A text without what a terminal obeys; markup in it stays markup."""
+    from rich.text import Text
+
+    if isinstance(part, Text):
+        part.plain = visible(part.plain)
+        return part
+    return visible(part) if isinstance(part, str) else part
 
 
 def parts(table: Table, width: int) -> list[Table]:
@@ -63,9 +82,10 @@ def _of_columns(table: Table, columns: Sequence[Column], names: int | None = Non
 
     own = [column.copy() for column in columns]  # without cells
     for column in own:
+        column.header = _shown(column.header)
         column.max_width = names if column.justify == "left" else None
     made = Table(*own, box=table.box, padding=table.padding)
     cells = [list(column.cells) for column in columns]
     for place, row in enumerate(table.rows):
-        made.add_row(*(one[place] for one in cells), end_section=row.end_section)
+        made.add_row(*(_shown(one[place]) for one in cells), end_section=row.end_section)
     return made

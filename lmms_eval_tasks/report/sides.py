@@ -13,6 +13,7 @@ from typing import Any
 
 from lmms_eval_tasks import benchmarks
 from lmms_eval_tasks.benchmark import Benchmark, Item, Items, Task
+from lmms_eval_tasks.console import visible
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import saved_runs as saved
 from lmms_eval_tasks.utils.metrics import aggregate
@@ -138,7 +139,7 @@ def _name(run: saved.Run) -> str:
     """A model's short name: the end of its checkpoint's, or the class's."""
     name = run.results.get("model_name") or (run.model or run.file.parent.name).partition(" ")[0]
     short = str(name).rstrip("/").rpartition("/")[2]
-    return short or str(name)
+    return visible(short or str(name))
 
 
 def command(results: Mapping[str, Any]) -> str:

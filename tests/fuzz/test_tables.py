@@ -1,0 +1,67 @@
+"""Hostile texts in tables: each form has the shape that it has with harmless ones, and the text."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from lmms_eval_tasks import console
+from lmms_eval_tasks.report import cells, exports, fold
+from tests.fuzz.hostile import TEXTS
+
+ROW = {"benchmark": "maia", "task": "maia_vsv", "metric": "acc", "value": -0.5, "low": None}
+ROW |= {"high": None, "n": 3, "videos": 2}
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def rows(text):
+    """As sides name them."""
+    return [{**ROW, "run": "harmless"}, {**ROW, "run": console.visible(text)}]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_every_form(text):
+    shown = console.visible(text)
+    made = list(csv.DictReader(io.StringIO(exports.as_csv(rows(text)), newline="")))
+    assert [one["value"] for one in made] == ["-0.5", "-0.5"]
+    assert made[1]["run"] in (shown, f"'{shown}")
+    assert not made[1]["run"].startswith(FORMULA)
+    assert [one["run"] for one in json.loads(exports.as_json(rows(text)))] == ["harmless", shown]
+    shape = [line.count("|") for line in exports.as_markdown(rows("other")).splitlines()]
+    lines = exports.as_markdown(rows(text)).splitlines()
+    assert [line.replace("\\\\", "").replace("\\|", "").count("|") for line in lines] == shape
+    assert not any(one in lines[0].replace(f"\\{one}", "") for one in "<`*[")
+    tex, plain = exports.as_latex(rows(text)), exports.as_latex(rows("other"))
+    head, usual = (one.splitlines()[2] for one in (tex, plain))
+    for sign in "&%$#{}":
+        free = head.replace(f"\\{sign}", "").replace("{}", "")
+        assert free.count(sign) == usual.count(sign), head
+    assert "\\input" not in tex
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_on_a_terminal(text):
+    """Neither its codes nor rich's markup do anything; the text is all there."""
+    out = io.StringIO()
+    screen = Console(file=out, width=400, force_terminal=True, color_system=None)
+    fold.show(screen, [*exports.tables(rows(text)), text])
+    told = out.getvalue()
+    assert not set(told) & {"\0", "\x07", "\x9b", "\u202e", "\ud83d"}
+    assert "\x1b[2J" not in told
+    assert "\x1b]8" not in told
+    # Long names fold in their column: what is left of the line below the tables is whole.
+    assert told.replace("\r", "").endswith(f"{console.visible(text).expandtabs()}\n")
+
+
+def test_lines_for_the_user(capsys):
+    console.say("\x1b[2Jm\ud83d")
+    assert capsys.readouterr().err == "lmms-eval-tasks: \\x1b[2Jm\\ud83d\n"
+
+
+def test_numbers_and_dashes_are_no_formulas():
+    frame = cells.frame([{"a": -1.5, "b": "-", "c": " =1", "d": None}])
+    assert frame.to_dict("records") == [{"a": -1.5, "b": "-", "c": "' =1", "d": None}]
