@@ -35,6 +35,8 @@ _OF_THE_RUN = {
     r"tasks_recorded \((simple|chat)\)": "tasks_recorded",
     r"/(?:[\w.+-]+/)+(?=replies-)": "",  # the folder of the recorded replies
     r"\d{8}_\d{6}(?=_samples_)": "DATE",
+    # Of packages that come out between two runs.
+    r"(hug_trans=|idf_version=|transformers )\d+(?:\.\d+)+": r"\1VERSION",
     # Counted over all runs of a process.
     r"\d+ (texts of|of) \d+ (different \w+|sentences|texts) cut": r"N \1 N \2 cut",
 }
@@ -115,7 +117,8 @@ def tables(text: str, cache: Path) -> dict[str, list[str]]:
 def normal(value: Any, cache: Path, folder: str = "/no") -> Any:
     """Without folders, addresses and the model's class of this run."""
     if isinstance(value, dict):
-        return {str(key): normal(one, cache, folder) for key, one in value.items()}
+        known = {key: "VERSION" if key == "openai_version" else one for key, one in value.items()}
+        return {str(key): normal(one, cache, folder) for key, one in known.items()}
     if isinstance(value, (list, tuple)):
         return [normal(one, cache, folder) for one in value]
     if not isinstance(value, str):
