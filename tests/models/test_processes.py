@@ -75,16 +75,14 @@ def test_two_processes_reply_as_one(label: str, runs: dict[str, dict[str, HostRu
 
 
 def test_of_four_processes_one_may_have_no_doc(launch: Launch, folder: Path) -> None:
-    """Three docs for four, and five: no number depends on how they are dealt."""
-    model = {"model": "tasks_scripted", "tasks": LABELS["scripted"], "offset": FIRST}
-    limits = {str(limit): {**model, "limit": limit} for limit in (3, 5)}
-    (folder / "four").mkdir()
-    (folder / "alone").mkdir()
-    four = launch_all(launch, folder / "four", limits, processes=4)
-    alone = launch_all(launch, folder / "alone", limits)
-    for limit, run in four.items():
-        assert len(run.items(LABELS["scripted"])) == int(limit)
-        assert run.numbers == alone[limit].numbers
+    """Three docs for four: no number depends on how they are dealt."""
+    model = {"model": "tasks_scripted", "tasks": LABELS["scripted"], "offset": FIRST, "limit": 3}
+    runs = {}
+    for name, processes in (("four", 4), ("alone", 1)):
+        (folder / name).mkdir()
+        runs |= launch_all(launch, folder / name, {name: model}, processes=processes)
+    assert len(runs["four"].items(LABELS["scripted"])) == model["limit"]
+    assert runs["four"].numbers == runs["alone"].numbers
 
 
 def test_a_video_belongs_to_one_process_and_the_numbers_to_none(
