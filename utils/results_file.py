@@ -52,8 +52,10 @@ class _Ours(BaseModel):
     """What it tells beside; every other name is a benchmark's."""
 
     model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, _Section | str | None]
+    __pydantic_extra__: dict[str, _Section | None]
 
+    version: str | None = None
+    data_root: str | None = None
     judges: _Usage | None = None
     invalid: dict[str, str] = Field(default_factory=dict)
 
