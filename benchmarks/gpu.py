@@ -8,8 +8,9 @@ from our clips and from the videos that they were made of. Its answers are cut a
 it does not know where to stop, and a model that answers with a letter does. The 7B's speed is its
 size's, whatever its weights.
 
-Prints for each: items a second over the class's own calls, and the share of samples (ten a second,
-nvidia-smi) in which the GPU was idle; the last column is the ratio of the first two.
+Prints for each: items a second over the class's own calls, and the share of that time in which the
+GPU ran no kernel (what nvidia-smi calls its utilization, read ten times a second, taken off 100 %);
+the last line is the ratio of the first two.
 """
 
 from __future__ import annotations
@@ -36,10 +37,11 @@ TEXT = {
     "hidden_size": 3584,
     "intermediate_size": 18_944,
     "num_hidden_layers": 28,
+    "layer_types": ["full_attention"] * 28,
     "num_attention_heads": 28,
     "num_key_value_heads": 4,
-    "rope_scaling": {"type": "mrope", "rope_type": "default", "mrope_section": [16, 24, 24]},
 }
+MROPE = [16, 24, 24]
 VISION = {
     "depth": 32,
     "hidden_size": 1280,
@@ -51,16 +53,17 @@ VISION = {
 
 
 class Measured(NamedTuple):
-    """Of one run: replies, seconds in the class, and samples of the GPU: idle ones, all."""
+    """Of one run: replies, seconds in the class, the percents of GPU use (their sum and number)."""
 
     items: int
     seconds: float
-    idle: int
+    used: int
     samples: int
 
 
 def checkpoint(folder: Path, tiny: bool, device: str) -> Path:
     """A checkpoint with random weights; the large one is made where it will run."""
+    from lmms_eval_tasks.sample import put
     from lmms_eval_tasks.sample import tiny as recipes
 
     small = recipes.build("qwen2_5_vl", folder / "tiny")
@@ -69,17 +72,22 @@ def checkpoint(folder: Path, tiny: bool, device: str) -> Path:
     import torch
     from transformers import AutoConfig, Qwen2_5_VLForConditionalGeneration
 
-    shutil.copytree(small, folder / "7b", ignore=shutil.ignore_patterns("*.safetensors"))
     config = AutoConfig.from_pretrained(small)
     for part, sizes in ((config.text_config, TEXT), (config.vision_config, VISION)):
         for name, value in sizes.items():
             setattr(part, name, value)
-    torch.set_default_dtype(torch.bfloat16)
-    with torch.device(device):
-        model = Qwen2_5_VLForConditionalGeneration(config)
-    torch.set_default_dtype(torch.float32)
-    model.save_pretrained(folder / "7b")
-    del model
+    config.text_config.rope_parameters["mrope_section"] = MROPE
+
+    def save(new: Path) -> None:
+        no_weights = shutil.ignore_patterns("*.safetensors")
+        shutil.copytree(small, new, ignore=no_weights, dirs_exist_ok=True)
+        torch.set_default_dtype(torch.bfloat16)
+        with torch.device(device):
+            model = Qwen2_5_VLForConditionalGeneration(config)
+        torch.set_default_dtype(torch.float32)
+        model.save_pretrained(new)
+
+    put(folder / "7b", save)
     torch.cuda.empty_cache()
     return folder / "7b"
 
@@ -145,7 +153,7 @@ def run(model: str, limit: int, tokens: int) -> Measured:
     finally:
         Qwen2_5_VL.generate_until = generate
     number = len(results["samples"]["maia_vsv"])
-    return Measured(number, spent, sum(one == 0 for one in used), len(used))
+    return Measured(number, spent, sum(used), len(used))
 
 
 def main() -> None:
@@ -179,9 +187,9 @@ def main() -> None:
     tasks.media_of = clip
     rates = {}
     for name, runs in total.items():
-        items, seconds, idle, samples = map(sum, zip(*runs, strict=True))
+        items, seconds, used, samples = map(sum, zip(*runs, strict=True))
         rates[name] = items / seconds
-        waits = f"{idle / samples:.0%} idle" if samples else "GPU not observed"
+        waits = f"{1 - used / samples / 100:.1%} idle" if samples else "GPU not observed"
         print(f"{name:7} {items} items, {rates[name]:.3f} a second, {waits}")
     print(f"clips/videos {rates['clips'] / rates['videos']:.2f}")
 
