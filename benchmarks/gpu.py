@@ -8,9 +8,10 @@ from our clips and from the videos that they were made of. Its answers are cut a
 it does not know where to stop, and a model that answers with a letter does. The 7B's speed is its
 size's, whatever its weights.
 
-Prints for each: items a second over the class's own calls, and the share of that time in which the
-GPU ran no kernel (what nvidia-smi calls its utilization, read ten times a second, taken off 100 %);
-the last line is the ratio of the first two.
+Prints for each: items a second over the class's own calls, the seconds of an item in which its file
+is read (decoded, frames picked and resized, which is all that a clip changes), and the share of the
+time in which the GPU ran no kernel (nvidia-smi's utilization, ten readings a second, taken off
+100 %); then the ratio of the first two lines' items a second.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
+from unittest import mock
 
 from lmms_eval_tasks import settings
 
@@ -53,10 +55,13 @@ VISION = {
 
 
 class Measured(NamedTuple):
-    """Of one run: replies, seconds in the class, the percents of GPU use (their sum and number)."""
+    """Of one run: replies, seconds in the class and of them in reading videos, percents of GPU use
+    (their sum and number).
+    """
 
     items: int
     seconds: float
+    reading: float
     used: int
     samples: int
 
@@ -125,23 +130,34 @@ def watched() -> Iterator[list[int]]:
 def run(model: str, limit: int, tokens: int) -> Measured:
     """Ask the first `limit` pairs through the host."""
     from lmms_eval import evaluator
-    from lmms_eval.models.chat.qwen2_5_vl import Qwen2_5_VL
+    from lmms_eval.models.chat import qwen2_5_vl
 
-    spent = 0.0
+    spent = {"generating": 0.0, "reading": 0.0}
     used: list[int] = []
-    generate = Qwen2_5_VL.generate_until
 
-    def timed(self: Any, requests: list[Any]) -> list[Any]:
-        nonlocal spent
-        start = time.perf_counter()
+    def timed(name: str, whole: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            start = time.perf_counter()
+            found = whole(*args, **kwargs)
+            spent[name] += time.perf_counter() - start
+            return found
+
+        return call
+
+    model_class = qwen2_5_vl.Qwen2_5_VL
+    generate = timed("generating", model_class.generate_until)
+    read = timed("reading", qwen2_5_vl.process_vision_info)
+
+    def observed(self: Any, requests: list[Any]) -> list[Any]:
         with watched() as samples:
             found: list[Any] = generate(self, requests)
-        spent += time.perf_counter() - start
         used.extend(samples)
         return found
 
-    Qwen2_5_VL.generate_until = timed
-    try:
+    with (
+        mock.patch.object(model_class, "generate_until", observed),
+        mock.patch.object(qwen2_5_vl, "process_vision_info", read),
+    ):
         results = evaluator.simple_evaluate(
             model="qwen2_5_vl",
             model_args=model,
@@ -150,10 +166,8 @@ def run(model: str, limit: int, tokens: int) -> Measured:
             gen_kwargs=f"max_new_tokens={tokens}",
             verbosity="ERROR",
         )
-    finally:
-        Qwen2_5_VL.generate_until = generate
     number = len(results["samples"]["maia_vsv"])
-    return Measured(number, spent, sum(used), len(used))
+    return Measured(number, *spent.values(), sum(used), len(used))
 
 
 def main() -> None:
@@ -187,10 +201,13 @@ def main() -> None:
     tasks.media_of = clip
     rates = {}
     for name, runs in total.items():
-        items, seconds, used, samples = map(sum, zip(*runs, strict=True))
+        items, seconds, reading, used, samples = map(sum, zip(*runs, strict=True))
         rates[name] = items / seconds
         waits = f"{1 - used / samples / 100:.1%} idle" if samples else "GPU not observed"
-        print(f"{name:7} {items} items, {rates[name]:.3f} a second, {waits}")
+        print(
+            f"{name:7} {items} items, {rates[name]:.3f} a second, {reading / items:.3f} s of each "
+            f"in reading its file, {waits}"
+        )
     print(f"clips/videos {rates['clips'] / rates['videos']:.2f}")
 
 
