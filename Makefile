@@ -12,9 +12,9 @@ VENV ?= .venv
 WORKERS ?= 2
 BIN := $(VENV)/bin
 LOG := $(VENV)/install.log
-# uv where it is installed, pip otherwise; what they print stands in LOG.
-UV := $(shell command -v uv 2>/dev/null)
-PIP = $(if $(UV),$(UV) pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet --disable-pip-version-check)
+# uv takes a third of pip's time; where it is not at hand it comes from the index. What it prints: LOG.
+UV := $(or $(shell command -v uv 2>/dev/null),$(BIN)/uv)
+INSTALL = $(UV) pip install --quiet --python $(BIN)/python
 quietly = $(1) >> $(LOG) 2>&1 || { tail -n 20 $(LOG); echo "failed; all of it: $(LOG)"; exit 1; }
 # mypy and editors follow the package mapping (utils/ is lmms_eval_tasks.utils) only in strict
 # editable mode, which links file by file: repeated when a file comes or goes.
@@ -60,17 +60,18 @@ env: $(LINKED)
 
 $(VENV)/.installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or newer is needed: make PYTHON=python3.11")'
-	@echo "[1/3] environment: $(VENV), with $(if $(UV),uv,pip)"
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(if $(UV),--without-pip) $(VENV)
+	@echo "[1/3] environment: $(VENV)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@test -x $(UV) || $(call quietly,$(BIN)/pip install --quiet uv)
 	@echo "[2/3] packages, about 2 GB: minutes, once"
-	@$(call quietly,$(PIP) --upgrade $(if $(UV),,pip) "setuptools>=77" wheel)
-	@$(call quietly,$(PIP) --editable ".[dev]" $(if $(UV),--config-setting,--config-settings) editable_mode=strict)
+	@$(call quietly,$(INSTALL) --upgrade "setuptools>=77" wheel)
+	@$(call quietly,$(INSTALL) --editable ".[dev]" --config-setting editable_mode=strict)
 	@touch $@
 
 $(LINKED): $(VENV)/.installed
 	@rm -f $(VENV)/.linked-*
 	@echo "[3/3] this package"
-	@$(call quietly,$(PIP) --no-deps --no-build-isolation --editable . $(if $(UV),--config-setting,--config-settings) editable_mode=strict)
+	@$(call quietly,$(INSTALL) --no-deps --no-build-isolation --editable . --config-setting editable_mode=strict)
 	@touch $@
 
 clean:
