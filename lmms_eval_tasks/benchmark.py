@@ -197,7 +197,7 @@ class Benchmark:
         """A task's docs, in an order and with ids that depend on the data alone."""
         raise NotImplementedError
 
-    def cut(self, found: Found, task: str, doc: Doc) -> Cut | None:  # noqa: ARG002
+    def cut(self, doc: Doc) -> Cut | None:  # noqa: ARG002
         """What has to be made before the model is loaded; None where the doc needs nothing."""
         return None
 

@@ -169,7 +169,7 @@ class CvrrEs(Benchmark):
     files = staticmethod(release.placed)
     tables = staticmethod(layouts.tables)
 
-    def cut(self, found: Found, task: str, doc: Doc) -> Cut:  # noqa: ARG002
+    def cut(self, doc: Doc) -> Cut:
         """The muted copy of a video, or its frames."""
         window = (doc["video_path"], doc["start"], doc["end"], doc["n_frames"])
         return Cut(doc.get("question_id", doc["id"]), window, lambda: clips.make(*window))

@@ -309,7 +309,7 @@ class Haven(Benchmark):
     files = staticmethod(released.placed)
     judge_prompt = staticmethod(judging.prompt)
 
-    def cut(self, found: Found, task: str, doc: Doc) -> Cut | None:  # noqa: ARG002
+    def cut(self, doc: Doc) -> Cut | None:
         """The sampled frames of its video, the same for all tasks; none of a text proxy."""
         if doc["text"]:
             return None

@@ -285,7 +285,7 @@ class Maia(Benchmark):
         make = data.questions if asked.kind == "maia_oevqa" else data.pairs
         return make(found, asked.setting)
 
-    def cut(self, found: Found, task: str, doc: Doc) -> Cut | None:  # noqa: ARG002
+    def cut(self, doc: Doc) -> Cut | None:
         """The clip or image of its video, the same for all docs of a setting; none of a text."""
         if doc["setting"] == "text":
             return None

@@ -278,7 +278,7 @@ class Maverix(Benchmark):
     tables = staticmethod(layouts.tables)
     judge_prompt = staticmethod(judging.prompt)
 
-    def cut(self, found: Found, task: str, doc: Doc) -> Cut | None:  # noqa: ARG002
+    def cut(self, doc: Doc) -> Cut | None:
         """Its segment, or the whole video; modes without picture and sound need none."""
         mode = MODES[doc["mode"]]
         if not mode.picture and not mode.sound:
