@@ -98,7 +98,7 @@ PIECES += ["Good", "Excellent (5)", "Judgement: [5]", "[5]", "4.5", "5", "5/5", 
 PIECES += ["a rating of 5", "out of", '\\"rating\\": ', "{{", "}}", "I'm sorry", "1", "-"]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.lists(st.sampled_from([*PIECES, "Judge A:"]), max_size=9).map("".join))
 def test_no_text_raises_and_no_rating_is_off_the_scale(text: str) -> None:
     found = replies.read(text)
