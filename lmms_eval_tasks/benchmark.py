@@ -160,6 +160,15 @@ class Found:
         return self.bad
 
 
+class Ran(NamedTuple):
+    """A run's part of one benchmark, once it is done."""
+
+    found: Found | None  # what the check found; None if nobody knows any more
+    names: Sequence[str]  # of the tasks that were run
+    left_out: Mapping[str, Mapping[str, str]]  # by task and name, with the reason
+    items: Mapping[str, Items]  # of each task
+
+
 class Benchmark:
     """A benchmark: subclassed once in each `lmms_eval_tasks/<name>/tasks.py` (`BENCHMARK`)."""
 
@@ -197,7 +206,7 @@ class Benchmark:
         """A task's docs, in an order and with ids that depend on the data alone."""
         raise NotImplementedError
 
-    def cut(self, found: Found, task: str, doc: Doc) -> Cut | None:  # noqa: ARG002
+    def cut(self, doc: Doc) -> Cut | None:  # noqa: ARG002
         """What has to be made before the model is loaded; None where the doc needs nothing."""
         return None
 
@@ -286,22 +295,9 @@ class Benchmark:
 
     # --- results --------------------------------------------------------------------------------
 
-    def describe(
-        self,
-        found: Found | None,
-        names: Sequence[str],  # noqa: ARG002
-        left_out: Mapping[str, Mapping[str, str]],  # noqa: ARG002
-        asked: Mapping[str, Items],  # noqa: ARG002
-    ) -> tuple[dict[str, Any], list[str]]:
-        """Where data and media came from, for the results, and what warns of them.
-
-        Args:
-            found: what the check found; None if nobody knows any more.
-            names: of the tasks that were run.
-            left_out: by task and name, with the reason.
-            asked: the items of each task.
-        """
-        return ({"data": {"hash": found.digest}} if found else {}), []
+    def describe(self, ran: Ran) -> tuple[dict[str, Any], list[str]]:
+        """Where data and media came from, for the results, and what warns of them."""
+        return ({"data": {"hash": ran.found.digest}} if ran.found else {}), []
 
     def tables(self, rows: Sequence[Row]) -> Sequence[Any]:
         """The paper's tables (rich renderables or lines); those without a number are left out.

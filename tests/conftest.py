@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import hypothesis
 import pytest
 
 from lmms_eval_tasks import settings
@@ -44,6 +45,11 @@ OFFLINE = {
 for variable in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "OMP_NUM_THREADS"):
     os.environ.setdefault(variable, OFFLINE[variable])
 plugin.when_imported("lmms_eval.utils", warm.remember_yamls, plugin.missed)
+
+# A machine that is busy is no failure of a property.
+PATIENT = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
+hypothesis.settings.register_profile("patient", **PATIENT)
+hypothesis.settings.load_profile("patient")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

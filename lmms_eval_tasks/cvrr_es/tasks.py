@@ -8,10 +8,10 @@ judges' ratings, or with those of selected ones.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found, Item, Items, Join, Part, Task
+from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Item, Items, Join, Part, Ran, Task
 from lmms_eval_tasks.cvrr_es import data, metrics, release
 from lmms_eval_tasks.cvrr_es import judge as judging
 from lmms_eval_tasks.cvrr_es import tables as layouts
@@ -169,7 +169,7 @@ class CvrrEs(Benchmark):
     files = staticmethod(release.placed)
     tables = staticmethod(layouts.tables)
 
-    def cut(self, found: Found, task: str, doc: Doc) -> Cut:  # noqa: ARG002
+    def cut(self, doc: Doc) -> Cut:
         """The muted copy of a video, or its frames."""
         window = (doc["video_path"], doc["start"], doc["end"], doc["n_frames"])
         return Cut(doc.get("question_id", doc["id"]), window, lambda: clips.make(*window))
@@ -187,17 +187,11 @@ class CvrrEs(Benchmark):
         """Of the one criterion."""
         return judging.prompt("judge")
 
-    def describe(
-        self,
-        found: Found | None,
-        names: Sequence[str],
-        left_out: Mapping[str, Mapping[str, str]],
-        asked: Mapping[str, Items],  # noqa: ARG002
-    ) -> tuple[dict[str, Any], list[str]]:
+    def describe(self, ran: Ran) -> tuple[dict[str, Any], list[str]]:
         """Data, candidates, shown ratings and frames."""
-        section, warnings = data.describe(found, left_out)
+        section, warnings = data.describe(ran.found, ran.left_out)
         for join in self.joins:
-            if answered := [name for name in names if name in join.tasks]:
+            if answered := [name for name in ran.names if name in join.tasks]:
                 warnings += [f"{join.group}: {note}" for note in metrics.partial_means(answered)]
         return section, warnings
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found, Item, Items, Join, Task
+from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found, Item, Items, Join, Ran, Task
 from lmms_eval_tasks.haven import data, inputs, metrics
 from lmms_eval_tasks.haven import judge as judging
 from lmms_eval_tasks.haven import tables as layouts
@@ -309,7 +309,7 @@ class Haven(Benchmark):
     files = staticmethod(released.placed)
     judge_prompt = staticmethod(judging.prompt)
 
-    def cut(self, found: Found, task: str, doc: Doc) -> Cut | None:  # noqa: ARG002
+    def cut(self, doc: Doc) -> Cut | None:
         """The sampled frames of its video, the same for all tasks; none of a text proxy."""
         if doc["text"]:
             return None
@@ -344,17 +344,11 @@ class Haven(Benchmark):
         """How good is a summary?"""
         return [judging.criterion()]
 
-    def describe(
-        self,
-        found: Found | None,
-        names: Sequence[str],
-        left_out: Mapping[str, Mapping[str, str]],
-        asked: Mapping[str, Items],  # noqa: ARG002
-    ) -> tuple[dict[str, Any], list[str]]:
+    def describe(self, ran: Ran) -> tuple[dict[str, Any], list[str]]:
         """Data, options, left-out videos, and how texts were compared."""
-        known = cast(data.Checked | None, found)
-        section, warnings = data.describe(known, left_out) if known else ({}, [])
-        if any(TASKS[name].kind in SUMMARIES for name in names):
+        known = cast(data.Checked | None, ran.found)
+        section, warnings = data.describe(known, ran.left_out) if known else ({}, [])
+        if any(TASKS[name].kind in SUMMARIES for name in ran.names):
             rouge = text_metrics.ROUGE_IMPLEMENTATION
             section["implementations"] = {"rouge": rouge, **provenance.notes("haven")}
         return section, [*warnings, *settings.told(settings.HAVEN), *judging.doubts()]

@@ -21,6 +21,7 @@ from lmms_eval_tasks.benchmark import (
     Items,
     Join,
     Part,
+    Ran,
     Task,
     Units,
 )
@@ -285,7 +286,7 @@ class Maia(Benchmark):
         make = data.questions if asked.kind == "maia_oevqa" else data.pairs
         return make(found, asked.setting)
 
-    def cut(self, found: Found, task: str, doc: Doc) -> Cut | None:  # noqa: ARG002
+    def cut(self, doc: Doc) -> Cut | None:
         """The clip or image of its video, the same for all docs of a setting; none of a text."""
         if doc["setting"] == "text":
             return None
@@ -300,21 +301,15 @@ class Maia(Benchmark):
         """Does an answer agree with a reference?"""
         return [judging.criterion()]
 
-    def describe(
-        self,
-        found: Found | None,
-        names: Sequence[str],  # noqa: ARG002
-        left_out: Mapping[str, Mapping[str, str]],
-        asked: Mapping[str, Items],  # noqa: ARG002
-    ) -> tuple[dict[str, Any], list[str]]:
+    def describe(self, ran: Ran) -> tuple[dict[str, Any], list[str]]:
         """Data, left-out videos, and how texts were compared."""
         section: dict[str, Any] = {}
         warnings = settings.told(settings.MAIA)
         if settings.text(settings.FRAMES) != "32":  # the paper's
             warnings = [*settings.told(settings.FRAMES), *warnings]
-        if found is not None:
-            release = found.release
-            lost = {video: why for own in left_out.values() for video, why in own.items()}
+        if ran.found is not None:
+            release = ran.found.release
+            lost = {video: why for own in ran.left_out.values() for video, why in own.items()}
             questions = sum(len(v.questions) for v in release.videos if v.video in lost)
             section = {
                 "data": {"file": str(release.files[0]), "hash": release.digest, **release.counts},

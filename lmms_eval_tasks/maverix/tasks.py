@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, cast
 
 from lmms_eval_tasks import running, settings
-from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found, Item, Items, Join, Part, Task
+from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found, Item, Items, Join, Part, Ran, Task
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import DataError, MediaError, TasksError
 from lmms_eval_tasks.judges.verdict import Ask, Criterion, Judged, Scoring, graded
@@ -278,7 +278,7 @@ class Maverix(Benchmark):
     tables = staticmethod(layouts.tables)
     judge_prompt = staticmethod(judging.prompt)
 
-    def cut(self, found: Found, task: str, doc: Doc) -> Cut | None:  # noqa: ARG002
+    def cut(self, doc: Doc) -> Cut | None:
         """Its segment, or the whole video; modes without picture and sound need none."""
         mode = MODES[doc["mode"]]
         if not mode.picture and not mode.sound:
@@ -302,33 +302,27 @@ class Maverix(Benchmark):
         for line in cast(data.Checked, found).silent:
             say(f"MAVERIX: {line}")
 
-    def describe(
-        self,
-        found: Found | None,
-        names: Sequence[str],
-        left_out: Mapping[str, Mapping[str, str]],
-        asked: Mapping[str, Items],  # noqa: ARG002
-    ) -> tuple[dict[str, Any], list[str]]:
+    def describe(self, ran: Ran) -> tuple[dict[str, Any], list[str]]:
         """Where data, subtitles and sound came from."""
         # `hears`: also of modes that were not run, since S may stand in for A.
-        section: dict[str, Any] = {"sound": _sound(names), "hears": running.hears()}
-        checked = cast(data.Checked | None, found)
+        section: dict[str, Any] = {"sound": _sound(ran.names), "hears": running.hears()}
+        checked = cast(data.Checked | None, ran.found)
         is_released = settings.is_sample() or (checked is not None and checked.release.released)
         warnings = [] if is_released else [data.OUR_SCHEMA]
         if checked is not None:
             release = checked.release
             # Of all tasks what is bad; of those that show or play it what cannot be cut.
-            lost = {item: why for own in left_out.values() for item, why in own.items()}
+            lost = {item: why for own in ran.left_out.values() for item, why in own.items()}
             about = {"file": str(release.file), "hash": release.digest, "items": len(checked.items)}
             section |= {"data": about, "left_out": lost}
             warnings += [f"{len(lost)} items left out"] if lost else []
             warnings += checked.silent
-            if release.borrowed and any(TASKS[name].kind == "open" for name in names):
+            if release.borrowed and any(TASKS[name].kind == "open" for name in ran.names):
                 warnings.append(
                     f"{len(release.borrowed)} questions are asked openly in the words of another "
                     "one: numbers are without those answers, and with them under _authors"
                 )
-        pictures = {TASKS[name].mode.picture for name in _sound(names)}
+        pictures = {TASKS[name].mode.picture for name in _sound(ran.names)}
         heard = [running.heard(with_picture)[1] for with_picture in sorted(pictures)]
         return section, [*warnings, *filter(None, heard)]
 

@@ -300,7 +300,7 @@ def docs(found: Found, task: str) -> list[dict[str, Any]]:
     return made
 
 
-def cut(found: Found, task: str, doc: Doc) -> Cut | None:  # noqa: ARG001
+def cut(doc: Doc) -> Cut | None:
     """The clip of a doc, or its frames; None with dialogue alone (Benchmark.cut)."""
     if not doc["video_path"]:
         return None

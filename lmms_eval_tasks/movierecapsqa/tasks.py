@@ -11,7 +11,7 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks import judges, settings
-from lmms_eval_tasks.benchmark import Benchmark, Doc, Found, Item, Items, Part, Task
+from lmms_eval_tasks.benchmark import Benchmark, Doc, Found, Item, Items, Part, Ran, Task
 from lmms_eval_tasks.judges.verdict import Asks, Criterion, Verdict
 from lmms_eval_tasks.movierecapsqa import baselines, data, metrics
 from lmms_eval_tasks.movierecapsqa import judge as judging
@@ -173,28 +173,25 @@ class MovieRecapsQA(Benchmark):
 
     # --- results ------------------------------------------------------------------------------
 
-    def describe(
-        self,
-        found: Found | None,
-        names: Sequence[str],
-        left_out: Mapping[str, Mapping[str, str]],
-        asked: Mapping[str, Items],
-    ) -> tuple[dict[str, Any], list[str]]:
+    def describe(self, ran: Ran) -> tuple[dict[str, Any], list[str]]:
         """Data, left-out segments, and how the baselines were made."""
         section: dict[str, Any] = {}
         warnings: list[str] = []
-        if found is not None:
-            release = found.release
+        if ran.found is not None:
+            release = ran.found.release
             about = {"file": str(release.file), "hash": release.digest, **release.counts}
-            section |= {"data": about, "left_out": {name: dict(left_out[name]) for name in names}}
+            section |= {
+                "data": about,
+                "left_out": {name: dict(ran.left_out[name]) for name in ran.names},
+            }
             warnings += [
                 f"{task}: {len(own)} segments left out: {', '.join(sorted(own)[:NAMED])}"
-                for task, own in left_out.items()
+                for task, own in ran.left_out.items()
                 if own
             ]
-        warnings += [f"{n}: {one}" for n, own in asked.items() for one in told_shown(own)]
-        warnings += self.notes(asked)
-        warnings += settings.told(settings.FRAMES) if any(map(data.shows, names)) else []
+        warnings += [f"{n}: {one}" for n, own in ran.items.items() for one in told_shown(own)]
+        warnings += self.notes(ran.items)
+        warnings += settings.told(settings.FRAMES) if any(map(data.shows, ran.names)) else []
 
         def look() -> dict[str, Any]:
             config = self.suited(judges.configured(self.paper_judge))

@@ -29,13 +29,7 @@ def show(console: Console, made: Iterable[Any]) -> None:
         for part in parts(one, console.width):
             console.print(part)
         if one.caption:
-            console.print(
-                _shown(one.caption),
-                style="table.caption",
-                highlight=False,
-                markup=False,
-                emoji=False,
-            )
+            console.print(_shown(one.caption), style="table.caption", **_PLAIN)
 
 
 def _shown(part: Any) -> Any:

@@ -60,7 +60,7 @@ def _of_benchmark(
         for doc in benchmark.docs(looked, name):
             if doc["id"] not in ids:
                 continue
-            cut = benchmark.cut(looked, name, doc)
+            cut = benchmark.cut(doc)
             window = (name, doc["id"]) if cut is None else cut.window
             items[name, doc["id"]] = window
             wanted.setdefault(window, (task, {**doc, "task": name}))

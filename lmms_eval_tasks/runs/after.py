@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks import __version__, benchmarks, measures, running, settings
-from lmms_eval_tasks.benchmark import Benchmark, Found, Item, Items
+from lmms_eval_tasks.benchmark import Benchmark, Found, Item, Items, Ran
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.judges.asking import Asker, usable
 from lmms_eval_tasks.running import class_table
@@ -108,7 +108,7 @@ def _of_benchmark(
     known = provenance.known("data", lambda: before.checked(benchmark, names), warnings)
     left_out = {name: before.left_out(benchmark, known, name) if known else {} for name in names}
     found = known.found if known else None
-    section, more = benchmark.describe(found, names, left_out, items)
+    section, more = benchmark.describe(Ran(found, names, left_out, items))
     warnings += more
     prompts = provenance.known("prompts", lambda: benchmark.prompts(names), warnings)
     if prompts is not None:

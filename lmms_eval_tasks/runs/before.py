@@ -122,19 +122,19 @@ def docs(benchmark: Benchmark, name: str) -> list[Doc]:
     return [
         {**doc, "task": name}
         for doc in benchmark.docs(known.found, name)
-        if _uncut(benchmark, known, name, doc) is None
+        if _uncut(benchmark, known, doc) is None
     ]
 
 
-def _uncut(benchmark: Benchmark, known: Checked, name: str, doc: Doc) -> Cut | None:
+def _uncut(benchmark: Benchmark, known: Checked, doc: Doc) -> Cut | None:
     """The cut of a doc, if it cannot be made."""
-    cut = benchmark.cut(known.found, name, doc) if known.lost else None
+    cut = benchmark.cut(doc) if known.lost else None
     return cut if cut is not None and cut.window in known.lost else None
 
 
 def left_out(benchmark: Benchmark, known: Checked, name: str) -> dict[str, str]:
     """What a task leaves out, by name, with the reason."""
-    uncut = (_uncut(benchmark, known, name, doc) for doc in benchmark.docs(known.found, name))
+    uncut = (_uncut(benchmark, known, doc) for doc in benchmark.docs(known.found, name))
     lost = {cut.name: known.lost[cut.window] for cut in uncut if cut is not None}
     return {**known.found.left_out(name), **lost}
 
@@ -165,7 +165,7 @@ def make_media(tasks: Sequence[str], limit: float | None = None) -> None:
         counts = media.asked([len(own) for own in docs_of.values()], limit)
         first, parts = running.docs().start or 0, []
         for (name, own), count in zip(docs_of.items(), counts, strict=True):
-            cuts = [benchmark.cut(known.found, name, doc) for doc in own[first:]]
+            cuts = [benchmark.cut(doc) for doc in own[first:]]
             parts.append(media.Needs(name, [cut for cut in cuts if cut is not None], count))
         done, impossible = benchmark.cuts
         known.lost = media.make(parts, benchmark.title, done)

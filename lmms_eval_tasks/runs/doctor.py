@@ -198,7 +198,7 @@ class Examination:
             (str(doc["video_path"]), cut)
             for name, own in docs.items()
             for doc in own
-            if (cut := benchmark.cut(found, name, doc)) is not None
+            if (cut := benchmark.cut(doc)) is not None
         ]
         if made:
             self._cuts[benchmark.name] = made

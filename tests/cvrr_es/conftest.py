@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.runs import before
+from tests.checks import look_at_texts
 from tests.cvrr_es.scored import PART, TIME, Stated
 
 
@@ -64,17 +64,5 @@ def user(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for dimension, names in ((PART, ("1", "2")), (TIME, ("1", "3"))):
         for name in names:
             (folder / dimension / f"{name}.mp4").touch()
-    monkeypatch.setattr(video_checks, "look", _look)
+    monkeypatch.setattr(video_checks, "look", look_at_texts)
     return folder
-
-
-def _look(paths: Mapping[str, Path], only: Any = None) -> tuple[int, dict[str, str]]:
-    found = {}
-    for name, path in paths.items():
-        if only is not None and str(path.resolve()) not in only:
-            continue
-        if not path.is_file():
-            found[name] = f"missing: {path}"
-        elif path.read_text() == "bad":
-            found[name] = f"unreadable: {path}: damaged"
-    return len(paths), found

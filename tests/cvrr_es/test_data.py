@@ -14,7 +14,8 @@ from lmms_eval_tasks.cvrr_es import data, release
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.runs import after, before
+from lmms_eval_tasks.runs import before
+from tests.checks import annotated
 from tests.cvrr_es.release_files import predict, row, write
 from tests.cvrr_es.scored import PART, TIME, write_ratings
 from tests.cvrr_es.scored import row as rating
@@ -31,18 +32,9 @@ def docs(task: str) -> list[Any]:
     return before.docs(BENCHMARK, task)
 
 
-def annotated(*names: str) -> dict[str, Any]:
-    """The benchmark's section, as the host writes it into its results file."""
-    told: dict[str, Any] = {"results": {}, "lmms_eval_tasks": {}}
-    after.annotate(told, names)
-    section: dict[str, Any] = told["lmms_eval_tasks"]["cvrr_es"]
-    assert json.loads(json.dumps(section)) == section
-    return section
-
-
 def ran(*names: str) -> dict[str, Any]:
     before.check(names)
-    return annotated(*names)
+    return annotated("cvrr_es", *names)
 
 
 def say(folder: Path, name: str, dimensions: Any = tuple(ASKED)) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -120,6 +120,3 @@ def mounted(folder: Path | None, options: Any) -> Iterator[None]:
         subprocess.run(["umount", "-l", str(folder)], check=True)
         shutil.copytree(kept, folder, dirs_exist_ok=True)
         shutil.rmtree(kept)
-
-
-Player = Callable[[Fault, Moment, Subject], Lost]

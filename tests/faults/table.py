@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-WAITING = 16  # requests to a judge in flight: what a kill can catch on their way
 PORTION = 20  # requests to a model after which its replies are kept
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -23,6 +23,7 @@ from tests.cvrr_es.study.study_rows import FOURS, given, judged, referred
 from tests.fuzz import hostile
 from tests.haven.records.test_picture import IMAGES, RECORD
 from tests.report import made, sent
+from tests.report.test_run_page import texts
 
 LINKS = {"src", "href", "xlink:href", "action", "formaction", "style", "http-equiv", "content"}
 TASKS = ["maverix_av", "movierecapsqa_segment", "haven_v2vt", "cvrr_es_partial_actions"]
@@ -135,11 +136,3 @@ def packed(script: str) -> Any:
         return json.loads(gzip.decompress(base64.b64decode(script.strip(), validate=True)))
     except ValueError:
         return None  # a script of ours
-
-
-def texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for one in value.values() if isinstance(value, dict) else value:
-            yield from texts(one)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,6 +11,7 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils.media import video_checks
+from tests.checks import look_at_texts
 from tests.haven import release_files
 from tests.haven.records.desk import Desk, open_desk, render_video
 
@@ -42,19 +42,7 @@ def user(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.touch()
 
-    def look(
-        paths: Mapping[str, Path], only: Collection[str] | None = None
-    ) -> tuple[dict[str, Any], dict[str, str]]:
-        found = {}
-        for name, path in paths.items():
-            if only is None or str(path) in only:
-                if not path.is_file():
-                    found[name] = f"missing: {path}"
-                elif path.read_text() == "bad":
-                    found[name] = f"unreadable: {path}: damaged"
-        return {}, found
-
-    monkeypatch.setattr(video_checks, "look", look)
+    monkeypatch.setattr(video_checks, "look", look_at_texts)
     return folder
 
 

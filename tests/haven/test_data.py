@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import random
 import shutil
 from collections.abc import Sequence
@@ -20,9 +19,9 @@ from lmms_eval_tasks.errors import DataError, MediaError, PromptError, TasksErro
 from lmms_eval_tasks.haven import data
 from lmms_eval_tasks.haven.options import TASKS, Options
 from lmms_eval_tasks.haven.tasks import BENCHMARK
-from lmms_eval_tasks.runs import after, before
+from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.utils.media import indexed_frames
-from tests.checks import refused
+from tests.checks import annotated, refused
 from tests.haven.docs import doc
 from tests.haven.release_files import write
 
@@ -96,7 +95,7 @@ def test_a_models_limit_of_pictures(user: Path, monkeypatch: pytest.MonkeyPatch)
         assert list(found.left_out(name)) == (["summe/video_1"] if lost else []), name
     why = "not run: needs 40 images, the model's limit is 20 (max_images)"
     before.check(["haven_v2v"])
-    assert annotated("haven_v2v")["warnings"] == [
+    assert annotated("haven", "haven_v2v")["warnings"] == [
         f"haven_v2v: 1 videos left out (summe/video_1), such as summe/video_1: {why}",
         f"made with {settings.HAVEN}=frames_per_shot=3,max_images=20: not the default",
     ]
@@ -274,15 +273,6 @@ def test_frames_of_a_shot() -> None:
 # --- before the model is loaded, and in the results -----------------------------------------------
 
 
-def annotated(*tasks: str) -> dict[str, Any]:
-    """The benchmark's section, as the host writes it into its results file."""
-    told: dict[str, Any] = {"results": {}}
-    after.annotate(told, tasks)
-    section: dict[str, Any] = told["lmms_eval_tasks"]["haven"]
-    assert json.loads(json.dumps(section)) == section
-    return section
-
-
 def test_frames_are_read_once_for_all_tasks(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[tuple[str, int, int]] = []
 
@@ -315,5 +305,5 @@ def test_frames_are_read_once_for_all_tasks(user: Path, monkeypatch: pytest.Monk
     prepared("haven_v2t", "haven_temporal_text")
     assert (asked("haven_v2t"), asked("haven_temporal_text")) == (ALL[1:], ALL)
     lost = {"summe/video_1": "summe/video_1: damaged"}
-    section = annotated("haven_v2t", "haven_temporal_text")
+    section = annotated("haven", "haven_v2t", "haven_temporal_text")
     assert section["left_out"] == {"haven_v2t": lost, "haven_temporal_text": {}}

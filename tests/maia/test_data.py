@@ -12,7 +12,7 @@ import pytest
 from datasets import Dataset
 
 from lmms_eval_tasks import running
-from lmms_eval_tasks.benchmark import Found
+from lmms_eval_tasks.benchmark import Found, Ran
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maia import data, release, tasks
 from lmms_eval_tasks.maia.categories import SLUGS
@@ -301,7 +301,7 @@ def test_a_video_damaged_in_its_middle(
     assert [len(before.docs(BENCHMARK, name)) for name in names] == [192, 384, 384]
     known = before.checked(BENCHMARK, names)
     left_out = {name: before.left_out(BENCHMARK, known, name) for name in names}
-    section, told = BENCHMARK.describe(known.found, names, left_out, {})
+    section, told = BENCHMARK.describe(Ran(known.found, names, left_out, {}))
     assert (list(section["left_out"]), section["questions_left_out"]) == (["video2"], 24)
     assert told[0] == "24 questions of 1 videos left out: video2"
 
@@ -326,7 +326,7 @@ def test_other_frames_than_the_papers_are_told(
 ) -> None:
     monkeypatch.setenv("LMMS_EVAL_TASKS_FRAMES", frames)
     monkeypatch.setenv("LMMS_EVAL_TASKS_MAIA", options)
-    _, warnings = BENCHMARK.describe(None, ["maia_vsv"], {}, {})
+    _, warnings = BENCHMARK.describe(Ran(None, ["maia_vsv"], {}, {}))
     assert len(warnings) == bool(told)
     assert all(piece in line for piece in told for line in warnings)
 

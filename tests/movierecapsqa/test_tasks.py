@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import measures, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.movierecapsqa import baselines
 from lmms_eval_tasks.movierecapsqa import tasks as own
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, WITH_CONTEXT
-from lmms_eval_tasks.runs import after, before, scoring
+from lmms_eval_tasks.runs import before
+from tests.checks import annotated
 from tests.movierecapsqa.asking import Rater, asked_for, judged_at, kind, score
 from tests.movierecapsqa.entries import SECRET, SPOKEN, entry, question, second_of, write
 from tests.movierecapsqa.test_data import docs
@@ -94,19 +94,6 @@ def test_an_item_has_all_of_it(user: Path, monkeypatch: pytest.MonkeyPatch) -> N
 # --- what results say ---------------------------------------------------------------------------
 
 
-def annotated(*tasks: str, items: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The benchmark's section, as the host writes it into its results file."""
-    rows = {
-        name: {"failed,none": scoring.Carried(measures.count_failed(own), own)}
-        for name, own in (items or {}).items()
-    }
-    results: dict[str, Any] = {"results": rows}
-    after.annotate(results, tasks)
-    section: dict[str, Any] = results["lmms_eval_tasks"]["movierecapsqa"]
-    assert json.loads(json.dumps(section)) == section
-    return section
-
-
 def test_segments_that_the_user_left_out(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(settings.ALLOW_MISSING, "1")
     monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
@@ -114,7 +101,7 @@ def test_segments_that_the_user_left_out(user: Path, monkeypatch: pytest.MonkeyP
     write(user, [entry(1), entry(2), third, entry(4, startTime=9, endTime=2)])
     items = {name: score(name, lambda _: "") for name in (BOTH, FRAMES, DIALOGUE)}
     before._checked.clear()
-    section = annotated(*items, items=items)
+    section = annotated("movierecapsqa", *items, items=items)
     assert {name: set(own) for name, own in section["left_out"].items()} == {
         BOTH: {"talk.3", "talk.4"},
         FRAMES: {"talk.3", "talk.4"},

@@ -12,16 +12,10 @@ from hypothesis import strategies as st
 from lmms_eval_tasks.cvrr_es.study import replies
 from tests.checks import table
 from tests.fuzz.watch import at_most
+from tests.judges.injections import INJECTIONS
 
-FOLDER = Path(__file__).parents[2] / "cases"
-CASES = json.loads((FOLDER / "cvrr_ratings.json").read_text(encoding="utf-8"))
-INJECTIONS = [
-    text if isinstance(text, str) else text["text"] * text["times"]
-    for texts in json.loads((FOLDER / "judge_injections.json").read_text(encoding="utf-8"))[
-        "texts"
-    ].values()
-    for text in texts
-]
+FILE = Path(__file__).parents[2] / "cases" / "cvrr_ratings.json"
+CASES = json.loads(FILE.read_text(encoding="utf-8"))
 STATUSES = {"ok", "empty", "truncated", "refused", "model_error", "unparsed"}
 
 
@@ -69,7 +63,7 @@ def test_every_form_with_every_reason() -> None:
 
 
 # Texts by which a candidate asks for a good grade, here of 1 to 5; the judge's own is 1.
-ASKING = [text.replace("score", "rating").replace("Score", "Rating") for text in INJECTIONS]
+ASKING = [text.replace("score", "rating").replace("Score", "Rating") for _, text in INJECTIONS]
 
 
 def test_a_quoted_candidate_is_no_rating() -> None:
@@ -98,7 +92,7 @@ PIECES += ["Good", "Excellent (5)", "Judgement: [5]", "[5]", "4.5", "5", "5/5", 
 PIECES += ["a rating of 5", "out of", '\\"rating\\": ', "{{", "}}", "I'm sorry", "1", "-"]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.lists(st.sampled_from([*PIECES, "Judge A:"]), max_size=9).map("".join))
 def test_no_text_raises_and_no_rating_is_off_the_scale(text: str) -> None:
     found = replies.read(text)

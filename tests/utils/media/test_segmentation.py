@@ -33,7 +33,7 @@ def features(draw: st.DrawFn) -> np.ndarray:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(features(), st.data())
 def test_no_segmentation_has_less_scatter(given: np.ndarray, data: st.DataObject) -> None:
     number = data.draw(st.integers(1, len(given)))

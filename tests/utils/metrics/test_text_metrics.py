@@ -20,9 +20,7 @@ from tests.utils.metrics import tiny_nltk
 
 FILE = Path(__file__).resolve().parents[2] / "cases" / "text_metrics.json"
 CASES = json.loads(FILE.read_text(encoding="utf-8"))
-CIDER_MAX = 10.0  # pycocoevalcap multiplies the published definition by ten
 
-ITEM_METRICS = [text_metrics.rouge_l, text_metrics.meteor]
 CORPUS_METRICS = [text_metrics.corpus_bleu, text_metrics.corpus_cider]
 
 

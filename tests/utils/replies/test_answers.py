@@ -69,7 +69,7 @@ REPLIES = st.one_of(
 STATUSES = {"ok", "unparsed", "empty", "truncated", "refused", "model_error"}
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(text=REPLIES, options=st.lists(st.text(max_size=12), min_size=1, max_size=8))
 def test_any_text_gives_a_letter_in_range_or_none(text: str, options: list[str]) -> None:
     choice = answers.read_choice(text, options)
