@@ -77,7 +77,7 @@ class Command(NamedTuple):
 
 def blocks(page: Path) -> Iterator[tuple[str, str]]:
     """Each block of code: its language ("" of an indented one), and its text."""
-    for token in _tokens(page):
+    for token in tokens(page):
         if token.type == "fence":
             assert token.info, f"{page}: a block without a language: {token.content}"
             yield token.info, token.content
@@ -95,14 +95,15 @@ def of(page: Path) -> Iterator[Command]:
                 if line.strip() and not line.startswith("#"):
                     yield Command(page, line, whole=True)
     if page not in PAST:
-        inline = (one for token in _tokens(page) for one in token.children or ())
+        inline = (one for token in tokens(page) for one in token.children or ())
         for text in (one.content for one in inline if one.type == "code_inline"):
             if text.partition(" ")[0] in PROGRAMS and " " in text:
                 yield Command(page, text, whole=False)
 
 
 @cache
-def _tokens(page: Path) -> list[Token]:
+def tokens(page: Path) -> list[Token]:
+    """A page, read as markdown."""
     reads = MarkdownIt("commonmark").enable("table")
     return reads.parse((REPOSITORY / page).read_text(encoding="utf-8"))
 
