@@ -244,4 +244,5 @@ SLICE = (
     "damaged clips",
     "a video vanishes in mid-run",
     "two runs to one folder at once",
+    "two ranks with one cache",
 )
