@@ -1,4 +1,4 @@
-"""The site of this documentation: `make docs`, into out/site. Pages and files keep their paths."""
+"""The site of this documentation: `make docs`, into out/docs. Pages and files keep their paths."""
 
 from __future__ import annotations
 
@@ -53,4 +53,6 @@ def build(folder: Path) -> Path:
 
 
 if __name__ == "__main__":
-    print(f"the site: {build(REPOSITORY / 'out' / 'docs') / 'index.html'}")
+    site = build(REPOSITORY / "out" / "docs")
+    print(f"the site: {site / 'index.html'}")
+    print(f"with its search, which browsers want served: python -m http.server -d {site}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import io
 import json
 import os
 import re
@@ -16,6 +17,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -50,6 +52,10 @@ NO_COMMANDS = (  # how indented blocks start that are none
     ),
     *("model: ", "panel: ", "debate: ", "date: ", '{"videoId"'),
 )
+OTHERS = (  # options of pip, hf, whisper, sbatch, `lmms-eval tasks`
+    *("--config-settings", "--local-dir", "--repo-type", "--output_dir", "--output_format"),
+    *("--array", "--gres", "--time", "--include-path"),
+)
 PAST = {Path("docs/changelog.md")}  # names what was removed: tests/golden/test_interface.py
 
 
@@ -77,7 +83,7 @@ class Command(NamedTuple):
 
 def blocks(page: Path) -> Iterator[tuple[str, str]]:
     """Each block of code: its language ("" of an indented one), and its text."""
-    for token in _tokens(page):
+    for token in tokens(page):
         if token.type == "fence":
             assert token.info, f"{page}: a block without a language: {token.content}"
             yield token.info, token.content
@@ -95,16 +101,25 @@ def of(page: Path) -> Iterator[Command]:
                 if line.strip() and not line.startswith("#"):
                     yield Command(page, line, whole=True)
     if page not in PAST:
-        inline = (one for token in _tokens(page) for one in token.children or ())
+        inline = (one for token in tokens(page) for one in token.children or ())
         for text in (one.content for one in inline if one.type == "code_inline"):
             if text.partition(" ")[0] in PROGRAMS and " " in text:
                 yield Command(page, text, whole=False)
 
 
 @cache
-def _tokens(page: Path) -> list[Token]:
+def tokens(page: Path) -> list[Token]:
+    """A page, read as markdown."""
     reads = MarkdownIt("commonmark").enable("table")
     return reads.parse((REPOSITORY / page).read_text(encoding="utf-8"))
+
+
+def unknown_options(page: Path) -> set[str]:
+    """What reads as an option, in a command, in what one prints or alone, and is none."""
+    code = ("code_inline", "code_block", "fence")
+    each = (one for token in tokens(page) for one in (token, *(token.children or ())))
+    text = "\n".join(one.content for one in each if one.type in code)
+    return {*re.findall(r"(?<![\w-])--[a-z][\w-]*", text)} - options()
 
 
 def check(command: Command) -> None:
@@ -141,6 +156,29 @@ def tasks() -> set[str]:
     """All that `--tasks` may name."""
     each = benchmarks.NAMES
     return {x for one in each for x in (*benchmarks.load(one).tasks, *benchmarks.groups(one))}
+
+
+@cache
+def options() -> frozenset[str]:
+    """All that the programs of these pages take, the host's and ours above all."""
+    from lmms_eval import __main__ as host
+
+    def of_click(command: Any) -> Iterator[str]:
+        yield from (name for one in command.params for name in (*one.opts, *one.secondary_opts))
+        for each in getattr(command, "commands", {}).values():
+            yield from of_click(each)
+
+    told = io.StringIO()
+    asked = mock.patch.object(sys, "argv", ["lmms_eval", "--help"])
+    with asked, redirect_stdout(told), suppress(SystemExit):
+        host.parse_eval_args()
+    files = (REPOSITORY / "benchmarks").glob("*.py")
+    scripts = (file.read_text(encoding="utf-8") for file in files)
+    named = re.findall(r"--[a-z][\w-]*", "\n".join((told.getvalue(), *scripts)))
+    own = (one.option for one in settings.TABLE.values())
+    served = (f"--{name.replace('_', '-')}" for name in MORE["vllm"] | MORE["sglang"])
+    ours = of_click(typer.main.get_command(cli.app))
+    return frozenset((*named, *own, *ours, *served, *OTHERS))
 
 
 @cache
@@ -342,3 +380,4 @@ PAGES = [
     *build_site.pages(),
     *sorted(file.relative_to(REPOSITORY) for file in REPOSITORY.glob("upstream/*/**/*.md")),
 ]
+PRESENT = [page for page in PAGES if page not in PAST]

@@ -35,6 +35,20 @@ def test_commands_are_taken(page: Path) -> None:
             raise AssertionError(f"{command.text}: {error!r}") from error
 
 
+@pytest.mark.parametrize("page", page_commands.PRESENT, ids=str)
+def test_options_exist(page: Path) -> None:
+    """Those that stand alone, in a comment or in what a command prints too."""
+    assert page_commands.unknown_options(page) == set()
+
+
+@pytest.mark.parametrize("page", page_commands.PAGES, ids=str)
+def test_every_word_is_shown(page: Path) -> None:
+    """What looks like a tag of HTML is not: `<NAME>` outside of code would vanish."""
+    for token in page_commands.tokens(page):
+        for one in (token, *(token.children or ())):
+            assert one.type not in ("html_block", "html_inline"), one.content
+
+
 def whole() -> list[list[str]]:
     """The words of each command of ours that stands in a block, once."""
     found = [

@@ -129,8 +129,8 @@ def _is_held(file: Path) -> bool:
 def _read(file: Path) -> dict[str, Mapping[str, Any]]:
     """The whole lines of a file; others were cut off by a kill, or damaged."""
     found = {}
-    for line in file.read_text(encoding="utf-8", errors="replace").split("\n"):
-        with contextlib.suppress(ValueError, TypeError, KeyError):
+    for line in file.read_bytes().split(b"\n"):
+        with contextlib.suppress(ValueError, TypeError, KeyError, RecursionError):
             row = json.loads(line)
             if isinstance(row["key"], str) and isinstance(row["reply"], str):
                 found[row["key"]] = row

@@ -192,10 +192,13 @@ def _is_of_saving(record: Any) -> bool:
 
 
 def _not_saved(logged: Sequence[str]) -> str:
-    """What the host failed to write, and why: it logs both, one after the other, and goes on."""
-    for said, why in zip(logged, [*logged[1:], ""], strict=True):
+    """What the host failed to write, and why: it logs both, one after the other, and goes on.
+
+    Another rank than the first saves nothing, and logs nothing.
+    """
+    for place, said in enumerate(logged):
         if "Could not save " in said:
-            return f"{said}: {why}"
+            return ": ".join(logged[place : place + 2])
     return ""
 
 

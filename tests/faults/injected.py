@@ -74,6 +74,12 @@ def spoil(how: str, pattern: str) -> None:
         damage(how, file)
 
 
+def spoil_and_kill(how: str, pattern: str) -> None:
+    """What a machine leaves that goes down while it writes."""
+    spoil(how, pattern)
+    kill()
+
+
 def damage(how: str, file: Path) -> None:
     """One file as a crash, a disk or a user leaves it."""
     content = file.read_bytes()
@@ -97,6 +103,7 @@ DOES: dict[str, Callable[..., None]] = {
     "full": full,
     "jump": jump,
     "spoil": spoil,
+    "spoil and kill": spoil_and_kill,
 }
 
 

@@ -73,6 +73,15 @@ FAULTS = [
         (KILLED,),
         honest="requests on their way to the judge: up to 16",
     ),
+    Fault(
+        "kill -9, kept replies damaged",
+        [Moment(30, (how, "cache/replies/*/*.jsonl")) for how in DAMAGE],
+        "request",
+        "spoil and kill",
+        ends=(KILLED,),
+        replies=30,
+        honest="kept replies that cannot be read are asked again",
+    ),
     Fault("kill -9 in aggregation", at(1, 2), "aggregate", "kill", GOES_ON, (KILLED,)),
     Fault(
         "killed while results are written",
@@ -234,4 +243,5 @@ SLICE = (
     "damaged clips",
     "a video vanishes in mid-run",
     "two runs to one folder at once",
+    "two ranks with one cache",
 )

@@ -358,7 +358,8 @@ def test_a_reply_is_kept_with_what_had_reached_the_model(
         assert key not in Kept("m", [TASK], 0).found  # of a run that is under way
         kept.close()
     (damaged, _) = kept.folder.iterdir()
-    damaged.write_bytes(damaged.read_bytes() + b'3\n{"key": 1}\n\xff\x00{"key": "z", "rep')
+    wrong = b'3\n{"key": 1}\n{"key": "z", "reply": "A\xff", "arrived": null}\n' + b"[" * 100_000
+    damaged.write_bytes(damaged.read_bytes() + wrong + b'\n\xff\x00{"key": "z", "rep')
     found = Kept("m", [TASK], 1).found
     assert {key: row["arrived"] for key, row in found.items()} == {
         "x": {"frames": 10, "of": 32},
