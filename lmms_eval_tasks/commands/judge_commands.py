@@ -91,6 +91,8 @@ def load(
     """Put another cache's replies into this one; may be repeated."""
     from lmms_eval_tasks.judges.cache import COMMON, Cache
 
+    if not file.is_file():
+        raise JudgeError(f"{file}: there is no such file")
     with closing(Cache(_folder(cache) / COMMON)) as opened:
         print(f"{opened.load(file):,} new replies")
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from lmms_eval_tasks import benchmarks
 from lmms_eval_tasks.console import say
+from lmms_eval_tasks.errors import TasksError
 
 OUR_FOLDER = '--include_path "$(lmms-eval-tasks path)"'
 _MARK = "_lmms_eval_tasks"
@@ -113,6 +114,25 @@ def our_tasks(names: Sequence[Any], manager: Any = None) -> list[str]:
     if others:
         say(_whose(others, ours_first))
     return list(found)
+
+
+def check_names(names: Sequence[str], include_path: Any = None) -> None:
+    """Refuse a name that begins as ours do, and is nobody's: the host's own message is a traceback.
+
+    Raises:
+        TasksError: names it, and the nearest of ours.
+    """
+    for name in names:
+        own = benchmarks.of_task_name(name)
+        if own is None or name in benchmarks.load(own).tasks or name in benchmarks.groups(own):
+            continue
+        try:
+            benchmarks.selected([name])  # a pattern
+        except TasksError:
+            from lmms_eval.tasks import TaskManager
+
+            if name not in TaskManager("ERROR", include_path=include_path).all_tasks:
+                raise
 
 
 def _whose(others: Mapping[str, str], ours_first: bool) -> str:

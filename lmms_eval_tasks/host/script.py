@@ -89,11 +89,9 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
 
     @functools.wraps(evaluate)
     def cli_evaluate_single(args: Any = None) -> Any:
-        from lmms_eval.tasks import TaskManager
-
         from lmms_eval_tasks.host import kept_replies, replies
 
-        unsaid = {"output_path": None, "include_path": None, "tasks": "", "log_samples": False}
+        unsaid = {"output_path": None, "tasks": "", "log_samples": False}
         told = {**unsaid, **vars(args)}
         try:
             saves = told["output_path"] and told["log_samples"]
@@ -101,13 +99,9 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
                 raise TasksError("--report needs saved samples: --log_samples --output_path out")
             if told["output_path"]:
                 check_folder(Path(told["output_path"]), "--output_path")
-            if not (discovery.finds_tasks(TaskManager) or told["include_path"]):
-                (args.include_path,) = discovery.task_folders()
+            _settle_tasks(args, told["tasks"])
             if told["tasks"] is None:
                 outcome.failed = True  # the host prints an error and exits with 0
-            elif discovery.our_tasks([told["tasks"]]) and Path(told["tasks"]).is_dir():
-                # A list of names is never taken for a folder, and the host drops repetitions.
-                args.tasks = f"{args.tasks},{args.tasks}"
             kept_replies.Kept.until_saved = True
             own_second = _own_second(module, told["output_path"])
             with replies.logged("INFO", _is_of_saving) as saving, own_second:
@@ -147,6 +141,19 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
 
     module.cli_evaluate_single = cli_evaluate_single  # type: ignore[attr-defined]
     module.print = shown  # type: ignore[attr-defined]
+
+
+def _settle_tasks(args: Any, tasks: str | None) -> None:
+    """Have the host find our tasks and take names for names; a TasksError for a wrong name."""
+    from lmms_eval.tasks import TaskManager
+
+    paths = getattr(args, "include_path", None)
+    if not (discovery.finds_tasks(TaskManager) or paths):
+        (args.include_path,) = paths = discovery.task_folders()
+    discovery.check_names((tasks or "").split(","), paths)
+    if tasks and discovery.our_tasks([tasks]) and Path(tasks).is_dir():
+        # A list of names is never taken for a folder, and the host drops repetitions.
+        args.tasks = f"{tasks},{tasks}"
 
 
 @contextmanager

@@ -72,6 +72,7 @@ def test_what_is_said(launch: Launch, without_video: str, tmp_path: Path) -> Non
     [
         ("lmms-eval", (), "no MAIA data at /none/maia"),  # the host's own, without our options
         ("lmms_eval", ("--report",), "--report needs saved samples: --log_samples --output_path"),
+        ("lmms_eval", ("--tasks", "maia_vvs"), "is called maia_vvs; did you mean maia_vsv? (lmms-"),
     ],
 )
 def test_a_command_line_ends_with_one_line(

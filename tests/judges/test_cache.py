@@ -314,6 +314,8 @@ def test_the_commands(tmp_path):
         return done.output
 
     assert command("load", here / "replies.sqlite3", "--cache", there) == "6 new replies\n"
+    gone = CliRunner().invoke(app, ["cache", "load", str(tmp_path / "gone"), "--cache", str(there)])
+    assert str(gone.exception) == f"{tmp_path / 'gone'}: there is no such file"
     command("export", "--cache", there, "--out", tmp_path / "all.jsonl")
     written = (tmp_path / "all.jsonl").read_text()
     assert command("export", "--cache", here) == written
