@@ -9,9 +9,11 @@ from __future__ import annotations
 import importlib
 import inspect
 from functools import cache
+from importlib.metadata import version
 from typing import Any, NamedTuple
 
 from lmms_eval_tasks.console import say
+from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.running import host_version
 from lmms_eval_tasks.runs.doctor import Finding, Findings
 
@@ -42,6 +44,8 @@ PLACES = (
     Place("lmms_eval.protocol", "ChatMessages.encode_image", ("image", "cache")),
 )
 
+FILELOCK = "filelock>=3.15.4,<4.3"  # as in pyproject.toml
+
 
 @cache
 def met() -> bool:
@@ -66,6 +70,24 @@ def unmet() -> str:
         "results have none of our tables"
     )
     return f"lmms-eval {host_version()}: {'; '.join(lacking)}: {meant}" if lacking else ""
+
+
+def check_filelock() -> None:
+    """Refuse a filelock that the host can't share locks of: it finds out when the model is built.
+
+    Raises:
+        TasksError: the host imports a private module that this filelock does not have.
+    """
+    from lmms_eval import evaluator
+
+    share, private = getattr(evaluator, "_enable_reentrant_filelocks", None), "filelock._api"
+    if share is None or private not in share.__code__.co_names:
+        return  # upstream/fixes/filelock_private_module, or a host with another way
+    try:
+        importlib.import_module(private)
+    except ImportError as error:
+        found = f"filelock {version('filelock')} is not for lmms-eval {host_version()} ({error})"
+        raise TasksError(f"{found}: pip install '{FILELOCK}'") from None
 
 
 def _lacking(place: Place) -> str:

@@ -164,6 +164,7 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
             running.model(model_class.named(given)),
             running.limited(given.get("limit"), given.get("offset") or 0),
         ):
+            needs.check_filelock()
             before.check(tasks)
             for line in (*model_class.prepare(given), *model_class.advice(given)):
                 say(line)

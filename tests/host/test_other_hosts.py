@@ -20,12 +20,12 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.host import needs, plugin
 from lmms_eval_tasks.host.needs import Place
 from tests.checks import refused, table
 from tests.conftest import HOST, REPOSITORY, Launch, host
-from tests.host.test_discovery import after
+from tests.host.test_discovery import LMMS_EVAL, after
 
 # Of each file: what stands in it, and what another host has there.
 Edits = Mapping[str, Mapping[str, str]]
@@ -202,6 +202,34 @@ def test_the_list_of_another_host(
     assert {"maia", "maia_oevqa", "cvrr_es", "mme"} <= set(listed), run.stderr[-3000:]
     lines = [one for one in run.stderr.splitlines() if one.startswith("lmms-eval-tasks: ")]
     assert [said in one for one in lines] == [True] * bool(said)
+
+
+@pytest.mark.host
+@table("command", [[LMMS_EVAL], host()])
+def test_a_filelock_that_the_host_cannot_use(
+    command: list[str], launch: Launch, tmp_path: Path
+) -> None:
+    """4.3 lacks what the host imports once the model is built: told before, what to install."""
+    hidden = "import sys, filelock, huggingface_hub.hf_api\nsys.modules['filelock._api'] = None\n"
+    asked = [*command, "--model", "dummy", "--tasks", "maia_vsv", "--limit", "1"]
+    run = launch(after(hidden, asked), tmp_path)
+    assert run.code == 2, run.stderr[-3000:]
+    assert "Traceback" not in run.stderr
+    (said,) = (one for one in run.stderr.splitlines() if one.startswith("lmms-eval-tasks: "))
+    assert "(import of filelock._api halted" in said
+    assert said.endswith(f"): pip install '{needs.FILELOCK}'")
+
+
+def test_filelock_is_asked_for_as_in_the_requirements(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host that needs no private module of it is content with any."""
+    assert needs.FILELOCK in (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
+    importlib.import_module("lmms_eval.evaluator")  # which imports filelock's others
+    monkeypatch.setitem(sys.modules, "filelock._api", None)
+    refused(TasksError, "is not for lmms-eval", needs.check_filelock)
+    monkeypatch.setattr("lmms_eval.evaluator._enable_reentrant_filelocks", lambda: None)
+    needs.check_filelock()
+    monkeypatch.delattr("lmms_eval.evaluator._enable_reentrant_filelocks")
+    needs.check_filelock()
 
 
 # --- each thing of the host that we use, in this process ------------------------------------------

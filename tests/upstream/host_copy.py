@@ -95,7 +95,7 @@ def copy(folder: Path, laid: Iterable[Path] = ()) -> HostCopy:
 def scored(
     benchmark: str, jobs: Sequence[dict[str, Any]], judge: Script, folder: Path
 ) -> tuple[Any, list[list[str]]]:
-    """What a contribution's tasks make of `jobs` (host_scored.py), and all that a judge was asked."""
+    """What a contribution's tasks make of `jobs` (host_scored.py), and what a judge was asked."""
     host = copy(folder / "host", [UPSTREAM / benchmark])
     (folder / "jobs.json").write_text(json.dumps(jobs))
     driver = str(Path(__file__).parent / "host_scored.py")

@@ -13,7 +13,12 @@ import pytest
 from tests.upstream import host_copy
 from tests.upstream.host_copy import HostCopy
 
-SECTIONS = ("Summary", "In scope", "Out of scope", "Validation", "Risk / Compatibility")
+# Of the host's .github/pull_request_template.md: its sections, and how many points one may have.
+SECTIONS = (
+    *("Summary", "In scope", "Out of scope", "Validation", "Risk / Compatibility"),
+    "Type of Change",
+)
+MOST = {"Summary": 3, "Validation": 3, "Risk / Compatibility": 2}
 HAVE_TESTS = [one for one in host_copy.contributions() if any(one.glob("test/**/test_*.py"))]
 
 
@@ -80,8 +85,14 @@ def test_a_patch_applies_alone(one: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("one", host_copy.contributions(), ids=lambda one: one.name)
-def test_a_description_has_the_hosts_sections(one: Path) -> None:
-    """Those of its template, none empty."""
+def test_a_description_has_the_hosts_form(one: Path) -> None:
+    """A title, the sections of its template, none empty, with as many points as it allows."""
     text = (one / host_copy.DESCRIPTION).read_text(encoding="utf-8")
+    assert re.match(r"# (fix|feat)(\(\w+\))?: .+\n\n## ", text)
     parts = dict(re.findall(r"^## (.+?)\n(.+?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
-    assert [name for name in SECTIONS if not parts.get(name, "").strip(" -\n")] == []
+    points = {name: re.findall(r"^- .", part, re.MULTILINE) for name, part in parts.items()}
+    assert tuple(parts) == SECTIONS
+    assert [name for name, found in points.items() if not found] == []
+    assert {name for name, most in MOST.items() if len(points[name]) > most} == set()
+    kinds = re.findall(r"^- \[([ x])\] \w", parts["Type of Change"], re.MULTILINE)
+    assert (len(kinds), "x" in kinds) == (7, True)

@@ -29,17 +29,31 @@ pytestmark = pytest.mark.host
 
 DATASET = "giobin/MAIA"
 # Its card on the hub names a configuration for each table.
-CARD = "---\nconfigs:\n- config_name: gen\n  data_files: gen.csv\n- config_name: mc\n  data_files: mc.csv\n---\n"
+_TABLES = [f"- config_name: {name}\n  data_files: {name}.csv\n" for name in ("gen", "mc")]
+CARD = f"---\nconfigs:\n{''.join(_TABLES)}---\n"
 SETTINGS = ("", "_1frame", "_black")
 REAL = SHARED / "data" / "maia"
 # Of {L}, the true letter, {M}, the other one, and {T} and {F}, their statements.
 PAIRS = (
     *("{L}", "({L})", "**{L}**", "Risposta: {L}", "La risposta corretta è {L}. {T}", "{T}"),
     *("<think>{M} o {L}?</think>{L}", "{L}: vero. {M}: falso.", "Non è {M}, è {L}", "quindi {L}"),
-    *("analysis{M}?assistantfinal{L}", "<|channel|>final<|message|>{L}<|return|>", "{L}) {T}\n{M}) {F}"),
+    *(
+        "analysis{M}?assistantfinal{L}",
+        "<|channel|>final<|message|>{L}<|return|>",
+        "{L}) {T}\n{M}) {F}",
+    ),
 )
 WRONG = (
-    *("{M}", "{F}", "{L} o {M}", "{L}) {F}", "Non è {L}", "Se {L} fosse vera", "", "Bella domanda!"),
+    *(
+        "{M}",
+        "{F}",
+        "{L} o {M}",
+        "{L}) {F}",
+        "Non è {L}",
+        "Se {L} fosse vera",
+        "",
+        "Bella domanda!",
+    ),
     *("<think>{L}", "A destra c'è un uomo", "Non saprei dire.", "{L}, anzi {M}", "C", "..."),
 )
 LOST = "[LMMS_EVAL_REQUEST_FAILED] timeout"
@@ -58,13 +72,15 @@ def judge(request: Mapping[str, Any]) -> str:
         "illeggibile una volta" in answer and "An earlier reply" not in text
     ):
         return "Correct or Incorrect"
-    references = [line.partition(". ")[2] for line in text.split("The reference answers:")[1].split("\n")]
+    references = [
+        line.partition(". ")[2] for line in text.split("The reference answers:")[1].split("\n")
+    ]
     right = any(one and one in answer for one in references)
     return f"<think>{{}}</think>{'**Correct**, so it is' if right else 'incorrect.'}"
 
 
 def placed(root: Path, sources: Sequence[Path]) -> Path:
-    """The hub's tables of releases in JSON, and their videos, as both look for them; numbered anew."""
+    """Releases in JSON as the hub's tables, and their videos, where both look; numbered anew."""
     folder = root / DATASET
     (folder / "videos").mkdir(parents=True)
     entries: list[dict[str, Any]] = []
@@ -80,7 +96,9 @@ def placed(root: Path, sources: Sequence[Path]) -> Path:
     return folder
 
 
-def replies(pairs: Sequence[Mapping[str, Any]], asked: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+def replies(
+    pairs: Sequence[Mapping[str, Any]], asked: Sequence[Mapping[str, Any]]
+) -> dict[str, dict[str, str]]:
     """Whole pools right, some pairs wrong, some requests lost; answers of all kinds."""
     said: dict[str, dict[str, str]] = {"vsv": {}, "oevqa": {}}
     right, wrong = itertools.cycle(PAIRS), itertools.cycle(WRONG)
@@ -98,7 +116,9 @@ def replies(pairs: Sequence[Mapping[str, Any]], asked: Sequence[Mapping[str, Any
 
 def some(said: dict[str, str], end: str) -> dict[str, str]:
     """All, of the setting with clips; of two videos in the others, which score in the same way."""
-    return {doc: one for doc, one in said.items() if not end or doc.startswith(("video2/", "video3/"))}
+    return {
+        doc: one for doc, one in said.items() if not end or doc.startswith(("video2/", "video3/"))
+    }
 
 
 class Made(NamedTuple):
@@ -140,7 +160,9 @@ def both(
         patch.setattr(before, "_checked", {})
         said = replies(*(before.docs(BENCHMARK, f"maia_{kind}") for kind in ("vsv", "oevqa")))
         of = {f"maia_{kind}{end}": some(said[kind], end) for end in SETTINGS for kind in said}
-        made = Made({name: ours(name, own) for name, own in of.items()}, host_copy.messages(endpoint))
+        made = Made(
+            {name: ours(name, own) for name, own in of.items()}, host_copy.messages(endpoint)
+        )
     job = {"root": str(root), "env": {"MAIA_VIDEO_DIR": str(folder / "videos")}, "replies": of}
     jobs = [
         {**job, "tasks": [f"maia_{kind}{end}" for kind in said], "group": f"maia{end}"}

@@ -17,7 +17,7 @@ from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.utils.media import clips
 from tests.conftest import SHARED
-from tests.local_endpoint import LocalEndpoint, last_user_text
+from tests.local_endpoint import last_user_text
 from tests.movierecapsqa import test_release_tables as small
 from tests.movierecapsqa.asking import claims_of, judged_at, kind, labelled, score
 from tests.movierecapsqa.entries import render, seconds_of

@@ -8,8 +8,6 @@ import pytest
 
 pytest.importorskip("decord")
 
-from lmms_eval.models.chat import llava_hf as chat  # noqa: E402
-from lmms_eval.models.simple import llava_hf as simple  # noqa: E402
 from tokenizers import Tokenizer, models, pre_tokenizers  # noqa: E402
 from transformers import (  # noqa: E402
     CLIPVisionConfig,
@@ -21,6 +19,9 @@ from transformers import (  # noqa: E402
     LlavaNextVideoVideoProcessor,
     PreTrainedTokenizerFast,
 )
+
+from lmms_eval.models.chat import llava_hf as chat  # noqa: E402
+from lmms_eval.models.simple import llava_hf as simple  # noqa: E402
 
 TEMPLATE = (
     "{% for message in messages %}{% if message.content is string %}{{ message.content }}{% else %}{% for part in message.content %}{{ part.text if part.type == 'text' else '<' + part.type + '> ' }}{% endfor %}{% endif %}{% endfor %}"

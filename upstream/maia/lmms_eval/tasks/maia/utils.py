@@ -6,6 +6,7 @@ import threading
 import unicodedata
 from fractions import Fraction
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, Iterable, Mapping, Optional, Sequence, Union
 
@@ -128,12 +129,12 @@ def _frames(video: str, n_frames: int) -> tuple[list[av.VideoFrame], float]:
     """Uniform frames of a file, all of it if it has fewer, and when the last of all ends: seconds after the first one's start."""
     try:
         with av.open(video) as file:
-            times = [frame.pts for frame in file.decode(video=0)]
+            times = [frame.pts for frame in islice(file.decode(video=0), 1 if n_frames == 1 else None)]  # the first one needs no others
             base = file.streams.video[0].time_base
             end = (file.streams.video[0].duration or 0) * base
         wanted = set(np.linspace(0, len(times) - 1, min(n_frames, len(times))).astype(int).tolist())
         with av.open(video) as file:
-            taken = [frame for place, frame in enumerate(file.decode(video=0)) if place in wanted]
+            taken = [frame for place, frame in enumerate(islice(file.decode(video=0), len(times))) if place in wanted]
     except (av.FFmpegError, IndexError) as error:
         raise ValueError(f"MAIA: {video} cannot be read as a video: {error}") from error
     if not times:
@@ -148,7 +149,7 @@ def _rgb(frame: av.VideoFrame) -> np.ndarray:
     return np.rot90(frame.to_ndarray(format="rgb24", **named), round(frame.rotation / 90) % 4)
 
 
-@lru_cache(maxsize=4)  # the docs of a video follow each other
+@lru_cache(maxsize=4)
 def _picture(video: str, setting: str) -> Image.Image:
     (frame,), _ = _frames(video, 1)
     picture = Image.fromarray(np.ascontiguousarray(_rgb(frame)))
