@@ -14,6 +14,8 @@ BIN := $(VENV)/bin
 LOG := $(VENV)/install.log
 # uv takes a third of pip's time; where it is not at hand it comes from the index. What it prints: LOG.
 UV := $(or $(shell command -v uv 2>/dev/null),$(BIN)/uv)
+# It compiles nothing: the first process that imports a module does, for all after it.
+unexport PYTHONDONTWRITEBYTECODE
 INSTALL = $(UV) pip install --quiet --python $(BIN)/python
 quietly = $(1) >> $(LOG) 2>&1 || { tail -n 20 $(LOG); echo "failed; all of it: $(LOG)"; exit 1; }
 # mypy and editors follow the package mapping (utils/ is lmms_eval_tasks.utils) only in strict

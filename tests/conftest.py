@@ -53,12 +53,15 @@ hypothesis.settings.load_profile("patient")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with runs of the host first, the longest before all: workers end at about one time."""
-    first = ("tests/golden/test_golden.py", "tests/host/test_runs.py")
+    """Files with runs of the host first, so that workers end at about one time: the longest before
+    all, and at their end those that wait for its runs.
+    """
+    waiting = {item.path for item in items if "golden_once" in getattr(item, "fixturenames", ())}
 
     def place(item: pytest.Item) -> tuple[bool, ...]:
-        own = item.get_closest_marker("host") is None
-        return (*(not item.nodeid.startswith(name) for name in first), own)
+        if item.nodeid.startswith("tests/golden/test_golden.py"):
+            return (False,)
+        return (True, item.get_closest_marker("host") is None, item.path in waiting)
 
     items.sort(key=place)
 
@@ -257,11 +260,13 @@ def launch_all(
     runs: Mapping[str, Mapping[str, Any]],
     processes: int = 1,
     codes: Sequence[int] = (0,),
+    by_torchrun: bool = False,
     **options: Any,
 ) -> dict[str, HostRun]:
     """Make all `runs` (the host's arguments by a name of ours) in one command line.
 
-    Each has an output folder; several processes are started by torchrun; `codes` are no failure.
+    Each has an output folder; several processes are forked, if not started by torchrun; `codes` are
+    no failure.
     """
     out = {name: folder / name.replace(" ", "-") for name in runs}
     config = [
@@ -271,8 +276,10 @@ def launch_all(
     file = folder / "config.yaml"
     file.write_text(json.dumps(config), encoding="utf-8")
     own = ("--config", str(file))
-    command = host(*own) if processes == 1 else torchrun(processes, *own)
-    done = launch(command, folder, **options)
+    if by_torchrun:
+        done = launch(torchrun(processes, *own), folder, **options)
+    else:
+        done = launch(host(*own), folder, processes=processes, **options)
     assert done.code in codes, done.stderr[-5000:]
     return {name: dataclasses.replace(done, out=out[name]) for name in runs}
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal, TypeVar
 
@@ -14,8 +15,9 @@ T = TypeVar("T")
 Interface = Literal["simple", "chat"]
 
 
+@cache
 def host_version() -> str | None:
-    """Version of the installed lmms-eval, or None."""
+    """Version of the installed lmms-eval, or None; asked of the disk once."""
     try:
         return version("lmms_eval")
     except PackageNotFoundError:

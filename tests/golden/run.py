@@ -123,7 +123,8 @@ def run_all(
         arguments |= {"limit": one.limit} if one.limit is not None else {}
         runs[name if processes == 1 else f"{name} {processes}"] = arguments
     # 3: the judge fails more often than a run may, so that the mark is recorded too.
-    return launch_all(launch, folder, runs, processes, codes=(0, 3), env=env, timeout=3600)
+    given: dict[str, Any] = {"codes": (0, 3), "env": env, "timeout": 3600}
+    return launch_all(launch, folder, runs, processes, by_torchrun=processes > 1, **given)
 
 
 def once(launch: Launch, cache: Path, folder: Path, processes: int) -> Golden:
