@@ -63,7 +63,8 @@ class Home:
         for name in ("media", "probes", "datasets", "nltk", "huggingface", "sample"):
             if (prepared / name).is_dir():
                 place = folder / ("data" if name == "sample" else f"cache/{name}")
-                shutil.copytree(prepared / name, place)
+                # What another test is making there has a name with a dot until it is whole.
+                shutil.copytree(prepared / name, place, ignore=shutil.ignore_patterns(".*"))
         self._env = environment(prepared) | {
             settings.CACHE: str(folder / "cache"),
             settings.DATA: str(folder / "data"),
