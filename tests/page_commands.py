@@ -47,6 +47,7 @@ NO_COMMANDS = (  # how indented blocks start that are none
         "lmms_eval_tasks/",
         "commands, host",
         "MAIA: VALID",
+        "judge none: ",
         ".../segments.json (data",
         "answers of ",
     ),
