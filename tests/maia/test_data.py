@@ -87,6 +87,9 @@ def test_both_names_of_causal_and_the_hash(released: Any, tmp_path: Path) -> Non
     found = release.read(write(tmp_path / "c", released))
     assert found.digest != first.digest
     assert {q.slug for video in found.videos for q in video.questions} == set(SLUGS)
+    released[0]["link"] = "\ud83d"  # half a character, where nobody reads
+    file.write_text(json.dumps(released))
+    assert release.read(file).digest not in (first.digest, found.digest)
 
 
 # --- the hub's tables ---------------------------------------------------------------------------
