@@ -105,6 +105,11 @@ def score_summary(doc: Item, reply: str) -> Scoring:
     return {**made, "geval": {name: rated[name] for name in ("score", "status", "mode")}}
 
 
+def _at_limit(doc: Item) -> bool:
+    """Whether the reply is known to be as long as its limit of tokens, which may have cut it."""
+    return bool(doc.get("at_limit"))
+
+
 def _v2t(doc: Item, reply: str) -> dict[str, Any]:
     """A free text, or numbered sentences of a text proxy."""
     if doc["text"]:
@@ -134,7 +139,7 @@ def _summary(
 
 def _v2v(doc: Item, reply: str) -> dict[str, Any]:
     limits = doc["n_frames"], doc["budget"]
-    strict = summaries.read_frames(reply, *limits)
+    strict = summaries.read_frames(reply, *limits, at_limit=_at_limit(doc))
     return _frames(doc, strict, summaries.read_leniently(reply, *limits))
 
 
@@ -176,9 +181,8 @@ def _beside(names: Sequence[str], form: str = "", **given: NamedTuple) -> dict[s
 
 
 def _v2vt(doc: Item, reply: str) -> dict[str, Any]:
-    summary, selection = summaries.read_joint(
-        reply, doc["n_frames"], doc["budget"], doc["n_sentences"]
-    )
+    limits = doc["n_frames"], doc["budget"], doc["n_sentences"]
+    summary, selection = summaries.read_joint(reply, *limits, at_limit=_at_limit(doc))
     text = _summary(doc, summary, summary.text, summary.violations)
     # Not cut to K, as the published figures are not: their recall is up to 2.6 times the precision.
     frames = _frames(doc, selection, summaries.read_leniently(reply, doc["n_frames"], None))
@@ -207,7 +211,8 @@ def _saliency(doc: Item, reply: str) -> dict[str, Any]:
 
 def _order(doc: Item, reply: str, truth: list[float], unit: str) -> dict[str, Any]:
     n = len(truth)
-    read, identity = numbered.read_order(reply, n, unit), selections.identity(truth)
+    read = numbered.read_order(reply, n, unit, at_limit=_at_limit(doc))
+    identity = selections.identity(truth)
     found = selections.correlations(selections.predicted_ranks(read.units, n), truth)
     worth: dict[str, float | None] = {name: getattr(found, name) or 0.0 for name in ORDER}
     if identity.reason:
@@ -231,7 +236,7 @@ def _grounding(doc: Item, reply: str) -> dict[str, Any]:
     """Sentences by place shown; clips are the shots, by number."""
     n = len(doc["units"])
     true = [doc["summary_shots"][sentence - 1] for sentence in doc["asked"]]
-    read = numbered.read_alignment(reply, len(true), n)
+    read = numbered.read_alignment(reply, len(true), n, at_limit=_at_limit(doc))
     found = selections.aligned(read.sets, true)
     chance = selections.random_clips(true, n)
     every = selections.aligned([range(1, n + 1)] * len(true), true)

@@ -36,6 +36,8 @@ Event = tuple[str, Any]
 
 # By task and id of a doc: what reached the model (Seen, in plain types), until its reply is scored.
 REMEMBERED: dict[tuple[str, str], Mapping[str, Any]] = {}
+# By the same: whether the reply is as long as its limit of tokens, where its length is known.
+AT_LIMIT: dict[tuple[str, str], bool] = {}
 
 
 @dataclass

@@ -55,8 +55,18 @@ class Kept:
         for task in self._tasks:
             yield from self.folder.glob(f"{task}.{run}.jsonl")
 
-    def add(self, task: str, key: str, reply: str, arrived: Mapping[str, Any] | None) -> None:
-        """Keep one; a folder that cannot be written is told once and loses nothing else."""
+    def add(
+        self,
+        task: str,
+        key: str,
+        reply: str,
+        arrived: Mapping[str, Any] | None,
+        tokens: int | None = None,
+    ) -> None:
+        """Keep one, with its `tokens` if its class counted them.
+
+        A folder that cannot be written is told once and loses nothing else.
+        """
         if not self._writable:
             return
         try:
@@ -66,7 +76,7 @@ class Kept:
                 self._files[task] = path.open("a", encoding="utf-8")
                 with contextlib.suppress(OSError):  # a file system without locks
                     fcntl.flock(self._files[task], fcntl.LOCK_EX | fcntl.LOCK_NB)
-            row = {"key": key, "reply": reply, "arrived": arrived}
+            row = {"key": key, "reply": reply, "arrived": arrived, "tokens": tokens}
             self._files[task].write(json.dumps(row) + "\n")
             self._files[task].flush()
         except OSError as error:

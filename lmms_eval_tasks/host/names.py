@@ -115,8 +115,11 @@ def process_results(doc: Doc, results: list[str]) -> dict[str, Any]:
     benchmark, task = _of(doc["task"])
     reply = results[0] if results and isinstance(results[0], str) else ""
     kept = {**task.keep(doc), **_handed(task, doc)}
-    if seen := arrived.REMEMBERED.get((task.name, str(doc["id"]))):
+    request = task.name, str(doc["id"])
+    if seen := arrived.REMEMBERED.get(request):
         kept["arrived"] = {**seen, "of": task.frames(doc)}
+    if request in arrived.AT_LIMIT:
+        kept["at_limit"] = arrived.AT_LIMIT[request]
     # A task that asks nothing needs no judge that can be used.
     answer = Asker(_judge(judge_run.current(), benchmark)) if task.asks else _nobody
     return scoring.spread(task, benchmark.joins, scoring.scored(task, kept, reply, answer))

@@ -50,6 +50,7 @@ def kept(run: Mapping[str, Any], tasks: Sequence[str]) -> Iterator[Mapping[str, 
     from lmms_eval import evaluator
 
     arrived.REMEMBERED.clear()
+    arrived.AT_LIMIT.clear()
     evaluate = evaluator.evaluate
     signature = inspect.signature(evaluate)
     asked: list[_Asked] = []
@@ -119,7 +120,7 @@ class _Asked:
             if (known := self.kept.found.get(keys[place])) is None:
                 left.setdefault(requests[place].task_name, []).append(place)
             else:
-                replies[place] = known["reply"]
+                replies[place] = _counted(known["reply"], known.get("tokens"))
                 self._remember(requests[place], known.get("arrived"))
         if (number := len(own) - sum(map(len, left.values()))) > 0:
             say(
@@ -150,7 +151,7 @@ class _Asked:
                 # A class of ours tells it itself.
                 told = getattr(reply, "arrived", asdict(one) if one else None)
                 self._remember(request, told)
-                text, _ = _unwrapped(reply)
+                text, counts = _unwrapped(reply)
                 why = _failed(text)
                 self._failed_in_a_row = 0 if why is None else self._failed_in_a_row + 1
                 if why is not None and 0 < self._stop_after <= self._failed_in_a_row:
@@ -159,7 +160,8 @@ class _Asked:
                     continue
                 replies[place] = reply
                 if why is None and text is not None:
-                    self.kept.add(request.task_name, keys[place], text, told)
+                    tokens = counts.output_tokens if counts is not None else None
+                    self.kept.add(request.task_name, keys[place], text, told, tokens)
             if stop:
                 raise RequestsFailedError(
                     f"{self._failed_in_a_row} requests in a row failed, {replies.count(None)} are "
@@ -208,6 +210,8 @@ class _Asked:
                 if number is not None:
                     lengths = self._lengths.setdefault(request.task_name, Lengths())
                     lengths.add(int(number), int(limit))
+                    name = request.task_name, str(self._doc(request)["id"])
+                    arrived.AT_LIMIT[name] = int(number) >= int(limit)
         texts = {place: text for place, text in texts.items() if text.strip()}
         if cut_replies.opened_in_prompt(self._lm, list(texts.values())):
             from lmms_eval.api.instance import GenerationResult
@@ -303,6 +307,14 @@ def _unwrapped(reply: Any) -> tuple[str | None, Any]:
 
     text, counts = unwrap_generation_output(reply)
     return text if isinstance(text, str) else None, counts
+
+
+def _counted(text: str, tokens: object) -> Any:
+    """A kept reply as a class returns it that counts tokens; the text alone if nobody did."""
+    from lmms_eval.api.instance import GenerationResult, TokenCounts
+
+    known = isinstance(tokens, int)
+    return GenerationResult(text, TokenCounts(output_tokens=tokens)) if known else text
 
 
 def _failed(text: str | None) -> str | None:

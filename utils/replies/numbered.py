@@ -4,29 +4,39 @@ Read strictly in meaning, not in typography. A reading has a `status`: ok; unpar
 truncated or model_error where nothing was read; and `violations` of the form asked for, by kind,
 those that occurred (`other_form`, `extra_text` and `nothing_read` are 1, others are counts).
 
+Statements have ranks (design/metrics.md, "What a reply says"), and only the best rank that occurs
+is read: a machine's form (`\\boxed{}`, `<answer>`, a JSON key, "Final answer:"); a statement under
+a label of what was asked for ("Correct order:"); one alone on the first or last line; for orders a
+list that is only a part of the reply; one inside prose. Of several the last counts if what stands
+between corrects the one before, and any if they are equal; else the reply is unparsed. What is
+denied, asked or supposed, and what is said of something else ("Given order:", "Timestamps:"), is no
+statement.
+
 An order ("Shot 3 > Shot 1 > Shot 2"):
-1. A chain is units joined by ">" or an arrow. Of several the one that names most units counts, and
-   of those the last: models correct themselves, and explain themselves with parts of the order.
-2. Without a chain the whole reply may be a list, after one line that announces it: units with
-   commas or a JSON array, or one unit a line, numbered 1, 2, 3, ... or not. Nothing else may stand
-   in it, since "Shot 1: a man enters" on every line describes and does not order.
-3. Numbers without the unit's name count in a chain that ends its line, and in lists with commas.
-A chain with a tie ("Shot 1 = Shot 2 > ...", "Shot 3 > Shot 1, Shot 2"), one that is denied, asked
-or announced as going from last to first is not read.
+1. A chain is units joined by ">" or an arrow. Of several of one rank those that name most units
+   count: models explain themselves with parts of the order.
+2. A list is units with commas, a JSON array, or one unit a line, numbered 1, 2, 3, ... or not. It
+   counts under a label, or by itself on its lines, since "Shot 1: a man enters" on every line
+   describes and does not order.
+3. Numbers without the unit's name count in a chain that ends its line, and in lists.
+A chain with a tie ("Shot 1 = Shot 2 > ...", "Shot 3 > Shot 1, Shot 2") is not read. An order that
+is announced as running backwards is turned ("From least to most important: ..."), or not read where
+that is not sure ("In reverse: ...").
 
 Clips of sentences ("Summary 2: Clip 1, Clip 4"):
 - A sentence's statement is what follows its name on the line, or on the lines below if nothing
   does. It may hold one list of clips, with words around it that name no other clip. "Clip 1-3" is
   clips 1, 2 and 3. "None" grounds the sentence to nothing.
 - Numbers without "Clip" count if they are all that the statement holds.
-- Of several statements on a sentence the last that can be read counts. A list that is denied or
-  asked about is not read.
+- Of a sentence's statements those behind "Final answer:" count before others, and those at the head
+  of a line before those inside one. A sentence whose statements differ is missing.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -63,27 +73,263 @@ def nothing(reply: Reply, **more: int) -> tuple[str, Violations]:
     return status, answers.nonzero({"nothing_read": 1, **more}) if status == "unparsed" else {}
 
 
+# --- statements and their ranks -------------------------------------------------------------------
+
+MACHINE, LABEL, ALONE, PROSE = 4, 3, 2, 1
+_LEAD = 300  # characters before a statement in which its announcement is looked for
+
+
+class Statement(NamedTuple):
+    """A place of a reply that states numbers; only statements of the highest `rank` count."""
+
+    rank: int
+    start: int
+    end: int
+    numbers: tuple[int, ...]
+    lead: str = ""  # the words that announce it
+    whole: bool = False  # nothing else stands in the reply
+
+
+class Asked:
+    """Words for what was asked for: `label` announces it alone, `mention` has to do with it."""
+
+    def __init__(self, words: str, nouns: str, parts: str, mention: str) -> None:
+        words += r"|final|correct|right|true|actual|proper|best|most|likely|complete|full|overall"
+        words += r"|new|corrected|revised|finale|(?:corrett|giust|esatt)[oaie]"
+        nouns += r"|answer|response|result|output|solution|risposta|soluzione"
+        patterns = (
+            r"(?:\A|[,:(] ?|- )(?:(?:so|thus|therefore|hence|then|and|the|this|my|our|here|is|are"
+            r"|here's|il|la|lo|i|le|ecco|quindi|dunque) )*(?:l')?"
+            rf"(?:(?:{words}|\d{{1,3}}) ){{0,5}}(?:{nouns})(?: (?:{words})){{0,3}}"
+            rf"(?: (?:of|for|in|by|degli|dei|delle|del|di|nel) (?:the )?(?:\d+ )?(?:{parts}))"
+            r"{0,2}"
+            r"(?: (?:is|are|should be|è|e'|sono))?(?: as follows)?[\"']? ?[:=]?[\s\"']{0,2}\Z",
+            rf"{mention}|answer|respon|result|output|final|\b(?:here|sure|json|array|list|reply"
+            r"|follow\w*|ecco|certo|risposta|i|i'd|my|we|ho)\b",
+        )
+        self.label, self.mention = (re.compile(one, re.IGNORECASE) for one in patterns)
+
+
+_MACHINE_FORM = re.compile(
+    r"\\{1,2}boxed ?\{ ?(?:\\{1,2}(?:text|mathrm) ?\{)?([^{}]{1,4000})\}"
+    r"|<answer>((?:(?!</?answer>)[\s\S]){1,4000})(?:</answer>|\Z)"
+    r"|[\"'](?:(?:final|correct|selected|important|predicted|key)[ _-]?){0,2}(?:answer|order"
+    r"|ordering|ranking|sequence|frames|keyframes|frame[ _](?:numbers|indices|ids)|indices"
+    r"|selection|result|response|output)[\"'] ?:\s?(?:(\[[^\[\]]*\])|\"([^\"\n]*)\")",
+    re.IGNORECASE,
+)
+# What numbers are not what was asked for: a naive order, the one shown, other quantities.
+_ORDER_NOUN = r"(?:order(?:ing)?|sequence|ranking|arrangement|numbering|list)"
+_OTHER_KIND = (
+    rf"(?:na[iï]ve|(?:given|original|shown|shuffled|initial|input|presented|displayed|current"
+    rf"|previous|earlier|old|random|alternative|alternate|other|another|default|numeric(?:al)?"
+    rf"|alphabetical|wrong|incorrect|false|bad|opposite|tempting|trivial|not the|not my)"
+    rf"(?: (?:shot|sentence|frame|temporal|correct|right))?"
+    rf" (?:{_ORDER_NOUN}|answer|guess|choice|selection|option|frames|one)\b"
+    rf"|{_ORDER_NOUN}(?: of \w+(?: \w+)?)?,? (?:(?:as|that|which|they|i|we|was|were) ){{0,3}}"
+    r"(?:shown|given|presented|listed|displayed|provided|received)\b(?! (?:below|by|as follows))"
+    r"|(?:first|initial|early|earlier) (?:guess|idea|thought|attempt|impression|try|draft)"
+    r"|ordine (?:dato|mostrato|originale|iniziale|casuale|ingenuo|di partenza)"
+    r"|how (?:they|it|the)\b|tempting|excluded|left out|omitted|rejected|discarded|unimportant)"
+)
+_OTHER = re.compile(
+    rf"\b{_OTHER_KIND}|\b(?:shown|given|presented|displayed) (?:as|in)\b"
+    r"|\b(?:instead of|rather than|unlike|than|from|versus|vs\.?|compared (?:to|with)|over"
+    r"|invece di|anziché|(?:lef|leav)\w+ out|examples?|e\.g\.|such as|for instance)"
+    r",?(?: \w+){0,2} ?:? ?\Z",
+    re.IGNORECASE,
+)
+_SUPPOSED = re.compile(r"\b(?:if|unless|assum\w+|suppos\w+|examples?|e\.g\.|se)\b", re.IGNORECASE)
+_NOT_CHOSEN = re.compile(
+    r"\b(?:examples?|e\.g\.|such as|for instance|exclud\w+|escl\w+|reject\w+|discard\w+|scartat\w+"
+    r"|skipped|omit\w*|ignored|unimportant|less important|except|not(?: \w+)?|no)\b"
+    r"[^\[\]\n]{0,40}\Z",
+    re.IGNORECASE,
+)
+_QUANTITY = re.compile(
+    r"(?<![a-z])(?:scores?|confidences?|ratings?|probabilit\w+|weights?|times?|timestamps?|seconds"
+    r"|secs?|minutes?|totals?|counts?|number of|durations?|lengths?|others?|punteggi\w*|tempi"
+    r"|secondi|totale|durat\w+)(?![a-z])",
+    re.IGNORECASE,
+)
+_OTHER_AFTER = re.compile(
+    r"[\"')\]}]{0,2} ?(?:[✗✘❌✖❎]|(?:would|might|could|may|sarebbe|potrebbe)\b"
+    r"(?! be (?:the |my )?(?:correct|right|best|final|most|order|answer|ranking|key|important))"
+    r"|(?:[(,-] ?)?(?:(?:which|that|this|it) )?(?:(?:is|are|was|were|è|sono) )?"
+    rf"(?:(?:just|only|merely|simply|the|a|an|one|my|in|il|la|un|not) ){{0,3}}{_OTHER_KIND}"
+    r"|(?:are|is|was|were)(?: not|n't)\b)",
+    re.IGNORECASE,
+)
+_CLAUSE_ENDS = re.compile(
+    r"[\"')\]}]{0,2} ?(?:\Z|[\n.,;!(✓✔✅☑]|- |(?:because|since|as|perché)\b)", re.IGNORECASE
+)
+_LINE_ENDS = re.compile(r"[\"')\]}]{0,2}(?: ?\([^()\n]{1,200}\))? ?[.!;]? ?[✓✔✅☑]? ?(?:\n|\Z)")
+_OWN_LINE = re.compile(r"(?:\A|\n)[-•>\"'( ]{0,3}\Z")
+_CORRECTED = re.compile(
+    r"(?:\A|[.!?;:,\n(-]) ?(?:(?:but|and|or|so|oh|hmm),? )?(?:no(?= ?(?:[,.!:\n]|wait|\Z))|wait"
+    r"|actually|oops|ops|sorry|correction|corrected|edit|revised|updated|on second thoughts?"
+    r"|let me (?:correct|fix|revise|rephrase|re-?check)|i (?:mean|meant)|scratch that|my mistake"
+    r"|anzi|aspetta|correzione|mi correggo|scusa\w*|pardon|ripensandoci|in realtà)\b",
+    re.IGNORECASE,
+)
+_CUT = re.compile(
+    r"[\s,;>*_`\"'(&+/-]{0,12}(?:\d{1,3}[.)] ?)?(?:[^\W\d_]{1,20}[ #_-]{0,2})?(\d+)\Z"
+)
+
+
+def uncut(text: str, reply: Reply, highest: int, *, at_limit: bool) -> str:
+    """The text of `reply` without a number at its end that a limit of tokens may have cut.
+
+    A reply that ends otherwise, in a closed bracket or a full stop, lost no digit. Nor did one
+    whose last number could have had no further one.
+
+    Args:
+        text: the reply as it came; `reply` is what `answers.shape` made of it.
+        highest: the highest number that there is.
+        at_limit: the reply is as long as its limit of tokens. An array left open is then closed.
+    """
+    shown = reply.text
+    if not at_limit or not text.endswith(shown[-40:]) or not (cut := _CUT.search(shown[-60:])):
+        return shown
+    if 10 * answers.number(cut[1]) <= highest:
+        shown = shown[: len(shown) - len(cut[0])]
+    return shown + "]" * (shown.rfind("[") > shown.rfind("]"))
+
+
+def labelled(text: str) -> str:
+    """A normalised reply with machines' forms as lines of their own under "Final answer:"."""
+
+    def line(form: re.Match[str]) -> str:
+        return f"\nFinal answer:\n{next(filter(None, form.groups()), '').strip()}\n\n"
+
+    return _MACHINE_FORM.sub(line, text)
+
+
+def placed(
+    text: str, start: int, end: int, asked: Asked, *, bare: bool
+) -> tuple[int, str, bool] | None:
+    """Rank, announcement and wholeness of the statement at a place; None if it is none.
+
+    Args:
+        bare: its numbers have no name, so that their announcement has to say what they are.
+    """
+    before, after = text[max(0, start - _LEAD) : start], text[end : end + answers.BEFORE]
+    lead = _lead(before)
+    named = asked.label.search(lead)
+    if answers.is_denied(before, after) or _OTHER_AFTER.match(after):
+        return None
+    if (_SUPPOSED if named else _OTHER).search(lead):
+        return None
+    if bare and not named and (_NOT_CHOSEN.search(before) or _is_of_other(lead, asked)):
+        return None
+    head = text[:start] if start <= _LEAD else before
+    announced = start <= _LEAD and re.fullmatch(r"[^\d\n>]{1,200}:[\s\"']{0,2}", head)
+    opens, closes = announced or not answers.has_words(head), not answers.has_words(text[end:])
+    if named and _CLAUSE_ENDS.match(after):
+        rank = MACHINE if "final" in named[0].lower() else LABEL
+    elif opens and (_LINE_ENDS.match(after) or re.match(r"[\"')\]]{0,2} ?[.!;] ", after)):
+        rank = ALONE
+    else:
+        alone = closes and _OWN_LINE.search(before) and _LINE_ENDS.match(after)
+        rank = ALONE if alone else PROSE
+    return rank, lead, bool(opens and closes)
+
+
+def _lead(before: str) -> str:
+    """The words that announce what follows: those of its sentence, or the line above it."""
+    line = re.split(r"[.!?;] |\n|[\]{}]", before)[-1]
+    if not answers.has_words(line):
+        above = re.search(r"([^\n]+)\n[-•>\"'( ]{0,3}\Z", before)
+        line = above[1].strip() if above else ""
+        if not line.endswith(":") and (len(line) > 60 or line[-1:] in tuple(".!?,;])")):
+            return ""
+    return line.replace("_", " ").lstrip(" -•>\"'(|")
+
+
+def _is_of_other(lead: str, asked: Asked) -> bool:
+    """Whether bare numbers are announced as another quantity, or under a label nobody knows."""
+    under = re.search(r"(?:[:=]|\b(?:is|are|was|were))[\s\"']{0,2}\Z", lead)
+    known = asked.mention.search(lead) or _CORRECTED.match(lead) or not lead.isascii()
+    unknown = under and not known
+    return bool(unknown or _QUANTITY.search(lead))
+
+
+def settled(
+    found: Sequence[Statement], text: str, same: Callable[[Iterable[int]], object] = tuple
+) -> Statement | None:
+    """The statement that counts; None if there is none, or if they differ and none is corrected.
+
+    Args:
+        found: in any order.
+        text: where they stand.
+        same: what has to be equal in their numbers.
+    """
+    ranked: list[Statement] = []
+    best = 0
+    for one in sorted(found, key=lambda one: one.start):
+        rank = max(one.rank, best) if _corrects(one, text) else one.rank
+        ranked.append(one._replace(rank=rank))
+        best = max(best, rank)
+    own = [one for one in ranked if one.rank == best]
+    differing = [one for one in own if same(one.numbers) != same(own[-1].numbers)]
+    if differing and not is_corrected(text[differing[-1].end : own[-1].start]):
+        return None
+    return own[-1] if own else None
+
+
+def _corrects(one: Statement, text: str) -> bool:
+    """Whether a statement is announced as a correction and nothing else: "Wait, no: ..."."""
+    rest = _CORRECTED.sub("", one.lead)
+    return (
+        rest != one.lead and not answers.has_words(rest) and bool(_LINE_ENDS.match(text, one.end))
+    )
+
+
+def is_corrected(between: str) -> bool:
+    """Whether the words between two statements say that the second takes the first one's place."""
+    return _CORRECTED.search(between) is not None
+
+
 # --- orders ---------------------------------------------------------------------------------------
 
 _ARROW = re.compile(
     r"(?:-{1,3}|={1,2})>|[→⟶➔➜➝➞➡⇒⟹➤►▶»›≻]|&gt;|\\(?:rightarrow|Rightarrow|to|succ|gt)\b"
 )
-_REVERSED = re.compile(
-    r"\b(?:least|last|latest|lowest|end)\b(?: [\w-]+){0,3},? to (?:the )?(?:\w+ )?"
-    r"(?:most|first|earliest|highest|beginning|start)\b|\brevers(?:e|ed|al)\b|\bascending\b"
-    r"|\b(?:least|last|latest)(?: \w+)? first\b",
+_WORTH = r"(?:importan\w+|salien\w+|relevan\w+|significan\w+|rilevan\w+|salienza)"
+_BACKWARDS = (
+    r"(?:(?:\b(?:least|worst|less|lowest|last|latest|end)\b(?: [\w-]+){0,3},? to (?:the )?(?:\w+ )?"
+    r"(?:most|best|more|highest|first|earliest|beginning|start)\b(?: \w+)?)"
+    rf"|\b(?:increasing|ascending|growing|rising)(?: order)?(?: of| in| by)?(?: \w+)? {_WORTH}"
+    rf"|\b{_WORTH},?(?: in)? (?:increasing|ascending|crescente)"
+    r"|\b(?:decreasing|descending)(?: order)?(?: of| in)? (?:time|chronolog\w+|temporal\w*)"
+    r"|\breversed? (?:chronological|temporal|time)|\b(?:least|last|latest)(?: \w+)? first\b"
+    rf"|\bcrescente (?:di|per) {_WORTH}"
+    r"|\bda\w*['’]? ?(?:meno|ultim[oa]|peggiore|fine)\b[^.,:\n]{0,30} a\w*['’]? ?"
+    r"(?:più|prim[oa]|migliore|inizio)\b(?: \w+)?)"
+)
+_UNSURE = re.compile(
+    rf"{_BACKWARDS}|\brevers(?:e|ed|al)\b(?! of)|\b(?:ascending|increasing|crescente|invers[oa]"
+    r"|backwards?)\b(?! (?:order of )?(?:time|chronolog|temporal))",
     re.IGNORECASE,
+)
+_TURNED_BEFORE = re.compile(rf"{_BACKWARDS}[^,;\n]{{0,30}}\Z", re.IGNORECASE)
+_BEHIND = (
+    r"[\"')\]]{0,2}(?: ?(?:[(\[,;:-] ?)?|\n[(\[])(?:(?:ranked|ordered|listed|sorted|arranged|going|in"
+    r"|from|by|with|the|order|of|ordinat\w+|ordine),? ){0,4}"
+)
+_BEHIND_TURNED, _BEHIND_UNSURE = (
+    re.compile(_BEHIND + one, re.IGNORECASE) for one in (_BACKWARDS, f"(?:{_UNSURE.pattern})")
 )
 _TIE = r"(?:[=<≥≤≈~,&/+]|\b(?:and|or|e|ed|o)\b)"
 _COMMENT = r"(?: ?\([^()\n>\d]{1,200}\))?"
-_ANNOUNCED = re.compile(r"[^\d\n>]{1,200}:")
-
-
-class Given(NamedTuple):
-    """Numbers as given, and whether other words surround them."""
-
-    numbers: list[int]
-    extra: bool
+_ORDER = Asked(
+    r"chronological|temporal|time|predicted|importance|saliency|salience|shot|sentence|event|video"
+    r"|cronologic[oa]|temporale",
+    r"order(?:ing)?|rank(?:ing)?|sequence|timeline|ordine|ordinamento|classifica|sequenza",
+    r"shots|sentences|events|scenes|video|importance|salien\w+|relevance|time|shot|frasi|eventi"
+    r"|importanza",
+    r"order|rank|sequence|sort|arrange|first|last|shots|important|salien|ordin|classific|sequenz",
+)
 
 
 class _Grammar:
@@ -92,33 +338,50 @@ class _Grammar:
     def __init__(self, unit: str) -> None:
         name = rf"{re.escape(unit)}s?[ #_-]{{0,2}}"
         one = rf"(?<![\w.])[\[(\"']{{0,2}}(?:{name})?\d+(?!\w|[.,:]\d)[\])\"']{{0,2}}"
+        item = rf"[(\"']?(?:{name})?\d+(?!\w|\.\d)[)\"']?"
+        comma = r"(?: ?[,;]\s?(?:(?:and|then|e|poi) )?| (?:and|e) )"
+        row = rf"(?:\d+[.):] ?|[-•] ?)?{name}\d+[.,;]?"
         patterns = (
-            one,
             rf"{one}{_COMMENT}(?: ?>{{1,3}} ?\n?{one}{_COMMENT})+",
-            rf"(?:(?P<place>\d+)[.):] ?|[-•] ?)?{name}(?P<id>\d+)[.,;]?",
+            rf"(?<![\w.,])(?:\[\s?)?{item}(?:{comma}{item})+(?:\s?,?\s?\])?(?!\w)",
+            rf"^{row}(?:\n{row})+$",
+            rf"^(?:(\d+)[.):] ?|[-•] ?)?{name}(\d+)",
             rf"(?<!\w){name}\d",
             rf"\d[\])\"']{{0,2}} ?{_TIE} ?\Z",
             rf" ?{_TIE} ?(?:the )?(?:{name})?\d",
+            rf"[\[(]?(?:1[.):] ?|[-•] ?)?{item}(?: ?[,;]|\n| and )\s?(?:\d+[.):] ?|[-•] ?)?{item}",
         )
-        compiled = (re.compile(pattern, re.IGNORECASE) for pattern in patterns)
-        self.element, self.chain, self.row, self.name, self.tied_before, self.tied_after = compiled
+        compiled = [re.compile(pattern, re.IGNORECASE | re.MULTILINE) for pattern in patterns]
+        self.chain, self.list, self.rows, self.row, self.name = compiled[:5]
+        self.tied_before, self.tied_after, self.opening = compiled[5:]
+
+    def numbers(self, match: re.Match[str]) -> list[int]:
+        """Units of a chain or list; none of rows that are not numbered 1, 2, 3, ..."""
+        if match.re is not self.rows:
+            return _digits(match[0])
+        rows = self.row.findall(match[0])
+        places = [place and answers.number(place) for place, _ in rows]
+        counted = not any(places) or places == [*range(1, len(rows) + 1)]
+        return [answers.number(unit) for _, unit in rows] if counted else []
 
 
 _grammar = lru_cache(maxsize=8)(_Grammar)
 
 
-def read_order(text: str, n: int, unit: str) -> Order:
+def read_order(text: str, n: int, unit: str, *, at_limit: bool = False) -> Order:
     """The order that a reply gives.
 
     Args:
         text: the model's reply, as the host hands it over. No text raises.
         n: number of units shown, which are numbered 1..n.
         unit: their name in the request, "Shot" or "Sentence".
+        at_limit: the reply is as long as its limit of tokens (`uncut`).
     """
     reply = answers.shape(text)
     if not reply.there:
         return Order((), reply.status, {})
-    grammar, arrows = _grammar(unit), _ARROW.sub(" > ", re.sub(r"\r\n?", "\n", reply.text))
+    shown = re.sub(r"\r\n?", "\n", uncut(text, reply, n, at_limit=at_limit))
+    grammar, arrows = _grammar(unit), _ARROW.sub(" > ", shown)
     lines = [line.strip() for line in arrows.split("\n")]
     # Lines that begin with ">" go on with the one before; if all do, it is a quotation and says
     # nothing.
@@ -126,23 +389,22 @@ def read_order(text: str, n: int, unit: str) -> Order:
         joined = "\n".join(line.removeprefix(">") for line in lines)
     else:
         joined = re.sub(r"\n[^\S\n]*>", " >", arrows)
-    visible = answers.normalise(joined)
-    if chains := _chains(visible, grammar):
-        # Later ones win: max() keeps the first of equals.
-        known = (len({*one.numbers} & {*range(1, n + 1)}) for one in reversed(chains))
-        found = max(zip(known, reversed(chains), strict=True), key=lambda one: one[0])[1]
-    elif grammar.chain.search(visible) or not (listed := _listed(visible, grammar)):
+    visible = labelled(answers.normalise(joined))
+    known = {one: len({*one.numbers} & {*range(1, n + 1)}) for one in _orders(visible, grammar, n)}
+    most = max(((one.rank, number) for one, number in known.items()), default=(0, 0))[1]
+    found = settled([one for one, number in known.items() if number >= most], visible)
+    # A reply that begins with a list means this one, even if something else in it is an order.
+    if found is None or (found.rank == PROSE and found.start and grammar.opening.match(visible)):
         return Order((), *nothing(reply))
-    else:
-        found = listed
     known_units = [number for number in found.numbers if 1 <= number <= n]
     units = tuple(dict.fromkeys(known_units))
+    outside = visible[: found.start] + visible[found.end :]
     violations = {
         "unknown": len(found.numbers) - len(known_units),
         "repeated": len(known_units) - len(units),
         "missing": n - len(units),
         "other_form": " > ".join(f"{unit} {number}" for number in found.numbers) not in reply.text,
-        "extra_text": found.extra,
+        "extra_text": answers.has_words(outside) or "(" in visible[found.start : found.end],
     }
     status = "ok" if len(units) == n and n > 1 else "unparsed"
     return Order(units, status, answers.nonzero(violations))
@@ -163,59 +425,56 @@ def authors_order(text: str, n: int, unit: str, *, in_time: bool) -> tuple[int, 
     return () if repeated or {*units} != {*range(1, n + 1)} else units
 
 
-def _chains(text: str, grammar: _Grammar) -> list[Given]:
-    """Rules 1 and 3: all chains that state an order."""
-    found = []
-    for match in grammar.chain.finditer(text):
-        start, end = match.span()
-        before, after = text[max(0, start - 300) : start], text[end : end + 80]
-        # Bare numbers in a sentence are arithmetic: they have to stand on their own.
-        alone = re.search(r"(?:\A|[\n:]) ?\Z", before) and re.match(r" ?\.?(?:\n|\Z)", after)
-        if (
-            grammar.tied_before.search(before)
-            or grammar.tied_after.match(after)
-            or answers.is_denied(before, after)
-            or _is_reversed(before)
-            or not (grammar.name.search(match[0]) or alone)
-        ):
-            continue
-        outside = answers.has_words(text[:start]) or answers.has_words(text[end:])
-        found.append(Given(_digits(match[0]), outside or "(" in match[0]))
-    return found
+def _orders(text: str, grammar: _Grammar, n: int) -> Iterator[Statement]:
+    """Rules 1 to 3: all that states an order, turned if it is announced as running backwards."""
+    for pattern in (grammar.chain, grammar.list, grammar.rows):
+        for match in pattern.finditer(text):
+            start, end = match.span()
+            before, after = text[max(0, start - _LEAD) : start], text[end : end + answers.BEFORE]
+            chain, numbers = pattern is grammar.chain, grammar.numbers(match)
+            if comment := re.search(r" ?\([^()]*\)\Z", match[0]):  # it may be on all units
+                end -= len(comment[0])
+                after = text[end : end + answers.BEFORE]
+            if chain and (grammar.tied_before.search(before) or grammar.tied_after.match(after)):
+                continue
+            # Bare numbers in a sentence are arithmetic: they have to stand on their own.
+            alone = re.search(r"(?:\A|[\n:]) ?\Z", before) and re.match(r" ?\.?(?:\n|\Z)", after)
+            if not numbers or (chain and not alone and not grammar.name.search(match[0])):
+                continue
+            if (found := placed(text, start, end, _ORDER, bare=not chain)) is None:
+                continue
+            (rank, lead, whole), turn = found, _direction(found[1], before, after)
+            if not chain and not whole and rank <= ALONE:  # a list that may be of anything
+                rank = PROSE if rank == ALONE else 0
+            elif rank == ALONE and answers.has_words(text[:start]) and len({*numbers}) < n:
+                rank = PROSE  # a part of the order that ends the reply explains it
+            if rank and turn:
+                yield Statement(rank, start, end, tuple(numbers[::turn]), lead, whole)
 
 
 def _digits(text: str) -> list[int]:
     return [answers.number(digits) for digits in re.findall(r"\d+", text)]
 
 
-def _is_reversed(before: str) -> bool:
-    """Whether the line of a statement, or the one before it, says that it runs backwards."""
-    return bool(_REVERSED.search("\n".join(before.split("\n")[-2:])))
-
-
-def _listed(text: str, grammar: _Grammar) -> Given | None:
-    """Rule 2: the whole reply is a list, after what announces it."""
-    announced = _ANNOUNCED.match(text)
-    body = text[announced.end() :].strip() if announced else text
-    if announced and _is_reversed(announced[0]):
-        return None
-    if body.startswith("[") and body.endswith("]"):
-        body = body[1:-1].strip().replace("\n", " ")
-    lines = body.split("\n")
-    if len(lines) == 1:
-        parts = re.split(r"[,;](?: (?:and|then)\b)?", body.rstrip(" .,"))
-        given = all(grammar.element.fullmatch(part.strip()) for part in parts)
-        numbers = _digits(" ".join(parts)) if given else []
-    else:
-        rows = [row for line in lines if (row := grammar.row.fullmatch(line.strip()))]
-        places = [row["place"] and answers.number(row["place"]) for row in rows]
-        counted = not any(places) or places == list(range(1, len(lines) + 1))
-        given = len(rows) == len(lines) and counted
-        numbers = [answers.number(row["id"]) for row in rows] if given else []
-    return Given(numbers, announced is not None) if len(numbers) > 1 else None
+def _direction(lead: str, before: str, after: str) -> int:
+    """1 of an order as asked for, -1 of one announced as running backwards, 0 if that is unsure."""
+    if _BEHIND_TURNED.match(after):
+        return -1
+    if _TURNED_BEFORE.search(lead.rstrip(" :\"'")) and not re.search(r"\b(?:not|non)\b|n't", lead):
+        return -1
+    near = "\n".join(before.split("\n")[-2:])
+    return 0 if _UNSURE.search(near) or _BEHIND_UNSURE.match(after) else 1
 
 
 # --- clips of sentences ---------------------------------------------------------------------------
+
+
+class Given(NamedTuple):
+    """Numbers as given, and whether other words surround them."""
+
+    numbers: list[int]
+    extra: bool
+
 
 _SENTENCE = r"(?:summary sentence|summary|sentence|summaries)[ _#-]{0,2}"
 _PLACE = r"\d+(?!\w|[.,]\d)"
@@ -238,26 +497,31 @@ _BARE = re.compile(rf"{_ENTRY}{_MORE}", re.IGNORECASE)
 _CLIP_NUMBER = re.compile(rf"(?<!\w){_CLIP}\d", re.IGNORECASE)
 _RANGE = re.compile(rf"(\d+)(?:{_TO}(?:{_CLIP})?(\d+))?", re.IGNORECASE)
 _NONE = re.compile(r"(?:none|no clips?|n/a|no match(?:ing clips?)?|-)", re.IGNORECASE)
+_FINAL = re.compile(r"^[^\w\n]{0,6}final \w{1,20} ?:", re.IGNORECASE | re.MULTILINE)
 _FORM = re.compile(r"^Summary \d+: Clip \d+(?:, Clip \d+)*[ \t\r]*$", re.MULTILINE)
 
 
-def read_alignment(text: str, n_sentences: int, n_clips: int) -> Alignment:
+def read_alignment(
+    text: str, n_sentences: int, n_clips: int, *, at_limit: bool = False
+) -> Alignment:
     """The clips that a reply grounds each sentence to.
 
     Args:
         text: the model's reply, as the host hands it over. No text raises.
         n_sentences: number of sentences asked about, which are numbered 1..m as shown.
         n_clips: number of clips, which are numbered 1..n.
+        at_limit: the reply is as long as its limit of tokens (`uncut`).
     """
     reply = answers.shape(text)
     none = (frozenset[int](),) * n_sentences
     if not reply.there:
         return Alignment(none, reply.status, {})
-    visible = answers.normalise(reply.text)
+    visible = labelled(answers.normalise(uncut(text, reply, n_clips, at_limit=at_limit)))
     heads = list(_HEAD.finditer(visible))
     ends = [*(head.start() for head in heads), len(visible)][1:]
+    final = max((match.end() for match in _FINAL.finditer(visible)), default=len(visible))
     counts: Counter[str] = Counter()
-    found: dict[int, Given] = {}
+    stated: dict[int, list[tuple[Statement, Given]]] = {}
     extra = answers.has_words(visible[: heads[0].start()] if heads else visible)
     for head, end in zip(heads, ends, strict=True):
         statement, rest = _statement(visible[head.end() : end], n_clips)
@@ -266,8 +530,16 @@ def read_alignment(text: str, n_sentences: int, n_clips: int) -> Alignment:
         if statement and not 1 <= sentence <= n_sentences:
             counts["unknown"] += 1
         elif statement:
-            counts["repeated"] += sentence in found
-            found[sentence] = statement
+            counts["repeated"] += sentence in stated
+            line = visible[visible.rfind("\n", 0, head.start()) + 1 : head.start()]
+            at_head = head["id"] or not answers.has_words(_CORRECTED.sub("", line))
+            rank = MACHINE if head.start() >= final else LABEL if at_head else PROSE
+            place = Statement(rank, head.start(), head.end(), tuple(statement.numbers))
+            stated.setdefault(sentence, []).append((place, statement))
+    found: dict[int, Given] = {}
+    for sentence, own in stated.items():
+        if chosen := settled([place for place, _ in own], visible, frozenset):
+            found[sentence] = dict(own)[chosen]
     if not found:
         status, violations = nothing(reply)
         return Alignment(none, status, {**answers.nonzero(counts), **violations})
@@ -305,7 +577,7 @@ def _clips(text: str, n_clips: int) -> Given | None:
         return None
     before, after = body[: match.start()], body[match.end() :]
     others = _CLIP_NUMBER.search(before) or _CLIP_NUMBER.search(after)
-    if others or answers.is_denied(before, after):
+    if others or answers.is_denied(before, after) or _OTHER_AFTER.match(after):
         return None
     clips: list[int] = []
     for start, end in _RANGE.findall(match[0]):

@@ -2,27 +2,42 @@
 
 Readings have a `status` and `violations` as in numbered.py.
 
-Frames ("[4, 17, 30]") are numbered 1..F as they were sampled. One array counts if all it holds are
-whole numbers, with or without "Frame" in front, in quotes or not. Of several the last: models
-correct themselves. One that is announced as an example or as what was not chosen, or that stands
-among other arrays in an array, does not. Without an array the whole reply may be a list of such
-numbers. Nothing is ever evaluated, and ranges ("1-5") are not read: an exact number is asked for.
+Frames ("[4, 17, 30]") are numbered 1..F as they were sampled. An array counts if all it holds are
+whole numbers, with or without "Frame" in front, in quotes or not, and a list of such numbers under
+a label, or by itself on its lines. Of several the rank decides, as in numbered.py; an array among
+others in an array is none. Nothing is ever evaluated, and ranges ("1-5") are not read: an exact
+number is asked for.
 
-A text summary ("SUMMARY:" and numbered sentences): the last header that is followed by sentences
-counts; what "IMPORTANT FRAMES:" or "TASK 2" begins is no part of it, nor are the format's own
-placeholders ("1. [sentence 1]"). Sentences are kept as written, without numbers and emphasis.
+A text summary ("SUMMARY:" and numbered sentences): headers with numbered sentences count before
+others, and of several the last; where a number of sentences was asked for, numbered ones that
+differ need a correction between them. What "IMPORTANT FRAMES:" or "TASK 2" begins is no part of it,
+nor are the format's own placeholders ("1. [sentence 1]"). Sentences are kept as written, without
+numbers and emphasis.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from lmms_eval_tasks.utils.replies import answers
 from lmms_eval_tasks.utils.replies.answers import Reply
-from lmms_eval_tasks.utils.replies.numbered import Given, Violations, nothing
+from lmms_eval_tasks.utils.replies.numbered import (
+    ALONE,
+    LABEL,
+    PROSE,
+    Asked,
+    Statement,
+    Violations,
+    is_corrected,
+    labelled,
+    nothing,
+    placed,
+    settled,
+    uncut,
+)
 
 
 class Frames(NamedTuple):
@@ -53,19 +68,26 @@ class Summary(NamedTuple):
 
 # --- frames ---------------------------------------------------------------------------------------
 
+_FRAMES = Asked(
+    r"selected|chosen|important|key|representative|significant|relevant|main|top|salient|critical"
+    r"|crucial|frame|video|chiave|scelti|selezionati|importanti|rappresentativi|più",
+    r"frames?|keyframes?|frame (?:numbers|indices|indexes|ids)|indices|selection|choices?|picks?"
+    r"|fotogrammi|selezione|scelta",
+    r"video|frames",
+    r"frame|key|moment|highlight|select|chos|choice|choose|pick|important|represent|fotogramm|scelt"
+    r"|selezion|chiave",
+)
 _ARRAY = re.compile(r"\[([^\[\]]*)\]")
 _EMPTY_ARRAY = re.compile(r"\[\s{0,20}\]")
-_NUMBER = re.compile(
-    r"""["']?(?:frames?[ #_-]{0,2})?(?P<minus>-?)(?P<digits>\d+)(?:\.0{1,3})?["']?""",
-    re.IGNORECASE,
+_ONE = r"[\"']?(?:frames?[ #_-]{0,2})?-?\d+(?:\.0{1,3})?[\"']?"
+_NUMBER = re.compile(_ONE, re.IGNORECASE)
+# A list without brackets, by itself on its lines or behind a colon.
+_LIST = re.compile(
+    rf"(?:^(?:[-•] ?)?|(?<=\D:)|(?<=\D: )){_ONE}(?:(?:,? and |[,;] ?|,?\n(?:[-•] ?)?){_ONE})*"
+    rf"(?=[.,;]?$)(?!,?\n(?:[-•] ?)?{_ONE})",
+    re.IGNORECASE | re.MULTILINE,
 )
-_NOT_CHOSEN = re.compile(
-    r"(?:\b(?:examples?|e\.g\.|such as|for instance|excluded|excluding|rejected|discarded|skipped"
-    r"|unimportant|less important|except|not(?: \w+)?)\b[^\[\]\n]{0,40}|\b(?:not|no)\b ?)\Z",
-    re.IGNORECASE,
-)
-_DENIED_AFTER = re.compile(r" ?(?:are|is|were|was)(?: not|n't)\b", re.IGNORECASE)
-_LABEL = re.compile(r"[^\d\n:]{1,60}:")
+_OPENING = re.compile(rf"(?:[-•] ?)?{_ONE}(?! ?[\w(:.)])", re.IGNORECASE)
 _FRAMES_HEADER = re.compile(
     r"\bimportant[ _]frames\b[*_\"' ]{0,6}(?::|$|(?=\[))", re.IGNORECASE | re.MULTILINE
 )
@@ -73,53 +95,63 @@ _INTEGERS = re.compile(r"\[[0-9,\s]+\]")
 _IMPORTANT = re.compile(r"important frames\s*:\s*\[?([^\]\n]+)", re.IGNORECASE)
 
 
-def read_frames(text: str, n_frames: int, k: int) -> Frames:
+def read_frames(text: str, n_frames: int, k: int, *, at_limit: bool = False) -> Frames:
     """The frames that a reply selects (V2V).
 
     Args:
         text: the model's reply, as the host hands it over. No text raises.
         n_frames: F, number of sampled frames, which are numbered 1..F.
         k: K, how many were asked for.
+        at_limit: the reply is as long as its limit of tokens (`uncut`).
     """
     reply = answers.shape(text)
     if not reply.there:
         return Frames((), frozenset(), reply.status, {})
-    visible = answers.normalise(reply.text)
-    given, written = _array(visible) or (_bare(visible), "")
-    return _selected(reply, given, n_frames, k, other_form=not _is_json(written))
+    visible = labelled(answers.normalise(uncut(text, reply, n_frames, at_limit=at_limit)))
+    found = settled([*_selections(visible)], visible, frozenset)
+    # A reply that begins with a list means this one, even if it holds an array.
+    if found and found.rank == PROSE and found.start and _OPENING.match(visible):
+        found = None
+    written = visible[found.start : found.end] if found else ""
+    outside = visible[: found.start] + visible[found.end :] if found else ""
+    other_form = not (written.startswith("[") and _is_json(written))
+    extra = answers.has_words(outside)
+    return _selected(reply, found, n_frames, k, other_form=other_form, extra=extra)
 
 
 def read_joint(
-    text: str, n_frames: int, k: int, n_sentences: int | None = None
+    text: str, n_frames: int, k: int, n_sentences: int | None = None, *, at_limit: bool = False
 ) -> tuple[Summary, Frames]:
     """Summary and frames of a reply to the joint task (V2VT), with pictures or descriptions.
 
     Each has its own status and violations. Without the header "SUMMARY:" only numbered sentences
-    are a summary; without "IMPORTANT FRAMES:" the last array counts, as other form.
+    are a summary; without "IMPORTANT FRAMES:" an array counts, as other form.
 
     Args:
-        text, n_frames, k: as for `read_frames`.
+        text, n_frames, k, at_limit: as for `read_frames`.
         n_sentences: as for `read_summary`.
     """
     reply = answers.shape(text)
     if not reply.there:
         return Summary((), reply.status, {}), Frames((), frozenset(), reply.status, {})
-    return _summary(reply, n_sentences, prose=False), _headed_frames(reply, n_frames, k)
-
-
-def _headed_frames(reply: Reply, n_frames: int, k: int) -> Frames:
-    """The frames behind the last "IMPORTANT FRAMES:"; without it those of the last array."""
-    visible = answers.normalise(reply.text)
-    for header in reversed(list(_FRAMES_HEADER.finditer(visible))[-8:]):
-        rest = visible[header.end() :].strip()
-        # What stands before the header is the summary; only what follows is too much.
-        if array := _array(rest):
-            return _selected(reply, array[0], n_frames, k, other_form=False)
-        if found := _bare(rest) or _bare(rest.partition("\n")[0]):
-            return _selected(reply, found, n_frames, k, other_form=True)
-    array = _array(visible)
-    found = Given(array[0].numbers, False) if array else None
-    return _selected(reply, found, n_frames, k, other_form=True)
+    visible = labelled(answers.normalise(uncut(text, reply, n_frames, at_limit=at_limit)))
+    found = settled(
+        [
+            one._replace(rank=max(one.rank, LABEL)) if _FRAMES_HEADER.search(one.lead) else one
+            for one in _selections(visible)
+            if one.rank >= LABEL or visible[one.start] == "["
+        ],
+        visible,
+        frozenset,
+    )
+    header = _FRAMES_HEADER.search(found.lead) if found else None
+    # What stands before the header is the summary; only what follows is too much.
+    behind = found.lead[header.end() :] + visible[found.end :] if found and header else ""
+    other_form = not (found and header and visible[found.start] == "[")
+    frames = _selected(
+        reply, found, n_frames, k, other_form=other_form, extra=answers.has_words(behind)
+    )
+    return _summary(reply, n_sentences, prose=False), frames
 
 
 def read_leniently(text: str, n_frames: int, k: int | None) -> tuple[int, ...]:
@@ -145,59 +177,60 @@ def read_leniently(text: str, n_frames: int, k: int | None) -> tuple[int, ...]:
 
 
 def _selected(
-    reply: Reply, given: Given | None, n_frames: int, k: int, *, other_form: bool
+    reply: Reply,
+    found: Statement | None,
+    n_frames: int,
+    k: int,
+    *,
+    other_form: bool,
+    extra: bool,
 ) -> Frames:
-    if given is None:
+    if found is None:
         # An empty array selects nothing, which must not pay: it is no reply that cannot be read.
         if _EMPTY_ARRAY.search(reply.text):
             return Frames((), frozenset(), "empty", {})
         return Frames((), frozenset(), *nothing(reply))
-    known = [number for number in given.numbers if 1 <= number <= n_frames]
+    known = [number for number in found.numbers if 1 <= number <= n_frames]
     violations = {
-        "too_many": max(0, len(given.numbers) - k),
-        "too_few": max(0, k - len(given.numbers)),
-        "repeated": answers.repeats(given.numbers),
-        "out_of_range": len(given.numbers) - len(known),
+        "too_many": max(0, len(found.numbers) - k),
+        "too_few": max(0, k - len(found.numbers)),
+        "repeated": answers.repeats(found.numbers),
+        "out_of_range": len(found.numbers) - len(known),
         "other_form": other_form,
-        "extra_text": given.extra,
+        "extra_text": extra,
     }
     frames = tuple(dict.fromkeys(known))
-    return Frames(frames, frozenset(given.numbers), "ok", answers.nonzero(violations))
+    return Frames(frames, frozenset(found.numbers), "ok", answers.nonzero(violations))
 
 
-def _array(text: str) -> tuple[Given, str] | None:
-    """The last array of numbers that states a selection, and how it is written; or None."""
-    for match in reversed(list(_ARRAY.finditer(text))):
-        before = text[max(0, match.start() - answers.BEFORE) : match.start()]
-        after = text[match.end() : match.end() + answers.BEFORE]
-        numbers = _numbers(match[1].split(","))
-        among = re.search(r"\] ?\n?, ?\n?\Z", before) or re.match(r"\n? ?, ?\n?\[", after)
-        if not numbers or among or _NOT_CHOSEN.search(before) or _DENIED_AFTER.match(after):
-            continue
-        if not answers.is_denied(before, after):
-            outside = text[: match.start()] + text[match.end() :]
-            return Given(numbers, answers.has_words(outside)), match[0]
-    return None
+def _selections(text: str) -> Iterator[Statement]:
+    """All arrays and lists of numbers that state a selection."""
+    for pattern in (_ARRAY, _LIST):
+        for match in pattern.finditer(text):
+            start, end = match.span()
+            if pattern is _LIST and text.rfind("[", 0, start) > text.rfind("]", 0, start):
+                continue  # inside an array
+            among = re.search(r"\] ?\n?, ?\n?\Z", text[max(0, start - 9) : start]) or re.match(
+                r"\n? ?, ?\n?\[", text[end : end + 9]
+            )
+            numbers = _numbers(match, pattern is _ARRAY)
+            found = placed(text, start, end, _FRAMES, bare=True) if numbers and not among else None
+            # A list that ends a reply has several numbers: one may be of anything.
+            single = start and len(numbers) < 2
+            if found and (pattern is _ARRAY or found[0] > ALONE - (found[2] or not single)):
+                yield Statement(found[0], start, end, numbers, *found[1:])
 
 
-def _bare(text: str) -> Given | None:
-    """A text that is a list of numbers and nothing else, after a label or not."""
-    label = _LABEL.match(text)
-    body = text[label.end() :] if label else text
-    parts = re.split(r",? and |[,;\n]", body.strip().rstrip("."))
-    numbers = _numbers([part.strip().removeprefix("- ").removeprefix("• ") for part in parts])
-    return Given(numbers, label is not None) if numbers else None
-
-
-def _numbers(parts: list[str]) -> list[int]:
-    """Values of all parts but an empty last one; empty if one is no whole number."""
+def _numbers(match: re.Match[str], is_array: bool) -> tuple[int, ...]:
+    """Values of all parts but an empty last one; empty if one of them is no whole number."""
+    parts = match[1].split(",") if is_array else _NUMBER.findall(match[0])
     parts = [part.strip() for part in parts]
-    if parts and not parts[-1]:
-        parts.pop()
-    found = [one for part in parts if (one := _NUMBER.fullmatch(part))]
-    if len(found) < len(parts):
-        return []
-    return [answers.number(one["digits"]) * (-1 if one["minus"] else 1) for one in found]
+    parts = parts[: len(parts) - (not parts[-1])]
+    if not all(map(_NUMBER.fullmatch, parts)):
+        return ()
+    signs = [-1 if part.lstrip("\"'").startswith("-") else 1 for part in parts]
+    digits = re.findall(r"\d+", " ".join(part.split(".")[0] for part in parts))
+    return tuple(sign * answers.number(one) for sign, one in zip(signs, digits, strict=True))
 
 
 def _is_json(array: str) -> bool:
@@ -263,7 +296,11 @@ def _summary(reply: Reply, n_sentences: int | None, prose: bool) -> Summary:
     ends = [*(header.start() for header in headers), len(text)][1:]
     parts = [text[header.end() : end] for header, end in zip(headers, ends, strict=True)]
     blocks = [_block(part, prose=True) for part in parts] or [_block(text, prose)]
-    block = next((one for one in reversed(blocks) if one.sentences), None)
+    asked_for = [one for one in blocks if one.sentences and one.numbered]
+    block = next((one for one in reversed(asked_for or blocks) if one.sentences), None)
+    if n_sentences and len({tuple(one.sentences) for one in asked_for}) > 1:
+        before = text[: headers[blocks.index(asked_for[-1])].start()]
+        block = block if is_corrected("\n".join(before.rstrip().split("\n")[-2:])) else None
     if block is None:
         placeholders = sum(one.placeholders for one in blocks)
         return Summary((), *nothing(reply, placeholder=placeholders))
