@@ -34,10 +34,12 @@ Clips of sentences ("Summary 2: Clip 1, Clip 4"):
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
+from pathlib import Path
 from typing import NamedTuple
 
 from lmms_eval_tasks.utils.replies import answers
@@ -77,6 +79,7 @@ def nothing(reply: Reply, **more: int) -> tuple[str, Violations]:
 
 MACHINE, LABEL, ALONE, PROSE = 4, 3, 2, 1
 _LEAD = 300  # characters before a statement in which its announcement is looked for
+_WORDS = json.loads(Path(__file__).with_name("list_words.json").read_text(encoding="utf-8"))
 
 
 class Statement(NamedTuple):
@@ -85,92 +88,72 @@ class Statement(NamedTuple):
     rank: int
     start: int
     end: int
-    numbers: tuple[int, ...]
+    numbers: tuple[int, ...] = ()
     lead: str = ""  # the words that announce it
     whole: bool = False  # nothing else stands in the reply
+
+
+def _any(*kinds: str) -> str:
+    """A pattern of the words of `list_words.json`: "_" is a blank in one, "*" any ending."""
+    words = "|".join(re.escape(word) for kind in kinds for word in _WORDS[kind].split())
+    return f"(?:{words})(?!\\w)".replace("_", "[ _-]").replace(r"\*", r"\w*")
+
+
+def _compile(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
 
 
 class Asked:
     """Words for what was asked for: `label` announces it alone, `mention` has to do with it."""
 
-    def __init__(self, words: str, nouns: str, parts: str, mention: str) -> None:
-        words += r"|final|correct|right|true|actual|proper|best|most|likely|complete|full|overall"
-        words += r"|new|corrected|revised|finale|(?:corrett|giust|esatt)[oaie]"
-        nouns += r"|answer|response|result|output|solution|risposta|soluzione"
-        patterns = (
-            r"(?:\A|[,:(] ?|- )(?:(?:so|thus|therefore|hence|then|and|the|this|my|our|here|is|are"
-            r"|here's|il|la|lo|i|le|ecco|quindi|dunque) )*(?:l')?"
-            rf"(?:(?:{words}|\d{{1,3}}) ){{0,5}}(?:{nouns})(?: (?:{words})){{0,3}}"
-            rf"(?: (?:of|for|in|by|degli|dei|delle|del|di|nel) (?:the )?(?:\d+ )?(?:{parts}))"
-            r"{0,2}"
-            r"(?: (?:is|are|should be|è|e'|sono))?(?: as follows)?[\"']? ?[:=]?[\s\"']{0,2}\Z",
-            rf"{mention}|answer|respon|result|output|final|\b(?:here|sure|json|array|list|reply"
-            r"|follow\w*|ecco|certo|risposta|i|i'd|my|we|ho)\b",
+    def __init__(self, what: str) -> None:
+        adjectives = rf"{_any(f'{what}_kind', 'right')} "
+        self.label = _compile(
+            rf"(?:\A|[,:(] ?|- )(?:{_any('intro')} )*(?:l')?(?:{adjectives}|\d{{1,3}} ){{0,5}}"
+            rf"{_any(what, 'answer')}(?: {adjectives[:-1]}){{0,3}}"
+            rf"(?: (?:of|for|in|by|degli|dei|delle|del|di|nel) (?:the )?(?:\d+ )?"
+            rf"{_any(f'{what}_part')}){{0,2}}(?: (?:is|are|should be|è|e'|sono))?(?: as follows)?"
+            r"[\"']? ?[:=]?[\s\"']{0,2}\Z"
         )
-        self.label, self.mention = (re.compile(one, re.IGNORECASE) for one in patterns)
+        self.mention = _compile(rf"\b{_any(f'{what}_mention', 'mention')}")
 
 
-_MACHINE_FORM = re.compile(
+_MACHINE_FORM = _compile(
     r"\\{1,2}boxed ?\{ ?(?:\\{1,2}(?:text|mathrm) ?\{)?([^{}]{1,4000})\}"
     r"|<answer>((?:(?!</?answer>)[\s\S]){1,4000})(?:</answer>|\Z)"
-    r"|[\"'](?:(?:final|correct|selected|important|predicted|key)[ _-]?){0,2}(?:answer|order"
-    r"|ordering|ranking|sequence|frames|keyframes|frame[ _](?:numbers|indices|ids)|indices"
-    r"|selection|result|response|output)[\"'] ?:\s?(?:(\[[^\[\]]*\])|\"([^\"\n]*)\")",
-    re.IGNORECASE,
+    rf"|[\"'](?:(?:final|correct|selected|important|predicted|key)[ _-]?){{0,2}}{_any('key')}[\"']"
+    r" ?:\s?(?:(\[[^\[\]]*\])|\"([^\"\n]*)\")"
 )
-# What numbers are not what was asked for: a naive order, the one shown, other quantities.
-_ORDER_NOUN = r"(?:order(?:ing)?|sequence|ranking|arrangement|numbering|list)"
+# Not what was asked for: a naive order, the one shown, other quantities.
 _OTHER_KIND = (
-    rf"(?:na[iï]ve|(?:given|original|shown|shuffled|initial|input|presented|displayed|current"
-    rf"|previous|earlier|old|random|alternative|alternate|other|another|default|numeric(?:al)?"
-    rf"|alphabetical|wrong|incorrect|false|bad|opposite|tempting|trivial|not the|not my)"
-    rf"(?: (?:shot|sentence|frame|temporal|correct|right))?"
-    rf" (?:{_ORDER_NOUN}|answer|guess|choice|selection|option|frames|one)\b"
-    rf"|{_ORDER_NOUN}(?: of \w+(?: \w+)?)?,? (?:(?:as|that|which|they|i|we|was|were) ){{0,3}}"
-    r"(?:shown|given|presented|listed|displayed|provided|received)\b(?! (?:below|by|as follows))"
-    r"|(?:first|initial|early|earlier) (?:guess|idea|thought|attempt|impression|try|draft)"
-    r"|ordine (?:dato|mostrato|originale|iniziale|casuale|ingenuo|di partenza)"
-    r"|how (?:they|it|the)\b|tempting|excluded|left out|omitted|rejected|discarded|unimportant)"
+    rf"(?:{_any('other')}|{_any('other_kind')}(?: (?:shot|sentence|frame|temporal|correct|right))?"
+    rf" {_any('list', 'other_noun')}|{_any('list')}(?: of \w+(?: \w+)?)?,? "
+    rf"(?:(?:as|that|which|they|i|we|was|were) ){{0,3}}{_any('shown')}(?! (?:below|by|as follows)))"
 )
-_OTHER = re.compile(
-    rf"\b{_OTHER_KIND}|\b(?:shown|given|presented|displayed) (?:as|in)\b"
-    r"|\b(?:instead of|rather than|unlike|than|from|versus|vs\.?|compared (?:to|with)|over"
-    r"|invece di|anziché|(?:lef|leav)\w+ out|examples?|e\.g\.|such as|for instance)"
-    r",?(?: \w+){0,2} ?:? ?\Z",
-    re.IGNORECASE,
+_OTHER = _compile(
+    rf"\b(?:{_OTHER_KIND}|(?:shown|given|presented|displayed) (?:as|in)\b"
+    rf"|{_any('than')},?(?: \w+){{0,2}} ?:? ?\Z)"
 )
-_SUPPOSED = re.compile(r"\b(?:if|unless|assum\w+|suppos\w+|examples?|e\.g\.|se)\b", re.IGNORECASE)
-_NOT_CHOSEN = re.compile(
-    r"\b(?:examples?|e\.g\.|such as|for instance|exclud\w+|escl\w+|reject\w+|discard\w+|scartat\w+"
-    r"|skipped|omit\w*|ignored|unimportant|less important|except|not(?: \w+)?|no)\b"
-    r"[^\[\]\n]{0,40}\Z",
-    re.IGNORECASE,
-)
-_QUANTITY = re.compile(
-    r"(?<![a-z])(?:scores?|confidences?|ratings?|probabilit\w+|weights?|times?|timestamps?|seconds"
-    r"|secs?|minutes?|totals?|counts?|number of|durations?|lengths?|others?|punteggi\w*|tempi"
-    r"|secondi|totale|durat\w+)(?![a-z])",
-    re.IGNORECASE,
-)
-_OTHER_AFTER = re.compile(
+_OTHER_AFTER = _compile(
     r"[\"')\]}]{0,2} ?(?:[✗✘❌✖❎]|(?:would|might|could|may|sarebbe|potrebbe)\b"
     r"(?! be (?:the |my )?(?:correct|right|best|final|most|order|answer|ranking|key|important))"
-    r"|(?:[(,-] ?)?(?:(?:which|that|this|it) )?(?:(?:is|are|was|were|è|sono) )?"
+    r"|(?:[(,-] ?(?:(?:which|that|this|it) )?(?:(?:is|was|were) )?|(?:is|are|was|were|è|sono) )"
     rf"(?:(?:just|only|merely|simply|the|a|an|one|my|in|il|la|un|not) ){{0,3}}{_OTHER_KIND}"
-    r"|(?:are|is|was|were)(?: not|n't)\b)",
-    re.IGNORECASE,
+    r"|(?:are|is|was|were)(?: not|n't)\b)"
 )
-_CLAUSE_ENDS = re.compile(
-    r"[\"')\]}]{0,2} ?(?:\Z|[\n.,;!(✓✔✅☑]|- |(?:because|since|as|perché)\b)", re.IGNORECASE
+_NOT_CHOSEN = _compile(rf"\b{_any('not_chosen')}[^\[\]\n]{{0,40}}\Z")
+_QUANTITY = _compile(rf"\b{_any('quantity')}")
+_SUPPOSED = _compile(rf"\b{_any('supposed')}")
+_UNDER = _compile(r"(?:[:=]|\b(?:is|are|was|were))[\s\"']{0,2}\Z")
+# What follows on the same line, or on the next one, belongs to the same sentence.
+_GOES_ON = re.compile(r"[\"')\]}]{0,2}([ \n])(?!(?:because|since|as|perché)\b)[a-zà-ÿ]")
+_LINE_ENDS = re.compile(
+    r"[\"')\]}]{0,2}(?: ?\([^()\n]{1,200}\))? ?[.!;]? ?[✓✔✅☑]? ?(?:\n(?![a-zà-ÿ])|\Z)"
 )
-_LINE_ENDS = re.compile(r"[\"')\]}]{0,2}(?: ?\([^()\n]{1,200}\))? ?[.!;]? ?[✓✔✅☑]? ?(?:\n|\Z)")
 _OWN_LINE = re.compile(r"(?:\A|\n)[-•>\"'( ]{0,3}\Z")
-_CORRECTED = re.compile(
-    r"(?:\A|[.!?;:,\n(-]) ?(?:(?:but|and|or|so|oh|hmm),? )?(?:no(?= ?(?:[,.!:\n]|wait|\Z))|wait"
-    r"|actually|oops|ops|sorry|correction|corrected|edit|revised|updated|on second thoughts?"
-    r"|let me (?:correct|fix|revise|rephrase|re-?check)|i (?:mean|meant)|scratch that|my mistake"
-    r"|anzi|aspetta|correzione|mi correggo|scusa\w*|pardon|ripensandoci|in realtà)\b",
-    re.IGNORECASE,
+CORRECTED = _compile(
+    r"(?:\A|[.!?;:,\n(-]) ?(?:(?:but|and|or|so|oh|hmm),? )?"
+    rf"(?:no(?= ?(?:[,.!:\n]|wait|\Z))|{_any('correction')})"
 )
 _CUT = re.compile(
     r"[\s,;>*_`\"'(&+/-]{0,12}(?:\d{1,3}[.)] ?)?(?:[^\W\d_]{1,20}[ #_-]{0,2})?(\d+)\Z"
@@ -205,10 +188,8 @@ def labelled(text: str) -> str:
     return _MACHINE_FORM.sub(line, text)
 
 
-def placed(
-    text: str, start: int, end: int, asked: Asked, *, bare: bool
-) -> tuple[int, str, bool] | None:
-    """Rank, announcement and wholeness of the statement at a place; None if it is none.
+def placed(text: str, start: int, end: int, asked: Asked, *, bare: bool) -> Statement | None:
+    """The statement at a place, without its numbers; None if it is none, or of something else.
 
     Args:
         bare: its numbers have no name, so that their announcement has to say what they are.
@@ -220,19 +201,23 @@ def placed(
         return None
     if (_SUPPOSED if named else _OTHER).search(lead):
         return None
-    if bare and not named and (_NOT_CHOSEN.search(before) or _is_of_other(lead, asked)):
-        return None
-    head = text[:start] if start <= _LEAD else before
-    announced = start <= _LEAD and re.fullmatch(r"[^\d\n>]{1,200}:[\s\"']{0,2}", head)
-    opens, closes = announced or not answers.has_words(head), not answers.has_words(text[end:])
-    if named and _CLAUSE_ENDS.match(after):
+    if bare and not named:
+        known = asked.mention.search(lead) or CORRECTED.match(lead) or not lead.isascii()
+        if (
+            _NOT_CHOSEN.search(before)
+            or _QUANTITY.search(lead)
+            or (_UNDER.search(lead) and not known)
+        ):
+            return None
+    announced = start <= _LEAD and re.fullmatch(r"[^\d\n>]{1,200}:[\s\"']{0,2}", before)
+    opens = bool(announced) or not answers.has_words(text[:start])
+    closes = not answers.has_words(text[end:])
+    goes_on = _GOES_ON.match(after)
+    if named and not (goes_on and goes_on[1] == " "):
         rank = MACHINE if "final" in named[0].lower() else LABEL
-    elif opens and (_LINE_ENDS.match(after) or re.match(r"[\"')\]]{0,2} ?[.!;] ", after)):
-        rank = ALONE
     else:
-        alone = closes and _OWN_LINE.search(before) and _LINE_ENDS.match(after)
-        rank = ALONE if alone else PROSE
-    return rank, lead, bool(opens and closes)
+        rank = ALONE if (opens or _OWN_LINE.search(before)) and not goes_on else PROSE
+    return Statement(rank, start, end, (), lead, opens and closes)
 
 
 def _lead(before: str) -> str:
@@ -241,21 +226,13 @@ def _lead(before: str) -> str:
     if not answers.has_words(line):
         above = re.search(r"([^\n]+)\n[-•>\"'( ]{0,3}\Z", before)
         line = above[1].strip() if above else ""
-        if not line.endswith(":") and (len(line) > 60 or line[-1:] in tuple(".!?,;])")):
+        if not line.endswith(":") and (len(line) > 60 or re.search(r"\d|[.!?,;\])]\Z", line)):
             return ""
     return line.replace("_", " ").lstrip(" -•>\"'(|")
 
 
-def _is_of_other(lead: str, asked: Asked) -> bool:
-    """Whether bare numbers are announced as another quantity, or under a label nobody knows."""
-    under = re.search(r"(?:[:=]|\b(?:is|are|was|were))[\s\"']{0,2}\Z", lead)
-    known = asked.mention.search(lead) or _CORRECTED.match(lead) or not lead.isascii()
-    unknown = under and not known
-    return bool(unknown or _QUANTITY.search(lead))
-
-
 def settled(
-    found: Sequence[Statement], text: str, same: Callable[[Iterable[int]], object] = tuple
+    found: Iterable[Statement], text: str, same: Callable[[Iterable[int]], object] = tuple
 ) -> Statement | None:
     """The statement that counts; None if there is none, or if they differ and none is corrected.
 
@@ -267,27 +244,18 @@ def settled(
     ranked: list[Statement] = []
     best = 0
     for one in sorted(found, key=lambda one: one.start):
-        rank = max(one.rank, best) if _corrects(one, text) else one.rank
-        ranked.append(one._replace(rank=rank))
-        best = max(best, rank)
+        # What is announced as a correction alone ("Wait, no: ...") is as good as what it corrects.
+        rest = CORRECTED.sub("", one.lead)
+        corrects = rest != one.lead and not (
+            answers.has_words(rest) or _GOES_ON.match(text, one.end)
+        )
+        best = max(best, one.rank)
+        ranked.append(one._replace(rank=best) if corrects else one)
     own = [one for one in ranked if one.rank == best]
     differing = [one for one in own if same(one.numbers) != same(own[-1].numbers)]
-    if differing and not is_corrected(text[differing[-1].end : own[-1].start]):
+    if differing and not CORRECTED.search(text[differing[-1].end : own[-1].start]):
         return None
     return own[-1] if own else None
-
-
-def _corrects(one: Statement, text: str) -> bool:
-    """Whether a statement is announced as a correction and nothing else: "Wait, no: ..."."""
-    rest = _CORRECTED.sub("", one.lead)
-    return (
-        rest != one.lead and not answers.has_words(rest) and bool(_LINE_ENDS.match(text, one.end))
-    )
-
-
-def is_corrected(between: str) -> bool:
-    """Whether the words between two statements say that the second takes the first one's place."""
-    return _CORRECTED.search(between) is not None
 
 
 # --- orders ---------------------------------------------------------------------------------------
@@ -295,41 +263,26 @@ def is_corrected(between: str) -> bool:
 _ARROW = re.compile(
     r"(?:-{1,3}|={1,2})>|[→⟶➔➜➝➞➡⇒⟹➤►▶»›≻]|&gt;|\\(?:rightarrow|Rightarrow|to|succ|gt)\b"
 )
-_WORTH = r"(?:importan\w+|salien\w+|relevan\w+|significan\w+|rilevan\w+|salienza)"
 _BACKWARDS = (
-    r"(?:(?:\b(?:least|worst|less|lowest|last|latest|end)\b(?: [\w-]+){0,3},? to (?:the )?(?:\w+ )?"
-    r"(?:most|best|more|highest|first|earliest|beginning|start)\b(?: \w+)?)"
-    rf"|\b(?:increasing|ascending|growing|rising)(?: order)?(?: of| in| by)?(?: \w+)? {_WORTH}"
-    rf"|\b{_WORTH},?(?: in)? (?:increasing|ascending|crescente)"
-    r"|\b(?:decreasing|descending)(?: order)?(?: of| in)? (?:time|chronolog\w+|temporal\w*)"
-    r"|\breversed? (?:chronological|temporal|time)|\b(?:least|last|latest)(?: \w+)? first\b"
-    rf"|\bcrescente (?:di|per) {_WORTH}"
+    rf"(?:\b{_any('low')}(?: [\w-]+){{0,3}},? to (?:the )?(?:\w+ )?{_any('high')}(?: \w+)?"
+    rf"|\b{_any('rising')}(?: order)?(?: of| in| by)?(?: \w+)? {_any('worth')}"
+    rf"|\b{_any('worth')},?(?: in)? (?:{_any('rising')}|crescente)|\bcrescente \w+ {_any('worth')}"
+    rf"|\b(?:decreasing|descending)(?: order)?(?: of| in)? {_any('time')}"
+    rf"|\breversed? {_any('time')}|\b(?:least|last|latest)(?: \w+)? first\b"
     r"|\bda\w*['’]? ?(?:meno|ultim[oa]|peggiore|fine)\b[^.,:\n]{0,30} a\w*['’]? ?"
     r"(?:più|prim[oa]|migliore|inizio)\b(?: \w+)?)"
 )
-_UNSURE = re.compile(
-    rf"{_BACKWARDS}|\brevers(?:e|ed|al)\b(?! of)|\b(?:ascending|increasing|crescente|invers[oa]"
-    r"|backwards?)\b(?! (?:order of )?(?:time|chronolog|temporal))",
-    re.IGNORECASE,
+_UNSURE = (
+    rf"(?:{_BACKWARDS}|\brevers(?:e|ed|al)\b(?! of)|\b(?:ascending|increasing|crescente|invers[oa]"
+    rf"|backwards?)\b(?! (?:order of )?{_any('time')}))"
 )
-_TURNED_BEFORE = re.compile(rf"{_BACKWARDS}[^,;\n]{{0,30}}\Z", re.IGNORECASE)
-_BEHIND = (
-    r"[\"')\]]{0,2}(?: ?(?:[(\[,;:-] ?)?|\n[(\[])(?:(?:ranked|ordered|listed|sorted|arranged|going|in"
-    r"|from|by|with|the|order|of|ordinat\w+|ordine),? ){0,4}"
-)
-_BEHIND_TURNED, _BEHIND_UNSURE = (
-    re.compile(_BEHIND + one, re.IGNORECASE) for one in (_BACKWARDS, f"(?:{_UNSURE.pattern})")
-)
+_BEHIND = rf"[\"')\]]{{0,2}}(?: ?(?:[(\[,;:-] ?)?|\n[(\[])(?:{_any('announcing')},? ){{0,4}}"
+_UNSURE_NEAR, _UNSURE_BEHIND = _compile(_UNSURE), _compile(_BEHIND + _UNSURE)
+_TURNED = _compile(rf"{_BACKWARDS}[^,;\n]{{0,30}}\Z")
+_TURNED_BEHIND = _compile(_BEHIND + _BACKWARDS)
 _TIE = r"(?:[=<≥≤≈~,&/+]|\b(?:and|or|e|ed|o)\b)"
 _COMMENT = r"(?: ?\([^()\n>\d]{1,200}\))?"
-_ORDER = Asked(
-    r"chronological|temporal|time|predicted|importance|saliency|salience|shot|sentence|event|video"
-    r"|cronologic[oa]|temporale",
-    r"order(?:ing)?|rank(?:ing)?|sequence|timeline|ordine|ordinamento|classifica|sequenza",
-    r"shots|sentences|events|scenes|video|importance|salien\w+|relevance|time|shot|frasi|eventi"
-    r"|importanza",
-    r"order|rank|sequence|sort|arrange|first|last|shots|important|salien|ordin|classific|sequenz",
-)
+_ORDER = Asked("order")
 
 
 class _Grammar:
@@ -349,7 +302,8 @@ class _Grammar:
             rf"(?<!\w){name}\d",
             rf"\d[\])\"']{{0,2}} ?{_TIE} ?\Z",
             rf" ?{_TIE} ?(?:the )?(?:{name})?\d",
-            rf"[\[(]?(?:1[.):] ?|[-•] ?)?{item}(?: ?[,;]|\n| and )\s?(?:\d+[.):] ?|[-•] ?)?{item}",
+            rf"(?:[^\d\n>]{{1,200}}:[ \n])?[\[(]?(?:\d+ ?> ?\d|(?:1[.):] ?|[-•] ?)?{item}"
+            rf"(?: ?[,;]|\n| and )\s?(?:\d+[.):] ?|[-•] ?)?{item})",
         )
         compiled = [re.compile(pattern, re.IGNORECASE | re.MULTILINE) for pattern in patterns]
         self.chain, self.list, self.rows, self.row, self.name = compiled[:5]
@@ -441,15 +395,19 @@ def _orders(text: str, grammar: _Grammar, n: int) -> Iterator[Statement]:
             alone = re.search(r"(?:\A|[\n:]) ?\Z", before) and re.match(r" ?\.?(?:\n|\Z)", after)
             if not numbers or (chain and not alone and not grammar.name.search(match[0])):
                 continue
-            if (found := placed(text, start, end, _ORDER, bare=not chain)) is None:
+            found = placed(text, start, end, _ORDER, bare=not chain)
+            turn = _direction(found.lead, before, after) if found else 0
+            if not found or not turn:
                 continue
-            (rank, lead, whole), turn = found, _direction(found[1], before, after)
-            if not chain and not whole and rank <= ALONE:  # a list that may be of anything
-                rank = PROSE if rank == ALONE else 0
-            elif rank == ALONE and answers.has_words(text[:start]) and len({*numbers}) < n:
-                rank = PROSE  # a part of the order that ends the reply explains it
-            if rank and turn:
-                yield Statement(rank, start, end, tuple(numbers[::turn]), lead, whole)
+            # A list of a part of the reply may be of anything; a part of the order explains it,
+            # but on the first line.
+            first = _LINE_ENDS.match(text, end) and not answers.has_words(text[:start])
+            if chain and found.rank == ALONE and len({*numbers}) < n and not first:
+                found = found._replace(rank=PROSE)
+            elif not chain and found.rank <= ALONE and not found.whole:
+                found = found._replace(rank=found.rank - 1)
+            if found.rank:
+                yield found._replace(numbers=tuple(numbers[::turn]))
 
 
 def _digits(text: str) -> list[int]:
@@ -458,12 +416,11 @@ def _digits(text: str) -> list[int]:
 
 def _direction(lead: str, before: str, after: str) -> int:
     """1 of an order as asked for, -1 of one announced as running backwards, 0 if that is unsure."""
-    if _BEHIND_TURNED.match(after):
-        return -1
-    if _TURNED_BEFORE.search(lead.rstrip(" :\"'")) and not re.search(r"\b(?:not|non)\b|n't", lead):
+    announced = _TURNED.search(lead.rstrip(" :\"'"))
+    if _TURNED_BEHIND.match(after) or (announced and not re.search(r"\b(?:not|non)\b|n't", lead)):
         return -1
     near = "\n".join(before.split("\n")[-2:])
-    return 0 if _UNSURE.search(near) or _BEHIND_UNSURE.match(after) else 1
+    return 0 if _UNSURE_NEAR.search(near) or _UNSURE_BEHIND.match(after) else 1
 
 
 # --- clips of sentences ---------------------------------------------------------------------------
@@ -489,7 +446,7 @@ _CLIP = r"clips?[ _#-]{0,2}"
 _TO = r"(?: ?-{1,2} ?| (?:to|through) )"
 # A bare number that a word follows counts something else: "Clip 1, 2 people".
 _ENDED = r"(?= ?(?:[,;&+/\n.:!?(-]|and\b|\Z))"
-_NUMBERS = rf"\d+(?:{_TO}(?:{_CLIP}\d+|\d+{_ENDED}))?(?!\w|[.,:]\d)"
+_NUMBERS = rf"\d+(?:{_TO}(?:{_CLIP}\d+|\d+{_ENDED}))?(?!\w|[.,:-]\d)"
 _ENTRY = rf"(?:{_CLIP})?{_NUMBERS}"
 _MORE = rf"(?:(?: ?[,;&+/\n] ?(?:and )?| and )(?:{_CLIP}{_NUMBERS}|{_NUMBERS}{_ENDED}))*"
 _NAMED = re.compile(rf"(?<!\w)(?={_CLIP}\d){_ENTRY}{_MORE}", re.IGNORECASE)
@@ -521,25 +478,28 @@ def read_alignment(
     ends = [*(head.start() for head in heads), len(visible)][1:]
     final = max((match.end() for match in _FINAL.finditer(visible)), default=len(visible))
     counts: Counter[str] = Counter()
-    stated: dict[int, list[tuple[Statement, Given]]] = {}
+    stated: dict[int, dict[Statement, Given | None]] = {}
     extra = answers.has_words(visible[: heads[0].start()] if heads else visible)
     for head, end in zip(heads, ends, strict=True):
-        statement, rest = _statement(visible[head.end() : end], n_clips)
+        body = visible[head.end() : end]
+        statement, rest = _statement(body, n_clips)
         extra = extra or answers.has_words(rest) or statement is None
         sentence = answers.number(head["id"] or head["inner"])
-        if statement and not 1 <= sentence <= n_sentences:
-            counts["unknown"] += 1
-        elif statement:
-            counts["repeated"] += sentence in stated
-            line = visible[visible.rfind("\n", 0, head.start()) + 1 : head.start()]
-            at_head = head["id"] or not answers.has_words(_CORRECTED.sub("", line))
-            rank = MACHINE if head.start() >= final else LABEL if at_head else PROSE
-            place = Statement(rank, head.start(), head.end(), tuple(statement.numbers))
-            stated.setdefault(sentence, []).append((place, statement))
-    found: dict[int, Given] = {}
-    for sentence, own in stated.items():
-        if chosen := settled([place for place, _ in own], visible, frozenset):
-            found[sentence] = dict(own)[chosen]
+        line = visible[visible.rfind("\n", 0, head.start()) + 1 : head.start()]
+        at_head = head["id"] or not answers.has_words(CORRECTED.sub("", line))
+        rank = MACHINE if head.start() >= final else LABEL if at_head else PROSE
+        if not statement:  # numbers with words behind them count before one inside a line
+            rank = ALONE if at_head and re.match(rf" ?(?i:{_CLIP})?\d", body) else 0
+        numbers = tuple(statement.numbers) if statement else ()
+        if rank and not 1 <= sentence <= n_sentences:
+            counts["unknown"] += statement is not None
+        elif rank:
+            own = stated.setdefault(sentence, {})
+            counts["repeated"] += any(own.values()) and statement is not None
+            own[Statement(rank, head.start(), head.end(), numbers)] = statement
+    chosen = {one: settled(own, visible, frozenset) for one, own in stated.items()}
+    read = {one: stated[one][place] for one, place in chosen.items() if place}
+    found = {sentence: statement for sentence, statement in read.items() if statement}
     if not found:
         status, violations = nothing(reply)
         return Alignment(none, status, {**answers.nonzero(counts), **violations})

@@ -26,12 +26,12 @@ from lmms_eval_tasks.utils.replies import answers
 from lmms_eval_tasks.utils.replies.answers import Reply
 from lmms_eval_tasks.utils.replies.numbered import (
     ALONE,
+    CORRECTED,
     LABEL,
     PROSE,
     Asked,
     Statement,
     Violations,
-    is_corrected,
     labelled,
     nothing,
     placed,
@@ -68,18 +68,11 @@ class Summary(NamedTuple):
 
 # --- frames ---------------------------------------------------------------------------------------
 
-_FRAMES = Asked(
-    r"selected|chosen|important|key|representative|significant|relevant|main|top|salient|critical"
-    r"|crucial|frame|video|chiave|scelti|selezionati|importanti|rappresentativi|più",
-    r"frames?|keyframes?|frame (?:numbers|indices|indexes|ids)|indices|selection|choices?|picks?"
-    r"|fotogrammi|selezione|scelta",
-    r"video|frames",
-    r"frame|key|moment|highlight|select|chos|choice|choose|pick|important|represent|fotogramm|scelt"
-    r"|selezion|chiave",
-)
+_FRAMES = Asked("frames")
 _ARRAY = re.compile(r"\[([^\[\]]*)\]")
 _EMPTY_ARRAY = re.compile(r"\[\s{0,20}\]")
 _ONE = r"[\"']?(?:frames?[ #_-]{0,2})?-?\d+(?:\.0{1,3})?[\"']?"
+_AFTER_ARRAY = re.compile(r"\] ?\n?, ?\n?\Z")
 _NUMBER = re.compile(_ONE, re.IGNORECASE)
 # A list without brackets, by itself on its lines or behind a colon.
 _LIST = re.compile(
@@ -87,10 +80,12 @@ _LIST = re.compile(
     rf"(?=[.,;]?$)(?!,?\n(?:[-•] ?)?{_ONE})",
     re.IGNORECASE | re.MULTILINE,
 )
-_OPENING = re.compile(rf"(?:[-•] ?)?{_ONE}(?! ?[\w(:.)])", re.IGNORECASE)
+_OPENING = re.compile(rf"(?:[^\d\n:]{{1,60}}: ?)?(?:[-•] ?)?(?i:{_ONE})(?! ?[a-zà-ÿ(:)])(?!\w)")
 _FRAMES_HEADER = re.compile(
     r"\bimportant[ _]frames\b[*_\"' ]{0,6}(?::|$|(?=\[))", re.IGNORECASE | re.MULTILINE
 )
+_HEADS = re.compile(rf"{_FRAMES_HEADER.pattern}([^\d\n]*)\Z", re.IGNORECASE | re.MULTILINE)
+_HEADED = re.compile(rf"{_FRAMES_HEADER.pattern}\s?(?:[-•] ?)?{_ONE}", re.IGNORECASE | re.MULTILINE)
 _INTEGERS = re.compile(r"\[[0-9,\s]+\]")
 _IMPORTANT = re.compile(r"important frames\s*:\s*\[?([^\]\n]+)", re.IGNORECASE)
 
@@ -113,10 +108,9 @@ def read_frames(text: str, n_frames: int, k: int, *, at_limit: bool = False) -> 
     if found and found.rank == PROSE and found.start and _OPENING.match(visible):
         found = None
     written = visible[found.start : found.end] if found else ""
-    outside = visible[: found.start] + visible[found.end :] if found else ""
+    extra = found is not None and answers.has_words(visible.replace(written, "", 1))
     other_form = not (written.startswith("[") and _is_json(written))
-    extra = answers.has_words(outside)
-    return _selected(reply, found, n_frames, k, other_form=other_form, extra=extra)
+    return _selected(reply, found, n_frames, k, other_form=other_form, extra_text=extra)
 
 
 def read_joint(
@@ -135,22 +129,21 @@ def read_joint(
     if not reply.there:
         return Summary((), reply.status, {}), Frames((), frozenset(), reply.status, {})
     visible = labelled(answers.normalise(uncut(text, reply, n_frames, at_limit=at_limit)))
-    found = settled(
-        [
-            one._replace(rank=max(one.rank, LABEL)) if _FRAMES_HEADER.search(one.lead) else one
-            for one in _selections(visible)
-            if one.rank >= LABEL or visible[one.start] == "["
-        ],
-        visible,
-        frozenset,
+    headed = (
+        one._replace(rank=max(one.rank, LABEL)) if _HEADS.search(one.lead) else one
+        for one in _selections(visible)
+        if one.rank >= LABEL or visible[one.start] == "["
     )
-    header = _FRAMES_HEADER.search(found.lead) if found else None
-    # What stands before the header is the summary; only what follows is too much.
-    behind = found.lead[header.end() :] + visible[found.end :] if found and header else ""
-    other_form = not (found and header and visible[found.start] == "[")
-    frames = _selected(
-        reply, found, n_frames, k, other_form=other_form, extra=answers.has_words(behind)
-    )
+    found, extra = settled(headed, visible, frozenset), False
+    other_form = found is None or visible[found.start] != "["
+    if found and (header := _HEADS.search(found.lead)):
+        # What stands before the header is the summary; only what follows is too much.
+        extra = answers.has_words(header[1] + visible[found.end :])
+    elif _HEADED.search(visible):  # the header's numbers are meant, which cannot be read
+        found = None
+    else:
+        other_form = True
+    frames = _selected(reply, found, n_frames, k, other_form=other_form, extra_text=extra)
     return _summary(reply, n_sentences, prose=False), frames
 
 
@@ -176,15 +169,7 @@ def read_leniently(text: str, n_frames: int, k: int | None) -> tuple[int, ...]:
     return tuple(dict.fromkeys(one for one in numbers if 1 <= one <= n_frames))[:k]
 
 
-def _selected(
-    reply: Reply,
-    found: Statement | None,
-    n_frames: int,
-    k: int,
-    *,
-    other_form: bool,
-    extra: bool,
-) -> Frames:
+def _selected(reply: Reply, found: Statement | None, n_frames: int, k: int, **form: bool) -> Frames:
     if found is None:
         # An empty array selects nothing, which must not pay: it is no reply that cannot be read.
         if _EMPTY_ARRAY.search(reply.text):
@@ -196,8 +181,7 @@ def _selected(
         "too_few": max(0, k - len(found.numbers)),
         "repeated": answers.repeats(found.numbers),
         "out_of_range": len(found.numbers) - len(known),
-        "other_form": other_form,
-        "extra_text": extra,
+        **form,
     }
     frames = tuple(dict.fromkeys(known))
     return Frames(frames, frozenset(found.numbers), "ok", answers.nonzero(violations))
@@ -208,17 +192,17 @@ def _selections(text: str) -> Iterator[Statement]:
     for pattern in (_ARRAY, _LIST):
         for match in pattern.finditer(text):
             start, end = match.span()
-            if pattern is _LIST and text.rfind("[", 0, start) > text.rfind("]", 0, start):
-                continue  # inside an array
-            among = re.search(r"\] ?\n?, ?\n?\Z", text[max(0, start - 9) : start]) or re.match(
-                r"\n? ?, ?\n?\[", text[end : end + 9]
-            )
-            numbers = _numbers(match, pattern is _ARRAY)
-            found = placed(text, start, end, _FRAMES, bare=True) if numbers and not among else None
-            # A list that ends a reply has several numbers: one may be of anything.
-            single = start and len(numbers) < 2
-            if found and (pattern is _ARRAY or found[0] > ALONE - (found[2] or not single)):
-                yield Statement(found[0], start, end, numbers, *found[1:])
+            if pattern is _ARRAY:
+                among = _AFTER_ARRAY.search(text[max(0, start - 9) : start])
+                none = among or re.match(r"\n? ?, ?\n?\[", text[end : end + 9])
+            else:
+                none = text.rfind("[", 0, start) > text.rfind("]", 0, start)  # in an array
+            numbers = () if none else _numbers(match, pattern is _ARRAY)
+            found = placed(text, start, end, _FRAMES, bare=True) if numbers else None
+            # A list in a sentence, or one number that ends a reply, may be of anything.
+            several = found and (len(numbers) > 1 or not start or found.whole)
+            if found and (pattern is _ARRAY or found.rank > ALONE - bool(several)):
+                yield found._replace(numbers=numbers)
 
 
 def _numbers(match: re.Match[str], is_array: bool) -> tuple[int, ...]:
@@ -300,7 +284,7 @@ def _summary(reply: Reply, n_sentences: int | None, prose: bool) -> Summary:
     block = next((one for one in reversed(asked_for or blocks) if one.sentences), None)
     if n_sentences and len({tuple(one.sentences) for one in asked_for}) > 1:
         before = text[: headers[blocks.index(asked_for[-1])].start()]
-        block = block if is_corrected("\n".join(before.rstrip().split("\n")[-2:])) else None
+        block = block if CORRECTED.search("\n".join(before.rstrip().split("\n")[-2:])) else None
     if block is None:
         placeholders = sum(one.placeholders for one in blocks)
         return Summary((), *nothing(reply, placeholder=placeholders))

@@ -7,10 +7,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmms_eval_tasks.utils.replies import answers
+from lmms_eval_tasks.utils.replies import answers, numbered
 from lmms_eval_tasks.utils.replies.numbered import read_alignment, read_order
 from lmms_eval_tasks.utils.replies.summaries import (
     Frames,
@@ -27,6 +27,10 @@ def cases(name: str) -> list[dict[str, Any]]:
     file = Path(__file__).parents[2] / "cases" / f"haven_{name}.json"
     found: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
     return found
+
+
+def at_limit(case: dict[str, Any]) -> dict[str, bool]:
+    return {"at_limit": case["at_limit"]} if "at_limit" in case else {}
 
 
 def of_frames(found: Frames) -> dict[str, Any]:
@@ -48,13 +52,13 @@ def of_summary(found: Summary) -> dict[str, Any]:
 
 @table("case", cases("keyframes"))
 def test_keyframes_and_summaries(case: dict[str, Any]) -> None:
-    text, asked = case["text"], case.get("n_sentences")
+    text, asked, limit = case["text"], case.get("n_sentences"), at_limit(case)
     if case["read"] == "frames":
-        found = of_frames(read_frames(text, case["n_frames"], case["k"]))
+        found = of_frames(read_frames(text, case["n_frames"], case["k"], **limit))
     elif case["read"] == "summary":
         found = of_summary(read_summary(text, asked))
     else:
-        summary, frames = read_joint(text, case["n_frames"], case["k"], asked)
+        summary, frames = read_joint(text, case["n_frames"], case["k"], asked, **limit)
         found = {**of_frames(frames), **of_summary(summary)}
     assert found == {name: case[name] for name in found}
 
@@ -85,7 +89,7 @@ def test_frames_as_the_published_scores_take_them(
 
 @table("case", cases("orders"))
 def test_orders(case: dict[str, Any]) -> None:
-    found = read_order(case["text"], case["n"], case["unit"])
+    found = read_order(case["text"], case["n"], case["unit"], **at_limit(case))
     assert (list(found.units), found.status) == (case["units"], case["status"])
     assert found.violations == case["violations"]
     # The table keeps the rules.
@@ -96,9 +100,130 @@ def test_orders(case: dict[str, Any]) -> None:
 
 @table("case", cases("alignments"))
 def test_alignments(case: dict[str, Any]) -> None:
-    found = read_alignment(case["text"], case["n_sentences"], case["n_clips"])
+    limits = case["n_sentences"], case["n_clips"]
+    found = read_alignment(case["text"], *limits, **at_limit(case))
     assert [sorted(clips) for clips in found.sets] == case["sets"]
     assert (found.status, found.violations) == (case["status"], case["violations"])
+
+
+# --- a sentence about something else never changes what is read ----------------------------------
+
+DATA = st.data()
+JOINTS = ["\n", "\n\n", " ", ". ", ".\n"]
+OF_ORDERS = [
+    "{} would be a naive choice.",
+    "Note: a naive order is {}.",
+    "Timestamps: {}",
+    "Given order: {}",
+    "The order shown was {}.",
+    "{} is what most people would say.",
+    "I also thought of {} at first.",
+    "One might be led to {} by the light.",
+    "Scores: {}",
+    "Confidence: {}",
+    "L'ordine mostrato: {}",
+    "{} ❌",
+]
+OF_FRAMES = [
+    "{} would be a naive choice.",
+    "Timestamps: {}",
+    "Times in seconds: {}",
+    "Scores: {}",
+    "Total frames: {}",
+    "I left out {}.",
+    "The frames {} show only the intro.",
+    "The first frames are {}.",
+    "Brightness: {}",
+    "Others would take {}.",
+    "Punteggi: {}",
+    "{} ❌",
+]
+
+
+def others(n: int, unit: str) -> list[str]:
+    """Two orders of all units, each as a chain, an array and a list."""
+    orders = [*range(1, n + 1)], [*range(n, 0, -1)]
+    named = [[f"{unit} {number}" for number in order] for order in orders]
+    return [
+        *(" > ".join(order) for order in named),
+        *(", ".join(order) for order in named),
+        *(str(order) for order in orders),
+    ]
+
+
+@given(st.sampled_from(cases("orders")), st.sampled_from(JOINTS), st.sampled_from(OF_ORDERS), DATA)
+@settings(max_examples=1500, deadline=None)
+def test_a_sentence_on_another_order(
+    case: dict[str, Any], joint: str, sentence: str, data: st.DataObject
+) -> None:
+    n, unit = case["n"], case["unit"]
+    other = data.draw(st.sampled_from(others(n, unit)))
+    found = read_order(case["text"] + joint + sentence.format(other), n, unit)
+    before = read_order(case["text"], n, unit)
+    if before.status == "ok":
+        assert found.status == "unparsed" or found.units == before.units
+
+
+@given(
+    st.sampled_from([case for case in cases("keyframes") if case["read"] != "summary"]),
+    st.sampled_from(JOINTS),
+    st.sampled_from(OF_FRAMES),
+)
+@settings(max_examples=1500, deadline=None)
+def test_a_sentence_on_other_frames(case: dict[str, Any], joint: str, sentence: str) -> None:
+    def read(text: str) -> Frames:
+        limits = case["n_frames"], case["k"]
+        return read_frames(text, *limits) if alone else read_joint(text, *limits, 2)[1]
+
+    alone = case["read"] == "frames"
+    before = read(case["text"])
+    found = read(case["text"] + joint + sentence.format("[2, 8, 15]"))
+    if before.status == "ok":
+        assert found.status in ("unparsed", "empty") or found.selected == before.selected
+
+
+@given(st.sampled_from(cases("alignments")), st.sampled_from(JOINTS), st.integers(1, 2))
+@settings(max_examples=500, deadline=None)
+def test_a_sentence_on_other_clips(case: dict[str, Any], joint: str, number: int) -> None:
+    limits = case["n_sentences"], case["n_clips"]
+    before = read_alignment(case["text"], *limits)
+    for sentence in ("Summary {}: Clip 5 would be naive.", "Note that Summary {}: Clip 5", "[5]"):
+        found = read_alignment(case["text"] + joint + sentence.format(number), *limits)
+        for was, now in zip(before.sets, found.sets, strict=True):
+            assert now in (was, frozenset()) or not was
+
+
+def words(kind: str) -> list[str]:
+    file = Path(numbered.__file__).with_name("list_words.json")
+    listed: dict[str, str] = json.loads(file.read_text(encoding="utf-8"))
+    return [word.replace("_", " ").rstrip("*") for word in listed[kind].split()]
+
+
+def test_every_word_of_the_lists_is_read() -> None:
+    """One of each kind that decides, with what is read without it."""
+    chain, other = "Shot 3 > Shot 1 > Shot 2", "Shot 1 > Shot 2 > Shot 3"
+
+    def order(text: str) -> tuple[int, ...]:
+        return read_order(text, 3, "Shot").units
+
+    for word in words("quantity"):
+        assert read_frames(f"{word}: [1, 2]", 9, 2).status == "unparsed", word
+        assert read_frames(f"{word}: [1, 2]\nFrames: [3, 4]", 9, 2).frames == (3, 4), word
+    for word in words("correction"):
+        assert order(f"{other}\n{word}: {chain}") == (3, 1, 2), word
+    assert order(f"{other}\nBeautiful: {chain}") == (1, 2, 3)
+    for word in words("other_kind"):
+        assert order(f"{word} order: {other}\n{chain}") == (3, 1, 2), word
+        assert order(f"{word} order: {other}") == (), word
+    for word in words("order_kind"):
+        assert order(f"{other}\nThe {word} order is {chain}.") == (3, 1, 2), word
+    for word in words("order") + words("answer"):
+        assert order(f"{other}\n{word}: {chain}\nThat is all.") == (3, 1, 2), word
+    for word in words("frames"):
+        assert read_frames(f"[1, 2]\nThe {word} are [3, 4].", 9, 2).frames == (3, 4), word
+    for low, high in zip(words("low"), words("high"), strict=False):
+        assert order(f"From {low} to {high}: {chain}") == (2, 1, 3), (low, high)
+        assert order(f"From {high} to {low}: {chain}") == (3, 1, 2), (low, high)
 
 
 def test_numbers_of_any_size() -> None:
