@@ -11,6 +11,7 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Found
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.options import TASKS
+from lmms_eval_tasks.host import arrived
 from lmms_eval_tasks.judges import run as judge_run
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.utils import provenance
@@ -24,6 +25,7 @@ from tests.haven.scored import (
     of_doc,
     rescored,
     saved_run,
+    video,
     whole,
 )
 
@@ -200,6 +202,25 @@ def test_joint_replies() -> None:
     assert found["parts"] == {"summary": "ok", "frames": "unparsed"}
     worth(found, f1=0)
     assert found["geval"]["status"] == "unjudged"  # a summary without frames is one all the same
+
+
+def test_a_number_that_the_limit_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Frame 1 may have been 10 to 19: it is no keyframe of the reply, in the run and after it."""
+    for at_limit, share in ((True, 0.0), (False, 0.5), (None, 0.5)):
+        known = {} if at_limit is None else {("haven_v2v", "tvsum/video_1"): at_limit}
+        monkeypatch.setattr(arrived, "AT_LIMIT", known)
+        run = saved_run("haven_v2v", "4, 1")
+        (sample,) = run.samples
+        monkeypatch.setattr(arrived, "AT_LIMIT", {})  # known from the saved item alone
+        assert sample["failed"].get("at_limit") is at_limit
+        assert sample["failed"]["scores"]["precision_is_gt"] == share
+        assert rescored(run).numbers["haven_v2v"]["precision_is_gt"] == share
+        assert sample["failed"]["frames"] == [4, 1]  # the authors' reading stays theirs
+    twelve = {"shots": 12, "units": [*range(12, 0, -1)], **video(1)}
+    reply = " > ".join(f"Shot {place}" for place in [*range(2, 13), 1])
+    monkeypatch.setattr(arrived, "AT_LIMIT", {("haven_saliency", "tvsum/video_1"): True})
+    assert whole("haven_saliency", reply, **twelve)["violations"] == {"missing": 1}
+    assert whole("haven_saliency", reply + ".", **twelve)["violations"] == {}
 
 
 def test_no_reply() -> None:

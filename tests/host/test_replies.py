@@ -313,11 +313,25 @@ def test_replies_at_the_token_limit_are_counted(play: Any, monkeypatch: pytest.M
 
         return reply
 
-    counted, warned = told(play(reported(6)))
+    def at_limit(results: dict[str, Any]) -> list[Any]:
+        return [one[saved_runs.CARRIER].get("at_limit") for one in results["samples"][TASK]]
+
+    made = play(reported(6))
+    assert at_limit(made).count(True) == 12
+    assert at_limit(made).count(False) == DOCS - 12
+    counted, warned = told(made)
     assert (counted["known"], counted["at_limit"]) == (200, 12)
     assert f"12 of 200 replies reach the limit of {counted['limit']} tokens" in warned[0]
     assert told(play(reported(5)))[1] == []
-    assert told(play(letters)) == (None, [])  # nobody counts
+    made = play(letters)
+    assert told(made) == (None, [])  # nobody counts
+    assert set(at_limit(made)) == {None}
+    # A run that was stopped goes on with what its class had counted.
+    play.model.asked = 0
+    with pytest.raises(KeyboardInterrupt):
+        play(lambda n: stopped(n) and reported(6)(n))
+    play.model.asked = 100
+    assert at_limit(play(reported(6))).count(True) == 12
     monkeypatch.setattr(play.model, "tokenizer", Holder(""), raising=False)
     counted, warned = told(play(lambda n: "A: " + "w " * 5000))
     assert counted["at_limit"] == 200
