@@ -386,7 +386,7 @@ def _orders(text: str, grammar: _Grammar, n: int) -> Iterator[Statement]:
             start, end = match.span()
             before, after = text[max(0, start - _LEAD) : start], text[end : end + answers.BEFORE]
             chain, numbers = pattern is grammar.chain, grammar.numbers(match)
-            if comment := re.search(r" ?\([^()]*\)\Z", match[0]):  # it may be on all units
+            if comment := re.search(r" ?\([^()\d]*\)\Z", match[0]):  # it may be on all units
                 end -= len(comment[0])
                 after = text[end : end + answers.BEFORE]
             if chain and (grammar.tied_before.search(before) or grammar.tied_after.match(after)):

@@ -179,7 +179,7 @@ def _selected(reply: Reply, found: Statement | None, n_frames: int, k: int, **fo
     violations = {
         "too_many": max(0, len(found.numbers) - k),
         "too_few": max(0, k - len(found.numbers)),
-        "repeated": answers.repeats(found.numbers),
+        "repeated": answers.repeats([*found.numbers]),
         "out_of_range": len(found.numbers) - len(known),
         **form,
     }
@@ -192,11 +192,10 @@ def _selections(text: str) -> Iterator[Statement]:
     for pattern in (_ARRAY, _LIST):
         for match in pattern.finditer(text):
             start, end = match.span()
+            none = text.rfind("[", 0, start) > text.rfind("]", 0, start)  # in an array
             if pattern is _ARRAY:
                 among = _AFTER_ARRAY.search(text[max(0, start - 9) : start])
-                none = among or re.match(r"\n? ?, ?\n?\[", text[end : end + 9])
-            else:
-                none = text.rfind("[", 0, start) > text.rfind("]", 0, start)  # in an array
+                none = bool(among or re.match(r"\n? ?, ?\n?\[", text[end : end + 9]))
             numbers = () if none else _numbers(match, pattern is _ARRAY)
             found = placed(text, start, end, _FRAMES, bare=True) if numbers else None
             # A list in a sentence, or one number that ends a reply, may be of anything.
