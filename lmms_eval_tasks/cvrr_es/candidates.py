@@ -263,7 +263,6 @@ def _saved(path: Path) -> Iterator[tuple[str, str, Answers]]:
         for item in items:
             # Reasoning is left out. The host's own error text and a reply that was cut off in its
             # reasoning are nothing that the candidate said: empty.
-            lost = replies.reply_status(item["reply"]) in ("model_error", "truncated")
-            text = "" if lost else replies.strip_reasoning(item["reply"])[0].strip()
+            _, text = replies.to_judge(item["reply"])
             entries.append(Answer(item["id"], item.get("question") or "", text))
         yield name, dimension, Answers(run.file, entries)

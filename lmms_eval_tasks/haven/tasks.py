@@ -26,7 +26,7 @@ from lmms_eval_tasks.utils.media.video_checks import stop
 from lmms_eval_tasks.utils.metrics import clipscore, local_models, selections, text_metrics
 from lmms_eval_tasks.utils.prompts import Prompt
 from lmms_eval_tasks.utils.released_files import listed
-from lmms_eval_tasks.utils.replies import answers, numbered, summaries
+from lmms_eval_tasks.utils.replies import numbered, reasoning, summaries
 
 V2T_SENTENCES = (3, 5)  # asked for by V2T's prompt with pictures (Appendix C)
 
@@ -120,7 +120,7 @@ def _v2t(doc: Item, reply: str) -> dict[str, Any]:
         return _summary(doc, read, "", {})
     (least, most), found = V2T_SENTENCES, len(read.sentences)
     broken = {"too_few_sentences": least - found, "too_many_sentences": found - most}
-    whole = answers.strip_reasoning(reply)[0].strip()
+    whole = reasoning.strip_reasoning(reply)[0].strip()
     return _summary(doc, read, whole, {kind: n for kind, n in broken.items() if n > 0})
 
 

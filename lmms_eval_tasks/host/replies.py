@@ -26,7 +26,7 @@ from lmms_eval_tasks.host import arrived, cut_replies, endpoints
 from lmms_eval_tasks.host.kept_replies import Kept
 from lmms_eval_tasks.runs import given
 from lmms_eval_tasks.runs.invalid import Lengths
-from lmms_eval_tasks.utils.replies import answers, reasoning
+from lmms_eval_tasks.utils.replies import reasoning, refusals
 
 # What a kill can lose: so many requests, for each one that the class asks at once.
 PORTION = 20
@@ -192,7 +192,7 @@ class _Asked:
                     raise
                 except Exception as error:
                     why = f"{type(error).__name__}: {error}"
-            lost = answers.model_error(errors[-1] if errors else why)
+            lost = refusals.model_error(errors[-1] if errors else why)
             made += _or_lost(found, errors) if len(found) == 1 else [lost]
         return made
 
@@ -281,7 +281,7 @@ def _or_lost(found: Sequence[Any], errors: Sequence[str]) -> list[Any]:
     if len(errors) > sum(_failed(text) is not None for text in texts):
         causes = errors if len(errors) == len(empty) else [errors[-1]] * len(empty)
         for place, why in zip(empty, causes, strict=True):
-            made[place] = answers.model_error(why)
+            made[place] = refusals.model_error(why)
     return made
 
 
@@ -319,7 +319,7 @@ def _counted(text: str, tokens: object) -> Any:
 
 def _failed(text: str | None) -> str | None:
     """What went wrong with a request, in one line; None for an answer, be it empty."""
-    if text is None or not answers.is_model_error(text):
+    if text is None or not refusals.is_model_error(text):
         return None
     return " ".join(text.split())[:300].rstrip(".")
 

@@ -180,6 +180,7 @@ def vsv(doc: Item, reply: str) -> dict[str, Any]:
     first = _FIRST_LETTER.search(reply) if answered else None
     return {
         "letter": choice.letter,
+        "read_by": choice.rule,
         "status": choice.status,
         "right": int(choice.status == "ok" and choice.letter == doc["answer"]),
         "right_authors": int(first is not None and first[0] == doc["answer"]),

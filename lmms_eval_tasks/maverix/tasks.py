@@ -143,6 +143,7 @@ def choice(doc: Item, reply: str) -> dict[str, Any]:
     found = answers.read_choice(reply, doc["options"])
     return {
         "letter": found.letter,
+        "read_by": found.rule,
         "letter_authors": "" if found.status == "model_error" else letter_of_authors(reply),
         "status": found.status,
         "right": int(found.status == "ok" and found.letter == doc["answer"]),
@@ -228,7 +229,8 @@ def _question(item: Item) -> str:
 
 
 def _tasks() -> dict[str, Task]:
-    no_letter = {"right": None, "letter": None, "letter_authors": None, "words": 0}
+    no_letter = {"right": None, "letter": None, "read_by": None}
+    no_letter |= {"letter_authors": None, "words": 0}
     no_rating = {name: {"score": None, "status": "error"} for name in DIMENSIONS}
     splits: dict[str, Literal["dots"]] = dict.fromkeys(SPLITS, "dots")
     make = functools.partial(Task, prompt=prompt, keep=keep, handed=handed, splits=splits)

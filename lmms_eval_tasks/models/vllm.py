@@ -31,7 +31,7 @@ from transformers import AutoProcessor
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.models import files
 from lmms_eval_tasks.sample.host_model import HostModel
-from lmms_eval_tasks.utils.replies import answers
+from lmms_eval_tasks.utils.replies import refusals
 
 BATCH = 64
 READERS = 8  # threads; a decoder has some of its own
@@ -270,7 +270,7 @@ def _reply(answer: Any, media: dict[str, Any]) -> Any:
 
 
 def _failed(error: BaseException) -> str:
-    """As the host's classes for endpoints say it (utils/answers.is_model_error)."""
+    """As the host's classes for endpoints say it (utils/refusals.is_model_error)."""
     # vLLM puts all that a processor was given before what the processor said.
     cause = error if isinstance(error, TasksError) else error.__cause__ or error
-    return answers.model_error(f"{type(cause).__name__}: {' '.join(str(cause).split())[:300]}")
+    return refusals.model_error(f"{type(cause).__name__}: {' '.join(str(cause).split())[:300]}")

@@ -10,7 +10,7 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Items
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.utils.metrics import aggregate
-from lmms_eval_tasks.utils.replies import answers
+from lmms_eval_tasks.utils.replies import refusals
 
 INVALID = 3  # exit code of a command whose numbers are
 MANY_CUT = 0.05  # share of replies at the token limit above which a run warns
@@ -58,7 +58,7 @@ def of_items(name: str, items: Items) -> dict[str, str]:
     Classes that swallow a failure return an empty text, and a judge that fails finds no claims: of
     one such reply nothing can be told, of all of them it can.
     """
-    lost = sum(item["status"] == answers.LOST for item in items)
+    lost = sum(item["status"] == refusals.LOST for item in items)
     if found := _above_limit(name, lost, len(items), requests_failed(name, items)):
         return found
     if items and not any(str(item.get("reply", "")).strip() for item in items):
@@ -79,7 +79,7 @@ def _above_limit(name: str, failed: int, total: int, told: str) -> dict[str, str
 
 def requests_failed(name: str, items: Items) -> str:
     """How many requests to the model failed, and why the last one did; "" if none."""
-    lost = [item for item in items if item["status"] == answers.LOST]
+    lost = [item for item in items if item["status"] == refusals.LOST]
     if not lost:
         return ""
     last = " ".join(str(lost[-1].get("reply", "")).split())[:200]

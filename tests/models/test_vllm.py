@@ -23,7 +23,7 @@ from lmms_eval_tasks.models import files
 from lmms_eval_tasks.models.vllm import VLLM, own_gpus, sampling
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.sample import tiny
-from lmms_eval_tasks.utils.replies import answers
+from lmms_eval_tasks.utils.replies import refusals
 from tests.checks import refused, table
 from tests.maverix import reading
 from tests.utils.media.media_files import write_video
@@ -290,7 +290,7 @@ def test_a_request_fails_alone(
     replies = ask(model(checkpoint, batch_size=5, max_model_len=60), docs)
     assert [reply.text for reply in replies[::2]] == ["A"] * len(bad)
     for why, reply in zip(bad, replies[1::2], strict=True):
-        assert answers.is_model_error(reply)
+        assert refusals.is_model_error(reply)
         assert why in reply
         assert len(reply) < 400
 

@@ -1,20 +1,19 @@
-"""What a model's reply says: a letter, or why there is none (design/metrics.md, "Choice letters").
+"""A model's reply as a letter, or the reason why there is none (design/metrics.md).
 
-The five rules, in the order in which they are tried:
+A reply is read without its reasoning, up to where another turn begins. A place that names a letter
+is a statement, and statements have ranks (forms.yml has a row for each form):
 
-1. Closed reasoning blocks, and channels that are not the final one, are dropped; a block left open,
-   or no final channel, makes the reply `truncated`.
-2. An explicit statement names the letter: "answer: C", "la risposta è la B", "\\boxed{C}".
-3. Else the whole reply is the letter, alone or in front of its text: "C", "(C)", "C) text".
-4. Else the reply is one option's text, and no other's, up to case, punctuation and accents.
-5. Of several statements the last counts; a statement that names two letters is unparsed.
+- machine: `\\boxed{C}`, `<answer>C</answer>`, `{"answer": "C"}`, "Final answer: C";
+- label: a label or a copula, "Answer: C", "la risposta è la C", in the languages of languages.yml;
+- alone: the letter as the whole reply, its first line or its last, alone or before its own text;
+- verdict: a verdict on letters, "C is correct", "A ✗, C ✓".
 
-A letter is never guessed. Guards keep words and names from being read as letters ("A man runs",
-"E poi", "G major", "Team B": they stand for the option whose whole text they are, if any), and
-drop statements that deny ("the answer is not A"), ask ("the answer is A?") or suppose ("if the
-answer is A"). A letter beyond the item's options, or one followed by another option's text, is
-unparsed. The patterns are in `answer_patterns.py`; replies that are refusals or failures of the
-host are told apart by `reply_status`.
+Only the best rank that occurs is read. Its statements must name one letter; if they do not, the
+last counts where the words between say so ("wait", "anzi"), else the reply is unparsed. A lower
+rank never changes the letter: it can only make the reply unparsed. An option's text stands for its
+letter where it is the whole of a statement or of the reply. Denials, questions, suppositions,
+quotations, hearsay and struck-out text are no statements. A letter is never guessed; guards keep
+words and names from being read as one ("A man runs", "E poi", "G major", "Team B").
 """
 
 from __future__ import annotations
@@ -23,25 +22,32 @@ import re
 import string
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from lmms_eval_tasks.utils.replies import answer_patterns as patterns
+from lmms_eval_tasks.utils.replies import forms, refusals
 from lmms_eval_tasks.utils.replies.reasoning import strip_reasoning
 
-LOST = "model_error"  # status of an item whose request failed
 MAX_MARKS = 8  # combining marks kept per character: NFKC is quadratic in a run of them
 BEFORE = 80  # characters looked at before a statement, for a negation
 AFTER = 400  # characters looked at after a statement, beyond twice the longest option
 BEYOND = 10**9  # stands for every number of more than 9 digits: no video has that many frames
+PLAIN_LETTERS = frozenset("BCDFGHJKLMNPQRSTUVWXYZ")  # A, E, I, O are words in one of the languages
+_END = re.compile(r"[.!?;,\n()\"<}✓✗]| - | (?:because|since|perch)")
+_ARTICLE = re.compile(
+    r"^(?:the|an?|la|il|lo|l|una?|uno|el|los|las|le|les|der|die|das|een|het|um|uma) "
+)
 
 
 class Choice(NamedTuple):
-    """A letter with the rule (2, 3 or 4) that read it, or None and None with the reason."""
+    """A letter with the rank that read it, or None and None with the reason."""
 
     letter: str | None
     status: str  # ok | unparsed | empty | truncated | refused | model_error
-    rule: int | None
+    rule: str | None  # machine | label | alone | verdict | text
+
+
+_UNPARSED = Choice(None, "unparsed", None)
 
 
 class _Item(NamedTuple):
@@ -51,67 +57,72 @@ class _Item(NamedTuple):
     texts: tuple[str, ...]
     longest: int
 
+    def opened(self, text: str) -> list[tuple[str, int]]:
+        """Options whose text, article or not, opens `text`, and where it ends there."""
+        window = text[: 2 * self.longest + AFTER]
+        ends = [match.start() for match in _END.finditer(window)][:16]
+        heads = {_bare(fold(window[:end])): end for end in (len(window), *reversed(ends))}
+        heads.pop("", None)
+        return [(x, heads[own]) for x, option in self._pairs() if (own := _bare(option)) in heads]
+
     def named_by(self, text: str) -> set[str]:
-        """Letters of the options whose text opens `text`, up to the end of a sentence or line."""
-        window = text.lstrip(" \n()]}\"'>.:,-")[: 2 * self.longest + AFTER]
-        ends = [m.start() for m in re.finditer(r"[.!?;\n]", window)][:12]
-        heads = {fold(window[:end]) for end in [*ends, len(window)]}
-        return {
-            letter
-            for letter, option in zip(self.letters, self.texts, strict=True)
-            if option and option in heads
-        }
+        """Letters of the options whose text opens `text`, up to the end of a clause or line."""
+        return {letter for letter, _ in self.opened(text)}
 
     def own(self, letter: str) -> str:
         """The text of a letter's option; "" if there is none."""
-        return dict(zip(self.letters, self.texts, strict=True)).get(letter.upper(), "")
+        return dict(self._pairs()).get(letter.upper(), "")
 
     def called(self, text: str) -> str | None:
-        """The letter of the one option that a folded text is; None of several."""
-        return self.letters[self.texts.index(text)] if self.texts.count(text) == 1 else None
+        """The letter of the one option that a folded text is, article or not; None of several."""
+        for plain in (str, _bare):
+            found = [x for x, option in self._pairs() if option and plain(option) == plain(text)]
+            if found:
+                return found[0] if len(found) == 1 else None
+        return None
 
     def follows(self, letter: str, text: str) -> bool:
         """Whether `text` begins with the words of the letter's option, whatever comes then."""
         own = self.own(letter)
         return bool(own) and f"{fold(text[: 2 * self.longest + AFTER])} ".startswith(f"{own} ")
 
-    def behind(self, letter: str, text: str) -> str | None:
-        """What stands behind the letter's own option where `text` opens with all of that."""
-        own = self.own(letter)
-        window = text[: 2 * self.longest + AFTER]
-        ends = [m.start() for m in re.finditer(r"[.!?;\n]| - ", window)][:12]
-        return next((window[end:] for end in ends if own and fold(window[:end]) == own), None)
-
     def hold(self, first: str, second: str) -> bool:
         """Whether these two words stand side by side in an option's text."""
         pair = f" {fold(first)} {fold(second)} "
         return any(pair in f" {option} " for option in self.texts)
 
+    def _pairs(self) -> Iterator[tuple[str, str]]:
+        return zip(self.letters, self.texts, strict=True)
+
 
 class _Statement(NamedTuple):
     """One place where a letter is named: the letter as written, and the text on both sides.
 
-    `near` is the part of `after` in which another letter makes the statement unclear, and
-    `is_verdict` marks the form "B is correct", where the letter is the subject.
+    `near` is the part of `after` in which another letter makes the statement unclear.
     """
 
     letter: str
     before: str
     after: str
     near: str
-    is_verdict: bool = False
+    subject: bool = False  # the form "B is correct"
 
 
-_FENCE_LINE = re.compile(r"^[ \t]*(?:```|~~~)[^\n`~]*$", re.MULTILINE)
-_UNPARSED = Choice(None, "unparsed", None)
+class _Said(NamedTuple):
+    """What a statement comes to: one letter, several, or none that can be."""
+
+    letters: frozenset[str]
+    start: int
+    end: int
+    final: bool = False  # it says that it is the last word
 
 
 def read_choice(text: str, options: Sequence[str]) -> Choice:
-    """Letter that `text` chooses among `options` (option 0 is A).
+    """Return the letter that `text` chooses among `options` (option 0 is A).
 
-    A refusal is looked for only in a reply in which no rule found anything, so that "I'm sorry ...
+    A refusal is looked for only in a reply in which nothing was found, so that "I'm sorry ...
     Answer: B" is B. Here "I cannot tell from the video" is one too: it chooses nothing, and must
-    not pay (`declines`).
+    not pay (`refusals.declines`).
 
     Raises:
         ValueError: not 1 to 26 options. No text raises.
@@ -121,265 +132,304 @@ def read_choice(text: str, options: Sequence[str]) -> Choice:
     reply = shape(text)
     if not reply.there:
         return Choice(None, reply.status, None)
-    visible = normalise(reply.text)
+    visible = normalise(_without_quoted_lines(reply.text))
     texts = [normalise(option) for option in options]
     item = _Item(
         string.ascii_uppercase[: len(options)],
         tuple(fold(option) for option in texts),
         max(len(option) for option in texts),
     )
-    for rule in (_rule_2, _judged, _rule_3):
-        if choice := rule(visible, item):
-            return choice
+    if choice := _read(_with_letters(visible, item), item):
+        return choice
     if letter := item.called(fold(visible)):
-        return Choice(letter, "ok", 4)
-    declined = reply.status == "refused" or declines(visible, texts)
+        return Choice(letter, "ok", "text")
+    declined = reply.status == "refused" or refusals.declines(visible, texts)
     return Choice(None, "refused", None) if declined else _UNPARSED
 
 
-def reply_status(text: str) -> str:
-    """Status of a free-text reply: ok, empty, truncated, refused or model_error.
-
-    `empty` is a reply without a letter, digit or symbol outside its reasoning. That the
-    video does not show something is an answer (MAIA's Uncertainty and Out-of-Scope), so it is ok.
-    """
-    return shape(text).status
-
-
-def is_model_error(text: str) -> bool:
-    """Whether a reply is the host's text for a request that failed."""
-    return patterns.HOST_FAILURE.match(patterns.INVISIBLE.sub("", text)) is not None
+def _read(text: str, item: _Item) -> Choice | None:
+    """The choice by the best rank that occurs; None if no statement does."""
+    machine, others = _machine(text, item)
+    if machine:
+        choice = _settled(machine, text, "machine")
+        lead = text[: machine[0].start]
+        before = None if machine[-1].final else _read_plain(lead, item)
+        doubted = before and before.letter not in (None, choice.letter)
+        return _UNPARSED if doubted and not _corrected(lead) else choice
+    return _read_plain(others, item)
 
 
-def model_error(why: str) -> str:
-    """The text of a request that failed, as the host's own classes begin it."""
-    return f"[LMMS_EVAL_REQUEST_FAILED] {why}"
-
-
-def to_judge(text: str) -> tuple[str, str]:
-    """What of a free-text reply is put to a judge: `("ok", text without reasoning)`.
-
-    Of what holds no answer (empty, truncated, model_error) nothing is, and the text is "". A
-    refusal is: the papers' judges are asked about every answer that is not empty.
-    """
-    reply = shape(text)
-    return ("ok", reply.text.strip()) if reply.there else (reply.status, "")
-
-
-def is_refusal(text: str) -> bool:
-    """Whether a short reply only declines the task: every sentence declines or is courtesy.
-
-    To decline is to deny help or to deny being able to watch videos at all. "I cannot tell from
-    the video" or "non posso rispondere a questa domanda" judges the video's content: an answer.
-    """
-    reply = normalise(text).lower()
-    return bool(patterns.REFUSAL_START.match(reply)) and _only(
-        reply, patterns.REFUSAL, (patterns.COURTESY,)
-    )
-
-
-def _only(reply: str, wanted: re.Pattern[str], others: Sequence[re.Pattern[str]]) -> bool:
-    """Whether a short reply has a sentence of one kind, and none but this and `others`."""
-    if len(reply) > patterns.REFUSAL_LENGTH:
-        return False
-    sentences = [part for part in re.split(r"(?<=[.!?]) |\n", reply) if part]
-    own = [bool(wanted.match(part)) for part in sentences]
-    other = (any(kind.match(part) for kind in others) for part in sentences)
-    return any(own) and all(a or b for a, b in zip(own, other, strict=True))
-
-
-def declines(text: str, options: Sequence[str]) -> bool:
-    """Whether a reply to a choice only says that its writer does not choose.
-
-    "I can't tell from the video", "Non saprei dire": one of its sentences declines and every other
-    one does too, is courtesy, or denies something ("the video does not show her"). One that goes on
-    to an answer ("... but the man runs", "... maybe a dog") does not. To an open question such a
-    reply is an answer, which a judge compares with the reference; to a choice it picks nothing and
-    must not pay: it is `refused`, which is worth 0 in `_valid` too, where `unparsed` is left out.
-
-    Args:
-        text: the reply, as `normalise` leaves it; no rule found a letter in it.
-        options: the item's, likewise; if one of them says that the answer cannot be known, no reply
-            declines.
-    """
-    unknowable = any(patterns.UNKNOWABLE.search(option.lower()) for option in options)
-    return not unknowable and _only(
-        text.lower(), patterns.ABSTAINS, (patterns.COURTESY, patterns.DENIES)
-    )
-
-
-def normalise(text: str) -> str:
-    """Text with one form of each letter, quote and blank, and without markdown and special tokens.
-
-    A letter set apart by bold or code marks becomes "(C)"; runs of blanks become one space, and
-    runs with a line end one line end. Linear in the text's length.
-    """
-    if not text.isascii():
-        text = unicodedata.normalize("NFKC", _limit_marks(text))
-    text = re.sub(r"\r\n?|[\u2028\u2029\x85]", "\n", text)
-    text = patterns.INVISIBLE.sub("", text.translate(patterns.TYPOGRAPHY))
-    text = patterns.SPECIAL_TOKEN.sub("", text)
-    text = patterns.CODE_FENCE.sub("\n", text)
-    text = patterns.EMPHASISED_LETTER.sub(r"(\2)", text)
-    text = patterns.MARKDOWN.sub("", text)
-    text = re.sub(r"[^\S\n]+", " ", text)
-    return re.sub(r" ?\n[ \n]*", "\n", text).strip()
-
-
-def fold(text: str) -> str:
-    """Text for rule 4: lower case, no accents, every run of other signs one space.
-
-    A text of signs alone ("+") is kept as it is, so that it still equals itself.
-    """
-    plain = unicodedata.normalize("NFKD", _limit_marks(text).casefold())
-    letters = (c if c.isalnum() else " " for c in plain if not unicodedata.combining(c))
-    return " ".join("".join(letters).split()) or text.strip()
-
-
-def _rule_2(text: str, item: _Item) -> Choice | None:
-    """An explicit statement, the last one (rule 5); if it cannot be read, the search ends."""
-    found = [s for s in _find_statements(text, item) if not _is_negated(s, item)]
-    return _settle(found[-1], item, rule=2) if found else None
-
-
-def _judged(text: str, item: _Item) -> Choice | None:
-    """Nothing but a verdict on each letter, of which one is right: "A: falso. B: vero"."""
-    found = list(patterns.JUDGED.finditer(text))
-    letters = [match["letter"] or match["named"] for match in found]
-    if sorted(letters) != list(item.letters) or has_words(patterns.JUDGED.sub("", text)):
+def _read_plain(text: str, item: _Item) -> Choice | None:
+    """The choice in a text in which no machine's form is read."""
+    judged, whole = _judged(text, item)
+    found = {"label": list(_find(text, item, "label")), "alone": _alone(text, item)}
+    found["verdict"] = [*_find(text, item, "verdict"), *judged]
+    if whole:  # nothing but a verdict on each letter
+        found["alone"] = []
+    best = next((rank for rank in found if found[rank]), None)
+    if best is None:
         return None
-    right = [x for x, match in zip(letters, found, strict=True) if match["right"] or match["first"]]
-    return Choice(right[0], "ok", 2) if len(right) == 1 else None
+    choice = _settled(found[best], text, best)
+    lower = list(found)[list(found).index(best) + 1 :]
+    if first := item.named_by(text):  # an option's text comes first
+        found["text"] = [_Said(frozenset(first), 0, 0)]
+        lower.append("text")
+    last = found[best][-1]
+    for rank in lower:
+        others = [one for one in found[rank] if rank == "alone" or one.end <= last.start]
+        others = [one for one in others if not forms.guards()["soft"].match(text, one.end)]
+        named = frozenset().union(*(one.letters for one in others))
+        if len(named) == 1 and named != {choice.letter} and not _between(others[-1], last, text):
+            return _UNPARSED
+    return choice
 
 
-def _rule_3(text: str, item: _Item) -> Choice | None:
-    """The whole reply is a letter, with its option's text or a reason after it or not."""
-    match = patterns.WHOLE.match(text)
+def _settled(said: Sequence[_Said], text: str, rank: str) -> Choice:
+    """The one letter of a rank's statements; the last one's if what stands between says so."""
+    last = said[-1]
+    if len(last.letters) != 1:
+        return _UNPARSED
+    for one in said[:-1]:
+        final = last.final and not one.final
+        if one.letters != last.letters and not final and not _between(one, last, text):
+            return _UNPARSED
+    return Choice(min(last.letters), "ok", rank)
+
+
+def _between(one: _Said, other: _Said, text: str) -> bool:
+    """Whether the words between two statements correct the first."""
+    return one.end < other.end and _corrected(text[one.end : other.end])
+
+
+def _corrected(text: str) -> bool:
+    return forms.guards()["correction"].search(text) is not None
+
+
+# --- statements by rank ---------------------------------------------------------------------------
+
+
+def _machine(text: str, item: _Item) -> tuple[list[_Said], str]:
+    """Statements in a machine's form; and the text without those that say nothing of a letter."""
+    found, empty = [], []
+    for form in forms.of_rank("machine"):
+        for match in form.pattern.finditer(text) if "content" in form.pattern.groupindex else ():
+            content = match["content"] or re.sub("[][\"']", "", match.groupdict().get("list") or "")
+            content = re.sub(r"\\[a-z]{2,8} ?\{([^{}]*)\}", r"\1", content).strip()
+            choice = _read_plain(content, item)
+            letter = choice.letter if choice else item.called(fold(content))
+            start, end = _enclosing(text, *match.span()) if form.name == "object" else match.span()
+            if choice or letter:
+                found.append(_Said(frozenset(letter or ""), start, end))
+            else:
+                empty.append((start, end))
+    spans = [(one.start, one.end) for one in found]
+    final = _find(text, item, "machine")
+    found += [one for one in final if not any(a <= one.start < b for a, b in spans)]
+    for start, end in sorted(empty, reverse=True):
+        text = f"{text[:start]}\n{text[end:]}"
+    return sorted(found, key=lambda one: one.end), text
+
+
+def _enclosing(text: str, start: int, end: int) -> tuple[int, int]:
+    """The braces around a place; to the end of the text if they are not closed."""
+    opening, closing = text.rfind("{", 0, start + 1), text.find("}", end)
+    return max(opening, 0), closing + 1 or len(text)
+
+
+def _find(text: str, item: _Item, rank: str) -> Iterator[_Said]:
+    """Statements of the rank's forms in the order of their letters, without those denied."""
+    found: dict[int, tuple[_Statement, int]] = {}
+    heads: set[int] = set()
+    said = fold(text)
+    has_option = any(own in said for option in item.texts if (own := _bare(option)))
+    for form in forms.of_rank(rank):
+        for match in form.pattern.finditer(text) if "letter" in form.pattern.groupindex else ():
+            at = match.start("letter")
+            start = at if form.subject else match.start()
+            one = _statement(match["letter"], text, start, at + 1, item, subject=form.subject)
+            plain = PLAIN_LETTERS if form.expects else frozenset[str]()
+            is_word = _is_name(one, item) if form.subject else _is_word(one, item, plain)
+            if not is_word or _named(one, item):
+                found.setdefault(at, (one, start))
+                heads.add(match.start())
+        for match in form.text.finditer(text) if form.text and has_option else ():
+            opened = [] if match.start() in heads else item.opened(match["text"])
+            if len(opened) == 1:
+                [(letter, end)], at = opened, match.start("text")
+                one = _statement(letter, text, match.start(), at + end, item)
+                found.setdefault(at, (one._replace(near=""), match.start()))
+    for at in sorted(found):
+        one, start = found[at]
+        if not (_is_denied(one, item) or _is_quoted(text, start) or _is_supposed(text, start, at)):
+            yield _Said(_letters(one, item), start, at + 1, rank == "machine")
+
+
+def _statement(
+    letter: str, text: str, start: int, end: int, item: _Item, *, subject: bool = False
+) -> _Statement:
+    after = text[end : end + 2 * item.longest + AFTER]
+    near = "\n".join(after.split("\n", 2)[:2])  # its own line and the next
+    return _Statement(letter, text[max(0, start - BEFORE) : start], after, near, subject)
+
+
+def _alone(text: str, item: _Item) -> list[_Said]:
+    """The letter as the whole text or its first line, as its last line, or as a closing word."""
+    found = [*([first] if (first := _whole(text, item)) else []), *_find(text, item, "alone")]
+    begin = text.rfind("\n") + 1
+    last = _whole(text[begin:], item) if begin else None
+    if last:
+        rest = text[begin + last.end :]
+        if not has_words(rest) or fold(rest) in {item.own(letter) for letter in last.letters}:
+            found.append(last._replace(start=begin, end=len(text)))
+    return sorted(found, key=lambda one: one.end)
+
+
+def _whole(text: str, item: _Item) -> _Said | None:
+    """A letter that opens a text, with its option's text or a reason behind it or nothing."""
+    match = forms.guards()["whole"].match(text)
     if not match:
         return None
-    after = text[match.end("letter") :]
-    statement = _Statement(match["letter"], "", after, near=after)
+    end = match.end("letter")
+    one = _Statement(match["letter"], "", text[end:], near=text[end:])
+    bare_article = match["lead"] and not match["noun"] and one.letter.islower()  # "la a", "the a"
     if (
-        (match["lead"] and not match["noun"] and statement.letter.islower())  # "la a", "the a"
-        or statement.letter.upper() not in item.letters
-        or _is_negated(statement, item)
-        or _is_word(statement, item, patterns.END_OF_WHOLE, frozenset())
-        or _is_name(statement, item)
-        or (has_words(after) and fold(text) in item.texts)  # "A. Rossi" is for rule 4
+        bare_article
+        or one.letter.upper() not in item.letters
+        or _is_denied(one, item)
+        or _is_word(one, item, frozenset(), whole=True)
+        or _is_name(one, item)
+        or (has_words(one.after) and fold(text) in item.texts)  # "A. Rossi" is a text
     ):
         return None
-    return _settle(statement, item, rule=3)
+    return _Said(_letters(one, item), 0, end)
 
 
-def _settle(statement: _Statement, item: _Item, rule: int) -> Choice:
-    """The statement's letter, unless it is out of range, one of two, or against its own text."""
-    if _is_name(statement, item) and (named := _named(statement, item)):
-        return Choice(named, "ok", rule)
-    letter, texts = statement.letter.upper(), item.named_by(statement.after)
+def _judged(text: str, item: _Item) -> tuple[list[_Said], bool]:
+    """Verdicts on letters: on all of them, and then whether that is all, or by check marks."""
+    found = list(forms.guards()["judged"].finditer(text))
+    letters = [match["letter"] or match["named"] or match["marked"] for match in found]
+    right = [
+        letter
+        for letter, match in zip(letters, found, strict=True)
+        if match["right"] or match["first"] or match["tick"] or match["mark"]
+    ]
+    marked = any(re.search("[✓✗]", match[0]) for match in found)
+    whole = sorted(letters) == list(item.letters) and not has_words(
+        forms.guards()["judged"].sub("", text)
+    )
+    if not found or not {*right} <= {*item.letters} or not (whole or (marked and right)):
+        return [], False
+    return [_Said(frozenset(right), found[0].start(), found[-1].end())] if right else [], whole
+
+
+# --- one statement --------------------------------------------------------------------------------
+
+
+def _letters(one: _Statement, item: _Item) -> frozenset[str]:
+    """The letters that a statement names; none if out of range, or against its own text."""
+    if _is_name(one, item) and (named := _named(one, item)):
+        return frozenset(named)
+    letter, texts = one.letter.upper(), item.named_by(one.after)
     contradicts = bool(texts) and letter not in texts  # "A) text of B"
-    wrong = contradicts or letter not in item.letters or _is_name(statement, item)
-    return _UNPARSED if wrong or _names_two(statement, item) else Choice(letter, "ok", rule)
+    if contradicts or letter not in item.letters or _is_name(one, item):
+        return frozenset()
+    return frozenset({letter, *_seconds(one, item)})
 
 
-def _find_statements(text: str, item: _Item) -> list[_Statement]:
-    """All statements in the order of their letters; words that look like letters are left out."""
-    reach = 2 * item.longest + AFTER
-    found: dict[int, _Statement] = {}
-    for pattern in (*patterns.STATEMENTS, patterns.VERDICT):
-        for match in pattern.finditer(text):
-            at = match.start("letter")
-            head = at if pattern is patterns.VERDICT else match.start()
-            after = text[at + 1 : at + 1 + reach]
-            near = "\n".join(after.split("\n", 2)[:2])  # its own line and the next
-            statement = _Statement(
-                match["letter"],
-                text[max(0, head - BEFORE) : head],
-                after,
-                near,
-                is_verdict=pattern is patterns.VERDICT,
-            )
-            expected = pattern in patterns.LETTER_EXPECTED
-            plain = patterns.PLAIN_LETTERS if expected else frozenset()
-            word = (
-                _is_name(statement, item)  # its subject: "B. Team B is correct"
-                if statement.is_verdict
-                else _is_word(statement, item, patterns.END, plain)
-            )
-            if not word or _named(statement, item):
-                found.setdefault(at, statement)
-    return [found[at] for at in sorted(found)]
-
-
-def _is_word(
-    statement: _Statement, item: _Item, end: re.Pattern[str], plain: frozenset[str]
-) -> bool:
+def _is_word(one: _Statement, item: _Item, plain: frozenset[str], *, whole: bool = False) -> bool:
     """Article guard: whether the letter is a word of the sentence ("A man", "E poi", "a sinistra").
 
     It is a letter if punctuation, the end, a reason or a second letter follows, or its own
     option's text; or any word, for the letters in `plain` (capitals that are no word).
     """
-    after = statement.after
-    if end.match(after) or _joined(statement, item):
+    guards = forms.guards()
+    end = guards["end of whole"] if whole else guards["end"]
+    if end.match(one.after) or _joined(one, item):
         return False
-    if statement.letter in plain and after.startswith(" "):
+    if one.letter in plain and one.after.startswith(" "):
         return False
-    return statement.letter.upper() not in item.named_by(after)
+    return one.letter.upper() not in item.named_by(one.after)
 
 
-def _is_name(statement: _Statement, item: _Item) -> bool:
+def _is_name(one: _Statement, item: _Item) -> bool:
     """Whether the letter is part of a name ("B flat", "Team B", "B. B. King").
 
     So it is if it stands beside the same word in an option's text; not if its own text follows.
     """
-    if statement.letter.upper() in item.named_by(statement.after):
+    if one.letter.upper() in item.named_by(one.after):
         return False
-    if statement.is_verdict:
-        word = patterns.WORD_BEFORE.search(statement.before)
-        named = patterns.NAMED_BEFORE.search(statement.before)
-        return bool(named or (word and item.hold(word[1], statement.letter)))
-    word = patterns.NEXT_WORD.match(statement.after)
-    named = patterns.NAMED_AFTER.match(statement.after)
-    return bool(named or (word and item.hold(statement.letter, word[1])))
+    if one.subject:
+        word = forms.guards()["word before"].search(one.before)
+        named = forms.guards()["named before"].search(one.before)
+        return bool(named or (word and item.hold(word[1], one.letter)))
+    word = forms.guards()["next word"].match(one.after)
+    named = forms.guards()["named after"].match(one.after)
+    return bool(named or (word and item.hold(one.letter, word[1])))
 
 
-def _named(statement: _Statement, item: _Item) -> str | None:
+def _named(one: _Statement, item: _Item) -> str | None:
     """The option whose whole text is the name that holds the letter ("The answer is G major")."""
-    line = statement.before.rpartition("\n")[2] if statement.is_verdict else ""
-    name = fold(line + statement.letter + ("" if statement.is_verdict else statement.after))
-    return None if statement.after.endswith("?") else item.called(name)
+    line = one.before.rpartition("\n")[2] if one.subject else ""
+    name = fold(line + one.letter + ("" if one.subject else one.after))
+    return None if one.after.endswith("?") else item.called(name)
 
 
-def _is_negated(statement: _Statement, item: _Item) -> bool:
-    """Negation guard: whether the statement denies, doubts, supposes or asks."""
-    clause = patterns.CLAUSE_END.split(statement.before)[-1]
-    if patterns.DENIED_BEFORE.search(clause):
+def _is_denied(one: _Statement, item: _Item) -> bool:
+    """Whether the statement denies, doubts, supposes, asks, or tells what somebody else says."""
+    guards = forms.guards()
+    if _denies(one.before):
         return True
-    question = patterns.ASKED_VERDICT if statement.is_verdict else patterns.ASKED
-    if question.match(statement.after):
+    question = guards["asked verdict"] if one.subject else guards["asked"]
+    if question.match(one.after) or (one.subject and guards["restricted"].match(one.after)):
         return True
-    behind = item.behind(statement.letter, statement.after)
-    if behind is None and item.follows(statement.letter, statement.after):
+    own = dict(item.opened(one.after)).get(one.letter.upper())
+    if own is None and item.follows(one.letter, one.after):
         return False
-    after = statement.after if behind is None else behind
-    return bool(patterns.DENIED_AFTER.match(after) or patterns.UNSHOWN.match(after))
+    after = one.after[own or 0 :]
+    return bool(guards["denied after"].match(after) or guards["not shown"].match(after))
 
 
-def _names_two(statement: _Statement, item: _Item) -> bool:
-    """Rule 5: whether the statement names a second letter, corrects itself or lists the options."""
-    letter, rest = statement.letter.upper(), fold(statement.after)
-    before = patterns.PAIR_BEFORE if statement.is_verdict else patterns.EITHER_BEFORE
-    others = [match["letter"] for match in before.finditer(statement.before)]
-    if not rest or (letter, rest) not in zip(item.letters, item.texts, strict=True):
-        # Its own option's text may hold any letters; other text may name or list a second one.
-        others += [_joined(statement, item) or letter]
-        others += [match["letter"] for match in patterns.CORRECTION.finditer(statement.near)]
-        others += [match["letter"] for match in patterns.LISTED.finditer(statement.near)]
-    return any(other != letter for other in others)
+def _denies(before: str) -> bool:
+    """Whether the clause in front of a statement denies it, supposes it, or is somebody else's."""
+    guards = forms.guards()
+    clause = guards["clause end"].split(before[-BEFORE:])[-1]
+    kinds = (guards["denied before"], guards["supposed"], guards["hearsay"])
+    return any(kind.search(clause) for kind in kinds)
 
 
-def _joined(statement: _Statement, item: _Item) -> str | None:
+def _is_supposed(text: str, start: int, at: int) -> bool:
+    """Whether a statement in the conditional ("would be B") stands behind a supposition."""
+    if not forms.guards()["conditional"].search(text, start, at):
+        return False
+    sentence = re.split(r"[.!?\n]", text[max(0, start - 2 * BEFORE) : start])[-1]
+    return forms.guards()["supposed"].search(sentence) is not None
+
+
+def _is_quoted(text: str, start: int) -> bool:
+    """Whether a place stands between quotation marks, in its own line."""
+    line = text.rfind("\n", 0, start) + 1
+    end = text.find("\n", start)
+    return text.count('"', line, start) % 2 == 1 and '"' in text[start : end if end >= 0 else None]
+
+
+def _seconds(one: _Statement, item: _Item) -> Iterator[str]:
+    """Other letters that the statement names: joined to the first, a correction, or a list."""
+    guards = forms.guards()
+    before = guards["pair before"] if one.subject else guards["either before"]
+    yield from (match["letter"] for match in before.finditer(one.before))
+    letter, rest = one.letter.upper(), fold(one.after)
+    # Its own option's text may hold any letters; other text may name or list a second one.
+    if not rest or rest != item.own(letter):
+        yield _joined(one, item) or letter
+        yield from (match["letter"] for match in guards["corrected letter"].finditer(one.near))
+        if guards["marker"].match(one.after):
+            listed = (match["letter"].upper() for match in guards["listed"].finditer(one.near))
+            yield from (other for other in listed if other > letter)
+
+
+def _joined(one: _Statement, item: _Item) -> str | None:
     """A second letter right after the first: "or B", "e B", "/B", or ", B" and what ends there."""
-    second = patterns.PAIR.match(statement.after)
+    second = forms.guards()["pair"].match(one.after)
     if not second:
         return None
     following: str | None = second["next"]  # nothing joins it, so it may be an initial or a word
@@ -388,19 +438,45 @@ def _joined(statement: _Statement, item: _Item) -> str | None:
     return str(second["either"] or second["also"] or following).upper()
 
 
-def _limit_marks(text: str) -> str:
-    """Text in which no character carries more than MAX_MARKS combining marks."""
-    if text.isascii():
-        return text
-    kept, run = [], 0
-    for c in text:
-        run = run + 1 if unicodedata.combining(c) else 0
-        if run <= MAX_MARKS:
-            kept.append(c)
-    return "".join(kept)
+def _with_letters(text: str, item: _Item) -> str:
+    """A text in which ordinals are letters: "la seconda affermazione" is "opzione B"."""
+
+    def lettered(match: re.Match[str]) -> str:
+        word = match["ordinal"].lower()
+        place = next(n for n, stems in enumerate(_ORDINALS) if word.startswith(stems))
+        is_text = any(f" {word} " in f" {option} " for option in item.texts)
+        return (
+            match[0] if is_text or place >= len(item.letters) else f"option {item.letters[place]}"
+        )
+
+    return forms.guards()["ordinal"].sub(lettered, text)
+
+
+_ORDINALS = [("first", "prim"), ("second",), ("third", "terz"), ("fourth", "quart")]
+_ORDINALS += [("fifth", "quint"), ("sixth", "sest"), ("seventh", "settim"), ("eighth", "ottav")]
+
+
+def _bare(option: str) -> str:
+    return _ARTICLE.sub("", option, count=1)
+
+
+def _without_quoted_lines(text: str) -> str:
+    """A reply without the lines that quote ("> ..."), unless all do."""
+    lines = text.split("\n")
+    kept = [line for line in lines if not line.lstrip().startswith(">")]
+    return "\n".join(kept) if has_words("".join(kept)) else text
 
 
 # --- what every reply goes through before it is read ----------------------------------------------
+
+_TYPOGRAPHY = str.maketrans(
+    dict.fromkeys("’‘‛′´", "'")
+    | dict.fromkeys("“”„‟«»″", '"')
+    | dict.fromkeys("‐‑‒–—―−→", "-")
+    | dict.fromkeys("✔✅☑🗹", "✓")
+    | dict.fromkeys("✘❌✖✕🗷☒", "✗")
+    | {"。": ".", "、": ",", "【": "[", "】": "]", "「": '"', "」": '"'}
+)
 
 
 class Reply(NamedTuple):
@@ -420,16 +496,95 @@ class Reply(NamedTuple):
 
 
 def shape(text: str) -> Reply:
-    """A model's text as the parsers take it. No text raises."""
-    if is_model_error(text):
-        return Reply(LOST, "")
+    """Return a model's text as the parsers take it: up to its end, and without what is struck out.
+
+    No text raises.
+    """
+    return _shaped(text, struck_out=False)
+
+
+def to_judge(text: str) -> tuple[str, str]:
+    """Return what of a free-text reply is put to a judge: `("ok", text without reasoning)`.
+
+    Of what holds no answer (empty, truncated, model_error) nothing is, and the text is "". A
+    refusal is: the papers' judges are asked about every answer that is not empty.
+    """
+    reply = _shaped(text)
+    return ("ok", reply.text.strip()) if reply.there else (reply.status, "")
+
+
+def reply_status(text: str) -> str:
+    """Return the status of a free-text reply: ok, empty, truncated, refused or model_error.
+
+    `empty` is a reply without a letter, digit or symbol outside its reasoning. That the
+    video does not show something is an answer (MAIA's Uncertainty and Out-of-Scope), so it is ok.
+    """
+    return _shaped(text).status
+
+
+def _shaped(text: str, *, struck_out: bool = True) -> Reply:
+    if refusals.is_model_error(text):
+        return Reply(refusals.LOST, "")
     reply, unclosed = strip_reasoning(text)
     if unclosed:
         return Reply("truncated", "")
+    rules = forms.guards("text")
+    reply = reply if struck_out else rules["struck out"].sub(" ", reply)
+    reply = rules["own mark"].sub("", rules["echo"].sub("", reply))
+    turn = rules["turn"].search(reply)
+    reply = reply[: turn.start()] if turn and has_words(reply[: turn.start()]) else reply
     visible = normalise(reply)
     if not any(unicodedata.category(c)[0] in "LNS" for c in visible):
         return Reply("empty", "")
-    return Reply("refused" if is_refusal(visible) else "ok", reply)
+    return Reply("refused" if refusals.is_refusal(visible) else "ok", reply)
+
+
+def normalise(text: str) -> str:
+    """Text with one form of each letter, quote and blank, and without markdown and special tokens.
+
+    A letter set apart by bold or code marks becomes "(C)"; runs of blanks become one space, and
+    runs with a line end one line end. Check and cross marks become one of each. Linear in the
+    text's length.
+    """
+    rules = forms.guards("text")
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", _limit_marks(text))
+    text = _one_line_end(text.translate(_TYPOGRAPHY))
+    text = rules["special token"].sub("", rules["answer token"].sub(r"<\1>\2</\1>", text))
+    text = rules["code fence"].sub("\n", text)
+    text = rules["line break"].sub("\n", rules["bold"].sub("**", text))
+    text = rules["check box"].sub(lambda match: match[1] + ("✓" if match[2] else "✗"), text)
+    text = rules["markdown"].sub("", rules["emphasised letter"].sub(r"(\2)", text))
+    text = re.sub(r"[^\S\n]+", " ", rules["script change"].sub(" ", text))
+    return re.sub(r" ?\n[ \n]*", "\n", text).strip()
+
+
+def _one_line_end(text: str) -> str:
+    """A text with one kind of line end, and without characters that nobody sees."""
+    text = re.sub(r"\r\n?|[\u2028\u2029\x85]", "\n", text)
+    return forms.guards("text")["invisible"].sub("", text)
+
+
+def fold(text: str) -> str:
+    """Text for rule 4: lower case, no accents, every run of other signs one space.
+
+    A text of signs alone ("+") is kept as it is, so that it still equals itself.
+    """
+    plain = unicodedata.normalize("NFKD", _limit_marks(text).casefold())
+    letters = (c if c.isalnum() else " " for c in plain if not unicodedata.combining(c))
+    return " ".join("".join(letters).split()) or text.strip()
+
+
+def _limit_marks(text: str) -> str:
+    """Text in which no character carries more than MAX_MARKS combining marks."""
+    if text.isascii():
+        return text
+    kept, run = [], 0
+    for c in text:
+        run = run + 1 if unicodedata.combining(c) else 0
+        if run <= MAX_MARKS:
+            kept.append(c)
+    return "".join(kept)
 
 
 def unread(reply: Reply) -> str:
@@ -437,7 +592,7 @@ def unread(reply: Reply) -> str:
 
     "I cannot determine the order" gives none and must not pay: it is a refusal too.
     """
-    declined = reply.status == "refused" or declines(normalise(reply.text), ())
+    declined = reply.status == "refused" or refusals.declines(normalise(reply.text), ())
     return "refused" if declined else "unparsed"
 
 
@@ -458,19 +613,16 @@ def is_denied(before: str, after: str = "") -> bool:
         before: the text in front of it, normalised; its last `BEFORE` characters count.
         after: the text behind it.
     """
-    clause = patterns.CLAUSE_END.split(before[-BEFORE:])[-1]
+    guards = forms.guards()
     return bool(
-        patterns.DENIED_BEFORE.search(clause)
-        or patterns.DENIED_AFTER.match(after)
-        or patterns.ASKED.match(after)
+        _denies(before) or guards["denied after"].match(after) or guards["asked"].match(after)
     )
 
 
 def plain_lines(text: str) -> str:
     """A reply whose sentences are to be kept as written: one kind of line end, no fence lines."""
-    text = re.sub(r"\r\n?|[\u2028\u2029\x85]", "\n", text)
-    text = patterns.SPECIAL_TOKEN.sub("", patterns.INVISIBLE.sub("", text))
-    return _FENCE_LINE.sub("", text).strip()
+    rules = forms.guards("text")
+    return rules["fence line"].sub("", rules["special token"].sub("", _one_line_end(text))).strip()
 
 
 def has_words(text: str) -> bool:

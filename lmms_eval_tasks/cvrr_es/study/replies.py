@@ -21,7 +21,7 @@ from lmms_eval_tasks.cvrr_es.study.ratings import folded
 from lmms_eval_tasks.judges import reader
 from lmms_eval_tasks.judges.objects import UnreadableError, objects
 from lmms_eval_tasks.judges.verdict import Status
-from lmms_eval_tasks.utils.replies import answer_patterns, answers
+from lmms_eval_tasks.utils.replies import answers, forms
 
 _RATING_KEYS = (
     *("rating", "Rating", "score", "Score"),
@@ -105,7 +105,7 @@ def read(reply: str, shown: Sequence[str] = ()) -> RatingReply:
     if not shaped.there:
         return RatingReply(None, "", shaped.status)
     try:
-        text = answer_patterns.SPECIAL_TOKEN.sub("", shaped.text)  # of chat templates
+        text = forms.guards("text")["special token"].sub("", shaped.text)  # of chat templates
         rating, reason = _rating(_unescaped(text), shown)
     except UnreadableError as error:
         cut = error.status is Status.TRUNCATED
@@ -159,7 +159,7 @@ def _of_object(text: str, shown: Sequence[str]) -> tuple[int, str]:
 
 
 def _stated(text: str, shown: Sequence[str]) -> int:
-    plain = [answer_patterns.SPECIAL_TOKEN.sub("", one) for one in shown]
+    plain = [forms.guards("text")["special token"].sub("", one) for one in shown]
     value: Any = reader.read(text, _Schema, [*shown, *plain, *map(_levelled, plain)], bare="rating")
     return int(value.rating)
 

@@ -26,13 +26,13 @@ from lmms_eval_tasks.report.exchange.records import OURS, UNKNOWN, Record, schem
 from lmms_eval_tasks.utils import prompts
 from lmms_eval_tasks.utils import saved_runs as saved
 from lmms_eval_tasks.utils.released_files import read_json
-from lmms_eval_tasks.utils.replies import answers
+from lmms_eval_tasks.utils.replies import refusals
 from lmms_eval_tasks.utils.validation import quoted, told
 
 ERROR, NOTE = "error", "note"  # cannot stand; stands with a mark
 # Statuses of items that failed without an answer's fault; one that cannot be read is its own. Of
 # the judge's some are called as those of answers: these are counted as answers'.
-_LOST = {answers.LOST, "error"}
+_LOST = {refusals.LOST, "error"}
 _UNJUDGED = {one.value for one in Status} - {"ok", "refused", "truncated"}
 _AGAIN = "run the benchmark again as the paper has it"
 _SHOWN = 3  # schema errors of a record
