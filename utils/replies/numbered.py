@@ -34,15 +34,13 @@ Clips of sentences ("Summary 2: Clip 1, Clip 4"):
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from pathlib import Path
 from typing import NamedTuple
 
-from lmms_eval_tasks.utils.replies import answers
+from lmms_eval_tasks.utils.replies import answers, forms
 from lmms_eval_tasks.utils.replies.answers import Reply
 
 Violations = dict[str, int]
@@ -79,7 +77,7 @@ def nothing(reply: Reply, **more: int) -> tuple[str, Violations]:
 
 MACHINE, LABEL, ALONE, PROSE = 4, 3, 2, 1
 _LEAD = 300  # characters before a statement in which its announcement is looked for
-_WORDS = json.loads(Path(__file__).with_name("list_words.json").read_text(encoding="utf-8"))
+_OWN_LINE = re.compile(r"(?:\A|\n)[-•>\"'( ]{0,3}\Z")
 
 
 class Statement(NamedTuple):
@@ -93,71 +91,8 @@ class Statement(NamedTuple):
     whole: bool = False  # nothing else stands in the reply
 
 
-def _any(*kinds: str) -> str:
-    """A pattern of the words of `list_words.json`: "_" is a blank in one, "*" any ending."""
-    words = "|".join(re.escape(word) for kind in kinds for word in _WORDS[kind].split())
-    return f"(?:{words})(?!\\w)".replace("_", "[ _-]").replace(r"\*", r"\w*")
-
-
-def _compile(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
-
-
-class Asked:
-    """Words for what was asked for: `label` announces it alone, `mention` has to do with it."""
-
-    def __init__(self, what: str) -> None:
-        adjectives = rf"{_any(f'{what}_kind', 'right')} "
-        self.label = _compile(
-            rf"(?:\A|[,:(] ?|- )(?:{_any('intro')} )*(?:l')?(?:{adjectives}|\d{{1,3}} ){{0,5}}"
-            rf"{_any(what, 'answer')}(?: {adjectives[:-1]}){{0,3}}"
-            rf"(?: (?:of|for|in|by|degli|dei|delle|del|di|nel) (?:the )?(?:\d+ )?"
-            rf"{_any(f'{what}_part')}){{0,2}}(?: (?:is|are|should be|è|e'|sono))?(?: as follows)?"
-            r"[\"']? ?[:=]?[\s\"']{0,2}\Z"
-        )
-        self.mention = _compile(rf"\b{_any(f'{what}_mention', 'mention')}")
-
-
-_MACHINE_FORM = _compile(
-    r"\\{1,2}boxed ?\{ ?(?:\\{1,2}(?:text|mathrm) ?\{)?([^{}]{1,4000})\}"
-    r"|<answer>((?:(?!</?answer>)[\s\S]){1,4000})(?:</answer>|\Z)"
-    rf"|[\"'](?:(?:final|correct|selected|important|predicted|key)[ _-]?){{0,2}}{_any('key')}[\"']"
-    r" ?:\s?(?:(\[[^\[\]]*\])|\"([^\"\n]*)\")"
-)
-# Not what was asked for: a naive order, the one shown, other quantities.
-_OTHER_KIND = (
-    rf"(?:{_any('other')}|{_any('other_kind')}(?: (?:shot|sentence|frame|temporal|correct|right))?"
-    rf" {_any('list', 'other_noun')}|{_any('list')}(?: of \w+(?: \w+)?)?,? "
-    rf"(?:(?:as|that|which|they|i|we|was|were) ){{0,3}}{_any('shown')}(?! (?:below|by|as follows)))"
-)
-_OTHER = _compile(
-    rf"\b(?:{_OTHER_KIND}|(?:shown|given|presented|displayed) (?:as|in)\b"
-    rf"|{_any('than')},?(?: \w+){{0,2}} ?:? ?\Z)"
-)
-_OTHER_AFTER = _compile(
-    r"[\"')\]}]{0,2} ?(?:[✗✘❌✖❎]|(?:would|might|could|may|sarebbe|potrebbe)\b"
-    r"(?! be (?:the |my )?(?:correct|right|best|final|most|order|answer|ranking|key|important))"
-    r"|(?:[(,-] ?(?:(?:which|that|this|it) )?(?:(?:is|was|were) )?|(?:is|are|was|were|è|sono) )"
-    rf"(?:(?:just|only|merely|simply|the|a|an|one|my|in|il|la|un|not) ){{0,3}}{_OTHER_KIND}"
-    r"|(?:are|is|was|were)(?: not|n't)\b)"
-)
-_NOT_CHOSEN = _compile(rf"\b{_any('not_chosen')}[^\[\]\n]{{0,40}}\Z")
-_QUANTITY = _compile(rf"\b{_any('quantity')}")
-_SUPPOSED = _compile(rf"\b{_any('supposed')}")
-_UNDER = _compile(r"(?:[:=]|\b(?:is|are|was|were))[\s\"']{0,2}\Z")
-# What follows on the same line, or on the next one, belongs to the same sentence.
-_GOES_ON = re.compile(r"[\"')\]}]{0,2}([ \n])(?!(?:because|since|as|perché)\b)[a-zà-ÿ]")
-_LINE_ENDS = re.compile(
-    r"[\"')\]}]{0,2}(?: ?\([^()\n]{1,200}\))? ?[.!;]? ?[✓✔✅☑]? ?(?:\n(?![a-zà-ÿ])|\Z)"
-)
-_OWN_LINE = re.compile(r"(?:\A|\n)[-•>\"'( ]{0,3}\Z")
-CORRECTED = _compile(
-    r"(?:\A|[.!?;:,\n(-]) ?(?:(?:but|and|or|so|oh|hmm),? )?"
-    rf"(?:no(?= ?(?:[,.!:\n]|wait|\Z))|{_any('correction')})"
-)
-_CUT = re.compile(
-    r"[\s,;>*_`\"'(&+/-]{0,12}(?:\d{1,3}[.)] ?)?(?:[^\W\d_]{1,20}[ #_-]{0,2})?(\d+)\Z"
-)
+def _guard(name: str) -> re.Pattern[str]:
+    return forms.guards("lists")[name]
 
 
 def uncut(text: str, reply: Reply, highest: int, *, at_limit: bool) -> str:
@@ -172,7 +107,11 @@ def uncut(text: str, reply: Reply, highest: int, *, at_limit: bool) -> str:
         at_limit: the reply is as long as its limit of tokens. An array left open is then closed.
     """
     shown = reply.text
-    if not at_limit or not text.endswith(shown[-40:]) or not (cut := _CUT.search(shown[-60:])):
+    if (
+        not at_limit
+        or not text.endswith(shown[-40:])
+        or not (cut := _guard("cut").search(shown[-60:]))
+    ):
         return shown
     if 10 * answers.number(cut[1]) <= highest:
         shown = shown[: len(shown) - len(cut[0])]
@@ -185,34 +124,32 @@ def labelled(text: str) -> str:
     def line(form: re.Match[str]) -> str:
         return f"\nFinal answer:\n{next(filter(None, form.groups()), '').strip()}\n\n"
 
-    return _MACHINE_FORM.sub(line, text)
+    return _guard("machine form").sub(line, text)
 
 
-def placed(text: str, start: int, end: int, asked: Asked, *, bare: bool) -> Statement | None:
+def placed(text: str, start: int, end: int, asked: str, *, bare: bool) -> Statement | None:
     """The statement at a place, without its numbers; None if it is none, or of something else.
 
     Args:
+        asked: "order" or "frames".
         bare: its numbers have no name, so that their announcement has to say what they are.
     """
     before, after = text[max(0, start - _LEAD) : start], text[end : end + answers.BEFORE]
     lead = _lead(before)
-    named = asked.label.search(lead)
-    if answers.is_denied(before, after) or _OTHER_AFTER.match(after):
+    named = _guard(f"{asked} label").search(lead)
+    if answers.is_denied(before, after) or _guard("something else behind").match(after):
         return None
-    if (_SUPPOSED if named else _OTHER).search(lead):
+    if _guard("supposed" if named else "something else").search(lead):
         return None
     if bare and not named:
-        known = asked.mention.search(lead) or CORRECTED.match(lead) or not lead.isascii()
-        if (
-            _NOT_CHOSEN.search(before)
-            or _QUANTITY.search(lead)
-            or (_UNDER.search(lead) and not known)
-        ):
+        known = _guard(f"{asked} mention").search(lead) or not lead.isascii()
+        unknown = _guard("labelled").search(lead) and not (known or corrections(lead))
+        if unknown or _guard("not chosen").search(before) or _guard("quantity").search(lead):
             return None
     announced = start <= _LEAD and re.fullmatch(r"[^\d\n>]{1,200}:[\s\"']{0,2}", before)
     opens = bool(announced) or not answers.has_words(text[:start])
     closes = not answers.has_words(text[end:])
-    goes_on = _GOES_ON.match(after)
+    goes_on = _guard("goes on").match(after)
     if named and not (goes_on and goes_on[1] == " "):
         rank = MACHINE if "final" in named[0].lower() else LABEL
     else:
@@ -231,6 +168,11 @@ def _lead(before: str) -> str:
     return line.replace("_", " ").lstrip(" -•>\"'(|")
 
 
+def corrections(text: str) -> list[str]:
+    """The words of a text that say that what follows is meant in place of what stands before."""
+    return _guard("corrected").findall(text)
+
+
 def settled(
     found: Iterable[Statement], text: str, same: Callable[[Iterable[int]], object] = tuple
 ) -> Statement | None:
@@ -245,15 +187,15 @@ def settled(
     best = 0
     for one in sorted(found, key=lambda one: one.start):
         # What is announced as a correction alone ("Wait, no: ...") is as good as what it corrects.
-        rest = CORRECTED.sub("", one.lead)
+        rest = _guard("corrected").sub("", one.lead)
         corrects = rest != one.lead and not (
-            answers.has_words(rest) or _GOES_ON.match(text, one.end)
+            answers.has_words(rest) or _guard("goes on").match(text, one.end)
         )
         best = max(best, one.rank)
         ranked.append(one._replace(rank=best) if corrects else one)
     own = [one for one in ranked if one.rank == best]
     differing = [one for one in own if same(one.numbers) != same(own[-1].numbers)]
-    if differing and not CORRECTED.search(text[differing[-1].end : own[-1].start]):
+    if differing and not corrections(text[differing[-1].end : own[-1].start]):
         return None
     return own[-1] if own else None
 
@@ -263,26 +205,9 @@ def settled(
 _ARROW = re.compile(
     r"(?:-{1,3}|={1,2})>|[→⟶➔➜➝➞➡⇒⟹➤►▶»›≻]|&gt;|\\(?:rightarrow|Rightarrow|to|succ|gt)\b"
 )
-_BACKWARDS = (
-    rf"(?:\b{_any('low')}(?: [\w-]+){{0,3}},? to (?:the )?(?:\w+ )?{_any('high')}(?: \w+)?"
-    rf"|\b{_any('rising')}(?: order)?(?: of| in| by)?(?: \w+)? {_any('worth')}"
-    rf"|\b{_any('worth')},?(?: in)? (?:{_any('rising')}|crescente)|\bcrescente \w+ {_any('worth')}"
-    rf"|\b(?:decreasing|descending)(?: order)?(?: of| in)? {_any('time')}"
-    rf"|\breversed? {_any('time')}|\b(?:least|last|latest)(?: \w+)? first\b"
-    r"|\bda\w*['’]? ?(?:meno|ultim[oa]|peggiore|fine)\b[^.,:\n]{0,30} a\w*['’]? ?"
-    r"(?:più|prim[oa]|migliore|inizio)\b(?: \w+)?)"
-)
-_UNSURE = (
-    rf"(?:{_BACKWARDS}|\brevers(?:e|ed|al)\b(?! of)|\b(?:ascending|increasing|crescente|invers[oa]"
-    rf"|backwards?)\b(?! (?:order of )?{_any('time')}))"
-)
-_BEHIND = rf"[\"')\]]{{0,2}}(?: ?(?:[(\[,;:-] ?)?|\n[(\[])(?:{_any('announcing')},? ){{0,4}}"
-_UNSURE_NEAR, _UNSURE_BEHIND = _compile(_UNSURE), _compile(_BEHIND + _UNSURE)
-_TURNED = _compile(rf"{_BACKWARDS}[^,;\n]{{0,30}}\Z")
-_TURNED_BEHIND = _compile(_BEHIND + _BACKWARDS)
+_NOT = re.compile(r"\b(?:not|non)\b|n't", re.IGNORECASE)
 _TIE = r"(?:[=<≥≤≈~,&/+]|\b(?:and|or|e|ed|o)\b)"
 _COMMENT = r"(?: ?\([^()\n>\d]{1,200}\))?"
-_ORDER = Asked("order")
 
 
 class _Grammar:
@@ -395,13 +320,13 @@ def _orders(text: str, grammar: _Grammar, n: int) -> Iterator[Statement]:
             alone = re.search(r"(?:\A|[\n:]) ?\Z", before) and re.match(r" ?\.?(?:\n|\Z)", after)
             if not numbers or (chain and not alone and not grammar.name.search(match[0])):
                 continue
-            found = placed(text, start, end, _ORDER, bare=not chain)
+            found = placed(text, start, end, "order", bare=not chain)
             turn = _direction(found.lead, before, after) if found else 0
             if not found or not turn:
                 continue
             # A list of a part of the reply may be of anything; a part of the order explains it,
             # but on the first line.
-            first = _LINE_ENDS.match(text, end) and not answers.has_words(text[:start])
+            first = _guard("line end").match(text, end) and not answers.has_words(text[:start])
             if chain and found.rank == ALONE and len({*numbers}) < n and not first:
                 found = found._replace(rank=PROSE)
             elif not chain and found.rank <= ALONE and not found.whole:
@@ -416,11 +341,11 @@ def _digits(text: str) -> list[int]:
 
 def _direction(lead: str, before: str, after: str) -> int:
     """1 of an order as asked for, -1 of one announced as running backwards, 0 if that is unsure."""
-    announced = _TURNED.search(lead.rstrip(" :\"'"))
-    if _TURNED_BEHIND.match(after) or (announced and not re.search(r"\b(?:not|non)\b|n't", lead)):
+    announced = _guard("turned").search(lead.rstrip(" :\"'")) and not _NOT.search(lead)
+    if announced or _guard("turned behind").match(after):
         return -1
     near = "\n".join(before.split("\n")[-2:])
-    return 0 if _UNSURE_NEAR.search(near) or _UNSURE_BEHIND.match(after) else 1
+    return 0 if _guard("unsure").search(near) or _guard("unsure behind").match(after) else 1
 
 
 # --- clips of sentences ---------------------------------------------------------------------------
@@ -486,7 +411,7 @@ def read_alignment(
         extra = extra or answers.has_words(rest) or statement is None
         sentence = answers.number(head["id"] or head["inner"])
         line = visible[visible.rfind("\n", 0, head.start()) + 1 : head.start()]
-        at_head = head["id"] or not answers.has_words(CORRECTED.sub("", line))
+        at_head = head["id"] or not answers.has_words(_guard("corrected").sub("", line))
         rank = MACHINE if head.start() >= final else LABEL if at_head else PROSE
         if not statement:  # numbers with words behind them count before one inside a line
             rank = ALONE if at_head and re.match(rf" ?(?i:{_CLIP})?\d", body) else 0
@@ -537,7 +462,7 @@ def _clips(text: str, n_clips: int) -> Given | None:
         return None
     before, after = body[: match.start()], body[match.end() :]
     others = _CLIP_NUMBER.search(before) or _CLIP_NUMBER.search(after)
-    if others or answers.is_denied(before, after) or _OTHER_AFTER.match(after):
+    if others or answers.is_denied(before, after) or _guard("something else behind").match(after):
         return None
     clips: list[int] = []
     for start, end in _RANGE.findall(match[0]):

@@ -26,12 +26,11 @@ from lmms_eval_tasks.utils.replies import answers
 from lmms_eval_tasks.utils.replies.answers import Reply
 from lmms_eval_tasks.utils.replies.numbered import (
     ALONE,
-    CORRECTED,
     LABEL,
     PROSE,
-    Asked,
     Statement,
     Violations,
+    corrections,
     labelled,
     nothing,
     placed,
@@ -68,7 +67,6 @@ class Summary(NamedTuple):
 
 # --- frames ---------------------------------------------------------------------------------------
 
-_FRAMES = Asked("frames")
 _ARRAY = re.compile(r"\[([^\[\]]*)\]")
 _EMPTY_ARRAY = re.compile(r"\[\s{0,20}\]")
 _ONE = r"[\"']?(?:frames?[ #_-]{0,2})?-?\d+(?:\.0{1,3})?[\"']?"
@@ -197,7 +195,7 @@ def _selections(text: str) -> Iterator[Statement]:
                 among = _AFTER_ARRAY.search(text[max(0, start - 9) : start])
                 none = bool(among or re.match(r"\n? ?, ?\n?\[", text[end : end + 9]))
             numbers = () if none else _numbers(match, pattern is _ARRAY)
-            found = placed(text, start, end, _FRAMES, bare=True) if numbers else None
+            found = placed(text, start, end, "frames", bare=True) if numbers else None
             # A list in a sentence, or one number that ends a reply, may be of anything.
             several = found and (len(numbers) > 1 or not start or found.whole)
             if found and (pattern is _ARRAY or found.rank > ALONE - bool(several)):
@@ -283,7 +281,7 @@ def _summary(reply: Reply, n_sentences: int | None, prose: bool) -> Summary:
     block = next((one for one in reversed(asked_for or blocks) if one.sentences), None)
     if n_sentences and len({tuple(one.sentences) for one in asked_for}) > 1:
         before = text[: headers[blocks.index(asked_for[-1])].start()]
-        block = block if CORRECTED.search("\n".join(before.rstrip().split("\n")[-2:])) else None
+        block = block if corrections("\n".join(before.rstrip().split("\n")[-2:])) else None
     if block is None:
         placeholders = sum(one.placeholders for one in blocks)
         return Summary((), *nothing(reply, placeholder=placeholders))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmms_eval_tasks.utils.replies import answers, numbered
+from lmms_eval_tasks.utils.replies import answers, forms
 from lmms_eval_tasks.utils.replies.numbered import read_alignment, read_order
 from lmms_eval_tasks.utils.replies.summaries import (
     Frames,
@@ -193,35 +194,46 @@ def test_a_sentence_on_other_clips(case: dict[str, Any], joint: str, number: int
             assert now in (was, frozenset()) or not was
 
 
-def words(kind: str) -> list[str]:
-    file = Path(numbered.__file__).with_name("list_words.json")
-    listed: dict[str, str] = json.loads(file.read_text(encoding="utf-8"))
-    return [word.replace("_", " ").rstrip("*") for word in listed[kind].split()]
+@table("row", [row for row in forms.table("lists")["guards"] if "found" in row])
+def test_each_guard_has_an_example_that_it_finds_and_one_that_it_misses(
+    row: dict[str, str],
+) -> None:
+    pattern = forms.guards("lists")[row["name"]]
+    find = pattern.match if row["name"].endswith((" behind", " on", " end")) else pattern.search
+    assert find(row["found"])
+    assert not find(row["missed"])
 
 
-def test_every_word_of_the_lists_is_read() -> None:
-    """One of each kind that decides, with what is read without it."""
+def words(guard: str) -> list[str]:
+    """The words of a part, or of the longest alternation of a guard."""
+    data = forms.table("lists")
+    rows = {row["name"]: row["pattern"] for row in data["guards"]} | data["parts"]
+    listed = max(re.findall(r"\(\?:([^()]*)\)", rows[guard]), key=len)
+    return [word.replace("[ _-]", " ").replace("\\", "") for word in listed.split("|")]
+
+
+def test_every_word_that_decides() -> None:
     chain, other = "Shot 3 > Shot 1 > Shot 2", "Shot 1 > Shot 2 > Shot 3"
 
     def order(text: str) -> tuple[int, ...]:
         return read_order(text, 3, "Shot").units
 
-    for word in words("quantity"):
+    for word in (word.replace("w*", "") for word in words("quantity")):
         assert read_frames(f"{word}: [1, 2]", 9, 2).status == "unparsed", word
         assert read_frames(f"{word}: [1, 2]\nFrames: [3, 4]", 9, 2).frames == (3, 4), word
-    for word in words("correction"):
+    for word in (word.replace("w*", "") for word in words("corrected")):
         assert order(f"{other}\n{word}: {chain}") == (3, 1, 2), word
     assert order(f"{other}\nBeautiful: {chain}") == (1, 2, 3)
-    for word in words("other_kind"):
+    for word in words("OTHER_KIND"):
         assert order(f"{word} order: {other}\n{chain}") == (3, 1, 2), word
         assert order(f"{word} order: {other}") == (), word
-    for word in words("order_kind"):
+    for word in words("ORDER_KIND"):
         assert order(f"{other}\nThe {word} order is {chain}.") == (3, 1, 2), word
-    for word in words("order") + words("answer"):
+    for word in words("ANSWER"):
         assert order(f"{other}\n{word}: {chain}\nThat is all.") == (3, 1, 2), word
-    for word in words("frames"):
-        assert read_frames(f"[1, 2]\nThe {word} are [3, 4].", 9, 2).frames == (3, 4), word
-    for low, high in zip(words("low"), words("high"), strict=False):
+    for word in words("FRAMES_KIND"):
+        assert read_frames(f"[1, 2]\nThe {word} frames are [3, 4].", 9, 2).frames == (3, 4), word
+    for low, high in zip(words("LOW"), words("HIGH"), strict=False):
         assert order(f"From {low} to {high}: {chain}") == (2, 1, 3), (low, high)
         assert order(f"From {high} to {low}: {chain}") == (3, 1, 2), (low, high)
 
