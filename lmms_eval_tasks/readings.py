@@ -66,9 +66,11 @@ def _unread(items: Items) -> Note | None:
 
 
 FORMS = 3  # that a line shows
-# Two replies are of one form if their shapes begin alike, over the first of these lengths at which
-# FORMS forms hold two thirds of the replies: a model's habit shows where its replies begin.
-LENGTHS = (32, 16, 8, 4)
+# Replies whose shapes begin alike are of one form: a model's habit shows where its replies begin.
+# Alike over the first of these lengths, in characters, at which half of the replies are; else over
+# FEWEST, as many as are.
+LENGTHS = (32, 24, 16, 12, 8, 6, 4, 2)
+FEWEST = 4
 _GENERAL = (
     (re.compile(r"""["“”„«「『][^"“”»」』]*["”»」』](?!\s*:)"""), "…"),  # but a JSON's key
     (re.compile(r"\d+(?:[\s,.:;>/-]*\d+)*"), "0"),
@@ -79,13 +81,17 @@ _SHAPED = 2000  # characters of a reply that its shape is made of
 
 def commonest(items: Items) -> list[tuple[int, str]]:
     """The commonest forms of replies, at most FORMS, each with its count and an example."""
-    shapes = list(map(_shape, items))
-    for length in LENGTHS:
-        forms = Counter(shape[:length] for shape in shapes).most_common(FORMS)
-        if 3 * sum(count for _, count in forms) >= 2 * len(shapes):
-            break
-    first = {shape[:length]: item for shape, item in zip(shapes[::-1], items[::-1], strict=True)}
-    return [(count, example(first[form])) for form, count in forms]
+    rest = [(_shape(item), item) for item in items]
+    found: list[tuple[int, str]] = []
+    while rest and len(found) < FORMS:
+        for length in (*LENGTHS, FEWEST):
+            ((start, count),) = Counter(shape[:length] for shape, _ in rest).most_common(1)
+            if 2 * count >= len(rest):
+                break
+        first = next(item for shape, item in rest if shape[:length] == start)
+        found.append((count, example(first)))
+        rest = [(shape, item) for shape, item in rest if shape[:length] != start]
+    return sorted(found, key=lambda form: -form[0])
 
 
 def _shape(item: Item) -> str:
@@ -151,7 +157,7 @@ def _differences(task: Task, items: Items) -> Iterator[Note]:
         if (theirs := metrics.get(f"{name}_authors")) is None:
             continue
         a, b = _value(ours, items), _value(theirs, items)
-        if a is None or b is None or abs(a - b) <= APART:
+        if a is None or b is None or round(abs(a - b), 9) <= APART:  # 0.52 - 0.5 is above 0.02
             continue
         # A number that no item has alone, such as a kappa, differs by its formula, not by reading.
         items_apart = [item for item in items if _value(ours, [item]) != _value(theirs, [item])]

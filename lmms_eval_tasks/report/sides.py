@@ -97,7 +97,7 @@ class Side:
 
     def reading(self, benchmark: Benchmark) -> Iterator[str]:
         """How the replies were read, in lines (readings.py)."""
-        for name in self.items.keys() & benchmark.tasks.keys():
+        for name in (one for one in self.items if one in benchmark.tasks):
             for note in readings.notes(benchmark.tasks[name], self.items[name]):
                 yield f"{name}: {note.text}"
 
