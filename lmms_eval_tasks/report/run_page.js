@@ -175,8 +175,8 @@
     ...sides.flatMap((label, k) => [
       { title: several ? label : "result", field: `value${k}`, width: narrow ? 90 : 135, ...titled,
         formatter: (cell) => worth(cell.getRow().getData(), k) },
-      ...wide(...(rules.length ? [column("read by", `rule${k}`, { width: 85 })] : []),
-        column(several ? `reply of ${label}` : "reply", `reply${k}`, { minWidth: 170 })),
+      ...wide(...(rules.length ? [column("read by", `rule${k}`, { width: 70 })] : []),
+        column(several ? `reply of ${label}` : "reply", `reply${k}`, { minWidth: several ? 130 : 170 })),
     ]),
   ];
   const place = document.getElementById("table");
