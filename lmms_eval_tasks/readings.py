@@ -76,7 +76,7 @@ _GENERAL = (
     (re.compile(r"\d+(?:[\s,.:;>/-]*\d+)*"), "0"),
     (re.compile(r"(?<!\w)[a-z](?!\w)"), "x"),  # a letter, or an article
 )
-_SHAPED = 2000  # characters of a reply that its shape is made of
+_SHAPED = 500  # characters of a reply that its shape is made of
 
 
 def commonest(items: Items) -> list[tuple[int, str]]:
@@ -114,8 +114,8 @@ def _plain(text: str) -> str:
 
 
 def _seen(item: Item) -> str:
-    """A reply as its reader sees it, without its reasoning; the whole one if nothing is left."""
-    return answers.shape(item["reply"]).text or str(item["reply"])
+    """A reply without its reasoning; the whole one if nothing is left."""
+    return reasoning.strip_reasoning(item["reply"])[0] or str(item["reply"])
 
 
 def example(item: Item) -> str:
@@ -171,5 +171,8 @@ def _differences(task: Task, items: Items) -> Iterator[Note]:
 
 def _value(metric: Metric, items: Sequence[Item]) -> float | None:
     own = metric.own(items)
-    value: Any = metric.of(own) if own else None
+    try:
+        value: Any = metric.of(own) if own else None
+    except (KeyError, TypeError):  # saved before the authors' rule was read
+        return None
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None

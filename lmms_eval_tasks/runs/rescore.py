@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lmms_eval_tasks import measures
-from lmms_eval_tasks.benchmark import Benchmark, Item, Items
+from lmms_eval_tasks.benchmark import Benchmark, Item, Items, Task
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import Judge, Verdict
 from lmms_eval_tasks.judges.asking import Asker, given_by, usable
@@ -145,7 +145,7 @@ def _scored(benchmark: Benchmark, run: Run, judge: Judge) -> tuple[Items, list[s
             if lacking := [name for name in needed if item.get(name) is None]:
                 raise DataError(f"{item['id']} has no `{lacking[0]}`; {MEND}")
         saved = list(benchmark.reread(saved, judged=judge.config.provider != NONE))
-        given = {item["id"]: (verdicts(item), item.get("candidate")) for item in saved}
+        given = {item["id"]: (verdicts(item), _judged_text(task, item)) for item in saved}
     except DataError as error:
         raise DataError(f"{run.file}: {error}") from None
     keeps = given_by(judge)
@@ -171,6 +171,13 @@ def _scored(benchmark: Benchmark, run: Run, judge: Judge) -> tuple[Items, list[s
         items = scoring.scored_together(task, ordered_map(score, saved, task.name), asker)
     pairs = zip(saved, items, strict=True)
     return items, [str(now["id"]) for before, now in pairs if _is_read_otherwise(before, now)]
+
+
+def _judged_text(task: Task, item: Item) -> str:
+    """The text that a saved item's verdicts are on; "" if it was put to no judge."""
+    # Of the two names that tasks give it; a field that is not in `blank` is the doc's.
+    names = (name for name in ("candidate", "answer") if name in task.blank)
+    return str(item.get(next(names, "")) or "")
 
 
 def _is_read_otherwise(saved: Item, now: Item) -> bool:

@@ -12,15 +12,13 @@ import pytest
 from lmms_eval_tasks import benchmarks, measures, readings
 from lmms_eval_tasks.benchmark import Metric
 from lmms_eval_tasks.console import visible
-from lmms_eval_tasks.judges import run as judge_run
 from lmms_eval_tasks.maia.tasks import BENCHMARK
 from lmms_eval_tasks.runs.rescore import Rescored, rescore_saved
 from lmms_eval_tasks.sample.players import UNREADABLE
-from lmms_eval_tasks.settings import JudgeLimits
 from lmms_eval_tasks.utils import saved_runs
 from lmms_eval_tasks.utils.replies import reasoning
 from tests.checks import table
-from tests.local_endpoint import LocalEndpoint
+from tests.report import made
 
 Item = dict[str, Any]
 PAIRS = BENCHMARK.tasks["maia_vsv"]
@@ -184,13 +182,12 @@ def test_a_mistake_of_ours_loses_no_numbers(monkeypatch: pytest.MonkeyPatch) -> 
     assert (found["items"], "reading" in found) == (2, False)
 
 
-def rescored(items: Sequence[Item], task: str = "maia_vsv", judge: str | None = None) -> Any:
-    """What is said of a saved run, and its items now."""
-    saved = saved_runs.Run(
-        task, Path(f"1_samples_{task}.jsonl"), [{"failed": item} for item in items], "m", {}
-    )
-    now: list[Any] = []
-    done = rescore_saved(BENCHMARK, [saved], judge, take=lambda _, own: now.extend(own))
+def rescored(items: Sequence[Item]) -> tuple[Rescored, list[Item]]:
+    """What is said of a saved run of pairs, and its items now."""
+    samples = [{"failed": item} for item in items]
+    saved = saved_runs.Run("maia_vsv", Path("1_samples_maia_vsv.jsonl"), samples, "m", {})
+    now: list[Item] = []
+    done = rescore_saved(BENCHMARK, [saved], take=lambda _, own: now.extend(own))
     return done, now
 
 
@@ -212,28 +209,43 @@ def test_rescore_says_what_is_read_otherwise() -> None:
 
 def test_rescore_tells_how_replies_are_read_now() -> None:
     """Of all items that are read today, not of those that the run could not read."""
-    done: Rescored = rescored(pairs((6, pair(0, UNREADABLE)), (6, RIGHT)))[0]
+    done, _ = rescored(pairs((6, pair(0, UNREADABLE)), (6, RIGHT)))
     (line,) = done.notes
     assert line.startswith("maia_vsv: 6 of 12 replies were not read (50 %); the commonest: 6 like ")
 
 
-def test_a_text_that_is_read_otherwise_is_judged_anew(cache: Path) -> None:
-    """Without a judge a saved verdict stands; with one it stands for the text that it is on."""
-    item = pair(0, "The tower is grey.", status="unjudged", right=None)
-    item |= {"question": "What colour?", "references": ["It is grey."], "candidate": ""}
-    with (
-        LocalEndpoint(lambda _: "Correct") as endpoint,
-        judge_run.use(judge_run.Run(JudgeLimits())),
-    ):
-        judge = f"m@{endpoint.url}"
-        (judged,) = rescored([item], "maia_oevqa", judge)[1]
-        assert judged["right"] == 1
-        verdict = {**judged["verdicts"]["agrees"], "score": 0, "raw": "Incorrect"}
-        changed = {**judged, "verdicts": {"agrees": verdict}}
-        for candidate, asked, right in (
-            (judged["candidate"], judge, 0),
-            ("<notes>x</notes>The tower is grey.", judge, 1),
-            ("<notes>x</notes>The tower is grey.", None, 0),
-        ):
-            (now,) = rescored([{**changed, "candidate": candidate}], "maia_oevqa", asked)[1]
-            assert now["right"] == right, (candidate, asked)
+JUDGED = {
+    "maia_oevqa": "candidate",
+    "movierecapsqa_segment": "candidate",
+    "haven_v2t": "candidate",
+    "cvrr_es_partial_actions": "answer",
+}
+
+
+@pytest.mark.usefixtures("on_sample")
+@pytest.mark.parametrize("task", JUDGED)
+def test_verdicts_stand_for_the_text_that_they_are_on(
+    task: str, sample_root: Path, tmp_path: Path
+) -> None:
+    """The same judge keeps what it gave, unless the text that it was given is read otherwise."""
+    judge = made.recorded(sample_root, tmp_path / "replay.jsonl")
+    folder = made.saved_run(tmp_path / "run", "m", [task], made.right, judge, 4)
+    run = saved_runs.read(next(folder.glob("*_samples_*.jsonl")))
+    items = saved_runs.saved_items(run)
+    assert all(item["verdicts"] and item[JUDGED[task]] for item in items)
+    for item in items:
+        for verdict in item["verdicts"].values():
+            verdict["reason"] = "as saved"
+
+    def kept(judge: str | None) -> set[bool]:
+        now: list[Item] = []
+        lines = replace(run, samples=[{"failed": item} for item in items])
+        rescore_saved(benchmarks.of(task), [lines], judge, take=lambda _, own: now.extend(own))
+        pairs = zip(items, now, strict=True)  # a verdict on two answers comes only now
+        found = (after["verdicts"][name] for before, after in pairs for name in before["verdicts"])
+        return {one["reason"] == "as saved" for one in found}
+
+    assert kept(judge) == {True}
+    for item in items:
+        item[JUDGED[task]] = f"<notes>Hm.</notes>{item[JUDGED[task]]}"
+    assert (kept(None), kept(judge)) == ({True}, {False})
