@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 from lmms_eval_tasks.benchmark import Item, Items, Metric, Task
 from lmms_eval_tasks.console import visible
-from lmms_eval_tasks.utils.replies import answers, reasoning
+from lmms_eval_tasks.utils.replies import reasoning, refusals
 
 MANY_UNREAD = 0.05  # share of a task's replies above which a line says so
 APART = 0.02  # two points: difference of our number and the authors' above which a line says so
-UNREAD = frozenset({"unparsed", "empty", "truncated", answers.LOST, "error"})  # no answer was read
+UNREAD = frozenset({"unparsed", "empty", "truncated", refusals.LOST, "error"})  # no answer was read
 EXAMPLE = 48  # characters of a reply in a line
 
 
