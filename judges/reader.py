@@ -162,7 +162,9 @@ def read(
         text = _closed(text, names, labels)
     spans = list(objects(text, names))
     rest = outside([span for span in spans if span.value is not None], text)
-    rest = answer_patterns.SPECIAL_TOKEN.sub("", rest)  # of chat templates
+    # Special tokens of chat templates go, in what a judge may have quoted too.
+    rest, *told = (answer_patterns.SPECIAL_TOKEN.sub("", one) for one in (rest, *sources))
+    told += sources
     words = [label for label, _ in labels]
     if span := _verdict(text, spans, names, sources):
         value = span.value or {}
@@ -172,10 +174,10 @@ def read(
         value = _labelled(value, rest, labels) if labels else value
         return _validate(value, schema, reason_may_lack=bool(bare or labels))
     if labels:
-        return dict(labels)[statements.label(rest, words, sources, cut=cut)]
+        return dict(labels)[statements.label(rest, words, told, cut=cut)]
     if bare is None:
         raise UnreadableError("no object with the keys of the schema")
-    rating = statements.bare_rating(rest, fields[bare], bare, sources)
+    rating = statements.bare_rating(rest, fields[bare], bare, told)
     return _validate({bare: rating}, schema, reason_may_lack=True)
 
 
@@ -223,6 +225,7 @@ def without_reasoning(reply: str, keys: Collection[str], sources: Sequence[str])
     if OBJECT_FIRST.match(reply) or text == reply.strip():
         return reply
     marks = list(islice(_MARK.finditer(reply), 1000))
+    names = {squashed(mark[0]) for mark in marks}
     for mark in marks[:20]:  # an object behind the reasoning: its text may hold marks too
         if OBJECT_FIRST.match(reply, mark.end()) and _is_reasoning(reply[: mark.end()]):
             return reply[mark.end() :]
@@ -232,7 +235,7 @@ def without_reasoning(reply: str, keys: Collection[str], sources: Sequence[str])
         if strip_reasoning(plain) == (plain.strip(), False):
             return reply
     told = [squashed(source) for source in sources]
-    if any(squashed(mark[0]) in source for mark in marks for source in told):
+    if any(name in source for name in names for source in told):
         # The mark of a block that the reply opens is none of these.
         if not is_open and not (text and _is_reasoning(reply.rstrip().removesuffix(text))):
             return reply
@@ -249,9 +252,10 @@ def without_reasoning(reply: str, keys: Collection[str], sources: Sequence[str])
 
 def _is_reasoning(text: str) -> bool:
     """Whether a text is nothing but reasoning, opened and closed in it."""
-    ends = [mark for mark in _MARK.finditer(text) if not text[mark.end() :].strip()]
-    opened = bool(ends) and strip_reasoning(text[: ends[-1].start()])[1]
-    return opened and strip_reasoning(text) == ("", False)
+    text = text.rstrip()
+    *_, last = (None, *_MARK.finditer(text))
+    opened = last and last.end() == len(text) and strip_reasoning(text[: last.start()])[1]
+    return bool(opened) and strip_reasoning(text) == ("", False)
 
 
 def _closed(text: str, keys: Collection[str], labels: Sequence[tuple[str, BaseModel]]) -> str:

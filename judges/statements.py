@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Literal, get_args, get_origin
 
 from annotated_types import Le
@@ -179,6 +180,7 @@ def check_scale(rating: re.Match[str], field: FieldInfo) -> None:
 
 # --- labels ---------------------------------------------------------------------------------------
 
+_MAX_LABELS = 100  # in one reply; bounds the work
 _NOUN = _words(
     "verdict judge?ment assessment evaluation decision conclusion result outcome label grade "
     "rating classification answer reply response output verdetto giudizio valutazione decisione "
@@ -251,7 +253,9 @@ def label(text: str, words: Sequence[str], sources: Sequence[str], *, cut: bool 
     text = _WRAPPED.sub("\n", text).strip()
     names = sorted(map(re.escape, words), key=len, reverse=True)
     places = re.finditer(rf"(?<![\w-])(?:{'|'.join(names)})(?![\w/|])", text, re.IGNORECASE)
-    found = [(place, place[0].casefold()) for place in places]
+    found = [(place, place[0].casefold()) for place in islice(places, _MAX_LABELS + 1)]
+    if len(found) > _MAX_LABELS:
+        raise UnreadableError(f"more than {_MAX_LABELS} labels in one reply")
     quotes = [squashed(source) for source in sources]
     folded = [word.casefold() for word in words]
     denying = {one for one in folded if any(one != two and one.endswith(two) for two in folded)}
