@@ -122,10 +122,12 @@ def unescaped(text: str) -> str:
 
 
 def unfenced(text: str) -> str:
-    """A text without the code fence that holds all of it."""
-    text = text.strip()
-    match = re.fullmatch(r"(`{3,}|~{3,})[\w-]*\n(.*)\n\1", text, re.DOTALL)
-    return match[2].strip() if match else text
+    """A text without the code fence, or the tags (`<answer>`), that hold all of it."""
+    for form in (r"<(\w{1,20})>(.*)</\1>", r"(`{3,}|~{3,})[\w-]*\n(.*)\n\1"):
+        text = text.strip()
+        match = re.fullmatch(form, text, re.DOTALL)
+        text = match[2].strip() if match else text
+    return text
 
 
 def outside(spans: Sequence[Found], text: str) -> str:

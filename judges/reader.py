@@ -286,13 +286,16 @@ def _labelled(
             raise UnreadableError("different labels in one object")
         made |= fields
     words = [label for label, _ in labels]
-    for text in (rest, str(made.get("reason", ""))):
-        with suppress(UnreadableError):
-            if known[statements.label(text, words, ()).casefold()].items() - made.items():
-                break
-    else:
+    given = [word for word in words if known[word.casefold()].items() <= made.items()]
+    for word in given:
+        statements.check_around(rest, words, word)
+    try:
+        of_reason = statements.label(str(made.get("reason", "")), words, ())
+    except UnreadableError:
         return made
-    raise UnreadableError("different labels in one reply")
+    if of_reason not in given:
+        raise UnreadableError("different labels in one reply")
+    return made
 
 
 def _boolean(value: Any) -> Any:

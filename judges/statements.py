@@ -40,9 +40,11 @@ _HALVED = _words(
 
 
 def _taken_back(words: str) -> re.Pattern[str]:
-    """One of the words, or a question, behind a statement in the same sentence."""
+    """One of the words, a question, or an arrow to a number behind a statement, in its sentence."""
     return re.compile(
-        rf"[^\w.!;\u3002\uff1b\n]{{0,8}}(?:\?|{words}\b)|[^.!?\n]{{0,80}}\?", re.IGNORECASE
+        rf"[^\w.!;\u3002\uff1b\n]{{0,8}}(?:\?|{words}\b)|[^.!?\n]{{0,80}}\?"
+        r"|[ \t*_]{0,8}(?:[-=]>|[>|\u2192])[ \t*_]{0,8}[0-9]",
+        re.IGNORECASE,
     )
 
 
@@ -112,7 +114,7 @@ def bare_rating(text: str, field: FieldInfo, name: str, sources: Sequence[str]) 
         UnreadableError: there is no rating, more than one, or one on another scale.
     """
     whole = unfenced(text).strip("*_'\"`").strip().removesuffix(".")
-    told = [squashed(source).removesuffix(".") for source in sources]
+    told = [squashed(unfenced(source)).removesuffix(".") for source in sources]
     if rating := _ALONE.fullmatch(whole):
         ratings, quoted = [rating], squashed(whole) in told
     else:
@@ -208,8 +210,10 @@ _DONE = re.compile(
 # A value or a denial that is a clause of its own: "Correct: false", "Correct. No."
 _VALUE = re.compile(
     r"[^\w\n]*(?:true|false|yes|no(?:pe)?|s[iì]|ver[oa]|fals[oa]|wrong|right|none|null|nan|n/?a"
+    r"|un(?:known|clear|sure|certain)|or (?:not|no)|o no"
     r"|not(?: (?:really|quite|at all|exactly|so|true|right))?|non (?:proprio|del tutto|è vero)"
-    r"|[0-9][0-9/.,% ]*)(?=[\s)\]'\"*_]*(?:[.,;!?)\n]|\Z))",
+    r"|[0-9][0-9/.,% ]*(?:(?:out )?of [0-9]+)?)(?: (?:or|o) \w+)?"
+    r"(?=[\s)\]'\"*_]*(?:[.,;!?)\n]|\Z))",
     re.IGNORECASE,
 )
 _CORRECTED = re.compile(
@@ -251,37 +255,52 @@ def label(text: str, words: Sequence[str], sources: Sequence[str], *, cut: bool 
     """
     text = unicodedata.normalize("NFKC", unfenced(text).replace("\u2019", "'"))
     text = _WRAPPED.sub("\n", text).strip()
-    names = sorted(map(re.escape, words), key=len, reverse=True)
-    places = re.finditer(rf"(?<![\w-])(?:{'|'.join(names)})(?![\w/|])", text, re.IGNORECASE)
-    found = [(place, place[0].casefold()) for place in islice(places, _MAX_LABELS + 1)]
-    if len(found) > _MAX_LABELS:
-        raise UnreadableError(f"more than {_MAX_LABELS} labels in one reply")
-    quotes = [squashed(source) for source in sources]
-    folded = [word.casefold() for word in words]
-    denying = {one for one in folded if any(one != two and one.endswith(two) for two in folded)}
+    quotes = [squashed(_WRAPPED.sub("\n", source)) for source in sources]
+    folded, denying = [word.casefold() for word in words], _denying(words)
     stated = [
         (place, word)
-        for place, word in found
+        for place, word in _places(text, words)
         if _is_stated(text, place, folded, quotes, denies=word in denying, cut=cut)
     ]
     if not stated:
         raise UnreadableError(f"not one of the words {', '.join(words)}")
     last, said = stated[-1]
-    rest = text[last.end() :]
     if len({word for _, word in stated}) > 1:
         raise UnreadableError("different labels in one reply")
-    if _CORRECTED.search(rest) or (said not in denying and _WRONG.search(rest)):
-        raise UnreadableError("a label that the reply takes back")
-    if any(
-        _is_against(text, place, same=word == said)
-        for place, word in found
-        if place.start() >= last.end()
-    ):
-        raise UnreadableError("another label behind the first one")
+    check_around(text[last.end() :], words, said)
     whole = squashed(text).removesuffix(".")
     if any(whole == one.removesuffix(".") or (whole != said and whole in one) for one in quotes):
         raise UnreadableError("the reply repeats the candidate's text")
     return next(word for word in words if word.casefold() == said)
+
+
+def check_around(text: str, words: Sequence[str], said: str) -> None:
+    """What stands beside a label that is `said` may not hold another one, nor take it back.
+
+    Raises:
+        UnreadableError: it does.
+    """
+    said = said.casefold()
+    if _CORRECTED.search(text) or (said not in _denying(words) and _WRONG.search(text)):
+        raise UnreadableError("a label that the reply takes back")
+    if any(_is_against(text, place, same=word == said) for place, word in _places(text, words)):
+        raise UnreadableError("another label beside the first one")
+
+
+def _places(text: str, words: Sequence[str]) -> list[tuple[re.Match[str], str]]:
+    """Where the labels stand in a text as words of their own, each with the label."""
+    names = sorted(map(re.escape, words), key=len, reverse=True)
+    found = re.finditer(rf"(?<![\w-])(?:{'|'.join(names)})(?![\w/|])", text, re.IGNORECASE)
+    places = [(place, place[0].casefold()) for place in islice(found, _MAX_LABELS + 1)]
+    if len(places) > _MAX_LABELS:
+        raise UnreadableError(f"more than {_MAX_LABELS} labels in one reply")
+    return places
+
+
+def _denying(words: Sequence[str]) -> set[str]:
+    """The labels that deny another one: "incorrect" of Correct and Incorrect."""
+    folded = [word.casefold() for word in words]
+    return {one for one in folded if any(one != two and one.endswith(two) for two in folded)}
 
 
 def _is_stated(
