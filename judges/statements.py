@@ -131,7 +131,7 @@ def bare_rating(text: str, field: FieldInfo, name: str, sources: Sequence[str]) 
     if quoted:
         raise UnreadableError("the reply repeats a rating of the candidate's text")
     for rating in ratings:
-        check_scale(rating, field)
+        _check_scale(rating, field)
     return ratings[0]["value"]
 
 
@@ -166,12 +166,12 @@ def rating(text: str, field: FieldInfo) -> float | None:
         UnreadableError: it is on another scale than the field's.
     """
     if match := _ALONE.fullmatch(text.strip()):
-        check_scale(match, field)
+        _check_scale(match, field)
         return float(match["value"])
     return None
 
 
-def check_scale(rating: re.Match[str], field: FieldInfo) -> None:
+def _check_scale(rating: re.Match[str], field: FieldInfo) -> None:
     """A rating "4/5" is one on the schema's scale only if that ends at 5; else UnreadableError."""
     ends = [limit.le for limit in field.metadata if isinstance(limit, Le)]
     if get_origin(field.annotation) is Literal:
