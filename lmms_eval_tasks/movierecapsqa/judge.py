@@ -73,6 +73,12 @@ _FORMS: dict[str, dict[str, tuple[str, ...]]] = {
 }
 WORDS = {dimension: tuple(own) for dimension, own in _FORMS.items()}
 DIMENSIONS = tuple(WORDS)
+# The labels of a claim that earn a dimension's lowest score where all claims have them.
+_WORST: dict[str, set[str]] = {
+    "factuality": {"unsupported", "contradictory"},
+    "relevance": {"irrelevant"},
+    "coherence": {"contradictory"},
+}
 WITH_CONTEXT = ("factuality", "relevance")  # shown facts and dialogue
 
 
@@ -86,6 +92,17 @@ def label(dimension: str, written: str) -> str:
         if found in (word, *others):
             return word
     raise ValueError(f"a label that is none of {', '.join(WORDS[dimension])}")
+
+
+def contradicts(dimension: str, labels: Sequence[str], score: float | None) -> bool:
+    """Return whether a score is at the other end of the rubric than all of its labels.
+
+    So it is the lowest beside labels that are all the best, or the highest beside labels that are
+    all among the worst. Such a score counts as it is; it is counted too (`MovieRecapsQA.describe`).
+    """
+    best, given = WORDS[dimension][0], set(labels)
+    too_low = score == LOWEST and given == {best}
+    return too_low or (score == HIGHEST and bool(given) and given <= _WORST[dimension])
 
 
 # --- what is asked ------------------------------------------------------------------------------

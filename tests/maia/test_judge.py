@@ -10,10 +10,10 @@ from lmms_eval_tasks.judges.engine import render
 from lmms_eval_tasks.judges.verdict import Reply
 from lmms_eval_tasks.maia import judge
 from tests.checks import table
+from tests.fuzz.watch import at_most
 
 REFERENCES = [f"risposta {number}" for number in range(8)]
 FIELDS = {"question": "Che cosa?", "references": REFERENCES, "candidate": "un'«altra»\n{x}"}
-JSON = '{"reason": "stesso senso", "correct": true}'
 
 
 def test_everything_reaches_the_judge() -> None:
@@ -23,28 +23,60 @@ def test_everything_reaches_the_judge() -> None:
     assert all(label in system["content"] for label, _ in judge.LABELS)
 
 
-@table(
-    "reply, status, score",
-    [
-        ("Correct", "ok", 1.0),
-        (" incorrect.\n", "ok", 0.0),
-        ("CORRECT", "ok", 1.0),
-        ("<think>Uguale alla terza.</think>Correct", "ok", 1.0),
-        (JSON, "ok", 1.0),
-        ("Correct, since it says so", "ok", 1.0),  # the first word counts
-        ("**Incorrect**\n\nThe correct place is another.", "ok", 0.0),
-        ("Correct or Incorrect", "parse_failure", None),
-        ("Correct/Incorrect", "parse_failure", None),
-        ("Correct answers name the place", "parse_failure", None),
-        ("The answer is Correct.", "parse_failure", None),
-        ("Correctly", "parse_failure", None),
-        ("Not correct", "parse_failure", None),
-        ("", "parse_failure", None),
-    ],
+def score(reply: str, candidate: str = "un'altra", finish: str = "stop") -> float | str:
+    """What the criterion makes of a reply: its score, or the status of a failure."""
+    fields = {**FIELDS, "candidate": candidate}
+    found = reader.judged(judge.criterion(), fields, Reply(reply, finish), "judge")
+    return found.status if found.score is None else found.score
+
+
+@table("reply, value")
+def test_labels(reply: str, value: float | str) -> None:
+    assert score(reply) == value
+
+
+@table("reply, value")
+def test_cut_labels(reply: str, value: float | str) -> None:
+    """A label that stands whole, with what cannot change it behind; never one that still can."""
+    assert score(reply, finish="length") == value
+
+
+@table("reply, candidate, value")
+def test_quoted_labels(reply: str, candidate: str, value: float | str) -> None:
+    assert score(reply, candidate) == value
+
+
+# Whatever follows: a sentence on another verdict never turns the one that was given.
+BEHIND = (
+    "Incorrect",
+    "Correct",
+    "No.",
+    "?",
+    "Wait, no.",
+    "or Incorrect",
+    "The answer is Incorrect.",
 )
-def test_a_label_is_a_verdict(reply: str, status: str, score: float | None) -> None:
-    found = reader.judged(judge.criterion(), FIELDS, Reply(reply), "judge")
-    assert (found.status, found.score) == (status, score)
+BEHIND += ("However, it is Correct.", "Verdict: Incorrect", "Verdict: Correct", "= false", ": no")
+
+
+@table("label", [one for one, _ in judge.LABELS])
+@table("sign", [" ", "\n", ". ", ", ", " - ", ": ", "\n\n"])
+def test_a_sentence_more_never_turns_a_label(label: str, sign: str) -> None:
+    own = float(label == "Correct")
+    for lead in ("", "Verdict: ", "**Verdict:** ", "The references differ.\n\nVerdict: "):
+        for more in BEHIND:
+            assert score(f"{lead}{label}{sign}{more}") in (own, "parse_failure"), (lead, more)
+
+
+@table(
+    "piece",
+    ["Correct ", "Correct. ", "Verdict: ", "\n", "* ", "not ", "Correct\n", "(", "<x>", "{"],
+)
+def test_long_replies_take_no_time(piece: str) -> None:
+    with at_most(10):
+        long = piece * (150_000 // len(piece))
+        for reply in (long, f"Incorrect. {long}", f"{long} Correct"):
+            assert score(reply, long) in (0.0, 1.0, "parse_failure", "truncated")
 
 
 def test_room_for_a_label() -> None:
