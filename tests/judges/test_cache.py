@@ -110,9 +110,11 @@ def test_each_part_changes_the_key(monkeypatch):
     # A changed key makes users pay for everything again: raise FORMAT when this is meant.
     assert replies.FORMAT == 1
     assert key(ask()) == "85ab76e1b3540f9d8ec56f79f310259634418d9b51f54dedce6839f4c8505283"
+    # An exact schema asks for the same reply: what was paid for without it is found again.
+    assert key(ask(exact_schema={**SCHEMA, "title": "exact"})) == key(ask())
     # A new field of Request or Sampling must be tried here too.
     named = {field.name for field in (*fields(Request), *fields(Sampling))}
-    assert named - {"messages", "sampling"} <= set(CHANGES)
+    assert named - {"messages", "sampling", "exact_schema"} <= set(CHANGES)
 
 
 def test_same_request_in_other_types_has_the_same_key():
