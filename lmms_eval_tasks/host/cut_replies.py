@@ -12,7 +12,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lmms_eval_tasks.utils.replies import answers
+from lmms_eval_tasks.utils.replies import reasoning
 
 OPENED = "<think>\n"
 _FEWEST = 3  # replies that must close a tag before they tell what stood in the prompt
@@ -42,8 +42,8 @@ def opened_in_prompt(lm: Any, texts: Sequence[str]) -> bool:
         for content in ("x", [{"type": "text", "text": "x"}]):
             with contextlib.suppress(Exception):  # no template, or one for another form
                 shown = holder.apply_chat_template([{"role": "user", "content": content}], **more)
-                return answers.strip_reasoning(str(shown))[1]
-    closing = sum(map(answers.closes_only, texts))
+                return reasoning.strip_reasoning(str(shown))[1]
+    closing = sum(map(reasoning.closes_only, texts))
     return closing >= _FEWEST and 2 * closing > len(texts)
 
 

@@ -26,7 +26,7 @@ from lmms_eval_tasks.host import arrived, cut_replies, endpoints
 from lmms_eval_tasks.host.kept_replies import Kept
 from lmms_eval_tasks.runs import given
 from lmms_eval_tasks.runs.invalid import Lengths
-from lmms_eval_tasks.utils.replies import answers
+from lmms_eval_tasks.utils.replies import answers, reasoning
 
 # What a kill can lose: so many requests, for each one that the class asks at once.
 PORTION = 20
@@ -213,7 +213,7 @@ class _Asked:
             from lmms_eval.api.instance import GenerationResult
 
             for place, text in texts.items():
-                if not answers.has_reasoning_tag(text):
+                if not reasoning.has_reasoning_tag(text):
                     _, counts = _unwrapped(replies[place])
                     replies[place] = GenerationResult(cut_replies.OPENED + text, counts)
 

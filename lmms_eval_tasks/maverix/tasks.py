@@ -24,7 +24,7 @@ from lmms_eval_tasks.utils import prompts
 from lmms_eval_tasks.utils.media import segments, subtitles
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES
 from lmms_eval_tasks.utils.prompts import Prompt
-from lmms_eval_tasks.utils.replies import answers
+from lmms_eval_tasks.utils.replies import answers, reasoning
 
 # --- what the model is given --------------------------------------------------------------------
 
@@ -216,7 +216,7 @@ def _rating(done: Judged) -> dict[str, Any]:
 
 def _words(reply: str) -> int:
     """Length of a reply without its reasoning, which is no part of the answer."""
-    return len(answers.strip_reasoning(reply)[0].split())
+    return len(reasoning.strip_reasoning(reply)[0].split())
 
 
 # --- the tasks ----------------------------------------------------------------------------------

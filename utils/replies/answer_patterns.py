@@ -19,22 +19,6 @@ def _compile(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE)
 
 
-# Rule 1. Kinds: an opening <think> closed by </thinking> is one block.
-REASONING_TAG = _compile(
-    r"<[ /]{0,2}(?P<angle>think|thinking|thoughts?|reasoning|reason|analysis|reflection"
-    r"|seed:think) ?>|\[/?(?P<square>think)\]|◁/?(?P<kimi>think)▷"
-)
-REASONING_KINDS = dict.fromkeys(("thinking", "thought", "thoughts", "seed:think"), "think")
-
-# gpt-oss: "<|channel|>analysis<|message|>...<|channel|>final<|message|>B", or what is left of it
-# where special tokens were dropped: "analysis...assistantfinalB".
-CHANNEL = re.compile(
-    r"<\|channel\|>\s?(?P<name>\w{0,20})[^<>|\n]{0,40}(?:<\|constrain\|>\w{0,20}\s?)?<\|message\|>"
-)
-CHANNEL_END = re.compile(r"<\|(?:end|return|start|channel|call)\|>")
-PLAIN_CHANNELS = re.compile(r"\s*(?:analysis|commentary)(?=[A-Z])")
-PLAIN_FINAL = "assistantfinal"
-
 # The host's failures are replies to it: openai.py, async_openai.py, gemini.py write the first two
 # forms, gemini.py the third for every reply without a text, async_openai.py the one of a reply that
 # has no content, llava_vid.py and oryx.py the last, the generators of video the others

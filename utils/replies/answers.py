@@ -27,6 +27,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from lmms_eval_tasks.utils.replies import answer_patterns as patterns
+from lmms_eval_tasks.utils.replies.reasoning import strip_reasoning
 
 LOST = "model_error"  # status of an item whose request failed
 MAX_MARKS = 8  # combining marks kept per character: NFKC is quadratic in a run of them
@@ -163,66 +164,6 @@ def to_judge(text: str) -> tuple[str, str]:
     """
     reply = shape(text)
     return ("ok", reply.text.strip()) if reply.there else (reply.status, "")
-
-
-def strip_reasoning(text: str) -> tuple[str, bool]:
-    """Rule 1. The reply without closed reasoning blocks, and whether a block was left open.
-
-    Of gpt-oss's channels the last final one is the reply.
-
-    A closing tag without an opening one ends a block that the chat template opened in the prompt:
-    everything before it goes. A block ends at the first closing tag of its own kind, so that an
-    opening tag quoted inside a block does not hide the answer. Of an open block nothing is kept.
-    """
-    text, unfinished = _final_channel(text)
-    if unfinished:
-        return "", True
-    kept: list[str] = []
-    start, opened = 0, None
-    for tag in patterns.REASONING_TAG.finditer(text):
-        name = next(group for group in tag.group("angle", "square", "kimi") if group).lower()
-        kind = patterns.REASONING_KINDS.get(name, name)
-        closing = "/" in tag.group()
-        if opened is None and closing:
-            kept.clear()
-            start = tag.end()
-        elif opened is None:
-            kept.append(text[start : tag.start()])
-            opened = kind
-        elif closing and kind == opened:
-            opened, start = None, tag.end()
-    if opened is None:
-        kept.append(text[start:])
-    return "".join(kept).strip(), opened is not None
-
-
-def has_reasoning_tag(text: str) -> bool:
-    """Whether a reply opens or closes a reasoning block, or has gpt-oss's channels."""
-    found = patterns.REASONING_TAG.search(text) or patterns.CHANNEL.search(text)
-    return bool(found or patterns.PLAIN_CHANNELS.match(text))
-
-
-def closes_only(text: str) -> bool:
-    """Whether a reply's first reasoning tag closes a block that something else opened."""
-    tag = patterns.REASONING_TAG.search(text)
-    return tag is not None and "/" in tag.group()
-
-
-def _final_channel(text: str) -> tuple[str, bool]:
-    """What gpt-oss says in its last final channel; whether it says something in others alone."""
-    # Such a reply begins with a channel; one further on is something that an answer quotes.
-    if patterns.CHANNEL.match(text.lstrip().removeprefix("<|start|>assistant")):
-        channels = list(patterns.CHANNEL.finditer(text))
-        final = [match for match in channels if match["name"].lower() == "final"]
-        if not final:
-            return "", True
-        start = final[-1].end()
-        end = patterns.CHANNEL_END.search(text, start)
-        return text[start : end.start() if end else len(text)], False
-    if patterns.PLAIN_CHANNELS.match(text):
-        _, found, answer = text.rpartition(patterns.PLAIN_FINAL)
-        return (answer, False) if found else ("", True)
-    return text, False
 
 
 def is_refusal(text: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmms_eval_tasks.utils.replies import answers
+from lmms_eval_tasks.utils.replies import answers, reasoning
 from tests.checks import refused, table
 
 FOLDER = Path(__file__).parents[2] / "cases"
@@ -110,7 +110,7 @@ def test_long_replies(piece: str) -> None:
 
 @table("text, kept, unclosed")
 def test_strip_reasoning(text: str, kept: str, unclosed: bool) -> None:
-    assert answers.strip_reasoning(text) == (kept, unclosed)
+    assert reasoning.strip_reasoning(text) == (kept, unclosed)
 
 
 TOO_LONG = "I'm sorry, but I can't assist with that. " * 20  # to be only that
