@@ -395,7 +395,7 @@ class Reply:
 # failures (abort, error, insufficient_system_resource): a new word must not pass for a whole reply.
 STOP, LENGTH, CONTENT_FILTER, TOOL_CALLS = "stop", "length", "content_filter", "tool_calls"
 _ENDINGS = {
-    STOP: r"|none|null|stop(?:ped|sequences?|words?|tokens?|stringfound)?|eo[st](?:token|found)?"
+    STOP: r"none|null|stop(?:ped|sequences?|words?|tokens?|stringfound)?|eo[st](?:token|found)?"
     r"|endid|end(?:of)?(?:turn|text)|completed?|normal",
     LENGTH: r"(?:max|model)?len(?:gth)?|max(?:output|completion|new|predicted)?tokens?(?:reached)?"
     r"|maxoutput|tokenlimit|errorlimit|(?:model|max)?context(?:length|window)(?:exceeded|reached)?",
@@ -409,7 +409,7 @@ def ending(word: str) -> str:
     """An endpoint's word for how a reply ended as one of `_ENDINGS`, whatever its case and marks,
     also as an enum's member ("FinishReason.STOP"); any other word as it is.
     """
-    plain = re.sub(r"[^a-z]", "", word.casefold())
+    plain = re.sub(r"[^a-z]", "", word.casefold() or STOP)
     plain = re.sub(r"^(?:finish|stop)?reason", "", plain)
     return next((name for name, words in _ENDINGS.items() if re.fullmatch(words, plain)), word)
 

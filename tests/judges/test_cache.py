@@ -251,6 +251,21 @@ def test_a_damaged_reply_is_paid_for_once_more(cache, capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
+@table(
+    "finish, text, words",
+    [("abort", "{}", 0), ("error", None, 0), ("stop", None, 0), ("MAX_TOKENS", "{}", 1)],
+)
+def test_a_failure_that_an_earlier_version_kept_is_no_reply(finish, text, words, cache):
+    """It is asked for anew; a word for an ending that they did not know is read as what it says."""
+    cache.put("a", Reply("first"), ask(), ABOUT)
+    old = {**replies.plain(Reply("x")), "finish": finish, "text": text}
+    cache._file.execute("UPDATE replies SET reply = ?", (replies._pack(old),))
+    found = cache.get("a")
+    assert (found and found.finish) == ("length" if words else None)
+    again = cache.put("a", Reply("again"), ask(), ABOUT)
+    assert again == cache.get("a") == (found or Reply("again"))
+
+
 def test_another_process_waits_for_a_reply_under_way(cache, file):
     """It ends with the process that asks; and where it takes for ever, nobody waits."""
     code = (
