@@ -381,12 +381,12 @@ class Reply:
     def failure(self) -> str:
         """Why this is no reply but the endpoint's failure, in words; empty for a reply."""
         if self.finish not in _ENDINGS:
-            return f"the endpoint ended its reply with {self.finish!r}"
+            return f"a reply that ends with {self.finish!r}"
         if self.refusal or self.finish in (LENGTH, CONTENT_FILTER):
             return ""
         if self.finish == TOOL_CALLS and not (self.text or "").strip():
-            return "the endpoint made a tool call in place of a reply"
-        return "the endpoint sent a reply without content" if self.text is None else ""
+            return "a tool call in place of a reply"
+        return "a reply without content" if self.text is None else ""
 
 
 # How a reply ends: whole, cut off, filtered, or in a tool call that nobody offered. The words of
@@ -398,9 +398,10 @@ _ENDINGS = {
     STOP: r"none|null|stop(?:ped|sequences?|words?|tokens?|stringfound)?|eo[st](?:token|found)?"
     r"|endid|end(?:of)?(?:turn|text)|completed?|normal",
     LENGTH: r"(?:max|model)?len(?:gth)?|max(?:output|completion|new|predicted)?tokens?(?:reached)?"
-    r"|maxoutput|tokenlimit|errorlimit|(?:model|max)?context(?:length|window)(?:exceeded|reached)?",
+    r"|maxoutput|tokenlimit|errorlimit|repetition"
+    r"|(?:model|max)?context(?:length|window)(?:exceeded|reached)?",
     CONTENT_FILTER: r".*(?:contentfilter|safety|recitation|blocklist|prohibitedcontent|sensitive"
-    r"|spii|guardrail|toxic|moderation|inspection).*|refusal|refused",
+    r"|spii|guardrail|modelarmor|toxic|moderation|inspection).*|refusal|refused",
     TOOL_CALLS: r"toolcalls?|tooluse|functioncall",
 }
 

@@ -150,8 +150,10 @@ class OpenAIProvider:
                 return replies[: len(samples)]
 
     def body(self, request: Request) -> dict[str, Any]:
-        """The JSON of a request for one sample, as far as this endpoint is known; for batches."""
-        return self._body(request, 1, self._way(request))
+        """The JSON of a request for one sample, as far as this endpoint is known; for batches,
+        whose results come too late to learn that an exact schema is refused.
+        """
+        return self._body(request, 1, self._way(request)._replace(exact=False))
 
     def _way(self, request: Request) -> _Way:
         """How a request is put to this endpoint, as far as it is known."""
@@ -239,7 +241,8 @@ class OpenAIProvider:
         if not whole:
             why = next(iter(failed), None) or values.get("error")
             sent = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
-            told = self.clean(str(why) if why else f"no chat completion: {sent}")[:MAX_MESSAGE]
+            said = f"the endpoint failed: {why}" if why else f"no chat completion: {sent}"
+            told = self.clean(said)[:MAX_MESSAGE]
             if is_filtered(why):
                 raise ProviderError(told, Status.REFUSED)
             raise ProviderError(told, retry=True)

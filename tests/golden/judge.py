@@ -51,7 +51,7 @@ def reply(request: Json) -> str | Fault:
         2: server.truncated(valid[:-4]),
         3: server.error(404, "no such deployment"),
         4: Fault(content="", finish_reason="content_filter"),
-        5: server.refused("Not this one."),
+        5: server.refused("a reply without content"),
         6: valid.replace(":", " is", 1) if name else f"{valid} or not",
         11: server.error(404, "no such deployment"),
     }

@@ -137,8 +137,9 @@ def test_a_batch_gives_the_direct_verdicts_at_half_the_price(saved, endpoint):
     assert written.exit_code == 0, written.output
     assert f"{requests} requests to m" in written.output
     assert run_batch(saved.folder / "batch.jsonl", saved.folder / "results.jsonl") == requests
-    # The very requests that the endpoint got, in whatever order.
+    # The very requests that the endpoint got, but for their exact schema, in whatever order.
     lines = (saved.folder / "batch.jsonl").read_text(encoding="utf-8").splitlines()
+    assert all(request.json.pop("response_format") for request in endpoint.chats)
     sent = sorted(json.dumps(request.json, sort_keys=True) for request in endpoint.chats)
     assert sorted(json.dumps(json.loads(line)["body"], sort_keys=True) for line in lines) == sent
 

@@ -260,11 +260,16 @@ EXACT = {"type": "object", "properties": {"rating": {"type": "integer", "enum": 
 )
 def test_who_is_sent_the_exact_schema(url, format, exact):  # noqa: A002
     made = provider("http://127.0.0.1:1/v1", base_url=url, reply_format=format)
-    body = made.body(asked(exact_schema=EXACT))
+
+    def body_of(request: Request) -> dict[str, Any]:
+        return made._body(request, 1, made._way(request))
+
+    body = body_of(asked(exact_schema=EXACT))
     schema = body.get("response_format", {}).get("json_schema", {}).get("schema")
     assert schema == (EXACT if exact else SCHEMA if format in ("auto", "json_schema") else None)
-    word = made.body(asked(schema=None, exact_schema=EXACT))  # without a general one
-    assert ("response_format" in word) is exact
+    word = asked(schema=None, exact_schema=EXACT)  # without a general one
+    assert ("response_format" in body_of(word)) is exact
+    assert "response_format" not in made.body(word)  # a batch does not learn that it is refused
 
 
 # What real servers answer to a schema that they do not take.
