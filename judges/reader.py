@@ -43,11 +43,12 @@ _MARK = re.compile(r"[<\[\u25c1][^<>\[\]\u25c1\u25b7\n]{1,60}[>\]\u25b7]|assista
 def judged(criterion: Criterion, fields: Mapping[str, Any], reply: Reply, label: str) -> Verdict:
     """What `reply` says about `fields`.
 
-    Statuses: `truncated` for a reply that was cut off, also where what arrived looks whole, but for
-    a label that stands whole before its reason was cut (the authors of MAIA read the first word);
-    `refused` for a content filter, a refusal or no content; `parse_failure` (or `truncated`) for a
-    text that is not one verdict (`reader.read`); else `ok`, with the criterion's score. An `ok`
-    without a reason has `reason == ""`, so that such verdicts can be counted.
+    Statuses: `api_error` for a recorded failure of the endpoint (Reply.failure); `truncated` for a
+    reply that was cut off, also where what arrived looks whole, but for a label that stands whole
+    before its reason was cut (the authors of MAIA read the first word); `refused` for a content
+    filter or a refusal; `parse_failure` (or `truncated`) for a text that is not one verdict
+    (`reader.read`); else `ok`, with the criterion's score. An `ok` without a reason has
+    `reason == ""`, so that such verdicts can be counted.
 
     Args:
         fields: what it was asked about; texts of `criterion.untrusted` may be quoted in the reply.
@@ -69,6 +70,8 @@ def judged(criterion: Criterion, fields: Mapping[str, Any], reply: Reply, label:
             return None
 
     try:
+        if reply.failure:
+            raise UnreadableError(reply.failure, Status.API_ERROR)
         if cut and not criterion.labels:
             raise UnreadableError("the reply hit its token limit", Status.TRUNCATED)
         if reply.finish == "content_filter":
