@@ -76,14 +76,16 @@ class Cache:
             self._open()
 
     def get(self, key: str) -> Reply | None:
-        """The reply for `key`. None if there is none, or if the file fails (said once)."""
+        """The reply for `key`. None if there is none, or only an endpoint's failure (which earlier
+        versions kept), or if the file fails (said once).
+        """
         reply = None
         with _explained(self.path, self._warn):
             with self._lock:
                 unwritten = self._unwritten.get(key)
                 row = unwritten[1:] if unwritten else self._open().execute(_USED, (key,)).fetchone()
             reply = None if row is None else reply_of(_unpack(row[0]))
-        return reply  # noqa: RET504 - `_explained` ends the block early
+        return None if reply is None or reply.failure else reply
 
     def put(self, key: str, reply: Reply, request: Request, about: Mapping[str, str]) -> Reply:
         """Keep a reply for good; `about` is `criterion`, `judge` and `task`, for people and tables.
@@ -109,7 +111,10 @@ class Cache:
             (packed,) = file.execute(_USED, (key,)).fetchone()
         try:
             kept = reply_of(_unpack(packed))
-        except _UNREADABLE:  # damaged: it would be paid for again in every run
+            usable = not kept.failure
+        except _UNREADABLE:
+            usable = False
+        if not usable:  # damaged, or a failure: it would be paid for again in every run
             file.execute(f"{_REPLACE} VALUES (?, 0, ?, ?)", row)
             kept = reply_of(_unpack(row[1]))
         self._unwritten.pop(key, None)
@@ -298,8 +303,11 @@ def key(identity: Mapping[str, Any], request: Request, sample: int) -> str:
 
 
 def plain(record: Request | Reply | Sampling) -> dict[str, Any]:
-    """A record's fields as JSON takes them, with data URLs in messages as their digests."""
-    values = {field.name: getattr(record, field.name) for field in fields(record)}
+    """A record's fields as JSON takes them, with data URLs in messages as their digests; without
+    `exact_schema`, which is another way to ask for the same reply.
+    """
+    names = (field.name for field in fields(record) if field.name != "exact_schema")
+    values = {name: getattr(record, name) for name in names}
     if isinstance(record, Request):
         values["sampling"] = plain(record.sampling)
         values["messages"] = [_without_data(message) for message in record.messages]

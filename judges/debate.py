@@ -197,6 +197,7 @@ class DebateJudge(Judge):
             template=_below(base.template, part),
             schema=schema,
             labels=(),
+            exact_schema=None,
             prompt_hash=f"{base.prompt_hash}+{self._prompts.hash}",
             untrusted=(*base.untrusted, *_reasons(seen)),
             # Log-probabilities cost; only the last word's are of use.

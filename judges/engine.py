@@ -71,6 +71,7 @@ class LanguageJudge(Judge):
             schema_name=criterion.name,
             schema=None if criterion.labels else schema_of(criterion.schema),
             top_logprobs=criterion.top_logprobs,
+            exact_schema=exact_schema(criterion, self.config.sampling.max_tokens),
         )
         found = []
 
@@ -191,6 +192,25 @@ def schema_of(model: type[BaseModel]) -> dict[str, Any]:
     return dict(closed(model.model_json_schema()))
 
 
+MAX_REASON = 600  # characters: a model that does not end its reason would use up the reply's room
+_WORD_TOKENS = 64  # a judge that has more of them for one word thinks in its reply before it
+
+
+def exact_schema(criterion: Criterion, max_tokens: int | None) -> Mapping[str, Any] | None:
+    """The JSON schema for endpoints that hold a reply to it: the criterion's exact one, or its
+    general one with a length for the reason. None where that adds nothing, and where a word is
+    asked for with room to think before it, which a grammar of the words would forbid.
+    """
+    if criterion.labels:
+        return criterion.exact_schema if (max_tokens or MAX_TOKENS) <= _WORD_TOKENS else None
+    general = schema_of(criterion.schema)
+    reason = general["properties"].get("reason")
+    if criterion.exact_schema or reason is None:
+        return criterion.exact_schema
+    bounded = {"reason": {**reason, "maxLength": MAX_REASON}}
+    return {**general, "properties": {**general["properties"], **bounded}}
+
+
 def _repair_of(request: Request, first: Verdict, attempt: int) -> Request:
     """The same question with one more line, and more room for a reply that was cut off.
 
@@ -210,9 +230,13 @@ def _repair_of(request: Request, first: Verdict, attempt: int) -> Request:
     else:
         content = [*content, {"type": "text", "text": note}]
     sampling = request.sampling
+    exact = request.exact_schema
     if first.status == Status.TRUNCATED.value:
         sampling = replace(sampling, max_tokens=2 * (sampling.max_tokens or MAX_TOKENS))
-    return replace(request, messages=[*before, {**last, "content": content}], sampling=sampling)
+    elif request.schema is None:  # where the schema of a word was taken for any JSON
+        exact = None
+    messages = [*before, {**last, "content": content}]
+    return replace(request, messages=messages, sampling=sampling, exact_schema=exact)
 
 
 # The statuses of replies that are asked for once more.

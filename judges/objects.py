@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator
+import unicodedata
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -29,6 +30,12 @@ _TOKEN = re.compile(
 _WORDS = {"True": "true", "False": "false", "None": "null"}
 _BRACES = re.compile(r'\\.|["{}]', re.DOTALL)
 _CLOSING = re.compile(r"\s*(?:,\s*)?\}")
+# What can surround or split the same words in two texts: space, quotes, escapes, emphasis, and
+# characters without a width.
+_UNSEEN = re.compile(
+    r"[\s'\"`\u2018-\u201f\u00ab\u00bb\\*_"
+    r"\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]+"
+)
 
 
 class UnreadableError(Exception):
@@ -112,6 +119,26 @@ def unescaped(text: str) -> str:
         plain = re.sub(r"\\(.)", known, text, flags=re.DOTALL)
         return plain.encode("latin-1", "backslashreplace").decode("unicode_escape")
     return text
+
+
+def unfenced(text: str) -> str:
+    """A text without the code fence, or the tags (`<answer>`), that hold all of it."""
+    for form in (r"<(\w{1,20})>(.*)</\1>", r"(`{3,}|~{3,})[\w-]*\n(.*)\n\1"):
+        text = text.strip()
+        match = re.fullmatch(form, text, re.DOTALL)
+        text = match[2].strip() if match else text
+    return text
+
+
+def outside(spans: Sequence[Found], text: str) -> str:
+    """The text around objects; each leaves a line break."""
+    starts, ends = [*(span.start for span in spans), len(text)], [0, *(span.end for span in spans)]
+    return "\n".join(text[end:start] for end, start in zip(ends, starts, strict=True))
+
+
+def squashed(text: str) -> str:
+    """A text however it is quoted: compatibility forms folded, without space, marks and case."""
+    return _UNSEEN.sub("", unicodedata.normalize("NFKC", text)).casefold()
 
 
 def _balanced_end(text: str, start: int) -> int | None:

@@ -7,58 +7,48 @@ recording). Nothing is evaluated and nothing is guessed: what a text leaves open
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Any, Literal, get_args, get_origin
 
-from annotated_types import Le
 from pydantic import AliasChoices, BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from lmms_eval_tasks.judges import geval
-from lmms_eval_tasks.judges.objects import Found, UnreadableError, objects, unescaped
+from lmms_eval_tasks.judges import geval, statements
+from lmms_eval_tasks.judges.objects import (
+    Found,
+    UnreadableError,
+    objects,
+    outside,
+    squashed,
+    unescaped,
+    unfenced,
+)
 from lmms_eval_tasks.judges.verdict import Criterion, Reply, Status, Usage, Verdict, first_problem
+from lmms_eval_tasks.utils.replies import answers
+from lmms_eval_tasks.utils.replies.reasoning import strip_reasoning, unknown_mark
 
 _MAX_REASON = 300  # characters of what went wrong that a verdict keeps
 # Keys beside those of a schema whose texts are no second verdict, as one under `rating` may be.
 _REASONS = {"reason", "reasons", "reasoning", "explanation", "justification", "rationale"}
-_REASONING = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
+_VERDICTS = {"label", "verdict", "answer", "judgement", "judgment", "decision", "result"}
 _MAX_REPLY = 200_000  # characters; a longer reply is no verdict and not worth scanning
-
-_NUMBER = r"[-+]?[0-9]{1,9}(?:\.[0-9]{1,9})?"
-# A rating: a number, perhaps over its scale's end, and not the first one of several ("1-5",
-# "4 or 5", "4, 5") nor the beginning of something longer.
-_RATING = (
-    rf"(?P<value>{_NUMBER})(?:\s*(?:/|\bout\s+of\b)\s*(?P<over>{_NUMBER}))?"
-    r"(?![\w%/]|[.,][0-9]|\s*(?:[-\u2013\u2014~&/,]|\b(?:to|or|and|of|out\s+of)\b)\s*[0-9])"
-)
-_ALONE = re.compile(_RATING)
-_MARKED = (
-    re.compile(rf"(?P<form>\[\[)\s*{_RATING}\s*\]\]"),
-    re.compile(rf"(?P<form>\\boxed\{{)\s*{_RATING}\s*\}}"),
-)
-# Where a rating is stated: at the start of a line or a clause, "Final score (1-5): ".
-_LABEL = (
-    r"(?:^|[.;,!?)]\s)[-#*_ \t]*(?P<label>(?:(?:my|the|your|overall|total|final)\s+){{0,3}}"
-    r"(?:rating|score|{field})[*_]*(?:\s?\([^()\n]{{1,20}}\)[*_]*)?\s?[:=][\s*_]*)"
-    r"(?P<quote>['\"]?)(?=[-+]?[0-9])"
-)
-# What can surround or split the same words in two texts: space, quotes, escapes, emphasis, and
-# characters without a width.
-_UNSEEN = re.compile(
-    r"[\s'\"`\u2018-\u201f\u00ab\u00bb\\*_"
-    r"\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]+"
-)
+# Such a reply does not begin with reasoning: marks inside it are text of its own.
+OBJECT_FIRST = re.compile(r"\s*(?:`{3,}\w*\s*)?\{")
+# A mark of reasoning, as far as places are to be found: what it is says reasoning.py.
+_MARK = re.compile(r"[<\[\u25c1][^<>\[\]\u25c1\u25b7\n]{1,60}[>\]\u25b7]|assistantfinal")
 
 
 def judged(criterion: Criterion, fields: Mapping[str, Any], reply: Reply, label: str) -> Verdict:
     """What `reply` says about `fields`.
 
-    Statuses: `truncated` for a reply that was cut off, also where what arrived looks whole;
-    `refused` for a content filter, a refusal or no content; `parse_failure` (or `truncated`) for a
-    text that is not one verdict (`reader.read`); else `ok`, with the criterion's score. An `ok`
-    without a reason has `reason == ""`, so that such verdicts can be counted.
+    Statuses: `api_error` for a recorded failure of the endpoint (Reply.failure); `truncated` for a
+    reply that was cut off, also where what arrived looks whole, but for a label that stands whole
+    before its reason was cut (the authors of MAIA read the first word); `refused` for a content
+    filter or a refusal; `parse_failure` (or `truncated`) for a text that is not one verdict
+    (`reader.read`); else `ok`, with the criterion's score. An `ok` without a reason has
+    `reason == ""`, so that such verdicts can be counted.
 
     Args:
         fields: what it was asked about; texts of `criterion.untrusted` may be quoted in the reply.
@@ -66,10 +56,12 @@ def judged(criterion: Criterion, fields: Mapping[str, Any], reply: Reply, label:
     """
     usage = Usage(1, reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens, reply.batch)
     common: dict[str, Any] = {"judge": label, "model": reply.model, "usage": usage}
-    sources, bare = quotable(criterion, fields), criterion.bare
+    bare, cut = criterion.bare, reply.finish == "length"
+    examples = [criterion.system, criterion.template]
+    given = criterion.schema, quotable(criterion, fields), bare, criterion.labels
 
     def said(text: str) -> BaseModel:
-        return read(text, criterion.schema, sources, bare, criterion.labels)
+        return read(text, *given, examples=examples, cut=cut)
 
     def stated(text: str) -> int | None:
         try:
@@ -78,7 +70,9 @@ def judged(criterion: Criterion, fields: Mapping[str, Any], reply: Reply, label:
             return None
 
     try:
-        if reply.finish == "length":
+        if reply.failure:
+            raise UnreadableError(reply.failure, Status.API_ERROR)
+        if cut and not criterion.labels:
             raise UnreadableError("the reply hit its token limit", Status.TRUNCATED)
         if reply.finish == "content_filter":
             raise UnreadableError("stopped by a content filter", Status.REFUSED)
@@ -87,7 +81,8 @@ def judged(criterion: Criterion, fields: Mapping[str, Any], reply: Reply, label:
         value = said(reply.text)
     except UnreadableError as problem:
         why = str(problem)[:_MAX_REASON]
-        return Verdict(None, problem.status, why, reply.text or "", **common)
+        status = Status.TRUNCATED if cut else problem.status
+        return Verdict(None, status, why, reply.text or "", **common)
     if bare and criterion.top_logprobs and (found := geval.expected(reply, stated)):
         common["expected"], common["expected_mass"] = found
     reason = str(getattr(value, "reason", ""))
@@ -106,8 +101,8 @@ def quotable(criterion: Criterion, fields: Mapping[str, Any]) -> list[str]:
 def said(criterion: Criterion, fields: Mapping[str, Any], verdict: Verdict) -> Any:
     """What a verdict's reply says, in the criterion's schema; None if it cannot be read."""
     try:
-        sources = quotable(criterion, fields)
-        return read(verdict.raw, criterion.schema, sources, labels=criterion.labels)
+        sources, labels = quotable(criterion, fields), criterion.labels
+        return read(verdict.raw, criterion.schema, sources, labels=labels)
     except UnreadableError:
         return None
 
@@ -118,13 +113,16 @@ def read(
     untrusted: Iterable[str] = (),
     bare: str | None = None,
     labels: Sequence[tuple[str, BaseModel]] = (),
+    *,
+    examples: Iterable[str] = (),
+    cut: bool = False,
 ) -> BaseModel:
     """The verdict in `reply`, as an instance of `schema`.
 
-    Closed reasoning blocks are dropped. Then every outermost `{...}` counts, bare, fenced or inside
-    prose: exactly one may carry keys of the schema (repeated equal ones count once), and no such
-    key may stand outside of it. Objects are JSON, Python dicts, or dicts with unescaped quotes in
-    their strings. An object inside another is never a verdict.
+    Reasoning is dropped (`without_reasoning`). Then every outermost `{...}` counts, bare, fenced or
+    inside prose: exactly one may carry keys of the schema (repeated equal ones count once), and no
+    such key may stand outside of it. Objects are JSON, Python dicts, or dicts with unescaped quotes
+    in their strings. An object inside another is never a verdict.
 
     Types are strict, with these exceptions: "true" and "false" for a boolean; a number in quotes,
     also over its scale's end ("4/5"), for a number; 4.0 for a whole number; a label in other case.
@@ -133,14 +131,21 @@ def read(
 
     With `bare`, a reply without such an object may state its rating in one of these forms: `[[4]]`,
     `\\boxed{4}`, `Rating: 4` (also Score or the field's name, at the start of a sentence), or the
-    number alone. All such ratings must be equal, and a scale's end must be the schema's. A missing
-    text field `reason` is then "", in an object as well.
+    number alone (statements.py). All such ratings must be equal, and a scale's end must be the
+    schema's. A missing text field `reason` is then "", in an object as well.
+
+    Of `labels`, words and what each says, one may be the verdict in words (statements.py), or stand
+    in an object under a key of the schema or `label`, `verdict`, ... A missing `reason` is "".
 
     Whatever stands in the same form in a text of `untrusted` (what a candidate wrote) may be a
-    quotation: it is never a verdict.
+    quotation: it is never a verdict. A reply that is one object and nothing else quotes no words,
+    so there only an object of the candidate's counts.
 
-    Of `labels`, words and what each says: a reply that begins with one of them, in whatever case
-    and marks, says that; not if another word or a stroke follows in its line.
+    An object with free text that stands in a text of `examples` (the prompt's own) is a copy, and
+    no verdict. One without, such as `{"score": 4}`, is: a copy and an honest reply are the same.
+
+    Args:
+        cut: the reply was cut off: of `labels`, one that can still change is none.
 
     Raises:
         UnreadableError: with the reason, short and without the reply's text.
@@ -150,59 +155,195 @@ def read(
     sources = [source for source in untrusted if source]
     fields = schema.model_fields
     names = set(fields).union(*map(_aliases, fields.values()))
-    text = _without_reasoning(reply, names, sources)
-    for label, meaning in labels:
-        if re.match(rf"[\W_]*{label}(?![^\S\n]*[\w/|])", text, re.IGNORECASE):
-            return meaning
+    if labels:
+        names |= _VERDICTS
+        names |= {name.capitalize() for name in names}
+    text = without_reasoning(reply, names, sources)
+    if "|" in unknown_mark(text).replace("\uff5c", "|"):
+        raise UnreadableError("the reply begins with a special token that nobody knows")
+    if labels and cut:
+        text = _closed(text, names, labels)
     spans = list(objects(text, names))
-    verdicts: list[dict[str, Any]] = []
+    rest = outside([span for span in spans if span.value is not None], text)
+    # Special tokens of chat templates go, in what a judge may have quoted too.
+    rest, *told = (answers.without_special_tokens(one) for one in (rest, *sources))
+    told += sources
+    words = [label for label, _ in labels]
+    if span := _verdict(text, spans, names, sources):
+        value = span.value or {}
+        options = _options(schema) | set(words)
+        if _is_copied(value, text[span.start : span.end], [*examples], options):
+            raise UnreadableError("the reply repeats the prompt's example")
+        value = _labelled(value, rest, labels) if labels else value
+        return _validate(value, schema, reason_may_lack=bool(bare or labels))
+    if labels:
+        return dict(labels)[statements.label(rest, words, told, cut=cut)]
+    if bare is None:
+        raise UnreadableError("no object with the keys of the schema")
+    rating = statements.bare_rating(rest, fields[bare], bare, told)
+    return _validate({bare: rating}, schema, reason_may_lack=True)
+
+
+def _verdict(
+    text: str, spans: Sequence[Found], keys: Collection[str], sources: Sequence[str]
+) -> Found | None:
+    """The one object with keys of the schema; None if there is none.
+
+    Raises:
+        UnreadableError: there are different ones, or it stands in a list or in a source.
+    """
+    found: list[Found] = []
     for span in spans:
         value = span.value
-        if value is None or not names & value.keys() or value in verdicts:
+        if value is None or not keys & value.keys() or any(value == one.value for one in found):
             continue
         if _in_list(text, span):
             raise UnreadableError("a list, expected one object")
-        if _is_quoted(value, text[span.start : span.end], sources):
+        written = text[span.start : span.end]
+        if _is_quoted(value, written, sources, whole=unfenced(text).strip("[]") == written):
             raise UnreadableError("the reply repeats an object of the candidate's text")
-        if verdicts:
-            raise UnreadableError("different verdicts in one reply")
-        verdicts.append(value)
-    if verdicts:
-        keys = "|".join(map(re.escape, names))
-        if re.search(rf"([\"'])(?:{keys})\1\s*:", _outside(spans, text)):
-            # The object may have ended early, at a quote of the candidate inside its reason.
-            raise UnreadableError("a key of the schema stands outside the object")
-        return _validate(verdicts[0], schema, bare)
-    if labels:
-        raise UnreadableError(f"not one of the words {', '.join(label for label, _ in labels)}")
-    if bare is None:
-        raise UnreadableError("no object with the keys of the schema")
-    rest = _outside([span for span in spans if span.value is not None], text)
-    return _validate({bare: _bare_rating(rest, schema, bare, sources)}, schema, bare)
+        found.append(span)
+    if len(found) > 1:
+        raise UnreadableError("different verdicts in one reply")
+    names = "|".join(map(re.escape, keys))
+    if found and re.search(rf"([\"'])(?:{names})\1\s*:", outside(spans, text)):
+        # The object may have ended early, at a quote of the candidate inside its reason.
+        raise UnreadableError("a key of the schema stands outside the object")
+    return found[0] if found else None
 
 
-def _without_reasoning(reply: str, keys: Collection[str], sources: Sequence[str]) -> str:
-    """The reply after the reasoning it starts with; tags inside a verdict's own text stay."""
-    text = _REASONING.sub("", reply, count=1) if _REASONING.match(reply) else reply
-    if text.lstrip().startswith("<think>"):
-        raise UnreadableError("the reply ends inside its reasoning", Status.TRUNCATED)
-    end = text.rfind("</think>")
-    if end < 0 or text.lstrip().startswith(("{", "```")):
-        return text
-    if any("</think>" in _squashed(source) for source in sources):
-        return text  # the tag may be a quotation
-    # Inside the object of a verdict, as far as can be told, it is that one's text.
-    sides = text[:end], text[end:]
-    inside = any(side.count("{") != side.count("}") for side in sides)
+def without_reasoning(reply: str, keys: Collection[str], sources: Sequence[str]) -> str:
+    """Return a judge's reply without its reasoning (utils/replies/reasoning.py).
+
+    Marks inside a verdict's own text stay, and so does a closing mark that stands in one of the
+    `sources`, since it may be quoted: what is behind it need not be the verdict.
+
+    Args:
+        keys: of the objects whose texts may hold marks.
+
+    Raises:
+        UnreadableError: `truncated`, the reply ends inside its reasoning.
+    """
+    text, is_open = strip_reasoning(reply)
+    if OBJECT_FIRST.match(reply) or text == reply.strip():
+        return reply
+    marks = list(islice(_MARK.finditer(reply), 1000))
+    names = {squashed(mark[0]) for mark in marks}
+    for mark in marks[:20]:  # an object behind the reasoning: its text may hold marks too
+        if OBJECT_FIRST.match(reply, mark.end()) and _is_reasoning(reply[: mark.end()]):
+            return reply[mark.end() :]
     with suppress(UnreadableError):
-        inside |= any(one.value and one.start < end < one.end for one in objects(text, keys))
-    # Some chat templates open the reasoning in the prompt: only its end is in the reply.
-    return text if inside else text[end + len("</think>") :]
+        spans = [span for span in objects(reply, keys) if span.value is not None]
+        plain = outside(spans, reply)
+        if strip_reasoning(plain) == (plain.strip(), False):
+            return reply
+    told = [squashed(source) for source in sources]
+    if any(name in source for name in names for source in told):
+        # The mark of a block that the reply opens is none of these.
+        if not is_open and not (text and _is_reasoning(reply.rstrip().removesuffix(text))):
+            return reply
+    elif not is_open and reply.rstrip().endswith(text):
+        # Some chat templates open the reasoning in the prompt: only its end is in the reply. Half
+        # an object on either side: the mark is inside of it, as far as can be told.
+        head = reply.rstrip().removesuffix(text)
+        halves = any(side.count("{") != side.count("}") for side in (head, text))
+        return reply if halves and not _is_reasoning(head) else text
+    if is_open:
+        raise UnreadableError("the reply ends inside its reasoning", Status.TRUNCATED)
+    return text
+
+
+def _is_reasoning(text: str) -> bool:
+    """Whether a text is nothing but reasoning, opened and closed in it."""
+    text = text.rstrip()
+    *_, last = (None, *_MARK.finditer(text))
+    opened = last and last.end() == len(text) and strip_reasoning(text[: last.start()])[1]
+    return bool(opened) and strip_reasoning(text) == ("", False)
+
+
+def _closed(text: str, keys: Collection[str], labels: Sequence[tuple[str, BaseModel]]) -> str:
+    """An object that was cut behind its label, `{"correct": false, "reason": "T`, closed there."""
+    words = "|".join(re.escape(label) for label, _ in labels)
+    names = "|".join(re.escape(key) for key in keys if key.casefold() not in _REASONS)
+    start = rf"\s*(?:`{{3}}\w*\s*)?\{{\s*([\"']?)(?:{names})\1\s*:\s*"
+    match = re.match(rf"{start}(?:true|false|([\"'])(?:{words})\2)(?=\s*,)", text, re.IGNORECASE)
+    if match is None or "}" in text or re.search(rf"[\"'](?:{names})[\"']", text[match.end() :]):
+        return text
+    return text[: match.end()] + "}"
+
+
+def _labelled(
+    value: dict[str, Any], rest: str, labels: Sequence[tuple[str, BaseModel]]
+) -> dict[str, Any]:
+    """A verdict's object with what its label says in place of the label.
+
+    Raises:
+        UnreadableError: the object, its reason or the text around it says another label too.
+    """
+    known = {label.casefold(): meaning.model_dump(exclude=_REASONS) for label, meaning in labels}
+    made: dict[str, Any] = {}
+    for key, part in value.items():
+        name, word = key.casefold(), part.strip(" .*").casefold() if isinstance(part, str) else ""
+        fields = known[word] if word in known and name not in _REASONS else {name: _boolean(part)}
+        if any(made.get(field, one) != one for field, one in fields.items()):
+            raise UnreadableError("different labels in one object")
+        made |= fields
+    words = [label for label, _ in labels]
+    given = [word for word in words if known[word.casefold()].items() <= made.items()]
+    for word in given:
+        statements.check_around(rest, words, word)
+    try:
+        of_reason = statements.label(str(made.get("reason", "")), words, ())
+    except UnreadableError:
+        return made
+    if of_reason not in given:
+        raise UnreadableError("different labels in one reply")
+    return made
+
+
+def _boolean(value: Any) -> Any:
+    return {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value
+
+
+def _is_copied(
+    value: dict[str, Any], written: str, examples: Sequence[str], options: Collection[str]
+) -> bool:
+    """Whether an object with free text stands in one of the prompt's texts.
+
+    So does one whose numbers and texts do, beside a list that was filled in.
+    """
+
+    def texts(part: Any) -> Iterable[str]:
+        if isinstance(part, (dict, list)):
+            inner = part.values() if isinstance(part, dict) else part
+            return [text for one in inner for text in texts(one)]
+        return [part] if isinstance(part, str) and part and part not in options else []
+
+    def plain(text: str) -> str:
+        return re.sub("[<>]", "", squashed(text))
+
+    told = " ".join(map(plain, examples))
+    lists = {key for key, part in value.items() if _holds_objects(part)}
+    pairs = [plain(f"{key}:{part}") for key, part in value.items() if key not in lists]
+    words = [text for key in value.keys() - lists for text in texts(value[key])]
+    worded = any(any(map(str.isalnum, text)) for text in words)
+    is_whole = bool(texts(value)) and plain(written) in told
+    return is_whole or (worded and all(_stands(pair, told) for pair in pairs))
+
+
+def _holds_objects(part: Any) -> bool:
+    return isinstance(part, list) and any(isinstance(one, dict) for one in part)
+
+
+def _options(schema: type[BaseModel]) -> set[str]:
+    """The texts that the schema's fields offer."""
+    kinds = [field.annotation for field in schema.model_fields.values()]
+    return {str(one) for kind in kinds if get_origin(kind) is Literal for one in get_args(kind)}
 
 
 def _in_list(text: str, span: Found) -> bool:
     """Whether an object stands in a list: not one verdict, unless the reply is that list of one."""
-    whole = _unfenced(text)
+    whole = unfenced(text)
     if whole == f"[{text[span.start : span.end]}]":  # all that was said: nobody quotes here
         return False
     before, after = text[: span.start].rstrip(), text[span.end :].lstrip()
@@ -210,74 +351,22 @@ def _in_list(text: str, span: Found) -> bool:
     return before.endswith("[") or after.startswith("]") or whole_list
 
 
-def _unfenced(text: str) -> str:
-    text = text.strip()
-    match = re.fullmatch(r"(`{3,}|~{3,})[\w-]*\n(.*)\n\1", text, re.DOTALL)
-    return match[2].strip() if match else text
+def _is_quoted(value: dict[str, Any], written: str, sources: Sequence[str], *, whole: bool) -> bool:
+    """Whether the object stands in one of the sources: as written, or key by key, in any order.
+
+    Of an object that is the `whole` reply, only what a source has from its first brace on counts.
+    """
+    own, pairs = squashed(written), [squashed(f"{key}:{one}") for key, one in value.items()]
+    texts = [squashed(text) for source in sources for text in (source, unescaped(source))]
+    texts = [text[text.find("{") :] if "{" in text else "" for text in texts] if whole else texts
+    return any(own in text or all(_stands(pair, text) for pair in pairs) for text in texts)
 
 
-def _outside(spans: Sequence[Found], text: str) -> str:
-    """The text around objects; each leaves a line break."""
-    starts, ends = [*(span.start for span in spans), len(text)], [0, *(span.end for span in spans)]
-    return "\n".join(text[end:start] for end, start in zip(ends, starts, strict=True))
-
-
-def _is_quoted(value: dict[str, Any], written: str, sources: Sequence[str]) -> bool:
-    """Whether the object stands in one of the sources: as written, or key by key, in any order."""
-    whole, pairs = _squashed(written), [_squashed(f"{key}:{one}") for key, one in value.items()]
-
-    def stands(pair: str, text: str) -> bool:
-        if not pair[-1:].isdigit():
-            return pair in text
-        return re.search(rf"{re.escape(pair)}(?!\.?[0-9])", text) is not None
-
-    return any(
-        whole in text or all(stands(pair, text) for pair in pairs)
-        for source in sources
-        for text in map(_squashed, {source, unescaped(source)})
-    )
-
-
-def _squashed(text: str) -> str:
-    """What is left of a text however it is quoted: compatibility forms folded, no space or case."""
-    return _UNSEEN.sub("", unicodedata.normalize("NFKC", text)).casefold()
-
-
-def _bare_rating(text: str, schema: type[BaseModel], bare: str, sources: Sequence[str]) -> str:
-    """The number of a reply without an object, as text."""
-    whole = _unfenced(text).strip("*_'\"`").strip().removesuffix(".")
-    squashed = [_squashed(source).removesuffix(".") for source in sources]
-    if rating := _ALONE.fullmatch(whole):
-        ratings, quoted = [rating], _squashed(whole) in squashed
-    else:
-        stated = [(rating["form"], rating) for form in _MARKED for rating in form.finditer(text)]
-        label = re.compile(_LABEL.format(field=re.escape(bare)), re.IGNORECASE | re.MULTILINE)
-        for place in label.finditer(text):
-            rating = _ALONE.match(text, place.end())
-            if rating is None or not text.startswith(place["quote"], rating.end()):
-                raise UnreadableError("a rating that is not one number")
-            stated.append((place["label"], rating))
-        ratings = [rating for _, rating in stated]
-        forms = [_squashed(form + rating["value"]) for form, rating in stated]
-        quoted = any(form in source for form in forms for source in squashed)
-    if not ratings:
-        raise UnreadableError("no object with the keys of the schema, and no rating")
-    if len({float(rating["value"]) for rating in ratings}) > 1:
-        raise UnreadableError("different ratings in one reply")
-    if quoted:
-        raise UnreadableError("the reply repeats a rating of the candidate's text")
-    for rating in ratings:
-        _check_scale(rating, schema.model_fields[bare])
-    return ratings[0]["value"]
-
-
-def _check_scale(rating: re.Match[str], field: FieldInfo) -> None:
-    """A rating "4/5" is one on the schema's scale only if that ends at 5."""
-    ends = [limit.le for limit in field.metadata if isinstance(limit, Le)]
-    if get_origin(field.annotation) is Literal:
-        ends += sorted(o for o in get_args(field.annotation) if type(o) is int)[-1:]
-    if rating["over"] is not None and float(rating["over"]) not in ends:
-        raise UnreadableError("a rating on another scale")
+def _stands(pair: str, text: str) -> bool:
+    """Whether a key and its value stand in a text; 4 does not stand in 45."""
+    if not pair[-1:].isdigit():
+        return pair in text
+    return re.search(rf"{re.escape(pair)}(?!\.?[0-9])", text) is not None
 
 
 def _aliases(field: FieldInfo) -> set[str]:
@@ -286,7 +375,9 @@ def _aliases(field: FieldInfo) -> set[str]:
     return {str(name) for name in alias.choices} if isinstance(alias, AliasChoices) else set()
 
 
-def _validate(value: dict[str, Any], schema: type[BaseModel], bare: str | None) -> BaseModel:
+def _validate(
+    value: dict[str, Any], schema: type[BaseModel], *, reason_may_lack: bool
+) -> BaseModel:
     fields = schema.model_fields
     for name, field in fields.items():
         there = value.keys() & _aliases(field)
@@ -298,7 +389,7 @@ def _validate(value: dict[str, Any], schema: type[BaseModel], bare: str | None) 
         raise UnreadableError(f"{len(unknown)} unknown keys in the verdict")
     value = {name: _typed(value[name], field) for name, field in fields.items() if name in value}
     reason = fields.get("reason")
-    if bare and reason and reason.annotation is str and value.get("reason") is None:
+    if reason_may_lack and reason and reason.annotation is str and value.get("reason") is None:
         value["reason"] = ""
     try:
         return schema.model_validate(value, strict=True)
@@ -315,9 +406,9 @@ def _typed(value: Any, field: FieldInfo) -> Any:
         return value == "true"
     if numeric and isinstance(value, bool):
         raise UnreadableError("a boolean where a number is expected")
-    if numeric and isinstance(value, str) and (rating := _ALONE.fullmatch(value.strip())):
-        _check_scale(rating, field)
-        value = float(rating["value"])
+    if numeric and isinstance(value, str):
+        rating = statements.rating(value, field)
+        value = value if rating is None else rating
     if numeric and kind is not float and isinstance(value, float) and value.is_integer():
         return int(value)
     if options and isinstance(value, str):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -268,6 +269,9 @@ class Criterion:
     # Words that each may be a whole reply, and what they say. Then no JSON is asked for.
     labels: tuple[tuple[str, BaseModel], ...] = ()
     top_logprobs: int = 0  # ask for log-probabilities (G-Eval); see judges/geval.py
+    # The JSON schema of this very request, where `schema` serves several; for the endpoints that
+    # hold a reply to it (engine.exact_schema).
+    exact_schema: Mapping[str, Any] | None = None
 
 
 class Judge(ABC):
@@ -341,6 +345,8 @@ class Request:
     schema_name: str = ""
     schema: Mapping[str, Any] | None = None  # JSON schema of the reply; None: free text
     top_logprobs: int = 0  # log-probabilities of that many tokens at each place of the reply
+    # What may be sent in place of `schema`. No part of the cache's key: it asks for the same reply.
+    exact_schema: Mapping[str, Any] | None = None
 
 
 class Token(NamedTuple):
@@ -359,7 +365,7 @@ class Reply:
     """
 
     text: str | None
-    finish: str = "stop"  # stop, length, content_filter, or the endpoint's own word
+    finish: str = "stop"  # one of _ENDINGS, or the endpoint's own word for a failure
     model: str = ""  # as the endpoint names it
     refusal: str = ""
     prompt_tokens: int | None = None
@@ -367,6 +373,46 @@ class Reply:
     cached_tokens: int = 0  # of the prompt's, read from the endpoint's own cache at a lower price
     tokens: tuple[Token, ...] | None = None  # log-probabilities, if asked for and given
     batch: bool = False  # it came from an offline batch, at that price
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "finish", ending(self.finish))
+
+    @property
+    def failure(self) -> str:
+        """Why this is no reply but the endpoint's failure, in words; empty for a reply."""
+        if self.finish not in _ENDINGS:
+            return f"a reply that ends with {self.finish!r}"
+        if self.refusal or self.finish in (LENGTH, CONTENT_FILTER):
+            return ""
+        if self.finish == TOOL_CALLS and not (self.text or "").strip():
+            return "a tool call in place of a reply"
+        return "a reply without content" if self.text is None else ""
+
+
+# How a reply ends: whole, cut off, filtered, or in a tool call that nobody offered. The words of
+# OpenAI, vLLM, SGLang, TGI, llama.cpp, LM Studio, TensorRT-LLM, Mistral, DeepSeek, Anthropic,
+# Gemini, Cohere, Bedrock, watsonx, DashScope and Zhipu, of each its letters alone. All others are
+# failures (abort, error, insufficient_system_resource): a new word must not pass for a whole reply.
+STOP, LENGTH, CONTENT_FILTER, TOOL_CALLS = "stop", "length", "content_filter", "tool_calls"
+_ENDINGS = {
+    STOP: r"none|null|stop(?:ped|sequences?|words?|tokens?|stringfound)?|eo[st](?:token|found)?"
+    r"|endid|end(?:of)?(?:turn|text)|completed?|normal",
+    LENGTH: r"(?:max|model)?len(?:gth)?|max(?:output|completion|new|predicted)?tokens?(?:reached)?"
+    r"|maxoutput|tokenlimit|errorlimit|repetition"
+    r"|(?:model|max)?context(?:length|window)(?:exceeded|reached)?",
+    CONTENT_FILTER: r".*(?:contentfilter|safety|recitation|blocklist|prohibitedcontent|sensitive"
+    r"|spii|guardrail|modelarmor|toxic|moderation|inspection).*|refusal|refused",
+    TOOL_CALLS: r"toolcalls?|tooluse|functioncall",
+}
+
+
+def ending(word: str) -> str:
+    """An endpoint's word for how a reply ended as one of `_ENDINGS`, whatever its case and marks,
+    also as an enum's member ("FinishReason.STOP"); any other word as it is.
+    """
+    plain = re.sub(r"[^a-z]", "", word.casefold() or STOP)
+    plain = re.sub(r"^(?:finish|stop)?reason", "", plain)
+    return next((name for name, words in _ENDINGS.items() if re.fullmatch(words, plain)), word)
 
 
 class ProviderError(Exception):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
+from lmms_eval_tasks import readings
 from lmms_eval_tasks.benchmark import Item, Items, Join, Metric, Task, Units
 from lmms_eval_tasks.utils.metrics import aggregate, stats
 from lmms_eval_tasks.utils.saved_runs import CARRIER
@@ -31,14 +32,20 @@ def numbers(task: Task, items: Items) -> dict[str, Any]:
 
 
 def details(task: Task, items: Items) -> dict[str, Any]:
-    """Counts by status, 95 % intervals clustered by video, and what else the task tells."""
+    """Counts by status, 95 % intervals clustered by video, and what else the task tells.
+
+    `reading`, where anything is odd, is a list of lines on how its replies were read, each with its
+    weight (readings.py).
+    """
     ordered = sorted(aggregate.as_counted(items), key=lambda item: str(item["id"]))
     found = {
         one.name: interval(one, ordered, task.cluster) for one in task.metrics if one.has_interval
     }
+    notes = aggregate.never_raises(readings.notes, "how replies were read")(task, ordered)
     return {
         "items": len(ordered),
         "status": aggregate.by_status(ordered),
+        **({"reading": [note._asdict() for note in notes]} if notes else {}),
         **task.details(ordered),
         "intervals": {name: one.as_dict() for name, one in found.items() if one is not None},
     }

@@ -17,7 +17,11 @@ from typing import Any, TextIO
 
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges.cache import key
-from lmms_eval_tasks.judges.providers.openai_compatible import MAX_MESSAGE, OpenAIProvider
+from lmms_eval_tasks.judges.providers.openai_compatible import (
+    MAX_MESSAGE,
+    OpenAIProvider,
+    is_filtered,
+)
 from lmms_eval_tasks.judges.verdict import ProviderError, Reply, Request, Status
 from lmms_eval_tasks.utils.released_files import read_lines
 
@@ -84,7 +88,8 @@ class Results:
         """The reply to one request.
 
         Raises:
-            ProviderError: `skipped` if it is not there, `api_error` if the batch failed on it.
+            ProviderError: `skipped` if it is not there, `api_error` if the batch failed on it,
+                `refused` if a filter turned it down.
         """
         line = self._lines.get(name)
         if line is None:
@@ -95,11 +100,12 @@ class Results:
         if line.get("error") or response.get("status_code") != 200:
             told = line.get("error") or (body.get("error") if isinstance(body, dict) else body)
             words = provider.clean(str(told))[:MAX_MESSAGE]
-            raise ProviderError(f"the batch failed on this request: {words}")
+            status = Status.REFUSED if is_filtered(told) else Status.API_ERROR
+            raise ProviderError(f"the batch failed on this request: {words}", status)
         try:
             return replace(provider.replies(body)[0], batch=True)
         except ProviderError as error:  # reading the same line again would not help
-            raise ProviderError(str(error)) from None
+            raise ProviderError(str(error), error.status) from None
 
 
 class ReadingProvider:

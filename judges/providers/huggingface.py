@@ -24,7 +24,15 @@ from typing import Any
 
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import JudgeConfig
-from lmms_eval_tasks.judges.verdict import MAX_TOKENS, ProviderError, Reply, Request, Token
+from lmms_eval_tasks.judges.verdict import (
+    LENGTH,
+    MAX_TOKENS,
+    STOP,
+    ProviderError,
+    Reply,
+    Request,
+    Token,
+)
 
 _AUTO = {True: "AutoModelForImageTextToText", False: "AutoModelForCausalLM"}  # by `sees`
 # Of the files of a checkpoint that can change a reply.
@@ -285,7 +293,7 @@ def generate(
         tokens = tuple(_tokens(tokenizer, kept, rows, request.top_logprobs))
     return Reply(
         text=_decode(tokenizer, kept),
-        finish="stop" if ids[-1] in ends else "length",
+        finish=STOP if ids[-1] in ends else LENGTH,
         prompt_tokens=length,
         completion_tokens=len(ids),
         tokens=tokens,

@@ -7,22 +7,34 @@ not take (a reply format, a parameter) is learnt from its answers 400 and 422, o
 from __future__ import annotations
 
 import email.utils
+import json
 import re
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.judges import JudgeConfig, Status
-from lmms_eval_tasks.judges.config import is_local, is_reasoning
-from lmms_eval_tasks.judges.verdict import DEFAULT_BASE_URL, ProviderError, Reply, Request, Token
+from lmms_eval_tasks.judges.config import AZURE_HOSTS, is_local, is_reasoning
+from lmms_eval_tasks.judges.verdict import (
+    DEFAULT_BASE_URL,
+    STOP,
+    ProviderError,
+    Reply,
+    Request,
+    Token,
+)
 
 if TYPE_CHECKING:
     from openai import OpenAI
 
+# Their prompt cache begins with the schema, so that one schema serves all requests there.
+_OPENAI_HOSTS = (".openai.com", *AZURE_HOSTS)
 FORMS = ("json_schema", "json_object", "text")  # ways to ask for a schema, strictest first
 # Optional parameters: a judge without them is still a judge. `max_tokens` is first tried under its
 # newer name.
@@ -32,9 +44,30 @@ _BUSY = {408, 409, 425, 429}  # and everything from 500 on: the same request may
 _SPENT = ("insufficient_quota", "billing_hard_limit_reached")  # a 429 that waiting does not heal
 # A prompt that is too long is refused with 400 too, in words that name max_tokens.
 _TOO_LONG = re.compile(r"context.?length|context.?window|too long|maximum.{0,20}tokens", re.I)
+# What a server says that could not make a grammar of a schema, also with 500 (llama.cpp, Ollama).
+_SCHEMA_WORDS = re.compile(r"response_format|schema|grammar|guided_|structured.?output", re.I)
+# Codes of providers that turned a request down for what it says; and the words of some, no codes.
+_FILTER_CODES = re.compile(
+    r"content_?(?:filter|policy|safety|violation)|data_?inspection|sensitive|moderation"
+    r"|responsible_?ai|prohibited_content|invalid_prompt",
+    re.I,
+)
+_FILTER_WORDS = re.compile(
+    r"content exists risk|considered high risk|(?:was|been) flagged|usage (?:policy|guidelines)"
+    r"|content (?:management|filtering|moderation) policy|inappropriate content|敏感",
+    re.I,
+)
 _KEY_LIKE = re.compile(r"\b(?:sk-|Bearer |Basic )[\w+/=*.-]{6,}")
 MAX_MESSAGE = 300  # characters of an endpoint's error text that are kept
 _CONNECTIONS = 1024  # open at most: more threads than the package's 100 would reconnect each time
+
+
+class _Way(NamedTuple):
+    """How a request is put to the endpoint."""
+
+    form: int  # of FORMS
+    exact: bool  # with its exact schema
+    renamed: Mapping[str, str | None]  # parameters under other names; None: left out
 
 
 class OpenAIProvider:
@@ -48,6 +81,9 @@ class OpenAIProvider:
         self._form = FORMS.index(config.reply_format) if self._form_known else 0
         # The parameters under other names, or None for those that this endpoint does not take.
         self._renamed: dict[str, str | None] = {}
+        host = urlsplit(config.base_url or DEFAULT_BASE_URL).hostname or ""
+        self._knows_exact = not host.endswith(_OPENAI_HOSTS)
+        self._inexact: set[str] = set()  # names of the schemas whose exact form was refused
         if is_reasoning(config.model):
             self._renamed["max_tokens"] = "max_completion_tokens"
         key = config.key.get_secret_value() if config.key else ""
@@ -85,119 +121,144 @@ class OpenAIProvider:
         """
         import openai
 
-        form, renamed = self._form, dict(self._renamed)
+        way = self._way(request)
         with self._lock:  # or each thread would make a client
             client = self._client
         while True:
-            body = self._body(request, len(samples), form, renamed)
+            body = self._body(request, len(samples), way)
             try:
-                data: object = client.post("/chat/completions", body=body, cast_to=object)
-                replies = self.replies(data)
+                # As text: some servers send their JSON as text/plain.
+                replies = self.replies(client.post("/chat/completions", body=body, cast_to=str))
             except ProviderError:
                 raise
-            except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-                change = self._adapted(error, body, form, renamed)
+            except openai.APIStatusError as error:
+                change = self._adapted(error, body, way)
                 if change is None:
                     raise self._error(error) from None
-                form, renamed = change
+                way = change
             except Exception as error:  # whatever the transport raises is a status, not a crash
                 raise self._error(error) from None
             else:
                 # A failing 400 teaches nothing: its cause may be the prompt.
-                left_out, self._renamed = self.left_out, {**self._renamed, **renamed}
+                left_out, self._renamed = self.left_out, {**self._renamed, **way.renamed}
                 if request.schema is not None:
-                    self._form, self._form_known = max(self._form, form), True
+                    self._form, self._form_known = max(self._form, way.form), True
+                if request.exact_schema is not None and not way.exact:
+                    self._inexact.add(request.schema_name)
                 for name in sorted({*self.left_out} - {*left_out}):
                     say(f"the judge {self.config.label} does not take {name}: sent without it")
                 return replies[: len(samples)]
 
     def body(self, request: Request) -> dict[str, Any]:
-        """The JSON of a request for one sample, as far as this endpoint is known; for batches."""
-        return self._body(request, 1, self._form, self._renamed)
+        """The JSON of a request for one sample, as far as this endpoint is known; for batches,
+        whose results come too late to learn that an exact schema is refused.
+        """
+        return self._body(request, 1, self._way(request)._replace(exact=False))
 
-    def _body(
-        self, request: Request, count: int, form: int, renamed: Mapping[str, str | None]
-    ) -> dict[str, Any]:
+    def _way(self, request: Request) -> _Way:
+        """How a request is put to this endpoint, as far as it is known."""
+        exact = request.exact_schema is not None and FORMS[self._form] == "json_schema"
+        exact &= self._knows_exact and request.schema_name not in self._inexact
+        return _Way(self._form, exact, dict(self._renamed))
+
+    def _body(self, request: Request, count: int, way: _Way) -> dict[str, Any]:
         parameters: dict[str, Any] = {
             **vars(request.sampling),
             "n": count if count > 1 else None,
             "logprobs": True if request.top_logprobs else None,
             "top_logprobs": request.top_logprobs or None,
         }
-        if request.schema is not None and FORMS[form] != "text":
-            parameters["response_format"] = {"type": FORMS[form]}
-            if FORMS[form] == "json_schema":
-                schema = {"name": request.schema_name, "schema": request.schema, "strict": True}
-                parameters["response_format"]["json_schema"] = schema
+        schema, form = request.exact_schema if way.exact else request.schema, FORMS[way.form]
+        if schema is not None and form != "text":
+            parameters["response_format"] = {"type": form}
+            if form == "json_schema":
+                named = {"name": request.schema_name, "schema": schema, "strict": True}
+                parameters["response_format"]["json_schema"] = named
         body: dict[str, Any] = {"model": self.config.model, "messages": list(request.messages)}
         for name, value in parameters.items():
-            sent = renamed.get(name, name)
+            sent = way.renamed.get(name, name)
             if value is not None and sent is not None:
                 body[sent] = value
         return body
 
-    def _adapted(
-        self, error: Any, body: Mapping[str, Any], form: int, renamed: Mapping[str, str | None]
-    ) -> tuple[int, dict[str, str | None]] | None:
-        """Another way to send the same request after a 400 or 422, or None."""
-        words = str(getattr(error, "message", error))
+    def _adapted(self, error: Any, body: Mapping[str, Any], way: _Way) -> _Way | None:
+        """Another way to send the same request after a 400 or 422, or None; and after a 500 that
+        speaks of the exact schema.
+        """
+        words, status = str(getattr(error, "message", error)), error.status_code
+        about_schema = _SCHEMA_WORDS.search(words) is not None
+        if status not in (400, 422):
+            failed = status >= 500 and way.exact and about_schema
+            return way._replace(exact=False) if failed else None
         # A provider's content filter turns requests down with 400, too (Azure).
-        filtered = getattr(error, "code", None) == "content_filter"
-        if filtered or (_TOO_LONG.search(words) and "response_format" not in words):
+        if is_filtered(error.body) or (_TOO_LONG.search(words) and not about_schema):
             return None
         named = str(getattr(error, "param", None) or "")
         for name in _ADAPTABLE:
-            sent = renamed.get(name, name)
+            sent = way.renamed.get(name, name)
             if sent in body and (named == sent or re.search(rf"\b{sent}\b", words)):
-                renaming = name == "max_tokens" and name not in renamed
-                return form, {**renamed, name: "max_completion_tokens" if renaming else None}
+                renaming = name == "max_tokens" and name not in way.renamed
+                instead = "max_completion_tokens" if renaming else None
+                return way._replace(renamed={**way.renamed, name: instead})
+        if way.exact:
+            return way._replace(exact=False)
         # No parameter is named: perhaps the reply's form, unless it has worked here before. Another
         # request may have learned meanwhile that a later one does.
         about_form = not self._form_known or named.startswith("response_format")
-        if "response_format" in body and (about_form or form < self._form):
-            return max(form + 1, self._form), dict(renamed)
+        if "response_format" in body and (about_form or way.form < self._form):
+            return way._replace(form=max(way.form + 1, self._form))
         return None
 
     def replies(self, data: object) -> list[Reply]:
-        """The choices of a chat completion's JSON, without the key in any of its texts.
+        """The choices of a chat completion (JSON, or its text) but those that the endpoint failed
+        at, without the key in any of their texts.
 
         Token counts are for the whole response: the prompt's go to the first reply, the
         completion's are spread evenly, so that sums over replies are what was billed.
 
         Raises:
-            ProviderError: it is no chat completion; worth another attempt (routers answer 200 with
-                an error inside).
+            ProviderError: it is no chat completion, or each choice is a failure; worth another
+                attempt (routers answer 200 with an error inside).
         """
+        if isinstance(data, str):
+            with suppress(ValueError):
+                data = json.loads(data)
         data = self._redacted(data)
         values = data if isinstance(data, dict) else {}
-        choices = values.get("choices") or []
+        whole, failed, model = [], [], str(values.get("model") or "")
         try:
-            messages = [choice["message"] for choice in choices]
-            texts = [message.get("content") for message in messages]
-            whole = bool(texts) and all(text is None or isinstance(text, str) for text in texts)
-        except (TypeError, KeyError, AttributeError):
-            whole = False
+            for choice in values.get("choices") or []:
+                message = choice.get("message") or {}
+                text, refusal = _content(message.get("content"))
+                finish = choice.get("finish_reason") or choice.get("native_finish_reason") or STOP
+                refusal = str(message.get("refusal") or refusal)
+                tokens = _tokens(choice.get("logprobs"))
+                reply = Reply(text, str(finish), model, refusal, tokens=tokens)
+                why = values.get("error") or choice.get("error") or reply.failure
+                failed.append(why) if why else whole.append(reply)
+        except (TypeError, AttributeError):
+            whole, failed = [], []
         if not whole:
-            told = values.get("error")
-            why = f": {self.clean(str(told))}" if told and not choices else ""
-            raise ProviderError(f"the endpoint's reply is no chat completion{why}", retry=True)
+            why = next(iter(failed), None) or values.get("error")
+            sent = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
+            said = f"the endpoint failed: {why}" if why else f"no chat completion: {sent}"
+            told = self.clean(said)[:MAX_MESSAGE]
+            if is_filtered(why):
+                raise ProviderError(told, Status.REFUSED)
+            raise ProviderError(told, retry=True)
         usage = values["usage"] if isinstance(values.get("usage"), dict) else {}
         details = usage.get("prompt_tokens_details")
         prompt, completion = (_count(usage.get(f"{of}_tokens")) for of in ("prompt", "completion"))
         cached = _count(details.get("cached_tokens")) if isinstance(details, dict) else None
-        each, more = divmod(completion or 0, len(texts))
+        each, more = divmod(completion or 0, len(whole))
         return [
-            Reply(
-                text=texts[place],
-                finish=str(choice.get("finish_reason") or "stop"),
-                model=str(values.get("model") or ""),
-                refusal=str(messages[place].get("refusal") or ""),
+            replace(
+                reply,
                 prompt_tokens=prompt if prompt is None or place == 0 else 0,
                 completion_tokens=None if completion is None else each + (place < more),
                 cached_tokens=(cached or 0) if place == 0 else 0,
-                tokens=_tokens(choice.get("logprobs")),
             )
-            for place, choice in enumerate(choices)
+            for place, reply in enumerate(whole)
         ]
 
     def _error(self, error: Exception) -> ProviderError:
@@ -207,14 +268,14 @@ class OpenAIProvider:
         status = getattr(error, "status_code", None)
         name = type(error).__name__ + (f" {status}" if status else "")
         told = f"{name}: {self.clean(str(error))}"[:MAX_MESSAGE]
-        if getattr(error, "code", None) == "content_filter":
+        if is_filtered(getattr(error, "body", None)):
             return ProviderError(told, status=Status.REFUSED)
         if isinstance(error, openai.APIStatusError):
             busy = error.status_code in _BUSY or error.status_code >= 500
             spent = getattr(error, "code", None) in _SPENT
             after = retry_after(error.response.headers, time.time())
             return ProviderError(told, retry=busy and not spent, retry_after=after)
-        # Connections, timeouts, and bodies that are not JSON.
+        # Connections, timeouts, and bodies that are no text.
         return ProviderError(told, retry=isinstance(error, openai.OpenAIError | ValueError))
 
     def clean(self, text: str) -> str:
@@ -249,6 +310,33 @@ class OpenAIProvider:
             max_retries=0,  # the engine retries
             http_client=openai.DefaultHttpxClient(trust_env=trusts, limits=limits),
         )
+
+
+def is_filtered(error: object) -> bool:
+    """Whether an endpoint's error is its filter, which turned a request down for what it says."""
+    values = error if isinstance(error, dict) else {"message": error}
+    inner = values.get("innererror")  # Azure's
+    codes = [values.get("code"), values.get("type"), isinstance(inner, dict) and inner.get("code")]
+    # A longer message may repeat the request.
+    words = str(values.get("message"))[:MAX_MESSAGE]
+    return any(_FILTER_CODES.search(str(one)) for one in codes) or bool(_FILTER_WORDS.search(words))
+
+
+def _content(content: object) -> tuple[str | None, str]:
+    """The text of a message, None if it has none, and its refusal.
+
+    Of a list of parts the texts, joined; what the model thought is another kind of part, or a text
+    marked so. TypeError, AttributeError: it is neither a text nor parts.
+    """
+    if content is None or isinstance(content, str):
+        return content, ""
+    texts: dict[str, list[str]] = {"text": [], "refusal": []}
+    parts: Any = content if isinstance(content, list) else [content]
+    for part in parts:
+        kind = str(part.get("type") or "text").removeprefix("output_")
+        if isinstance(part.get(kind), str) and kind in texts and not part.get("thought"):
+            texts[kind].append(part[kind])
+    return "".join(texts["text"]) if texts["text"] else None, "".join(texts["refusal"])
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:

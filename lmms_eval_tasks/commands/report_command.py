@@ -51,12 +51,15 @@ def report_command(
         print(f"{page}: {len(logs)} logs; to look at them: inspect view --log-dir {page}")
         return
     if form == "text":
-        show(table_console(), exports.tables(list(exports.rows(sides.read(runs)))))
+        found = sides.read(runs)
+        show(table_console(), [*exports.tables(list(exports.rows(found))), *exports.notes(found)])
         return
     check_output(page)
     found = sides.read(runs)
     if form == "html":
         text = run_page.html(found, media, page)
+    elif form == "md":
+        text = exports.as_markdown(list(exports.rows(found)), exports.notes(found))
     else:
         text = exports.FORMS[form](list(exports.rows(found)))
     write_text(page, text)

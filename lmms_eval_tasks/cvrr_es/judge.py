@@ -54,16 +54,20 @@ class Judgement(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    # One released judgement has its label under `type`.
-    pred: Literal["correct", "incorrect"] = Field(validation_alias=AliasChoices("pred", "type"))
+    # One released judgement has its label under `type`; models write the whole word too.
+    pred: Literal["correct", "incorrect"] = Field(
+        validation_alias=AliasChoices("pred", "type", "prediction")
+    )
     score: float = Field(ge=LOWEST_SCORE, le=HIGHEST_SCORE)
     reason: str
 
     @model_validator(mode="before")
     @classmethod
     def _as_published(cls, given: Any) -> Any:
-        """One released judgement has no reason."""
-        return {"reason": "", **given} if isinstance(given, dict) else given
+        """One released judgement has no reason; None, which Python's dicts may have, is none."""
+        if isinstance(given, dict) and given.get("reason") is None:
+            return {**given, "reason": ""}
+        return given
 
 
 @prompts.once

@@ -29,6 +29,7 @@ LABELS = (
     ("Correct", ReferenceAgreement(reason="", correct=True)),
     ("Incorrect", ReferenceAgreement(reason="", correct=False)),
 )
+WORD = {"type": "string", "enum": [label for label, _ in LABELS]}  # as a JSON schema
 REPLY_TOKENS = 16  # room for a label in any vocabulary; the authors' code gives 4
 
 
@@ -39,6 +40,7 @@ def criterion() -> Criterion:
     Its fields are `question`, `references` (list of texts) and `candidate`.
     """
     given = prompt()
+    asks_json = "json" in "".join(given.text.values()).lower()
     return Criterion(
         name=NAME,
         system=given.text["system"],
@@ -47,6 +49,7 @@ def criterion() -> Criterion:
         score=lambda reply: float(reply.correct),
         prompt_hash=given.hash,
         labels=LABELS,
+        exact_schema=None if asks_json else WORD,
     )
 
 

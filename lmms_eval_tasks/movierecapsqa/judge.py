@@ -7,7 +7,8 @@ Requests about one segment begin with the same bytes, as providers' prompt cache
 system text, then the segment's facts and dialogue, and only then what differs (dimension, question,
 claims). Coherence is of the claims alone: facts and dialogue are not shown. OpenAI puts the reply's
 JSON schema before the system text, so that is one and the same for every dimension and number of
-claims too; what differs is checked when a reply is read.
+claims too; what differs is checked when a reply is read. Other endpoints are sent the exact schema,
+which a small model needs to end its reply.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 from lmms_eval_tasks.errors import PromptError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict, run
 from lmms_eval_tasks.judges.asking import said
+from lmms_eval_tasks.judges.engine import MAX_REASON
 from lmms_eval_tasks.judges.verdict import MAX_TOKENS, Ask, Asks, graded
 from lmms_eval_tasks.utils import prompts
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES, NO_CLAIMS, NOT_JUDGED
@@ -73,6 +75,12 @@ _FORMS: dict[str, dict[str, tuple[str, ...]]] = {
 }
 WORDS = {dimension: tuple(own) for dimension, own in _FORMS.items()}
 DIMENSIONS = tuple(WORDS)
+# The labels of a claim that earn a dimension's lowest score where all claims have them.
+_WORST: dict[str, set[str]] = {
+    "factuality": {"unsupported", "contradictory"},
+    "relevance": {"irrelevant"},
+    "coherence": {"contradictory"},
+}
 WITH_CONTEXT = ("factuality", "relevance")  # shown facts and dialogue
 
 
@@ -86,6 +94,17 @@ def label(dimension: str, written: str) -> str:
         if found in (word, *others):
             return word
     raise ValueError(f"a label that is none of {', '.join(WORDS[dimension])}")
+
+
+def contradicts(dimension: str, labels: Sequence[str], score: float | None) -> bool:
+    """Return whether a score is at the other end of the rubric than all of its labels.
+
+    So it is the lowest beside labels that are all the best, or the highest beside labels that are
+    all among the worst. Such a score counts as it is; it is counted too (`MovieRecapsQA.describe`).
+    """
+    best, given = WORDS[dimension][0], set(labels)
+    too_low = score == LOWEST and given == {best}
+    return too_low or (score == HIGHEST and bool(given) and given <= _WORST[dimension])
 
 
 # --- what is asked ------------------------------------------------------------------------------
@@ -155,6 +174,29 @@ def labels_schema(dimension: str, n_claims: int) -> type[Labels]:
     return Checked
 
 
+def exact_schema(dimension: str, n_claims: int) -> dict[str, Any]:
+    """The JSON schema of a reply about `n_claims` claims: a label of `dimension` for each, in their
+    order. `prefixItems` stands without `items`, which llama.cpp would take instead.
+    """
+    label = {"type": "string", "enum": list(WORDS[dimension])}
+    ids = ({"type": "integer", "enum": [number]} for number in range(1, n_claims + 1))
+    labels = [_closed({"id": number, "label": label}) for number in ids]
+    count = {"minItems": n_claims, "maxItems": n_claims}
+    return _closed(
+        {
+            "labels": {"type": "array", "prefixItems": labels, **count},
+            "reason": {"type": "string", "maxLength": MAX_REASON},
+            "score": {"type": "integer", "enum": list(range(LOWEST, HIGHEST + 1))},
+        }
+    )
+
+
+def _closed(properties: dict[str, Any]) -> dict[str, Any]:
+    """An object's JSON schema, with these properties and no others."""
+    required = {"required": list(properties), "additionalProperties": False}
+    return {"type": "object", "properties": properties, **required}
+
+
 @prompts.once
 def prompt() -> prompts.Prompt:
     """The judge's prompts, ours or the user's.
@@ -216,6 +258,7 @@ def dimension_criterion(dimension: str, n_claims: int) -> Criterion:
         system=system,
         template=template,
         schema=labels_schema(dimension, n_claims),
+        exact_schema=exact_schema(dimension, n_claims),
         score=lambda reply: float(reply.score),
         prompt_hash=given.hash,
         untrusted=("claims",),

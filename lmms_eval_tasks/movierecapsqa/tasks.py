@@ -7,6 +7,7 @@ the judge alone: nothing here hands them to a model.
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
@@ -108,6 +109,26 @@ def told_shown(items: Items) -> list[str]:
     return [] if chosen == data.Options() else [told]
 
 
+def opposed(items: Items) -> dict[str, int]:
+    """Return how many scores contradict all of their labels (judge.py), by dimension; no zeros."""
+    counts = Counter(
+        dimension
+        for item in items
+        for dimension, one in (item.get("dimensions") or {}).items()
+        if judging.contradicts(dimension, one.get("labels") or (), one["score"])
+    )
+    return dict(counts)
+
+
+def told_opposed(counts: Mapping[str, int]) -> str:
+    """The counts of `opposed` in a line for the user."""
+    told = ", ".join(f"{name} {count}" for name, count in counts.items())
+    return (
+        f"scores at the other end of the rubric than all of their labels ({told}): the judge "
+        "contradicts itself; its scores count as they are"
+    )
+
+
 # --- the tasks --------------------------------------------------------------------------------
 
 _ASKS = ("claims", *judging.DIMENSIONS, *baselines.GEVAL_NAMES, *baselines.HELMET_NAMES)
@@ -174,7 +195,7 @@ class MovieRecapsQA(Benchmark):
     # --- results ------------------------------------------------------------------------------
 
     def describe(self, ran: Ran) -> tuple[dict[str, Any], list[str]]:
-        """Data, left-out segments, and how the baselines were made."""
+        """Data, left-out segments, scores against their labels, and how the baselines were made."""
         section: dict[str, Any] = {}
         warnings: list[str] = []
         if ran.found is not None:
@@ -190,6 +211,9 @@ class MovieRecapsQA(Benchmark):
                 if own
             ]
         warnings += [f"{n}: {one}" for n, own in ran.items.items() for one in told_shown(own)]
+        if against := {name: own for name, items in ran.items.items() if (own := opposed(items))}:
+            section["scores_against_labels"] = against
+            warnings += [f"{name}: {told_opposed(own)}" for name, own in against.items()]
         warnings += self.notes(ran.items)
         warnings += settings.told(settings.FRAMES) if any(map(data.shows, ran.names)) else []
 

@@ -42,6 +42,17 @@ def rows(sides: Sequence[Side]) -> Iterator[Row]:
                 yield row
 
 
+def notes(sides: Sequence[Side]) -> list[str]:
+    """How the replies behind the numbers were read, in lines, where it matters (readings.py)."""
+    found = [
+        (side.label, line)
+        for benchmark, _ in tasks_of(sides)
+        for side in sides
+        for line in side.reading(benchmark)
+    ]
+    return [f"{label}: {line}" if len(sides) > 1 else line for label, line in found]
+
+
 def as_json(found: Sequence[Row]) -> str:
     """A list of rows."""
     return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
@@ -55,11 +66,12 @@ def as_csv(found: Sequence[Row]) -> str:
     return str(cells.frame(flat.to_dict("records"), flat.columns).to_csv(index=False))
 
 
-def as_markdown(found: Sequence[Row]) -> str:
-    """A table with a column for each run."""
+def as_markdown(found: Sequence[Row], lines: Sequence[str] = ()) -> str:
+    """A table with a column for each run, and a list of lines below it."""
     frame = _wide(found)
     frame.columns = frame.columns.map(cells.markdown)
-    return f"{frame.to_markdown(index=False)}\n"
+    listed = "".join(f"- {cells.markdown(line)}\n" for line in lines)
+    return f"{frame.to_markdown(index=False)}\n" + (listed and f"\n{listed}")
 
 
 def as_latex(found: Sequence[Row]) -> str:

@@ -46,7 +46,9 @@ def made(
     columns: dict[str, list[Any]] = {
         name: [] for name in ("task", "id", "video", "pool", "split", "media")
     }
-    of_sides: list[dict[str, list[Any]]] = [{"status": [], "value": [], "reply": []} for _ in sides]
+    of_sides: list[dict[str, list[Any]]] = [
+        {"status": [], "value": [], "reply": [], "read_by": []} for _ in sides
+    ]
     chunks: list[str] = []
     details: list[dict[str, Any]] = []
     for place, task in enumerate(tasks):
@@ -67,6 +69,7 @@ def made(
                 column["status"].append(item["status"] if item else "")
                 column["value"].append(value.get(name))
                 column["reply"].append(_short(item["reply"]) if item else "")
+                column["read_by"].append(str(item.get("read_by") or "") if item else "")
             prompts = (side.prompts.get((task.name, name), "") for side in sides)
             details.append(_detail(items, next(filter(None, prompts), "")))
             if len(details) == CHUNK:

@@ -28,6 +28,7 @@
       row[`value${k}`] = index.of[k].value[n];
       row[`status${k}`] = index.of[k].status[n];
       row[`reply${k}`] = index.of[k].reply[n];
+      row[`rule${k}`] = index.of[k].read_by[n];
     });
     return row;
   });
@@ -165,6 +166,8 @@
   const narrow = matchMedia("(max-width: 40rem)").matches;
   const wide = (...own) => (narrow ? [] : own);
   const end = (cell) => document.createTextNode(cell.getValue().replace(/^.*(?=.{20}$)/, "…"));
+  const alike = (values) => [...new Set(values)].filter((value) => value).sort().map((value) => [value, value]);
+  const rules = alike(index.of.flatMap((one) => one.read_by)); /* none of open answers */
   const columns = [
     ...wide(column("task", "task", { width: 130 })),
     column("item", "id", narrow ? { formatter: end } : { width: 230 }),
@@ -172,7 +175,8 @@
     ...sides.flatMap((label, k) => [
       { title: several ? label : "result", field: `value${k}`, width: narrow ? 90 : 135, ...titled,
         formatter: (cell) => worth(cell.getRow().getData(), k) },
-      ...wide(column(several ? `reply of ${label}` : "reply", `reply${k}`, { minWidth: 170 })),
+      ...wide(...(rules.length ? [column("read by", `rule${k}`, { width: 70 })] : []),
+        column(several ? `reply of ${label}` : "reply", `reply${k}`, { minWidth: several ? 130 : 170 })),
     ]),
   ];
   const place = document.getElementById("table");
@@ -232,10 +236,10 @@
     form.append(make("label", {}, title, select));
     return select;
   };
-  const alike = (values) => [...new Set(values)].filter((value) => value).sort().map((value) => [value, value]);
   const task = choice("task", index.tasks.map((one) => [one.name, one.name]));
   const category = choice("category", alike(index.split.flat()));
   const status = choice("status", alike(index.of.flatMap((one) => one.status)));
+  const rule = rules.length ? choice("read by", rules) : { value: "" };
   const outcome = choice("result", [["right", "right"], ["wrong", "wrong"], ["other", "between, or none"]]
     .flatMap(([value, label]) => sides.map((side, k) => [`${value} ${k}`, several ? `${label}: ${side}` : label])));
   const flipped = several ? choice("flipped", sides.slice(1).flatMap((side, k) => [
@@ -248,6 +252,7 @@
     if (task.value && row.task !== task.value) return false;
     if (category.value && !index.split[row.n].includes(category.value)) return false;
     if (status.value && !sides.some((_, k) => row[`status${k}`] === status.value)) return false;
+    if (rule.value && !sides.some((_, k) => row[`rule${k}`] === rule.value)) return false;
     if (outcome.value) {
       const [kind, k] = outcome.value.split(" ");
       if (row[`status${k}`] === "" || !results[kind](row, k)) return false;

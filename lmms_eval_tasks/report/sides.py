@@ -11,7 +11,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import benchmarks
+from lmms_eval_tasks import benchmarks, readings
 from lmms_eval_tasks.benchmark import Benchmark, Item, Items, Task
 from lmms_eval_tasks.console import visible
 from lmms_eval_tasks.errors import DataError
@@ -93,6 +93,13 @@ class Side:
             yield "what these numbers rest on is not known: no results file of our hook beside them"
         for section in sections:
             yield from section.get("warnings", ())
+        yield from self.reading(benchmark)
+
+    def reading(self, benchmark: Benchmark) -> Iterator[str]:
+        """How the replies were read, in lines (readings.py)."""
+        for name in (one for one in self.items if one in benchmark.tasks):
+            for note in readings.notes(benchmark.tasks[name], self.items[name]):
+                yield f"{name}: {note.text}"
 
 
 def read(paths: Sequence[Path]) -> list[Side]:

@@ -8,15 +8,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lmms_eval_tasks import measures
-from lmms_eval_tasks.benchmark import Benchmark, Item, Items
+from lmms_eval_tasks.benchmark import Benchmark, Item, Items, Task
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import Judge, Verdict
 from lmms_eval_tasks.judges.asking import Asker, given_by, usable
 from lmms_eval_tasks.judges.run import ordered_map
-from lmms_eval_tasks.judges.verdict import NONE, JudgeConfig
-from lmms_eval_tasks.runs import arrivals, before, invalid, scoring
+from lmms_eval_tasks.judges.verdict import NONE, Ask, JudgeConfig
+from lmms_eval_tasks.runs import arrivals, before, invalid, scoring, screen
 from lmms_eval_tasks.utils.saved_runs import MEND, Run, difference, refuse_twice, saved_items
 
+FEW = 3  # ids of items in a line; all of them stand in the file of --output
 # What joined runs have in common: the model, a hash of the data, what was shown of it.
 Side = tuple[str | None, str, str]
 
@@ -33,6 +34,8 @@ class Rescored:
     sidecar: dict[str, dict[str, Any]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     equal: list[str] = field(default_factory=list)  # how many of the saved numbers came out again
+    # Label of a task -> ids of items in whose replies something else is read than when saved.
+    read_otherwise: dict[str, list[str]] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)  # tasks that are invalid, and why
     groups: dict[str, list[str]] = field(default_factory=dict)  # label -> those of its tasks
     apart: dict[str, list[Side]] = field(default_factory=dict)  # group -> what could not be joined
@@ -88,10 +91,17 @@ def rescore_saved(
 
     def small(run: Run) -> tuple[Side, Items]:
         """What joins read of a run, which is no verdict; of others what their notes read."""
-        items = _scored(benchmark, run, asked)
+        items, read_otherwise = _scored(benchmark, run, asked)
         if not items:
             return (run.model, "", ""), ()
         _tell(benchmark, run, items, done, judged_anew=bool(judge))
+        if read_otherwise and not judge:  # a judge changes what items hold, too
+            label = done.label(run.task, run)
+            done.read_otherwise[label] = read_otherwise
+            few, total = ", ".join(read_otherwise[:FEW]), f"{len(read_otherwise)} of {len(items)}"
+            done.notes.append(
+                f"{label}: {total} items are read otherwise than when saved (the first: {few})"
+            )
         if take is not None:
             take(run, items)
         first, joins = items[0], any(run.task in join.tasks for join in benchmark.joins)
@@ -122,33 +132,61 @@ def rescore_saved(
     return done
 
 
-def _scored(benchmark: Benchmark, run: Run, judge: Judge) -> Items:
-    """A run's items again, in the order of their ids."""
+def _scored(benchmark: Benchmark, run: Run, judge: Judge) -> tuple[Items, list[str]]:
+    """A run's items again, in the order of their ids; and the ids of those read otherwise."""
     task = benchmark.tasks.get(run.task)
     if task is None:
         raise DataError(f"{run.file}: {run.task} is no task of {benchmark.title}")
     try:
         if not (saved := saved_items(run)):
-            return ()
+            return (), []
         needed = (*task.kept, task.cluster)
         for item in saved:
             if lacking := [name for name in needed if item.get(name) is None]:
                 raise DataError(f"{item['id']} has no `{lacking[0]}`; {MEND}")
         saved = list(benchmark.reread(saved, judged=judge.config.provider != NONE))
-        given = {item["id"]: verdicts(item) for item in saved}
+        given = {item["id"]: (verdicts(item), _judged_text(task, item)) for item in saved}
     except DataError as error:
         raise DataError(f"{run.file}: {error}") from None
     keeps = given_by(judge)
 
     def asker(item: Item) -> Asker:
-        return Asker(judge, given[item["id"]], keeps)
+        found, judged_text = given[item["id"]]
+
+        def is_kept(ask: Ask, verdict: Verdict) -> bool:
+            """A judge is asked anew about a text that is read otherwise today."""
+            text = ask.fields.get("candidate", judged_text)
+            same = judge.config.provider == NONE or not judged_text or text == judged_text
+            return same and keeps(ask, verdict)
+
+        return Asker(judge, found, is_kept)
 
     def score(item: Item) -> Item:
-        return scoring.scored(task, item, item["reply"], asker(item))
+        read = {name: value for name, value in item.items() if name != "refused"}  # read anew
+        return scoring.scored(task, read, item["reply"], asker(item))
 
     if not task.asks:
-        return list(map(score, saved))
-    return scoring.scored_together(task, ordered_map(score, saved, task.name), asker)
+        items: Items = list(map(score, saved))
+    else:
+        items = scoring.scored_together(task, ordered_map(score, saved, task.name), asker)
+    pairs = zip(saved, items, strict=True)
+    return items, [str(now["id"]) for before, now in pairs if _is_read_otherwise(before, now)]
+
+
+def _judged_text(task: Task, item: Item) -> str:
+    """The text that a saved item's verdicts are on; "" if it was put to no judge."""
+    # Of the two names that tasks give it; a field that is not in `blank` is the doc's.
+    names = (name for name in ("candidate", "answer") if name in task.blank)
+    return str(item.get(next(names, "")) or "")
+
+
+def _is_read_otherwise(saved: Item, now: Item) -> bool:
+    """Whether another text, letter, list or status was read; which rule read it does not matter."""
+    return any(
+        saved[name] != now[name]
+        for name in (saved.keys() & now.keys()) - {"read_by"}
+        if isinstance(saved[name], str | list) or isinstance(now[name], str | list)
+    )
 
 
 def _tell(
@@ -161,6 +199,7 @@ def _tell(
     numbers = done.numbers[label] = measures.numbers(task, items)
     done.sidecar[label] = measures.details(task, items)
     done.compare(label, run.saved, numbers)
+    done.notes += screen.reading({label: done.sidecar[label]})
     done.notes += [f"{label}: {note}" for note in task.notes(items)]
     done.notes += filter(
         None, (arrivals.short(label, items), invalid.requests_failed(label, items))

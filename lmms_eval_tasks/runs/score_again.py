@@ -82,6 +82,7 @@ def score_again(
             "numbers": done.numbers,
             "details": done.sidecar,
             "notes": done.notes,
+            "read_otherwise": done.read_otherwise,
             "invalid": done.problems,
             "judge": judges.describe(config) if judge else None,
         }

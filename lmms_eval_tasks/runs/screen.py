@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks import benchmarks, leaderboards, settings
+from lmms_eval_tasks import benchmarks, leaderboards, readings, settings
 from lmms_eval_tasks.benchmark import Benchmark, Row
 from lmms_eval_tasks.judges import report
 from lmms_eval_tasks.report.fold import show
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 ROWS = 8  # of main numbers; a benchmark's other tasks stand in its tables
-NOTES = 3  # of what makes numbers not comparable; the others stand in the tables
+NOTES = 3  # of what makes numbers not comparable, and of how replies were read; others: likewise
 
 
 def first(results: Mapping[str, Any], console: Console, files: Sequence[Path] = ()) -> None:
@@ -72,11 +72,20 @@ def _of_benchmark(benchmark: Benchmark, results: Mapping[str, Any]) -> list[Any]
         whose = "" if judge.get("warning") else ", the paper's"
         lines.append(f"  judge: {judge.get('model') or judge['provider']}{whose}")
     lines += [f"  {section['arrived']}"] if section.get("arrived") else []
-    notes = section["warnings"]
-    lines += [f"  Note: {note}" for note in notes[:NOTES]]
-    for what, more in (("tasks", len(rows) - ROWS), ("notes", len(notes) - NOTES)):
+    more_notes = 0
+    for notes in (section["warnings"], reading(section["details"])):
+        lines += [f"  Note: {note}" for note in notes[:NOTES]]
+        more_notes += len(notes[NOTES:])
+    for what, more in (("tasks", len(rows) - ROWS), ("notes", more_notes)):
         lines += [f"  and {more} more {what} (--tables headline)"] if more > 0 else []
     return lines
+
+
+def reading(details: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """How replies were read, in lines (readings.py), the heaviest of all tasks first."""
+    found = [(note, name) for name, own in details.items() for note in own.get("reading", ())]
+    found.sort(key=lambda one: -one[0]["weight"])
+    return [f"{name}: {note['text']}" for note, name in found]
 
 
 def _row(
@@ -97,13 +106,16 @@ def _row(
     value = number(numbers.get(metric))
     interval = about.get("intervals", {}).get(metric, {})
     low, high = interval.get("low"), interval.get("high")
+    count, statuses = f"{about.get('items', '')}", about.get("status", {})
+    if readings.is_thin(statuses):
+        count = f"{readings.count_read(statuses)} of {count} read"
     return [
         f"  {name}{' INVALID' if name in bad else ''}",
         metric,
         fixed(value, 3),
         NONE if low is None or high is None else f"{fixed(low, 3)} to {fixed(high, 3)}",
         NONE if chance is None else f"{chance:g}",
-        f"{about.get('items', '')}",
+        count,
         NONE if value is None or not papers else _nearest(papers, model, value),
     ]
 
@@ -148,7 +160,8 @@ def tables(benchmark: Benchmark, results: Mapping[str, Any], *, every: bool) -> 
     shown = chosen(benchmark, made, every=every)
     if reached := section.get("arrived"):
         shown.append(f"{benchmark.title} {reached}")
-    return [*shown, *(f"Note: {warning}" for warning in section["warnings"])]
+    notes = [*section["warnings"], *reading(section["details"])]
+    return [*shown, *(f"Note: {note}" for note in notes)]
 
 
 def rows(

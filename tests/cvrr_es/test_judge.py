@@ -50,11 +50,20 @@ def test_both_numbers_of_one_reply() -> None:
         (f"[{reply(score=3)}]", 1.0, 3.0),
         ("{'pred': 'correct', 'score': 3}", 1.0, 3.0),
         ('{"type": "correct", "score": 3, "reason": "It\'s so."}', 1.0, 3.0),
+        # And as models write them: no reason in Python's way, the key in full.
+        ("{'pred': 'correct', 'score': 5, 'reason': None}", 1.0, 5.0),
+        ('{"prediction": "incorrect", "score": 1, "reason": "No dog."}', 0.0, 1.0),
+        ("{'prediction': 'correct', 'score': 4, 'reason': null}", 1.0, 4.0),
     ):
         verdict = Verdict(criterion.score(reader.read(text, criterion.schema)), "ok", "r", text)
         assert (verdict.score, judge.points(verdict)) == (right, points)
     # A third label is none: the answer leaves the published accuracy.
-    others = [reply("partially correct"), reply(score=5.5), reply(score=-1)]
+    others = [
+        '{"pred": "correct", "prediction": "incorrect", "score": 3}',
+        reply("partially correct"),
+        reply(score=5.5),
+        reply(score=-1),
+    ]
     for text in (*others, f"[{reply()}, {reply()}]", '{"pred": "correct"}', "yes"):
         with pytest.raises(reader.UnreadableError):
             reader.read(text, judge.Judgement)

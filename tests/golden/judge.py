@@ -40,7 +40,7 @@ def reply(request: Json) -> str | Fault:
     # Two models are two judges, who differ now and then; only `good` never fails.
     number = drawn(system, first, *({request["model"]} - {"drawn"}))
     form = request.get("response_format", {}).get("json_schema")
-    if form is None:  # MAIA's judge says a word
+    if form is None or form["schema"]["type"] == "string":  # MAIA's judge says a word
         name, valid = "", "Correct" if number % 3 else "incorrect."
     else:
         name = form["name"]
@@ -51,8 +51,8 @@ def reply(request: Json) -> str | Fault:
         2: server.truncated(valid[:-4]),
         3: server.error(404, "no such deployment"),
         4: Fault(content="", finish_reason="content_filter"),
-        5: Fault(),
-        6: valid.replace(":", " is", 1) if form else f"{valid} or not",
+        5: server.refused("a reply without content"),
+        6: valid.replace(":", " is", 1) if name else f"{valid} or not",
         11: server.error(404, "no such deployment"),
     }
     if request["model"] == "good":

@@ -103,11 +103,12 @@ TRANSPORT: dict[str, Fault] = {
     "slow": Fault(content="too late", delay=TIMEOUT + 1.5),
     "not JSON": Fault(body=b'{"id": "chatcmpl-test", "choi'),
     "no completion": Fault(body=b'{"error": {"message": "upstream failed"}}'),
+    "no content": Fault(),
+    "aborted": Fault(content='{"reason": "good", "rating": 1}', finish_reason="abort"),
 }
 _CUT = '{"reason": "because of it'
 # A reply came and was paid for, and its status is known; asked once more in other words.
 CONTENT: dict[str, tuple[Fault, str]] = {
-    "no content": (Fault(), "refused"),
     "refusal": (server.refused(), "refused"),
     "filtered": (Fault(content="", finish_reason="content_filter"), "refused"),
     "length": (server.truncated(_CUT), "truncated"),

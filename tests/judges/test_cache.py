@@ -110,9 +110,11 @@ def test_each_part_changes_the_key(monkeypatch):
     # A changed key makes users pay for everything again: raise FORMAT when this is meant.
     assert replies.FORMAT == 1
     assert key(ask()) == "85ab76e1b3540f9d8ec56f79f310259634418d9b51f54dedce6839f4c8505283"
+    # An exact schema asks for the same reply: what was paid for without it is found again.
+    assert key(ask(exact_schema={**SCHEMA, "title": "exact"})) == key(ask())
     # A new field of Request or Sampling must be tried here too.
     named = {field.name for field in (*fields(Request), *fields(Sampling))}
-    assert named - {"messages", "sampling"} <= set(CHANGES)
+    assert named - {"messages", "sampling", "exact_schema"} <= set(CHANGES)
 
 
 def test_same_request_in_other_types_has_the_same_key():
@@ -247,6 +249,21 @@ def test_a_damaged_reply_is_paid_for_once_more(cache, capsys):
     assert cache.put("a", Reply("again"), ask(), ABOUT) == Reply("again")
     assert cache.get("a") == Reply("again")
     assert capsys.readouterr().err.count("\n") == 1
+
+
+@table(
+    "finish, text, words",
+    [("abort", "{}", 0), ("error", None, 0), ("stop", None, 0), ("MAX_TOKENS", "{}", 1)],
+)
+def test_a_failure_that_an_earlier_version_kept_is_no_reply(finish, text, words, cache):
+    """It is asked for anew; a word for an ending that they did not know is read as what it says."""
+    cache.put("a", Reply("first"), ask(), ABOUT)
+    old = {**replies.plain(Reply("x")), "finish": finish, "text": text}
+    cache._file.execute("UPDATE replies SET reply = ?", (replies._pack(old),))
+    found = cache.get("a")
+    assert (found and found.finish) == ("length" if words else None)
+    again = cache.put("a", Reply("again"), ask(), ABOUT)
+    assert again == cache.get("a") == (found or Reply("again"))
 
 
 def test_another_process_waits_for_a_reply_under_way(cache, file):

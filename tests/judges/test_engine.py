@@ -7,10 +7,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from faults import AGREEMENT
+from faults import AGREEMENT, RATING
+from pydantic import BaseModel
 
 from lmms_eval_tasks.judges import resolve
-from lmms_eval_tasks.judges.engine import LanguageJudge, render
+from lmms_eval_tasks.judges.engine import LanguageJudge, exact_schema, render, schema_of
 from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
 from lmms_eval_tasks.judges.run import Run
 from lmms_eval_tasks.judges.verdict import ProviderError, Request, Sampling
@@ -22,6 +23,13 @@ from tests.local_endpoint import Fault, LocalEndpoint
 RIGHT = '{"reason": "agrees", "correct": true}'
 WRONG = '{"reason": "differs", "correct": false}'
 FIELDS = {"number": "1", "candidate": "rosso"}
+
+
+class Bare(BaseModel):
+    rating: int
+
+
+BARE = dataclasses.replace(RATING, schema=Bare)
 
 
 def judge(url, run=None, **changes):
@@ -111,6 +119,31 @@ def test_the_reply_format_falls_back_and_is_remembered(accepts, first, later):
         assert forms(endpoint) == first
         assert asked.verdict(AGREEMENT, FIELDS).score == 1.0
         assert forms(endpoint) == [*first, later]
+
+
+@table(
+    "schema, words, limit, exact",
+    [
+        (AGREEMENT, (), 512, {"reason": {"maxLength": 600}}),
+        (RATING, (), 512, {"reason": {"maxLength": 600}}),
+        (BARE, (), 512, None),  # no reason: nothing to add
+        (BARE, (), 16, None),
+        (BARE, ("yes",), 16, {}),
+        (BARE, ("yes",), 512, None),  # room to think first
+        (BARE, ("yes",), None, None),
+    ],
+)
+def test_what_an_exact_schema_adds(schema, words, limit, exact):
+    own = {"enum": list(words)} if words else None
+    asked = dataclasses.replace(schema, labels=tuple((w, None) for w in words), exact_schema=own)
+    found = exact_schema(asked, limit)
+    if exact:
+        general = schema_of(schema.schema)
+        reason = {**general["properties"]["reason"], **exact["reason"]}
+        assert found == {**general, "properties": {**general["properties"], "reason": reason}}
+        assert list(found["properties"]) == list(general["properties"])
+    else:
+        assert found == (None if exact is None else own)
 
 
 def test_a_request_under_way_while_another_learns_the_form_is_sent_again():

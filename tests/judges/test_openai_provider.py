@@ -1,6 +1,7 @@
 """What goes over the wire to an OpenAI-compatible endpoint, and what it does not take or send."""
 
 import dataclasses
+import functools
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -9,13 +10,14 @@ import faults
 import httpx
 import pytest
 
-from lmms_eval_tasks.judges import resolve
+from lmms_eval_tasks.judges import Verdict, engine, resolve
+from lmms_eval_tasks.judges.limits import call_with_retries
 from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider, retry_after
 from lmms_eval_tasks.judges.run import Run
 from lmms_eval_tasks.judges.verdict import ProviderError, Request, Sampling, Status
 from lmms_eval_tasks.settings import JudgeLimits
 from tests import local_endpoint as server
-from tests.checks import table
+from tests.checks import refused, table
 from tests.local_endpoint import Fault, LocalEndpoint, choice, completion
 
 SCHEMA = {"type": "object", "properties": {"rating": {"type": "integer"}}}
@@ -182,6 +184,126 @@ def test_log_probabilities_of_another_form_are_none(logprobs, top):
         (token,) = reply.tokens
         assert (token.text, token.logprob) == ("4", -0.1)
         assert token.top == tuple(map(tuple, top))
+
+
+def sent(given: Mapping[str, Any]) -> Fault:
+    """A text, a body, or one choice of a completion; what is not named is as usual."""
+    if "text" in given:
+        text, kind = given["text"].encode(), given.get("type", "text/plain")
+        return Fault(body=text, content_type=kind)
+    if "body" in given:
+        return Fault(given.get("status", 200), body=json.dumps(given["body"]).encode())
+    made = choice(given.get("content", OK))
+    of_choice = ("finish_reason", "native_finish_reason", "error")
+    made |= {name: given[name] for name in of_choice if name in given}
+    made["message"] |= {name: value for name, value in given.items() if name not in of_choice}
+    return completion([made], USAGE)
+
+
+@table("given, expected")
+def test_what_an_endpoint_sends_is_a_reply_or_its_failure(given, expected, tmp_path, monkeypatch):
+    """Status, score, requests; and the requests of the same command, the endpoint being healthy."""
+    quick = functools.partial(call_with_retries, base=0.001)
+    monkeypatch.setattr(engine, "call_with_retries", quick)
+    fields = {"number": "1", "candidate": "x"}
+
+    def verdict(endpoint: LocalEndpoint) -> tuple[Verdict, int]:
+        run = Run(JudgeLimits(), cache=tmp_path)
+        found = faults.judge_of(endpoint.url, run, retries=1, repairs=0)
+        before = len(endpoint.chats)
+        said = found.verdict(faults.RATING, fields)
+        run.close()
+        return said, len(endpoint.chats) - before
+
+    with LocalEndpoint(lambda request: sent(given)) as endpoint:
+        first, requests = verdict(endpoint)
+        endpoint.reply = lambda request: OK
+        second, again = verdict(endpoint)
+    assert [first.status, first.score, requests, again] == expected
+    assert second == first if not again else (second.status, second.score) == ("ok", 4.0)
+
+
+@table("given, words")
+def test_an_error_shows_what_came(given, words):
+    with LocalEndpoint(lambda request: sent(given)) as endpoint:
+        assert refused(ProviderError, ".*", provider(endpoint.url).complete, asked(), [0]) == words
+
+
+def test_of_several_choices_the_failed_ones_are_asked_for_again():
+    """The tokens of the whole response are the others'."""
+    choices = [choice(OK, finish_reason="abort"), choice("b"), choice(None), choice("d")]
+    usage = {"prompt_tokens": 100, "completion_tokens": 11}
+    with LocalEndpoint(lambda request: completion(choices, usage)) as endpoint:
+        replies = provider(endpoint.url).complete(asked(), [0, 1, 2, 3])
+    found = [(one.text, one.prompt_tokens, one.completion_tokens) for one in replies]
+    assert found == [("b", 100, 6), ("d", 0, 5)]
+
+
+# --- exact schemas ------------------------------------------------------------------------------
+
+EXACT = {"type": "object", "properties": {"rating": {"type": "integer", "enum": [1, 2]}}}
+
+
+@table(
+    "url, format, exact",
+    [
+        ("http://127.0.0.1:1/v1", "auto", True),
+        ("http://127.0.0.1:1/v1", "json_schema", True),
+        ("http://127.0.0.1:1/v1", "json_object", False),
+        ("http://127.0.0.1:1/v1", "text", False),
+        ("https://openrouter.ai/api/v1", "auto", True),
+        ("https://api.openai.com/v1", "auto", False),
+        ("https://eu.api.openai.com/v1", "auto", False),
+        ("https://x.openai.azure.com/openai/v1", "auto", False),
+        (None, "auto", False),  # OpenAI's own
+    ],
+)
+def test_who_is_sent_the_exact_schema(url, format, exact):  # noqa: A002
+    made = provider("http://127.0.0.1:1/v1", base_url=url, reply_format=format)
+
+    def body_of(request: Request) -> dict[str, Any]:
+        return made._body(request, 1, made._way(request))
+
+    body = body_of(asked(exact_schema=EXACT))
+    schema = body.get("response_format", {}).get("json_schema", {}).get("schema")
+    assert schema == (EXACT if exact else SCHEMA if format in ("auto", "json_schema") else None)
+    word = asked(schema=None, exact_schema=EXACT)  # without a general one
+    assert ("response_format" in body_of(word)) is exact
+    assert "response_format" not in made.body(word)  # a batch does not learn that it is refused
+
+
+# What real servers answer to a schema that they do not take.
+REFUSED = [
+    (400, "Invalid schema for response_format 'rating': 'maxItems' is not permitted."),
+    (400, "For 'array' type, property 'prefixItems' is not supported"),
+    (422, "Extra inputs are not permitted"),
+    (500, "failed to parse grammar"),
+]
+
+
+@table("status, words", REFUSED)
+@table("schema", [SCHEMA, None])
+def test_an_exact_schema_that_is_refused_is_not_sent_again(status, words, schema):
+    def reply(request: dict[str, Any]) -> Fault | str:
+        form = request.get("response_format", {"json_schema": {"schema": None}})
+        return server.error(status, words) if form["json_schema"]["schema"] == EXACT else OK
+
+    request = asked(schema=schema, exact_schema=EXACT)
+    with LocalEndpoint(reply) as endpoint:
+        made = provider(endpoint.url)
+        for _ in range(2):
+            assert made.complete(request, [0])[0].text == OK
+        made.complete(asked(schema_name="other", schema=SCHEMA), [0])
+        forms = [body.get("response_format", {}).get("json_schema") for body in bodies(endpoint)]
+    sent_schemas = [form and form["schema"] for form in forms]
+    assert sent_schemas == [EXACT, schema, schema, SCHEMA]
+
+
+def test_a_500_without_a_word_on_schemas_is_a_fault_that_may_pass():
+    with LocalEndpoint(lambda request: server.error(500, "busy")) as endpoint:
+        with pytest.raises(ProviderError) as caught:
+            provider(endpoint.url).complete(asked(exact_schema=EXACT), [0])
+        assert (caught.value.retry, len(endpoint.chats)) == (True, 1)
 
 
 NOW = 1_800_000_000.0

@@ -68,12 +68,53 @@ def read(reply, schema, bare=None):
         return None
 
 
-SCHEMAS = {one.__name__: one for one in (Rating, Decision, Labelled, Levels, Claims)}
+class OnlyClaims(BaseModel):
+    claims: list[str]
+
+
+class Points(BaseModel):
+    score: int = Field(ge=0, le=5)
+    reason: str = ""
+
+
+SCHEMAS = {
+    one.__name__: one for one in (Rating, Decision, Labelled, Levels, Claims, OnlyClaims, Points)
+}
 
 
 @table("schema, reply, value")
 def test_values_by_schema(schema, reply, value):
     assert read(reply, SCHEMAS[schema]) == value
+
+
+def points(reply, candidate):
+    """The score of 0 to 5 in a reply, or the status of its failure."""
+    try:
+        return reader.read(reply, Points, [candidate], "score").score
+    except reader.UnreadableError as error:
+        return error.status.value
+
+
+@table("reply, value")
+def test_ratings_in_words(reply, value):
+    assert points(reply, "x") == value
+
+
+@table("reply, candidate, value")
+def test_candidates_that_state_a_rating(reply, candidate, value):
+    assert points(reply, candidate) == value
+
+
+@table("reply, prompt, schema, counts")
+def test_examples_of_the_prompt(reply, prompt, schema, counts):
+    def call():
+        return reader.read(reply, SCHEMAS[schema], examples=[prompt])
+
+    assert reader.read(reply, SCHEMAS[schema])
+    if counts:
+        assert call()
+    else:
+        refused(reader.UnreadableError, "example", call)
 
 
 @table("count, share", [("1" * 400, "1"), ("1" * 5000, "1"), ("1e400", "1"), ("1", "-1e400")])
@@ -148,6 +189,7 @@ def test_nothing_but_unreadable_is_raised(text, bare):
 
 HOSTILE = ["{", "[", '{"a":', "{}", "x", " ", "\n", "{'", "{'a',", '{"score": {', "[[", "[[5 ", "'"]
 HOSTILE += ["Rating: ", "Rating: 4 / ", "<think>", "</think>", "```\n", "\\", "{'score': '", "{{"]
+HOSTILE += ["<x>", "<x>{", "<think>{", "</x>", "[THINK]", "so 4 ", "4\n", "not [[5]] ", "if "]
 HOSTILE += ["- ", ", score = ", "{'score':1}", "'} ", "score ", "\\boxed{", "my my ", "{x}", "**"]
 
 

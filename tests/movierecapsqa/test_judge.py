@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_tasks.errors import JudgeError, PromptError
 from lmms_eval_tasks.haven.tasks import BENCHMARK as haven  # noqa: N811
 from lmms_eval_tasks.judges import reader
-from lmms_eval_tasks.judges.engine import render
+from lmms_eval_tasks.judges.engine import exact_schema, render, schema_of
 from lmms_eval_tasks.movierecapsqa import baselines, judge, tasks
 from lmms_eval_tasks.movierecapsqa.judge import WORDS
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
@@ -78,6 +79,28 @@ def test_one_label_for_every_claim_and_a_score() -> None:
     ):
         with pytest.raises(reader.UnreadableError):
             read("factuality", bad)
+
+
+def test_the_exact_schema_holds_what_the_reader_asks_for() -> None:
+    """It is one of the replies that the general one allows, and each of its replies is read."""
+    criterion = judge.dimension_criterion("relevance", 2)
+    exact = exact_schema(criterion, 4096)
+    both, general = Draft202012Validator(exact), Draft202012Validator(schema_of(criterion.schema))
+    good = pairs((1, "relevant"), (2, "irrelevant"))
+    assert both.is_valid(good)
+    assert general.is_valid(good)
+    assert read("relevance", good).score == 3
+    for bad in (
+        pairs((1, "relevant")),
+        pairs((1, "relevant"), (2, "relevant"), (3, "relevant")),
+        pairs((1, "relevant"), (1, "relevant")),
+        pairs((2, "relevant"), (1, "relevant")),
+        pairs((1, "relevant"), (2, "supported")),  # another dimension's
+        pairs((1, "relevant"), (2, "relevant"), score=6),
+        pairs((1, "relevant"), (2, "relevant"), reason="x" * 601),
+        pairs((1, "relevant"), (2, "relevant"), more=1),
+    ):
+        assert not both.is_valid(bad), bad
 
 
 BOTH = ((1, "supported"), (2, "supported"))

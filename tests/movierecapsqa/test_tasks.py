@@ -14,7 +14,7 @@ from lmms_eval_tasks.movierecapsqa import baselines
 from lmms_eval_tasks.movierecapsqa import tasks as own
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, WITH_CONTEXT
 from lmms_eval_tasks.runs import before
-from tests.checks import annotated
+from tests.checks import annotated, table
 from tests.movierecapsqa.asking import Rater, asked_for, judged_at, kind, score
 from tests.movierecapsqa.entries import SECRET, SPOKEN, entry, question, second_of, write
 from tests.movierecapsqa.test_data import docs
@@ -113,3 +113,30 @@ def test_segments_that_the_user_left_out(user: Path, monkeypatch: pytest.MonkeyP
     (told,) = [line for line in section["warnings"] if "same" in line]
     assert told.startswith("aligned recap segment: ")
     assert "(both 4, only frames 4, only dialogue 6)" in told
+
+
+@table(
+    "dimension, labels, score, against",
+    [
+        ("factuality", ["supported", "supported"], 0, True),
+        ("factuality", ["supported", "supported"], 1, False),
+        ("factuality", ["supported", "unsupported"], 0, False),
+        ("factuality", ["unsupported", "contradictory"], 5, True),
+        ("factuality", ["unsupported", "not_checkable"], 5, False),
+        ("relevance", ["irrelevant"], 5, True),
+        ("relevance", ["relevant"], 5, False),
+        ("coherence", ["contradictory", "contradictory"], 5, True),
+        ("coherence", ["redundant", "redundant"], 5, False),
+        ("coherence", [], 0, False),
+        ("coherence", [], 5, False),
+        ("relevance", ["relevant"], None, False),
+    ],
+)
+def test_scores_against_their_labels_are_counted(
+    dimension: str, labels: list[str], score: int | None, against: bool
+) -> None:
+    """The score stays the judge's; a line says how many there are."""
+    item = {"dimensions": {dimension: {"labels": labels, "score": score, "status": "ok"}}}
+    assert own.opposed([item, item, {}]) == ({dimension: 2} if against else {})
+    if against:
+        assert f"({dimension} 2)" in own.told_opposed(own.opposed([item, item]))

@@ -9,6 +9,7 @@ import shutil
 from collections import defaultdict
 from pathlib import Path
 
+import markupsafe
 import numpy as np
 import pytest
 import scipy.stats
@@ -17,9 +18,10 @@ from typer.testing import CliRunner
 from lmms_eval_tasks import benchmarks
 from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.report import compare, exports, sides
+from lmms_eval_tasks.report import cells, compare, exports, sides
 from lmms_eval_tasks.report.sides import Side
 from lmms_eval_tasks.runs.rescore import rescore_saved
+from lmms_eval_tasks.sample.players import UNREADABLE
 from tests.checks import refused, table
 from tests.report import made
 
@@ -146,6 +148,25 @@ def test_forms_hold_the_numbers(runs: list[Path], form: str, ends: str, tmp_path
     read = [float(row[name]) for name in ("value", "low", "high")]
     assert read == pytest.approx([own.estimate, own.low, own.high])
     assert (row["benchmark"], row["task"], int(row["videos"])) == ("maverix", "maverix_av", VIDEOS)
+
+
+@pytest.mark.usefixtures("on_sample")
+def test_how_replies_were_read_is_told(tmp_path: Path) -> None:
+    """In a bar on the page, below the tables elsewhere; markup in a reply is a text."""
+    reply = f"| <b>{UNREADABLE}</b> |"
+    run = made.saved_run(tmp_path / "run", "m", ["maverix_av"], lambda *_: reply, "none", 8)
+    told = "maverix_av: 8 of 8 replies were not read (100 %), so its numbers rest on none of 8; "
+    told += f'the commonest: 8 like "{reply}"'
+    file = tmp_path / "report"
+    for form, text in (
+        ("text", told),
+        ("md", f"\n\n- {cells.markdown(told)}\n"),
+        ("html", str(markupsafe.escape(told))),
+    ):
+        done = CliRunner().invoke(app, ["report", str(run), "--format", form, "-o", str(file)])
+        assert done.exit_code == 0, done.output
+        shown = " ".join(done.output.split())  # wrapped to the terminal's width
+        assert text in (shown if form == "text" else file.read_text(encoding="utf-8")), form
 
 
 def test_the_terminal_has_intervals_below_numbers(runs: list[Path], both: list[Side]) -> None:

@@ -220,6 +220,45 @@ def test_filters_and_an_item_by_keyboard(browser: Any, page_file: Path) -> None:
     assert opened.troubles == []
 
 
+RULES = ("label", "alone", "text", None)
+
+
+@pytest.mark.usefixtures("on_sample")
+def test_filters_by_the_rule_that_read_an_item(browser: Any, tmp_path: Path) -> None:
+    """Beside tasks whose items name no rule; a run of an earlier version has no such filter."""
+    names = ["maverix_av", "maia_oevqa"]
+    run = made.saved_run(tmp_path / "run", "m", names, made.right, "none", 10)
+    (samples,) = run.glob("*_samples_maverix_av.jsonl")
+    lines = [json.loads(line) for line in samples.read_text("utf-8").splitlines()]
+    file, choice = tmp_path / "report.html", "select[name='read by']"
+
+    def page_of(rules: dict[int, dict[str, Any]]) -> Opened:
+        for number, line in enumerate(lines):
+            line["failed"].pop("read_by", None)
+            line["failed"] |= rules.get(number, {})
+        samples.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+        file.write_text(run_page.html(sides.read([run])), encoding="utf-8")
+        return Opened(browser, file)
+
+    opened = page_of({number: {"read_by": RULES[number % 4]} for number in range(10)})
+    page = opened.page
+    assert page.locator(f"{choice} option").all_inner_texts() == ["all", "alone", "label", "text"]
+    for rule, count in (("label", 3), ("alone", 3), ("text", 2), ("", 20)):
+        page.select_option(choice, rule)
+        assert opened.count() == f"{count} of 20 items"
+        shown = page.locator(".tabulator-row [tabulator-field=rule0]").all_inner_texts()
+        assert not rule or {*shown} == {rule}
+    page.select_option(choice, "text")
+    assert opened.count() == "2 of 20 items"
+    opened.open_first()
+    assert "read_by" in page.locator("dialog").text_content()
+    assert opened.troubles == []
+    earlier = page_of({})
+    assert earlier.page.locator(choice).count() == 0
+    assert earlier.page.locator("[tabulator-field^=rule]").count() == 0
+    assert earlier.troubles == []
+
+
 def test_the_table_by_keyboard(browser: Any, page_file: Path) -> None:
     opened = Opened(browser, page_file)
     page = opened.page

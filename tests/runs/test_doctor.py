@@ -195,8 +195,9 @@ def test_a_good_set_up_and_one_request_to_a_judge_that_is_named(patient: Patient
     assert "max_tokens" in asked.json or "max_completion_tokens" in asked.json
     (judge,) = (one for one in found if one.about == "maia: judge")
     assert "one request, a verdict in" in judge.told
-    assert judge.told.endswith("reference_agreement as one word")  # for which no schema is sent
-    assert "response_format" not in asked.json
+    assert judge.told.endswith("reference_agreement as one word")
+    schema = asked.json["response_format"]["json_schema"]["schema"]
+    assert schema == {"type": "string", "enum": ["Correct", "Incorrect"]}
     by_area = {one.about: one.told for one in found}
     assert by_area["maia: requests"] == "maia_oevqa 48"
     assert by_area["maia: videos"] == "2: first and last frame decoded"

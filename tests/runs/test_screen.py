@@ -66,6 +66,32 @@ def test_what_is_invalid_is_said_first() -> None:
     assert "  and 2 more notes (--tables headline)" in lines
 
 
+def test_how_replies_were_read_is_said_beside_other_doubts() -> None:
+    """The heaviest lines of all tasks, however many doubts there are; in the tables all of them."""
+    of = results(warnings=[f"doubt {number}" for number in range(5)])
+    details = of["lmms_eval_tasks"]["maia"]["details"]
+    details["maia_vsv"] |= {
+        "status": {"ok": 19200},
+        "reading": [{"weight": 0.3, "text": "a third"}, {"weight": 0.06, "text": "few"}],
+    }
+    details["maia_oevqa"] |= {
+        "items": 5,
+        "status": {"ok": 1, "unparsed": 2, "truncated": 2},
+        "reading": [{"weight": 1.0, "text": "all"}, {"weight": 0.1, "text": "a tenth"}],
+    }
+    of["lmms_eval_tasks"]["invalid"] = {"maia_vsv": "maia_vsv: 9 of 10 requests failed"}
+    lines = shown(of)
+    assert lines[3].split()[-4] == "19200"
+    assert "  1 of 5 read" in lines[4]
+    notes = [line.removeprefix("  Note: ") for line in lines if line.startswith("  Note: ")]
+    read = ["maia_oevqa: all", "maia_vsv: a third", "maia_oevqa: a tenth"]
+    assert notes == ["doubt 0", "doubt 1", "doubt 2", *read]
+    assert "  and 3 more notes (--tables headline)" in lines
+    assert "INVALID: maia_vsv: 9 of 10 requests failed" in lines
+    full = screen.tables(benchmarks.load("maia"), of, every=False)
+    assert [one for one in full if "few" in str(one)] == ["Note: maia_vsv: few"]
+
+
 @table(
     "model, value, row",
     [

@@ -619,10 +619,15 @@ def is_denied(before: str, after: str = "") -> bool:
     )
 
 
+def without_special_tokens(text: str) -> str:
+    """Return a text without the special tokens of chat templates."""
+    return forms.guards("text")["special token"].sub("", text)
+
+
 def plain_lines(text: str) -> str:
     """A reply whose sentences are to be kept as written: one kind of line end, no fence lines."""
-    rules = forms.guards("text")
-    return rules["fence line"].sub("", rules["special token"].sub("", _one_line_end(text))).strip()
+    plain = without_special_tokens(_one_line_end(text))
+    return forms.guards("text")["fence line"].sub("", plain).strip()
 
 
 def has_words(text: str) -> bool:

@@ -21,7 +21,8 @@ from lmms_eval_tasks.cvrr_es.study.ratings import folded
 from lmms_eval_tasks.judges import reader
 from lmms_eval_tasks.judges.objects import UnreadableError, objects
 from lmms_eval_tasks.judges.verdict import Status
-from lmms_eval_tasks.utils.replies import answers, forms
+from lmms_eval_tasks.utils.replies import answers
+from lmms_eval_tasks.utils.replies.reasoning import strip_reasoning
 
 _RATING_KEYS = (
     *("rating", "Rating", "score", "Score"),
@@ -79,8 +80,6 @@ _OTHER_JUDGE = re.compile(r"^.*\bJudge [A-Z]\b.*$(?:(?<=:)\n.*$)?", re.MULTILINE
 # Not \u00e8, which the object itself undoes.
 _ESCAPE = re.compile(r"\\(?!u[0-9a-fA-F]{4})(.)", re.DOTALL)
 _MARKS = {"n": "\n", "t": "\t", "r": "\r"}
-# Such a reply does not begin with reasoning: tags inside it are text of its own.
-_OBJECT_FIRST = re.compile(r"\s*(?:`{3,}\w*\s*)?\{")
 
 
 class RatingReply(NamedTuple):
@@ -101,11 +100,17 @@ def read(reply: str, shown: Sequence[str] = ()) -> RatingReply:
         shown: what the candidate wrote, which the judge may quote. Not what other judges said:
             agreeing with one of them word for word is a rating (the paper's Figure 7 has some).
     """
-    shaped = answers.Reply("ok", reply) if _OBJECT_FIRST.match(reply) else answers.shape(reply)
+    try:
+        rest = reader.without_reasoning(reply, KEYS, shown)
+    except UnreadableError:
+        return RatingReply(None, "", "truncated")
+    # What looks like reasoning, or like the next turn, in an object's text is its own.
+    is_own = reader.OBJECT_FIRST.match(rest) or strip_reasoning(rest)[0] != rest.strip()
+    shaped = answers.Reply("ok", rest) if is_own else answers.shape(rest)
     if not shaped.there:
         return RatingReply(None, "", shaped.status)
     try:
-        text = forms.guards("text")["special token"].sub("", shaped.text)  # of chat templates
+        text = answers.without_special_tokens(shaped.text)  # of chat templates
         rating, reason = _rating(_unescaped(text), shown)
     except UnreadableError as error:
         cut = error.status is Status.TRUNCATED
@@ -159,7 +164,7 @@ def _of_object(text: str, shown: Sequence[str]) -> tuple[int, str]:
 
 
 def _stated(text: str, shown: Sequence[str]) -> int:
-    plain = [forms.guards("text")["special token"].sub("", one) for one in shown]
+    plain = [answers.without_special_tokens(one) for one in shown]
     value: Any = reader.read(text, _Schema, [*shown, *plain, *map(_levelled, plain)], bare="rating")
     return int(value.rating)
 
