@@ -206,6 +206,7 @@ _ARROW = re.compile(
     r"(?:-{1,3}|={1,2})>|[→⟶➔➜➝➞➡⇒⟹➤►▶»›≻]|&gt;|\\(?:rightarrow|Rightarrow|to|succ|gt)\b"
 )
 _NOT = re.compile(r"\b(?:not|non)\b|n't", re.IGNORECASE)
+_LIST_ENDED = re.compile(r"[\"')\]}]{0,2} ?(?:,?\Z|[\n.;(]|- )")  # a list, at its last item
 _TIE = r"(?:[=<≥≤≈~,&/+]|\b(?:and|or|e|ed|o)\b)"
 _COMMENT = r"(?: ?\([^()\n>\d]{1,200}\))?"
 
@@ -318,7 +319,9 @@ def _orders(text: str, grammar: _Grammar, n: int) -> Iterator[Statement]:
                 continue
             # Bare numbers in a sentence are arithmetic: they have to stand on their own.
             alone = re.search(r"(?:\A|[\n:]) ?\Z", before) and re.match(r" ?\.?(?:\n|\Z)", after)
-            if not numbers or (chain and not alone and not grammar.name.search(match[0])):
+            if not (alone or grammar.name.search(match[0]) if chain else _LIST_ENDED.match(after)):
+                continue
+            if not numbers:
                 continue
             found = placed(text, start, end, "order", bare=not chain)
             turn = _direction(found.lead, before, after) if found else 0
