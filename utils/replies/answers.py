@@ -22,7 +22,7 @@ import re
 import string
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from lmms_eval_tasks.utils.replies import forms, refusals
@@ -164,9 +164,7 @@ def _read(text: str, item: _Item, machine: Sequence[_Said] = ()) -> Choice | Non
         "verdict": [*_find(text, item, "verdict"), *judged],
     }
     for rank, said in found.items():
-        found[rank] = [
-            one for one in said if not any(m.start <= one.start < m.end for m in machine)
-        ]
+        found[rank] = _outside(said, machine)
     found = {"machine": [one for one in machine if one.says], **found}
     ranks = [rank for rank in found if found[rank]]
     if not ranks:
@@ -209,9 +207,13 @@ def _machine(text: str, item: _Item) -> list[_Said]:
                 start, end = max(text.rfind("{", 0, start + 1), 0), text.find("}", end) + 1
             says = choice is not None or letter is not None
             found.append(_Said(frozenset(letter or ""), start, end or len(text), says=says))
-    final = _find(text, item, "machine")
-    found += [one for one in final if not any(m.start <= one.start < m.end for m in found)]
+    found += _outside(_find(text, item, "machine"), tuple(found))
     return sorted(found, key=lambda one: one.end)
+
+
+def _outside(said: Iterable[_Said], places: Sequence[_Said]) -> list[_Said]:
+    """Statements that stand in none of the places."""
+    return [one for one in said if not any(m.start <= one.start < m.end for m in places)]
 
 
 def _find(text: str, item: _Item, rank: str) -> Iterator[_Said]:
