@@ -271,7 +271,7 @@ class Criterion:
     top_logprobs: int = 0  # ask for log-probabilities (G-Eval); see judges/geval.py
     # The JSON schema of this very request, where `schema` serves several; for the endpoints that
     # hold a reply to it (engine.exact_schema).
-    exact_schema: Mapping[str, Any] | None = None
+    exact_schema: Mapping[str, Any] | None = field(default=None, hash=False)
 
 
 class Judge(ABC):

@@ -83,7 +83,7 @@ class OpenAIProvider:
         self._renamed: dict[str, str | None] = {}
         host = urlsplit(config.base_url or DEFAULT_BASE_URL).hostname or ""
         self._knows_exact = not host.endswith(_OPENAI_HOSTS)
-        self._inexact: set[str] = set()  # names of the schemas whose exact form was refused
+        self._exact: dict[str, bool] = {}  # names of schemas: whether their exact form is taken
         if is_reasoning(config.model):
             self._renamed["max_tokens"] = "max_completion_tokens"
         key = config.key.get_secret_value() if config.key else ""
@@ -143,8 +143,8 @@ class OpenAIProvider:
                 left_out, self._renamed = self.left_out, {**self._renamed, **way.renamed}
                 if request.schema is not None:
                     self._form, self._form_known = max(self._form, way.form), True
-                if request.exact_schema is not None and not way.exact:
-                    self._inexact.add(request.schema_name)
+                if request.exact_schema is not None:
+                    self._exact[request.schema_name] = way.exact
                 for name in sorted({*self.left_out} - {*left_out}):
                     say(f"the judge {self.config.label} does not take {name}: sent without it")
                 return replies[: len(samples)]
@@ -158,7 +158,7 @@ class OpenAIProvider:
     def _way(self, request: Request) -> _Way:
         """How a request is put to this endpoint, as far as it is known."""
         exact = request.exact_schema is not None and FORMS[self._form] == "json_schema"
-        exact &= self._knows_exact and request.schema_name not in self._inexact
+        exact &= self._knows_exact and self._exact.get(request.schema_name, True)
         return _Way(self._form, exact, dict(self._renamed))
 
     def _body(self, request: Request, count: int, way: _Way) -> dict[str, Any]:
@@ -201,7 +201,8 @@ class OpenAIProvider:
                 instead = "max_completion_tokens" if renaming else None
                 return way._replace(renamed={**way.renamed, name: instead})
         if way.exact:
-            return way._replace(exact=False)
+            known = body["response_format"]["json_schema"]["name"] in self._exact
+            return way._replace(exact=False) if about_schema or not known else None
         # No parameter is named: perhaps the reply's form, unless it has worked here before. Another
         # request may have learned meanwhile that a later one does.
         about_form = not self._form_known or named.startswith("response_format")

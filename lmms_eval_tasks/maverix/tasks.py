@@ -229,8 +229,8 @@ def _question(item: Item) -> str:
 
 
 def _tasks() -> dict[str, Task]:
-    no_letter = {"right": None, "letter": None, "read_by": None}
-    no_letter |= {"letter_authors": None, "words": 0}
+    unread = dict.fromkeys(("right", "letter", "read_by", "letter_authors"))
+    no_letter = {**unread, "words": 0}
     no_rating = {name: {"score": None, "status": "error"} for name in DIMENSIONS}
     splits: dict[str, Literal["dots"]] = dict.fromkeys(SPLITS, "dots")
     make = functools.partial(Task, prompt=prompt, keep=keep, handed=handed, splits=splits)

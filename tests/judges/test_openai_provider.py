@@ -299,6 +299,17 @@ def test_an_exact_schema_that_is_refused_is_not_sent_again(status, words, schema
     assert sent_schemas == [EXACT, schema, schema, SCHEMA]
 
 
+@table("words, sent", [("no", 1), ("This schema is too complex", 2)])
+def test_an_exact_schema_that_worked_is_blamed_for_a_400_only_in_its_words(words, sent):
+    replies = iter([OK, *[server.error(400, words)] * 2])
+    with LocalEndpoint(lambda request: next(replies)) as endpoint:
+        made = provider(endpoint.url)
+        made.complete(asked(exact_schema=EXACT), [0])
+        with pytest.raises(ProviderError):
+            made.complete(asked(exact_schema=EXACT), [0])
+        assert len(endpoint.chats) == 1 + sent
+
+
 def test_a_500_without_a_word_on_schemas_is_a_fault_that_may_pass():
     with LocalEndpoint(lambda request: server.error(500, "busy")) as endpoint:
         with pytest.raises(ProviderError) as caught:

@@ -12,6 +12,7 @@ import pytest
 from lmms_eval_tasks import judges
 from lmms_eval_tasks.judges import run
 from lmms_eval_tasks.judges.asking import Asker, settle
+from lmms_eval_tasks.judges.engine import schema_of
 from lmms_eval_tasks.judges.verdict import NONE, JudgeConfig
 from lmms_eval_tasks.movierecapsqa import judge as judging
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
@@ -70,12 +71,16 @@ def test_four_requests_and_what_comes_of_them() -> None:
 
 
 def test_requests_of_a_segment_differ_only_behind_its_facts_and_dialogue() -> None:
-    """As they are sent: the parameters too."""
+    """As they are sent: the parameters too, and at OpenAI the schema."""
     chats = [judge_with(script())[1], judge_with(script(claims=["Tommy lives."]))[1]]
     bodies = [chat for asked in chats for chat in asked if kind(chat) != "claims"]
     assert len(bodies) == 6
-    others = [{k: v for k, v in body.items() if k != "messages"} for body in bodies]
+    own = ("messages", "response_format")
+    others = [{k: v for k, v in body.items() if k not in own} for body in bodies]
     assert all(other == others[0] for other in others)
+    asked = [judging.dimension_criterion(name, n) for name in DIMENSIONS for n in (1, 2)]
+    assert len({json.dumps(schema_of(one.schema)) for one in asked}) == 1
+    assert len({json.dumps(body["response_format"]) for body in bodies}) == 6  # exact elsewhere
     assert len({body["messages"][0]["content"] for body in bodies}) == 1
     texts = {kind(body): last_user_text(body) for body in bodies}
     # Coherence is of the claims alone.
@@ -115,7 +120,7 @@ FAILURES: list[tuple[Answer, str]] = [
     ("It is good.", "parse_failure"),
     (truncated('{"claims": ["x'), "truncated"),
     (refused(), "refused"),
-    (error(400), "api_error"),
+    (error(404), "api_error"),
 ]
 
 

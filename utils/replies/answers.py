@@ -22,7 +22,7 @@ import re
 import string
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from lmms_eval_tasks.utils.replies import forms, refusals
@@ -115,6 +115,7 @@ class _Said(NamedTuple):
     start: int
     end: int
     final: bool = False  # it says that it is the last word
+    says: bool = True
 
 
 def read_choice(text: str, options: Sequence[str]) -> Choice:
@@ -132,14 +133,16 @@ def read_choice(text: str, options: Sequence[str]) -> Choice:
     reply = shape(text)
     if not reply.there:
         return Choice(None, reply.status, None)
-    visible = normalise(_without_quoted_lines(reply.text))
+    unquoted = forms.guards("text")["quoted line"].sub("", reply.text)
+    visible = normalise(unquoted if has_words(unquoted) else reply.text)
     texts = [normalise(option) for option in options]
     item = _Item(
         string.ascii_uppercase[: len(options)],
         tuple(fold(option) for option in texts),
         max(len(option) for option in texts),
     )
-    if choice := _read(_with_letters(visible, item), item):
+    lettered = _with_letters(visible, item)
+    if choice := _read(lettered, item, _machine(lettered, item)):
         return choice
     if letter := item.called(fold(visible)):
         return Choice(letter, "ok", "text")
@@ -147,93 +150,70 @@ def read_choice(text: str, options: Sequence[str]) -> Choice:
     return Choice(None, "refused", None) if declined else _UNPARSED
 
 
-def _read(text: str, item: _Item) -> Choice | None:
-    """The choice by the best rank that occurs; None if no statement does."""
-    machine, others = _machine(text, item)
-    if machine:
-        choice = _settled(machine, text, "machine")
-        lead = text[: machine[0].start]
-        before = None if machine[-1].final else _read_plain(lead, item)
-        doubted = before and before.letter not in (None, choice.letter)
-        return _UNPARSED if doubted and not _corrected(lead) else choice
-    return _read_plain(others, item)
+def _read(text: str, item: _Item, machine: Sequence[_Said] = ()) -> Choice | None:
+    """The choice by the best rank that occurs; None if no statement does.
 
-
-def _read_plain(text: str, item: _Item) -> Choice | None:
-    """The choice in a text in which no machine's form is read."""
-    judged, whole = _judged(text, item)
-    found = {"label": list(_find(text, item, "label")), "alone": _alone(text, item)}
-    found["verdict"] = [*_find(text, item, "verdict"), *judged]
-    if whole:  # nothing but a verdict on each letter
-        found["alone"] = []
-    best = next((rank for rank in found if found[rank]), None)
-    if best is None:
+    Args:
+        machine: places in a machine's form. One without any letter says nothing; in all of them
+            nothing else is a statement.
+    """
+    judged, is_all = _judged(text, item)
+    found = {
+        "label": list(_find(text, item, "label")),
+        "alone": [] if is_all else _alone(text, item),  # not of a verdict on each letter
+        "verdict": [*_find(text, item, "verdict"), *judged],
+    }
+    for rank, said in found.items():
+        found[rank] = _outside(said, machine)
+    found = {"machine": [one for one in machine if one.says], **found}
+    ranks = [rank for rank in found if found[rank]]
+    if not ranks:
         return None
-    choice = _settled(found[best], text, best)
-    lower = list(found)[list(found).index(best) + 1 :]
-    if first := item.named_by(text):  # an option's text comes first
-        found["text"] = [_Said(frozenset(first), 0, 0)]
-        lower.append("text")
-    last = found[best][-1]
-    for rank in lower:
-        others = [one for one in found[rank] if rank == "alone" or one.end <= last.start]
-        others = [one for one in others if not forms.guards()["soft"].match(text, one.end)]
-        named = frozenset().union(*(one.letters for one in others))
-        if len(named) == 1 and named != {choice.letter} and not _between(others[-1], last, text):
-            return _UNPARSED
-    return choice
-
-
-def _settled(said: Sequence[_Said], text: str, rank: str) -> Choice:
-    """The one letter of a rank's statements; the last one's if what stands between says so."""
-    last = said[-1]
+    *earlier, last = found[ranks[0]]
     if len(last.letters) != 1:
         return _UNPARSED
-    for one in said[:-1]:
-        final = last.final and not one.final
-        if one.letters != last.letters and not final and not _between(one, last, text):
-            return _UNPARSED
-    return Choice(min(last.letters), "ok", rank)
-
-
-def _between(one: _Said, other: _Said, text: str) -> bool:
-    """Whether the words between two statements correct the first."""
-    return one.end < other.end and _corrected(text[one.end : other.end])
-
-
-def _corrected(text: str) -> bool:
-    return forms.guards()["correction"].search(text) is not None
+    others = [one for one in earlier if one.final or not last.final]
+    if first := item.named_by(text):  # an option's text comes first
+        found["text"] = [_Said(frozenset(first), 0, 0)]
+        ranks.append("text")
+    for rank in ranks[1:] if not last.final else ():
+        # Behind the statement only a letter alone makes it doubtful.
+        always = rank == "alone" and ranks[0] != "machine"
+        lower = [one for one in found[rank] if always or one.end <= last.start]
+        lower = [one for one in lower if not forms.guards()["soft"].match(text, one.end)]
+        if len({letter for one in lower for letter in one.letters}) == 1:
+            others += lower[-1:]
+    against = [one for one in others if one.letters != last.letters]
+    correction = forms.guards()["correction"]
+    if all(correction.search(text, one.end, last.end) for one in against):
+        return Choice(min(last.letters), "ok", ranks[0])
+    return _UNPARSED
 
 
 # --- statements by rank ---------------------------------------------------------------------------
 
 
-def _machine(text: str, item: _Item) -> tuple[list[_Said], str]:
-    """Statements in a machine's form; and the text without those that say nothing of a letter."""
-    found, empty = [], []
+def _machine(text: str, item: _Item) -> list[_Said]:
+    """Places in a machine's form, in their order."""
+    found = []
     for form in forms.of_rank("machine"):
         for match in form.pattern.finditer(text) if "content" in form.pattern.groupindex else ():
             content = match["content"] or re.sub("[][\"']", "", match.groupdict().get("list") or "")
             content = re.sub(r"\\[a-z]{2,8} ?\{([^{}]*)\}", r"\1", content).strip()
-            choice = _read_plain(content, item)
+            choice = _read(content, item)
             letter = choice.letter if choice else item.called(fold(content))
-            start, end = _enclosing(text, *match.span()) if form.name == "object" else match.span()
-            if choice or letter:
-                found.append(_Said(frozenset(letter or ""), start, end))
-            else:
-                empty.append((start, end))
-    spans = [(one.start, one.end) for one in found]
-    final = _find(text, item, "machine")
-    found += [one for one in final if not any(a <= one.start < b for a, b in spans)]
-    for start, end in sorted(empty, reverse=True):
-        text = f"{text[:start]}\n{text[end:]}"
-    return sorted(found, key=lambda one: one.end), text
+            start, end = match.span()
+            if form.name == "object":  # all between its braces, of which the second may be missing
+                start, end = max(text.rfind("{", 0, start + 1), 0), text.find("}", end) + 1
+            says = choice is not None or letter is not None
+            found.append(_Said(frozenset(letter or ""), start, end or len(text), says=says))
+    found += _outside(_find(text, item, "machine"), tuple(found))
+    return sorted(found, key=lambda one: one.end)
 
 
-def _enclosing(text: str, start: int, end: int) -> tuple[int, int]:
-    """The braces around a place; to the end of the text if they are not closed."""
-    opening, closing = text.rfind("{", 0, start + 1), text.find("}", end)
-    return max(opening, 0), closing + 1 or len(text)
+def _outside(said: Iterable[_Said], places: Sequence[_Said]) -> list[_Said]:
+    """Statements that stand in none of the places."""
+    return [one for one in said if not any(m.start <= one.start < m.end for m in places)]
 
 
 def _find(text: str, item: _Item, rank: str) -> Iterator[_Said]:
@@ -442,29 +422,17 @@ def _with_letters(text: str, item: _Item) -> str:
     """A text in which ordinals are letters: "la seconda affermazione" is "opzione B"."""
 
     def lettered(match: re.Match[str]) -> str:
-        word = match["ordinal"].lower()
-        place = next(n for n, stems in enumerate(_ORDINALS) if word.startswith(stems))
+        name = str(match.lastgroup)  # o1, o2, ...
+        place, word = int(name[1:]) - 1, match[name].lower()
         is_text = any(f" {word} " in f" {option} " for option in item.texts)
-        return (
-            match[0] if is_text or place >= len(item.letters) else f"option {item.letters[place]}"
-        )
+        known = place < len(item.letters) and not is_text
+        return f"option {item.letters[place]}" if known else match[0]
 
     return forms.guards()["ordinal"].sub(lettered, text)
 
 
-_ORDINALS = [("first", "prim"), ("second",), ("third", "terz"), ("fourth", "quart")]
-_ORDINALS += [("fifth", "quint"), ("sixth", "sest"), ("seventh", "settim"), ("eighth", "ottav")]
-
-
 def _bare(option: str) -> str:
     return _ARTICLE.sub("", option, count=1)
-
-
-def _without_quoted_lines(text: str) -> str:
-    """A reply without the lines that quote ("> ..."), unless all do."""
-    lines = text.split("\n")
-    kept = [line for line in lines if not line.lstrip().startswith(">")]
-    return "\n".join(kept) if has_words("".join(kept)) else text
 
 
 # --- what every reply goes through before it is read ----------------------------------------------
