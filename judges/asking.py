@@ -23,7 +23,7 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict, geval, reader
 from lmms_eval_tasks.judges.providers.replay import NoJudge
 from lmms_eval_tasks.judges.verdict import NONE, Ask, Asks, Judged, Scoring, graded
-from lmms_eval_tasks.utils.replies import answers
+from lmms_eval_tasks.utils.replies import reply_text
 
 Answer = Callable[[Asks], Sequence[Verdict]]
 
@@ -153,7 +153,7 @@ def judged(
     Args:
         reply: the model's text, as the host hands it over.
     """
-    status, candidate = answers.to_judge(reply)
+    status, candidate = reply_text.to_judge(reply)
     if status != "ok":
         # The host's own "request failed" must not pass for the model's text either.
         return Judged("", status, 0.0, None)

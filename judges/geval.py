@@ -22,7 +22,7 @@ from lmms_eval_tasks import judges
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict
 from lmms_eval_tasks.judges.verdict import Ask, Asks, Judged, Reply, failure_of, graded, total_usage
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES
-from lmms_eval_tasks.utils.replies import answers
+from lmms_eval_tasks.utils.replies import reply_text
 
 LOWEST, HIGHEST = 1, 5  # of a rating: every number is one digit, which one token shows
 MODES = {"geval_logprobs": "logprobs", "geval_samples": "samples"}  # metric -> mode
@@ -139,7 +139,7 @@ def rated(
     """
     candidate = ""
     if status in ("ok", "refused"):
-        status, candidate = answers.to_judge(reply)
+        status, candidate = reply_text.to_judge(reply)
     nothing = 0.0 if status in CANDIDATE_FAILURES else None
     done = dict.fromkeys(asked, Judged("", status, nothing, None))
     if status == "ok":

@@ -26,7 +26,7 @@ from lmms_eval_tasks.judges.objects import (
     unfenced,
 )
 from lmms_eval_tasks.judges.verdict import Criterion, Reply, Status, Usage, Verdict, first_problem
-from lmms_eval_tasks.utils.replies import answers
+from lmms_eval_tasks.utils.replies import reply_text
 from lmms_eval_tasks.utils.replies.reasoning import strip_reasoning, unknown_mark
 
 _MAX_REASON = 300  # characters of what went wrong that a verdict keeps
@@ -166,7 +166,7 @@ def read(
     spans = list(objects(text, names))
     rest = outside([span for span in spans if span.value is not None], text)
     # Special tokens of chat templates go, in what a judge may have quoted too.
-    rest, *told = (answers.without_special_tokens(one) for one in (rest, *sources))
+    rest, *told = (reply_text.without_special_tokens(one) for one in (rest, *sources))
     told += sources
     words = [label for label, _ in labels]
     if span := _verdict(text, spans, names, sources):

@@ -33,7 +33,7 @@ from lmms_eval_tasks.cvrr_es.release import Release
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import released_files, saved_runs
 from lmms_eval_tasks.utils.media.video_checks import LEAVE_OUT
-from lmms_eval_tasks.utils.replies import answers as replies
+from lmms_eval_tasks.utils.replies import reply_text
 
 # <image>, <video>, <|image|>, <image_1>, <im_start>, <ImageHere>: what prompts put in for pictures.
 _TOKEN = r"<\|?(?:image|img|im|video|vid|frame)(?:[_ ]?\w+)?\|?>"
@@ -119,7 +119,7 @@ def align(name: str, given: Mapping[str, Answers], release: Release) -> Aligned:
         ]
         found |= {place: text for place, text in texts.items() if text is not None}
     ordered = {one.id: found[one.id] for one in release.questions if one.id in found}
-    empty = tuple(one for one, text in ordered.items() if replies.reply_status(text) == "empty")
+    empty = tuple(one for one, text in ordered.items() if reply_text.reply_status(text) == "empty")
     return Aligned(name, ordered, empty, tuple(problems))
 
 
@@ -263,6 +263,6 @@ def _saved(path: Path) -> Iterator[tuple[str, str, Answers]]:
         for item in items:
             # Reasoning is left out. The host's own error text and a reply that was cut off in its
             # reasoning are nothing that the candidate said: empty.
-            _, text = replies.to_judge(item["reply"])
+            _, text = reply_text.to_judge(item["reply"])
             entries.append(Answer(item["id"], item.get("question") or "", text))
         yield name, dimension, Answers(run.file, entries)

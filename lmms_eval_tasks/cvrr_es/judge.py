@@ -25,7 +25,7 @@ from lmms_eval_tasks.judges.engine import block
 from lmms_eval_tasks.judges.objects import UnreadableError
 from lmms_eval_tasks.utils import prompts
 from lmms_eval_tasks.utils.metrics import aggregate
-from lmms_eval_tasks.utils.replies import answers
+from lmms_eval_tasks.utils.replies import reply_text
 
 NAME = "cvrr_es"
 PAPER_JUDGE = "gpt-3.5-turbo"  # theirs was -0125, which the plain name stands for
@@ -128,7 +128,7 @@ def request(question: str, answer: str, others: Sequence[RatingRow] = ()) -> str
     parts = [text["role"], text["rubric"], text["material"]]
     parts.append(prompts.fill(text["instruction"], {"question": block("instruction", question)}))
     parts.append(prompts.fill(text["answer"], {"answer": block("reply", answer)}))
-    if answers.reply_status(answer) == "empty":  # no letter, digit or symbol
+    if reply_text.reply_status(answer) == "empty":  # no letter, digit or symbol
         parts.append(text["empty"])
     if rated := [row for row in others if row.rating is not None]:
         shown = "\n\n".join(_judge(text, *one) for one in named(rated).items())

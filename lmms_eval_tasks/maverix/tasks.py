@@ -24,7 +24,7 @@ from lmms_eval_tasks.utils import prompts
 from lmms_eval_tasks.utils.media import segments, subtitles
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES
 from lmms_eval_tasks.utils.prompts import Prompt
-from lmms_eval_tasks.utils.replies import answers, reasoning
+from lmms_eval_tasks.utils.replies import answers, reasoning, reply_text
 
 # --- what the model is given --------------------------------------------------------------------
 
@@ -170,7 +170,7 @@ def open_answer(doc: Item, reply: str) -> Scoring:
 
     What is no answer (empty, cut off) is not put to the judge and has the score 0.
     """
-    status, candidate = answers.to_judge(reply)
+    status, candidate = reply_text.to_judge(reply)
     done = dict.fromkeys(DIMENSIONS, Judged("", status, 0.0, None))
     if status == "ok":
         fields = {name: doc[name] for name in ("question", "reference")}

@@ -31,7 +31,7 @@ from lmms_eval_tasks.judges.engine import MAX_REASON
 from lmms_eval_tasks.judges.verdict import MAX_TOKENS, Ask, Asks, graded
 from lmms_eval_tasks.utils import prompts
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES, NO_CLAIMS, NOT_JUDGED
-from lmms_eval_tasks.utils.replies import answers
+from lmms_eval_tasks.utils.replies import reply_text
 
 CLAIMS = "movierecapsqa_claims"  # names of the criteria
 LABELS = "movierecapsqa_labels"
@@ -297,7 +297,7 @@ def judged(
         ok), `claims`, `n_claims`, and `dimensions`, each with score (0 to 5 or None), its own
         status and the label of each claim.
     """
-    status, candidate = answers.to_judge(reply)
+    status, candidate = reply_text.to_judge(reply)
     claims: list[str] = []
     dimensions: dict[str, Any] = {}
     if status == "ok":

@@ -14,7 +14,7 @@ from lmms_eval_tasks.judges.asking import Answer, settle
 from lmms_eval_tasks.judges.run import ordered_map
 from lmms_eval_tasks.judges.verdict import Scoring
 from lmms_eval_tasks.utils.metrics import aggregate
-from lmms_eval_tasks.utils.replies import answers
+from lmms_eval_tasks.utils.replies import reply_text
 from lmms_eval_tasks.utils.saved_runs import CARRIER
 
 
@@ -26,7 +26,7 @@ def scored(task: Task, kept: Item, reply: str, answer: Answer) -> dict[str, Any]
         say(f"scoring {kept['id']} failed; kept as status error")
         traceback.print_exc()
         made = {**task.blank, "status": "error"}
-    if task.asks and answers.reply_status(reply) == "refused":
+    if task.asks and reply_text.reply_status(reply) == "refused":
         made["refused"] = True  # judged like any answer; the numbers are given without it too
     return {**kept, **made, "reply": reply}
 

@@ -35,13 +35,14 @@ Clips of sentences ("Summary 2: Clip 1, Clip 4"):
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from lmms_eval_tasks.utils.replies import answers, forms
-from lmms_eval_tasks.utils.replies.answers import Reply
+from lmms_eval_tasks.utils.replies import answers, forms, reply_text
+from lmms_eval_tasks.utils.replies.reply_text import Reply
 
 Violations = dict[str, int]
 
@@ -69,8 +70,8 @@ class Alignment(NamedTuple):
 
 def nothing(reply: Reply, **more: int) -> tuple[str, Violations]:
     """Status and violations of a reply in which nothing was read."""
-    status = answers.unread(reply)
-    return status, answers.nonzero({"nothing_read": 1, **more}) if status == "unparsed" else {}
+    status = reply_text.unread(reply)
+    return status, nonzero({"nothing_read": 1, **more}) if status == "unparsed" else {}
 
 
 # --- statements and their ranks -------------------------------------------------------------------
@@ -102,7 +103,7 @@ def uncut(text: str, reply: Reply, highest: int, *, at_limit: bool) -> str:
     whose last number could have had no further one.
 
     Args:
-        text: the reply as it came; `reply` is what `answers.shape` made of it.
+        text: the reply as it came; `reply` is what `reply_text.shape` made of it.
         highest: the highest number that there is.
         at_limit: the reply is as long as its limit of tokens. An array left open is then closed.
     """
@@ -113,7 +114,7 @@ def uncut(text: str, reply: Reply, highest: int, *, at_limit: bool) -> str:
         or not (cut := _guard("cut").search(shown[-60:]))
     ):
         return shown
-    if 10 * answers.number(cut[1]) <= highest:
+    if 10 * number(cut[1]) <= highest:
         shown = shown[: len(shown) - len(cut[0])]
     return shown + "]" * (shown.rfind("[") > shown.rfind("]"))
 
@@ -147,8 +148,8 @@ def placed(text: str, start: int, end: int, asked: str, *, bare: bool) -> Statem
         if unknown or _guard("not chosen").search(before) or _guard("quantity").search(lead):
             return None
     announced = start <= _LEAD and re.fullmatch(r"[^\d\n>]{1,200}:[\s\"']{0,2}", before)
-    opens = bool(announced) or not answers.has_words(text[:start])
-    closes = not answers.has_words(text[end:])
+    opens = bool(announced) or not reply_text.has_words(text[:start])
+    closes = not reply_text.has_words(text[end:])
     goes_on = _guard("goes on").match(after)
     if named and not (goes_on and goes_on[1] == " "):
         rank = MACHINE if "final" in named[0].lower() else LABEL
@@ -160,7 +161,7 @@ def placed(text: str, start: int, end: int, asked: str, *, bare: bool) -> Statem
 def _lead(before: str) -> str:
     """The words that announce what follows: those of its sentence, or the line above it."""
     line = re.split(r"[.!?;] |\n|[\]{}]", before)[-1]
-    if not answers.has_words(line):
+    if not reply_text.has_words(line):
         above = re.search(r"([^\n]+)\n[-•>\"'( ]{0,3}\Z", before)
         line = above[1].strip() if above else ""
         if not line.endswith(":") and (len(line) > 60 or re.search(r"\d|[.!?,;\])]\Z", line)):
@@ -189,7 +190,7 @@ def settled(
         # What is announced as a correction alone ("Wait, no: ...") is as good as what it corrects.
         rest = _guard("corrected").sub("", one.lead)
         corrects = rest != one.lead and not (
-            answers.has_words(rest) or _guard("goes on").match(text, one.end)
+            reply_text.has_words(rest) or _guard("goes on").match(text, one.end)
         )
         best = max(best, one.rank)
         ranked.append(one._replace(rank=best) if corrects else one)
@@ -240,9 +241,9 @@ class _Grammar:
         if match.re is not self.rows:
             return _digits(match[0])
         rows = self.row.findall(match[0])
-        places = [place and answers.number(place) for place, _ in rows]
+        places = [place and number(place) for place, _ in rows]
         counted = not any(places) or places == [*range(1, len(rows) + 1)]
-        return [answers.number(unit) for _, unit in rows] if counted else []
+        return [number(unit) for _, unit in rows] if counted else []
 
 
 _grammar = lru_cache(maxsize=8)(_Grammar)
@@ -257,7 +258,7 @@ def read_order(text: str, n: int, unit: str, *, at_limit: bool = False) -> Order
         unit: their name in the request, "Shot" or "Sentence".
         at_limit: the reply is as long as its limit of tokens (`uncut`).
     """
-    reply = answers.shape(text)
+    reply = reply_text.shape(text)
     if not reply.there:
         return Order((), reply.status, {})
     shown = re.sub(r"\r\n?", "\n", uncut(text, reply, n, at_limit=at_limit))
@@ -269,7 +270,7 @@ def read_order(text: str, n: int, unit: str, *, at_limit: bool = False) -> Order
         joined = "\n".join(line.removeprefix(">") for line in lines)
     else:
         joined = re.sub(r"\n[^\S\n]*>", " >", arrows)
-    visible = labelled(answers.normalise(joined))
+    visible = labelled(reply_text.normalise(joined))
     known = {one: len({*one.numbers} & {*range(1, n + 1)}) for one in _orders(visible, grammar, n)}
     most = max(((one.rank, number) for one, number in known.items()), default=(0, 0))[1]
     found = settled([one for one, number in known.items() if number >= most], visible)
@@ -284,10 +285,10 @@ def read_order(text: str, n: int, unit: str, *, at_limit: bool = False) -> Order
         "repeated": len(known_units) - len(units),
         "missing": n - len(units),
         "other_form": " > ".join(f"{unit} {number}" for number in found.numbers) not in reply.text,
-        "extra_text": answers.has_words(outside) or "(" in visible[found.start : found.end],
+        "extra_text": reply_text.has_words(outside) or "(" in visible[found.start : found.end],
     }
     status = "ok" if len(units) == n and n > 1 else "unparsed"
-    return Order(units, status, answers.nonzero(violations))
+    return Order(units, status, nonzero(violations))
 
 
 def authors_order(text: str, n: int, unit: str, *, in_time: bool) -> tuple[int, ...]:
@@ -296,11 +297,11 @@ def authors_order(text: str, n: int, unit: str, *, in_time: bool) -> tuple[int, 
     Every number behind the unit's name counts, wherever it stands: all units, and no other. In time
     one that comes again is too much, and without the name bare numbers will do.
     """
-    reply = answers.shape(text).text
+    reply = reply_text.shape(text).text
     digits = re.findall(rf"{unit}\s+([0-9]+)", reply, re.IGNORECASE)
     if in_time and not digits:
         digits = re.findall(r"\b[0-9]+\b", reply)
-    units = tuple(dict.fromkeys(map(answers.number, digits)))
+    units = tuple(dict.fromkeys(map(number, digits)))
     repeated = in_time and len(units) < len(digits)
     return () if repeated or {*units} != {*range(1, n + 1)} else units
 
@@ -329,7 +330,7 @@ def _orders(text: str, grammar: _Grammar, n: int) -> Iterator[Statement]:
                 continue
             # A list of a part of the reply may be of anything; a part of the order explains it,
             # but on the first line.
-            first = _guard("line end").match(text, end) and not answers.has_words(text[:start])
+            first = _guard("line end").match(text, end) and not reply_text.has_words(text[:start])
             if chain and found.rank == ALONE and len({*numbers}) < n and not first:
                 found = found._replace(rank=PROSE)
             elif not chain and found.rank <= ALONE and not found.whole:
@@ -339,7 +340,7 @@ def _orders(text: str, grammar: _Grammar, n: int) -> Iterator[Statement]:
 
 
 def _digits(text: str) -> list[int]:
-    return [answers.number(digits) for digits in re.findall(r"\d+", text)]
+    return [number(digits) for digits in re.findall(r"\d+", text)]
 
 
 def _direction(lead: str, before: str, after: str) -> int:
@@ -397,24 +398,24 @@ def read_alignment(
         n_clips: number of clips, which are numbered 1..n.
         at_limit: the reply is as long as its limit of tokens (`uncut`).
     """
-    reply = answers.shape(text)
+    reply = reply_text.shape(text)
     none = (frozenset[int](),) * n_sentences
     if not reply.there:
         return Alignment(none, reply.status, {})
-    visible = labelled(answers.normalise(uncut(text, reply, n_clips, at_limit=at_limit)))
+    visible = labelled(reply_text.normalise(uncut(text, reply, n_clips, at_limit=at_limit)))
     heads = list(_HEAD.finditer(visible))
     ends = [*(head.start() for head in heads), len(visible)][1:]
     final = max((match.end() for match in _FINAL.finditer(visible)), default=len(visible))
     counts: Counter[str] = Counter()
     stated: dict[int, dict[Statement, Given | None]] = {}
-    extra = answers.has_words(visible[: heads[0].start()] if heads else visible)
+    extra = reply_text.has_words(visible[: heads[0].start()] if heads else visible)
     for head, end in zip(heads, ends, strict=True):
         body = visible[head.end() : end]
         statement, rest = _statement(body, n_clips)
-        extra = extra or answers.has_words(rest) or statement is None
-        sentence = answers.number(head["id"] or head["inner"])
+        extra = extra or reply_text.has_words(rest) or statement is None
+        sentence = number(head["id"] or head["inner"])
         line = visible[visible.rfind("\n", 0, head.start()) + 1 : head.start()]
-        at_head = head["id"] or not answers.has_words(_guard("corrected").sub("", line))
+        at_head = head["id"] or not reply_text.has_words(_guard("corrected").sub("", line))
         rank = MACHINE if head.start() >= final else LABEL if at_head else PROSE
         if not statement:  # numbers with words behind them count before one inside a line
             rank = ALONE if at_head and re.match(rf" ?(?i:{_CLIP})?\d", body) else 0
@@ -430,10 +431,10 @@ def read_alignment(
     found = {sentence: statement for sentence, statement in read.items() if statement}
     if not found:
         status, violations = nothing(reply)
-        return Alignment(none, status, {**answers.nonzero(counts), **violations})
+        return Alignment(none, status, {**nonzero(counts), **violations})
     for one in found.values():
         counts["unknown_clips"] += sum(not 1 <= clip <= n_clips for clip in set(one.numbers))
-        counts["repeated_clips"] += answers.repeats(one.numbers)
+        counts["repeated_clips"] += repeats(one.numbers)
     counts["missing"] = n_sentences - len(found)
     counts["other_form"] = len(_FORM.findall(reply.text)) < len(found)
     counts["extra_text"] = extra or any(one.extra for one in found.values())
@@ -441,13 +442,13 @@ def read_alignment(
         frozenset(found[sentence].numbers if sentence in found else ())
         for sentence in range(1, n_sentences + 1)
     )
-    return Alignment(sets, "unparsed" if counts["missing"] else "ok", answers.nonzero(counts))
+    return Alignment(sets, "unparsed" if counts["missing"] else "ok", nonzero(counts))
 
 
 def _statement(text: str, n_clips: int) -> tuple[Given | None, str]:
     """What follows a sentence's name, and the lines after it that are no part of it."""
     first, _, below = text.lstrip(" ,").partition("\n")
-    if answers.has_words(first) or first.strip(" \"'[({") == "-":
+    if reply_text.has_words(first) or first.strip(" \"'[({") == "-":
         return _clips(first, n_clips), below
     lines = below.split("\n")
     bare = [line.lstrip(" -•").rstrip(" .,;") for line in lines]
@@ -469,10 +470,35 @@ def _clips(text: str, n_clips: int) -> Given | None:
         return None
     clips: list[int] = []
     for start, end in _RANGE.findall(match[0]):
-        low = answers.number(start)
-        high = answers.number(end) if end else low
+        low = number(start)
+        high = number(end) if end else low
         if high < low:
             return None
         # One number stands for all of a range that lie beyond the last clip.
         clips.extend(range(low, (min(high, max(low, n_clips + 1)) if end else high) + 1))
-    return Given(clips, answers.has_words(before + after))
+    return Given(clips, reply_text.has_words(before + after))
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+BEYOND = 10**9  # stands for every number of more than 9 digits: no video has that many frames
+
+
+def number(digits: str) -> int:
+    """Value of decimal digits of any script, with leading zeros or not; `BEYOND` if too long.
+
+    Raises:
+        ValueError: a character is no decimal digit.
+    """
+    plain = "".join(str(unicodedata.decimal(c)) for c in digits).lstrip("0")
+    return int(plain or "0") if len(plain) <= 9 else BEYOND
+
+
+def nonzero(counts: Mapping[str, int]) -> dict[str, int]:
+    """Violations as results keep them: by kind, without the kinds that did not occur."""
+    return {kind: int(count) for kind, count in counts.items() if count}
+
+
+def repeats(numbers: list[int]) -> int:
+    """How many of `numbers` were there before."""
+    return len(numbers) - len(Counter(numbers))

@@ -38,7 +38,7 @@ def is_refusal(text: str) -> bool:
     the video" or "non posso rispondere a questa domanda" judges the video's content: an answer.
 
     Args:
-        text: the reply, as `answers.normalise` leaves it.
+        text: the reply, as `reply_text.normalise` leaves it.
     """
     kinds, reply = forms.guards("refusals"), text.lower()
     return bool(kinds["refusal start"].match(reply)) and _only(
@@ -56,7 +56,7 @@ def declines(text: str, options: Sequence[str]) -> bool:
     must not pay: it is `refused`, which is worth 0 in `_valid` too, where `unparsed` is left out.
 
     Args:
-        text: the reply, as `answers.normalise` leaves it, in which no letter was found.
+        text: the reply, as `reply_text.normalise` leaves it, in which no letter was found.
         options: the item's, likewise; if one of them says that the answer cannot be known, no reply
             declines.
     """

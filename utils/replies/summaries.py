@@ -22,8 +22,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from lmms_eval_tasks.utils.replies import answers
-from lmms_eval_tasks.utils.replies.answers import Reply
+from lmms_eval_tasks.utils.replies import numbered, reply_text
 from lmms_eval_tasks.utils.replies.numbered import (
     ALONE,
     LABEL,
@@ -37,6 +36,7 @@ from lmms_eval_tasks.utils.replies.numbered import (
     settled,
     uncut,
 )
+from lmms_eval_tasks.utils.replies.reply_text import Reply
 
 
 class Frames(NamedTuple):
@@ -97,16 +97,16 @@ def read_frames(text: str, n_frames: int, k: int, *, at_limit: bool = False) -> 
         k: K, how many were asked for.
         at_limit: the reply is as long as its limit of tokens (`uncut`).
     """
-    reply = answers.shape(text)
+    reply = reply_text.shape(text)
     if not reply.there:
         return Frames((), frozenset(), reply.status, {})
-    visible = labelled(answers.normalise(uncut(text, reply, n_frames, at_limit=at_limit)))
+    visible = labelled(reply_text.normalise(uncut(text, reply, n_frames, at_limit=at_limit)))
     found = settled([*_selections(visible)], visible, frozenset)
     # A reply that begins with a list means this one, even if it holds an array.
     if found and found.rank == PROSE and found.start and _OPENING.match(visible):
         found = None
     written = visible[found.start : found.end] if found else ""
-    extra = found is not None and answers.has_words(visible.replace(written, "", 1))
+    extra = found is not None and reply_text.has_words(visible.replace(written, "", 1))
     other_form = not (written.startswith("[") and _is_json(written))
     return _selected(reply, found, n_frames, k, other_form=other_form, extra_text=extra)
 
@@ -123,10 +123,10 @@ def read_joint(
         text, n_frames, k, at_limit: as for `read_frames`.
         n_sentences: as for `read_summary`.
     """
-    reply = answers.shape(text)
+    reply = reply_text.shape(text)
     if not reply.there:
         return Summary((), reply.status, {}), Frames((), frozenset(), reply.status, {})
-    visible = labelled(answers.normalise(uncut(text, reply, n_frames, at_limit=at_limit)))
+    visible = labelled(reply_text.normalise(uncut(text, reply, n_frames, at_limit=at_limit)))
     headed = (
         one._replace(rank=max(one.rank, LABEL)) if _HEADS.search(one.lead) else one
         for one in _selections(visible)
@@ -136,7 +136,7 @@ def read_joint(
     other_form = found is None or visible[found.start] != "["
     if found and (header := _HEADS.search(found.lead)):
         # What stands before the header is the summary; only what follows is too much.
-        extra = answers.has_words(header[1] + visible[found.end :])
+        extra = reply_text.has_words(header[1] + visible[found.end :])
     elif _HEADED.search(visible):  # the header's numbers are meant, which cannot be read
         found = None
     else:
@@ -156,14 +156,14 @@ def read_leniently(text: str, n_frames: int, k: int | None) -> tuple[int, ...]:
         text, n_frames: as for `read_frames`.
         k: how many count; None for a joint reply.
     """
-    reply = answers.shape(text)
+    reply = reply_text.shape(text)
     found = (_INTEGERS if k is not None else _IMPORTANT).search(reply.text)
     if k is None:
         digits = re.findall(r"[0-9]+", found[1]) if found else []
     else:
         listed = found[0] if found and _is_json(found[0]) else reply.text
         digits = re.findall(r"\b[0-9]+\b", listed)
-    numbers = map(answers.number, digits)
+    numbers = map(numbered.number, digits)
     return tuple(dict.fromkeys(one for one in numbers if 1 <= one <= n_frames))[:k]
 
 
@@ -177,12 +177,12 @@ def _selected(reply: Reply, found: Statement | None, n_frames: int, k: int, **fo
     violations = {
         "too_many": max(0, len(found.numbers) - k),
         "too_few": max(0, k - len(found.numbers)),
-        "repeated": answers.repeats([*found.numbers]),
+        "repeated": numbered.repeats([*found.numbers]),
         "out_of_range": len(found.numbers) - len(known),
         **form,
     }
     frames = tuple(dict.fromkeys(known))
-    return Frames(frames, frozenset(found.numbers), "ok", answers.nonzero(violations))
+    return Frames(frames, frozenset(found.numbers), "ok", numbered.nonzero(violations))
 
 
 def _selections(text: str) -> Iterator[Statement]:
@@ -211,7 +211,7 @@ def _numbers(match: re.Match[str], is_array: bool) -> tuple[int, ...]:
         return ()
     signs = [-1 if part.lstrip("\"'").startswith("-") else 1 for part in parts]
     digits = re.findall(r"\d+", " ".join(part.split(".")[0] for part in parts))
-    return tuple(sign * answers.number(one) for sign, one in zip(signs, digits, strict=True))
+    return tuple(sign * numbered.number(one) for sign, one in zip(signs, digits, strict=True))
 
 
 def _is_json(array: str) -> bool:
@@ -265,14 +265,14 @@ def read_summary(text: str, n_sentences: int | None = None) -> Summary:
         text: the model's reply, as the host hands it over. No text raises.
         n_sentences: how many were asked for; None to count no violation of it.
     """
-    reply = answers.shape(text)
+    reply = reply_text.shape(text)
     if reply.status != "ok":  # a refusal would otherwise be taken for a summary
         return Summary((), reply.status, {})
     return _summary(reply, n_sentences, prose=True)
 
 
 def _summary(reply: Reply, n_sentences: int | None, prose: bool) -> Summary:
-    text = answers.plain_lines(reply.text)
+    text = reply_text.plain_lines(reply.text)
     headers = list(_HEADER.finditer(text))[-8:]
     ends = [*(header.start() for header in headers), len(text)][1:]
     parts = [text[header.end() : end] for header, end in zip(headers, ends, strict=True)]
@@ -293,7 +293,7 @@ def _summary(reply: Reply, n_sentences: int | None, prose: bool) -> Summary:
         "placeholder": block.placeholders,
         "extra_text": block.extra,
     }
-    return Summary(tuple(block.sentences), "ok", answers.nonzero(violations))
+    return Summary(tuple(block.sentences), "ok", numbered.nonzero(violations))
 
 
 def _block(text: str, prose: bool) -> _Block:
@@ -305,7 +305,7 @@ def _block(text: str, prose: bool) -> _Block:
     if len(marks) < 2:
         row: list[re.Match[str]] = []  # marks 1, 2, 3, ...; other numbers are the sentences'
         for mark in _INLINE.finditer(text):
-            row += [mark] if answers.number(mark[1]) == len(row) + 1 else []
+            row += [mark] if numbered.number(mark[1]) == len(row) + 1 else []
         # One "1." inside prose ends a sentence ("... in game 1. Then ...") and begins none.
         marks = row if len(row) > 1 or (row and not text[: row[0].start()].strip()) else marks
     extra = False
@@ -315,12 +315,12 @@ def _block(text: str, prose: bool) -> _Block:
         parts = [text[mark.end() : end] for mark, end in zip(marks, ends, strict=True)]
         last, _, after = parts[-1].strip().partition("\n\n")
         parts = [*parts[:-1], last]
-        extra = answers.has_words(text[: marks[0].start()] + after)
+        extra = reply_text.has_words(text[: marks[0].start()] + after)
     elif prose and len(bullets := _BULLET.split(text)) > 1:
-        parts, extra = bullets[1:], answers.has_words(bullets[0])
+        parts, extra = bullets[1:], reply_text.has_words(bullets[0])
     elif prose:
         parts = _END.split(text)
     texts = [" ".join(re.sub(r"\*\*|__|`", "", part).split()).strip("*_ ") for part in parts]
-    found = [part for part in texts if answers.has_words(part)]
+    found = [part for part in texts if reply_text.has_words(part)]
     sentences = [part for part in found if not _PLACEHOLDER.fullmatch(part)]
     return _Block(sentences, len(found) - len(sentences), bool(marks), extra)

@@ -21,7 +21,7 @@ from lmms_eval_tasks.cvrr_es.study.ratings import folded
 from lmms_eval_tasks.judges import reader
 from lmms_eval_tasks.judges.objects import UnreadableError, objects
 from lmms_eval_tasks.judges.verdict import Status
-from lmms_eval_tasks.utils.replies import answers
+from lmms_eval_tasks.utils.replies import reply_text
 from lmms_eval_tasks.utils.replies.reasoning import strip_reasoning
 
 _RATING_KEYS = (
@@ -106,16 +106,16 @@ def read(reply: str, shown: Sequence[str] = ()) -> RatingReply:
         return RatingReply(None, "", "truncated")
     # What looks like reasoning, or like the next turn, in an object's text is its own.
     is_own = reader.OBJECT_FIRST.match(rest) or strip_reasoning(rest)[0] != rest.strip()
-    shaped = answers.Reply("ok", rest) if is_own else answers.shape(rest)
+    shaped = reply_text.Reply("ok", rest) if is_own else reply_text.shape(rest)
     if not shaped.there:
         return RatingReply(None, "", shaped.status)
     try:
-        text = answers.without_special_tokens(shaped.text)  # of chat templates
+        text = reply_text.without_special_tokens(shaped.text)  # of chat templates
         rating, reason = _rating(_unescaped(text), shown)
     except UnreadableError as error:
         cut = error.status is Status.TRUNCATED
-        return RatingReply(None, "", "truncated" if cut else answers.unread(shaped))
-    return RatingReply(rating, reason if answers.has_words(reason) else "", "ok")
+        return RatingReply(None, "", "truncated" if cut else reply_text.unread(shaped))
+    return RatingReply(rating, reason if reply_text.has_words(reason) else "", "ok")
 
 
 def _rating(text: str, shown: Sequence[str]) -> tuple[int, str]:
@@ -164,7 +164,7 @@ def _of_object(text: str, shown: Sequence[str]) -> tuple[int, str]:
 
 
 def _stated(text: str, shown: Sequence[str]) -> int:
-    plain = [answers.without_special_tokens(one) for one in shown]
+    plain = [reply_text.without_special_tokens(one) for one in shown]
     value: Any = reader.read(text, _Schema, [*shown, *plain, *map(_levelled, plain)], bare="rating")
     return int(value.rating)
 

@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmms_eval_tasks.utils.replies import answers, forms, reasoning
+from lmms_eval_tasks.utils.replies import answers, forms, reasoning, reply_text
 from tests.checks import refused, table
 
 FOLDER = Path(__file__).parents[2] / "cases"
@@ -83,7 +83,7 @@ def test_any_text_gives_a_letter_in_range_or_none(text: str, options: list[str])
     blanks = " \t\n\u00a0\u2003\u200b\ufeff"  # around a reply they change nothing
     assert answers.read_choice(f"{blanks}{text}{blanks}", options) == choice
     # What no rule is asked about is the same for a letter and for free text.
-    status = answers.reply_status(text)
+    status = reply_text.reply_status(text)
     assert status in STATUSES - {"unparsed"}
     if status in ("empty", "truncated", "model_error"):
         assert choice.status == status
@@ -105,7 +105,7 @@ def test_long_replies(piece: str) -> None:
     """30,000 characters, at which quadratic matching takes minutes."""
     text = (piece * 30_000)[:30_000]
     assert answers.read_choice(text, OPTIONS).status in STATUSES
-    assert answers.reply_status(text) in STATUSES
+    assert reply_text.reply_status(text) in STATUSES
 
 
 @table("text, kept, unclosed")
@@ -129,7 +129,7 @@ TOO_LONG = "I'm sorry, but I can't assist with that. " * 20  # to be only that
     ],
 )
 def test_status_of_free_text_and_of_a_choice(text: str, free: str, choice: str) -> None:
-    assert answers.reply_status(text) == free
+    assert reply_text.reply_status(text) == free
     for options in (OPTIONS, EIGHT if choice == "refused" else OPTIONS):
         assert answers.read_choice(text, options) == answers.Choice(None, choice, None)
 
@@ -157,5 +157,5 @@ def test_the_hosts_markers_are_the_ones_known_here() -> None:
         for text in marker.findall(line)
     }
     assert len(found) >= 4
-    assert {answers.reply_status(text) for text in found} == {"model_error"}
-    assert answers.reply_status("The sign says [LMMS_EVAL_BUDGET_EXCEEDED]") == "ok"
+    assert {reply_text.reply_status(text) for text in found} == {"model_error"}
+    assert reply_text.reply_status("The sign says [LMMS_EVAL_BUDGET_EXCEEDED]") == "ok"

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmms_eval_tasks.utils.replies import answers, forms, refusals
+from lmms_eval_tasks.utils.replies import answers, forms, refusals, reply_text
 from tests.checks import table
 from tests.utils.replies.test_answers import CASES, OPTIONS, options_of
 
@@ -57,7 +57,7 @@ def test_languages() -> None:
 @table("row", [row for row in forms.table("refusals")["guards"] if "read" in row])
 def test_refusals(row: dict[str, Any]) -> None:
     def declines(text: str) -> bool:
-        plain = answers.normalise(text)
+        plain = reply_text.normalise(text)
         return refusals.is_refusal(plain) or refusals.declines(plain, ())
 
     assert declines(row["read"])

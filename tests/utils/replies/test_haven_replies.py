@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmms_eval_tasks.utils.replies import answers, forms
+from lmms_eval_tasks.utils.replies import forms, reply_text
 from lmms_eval_tasks.utils.replies.numbered import read_alignment, read_order
 from lmms_eval_tasks.utils.replies.summaries import (
     Frames,
@@ -289,6 +289,6 @@ def test_no_text_raises(text: str) -> None:
 
 @table("text, status, left")
 def test_shape(text: str, status: str, left: str) -> None:
-    reply = answers.shape(text)
+    reply = reply_text.shape(text)
     assert (reply.status, reply.text) == (status, left)
     assert reply.there == bool(left)

@@ -1,0 +1,153 @@
+"""A reply as all readers take it: without its reasoning, up to where another turn begins."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import NamedTuple
+
+from lmms_eval_tasks.utils.replies import forms, refusals
+from lmms_eval_tasks.utils.replies.reasoning import strip_reasoning
+
+MAX_MARKS = 8  # combining marks kept per character: NFKC is quadratic in a run of them
+_TYPOGRAPHY = str.maketrans(
+    dict.fromkeys("’‘‛′´", "'")
+    | dict.fromkeys("“”„‟«»″", '"')
+    | dict.fromkeys("‐‑‒–—―−→", "-")
+    | dict.fromkeys("✔✅☑🗹", "✓")
+    | dict.fromkeys("✘❌✖✕🗷☒", "✗")
+    | {"。": ".", "、": ",", "【": "[", "】": "]", "「": '"', "」": '"'}
+)
+
+
+class Reply(NamedTuple):
+    """A reply without its reasoning, or why there is none.
+
+    status: ok, or empty, truncated, model_error with an empty text. `refused` is a first opinion
+    and keeps the text: it stands only if nothing can be read (`unread`).
+    """
+
+    status: str
+    text: str
+
+    @property
+    def there(self) -> bool:
+        """Whether there is a text to parse."""
+        return self.status in ("ok", "refused")
+
+
+def shape(text: str) -> Reply:
+    """Return a model's text as the parsers take it: up to its end, and without what is struck out.
+
+    No text raises.
+    """
+    return _shaped(text, struck_out=False)
+
+
+def to_judge(text: str) -> tuple[str, str]:
+    """Return what of a free-text reply is put to a judge: `("ok", text without reasoning)`.
+
+    Of what holds no answer (empty, truncated, model_error) nothing is, and the text is "". A
+    refusal is: the papers' judges are asked about every answer that is not empty.
+    """
+    reply = _shaped(text)
+    return ("ok", reply.text.strip()) if reply.there else (reply.status, "")
+
+
+def reply_status(text: str) -> str:
+    """Return the status of a free-text reply: ok, empty, truncated, refused or model_error.
+
+    `empty` is a reply without a letter, digit or symbol outside its reasoning. That the
+    video does not show something is an answer (MAIA's Uncertainty and Out-of-Scope), so it is ok.
+    """
+    return _shaped(text).status
+
+
+def _shaped(text: str, *, struck_out: bool = True) -> Reply:
+    if refusals.is_model_error(text):
+        return Reply(refusals.LOST, "")
+    reply, unclosed = strip_reasoning(text)
+    if unclosed:
+        return Reply("truncated", "")
+    rules = forms.guards("text")
+    reply = reply if struck_out else rules["struck out"].sub(" ", reply)
+    reply = rules["own mark"].sub("", rules["echo"].sub("", reply))
+    turn = rules["turn"].search(reply)
+    reply = reply[: turn.start()] if turn and has_words(reply[: turn.start()]) else reply
+    visible = normalise(reply)
+    if not any(unicodedata.category(c)[0] in "LNS" for c in visible):
+        return Reply("empty", "")
+    return Reply("refused" if refusals.is_refusal(visible) else "ok", reply)
+
+
+def unread(reply: Reply) -> str:
+    """Status of a reply in which nothing could be read: `refused` or `unparsed`.
+
+    "I cannot determine the order" gives none and must not pay: it is a refusal too.
+    """
+    declined = reply.status == "refused" or refusals.declines(normalise(reply.text), ())
+    return "refused" if declined else "unparsed"
+
+
+def normalise(text: str) -> str:
+    """Text with one form of each letter, quote and blank, and without markdown and special tokens.
+
+    A letter set apart by bold or code marks becomes "(C)"; runs of blanks become one space, and
+    runs with a line end one line end. Check and cross marks become one of each. Linear in the
+    text's length.
+    """
+    rules = forms.guards("text")
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", _limit_marks(text))
+    text = _one_line_end(text.translate(_TYPOGRAPHY))
+    text = rules["special token"].sub("", rules["answer token"].sub(r"<\1>\2</\1>", text))
+    text = rules["code fence"].sub("\n", text)
+    text = rules["line break"].sub("\n", rules["bold"].sub("**", text))
+    text = rules["check box"].sub(lambda match: match[1] + ("✓" if match[2] else "✗"), text)
+    text = rules["markdown"].sub("", rules["emphasised letter"].sub(r"(\2)", text))
+    text = re.sub(r"[^\S\n]+", " ", rules["script change"].sub(" ", text))
+    return re.sub(r" ?\n[ \n]*", "\n", text).strip()
+
+
+def _one_line_end(text: str) -> str:
+    """A text with one kind of line end, and without characters that nobody sees."""
+    text = re.sub(r"\r\n?|[\u2028\u2029\x85]", "\n", text)
+    return forms.guards("text")["invisible"].sub("", text)
+
+
+def fold(text: str) -> str:
+    """Text for rule 4: lower case, no accents, every run of other signs one space.
+
+    A text of signs alone ("+") is kept as it is, so that it still equals itself.
+    """
+    plain = unicodedata.normalize("NFKD", _limit_marks(text).casefold())
+    letters = (c if c.isalnum() else " " for c in plain if not unicodedata.combining(c))
+    return " ".join("".join(letters).split()) or text.strip()
+
+
+def _limit_marks(text: str) -> str:
+    """Text in which no character carries more than MAX_MARKS combining marks."""
+    if text.isascii():
+        return text
+    kept, run = [], 0
+    for c in text:
+        run = run + 1 if unicodedata.combining(c) else 0
+        if run <= MAX_MARKS:
+            kept.append(c)
+    return "".join(kept)
+
+
+def plain_lines(text: str) -> str:
+    """A reply whose sentences are to be kept as written: one kind of line end, no fence lines."""
+    plain = without_special_tokens(_one_line_end(text))
+    return forms.guards("text")["fence line"].sub("", plain).strip()
+
+
+def without_special_tokens(text: str) -> str:
+    """Return a text without the special tokens of chat templates."""
+    return forms.guards("text")["special token"].sub("", text)
+
+
+def has_words(text: str) -> bool:
+    """Whether a text holds a letter or digit."""
+    return any(c.isalnum() for c in text)
