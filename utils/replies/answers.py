@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from lmms_eval_tasks.utils.replies import forms, refusals
@@ -29,7 +29,8 @@ from lmms_eval_tasks.utils.replies.reply_text import fold, has_words, normalise,
 BEFORE = 80  # characters looked at before a statement, for a negation
 AFTER = 400  # characters looked at after a statement, beyond twice the longest option
 PLAIN_LETTERS = frozenset("BCDFGHJKLMNPQRSTUVWXYZ")  # A, E, I, O are words in one of the languages
-_END = re.compile(r"[.!?;,\n()\"<}✓✗]| - | (?:because|since|perch)")
+# Where an option's text may end: at no comma or point inside of a number.
+_END = re.compile(r"[.,](?!\d)|[!?;:\n()\"<}✓✗]| - | (?:is|è|because|since|perch)\b")
 _ARTICLE = re.compile(
     r"^(?:the|an?|la|il|lo|l|una?|uno|el|los|las|le|les|der|die|das|een|het|um|uma) "
 )
@@ -53,16 +54,20 @@ class _Item(NamedTuple):
     texts: tuple[str, ...]
     longest: int
 
-    def opened(self, text: str) -> list[tuple[str, int]]:
-        """Options whose text, article or not, opens `text`, and where it ends there."""
+    def opened(self, text: str, plain: Callable[[str], str] = str) -> list[tuple[str, int]]:
+        """Options whose text opens `text`, up to the end of a clause or line; and where it ends.
+
+        Args:
+            plain: what of both is compared, `_bare` for a text without its article.
+        """
         window = text[: 2 * self.longest + AFTER]
         ends = [match.start() for match in _END.finditer(window)][:16]
-        heads = {_bare(fold(window[:end])): end for end in (len(window), *reversed(ends))}
+        heads = {plain(fold(window[:end])): end for end in (len(window), *reversed(ends))}
         heads.pop("", None)
-        return [(x, heads[own]) for x, option in self._pairs() if (own := _bare(option)) in heads]
+        return [(x, heads[own]) for x, option in self._pairs() if (own := plain(option)) in heads]
 
     def named_by(self, text: str) -> set[str]:
-        """Letters of the options whose text opens `text`, up to the end of a clause or line."""
+        """Letters of the options whose text opens `text` (`opened`)."""
         return {letter for letter, _ in self.opened(text)}
 
     def own(self, letter: str) -> str:
@@ -129,21 +134,32 @@ def read_choice(text: str, options: Sequence[str]) -> Choice:
     reply = shape(text)
     if not reply.there:
         return Choice(None, reply.status, None)
-    unquoted = forms.guards("text")["quoted line"].sub("", reply.text)
-    visible = normalise(unquoted if has_words(unquoted) else reply.text)
     texts = [normalise(option) for option in options]
     item = _Item(
         string.ascii_uppercase[: len(options)],
         tuple(fold(option) for option in texts),
         max(len(option) for option in texts),
     )
-    lettered = _with_letters(visible, item)
-    if choice := _read(lettered, item, _machine(lettered, item)):
-        return choice
-    if letter := item.called(fold(visible)):
+    visible = normalise(reply.text)
+    for shown in (forms.guards("text")["quoted line"].sub("", reply.text), reply.text):
+        lettered = _with_letters(normalise(shown), item)
+        if choice := _read(lettered, item, _machine(lettered, item)):
+            return choice
+    if letter := _called(visible, item):
         return Choice(letter, "ok", "text")
     declined = reply.status == "refused" or refusals.declines(visible, texts)
     return Choice(None, "refused", None) if declined else _UNPARSED
+
+
+def _called(text: str, item: _Item) -> str | None:
+    """The option that a reply gives in place of a letter: its whole text, or "Yes, he does."."""
+    if text.endswith("?"):
+        return None
+    first = [x for x, end in item.opened(text) if text[end : end + 1] in (",", ".")]
+    short = len(first) == 1 and len(item.own(first[0]).split()) < 3
+    rest = f" {fold(text)} ".replace(f" {item.own(first[0])} ", " ", 1) if short else ""
+    only = short and not any(f" {option} " in rest for option in item.texts)
+    return first[0] if only else item.called(fold(text))
 
 
 def _read(text: str, item: _Item, machine: Sequence[_Said] = ()) -> Choice | None:
@@ -154,13 +170,13 @@ def _read(text: str, item: _Item, machine: Sequence[_Said] = ()) -> Choice | Non
             nothing else is a statement.
     """
     judged, is_all = _judged(text, item)
+    listed = _listed(text)
     found = {
-        "label": list(_find(text, item, "label")),
-        "alone": [] if is_all else _alone(text, item),  # not of a verdict on each letter
-        "verdict": [*_find(text, item, "verdict"), *judged],
+        "label": _outside(_find(text, item, "label"), (*machine, *listed)),
+        # Not of a verdict on each letter.
+        "alone": [] if is_all else _outside(_alone(text, item), (*machine, *listed)),
+        "verdict": [*_outside(_find(text, item, "verdict"), machine), *judged],
     }
-    for rank, said in found.items():
-        found[rank] = _outside(said, machine)
     found = {"machine": [one for one in machine if one.says], **found}
     ranks = [rank for rank in found if found[rank]]
     if not ranks:
@@ -169,7 +185,8 @@ def _read(text: str, item: _Item, machine: Sequence[_Said] = ()) -> Choice | Non
     if len(last.letters) != 1:
         return _UNPARSED
     others = [one for one in earlier if one.final or not last.final]
-    if first := item.named_by(text):  # an option's text comes first
+    opening = re.match(r"([A-Z]) [A-Z]\w", text)  # "C The answer ..."
+    if first := item.named_by(text) or ({opening[1]} if opening else set()) & {*item.letters}:
         found["text"] = [_Said(frozenset(first), 0, 0)]
         ranks.append("text")
     for rank in ranks[1:] if not last.final else ():
@@ -180,10 +197,42 @@ def _read(text: str, item: _Item, machine: Sequence[_Said] = ()) -> Choice | Non
         if len({letter for one in lower for letter in one.letters}) == 1:
             others += lower[-1:]
     against = [one for one in others if one.letters != last.letters]
-    correction = forms.guards()["correction"]
-    if all(correction.search(text, one.end, last.end) for one in against):
-        return Choice(min(last.letters), "ok", ranks[0])
-    return _UNPARSED
+    correction, again = forms.guards()["correction"], forms.guards()["corrected letter"]
+    doubted = not all(correction.search(text, one.end, last.end) for one in against)
+    # Taken back behind it, in a form that is of a lower rank or of none.
+    behind = [one for rank in ranks[1:] for one in found[rank] if one.start >= last.end]
+    doubted |= any(
+        one.letters != last.letters and correction.search(text, last.end, one.end) for one in behind
+    )
+    taken = {match["letter"] for match in again.finditer(text[last.end : last.end + AFTER])}
+    if doubted or taken & {*item.letters} - last.letters:
+        return _UNPARSED
+    return Choice(min(last.letters), "ok", ranks[0])
+
+
+def _listed(text: str) -> list[_Said]:
+    """The items of a list of options: lines that begin with A, B, ..., in this order.
+
+    A list that was cut behind its first item is told by what announces it ("each option:").
+    """
+    guards = forms.guards()
+    runs: list[list[_Said]] = []
+    expected = ""
+    for match in guards["item"].finditer(text):
+        letter, end = match["letter"], text.find("\n", match.end())
+        if letter == "A":
+            runs.append([])
+        elif letter != expected:
+            expected = ""
+            continue
+        runs[-1].append(_Said(frozenset(letter), match.start(), end if end >= 0 else len(text)))
+        expected = chr(ord(letter) + 1)
+
+    def is_list(run: Sequence[_Said]) -> bool:
+        before = text[: run[0].start].rstrip().rpartition("\n")[2]
+        return len(run) > 1 or guards["intro"].search(before) is not None
+
+    return [one for run in runs if is_list(run) for one in run]
 
 
 # --- statements by rank ---------------------------------------------------------------------------
@@ -195,21 +244,24 @@ def _machine(text: str, item: _Item) -> list[_Said]:
     for form in forms.of_rank("machine"):
         for match in form.pattern.finditer(text) if "content" in form.pattern.groupindex else ():
             content = match["content"] or re.sub("[][\"']", "", match.groupdict().get("list") or "")
-            content = re.sub(r"\\[a-z]{2,8} ?\{([^{}]*)\}", r"\1", content).strip()
+            content = re.sub(r"\\[a-z]{2,8} ?\{([^{}]*)\}|\\[a-z]{2} ", r"\1", content).strip()
             choice = _read(content, item)
             letter = choice.letter if choice else item.called(fold(content))
             start, end = match.span()
             if form.name == "object":  # all between its braces, of which the second may be missing
                 start, end = max(text.rfind("{", 0, start + 1), 0), text.find("}", end) + 1
             says = choice is not None or letter is not None
+            opposite = forms.guards()["says the opposite"].search(text, start, end or len(text))
+            if opposite or _denies(text[max(0, start - BEFORE) : start]):
+                letter = None
             found.append(_Said(frozenset(letter or ""), start, end or len(text), says=says))
     found += _outside(_find(text, item, "machine"), tuple(found))
     return sorted(found, key=lambda one: one.end)
 
 
 def _outside(said: Iterable[_Said], places: Sequence[_Said]) -> list[_Said]:
-    """Statements that stand in none of the places."""
-    return [one for one in said if not any(m.start <= one.start < m.end for m in places)]
+    """Statements whose letters stand in none of the places."""
+    return [one for one in said if not any(m.start < one.end <= m.end for m in places)]
 
 
 def _find(text: str, item: _Item, rank: str) -> Iterator[_Said]:
@@ -229,7 +281,7 @@ def _find(text: str, item: _Item, rank: str) -> Iterator[_Said]:
                 found.setdefault(at, (one, start))
                 heads.add(match.start())
         for match in form.text.finditer(text) if form.text and has_option else ():
-            opened = [] if match.start() in heads else item.opened(match["text"])
+            opened = [] if match.start() in heads else item.opened(match["text"], _bare)
             if len(opened) == 1:
                 [(letter, end)], at = opened, match.start("text")
                 one = _statement(letter, text, match.start(), at + end, item)
@@ -249,24 +301,25 @@ def _statement(
 
 
 def _alone(text: str, item: _Item) -> list[_Said]:
-    """The letter as the whole text or its first line, as its last line, or as a closing word."""
+    """The letter as the whole text or its first line, as its own line, or as a closing word."""
     found = [*([first] if (first := _whole(text, item)) else []), *_find(text, item, "alone")]
-    begin = text.rfind("\n") + 1
-    last = _whole(text[begin:], item) if begin else None
-    if last:
-        rest = text[begin + last.end :]
-        if not has_words(rest) or fold(rest) in {item.own(letter) for letter in last.letters}:
-            found.append(last._replace(start=begin, end=len(text)))
+    start = text.find("\n") + 1
+    for line in text.split("\n")[1:]:
+        if (one := _whole(line, item)) is not None:
+            rest = line[one.end :]
+            if not has_words(rest) or fold(rest) in {item.own(letter) for letter in one.letters}:
+                found.append(one._replace(start=start, end=start + one.end))
+        start += len(line) + 1
     return sorted(found, key=lambda one: one.end)
 
 
 def _whole(text: str, item: _Item) -> _Said | None:
     """A letter that opens a text, with its option's text or a reason behind it or nothing."""
     match = forms.guards()["whole"].match(text)
-    if not match:
+    if not match or re.match(r"\{ ?[\"'][A-Z][\"'] ?:", text):  # an object with a key for each
         return None
     end = match.end("letter")
-    one = _Statement(match["letter"], "", text[end:], near=text[end:])
+    one = _statement(match["letter"], text, 0, end, item)
     bare_article = match["lead"] and not match["noun"] and one.letter.islower()  # "la a", "the a"
     if (
         bare_article
@@ -277,7 +330,10 @@ def _whole(text: str, item: _Item) -> _Said | None:
         or (has_words(one.after) and fold(text) in item.texts)  # "A. Rossi" is a text
     ):
         return None
-    return _Said(_letters(one, item), 0, end)
+    line = text.partition("\n")[0]
+    bare = re.findall(r"(?<!\w)[A-Z](?!\w)", line)
+    others = bare if not re.search(r"\w\w", line) else ()  # a line of letters and numbers
+    return _Said(_letters(one, item) | (frozenset(others) & {*item.letters}), 0, end)
 
 
 def _judged(text: str, item: _Item) -> tuple[list[_Said], bool]:
@@ -306,6 +362,9 @@ def _letters(one: _Statement, item: _Item) -> frozenset[str]:
     if _is_name(one, item) and (named := _named(one, item)):
         return frozenset(named)
     letter, texts = one.letter.upper(), item.named_by(one.after)
+    line = item.called(fold(one.letter + one.after.partition("\n")[0]))
+    if line and not texts and not one.subject:  # "Answer: B > A", if that is an option's text
+        return frozenset(line)
     contradicts = bool(texts) and letter not in texts  # "A) text of B"
     if contradicts or letter not in item.letters or _is_name(one, item):
         return frozenset()
@@ -366,11 +425,14 @@ def _is_denied(one: _Statement, item: _Item) -> bool:
 
 
 def _denies(before: str) -> bool:
-    """Whether the clause in front of a statement denies it, supposes it, or is somebody else's."""
-    guards = forms.guards()
-    clause = guards["clause end"].split(before[-BEFORE:])[-1]
-    kinds = (guards["denied before"], guards["supposed"], guards["hearsay"])
-    return any(kind.search(clause) for kind in kinds)
+    """Whether the words in front of a statement deny or suppose it, or make it somebody else's."""
+    guards, before = forms.guards(), before[-BEFORE:]
+    clause = guards["clause end"].split(before)[-1]
+    sentence = re.split(r"[.!?\n]", before)[-1]
+    kinds = ("denied before", "supposed", "hearsay", "of each", "whose")
+    return any(guards[kind].search(clause) for kind in kinds) or bool(
+        guards["elsewhere"].search(sentence)
+    )
 
 
 def _is_supposed(text: str, start: int, at: int) -> bool:
@@ -397,7 +459,6 @@ def _seconds(one: _Statement, item: _Item) -> Iterator[str]:
     # Its own option's text may hold any letters; other text may name or list a second one.
     if not rest or rest != item.own(letter):
         yield _joined(one, item) or letter
-        yield from (match["letter"] for match in guards["corrected letter"].finditer(one.near))
         if guards["marker"].match(one.after):
             listed = (match["letter"].upper() for match in guards["listed"].finditer(one.near))
             yield from (other for other in listed if other > letter)

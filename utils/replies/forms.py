@@ -97,12 +97,13 @@ def _words() -> dict[str, str]:
     # "no" and "ne" deny in one language only.
     denials = [word for word in listed("not") if len(word) > 2 or not word.isascii()]
     columns = {"NOUN": "noun", "FALSE": "wrong", "RIGHT": "right", "FINAL": "final"}
-    columns |= {"CHOOSE": "choose", "AFTER": "after"}
+    columns |= {"CHOOSE": "choose", "AFTER": "after", "CORRECTS": "corrects"}
+    columns |= {"IS_AFTER": "is_after"}
     of_joined = {"IS": "joined_is", "NOT": "not", "RIGHT": "right", "FALSE": "wrong"}
     return {
         **{name: f"(?:{words(column)})" for name, column in columns.items()},
         **{f"JOINED_{name}": f"(?:{words(column, joined)})" for name, column in of_joined.items()},
-        "JOINED": f"(?:{words('joined_noun')})",
+        "JOINED": rf"(?<![오誤误不错錯])(?:{words('joined_noun')})",
         "VERBS": words("is", _ENGLISH_AND_ITALIAN),
         "DENIALS": "|".join(denials),
         "HEADS": "|".join(heads),

@@ -45,7 +45,8 @@ def strip_reasoning(text: str) -> tuple[str, bool]:
     text, unfinished = _final_channel(text)
     if unfinished:
         return "", True
-    if (words := _rules()["in words"].match(text)) and (words["end"] or words["trace"].strip()):
+    words = _rules()["in words"].match(text)
+    if words and (words["end"] or not any(mark.thinks for mark in _marks(text))):
         text = text[words.end() :]
         if not words["end"]:
             return "", True
@@ -59,7 +60,8 @@ def strip_reasoning(text: str) -> tuple[str, bool]:
     for mark in marks:
         if opened is not None:
             if mark.closes and mark.key == opened.key:
-                wrapped = wrapped or ("" if opened.thinks else text[opened.end : mark.start])
+                is_answer = not opened.thinks and not _rules()["not kept"].search(opened.key)
+                wrapped = wrapped or (text[opened.end : mark.start] if is_answer else "")
                 opened, start = None, mark.end
             continue
         is_start = is_start and not text[start : mark.start].strip()
@@ -67,8 +69,8 @@ def strip_reasoning(text: str) -> tuple[str, bool]:
             if mark.thinks or mark.key not in seen:  # it was opened in the prompt
                 kept.clear()
                 start, is_start = mark.end, True
-        elif mark.thinks or (
-            is_start and (last_end.get(mark.key, -1) > mark.start or _is_left_open(mark, text))
+        elif (is_start or mark.thinks) and (
+            last_end.get(mark.key, -1) > mark.start or _is_left_open(mark, text, is_start)
         ):
             kept.append(text[start : mark.start])
             opened = mark
@@ -76,8 +78,7 @@ def strip_reasoning(text: str) -> tuple[str, bool]:
             seen.add(mark.key)
     if opened is None:
         kept.append(text[start:])
-    reply = "".join(kept).strip()
-    return (reply or wrapped.strip()), opened is not None
+    return "".join(kept).strip() or wrapped.strip(), opened is not None
 
 
 def has_reasoning_tag(text: str) -> bool:
@@ -115,11 +116,8 @@ def _marks(text: str) -> list[_Mark]:
         form = next(name for name in _FORMS if match[name])
         written = match[form].strip().replace(" ", "")
         closes = form == "closes" or bool(_rules()["closing name"].match(written))
-        name = (
-            (_rules()["closing part"] if closes else _rules()["opening name"])
-            .sub("", written)
-            .lower()
-        )
+        affix = _rules()["closing part" if closes else "opening name"]
+        name = affix.sub("", written).lower()
         key = "think" if _rules()["thought"].fullmatch(name) else name
         if form in ("opens", "closes", "unused"):  # the name stands behind an opening mark
             key, name = "half", (match["of"] or match["thought"] or "").lower()
@@ -130,10 +128,11 @@ def _marks(text: str) -> list[_Mark]:
         if key == "half" and closes and is_answer:
             is_answer = False
             continue
-        if name and _is_known(name):
+        thinks = _rules()["thinking"].search(name) is not None
+        if name and not thinks and (_is_known(name) or _is_known(written)):
             is_answer |= key == "half"
             continue
-        thinks = bool(_rules()["thinking"].search(name)) or (key == "half" and closes)
+        thinks |= key == "half" and closes
         found.append(_Mark(key, closes, thinks, form, match.start(), match.end()))
     return found
 
@@ -143,24 +142,25 @@ def _is_known(name: str) -> bool:
     return any(kind.fullmatch(name) for kind in (_rules()["answer name"], _rules()["common name"]))
 
 
-def _is_left_open(mark: _Mark, text: str) -> bool:
-    """Whether an unknown mark without its end is a block that was cut.
+def _is_left_open(mark: _Mark, text: str, is_start: bool) -> bool:
+    """Whether a mark without its end is a block that was cut.
 
-    "<PERSON> walks in" and "[Music] A man" are text, and so is a mark with nothing behind it. Of
-    special tokens, "<|sep|>", only one that says so opens a block.
+    "<PERSON> walks in", "[Music] A man" and "writes <think> on the board" are text, and so is a
+    mark with nothing behind it. Of special tokens, "<|sep|>", only one that says so opens a block.
     """
     rest, written = text[mark.end :], text[mark.start : mark.end].strip("<>|\uff5c")
-    if mark.form == "square" or (
-        mark.form == "bars" and not _rules()["opening name"].search(written)
-    ):
+    if mark.thinks:
+        return is_start or not re.match(r"[^\S\n]\S", rest) or text[mark.start - 1] == "\n"
+    is_token = mark.form == "bars" and not _rules()["opening name"].search(written)
+    if mark.form == "square" or is_token:
         return False
     return bool(rest.strip()) and not re.match(r"[^\S\n]|[,;.:)]", rest)
 
 
 def _final_channel(text: str) -> tuple[str, bool]:
     """What gpt-oss says in its last final channel; whether it says something in others alone."""
-    # Such a reply begins with a channel; one further on is something that an answer quotes.
-    if not _rules()["channel"].match(text):
-        return text, False
     final = _rules()["final channel"].match(text)
-    return (text[final.end() :], False) if final else ("", True)
+    if final and (final["mark"] or _rules()["channel"].match(text)):
+        return text[final.end() :], False
+    # Such a reply begins with a channel; one further on is something that an answer quotes.
+    return ("", True) if _rules()["channel"].match(text) else (text, False)

@@ -15,9 +15,12 @@ _TYPOGRAPHY = str.maketrans(
     | dict.fromkeys("“”„‟«»″", '"')
     | dict.fromkeys("‐‑‒–—―−→", "-")
     | dict.fromkeys("✔✅☑🗹", "✓")
-    | dict.fromkeys("✘❌✖✕🗷☒", "✗")
+    | dict.fromkeys("✘❌✖✕🗷☒☐⬜◻□", "✗")
     | {"。": ".", "、": ",", "【": "[", "】": "]", "「": '"', "」": '"'}
 )
+
+
+_WORD = re.compile(r"(?<![^\W_])[<>≤≥~≈±]?-?\d+(?:[.,:]\d+)*(?![^\W_])|[^\W_]+")
 
 
 class Reply(NamedTuple):
@@ -116,13 +119,14 @@ def _one_line_end(text: str) -> str:
 
 
 def fold(text: str) -> str:
-    """Text for rule 4: lower case, no accents, every run of other signs one space.
+    """Text for comparing an option's: lower case, no accents, every run of other signs one space.
 
-    A text of signs alone ("+") is kept as it is, so that it still equals itself.
+    A number keeps its sign and its point: "-2", "2.5", ">5". A text of signs alone ("+") is kept as
+    it is, so that it still equals itself.
     """
     plain = unicodedata.normalize("NFKD", _limit_marks(text).casefold())
-    letters = (c if c.isalnum() else " " for c in plain if not unicodedata.combining(c))
-    return " ".join("".join(letters).split()) or text.strip()
+    plain = "".join(c for c in plain if not unicodedata.combining(c))
+    return " ".join(_WORD.findall(plain)) or text.strip()
 
 
 def _limit_marks(text: str) -> str:
