@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,8 +44,11 @@ def test_guard(row: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_languages() -> None:
-    """At least 14; each with replies that choose B and replies that choose nothing."""
-    assert len(LANGUAGES) >= 20
+    """Each with replies that choose B and replies that choose nothing; the page shows the first."""
+    page = (Path(__file__).parents[3] / "docs" / "reading.md").read_text(encoding="utf-8")
+    assert len(LANGUAGES) >= 30
+    assert f"The words of {len(LANGUAGES)} languages" in page
+    assert all(f"`{words['read'][0]}`" in page for words in LANGUAGES.values())
     for name, words in LANGUAGES.items():
         assert words["read"], name
         for text in words["read"]:
