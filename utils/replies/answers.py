@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from lmms_eval_tasks.utils.replies import forms, refusals
@@ -48,10 +48,9 @@ _UNPARSED = Choice(None, "unparsed", None)
 
 
 class _Item(NamedTuple):
-    """The letters an item offers, its options as `fold` leaves them, and the longest one's size."""
+    """The options as `fold` leaves them, by letter, and the size of the longest one."""
 
-    letters: str
-    texts: tuple[str, ...]
+    options: Mapping[str, str]
     longest: int
 
     def opened(self, text: str, plain: Callable[[str], str] = str) -> list[tuple[str, int]]:
@@ -64,36 +63,24 @@ class _Item(NamedTuple):
         ends = [match.start() for match in _END.finditer(window)][:16]
         heads = {plain(fold(window[:end])): end for end in (len(window), *reversed(ends))}
         heads.pop("", None)
-        return [(x, heads[own]) for x, option in self._pairs() if (own := plain(option)) in heads]
+        return [(x, heads[own]) for x, one in self.options.items() if (own := plain(one)) in heads]
 
     def named_by(self, text: str) -> set[str]:
         """Letters of the options whose text opens `text` (`opened`)."""
         return {letter for letter, _ in self.opened(text)}
 
-    def own(self, letter: str) -> str:
-        """The text of a letter's option; "" if there is none."""
-        return dict(self._pairs()).get(letter.upper(), "")
-
     def called(self, text: str) -> str | None:
         """The letter of the one option that a folded text is, article or not; None of several."""
         for plain in (str, _bare):
-            found = [x for x, option in self._pairs() if option and plain(option) == plain(text)]
+            found = [x for x, one in self.options.items() if one and plain(one) == plain(text)]
             if found:
                 return found[0] if len(found) == 1 else None
         return None
 
-    def follows(self, letter: str, text: str) -> bool:
-        """Whether `text` begins with the words of the letter's option, whatever comes then."""
-        own = self.own(letter)
-        return bool(own) and f"{fold(text[: 2 * self.longest + AFTER])} ".startswith(f"{own} ")
-
     def hold(self, first: str, second: str) -> bool:
         """Whether these two words stand side by side in an option's text."""
         pair = f" {fold(first)} {fold(second)} "
-        return any(pair in f" {option} " for option in self.texts)
-
-    def _pairs(self) -> Iterator[tuple[str, str]]:
-        return zip(self.letters, self.texts, strict=True)
+        return any(pair in f" {option} " for option in self.options.values())
 
 
 class _Statement(NamedTuple):
@@ -135,11 +122,8 @@ def read_choice(text: str, options: Sequence[str]) -> Choice:
     if not reply.there:
         return Choice(None, reply.status, None)
     texts = [normalise(option) for option in options]
-    item = _Item(
-        string.ascii_uppercase[: len(options)],
-        tuple(fold(option) for option in texts),
-        max(len(option) for option in texts),
-    )
+    folded = dict(zip(string.ascii_uppercase, map(fold, texts), strict=False))
+    item = _Item(folded, max(map(len, texts)))
     visible = normalise(reply.text)
     for shown in (forms.guards("text")["quoted line"].sub("", reply.text), reply.text):
         lettered = _with_letters(normalise(shown), item)
@@ -156,9 +140,9 @@ def _called(text: str, item: _Item) -> str | None:
     if text.endswith("?"):
         return None
     first = [x for x, end in item.opened(text) if text[end : end + 1] in (",", ".")]
-    short = len(first) == 1 and len(item.own(first[0]).split()) < 3
-    rest = f" {fold(text)} ".replace(f" {item.own(first[0])} ", " ", 1) if short else ""
-    only = short and not any(f" {option} " in rest for option in item.texts)
+    short = len(first) == 1 and len(item.options[first[0]].split()) < 3
+    rest = f" {fold(text)} ".replace(f" {item.options[first[0]]} ", " ", 1) if short else ""
+    only = short and not any(f" {option} " in rest for option in item.options.values())
     return first[0] if only else item.called(fold(text))
 
 
@@ -186,7 +170,7 @@ def _read(text: str, item: _Item, machine: Sequence[_Said] = ()) -> Choice | Non
         return _UNPARSED
     others = [one for one in earlier if one.final or not last.final]
     opening = re.match(r"([A-Z]) [A-Z]\w", text)  # "C The answer ..."
-    if first := item.named_by(text) or ({opening[1]} if opening else set()) & {*item.letters}:
+    if first := item.named_by(text) or ({opening[1]} if opening else set()) & {*item.options}:
         found["text"] = [_Said(frozenset(first), 0, 0)]
         ranks.append("text")
     for rank in ranks[1:] if not last.final else ():
@@ -205,7 +189,7 @@ def _read(text: str, item: _Item, machine: Sequence[_Said] = ()) -> Choice | Non
         one.letters != last.letters and correction.search(text, last.end, one.end) for one in behind
     )
     taken = {match["letter"] for match in again.finditer(text[last.end : last.end + AFTER])}
-    if doubted or taken & {*item.letters} - last.letters:
+    if doubted or taken & {*item.options} - last.letters:
         return _UNPARSED
     return Choice(min(last.letters), "ok", ranks[0])
 
@@ -269,7 +253,7 @@ def _find(text: str, item: _Item, rank: str) -> Iterator[_Said]:
     found: dict[int, tuple[_Statement, int]] = {}
     heads: set[int] = set()
     said = fold(text)
-    has_option = any(own in said for option in item.texts if (own := _bare(option)))
+    has_option = any(own in said for option in item.options.values() if (own := _bare(option)))
     for form in forms.of_rank(rank):
         for match in form.pattern.finditer(text) if "letter" in form.pattern.groupindex else ():
             at = match.start("letter")
@@ -307,7 +291,9 @@ def _alone(text: str, item: _Item) -> list[_Said]:
     for line in text.split("\n")[1:]:
         if (one := _whole(line, item)) is not None:
             rest = line[one.end :]
-            if not has_words(rest) or fold(rest) in {item.own(letter) for letter in one.letters}:
+            if not has_words(rest) or fold(rest) in {
+                item.options.get(letter) for letter in one.letters
+            }:
                 found.append(one._replace(start=start, end=start + one.end))
         start += len(line) + 1
     return sorted(found, key=lambda one: one.end)
@@ -323,17 +309,17 @@ def _whole(text: str, item: _Item) -> _Said | None:
     bare_article = match["lead"] and not match["noun"] and one.letter.islower()  # "la a", "the a"
     if (
         bare_article
-        or one.letter.upper() not in item.letters
+        or one.letter.upper() not in item.options
         or _is_denied(one, item)
         or _is_word(one, item, frozenset(), whole=True)
         or _is_name(one, item)
-        or (has_words(one.after) and fold(text) in item.texts)  # "A. Rossi" is a text
+        or (has_words(one.after) and fold(text) in item.options.values())  # "A. Rossi" is a text
     ):
         return None
     line = text.partition("\n")[0]
     bare = re.findall(r"(?<!\w)[A-Z](?!\w)", line)
     others = bare if not re.search(r"\w\w", line) else ()  # a line of letters and numbers
-    return _Said(_letters(one, item) | (frozenset(others) & {*item.letters}), 0, end)
+    return _Said(_letters(one, item) | (frozenset(others) & {*item.options}), 0, end)
 
 
 def _judged(text: str, item: _Item) -> tuple[list[_Said], bool]:
@@ -346,10 +332,10 @@ def _judged(text: str, item: _Item) -> tuple[list[_Said], bool]:
         if match["right"] or match["first"] or match["tick"] or match["mark"]
     ]
     marked = any(re.search("[✓✗]", match[0]) for match in found)
-    whole = sorted(letters) == list(item.letters) and not has_words(
+    whole = sorted(letters) == list(item.options) and not has_words(
         forms.guards()["judged"].sub("", text)
     )
-    if not found or not {*right} <= {*item.letters} or not (whole or (marked and right)):
+    if not found or not {*right} <= {*item.options} or not (whole or (marked and right)):
         return [], False
     return [_Said(frozenset(right), found[0].start(), found[-1].end())] if right else [], whole
 
@@ -366,7 +352,7 @@ def _letters(one: _Statement, item: _Item) -> frozenset[str]:
     if line and not texts and not one.subject:  # "Answer: B > A", if that is an option's text
         return frozenset(line)
     contradicts = bool(texts) and letter not in texts  # "A) text of B"
-    if contradicts or letter not in item.letters or _is_name(one, item):
+    if contradicts or letter not in item.options or _is_name(one, item):
         return frozenset()
     return frozenset({letter, *_seconds(one, item)})
 
@@ -417,9 +403,10 @@ def _is_denied(one: _Statement, item: _Item) -> bool:
     question = guards["asked verdict"] if one.subject else guards["asked"]
     if question.match(one.after) or (one.subject and guards["restricted"].match(one.after)):
         return True
-    own = dict(item.opened(one.after)).get(one.letter.upper())
-    if own is None and item.follows(one.letter, one.after):
-        return False
+    letter = one.letter.upper()
+    own, text = dict(item.opened(one.after)).get(letter), item.options.get(letter)
+    if own is None and text and f"{fold(one.after)} ".startswith(f"{text} "):
+        return False  # its own option's text, which goes on
     after = one.after[own or 0 :]
     return bool(guards["denied after"].match(after) or guards["not shown"].match(after))
 
@@ -457,7 +444,7 @@ def _seconds(one: _Statement, item: _Item) -> Iterator[str]:
     yield from (match["letter"] for match in before.finditer(one.before))
     letter, rest = one.letter.upper(), fold(one.after)
     # Its own option's text may hold any letters; other text may name or list a second one.
-    if not rest or rest != item.own(letter):
+    if not rest or rest != item.options.get(letter):
         yield _joined(one, item) or letter
         if guards["marker"].match(one.after):
             listed = (match["letter"].upper() for match in guards["listed"].finditer(one.near))
@@ -470,7 +457,7 @@ def _joined(one: _Statement, item: _Item) -> str | None:
     if not second:
         return None
     following: str | None = second["next"]  # nothing joins it, so it may be an initial or a word
-    if following and following.upper() not in item.letters:
+    if following and following.upper() not in item.options:
         return None
     return str(second["either"] or second["also"] or following).upper()
 
@@ -481,9 +468,9 @@ def _with_letters(text: str, item: _Item) -> str:
     def lettered(match: re.Match[str]) -> str:
         name = str(match.lastgroup)  # o1, o2, ...
         place, word = int(name[1:]) - 1, match[name].lower()
-        is_text = any(f" {word} " in f" {option} " for option in item.texts)
-        known = place < len(item.letters) and not is_text
-        return f"option {item.letters[place]}" if known else match[0]
+        is_text = any(f" {word} " in f" {option} " for option in item.options.values())
+        known = place < len(item.options) and not is_text
+        return f"option {string.ascii_uppercase[place]}" if known else match[0]
 
     return forms.guards()["ordinal"].sub(lettered, text)
 
