@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from lmms_eval_tasks import readings
+from lmms_eval_tasks.benchmark import Items, Task
 from lmms_eval_tasks.cvrr_es.study import page as study_page
 from lmms_eval_tasks.cvrr_es.study.report import report
 from lmms_eval_tasks.haven.records import picture
@@ -80,7 +82,13 @@ def saved(sample_root: Path, cache: Path, tmp_path_factory: pytest.TempPathFacto
 
 def report_page(saved: list[Path], folder: Path, dress: Dress) -> str:
     both = [hostile.dressed(run, folder / run.name, dress) for run in saved]
-    return run_page.html(sides.read(both))
+    with pytest.MonkeyPatch.context() as patch:  # how many lines there are follows from the texts
+        patch.setattr(readings, "notes", one_note)
+        return run_page.html(sides.read(both))
+
+
+def one_note(task: Task, items: Items) -> list[readings.Note]:
+    return [readings.Note(1.0, readings.example(items[0]))]
 
 
 def board_page(saved: list[Path], folder: Path, dress: Dress) -> str:

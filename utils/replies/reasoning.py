@@ -66,7 +66,8 @@ def strip_reasoning(text: str) -> tuple[str, bool]:
             continue
         is_start = is_start and not text[start : mark.start].strip()
         if mark.closes:
-            if mark.thinks or mark.key not in seen:  # it was opened in the prompt
+            is_word = re.fullmatch(r"[^\W\d_]+(?:[:_][^\W\d_]+)*", mark.key) is not None
+            if mark.thinks or (is_word and mark.key not in seen):  # it was opened in the prompt
                 kept.clear()
                 start, is_start = mark.end, True
         elif (is_start or mark.thinks) and (

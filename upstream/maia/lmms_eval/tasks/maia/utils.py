@@ -207,6 +207,9 @@ _CHANNEL = re.compile(r"<\|channel\|>\s?(?P<name>\w{0,20})[^<>|\n]{0,40}(?:<\|co
 _CHANNEL_END = re.compile(r"<\|(?:end|return|start|channel|call)\|>")
 _UNSEEN = re.compile(r"[\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\u00ad\ufe0e\ufe0f]|<\|[^<>|\n]{1,40}\|>|</?s>|<(?:eos|end_of_turn|end_of_utterance)>")
 
+# Where another turn begins; what follows is nobody's answer.
+_TURN = re.compile(r"<[|｜](?:im_(?:end|start)|eo[tm](?:_id)?|end|start|return|end_?of_?(?:text|turn)|endof\w+|user|assistant)[|｜]>|</s>|<(?:eos|end_of_turn|start_of_turn)>|\[/?INST\]")
+
 
 def answer_of(reply: str) -> tuple[str, str]:
     """A reply without its reasoning, and its status: ok, empty, truncated or request_failed."""
@@ -231,6 +234,7 @@ def answer_of(reply: str) -> tuple[str, str]:
     if opened is not None:
         return "", "truncated"
     answer = "".join([*kept, reply[start:]]).strip()
+    answer = answer if _TURN.match(answer) else _TURN.split(answer)[0].strip()
     has_text = any(unicodedata.category(char)[0] in "LNS" and char not in "`$~" for char in _UNSEEN.sub("", answer))
     return (answer, "ok") if has_text else ("", "empty")
 
