@@ -188,7 +188,10 @@ def _read(text: str, item: _Item, machine: Sequence[_Said] = ()) -> Choice | Non
     doubted |= any(
         one.letters != last.letters and correction.search(text, last.end, one.end) for one in behind
     )
-    taken = {match["letter"] for match in again.finditer(text[last.end : last.end + AFTER])}
+    rest = text[last.end : last.end + AFTER]
+    taken = {match["letter"] for match in again.finditer(rest)}
+    for match in correction.finditer(rest):  # "No wait, G major", if that is an option's text
+        taken |= item.named_by(rest[match.end() :].lstrip(" ,.:-"))
     if doubted or taken & {*item.options} - last.letters:
         return _UNPARSED
     return Choice(min(last.letters), "ok", ranks[0])
@@ -348,9 +351,9 @@ def _letters(one: _Statement, item: _Item) -> frozenset[str]:
     if _is_name(one, item) and (named := _named(one, item)):
         return frozenset(named)
     letter, texts = one.letter.upper(), item.named_by(one.after)
-    line = item.called(fold(one.letter + one.after.partition("\n")[0]))
-    if line and not texts and not one.subject:  # "Answer: B > A", if that is an option's text
-        return frozenset(line)
+    whole = item.named_by(one.letter + one.after)
+    if len(whole) == 1 and not texts and not one.subject:  # "Answer: B > A", an option's text
+        return frozenset(whole)
     contradicts = bool(texts) and letter not in texts  # "A) text of B"
     if contradicts or letter not in item.options or _is_name(one, item):
         return frozenset()

@@ -42,7 +42,7 @@ def strip_reasoning(text: str) -> tuple[str, bool]:
     that an opening mark quoted inside does not hide the answer. Of gpt-oss's channels the last
     final one is the reply. A block of an unknown name that holds the whole reply is the reply.
     """
-    text, unfinished = _final_channel(text)
+    text, unfinished = _final_channel(re.sub(r"\A[\s\u200b-\u200f\u2060\ufeff]+", "", text))
     if unfinished:
         return "", True
     words = _rules()["in words"].match(text)
