@@ -120,6 +120,11 @@ def opposed(items: Items) -> dict[str, int]:
     return dict(counts)
 
 
+def is_many(counts: Mapping[str, int], items: Items) -> bool:
+    """Return True if more than 5 % of a task's scores contradict all of their labels."""
+    return sum(counts.values()) > 0.05 * len(items) * len(judging.DIMENSIONS)
+
+
 def told_opposed(counts: Mapping[str, int]) -> str:
     """The counts of `opposed` in a line for the user."""
     told = ", ".join(f"{name} {count}" for name, count in counts.items())
@@ -213,7 +218,8 @@ class MovieRecapsQA(Benchmark):
         warnings += [f"{n}: {one}" for n, own in ran.items.items() for one in told_shown(own)]
         if against := {name: own for name, items in ran.items.items() if (own := opposed(items))}:
             section["scores_against_labels"] = against
-            warnings += [f"{name}: {told_opposed(own)}" for name, own in against.items()]
+            many = (name for name, own in against.items() if is_many(own, ran.items[name]))
+            warnings += [f"{name}: {told_opposed(against[name])}" for name in many]
         warnings += self.notes(ran.items)
         warnings += settings.told(settings.FRAMES) if any(map(data.shows, ran.names)) else []
 

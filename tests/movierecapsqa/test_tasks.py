@@ -140,3 +140,5 @@ def test_scores_against_their_labels_are_counted(
     assert own.opposed([item, item, {}]) == ({dimension: 2} if against else {})
     if against:
         assert f"({dimension} 2)" in own.told_opposed(own.opposed([item, item]))
+        assert own.is_many({dimension: 2}, [item] * 13)
+        assert not own.is_many({dimension: 2}, [item] * 14)
