@@ -159,7 +159,10 @@ def _read(text: str, item: _Item, machine: Sequence[_Said] = ()) -> Choice | Non
         "label": _outside(_find(text, item, "label"), (*machine, *listed)),
         # Not of a verdict on each letter.
         "alone": [] if is_all else _outside(_alone(text, item), (*machine, *listed)),
-        "verdict": [*_outside(_find(text, item, "verdict"), machine), *judged],
+        "verdict": [
+            *_outside(_find(text, item, "verdict"), machine),
+            *(judged or _judged_items(text, listed, item)),
+        ],
     }
     found = {"machine": [one for one in machine if one.says], **found}
     ranks = [rank for rank in found if found[rank]]
@@ -320,8 +323,9 @@ def _whole(text: str, item: _Item) -> _Said | None:
     ):
         return None
     line = text.partition("\n")[0]
-    bare = re.findall(r"(?<!\w)[A-Z](?!\w)", line)
-    others = bare if not re.search(r"\w\w", line) else ()  # a line of letters and numbers
+    shown = line if re.search(r"[^\W\d]{2}", text) else text
+    bare = re.findall(r"(?<!\w)[A-Z](?!\w)", shown)
+    others = bare if not re.search(r"[^\W\d]{2}", shown) else ()  # letters and numbers alone
     return _Said(_letters(one, item) | (frozenset(others) & {*item.options}), 0, end)
 
 
@@ -341,6 +345,18 @@ def _judged(text: str, item: _Item) -> tuple[list[_Said], bool]:
     if not found or not {*right} <= {*item.options} or not (whole or (marked and right)):
         return [], False
     return [_Said(frozenset(right), found[0].start(), found[-1].end())] if right else [], whole
+
+
+def _judged_items(text: str, listed: Sequence[_Said], item: _Item) -> list[_Said]:
+    """The one item of a list of all options that is affirmed, where all others are denied."""
+    guards = forms.guards()
+    kinds = [
+        bool(guards["item affirmed"].search(text, one.start, one.end))
+        - bool(guards["item denied"].search(text, one.start, one.end))
+        for one in listed
+    ]
+    whole = len(listed) == len(item.options) and kinds.count(1) == 1 and 0 not in kinds
+    return [listed[kinds.index(1)]] if whole else []
 
 
 # --- one statement --------------------------------------------------------------------------------

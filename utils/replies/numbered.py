@@ -175,7 +175,11 @@ def corrections(text: str) -> list[str]:
 
 
 def settled(
-    found: Iterable[Statement], text: str, same: Callable[[Iterable[int]], object] = tuple
+    found: Iterable[Statement],
+    text: str,
+    same: Callable[[Iterable[int]], object] = tuple,
+    *,
+    near: bool = False,
 ) -> Statement | None:
     """The statement that counts; None if there is none, or if they differ and none is corrected.
 
@@ -183,15 +187,16 @@ def settled(
         found: in any order.
         text: where they stand.
         same: what has to be equal in their numbers.
+        near: a correction counts only in the words that announce a statement, since others stand
+            between them.
     """
     ranked: list[Statement] = []
-    best = 0
+    best, end = 0, 0
     for one in sorted(found, key=lambda one: one.start):
-        # What is announced as a correction alone ("Wait, no: ...") is as good as what it corrects.
-        rest = _guard("corrected").sub("", one.lead)
-        corrects = rest != one.lead and not (
-            reply_text.has_words(rest) or _guard("goes on").match(text, one.end)
-        )
+        # What stands behind a correction ("Wait, no: ...") is as good as what it corrects.
+        between = text[end : one.start] if best and not near else one.lead
+        corrects = bool(corrections(between)) and not _guard("goes on").match(text, one.end)
+        end = one.end
         best = max(best, one.rank)
         ranked.append(one._replace(rank=best) if corrects else one)
     own = [one for one in ranked if one.rank == best]
@@ -426,8 +431,12 @@ def read_alignment(
             own = stated.setdefault(sentence, {})
             counts["repeated"] += any(own.values()) and statement is not None
             own[Statement(rank, head.start(), head.end(), numbers)] = statement
-    chosen = {one: settled(own, visible, frozenset) for one, own in stated.items()}
-    read = {one: stated[one][place] for one, place in chosen.items() if place}
+    chosen = {one: settled(own, visible, frozenset, near=True) for one, own in stated.items()}
+    read = {
+        one: next(said for own, said in stated[one].items() if own.start == place.start)
+        for one, place in chosen.items()
+        if place
+    }
     found = {sentence: statement for sentence, statement in read.items() if statement}
     if not found:
         status, violations = nothing(reply)
