@@ -171,6 +171,9 @@ def read(
     words = [label for label, _ in labels]
     if span := _verdict(text, spans, names, sources):
         value = span.value or {}
+        statements.check_sure(text, span.start, span.end)
+        if bare and bare in value:
+            _check_alone(value[bare], rest, fields[bare], bare, told)
         options = _options(schema) | set(words)
         if _is_copied(value, text[span.start : span.end], [*examples], options):
             raise UnreadableError("the reply repeats the prompt's example")
@@ -182,6 +185,18 @@ def read(
         raise UnreadableError("no object with the keys of the schema")
     rating = statements.bare_rating(rest, fields[bare], bare, told)
     return _validate({bare: rating}, schema, reason_may_lack=True)
+
+
+def _check_alone(
+    value: Any, rest: str, field: FieldInfo, name: str, sources: Sequence[str]
+) -> None:
+    """An object's rating may have no other one beside it, in words; else UnreadableError."""
+    try:
+        other = float(statements.bare_rating(rest, field, name, sources))
+    except UnreadableError:
+        return  # most often there is none
+    if statements.rating(str(value), field) not in (None, other):
+        raise UnreadableError("different ratings in one reply")
 
 
 def _verdict(

@@ -25,7 +25,10 @@ def _words(text: str) -> str:
     return "(?:" + "|".join(word.replace("_", " ") for word in text.split()) + ")"
 
 
-_LEAD = r"(?:(?:my|the|your|overall|total|final|il|la|lo|mi[oa])\s+){0,3}"
+_LEAD = (
+    r"(?:(?:my|the|your|overall|total|final|revised|adjusted|updated|corrected|new"
+    r"|il|la|lo|mi[oa])\s+){0,3}"
+)
 _SIGN = r"[*_]*(?:\s?\([^()\n]{1,20}\)[*_]*)?\s?[:=][\s*_]*"  # " (1-5): "
 # First words that suppose what they follow ("5 if all facts were there"), and those that halve it.
 _SUPPOSED = _words(
@@ -46,6 +49,33 @@ def _taken_back(words: str) -> re.Pattern[str]:
         r"|[ \t*_]{0,8}(?:[-=]>|[>|\u2192])[ \t*_]{0,8}[0-9]",
         re.IGNORECASE,
     )
+
+
+# In front of a verdict of any form: what denies or supposes it, shows it as an example, or reports
+# what somebody wants.
+_UNSURE_BEFORE = re.compile(
+    r"(?:(?:\b(?:not|never|cannot|non)|n't)\b[^.,;:!?{}\n]{0,25}|\b(?:if|unless|ideal\w*|se)\b"
+    r"[^.;!?{}\n]{0,80}|\b(?:example|format|template|at (?:most|least)|wants?|asks? for|demands?"
+    r"|esempio|formato|should i say|the (?:answer|candidate) says)\b[^.;!?{}\n]{0,20})"
+    r"[\s:\"'`*~-]*(?:```\w*\s*)?\Z|(?<!~)~~\s*\Z|<!--\s*\Z",
+    re.IGNORECASE,
+)
+_UNSURE_BEHIND = re.compile(
+    r"[\s`*]{0,4}(?:\?|~~(?!~)|-->|(?:would|could|might|may|if|unless)\b|is (?:not|too)\b"
+    r"|out of\b|/\s?\d)",
+    re.IGNORECASE,
+)
+
+
+def check_sure(text: str, start: int, end: int) -> None:
+    """A verdict at a place may not be denied, supposed, asked, struck out, or an example.
+
+    Raises:
+        UnreadableError: it is.
+    """
+    before, behind = text[max(0, start - 120) : start], text[end : end + 40]
+    if _UNSURE_BEFORE.search(before) or _UNSURE_BEHIND.match(behind):
+        raise UnreadableError("a verdict that is denied, asked, supposed or an example")
 
 
 _REASON = _words(
@@ -72,6 +102,12 @@ _LABEL = (
     rf"(?:^|[.;,!?)]\s)[-#*_ \t]*(?P<label>{_LEAD}(?:rating|score|FIELD){_SIGN})"
     r"(?P<quote>['\"]?)(?=[-+]?[0-9])"
 )
+# "(out of 10)", "(0-100)", "(%)", "(scale 1-10)": a scale that ends at no schema's end.
+_OTHER_SCALE = re.compile(
+    r"[^.;\n]{0,30}?\((?:[^()]{0,20}\b)?(?:10|100|20|7)\b[^()]{0,12}\)|[^.;\n]{0,12}\(%\)"
+    r"|[^.;\n]{0,20}\bon a scale of [01] to (?:10|100)\b",
+    re.IGNORECASE,
+)
 _LEVEL = _words(
     "(?:very_)?(?:poor|bad|weak|low|fair|average|medium|adequate|good|strong|high|excellent) "
     "perfect correct incorrect"
@@ -94,7 +130,8 @@ _SUPPOSED_BEFORE = re.compile(
 )
 # Another number that a reply ends at: "so 4.", "No, wait: 4", "4" on the last line.
 _CONCLUDED = re.compile(
-    r"(?:\b(?:so|thus|hence|therefore|wait|actually|rather|correction|make (?:it|that)|mine is"
+    r"(?:\b(?:so|thus|hence|therefore|wait|actually|final|edit|revised|updated|it should be"
+    r"|(?:lower|raise|change) it to|no(?=[,:])|rather|correction|make (?:it|that)|mine is"
     r"|i(?:'d| would)?(?: rather)? (?:give|say|rate|choose)|quindi|dunque|anzi)\b"
     r"(?: (?:it(?:'s| is)?|this|that|the answer|an?|is)\b){0,3}[,: *_]{0,4}|[\n.!?;][ \t*_]{0,8})"
     rf"(?P<value>{_NUMBER})(?=[*_ \t]{{0,8}}\.?[*_ \t]{{0,8}}(?:\n|\Z))",
@@ -154,6 +191,9 @@ def _labelled(text: str, name: str) -> Iterator[tuple[str, re.Match[str]]]:
         if rating is None or not text.startswith(place["quote"], rating.end()):
             raise UnreadableError("a rating that is not one number")
         after = text[rating.end() : rating.end() + 100]
+        check_sure(text, place.start("label"), rating.end())
+        if _OTHER_SCALE.search(place[0]) or _OTHER_SCALE.match(after):
+            raise UnreadableError("a rating on another scale")
         if _SUPPOSED_BEHIND.match(after) or not _ENDED.match(after):
             raise UnreadableError("a rating with more behind it than its end or a reason")
         yield place["label"], rating
@@ -216,6 +256,14 @@ _VALUE = re.compile(
     r"(?=[\s)\]'\"*_]*(?:[.,;!?)\n]|\Z))",
     re.IGNORECASE,
 )
+# Behind "Correct:" or "Correct (": words that deny it.
+_DENIES = re.compile(
+    r"[\s*_'\"]*(?:[\u274c\u2717\u2718\u00d7]|\U0001f44e|(?:[nx]|0|zero|no|none|not(?! incorrect)"
+    r"|never|neither|nein|nessun\w*|niente|non|não|нет|不\w*|いいえ|wrong|false|untrue|fail\w*"
+    r"|contradict\w*|disagree\w*|does not|doesn't|do not|don't|cannot|can't|unfortunately"
+    r"|absolutely not|somewhat|partial\w*|sort of|sbagliat\w|errat\w)(?!\w))",
+    re.IGNORECASE,
+)
 _CORRECTED = re.compile(
     r"(?:\A|[.!?,;:\n\u2013\u2014-])[^\w\n]*(?:no, |but )?"
     + _words(
@@ -226,7 +274,10 @@ _CORRECTED = re.compile(
     re.IGNORECASE,
 )
 _WRONG = re.compile(
-    r"\b(?:is|are|was|è|sono)(?: \w+ly)? (?:wrong|false|inaccurate|sbagliat\w|errat\w|fals[aoe])\b",
+    r"(?:\A|[.!\n])[^\w\n]{0,4}(?:(?:actually|hmm|my mistake)[,:]? )?"
+    r"(?:no|wrong|partially|it's wrong)[.!]?[*_]*(?=\s*(?:\Z|\n))"
+    r"|\b(?:is|are|was|è|sono)(?: \w+ly)? "
+    r"(?:wrong|false|inaccurate|sbagliat\w|errat\w|fals[aoe])\b",
     re.IGNORECASE,
 )
 # "the correct place", "to be correct": the word, and no verdict.
@@ -328,7 +379,10 @@ def _is_stated(
     if not (under or first or last) or done is None or _OPEN_BEHIND.match(sentence):
         return False
     tail = after[done.end() :]
-    if _VALUE.match(tail) or (done["sign"] == ":" and not tail.strip()):
+    denied = not denies and done["sign"] in (":", "(", ",") and _DENIES.match(tail)
+    unsure = head.strip() and _UNSURE_BEFORE.search(head[-120:])
+    is_key = done["sign"] == ":" and not tail.strip()
+    if denied or unsure or is_key or _VALUE.match(tail):
         return False
     # Of a reply that was cut, the next word may still become a label, a value or a denial.
     if cut and (open_word := re.fullmatch(r"\W*(\w*)", tail)):

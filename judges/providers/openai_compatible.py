@@ -223,12 +223,13 @@ class OpenAIProvider:
         """
         if isinstance(data, str):
             with suppress(ValueError):
-                data = json.loads(data)
+                data = json.loads(data.removeprefix("\ufeff"))
         data = self._redacted(data)
         values = data if isinstance(data, dict) else {}
         whole, failed, model = [], [], str(values.get("model") or "")
-        try:
-            for choice in values.get("choices") or []:
+        choices = values.get("choices")
+        for choice in choices if isinstance(choices, list) else ():
+            try:  # one that is no choice must not lose the others, which are paid for
                 message = choice.get("message") or {}
                 text, refusal = _content(message.get("content"))
                 finish = choice.get("finish_reason") or choice.get("native_finish_reason") or STOP
@@ -237,8 +238,8 @@ class OpenAIProvider:
                 reply = Reply(text, str(finish), model, refusal, tokens=tokens)
                 why = values.get("error") or choice.get("error") or reply.failure
                 failed.append(why) if why else whole.append(reply)
-        except (TypeError, AttributeError):
-            whole, failed = [], []
+            except (TypeError, AttributeError):
+                continue
         if not whole:
             why = next(iter(failed), None) or values.get("error")
             sent = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)

@@ -118,7 +118,7 @@ def _marks(text: str) -> list[_Mark]:
         written = match[form].strip().replace(" ", "")
         closes = form == "closes" or bool(_rules()["closing name"].match(written))
         affix = _rules()["closing part" if closes else "opening name"]
-        name = affix.sub("", written).lower()
+        name = (affix.sub("", written) or written).lower()
         key = "think" if _rules()["thought"].fullmatch(name) else name
         if form in ("opens", "closes", "unused"):  # the name stands behind an opening mark
             key, name = "half", (match["of"] or match["thought"] or "").lower()

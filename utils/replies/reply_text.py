@@ -76,7 +76,8 @@ def _shaped(text: str, *, struck_out: bool = True) -> Reply:
     reply = reply if struck_out else rules["struck out"].sub(" ", reply)
     reply = rules["own mark"].sub("", rules["echo"].sub("", reply))
     turn = rules["turn"].search(reply)
-    reply = reply[: turn.start()] if turn and has_words(reply[: turn.start()]) else reply
+    said = without_special_tokens(reply[: turn.start()]) if turn else ""
+    reply = reply[: turn.start()] if turn and has_words(said) else reply
     visible = normalise(reply)
     if not any(unicodedata.category(c)[0] in "LNS" for c in visible):
         return Reply("empty", "")

@@ -164,7 +164,9 @@ def _of_object(text: str, shown: Sequence[str]) -> tuple[int, str]:
 
 
 def _stated(text: str, shown: Sequence[str]) -> int:
+    # As the reply itself was taken: without special tokens, and without the marks of a turn.
     plain = [reply_text.without_special_tokens(one) for one in shown]
+    plain += [reply_text.shape(one).text for one in shown]
     value: Any = reader.read(text, _Schema, [*shown, *plain, *map(_levelled, plain)], bare="rating")
     return int(value.rating)
 
