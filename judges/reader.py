@@ -241,7 +241,7 @@ def without_reasoning(reply: str, keys: Collection[str], sources: Sequence[str])
     """
     text, is_open = strip_reasoning(reply)
     if OBJECT_FIRST.match(reply) or text == reply.strip():
-        return reply
+        return text if not is_open and _is_behind(reply, text, keys, sources) else reply
     marks = list(islice(_MARK.finditer(reply), 1000))
     names = {squashed(mark[0]) for mark in marks}
     for mark in marks[:20]:  # an object behind the reasoning: its text may hold marks too
@@ -266,6 +266,18 @@ def without_reasoning(reply: str, keys: Collection[str], sources: Sequence[str])
     if is_open:
         raise UnreadableError("the reply ends inside its reasoning", Status.TRUNCATED)
     return text
+
+
+def _is_behind(reply: str, text: str, keys: Collection[str], sources: Sequence[str]) -> bool:
+    """Whether a text stands behind a trace that begins with an object, and its closing mark."""
+    head = reply.rstrip().removesuffix(text).rstrip()
+    *_, mark = (None, *_MARK.finditer(head))
+    told = " ".join(map(squashed, sources))
+    with suppress(UnreadableError):
+        first = next(objects(reply, keys), None)
+        inside = not (mark and first) or mark.start() < first.end
+        return bool(text) and not inside and squashed(mark[0] if mark else "") not in told
+    return False
 
 
 def _is_reasoning(text: str) -> bool:

@@ -90,7 +90,7 @@ _NUMBER = r"[-+]?[0-9]{1,9}(?:\.[0-9]{1,9})?"
 # "4 or 5", "4, 5") nor the beginning of something longer.
 _RATING = (
     rf"(?P<value>{_NUMBER})(?:\s*(?:/|\bout\s+of\b)\s*(?P<over>{_NUMBER}))?"
-    r"(?![\w%/]|[.,][0-9]|\s*(?:[-\u2013\u2014~&/,]|\b(?:to|or|and|of|out\s+of)\b)\s*[0-9])"
+    r"(?![\w%/]|[.,][0-9]|\s*[\u00b1\u2026^]|\s*(?:[-\u2013\u2014~&/,]|\b(?:to|or|and|of|out\s+of)\b)\s*[0-9])"
 )
 _ALONE = re.compile(_RATING)
 _MARKED = (
@@ -236,6 +236,9 @@ _UNDER = re.compile(
 )
 _FIRST = re.compile(r"[^\w?>]*\Z")
 _WRAPPED = re.compile(rf"</?{_NOUN}>|\\(?:boxed|text\w{{0,4}}|mathrm) ?\{{", re.IGNORECASE)
+# Where one label is ticked, the others' lines, with an empty box or a cross, are not chosen.
+_TICKED = re.compile(r"(?m)^[ \t*-]{0,6}(?:\[[xX]\]|[\u2705\u2713\u2714])")
+_UNTICKED = re.compile(r"(?m)^[ \t*-]{0,6}(?:\[ \]|[\u274c\u2717\u2718\u2610])[^\n]*$")
 _TICK = re.compile(
     r"[*_'\"`)\]}\s]{0,8}(?:(?P<no>[\u274c\u2717\u2718\u00d7\u2612])|[\u2705\u2713\u2714\u2611])\ufe0f?"
 )
@@ -265,7 +268,7 @@ _DENIES = re.compile(
     re.IGNORECASE,
 )
 _CORRECTED = re.compile(
-    r"(?:\A|[.!?,;:\n\u2013\u2014-])[^\w\n]*(?:no, |but )?"
+    r"(?:\A|[.!?,;:\n\u2013\u2014-])[^\w\n]*(?:no,? |but )?"
     + _words(
         "wait oops hold_on correction scratch_that on_second_thoughts? let_me_re\\w+ i_take_that "
         "i_was_wrong just_kidding anzi aspetta ripensandoci"
@@ -306,6 +309,8 @@ def label(text: str, words: Sequence[str], sources: Sequence[str], *, cut: bool 
     """
     text = unicodedata.normalize("NFKC", unfenced(text).replace("\u2019", "'"))
     text = _WRAPPED.sub("\n", text).strip()
+    if _TICKED.search(text):
+        text = _TICKED.sub("", _UNTICKED.sub("", text)).strip()
     quotes = [squashed(_WRAPPED.sub("\n", source)) for source in sources]
     folded, denying = [word.casefold() for word in words], _denying(words)
     stated = [
@@ -379,10 +384,13 @@ def _is_stated(
     if not (under or first or last) or done is None or _OPEN_BEHIND.match(sentence):
         return False
     tail = after[done.end() :]
+    # "Correct: F": so short a text behind a colon is a value, and no reason.
+    is_value = done["sign"] == ":" and len(sentence[done.end() :].split()) < 2 and not under
     denied = not denies and done["sign"] in (":", "(", ",") and _DENIES.match(tail)
-    unsure = head.strip() and _UNSURE_BEFORE.search(head[-120:])
+    lead = head[-200:][: under.start("form")] if under else head
+    unsure = lead.strip() and _UNSURE_BEFORE.search(lead[-120:])
     is_key = done["sign"] == ":" and not tail.strip()
-    if denied or unsure or is_key or _VALUE.match(tail):
+    if denied or unsure or is_key or is_value or _VALUE.match(tail):
         return False
     # Of a reply that was cut, the next word may still become a label, a value or a denial.
     if cut and (open_word := re.fullmatch(r"\W*(\w*)", tail)):
