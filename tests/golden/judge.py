@@ -24,7 +24,7 @@ _LABELS = re.compile(
     r"^Task: (\w+)\..* as \"id\" and one of ([\w, ]+) as", re.DOTALL | re.MULTILINE
 )
 _EVERY = 60  # requests; each kind of failure below is one of so many
-_EVERY_OF_FEW = 20  # where there are few requests
+_EVERY_OF_FEW = 18  # where there are few requests
 
 
 def drawn(*parts: object) -> int:
