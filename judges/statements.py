@@ -60,15 +60,15 @@ _REASON = _words(
 # Words right in front of a statement that deny or ask it, or give an example: "not [[5]]",
 # "Is it\nCorrect".
 _FILLER = _words(
-    "an? the be is are it this that deserve worth give get earn reach merit call(?:ed)? say award "
-    "answer rate really quite exactly un[ao]? merita è"
+    "an? the be is are it this that deserve worth give get earn reach merit call(?:ed)? award "
+    "really quite exactly un[ao]? merita è"
 )
 _GIVES = _words("calls? makes? says? is be gives? supports?")
 _DENIED_BEFORE = re.compile(
     rf"(?:(?:\b(?:not|never|cannot|non|(?:rather|less|more|higher|lower|other) than|instead of"
     rf"|at (?:most|least|best)|up to|maybe|perhaps|forse)|n't|\u00ac)(?: {_FILLER}){{0,4}}"
     rf"|(?:\A|[.;,:!?\n] ?)(?:is|does|should|shall|can|could|would) (?:it|this|that|i)"
-    rf"(?: {_FILLER}){{0,4}}"
+    rf"(?: (?:{_FILLER}|say|answer|rate|reply)){{0,4}}"
     rf"|\b(?:none|nothing|nobody|no one|no reference)\b[^.;:\n]{{0,40}} {_GIVES}(?: it)?"
     r"|\b(?:for (?:example|instance)|e\.g\.|such as|(?:per|ad) esempio)"
     r"|(?:\A|[.;\n])[\W_]{0,8}(?:the |an? )?"
@@ -169,6 +169,8 @@ _SCALE_WORD = re.compile(
 @cache
 def _concluded(name: str) -> re.Pattern[str]:
     correction = forms.guards()["correction"].pattern.removeprefix(r"\b").removesuffix(r"(?!\w)")
+    # These go on as often as they correct: "However, the reference says 3."
+    correction = rf"(?!should|however|better|instead|in fact){correction}"
     pattern = _CONCLUDES.replace("CORRECTS", correction).replace("NAME", re.escape(name))
     return re.compile(pattern, re.IGNORECASE)
 
@@ -221,8 +223,8 @@ def check_beside(
     told = [squashed(source) for source in sources]
     numbers = [value]
     for part in (text[: span.start], text[span.end :]):
-        lines = [_ALONE.fullmatch(line.strip(" \t*_`.")) for line in part.splitlines()]
-        numbers += [float(line["value"]) for line in lines if line]
+        if alone := _ALONE.fullmatch(part.strip(" \t\r\n*_`.")):
+            numbers.append(float(alone["value"]))
         for form, other in _labelled(part, name, strict=False):
             if not any(squashed(form + other["value"]) in source for source in told):
                 numbers.append(float(other["value"]))
