@@ -471,7 +471,7 @@ def label(text: str, words: Sequence[str], sources: Sequence[str], *, cut: bool 
     """
     text = unicodedata.normalize("NFKC", unfenced(text).replace("\u2019", "'"))
     text = re.sub(r"(?<!\w)__|__(?!\w)", "**", _WRAPPED.sub("\n", text))
-    text = _CHECKBOX.sub(lambda box: "\u2705" if box["set"] else "", text).strip()
+    text = _CHECKBOX.sub("", text).strip()
     quotes = [squashed(_WRAPPED.sub("\n", source)) for source in sources]
     folded, denying = [word.casefold() for word in words], _denying(words)
     stated = [
