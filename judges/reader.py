@@ -27,14 +27,19 @@ from lmms_eval_tasks.judges.objects import (
 )
 from lmms_eval_tasks.judges.verdict import Criterion, Reply, Status, Usage, Verdict, first_problem
 from lmms_eval_tasks.utils.replies import reply_text
-from lmms_eval_tasks.utils.replies.reasoning import strip_reasoning, unknown_mark
+from lmms_eval_tasks.utils.replies.reasoning import closes_only, strip_reasoning, unknown_mark
 
 _MAX_REASON = 300  # characters of what went wrong that a verdict keeps
 # Keys beside those of a schema whose texts are no second verdict, as one under `rating` may be.
 _REASONS = {"reason", "reasons", "reasoning", "explanation", "justification", "rationale"}
+_SCALE_ENDS = {"max_score", "max", "scale", "out_of"}  # numbers beside a score, if they are its end
 _VERDICTS = {"label", "verdict", "answer", "judgement", "judgment", "decision", "result"}
 _MAX_REPLY = 200_000  # characters; a longer reply is no verdict and not worth scanning
 # Such a reply does not begin with reasoning: marks inside it are text of its own.
+# A field without braces, in the schema's own words: "correct: false" above its reason.
+_FIELD_LINE = re.compile(
+    r"[\s`]*['\"]?(?P<name>\w{1,20})['\"]?: ?(?P<value>true|false)(?=,?\s*(?:\n|\Z))", re.IGNORECASE
+)
 OBJECT_FIRST = re.compile(r"\s*(?:`{3,}\w*\s*)?\{")
 # A mark of reasoning, as far as places are to be found: what it is says reasoning.py.
 _MARK = re.compile(r"[<\[\u25c1][^<>\[\]\u25c1\u25b7\n]{1,60}[>\]\u25b7]|assistantfinal")
@@ -127,19 +132,22 @@ def read(
     Types are strict, with these exceptions: "true" and "false" for a boolean; a number in quotes,
     also over its scale's end ("4/5"), for a number; 4.0 for a whole number; a label in other case.
     Repeated keys are failures, and unknown ones; but a reason's text that nobody asked for is left
-    out.
+    out, and so are a `confidence` and the scale's end.
+
+    An object that the words around it deny, suppose or ask, or give as an example, is no verdict.
 
     With `bare`, a reply without such an object may state its rating in one of these forms: `[[4]]`,
     `\\boxed{4}`, `Rating: 4` (also Score or the field's name, at the start of a sentence), or the
-    number alone (statements.py). All such ratings must be equal, and a scale's end must be the
-    schema's. A missing text field `reason` is then "", in an object as well.
+    number alone or before its reason (statements.py). All such ratings must be equal, also beside
+    an object, and a scale's end must be the schema's. A missing text field `reason` is then "", in
+    an object as well.
 
     Of `labels`, words and what each says, one may be the verdict in words (statements.py), or stand
     in an object under a key of the schema or `label`, `verdict`, ... A missing `reason` is "".
 
     Whatever stands in the same form in a text of `untrusted` (what a candidate wrote) may be a
-    quotation: it is never a verdict. A reply that is one object and nothing else quotes no words,
-    so there only an object of the candidate's counts.
+    quotation: it is never a verdict. An object quotes no words: only an object of the candidate's
+    counts there. A label or a number that is the whole reply quotes nobody.
 
     An object with free text that stands in a text of `examples` (the prompt's own) is a copy, and
     no verdict. One without, such as `{"score": 4}`, is: a copy and an honest reply are the same.
@@ -161,6 +169,8 @@ def read(
     text = without_reasoning(reply, names, sources)
     if "|" in unknown_mark(text).replace("\uff5c", "|"):
         raise UnreadableError("the reply begins with a special token that nobody knows")
+    if labels and (line := _FIELD_LINE.match(text)) and line["name"] in fields:
+        text = f'{{"{line["name"]}": {line["value"].lower()}}}\n{text[line.end() :]}'
     if labels and cut:
         text = _closed(text, names, labels)
     spans = list(objects(text, names))
@@ -169,34 +179,27 @@ def read(
     rest, *told = (reply_text.without_special_tokens(one) for one in (rest, *sources))
     told += sources
     words = [label for label, _ in labels]
+    # A label or a number and nothing else quotes nobody: two texts can agree in that.
+    alone = reply.strip(" \t\r\n*.").casefold()
+    if alone.isdigit() or alone in {word.casefold() for word in words}:
+        told = []
     if span := _verdict(text, spans, names, sources):
         value = span.value or {}
-        statements.check_sure(text, span.start, span.end)
-        if bare and bare in value:
-            _check_alone(value[bare], rest, fields[bare], bare, told)
         options = _options(schema) | set(words)
         if _is_copied(value, text[span.start : span.end], [*examples], options):
             raise UnreadableError("the reply repeats the prompt's example")
         value = _labelled(value, rest, labels) if labels else value
-        return _validate(value, schema, reason_may_lack=bool(bare or labels))
+        made = _validate(value, schema, reason_may_lack=bool(bare or labels))
+        if bare:
+            given = bare, float(getattr(made, bare))
+            statements.check_beside(text, span, given, fields[bare], told)
+        return made
     if labels:
         return dict(labels)[statements.label(rest, words, told, cut=cut)]
     if bare is None:
         raise UnreadableError("no object with the keys of the schema")
     rating = statements.bare_rating(rest, fields[bare], bare, told)
     return _validate({bare: rating}, schema, reason_may_lack=True)
-
-
-def _check_alone(
-    value: Any, rest: str, field: FieldInfo, name: str, sources: Sequence[str]
-) -> None:
-    """An object's rating may have no other one beside it, in words; else UnreadableError."""
-    try:
-        other = float(statements.bare_rating(rest, field, name, sources))
-    except UnreadableError:
-        return  # most often there is none
-    if statements.rating(str(value), field) not in (None, other):
-        raise UnreadableError("different ratings in one reply")
 
 
 def _verdict(
@@ -214,8 +217,9 @@ def _verdict(
             continue
         if _in_list(text, span):
             raise UnreadableError("a list, expected one object")
-        written = text[span.start : span.end]
-        if _is_quoted(value, written, sources, whole=unfenced(text).strip("[]") == written):
+        if statements.is_doubted(text, span.start, span.end):
+            raise UnreadableError("an object that is denied, asked, supposed or an example")
+        if _is_quoted(value, text[span.start : span.end], sources):
             raise UnreadableError("the reply repeats an object of the candidate's text")
         found.append(span)
     if len(found) > 1:
@@ -240,18 +244,20 @@ def without_reasoning(reply: str, keys: Collection[str], sources: Sequence[str])
         UnreadableError: `truncated`, the reply ends inside its reasoning.
     """
     text, is_open = strip_reasoning(reply)
-    if OBJECT_FIRST.match(reply) or text == reply.strip():
-        return text if not is_open and _is_behind(reply, text, keys, sources) else reply
+    plain = ""
+    with suppress(UnreadableError):
+        plain = outside([one for one in objects(reply, keys) if one.value is not None], reply)
+    # Reasoning may begin with an object, its opening mark in the prompt: then its end follows.
+    is_behind = closes_only(plain) and not is_open and bool(text)
+    if text == reply.strip() or (OBJECT_FIRST.match(reply) and not is_behind):
+        return reply
     marks = list(islice(_MARK.finditer(reply), 1000))
     names = {squashed(mark[0]) for mark in marks}
     for mark in marks[:20]:  # an object behind the reasoning: its text may hold marks too
         if OBJECT_FIRST.match(reply, mark.end()) and _is_reasoning(reply[: mark.end()]):
             return reply[mark.end() :]
-    with suppress(UnreadableError):
-        spans = [span for span in objects(reply, keys) if span.value is not None]
-        plain = outside(spans, reply)
-        if strip_reasoning(plain) == (plain.strip(), False):
-            return reply
+    if plain and strip_reasoning(plain) == (plain.strip(), False):
+        return reply
     told = [squashed(source) for source in sources]
     if any(name in source for name in names for source in told):
         # The mark of a block that the reply opens is none of these.
@@ -266,18 +272,6 @@ def without_reasoning(reply: str, keys: Collection[str], sources: Sequence[str])
     if is_open:
         raise UnreadableError("the reply ends inside its reasoning", Status.TRUNCATED)
     return text
-
-
-def _is_behind(reply: str, text: str, keys: Collection[str], sources: Sequence[str]) -> bool:
-    """Whether a text stands behind a trace that begins with an object, and its closing mark."""
-    head = reply.rstrip().removesuffix(text).rstrip()
-    *_, mark = (None, *_MARK.finditer(head))
-    told = " ".join(map(squashed, sources))
-    with suppress(UnreadableError):
-        first = next(objects(reply, keys), None)
-        inside = not (mark and first) or mark.start() < first.end
-        return bool(text) and not inside and squashed(mark[0] if mark else "") not in told
-    return False
 
 
 def _is_reasoning(text: str) -> bool:
@@ -378,14 +372,14 @@ def _in_list(text: str, span: Found) -> bool:
     return before.endswith("[") or after.startswith("]") or whole_list
 
 
-def _is_quoted(value: dict[str, Any], written: str, sources: Sequence[str], *, whole: bool) -> bool:
+def _is_quoted(value: dict[str, Any], written: str, sources: Sequence[str]) -> bool:
     """Whether the object stands in one of the sources: as written, or key by key, in any order.
 
-    Of an object that is the `whole` reply, only what a source has from its first brace on counts.
+    Of a source, only what it has from its first brace on counts: words are no object.
     """
     own, pairs = squashed(written), [squashed(f"{key}:{one}") for key, one in value.items()]
     texts = [squashed(text) for source in sources for text in (source, unescaped(source))]
-    texts = [text[text.find("{") :] if "{" in text else "" for text in texts] if whole else texts
+    texts = [text[text.find("{") :] for text in texts if "{" in text]
     return any(own in text or all(_stands(pair, text) for pair in pairs) for text in texts)
 
 
@@ -410,8 +404,14 @@ def _validate(
         there = value.keys() & _aliases(field)
         same = {key for key in there if name not in value or value[key] == value[name]}
         value = {name if key in same else key: part for key, part in value.items()}
+    for part in value.values():
+        if isinstance(part, list) and part and all(one in ("...", "\u2026") for one in part):
+            raise UnreadableError("a placeholder in place of a list's texts")
     beside = value.keys() - fields.keys()
     reasons = {key for key in beside & _REASONS if isinstance(value[key], str)}
+    ends = [end for field in fields.values() for end in statements.ends(field)]
+    reasons |= {key for key in beside & _SCALE_ENDS if value[key] in ends}
+    reasons |= {key for key in beside & {"confidence"} if isinstance(value[key], (int, float))}
     if unknown := beside - reasons:
         raise UnreadableError(f"{len(unknown)} unknown keys in the verdict")
     value = {name: _typed(value[name], field) for name, field in fields.items() if name in value}

@@ -56,6 +56,8 @@ def own_beside_quotes(quote, key, own, bare):
 def test_only_the_judges_own_verdict_is_read(family, text, schema, bare, key, own):
     for quote in dict.fromkeys([text, neutralise(text)]):  # as it was, and as the judge saw it
         for reply in only_quotes(quote):
+            if reply.isdigit():  # a number alone: an honest verdict looks the same
+                continue
             assert read(reply, schema, text, bare) is None, reply
         verdict = {"reason": f"The answer says {quote}", key: own}
         for reply in (json.dumps(verdict), repr(verdict), f"```json\n{json.dumps(verdict)}\n```"):

@@ -333,11 +333,11 @@ def _judged(text: str, item: _Item) -> tuple[list[_Said], bool]:
     """Verdicts on letters: on all of them, and then whether that is all, or by check marks."""
     found = list(forms.guards()["judged"].finditer(text))
     letters = [match["letter"] or match["named"] or match["marked"] for match in found]
-    right = [
-        letter
-        for letter, match in zip(letters, found, strict=True)
-        if match["right"] or match["first"] or match["tick"] or match["mark"]
-    ]
+    kinds = [bool(m["right"] or m["first"] or m["tick"] or m["mark"]) for m in found]
+    judged = list(zip(letters, kinds, strict=True))
+    right = [letter for letter, is_right in judged if is_right]
+    if any((letter, False) in judged for letter in right):  # both affirmed and denied
+        return [], False
     marked = any(re.search("[✓✗]", match[0]) for match in found)
     whole = sorted(letters) == list(item.options) and not has_words(
         forms.guards()["judged"].sub("", text)

@@ -19,7 +19,7 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, Field
 from lmms_eval_tasks.cvrr_es.labels import RATINGS
 from lmms_eval_tasks.cvrr_es.study.ratings import folded
 from lmms_eval_tasks.judges import reader
-from lmms_eval_tasks.judges.objects import UnreadableError, objects
+from lmms_eval_tasks.judges.objects import UnreadableError, objects, outside
 from lmms_eval_tasks.judges.verdict import Status
 from lmms_eval_tasks.utils.replies import reply_text
 from lmms_eval_tasks.utils.replies.reasoning import strip_reasoning
@@ -50,6 +50,7 @@ _VALUE = re.compile(
     r")\s*\]{0,2}",
     re.IGNORECASE,
 )
+_MAY_RATE = re.compile(rf"[0-9]|\b{_NAME}\b", re.IGNORECASE)
 _LEAD = r"(?P<lead>(?:^|[.;,!?)]\s)[-#*_ \t]*(?:(?:my|the|your|overall|total|final)\s+){0,3})"
 _OTHER = "judge?ment|verdict|level"  # labels that the reader does not know
 _SIGN = r"[*_]*(?:\s?\([^()\n]{1,20}\)[*_]*)?\s?[:=][\s*_]*"
@@ -127,12 +128,13 @@ def _rating(text: str, shown: Sequence[str]) -> tuple[int, str]:
     spans = list(objects(text, KEYS))
     if any(span.value is not None and span.value.keys() & set(KEYS) for span in spans):
         found = _of_object(text, shown)
-        outside = text
-        for span in reversed(spans):
-            outside = f"{outside[: span.start]}\n{outside[span.end :]}"
-        for line in filter(str.strip, _OTHER_JUDGE.sub("", outside).splitlines()):
+        lines = dict.fromkeys(_OTHER_JUDGE.sub("", outside(spans, text)).splitlines())
+        told = [folded(source) for source in shown]
+        for line in filter(_MAY_RATE.search, lines):
+            if any(folded(line) in source for source in told):
+                continue  # quoted
             try:
-                other = _stated(_levelled(line), shown)
+                other = _stated(_levelled(line), ())
             except UnreadableError:
                 continue  # no rating; or a scale, as where the rubric is repeated
             if other != found[0]:
@@ -167,6 +169,8 @@ def _stated(text: str, shown: Sequence[str]) -> int:
     # As the reply itself was taken: without special tokens, and without the marks of a turn.
     plain = [reply_text.without_special_tokens(one) for one in shown]
     plain += [reply_text.shape(one).text for one in shown]
+    if any(folded(text) == folded(one) for one in plain):
+        raise UnreadableError("the reply repeats the candidate's text")
     value: Any = reader.read(text, _Schema, [*shown, *plain, *map(_levelled, plain)], bare="rating")
     return int(value.rating)
 
@@ -205,7 +209,8 @@ def _braced(text: str) -> str | None:
     `json` and quotation marks before it, as in the figure, are dropped, with those behind it.
     """
     names = "|".join(KEYS)
-    lead = re.match(rf"[\s\"`]*(?:json\b)?[\s\"`]*(?=([\"']?)(?:{names})\1\s*:)", text)
+    # The two runs cannot share a character: matching takes one pass.
+    lead = re.match(rf"[\s\"`]*(?:json\b[\s\"`]*)?(?=([\"']?)(?:{names})\1\s*:)", text)
     if lead is None:
         return None
     body = text[lead.end() :].rstrip("` \t\r\n")

@@ -112,3 +112,11 @@ def test_a_long_run_of_one_sign_is_read_in_one_go(text: str) -> None:
     """Each took time with the square of its length: a minute and more."""
     with at_most(10):
         assert replies.read(text).status == "unparsed"
+
+
+def test_runs_of_quotes_and_of_lines_are_read_in_one_go() -> None:
+    """They took time with the square of their length: over a minute."""
+    with at_most(10):
+        for sign in ('"', "`", "``` "):
+            assert replies.read(sign * 20_000 + "4").rating in (None, 4)
+        assert replies.read('"\n' * 20_000 + '{"rating": 4}', ["\n" * 100_000]).rating == 4
