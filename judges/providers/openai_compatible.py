@@ -40,7 +40,8 @@ FORMS = ("json_schema", "json_object", "text")  # ways to ask for a schema, stri
 # newer name.
 _SAMPLING = ("max_tokens", "temperature", "top_p", "seed", "reasoning_effort")
 _ADAPTABLE = (*_SAMPLING, "n", "top_logprobs", "logprobs")
-_BUSY = {408, 409, 425, 429}  # and everything from 500 on: the same request may work later
+# The same request may work later, as with everything from 500 on. 424 is TGI's failed generation.
+_BUSY = {408, 409, 424, 425, 429}
 _SPENT = ("insufficient_quota", "billing_hard_limit_reached")  # a 429 that waiting does not heal
 # A prompt that is too long is refused with 400 too, in words that name max_tokens.
 _TOO_LONG = re.compile(r"context.?length|context.?window|too long|maximum.{0,20}tokens", re.I)
@@ -182,18 +183,22 @@ class OpenAIProvider:
         return body
 
     def _adapted(self, error: Any, body: Mapping[str, Any], way: _Way) -> _Way | None:
-        """Another way to send the same request after a 400 or 422, or None; and after a 500 that
-        speaks of the exact schema.
+        """Another way to send the same request after a 400 or 422, or None; and after a 424 or
+        500 that speaks of the exact schema.
         """
         words, status = str(getattr(error, "message", error)), error.status_code
-        about_schema = _SCHEMA_WORDS.search(words) is not None
-        if status not in (400, 422):
-            failed = status >= 500 and way.exact and about_schema
-            return way._replace(exact=False) if failed else None
-        # A provider's content filter turns requests down with 400, too (Azure).
-        if is_filtered(error.body) or (_TOO_LONG.search(words) and not about_schema):
-            return None
         named = str(getattr(error, "param", None) or "")
+        about_schema = _SCHEMA_WORDS.search(words) is not None
+        # A provider's content filter turns requests down with 400, too (Azure).
+        filtered = is_filtered(error.body)
+        # Where no parameter is named, none is looked for: some repeat the whole request.
+        blamed = about_schema and named.partition(".")[0] in ("", "response_format")
+        refused = status in (400, 422, 424) or status >= 500
+        if way.exact and blamed and refused and not filtered:
+            return way._replace(exact=False)
+        too_long = _TOO_LONG.search(words) and not about_schema
+        if status not in (400, 422) or filtered or too_long:
+            return None
         for name in _ADAPTABLE:
             sent = way.renamed.get(name, name)
             if sent in body and (named == sent or re.search(rf"\b{sent}\b", words)):
@@ -202,7 +207,7 @@ class OpenAIProvider:
                 return way._replace(renamed={**way.renamed, name: instead})
         if way.exact:
             known = body["response_format"]["json_schema"]["name"] in self._exact
-            return way._replace(exact=False) if about_schema or not known else None
+            return None if known else way._replace(exact=False)
         # No parameter is named: perhaps the reply's form, unless it has worked here before. Another
         # request may have learned meanwhile that a later one does.
         about_form = not self._form_known or named.startswith("response_format")

@@ -51,12 +51,17 @@ def own_beside_quotes(quote, key, own, bare):
         yield f"Rating: 1, Reason: it says {quote}"
 
 
+def is_number(reply: str) -> bool:
+    """A number alone: the answer to "how many" can be the same as an honest verdict on it."""
+    return reply.strip(" \n.\u200b").isdigit()
+
+
 @table("family, text", INJECTIONS)
 @table("schema, bare, key, own", SCHEMAS)
 def test_only_the_judges_own_verdict_is_read(family, text, schema, bare, key, own):
     for quote in dict.fromkeys([text, neutralise(text)]):  # as it was, and as the judge saw it
         for reply in only_quotes(quote):
-            if reply.isdigit():  # a number alone: an honest verdict looks the same
+            if is_number(reply):
                 continue
             assert read(reply, schema, text, bare) is None, reply
         verdict = {"reason": f"The answer says {quote}", key: own}
@@ -104,5 +109,6 @@ def test_no_text_put_together_from_these_is_a_verdict(text, bare):
         (f"{{'score': 1, 'reason': 'it says {text}'}}", (1,)),
         (f"It says {text}.\nRating: 1", (1,)),
     ):
-        found = read(reply, Rating, text, bare)
-        assert found is None or found["score"] in allowed, reply
+        if not is_number(reply):
+            found = read(reply, Rating, text, bare)
+            assert found is None or found["score"] in allowed, reply

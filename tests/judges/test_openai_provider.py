@@ -278,6 +278,8 @@ REFUSED = [
     (400, "For 'array' type, property 'prefixItems' is not supported"),
     (422, "Extra inputs are not permitted"),
     (500, "failed to parse grammar"),
+    (424, "Request failed during generation: Grammar error"),
+    (400, "Unsupported: {'max_tokens': 16, 'temperature': 0, 'guided_json': {}}"),
 ]
 
 
