@@ -180,7 +180,7 @@ def test_models_and_judges_are_asked_the_same(both: tuple[Made, Made]) -> None:
     for name, one in both[0].tasks.items():
         assert one["prompts"] == both[1].tasks[name]["prompts"], name
     assert both[0].asked == both[1].asked
-    assert len(both[0].asked) > 100
+    assert len(both[0].asked) > 70  # of the packaged sample alone; more with shared data
     assert [one for one in both[0].asked if "An earlier reply to this" in one[-1]]
 
 

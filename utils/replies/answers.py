@@ -333,18 +333,21 @@ def _judged(text: str, item: _Item) -> tuple[list[_Said], bool]:
     """Verdicts on letters: on all of them, and then whether that is all, or by check marks."""
     found = list(forms.guards()["judged"].finditer(text))
     letters = [match["letter"] or match["named"] or match["marked"] for match in found]
-    kinds = [bool(m["right"] or m["first"] or m["tick"] or m["mark"]) for m in found]
+    marks = [bool(match["tick"] or match["mark"]) for match in found]
+    kinds = [
+        bool(m or match["right"] or match["first"]) for m, match in zip(marks, found, strict=True)
+    ]
     judged = list(zip(letters, kinds, strict=True))
     right = [letter for letter, is_right in judged if is_right]
-    if any((letter, False) in judged for letter in right):  # both affirmed and denied
-        return [], False
-    marked = any(re.search("[✓✗]", match[0]) for match in found)
     whole = sorted(letters) == list(item.options) and not has_words(
         forms.guards()["judged"].sub("", text)
     )
-    if not found or not {*right} <= {*item.options} or not (whole or (marked and right)):
-        return [], False
-    return [_Said(frozenset(right), found[0].start(), found[-1].end())] if right else [], whole
+    if not whole:  # words can be about anything: check marks alone
+        right = [letter for letter, is_mark in zip(letters, marks, strict=True) if is_mark]
+    contradicts = any((letter, False) in judged for letter in right)
+    if not right or contradicts or not {*right} <= {*item.options}:
+        return [], whole and not contradicts
+    return [_Said(frozenset(right), found[0].start(), found[-1].end())], whole
 
 
 def _judged_items(text: str, listed: Sequence[_Said], item: _Item) -> list[_Said]:
