@@ -66,6 +66,11 @@ class Asker:
         self._judge, self._saved, self._keeps = judge, dict(saved or {}), keeps
         self._anew: set[str] = set()  # names of what the judge was asked
 
+    @property
+    def count_new(self) -> int:
+        """Return the number of verdicts that were asked for, not kept."""
+        return len(self._anew)
+
     def __call__(self, asks: Asks) -> list[Verdict]:
         """The verdicts of one list, in its order."""
         kept = {ask.name: one for ask in asks if (one := self._kept(ask)) is not None}

@@ -11,6 +11,8 @@ are written once, in host/, runs/ and report/, and know no benchmark.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,6 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
 from lmms_eval_tasks.judges.verdict import DEBATE, PANEL, Criterion, Scoring
 from lmms_eval_tasks.utils import released_files
+from lmms_eval_tasks.utils.conditions import Condition
 from lmms_eval_tasks.utils.metrics import aggregate
 from lmms_eval_tasks.utils.released_files import Seen
 
@@ -33,6 +36,8 @@ Items = Sequence[Item]
 Units = Mapping[str, tuple[str, float]]  # what a number is the mean of: id -> cluster and value
 
 SAME = object()  # of Part.simple
+ASKED = "asked_hash"  # the field of an item that holds the hash of what was asked
+REBUILT = 12  # hex digits of it that can be made from the item's other fields
 
 
 class Part(NamedTuple):
@@ -122,6 +127,9 @@ class Task:
     # What a reply to a kept doc is worth; a generator where a judge is asked (asking.py).
     score: Callable[[Item, str], Scoring | dict[str, Any]]
     metrics: Sequence[Metric]
+    # Fields of an item that say what was asked: question or options, media and setting, reference.
+    # Two runs' items are the same if these are; ids may depend on an order.
+    identity: Collection[str] = ()
     # Further numbers, which depend on what the items are of (candidates); in our section alone.
     more: Callable[[Items], Sequence[Metric]] = lambda items: ()  # noqa: ARG005
     # How many of its video's frames a model should see, where the protocol says it.
@@ -145,6 +153,34 @@ class Task:
     splits: Mapping[str, Literal["dots", "star", "heat"]] = field(default_factory=dict)
     # What an item belongs to that counts only as a whole, such as a pool; "" of none.
     pool: Callable[[Item], str] = lambda item: ""  # noqa: ARG005
+
+    def log_fields(self, doc: Doc) -> dict[str, Any]:
+        """The fields of a doc for the log (`keep`), with the hash of what is asked."""
+        kept = self.keep(doc)
+        return {**kept, ASKED: self.hash_of(kept, doc.get("question"))}
+
+    def hash_of(self, item: Item, question: Any = None) -> str:
+        """The hash of what an item asks; "" if its fields do not say.
+
+        Args:
+            item: of this task.
+            question: the question's text, which not every task's items hold.
+
+        Returns:
+            REBUILT hex digits of the item's own fields, and behind them 8 of the question if it is
+            known: a log without hashes has the first part alone.
+        """
+        found = {name: item[name] for name in self.identity if name in item}
+        if not found:
+            return ""
+        return _digest([self.name, found], REBUILT) + (
+            "" if question is None else _digest(question, 8)
+        )
+
+
+def _digest(value: Any, digits: int) -> str:
+    text = json.dumps(value, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:digits]
 
 
 @dataclass(frozen=True)
@@ -251,6 +287,11 @@ class Benchmark:
         done = f"{'linked' if link else 'copied'} {len(given)} files to {target}"
         return "\n".join([done, *seen.notes, *filter(None, [released_files.listed(seen.bad)])])
 
+    def tasks_of(self, row: str) -> tuple[str, ...]:
+        """The tasks whose items a row's numbers are of: itself, or those that a group joins."""
+        joined = next((one.tasks for one in self.joins if one.group == row), ())
+        return (row,) if row in self.tasks else joined
+
     # --- prompts and the judge ------------------------------------------------------------------
 
     def prompts(self, names: Sequence[str]) -> Mapping[str, Prompt]:  # noqa: ARG002
@@ -295,8 +336,8 @@ class Benchmark:
 
     # --- results --------------------------------------------------------------------------------
 
-    def describe(self, ran: Ran) -> tuple[dict[str, Any], list[str]]:
-        """Where data and media came from, for the results, and what warns of them."""
+    def describe(self, ran: Ran) -> tuple[dict[str, Any], list[Condition]]:
+        """Where data and media came from, for the results, and conditions of the numbers."""
         return ({"data": {"hash": ran.found.digest}} if ran.found else {}), []
 
     def tables(self, rows: Sequence[Row]) -> Sequence[Any]:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.utils.conditions import Condition, Kind
 
 _notes: dict[str, dict[str, str]] = {}
 
@@ -23,10 +24,12 @@ def notes(benchmark: str) -> dict[str, str]:
     return dict(_notes.get(benchmark, {}))
 
 
-def known(what: str, look: Callable[[], Any], warnings: list[str]) -> Any:
-    """What `look` finds, or None and one more warning: files may have gone during the run."""
+def known(what: str, look: Callable[[], Any], found: list[Condition]) -> Any:
+    """What `look` finds, or None and one more condition: files may have gone during the run."""
     try:
         return look()
     except TasksError as error:
-        warnings.append(f"the {what} of this run cannot be told any more: {error}")
+        found.append(
+            Condition(Kind.NOTE, f"the {what} of this run cannot be told any more: {error}")
+        )
         return None

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.utils.conditions import Kind
 from lmms_eval_tasks.utils.released_files import read_json
 from lmms_eval_tasks.utils.validation import told
 
@@ -30,6 +31,14 @@ class _Videos(BaseModel):
     of: int
 
 
+class StoredCondition(BaseModel):
+    """A condition of a run's numbers (conditions.py), as JSON."""
+
+    kind: Kind
+    text: str
+    tasks: list[str]
+
+
 class _Section(BaseModel):
     """What our hook tells of a benchmark."""
 
@@ -38,7 +47,8 @@ class _Section(BaseModel):
     videos: _Videos | None = None
     prompts: dict[str, _Prompt | None] = Field(default_factory=dict)
     arrived: str | None = None
-    warnings: list[str] = Field(default_factory=list)
+    conditions: list[StoredCondition] | None = None
+    warnings: list[str] = Field(default_factory=list)  # of versions without conditions
     numbers: dict[str, _Object] = Field(default_factory=dict)
     details: dict[str, _Object] = Field(default_factory=dict)
 

@@ -13,14 +13,12 @@ from typing import Any
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.utils import results_file
+from lmms_eval_tasks.utils import conditions, results_file
+from lmms_eval_tasks.utils.conditions import Condition, Kind
 
 # The metric of every task that carries the whole item: how many items failed in some way.
 CARRIER = "failed"
 
-# Warnings of a run's results whose numbers are of less than a benchmark.
-SAMPLE = "made with the packaged sample: not a benchmark result"
-PARTLY = "of a part of the docs (--limit, --offset): not a benchmark result"
 MEND = "take its line out or run the task again"
 _RESULTS = "_results.json"  # end of its results file's name
 _SAMPLES = re.compile(r"^(?P<run>.+)_samples_(?P<task>.+)\.jsonl$")
@@ -78,17 +76,19 @@ class Run:
         found: Mapping[str, Any] = self.results.get("lmms_eval_tasks", {}).get(benchmark) or {}
         return found
 
-    def conditions(self, benchmark: str, *, judged_anew: bool) -> list[str]:
-        """What the run told of its numbers: all that makes them not comparable.
-
-        Args:
-            benchmark: whose part of the results.
-            judged_anew: without what it told of its judge.
-        """
-        section = self.section(benchmark)
-        old = (section.get("judge") or {}).get("warning") if judged_anew else None
-        told = [line for line in section.get("warnings", ()) if line != old]
-        return [*told, self.cut_off] if self.cut_off and self.cut_off not in told else told
+    def conditions(self, benchmark: str) -> conditions.Record:
+        """The conditions of its task's numbers, those too that its file alone shows."""
+        known = conditions.of_results(self.results, benchmark, [self.task])
+        found = [one for one in known if one.concerns([self.task])]
+        if not known:
+            why = "the run had no hook of ours" if self.results else "its results file is missing"
+            told = f"{self.file.name}: the conditions of its numbers are not known: {why}"
+            found.append(Condition(Kind.NOTE, told))
+        if self.broken:
+            found.append(Condition(Kind.INVALID, self.broken, (self.task,)))
+        elif self.cut_off:
+            found.append(Condition(Kind.NOTE, self.cut_off))
+        return conditions.record(found)
 
     @functools.cached_property
     def counted(self) -> tuple[int, int]:
@@ -112,23 +112,6 @@ class Run:
         """`cut_off`, where more samples are missing than requests may fail (`--max-failed`)."""
         found, asked = self.counted
         return self.cut_off if asked - found > settings.value(settings.MAX_FAILED) * asked else ""
-
-    @property
-    def invalid(self) -> str:
-        """Why its numbers are, as the run told or as its samples show; "" if they are not."""
-        return self.broken or str(
-            self.results.get("lmms_eval_tasks", {}).get("invalid", {}).get(self.task, "")
-        )
-
-
-def unknown(runs: Iterable[Run], benchmark: str) -> list[str]:
-    """Of which runs nobody knows what their numbers rest on, and why."""
-    return [
-        f"{run.file.name}: what its numbers rest on is not known: "
-        + ("the run had no hook of ours" if run.results else "its results file is not beside it")
-        for run in runs
-        if not run.section(benchmark)
-    ]
 
 
 def find(paths: Iterable[Path]) -> list[Path]:
@@ -219,10 +202,15 @@ def _is_part(run: Run) -> bool:
 def _rests_on(run: Run) -> dict[str, Any]:
     """What is the same in all parts of one run."""
     sections = run.results.get("lmms_eval_tasks", {}).items()
-    told = {name: one for name, one in sections if isinstance(one, dict) and "warnings" in one}
+    told = {name: one for name, one in sections if _is_benchmark(one)}
     alike = ("data", "options", "prompts", "judge")
     found = {f"{name} {key}": one.get(key) for name, one in told.items() for key in alike}
     return {"gen_kwargs": run.results["config"].get("gen_kwargs"), **found}
+
+
+def _is_benchmark(section: Any) -> bool:
+    """Return True of a benchmark's section of ours; `warnings` stood there before conditions."""
+    return isinstance(section, dict) and not {"conditions", "warnings"}.isdisjoint(section)
 
 
 def _joined(parts: Sequence[Run]) -> Run:
@@ -237,13 +225,13 @@ def _joined(parts: Sequence[Run]) -> Run:
     config = {**first.results["config"], **({"limit": None, "offset": 0} if whole else {})}
     ours = dict(first.results.get("lmms_eval_tasks", {}))
     for name, section in ours.items():
-        if isinstance(section, dict) and "warnings" in section:
-            told = (one["lmms_eval_tasks"][name]["warnings"] for one in (r.results for r in parts))
-            lines = dict.fromkeys(itertools.chain.from_iterable(told))
-            left = [line for line in lines if not (whole and line == PARTLY)]
-            # Counted in one part; the numbers are computed again.
-            kept = {k: v for k, v in section.items() if k not in ("videos", "arrived")}
-            ours[name] = {**kept, "warnings": left}
+        if _is_benchmark(section):
+            told = (conditions.of_results(one.results, name, [one.task]) for one in parts)
+            # What is counted in one part does not hold of all; the numbers are computed again.
+            gone = {Kind.ARRIVED, *((Kind.PART,) if whole else ())}
+            left = [one for one in itertools.chain(*told) if one.kind not in gone]
+            kept = {k: v for k, v in section.items() if k not in ("videos", "arrived", "warnings")}
+            ours[name] = {**kept, "conditions": conditions.as_dicts(conditions.record(left))}
     results = {**first.results, "config": config, "lmms_eval_tasks": ours}
     return replace(first, samples=samples, saved={}, saved_groups={}, results=results)
 

@@ -44,8 +44,14 @@ def _add(benchmark: str) -> None:
         slurm: Annotated[
             bool, typer.Option("--slurm", help="With --plan: as a Slurm job array.")
         ] = False,
+        force: Annotated[
+            bool,
+            typer.Option("--force", help="hf: also INVALID numbers, and those of a part."),
+        ] = False,
     ) -> None:
         settings.check()
+        if force and form != "hf":
+            raise TasksError("--force is for --format hf: leave it out")
         if plan or slurm:
             from lmms_eval_tasks.runs import planned
 
@@ -53,7 +59,7 @@ def _add(benchmark: str) -> None:
         elif form in ("eee", "hf"):
             from lmms_eval_tasks.report.exchange import sent
 
-            sent.write(benchmark, runs or [], form, output or Path(form))
+            sent.write(benchmark, runs or [], form, output or Path(form), force=force)
         else:
             from lmms_eval_tasks.report import board
 

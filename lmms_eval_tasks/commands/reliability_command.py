@@ -16,8 +16,11 @@ from lmms_eval_tasks.cvrr_es.study import ratings as rating_files
 from lmms_eval_tasks.cvrr_es.study.report import report
 from lmms_eval_tasks.report.fold import show
 from lmms_eval_tasks.runs.invalid import stop
+from lmms_eval_tasks.utils.conditions import OF_JUDGE, Kind
 from lmms_eval_tasks.utils.json_files import check_output, write_json, write_text
 from lmms_eval_tasks.utils.released_files import listed
+
+BENCHMARK = "cvrr_es"
 
 
 @with_settings(settings.ALLOW_BAD_ITEMS)
@@ -51,7 +54,14 @@ def reliability_command(
     if html is not None:
         write_text(html, page.html(found))
         print(f"{html}: the report as a page")
-    stop({f"{run.model}, {run.task}": run.invalid for run in loaded.runs if run.invalid})
+    stop(
+        {
+            f"{run.model}, {run.task}": one.text
+            for run in loaded.runs
+            for one in run.conditions(BENCHMARK)
+            if one.kind == Kind.INVALID
+        }
+    )
 
 
 def _told(found: rating_files.Loaded) -> Sequence[str]:
@@ -59,7 +69,7 @@ def _told(found: rating_files.Loaded) -> Sequence[str]:
     left_out = listed(found.problems).split("\n") if found.problems else []
     notes = [f"left out: {line.strip()}" for line in left_out]
     for run in found.runs:
-        lines = run.conditions("cvrr_es", judged_anew=True)  # of answers, not of its ratings
-        lines += [f"INVALID: {run.invalid}"] if run.invalid else []
-        notes += [f"{run.model}: {line}" for line in lines]
+        # The judge's are of answers, not of its ratings.
+        own = [one.line for one in run.conditions(BENCHMARK) if one.kind not in OF_JUDGE]
+        notes += [f"{run.model}: {line}" for line in own]
     return notes

@@ -15,7 +15,7 @@ from lmms_eval_tasks.report.fold import show
 from lmms_eval_tasks.utils.json_files import check_folder, check_output, write_text
 
 Form = Literal["html", "text", "md", "csv", "latex", "json", "inspect"]
-_ENDS = {"latex": "tex"}
+_ENDS = {"latex": "tex", "text": "txt"}
 
 
 @with_settings(settings.DATA)
@@ -27,7 +27,7 @@ def report_command(
     *,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="The file; of inspect a folder. report.html if unset."),
+        typer.Option("--output", "-o", help="The file; of inspect a folder. report.FORM if unset."),
     ] = None,
     form: Annotated[
         Form,
@@ -50,7 +50,7 @@ def report_command(
         logs = inspect_logs.write(sides.read(runs), page)
         print(f"{page}: {len(logs)} logs; to look at them: inspect view --log-dir {page}")
         return
-    if form == "text":
+    if form == "text" and output is None:
         found = sides.read(runs)
         show(table_console(), [*exports.tables(list(exports.rows(found))), *exports.notes(found)])
         return
@@ -58,9 +58,7 @@ def report_command(
     found = sides.read(runs)
     if form == "html":
         text = run_page.html(found, media, page)
-    elif form == "md":
-        text = exports.as_markdown(list(exports.rows(found)), exports.notes(found))
     else:
-        text = exports.FORMS[form](list(exports.rows(found)))
+        text = exports.FORMS[form](list(exports.rows(found)), exports.notes(found))
     write_text(page, text)
     print(f"{page}: {', '.join(side.label for side in found)}")

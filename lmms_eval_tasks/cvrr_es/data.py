@@ -24,6 +24,7 @@ from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow, folded
 from lmms_eval_tasks.cvrr_es.study.study import Place
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import released_files
+from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.media import video_checks
 from lmms_eval_tasks.utils.media.video_checks import bad_items, missing_videos, stop
 
@@ -214,10 +215,10 @@ def docs(found: Found, task: str) -> list[dict[str, Any]]:
 
 def describe(
     found: Found | None, left_out: Mapping[str, Mapping[str, str]]
-) -> tuple[dict[str, Any], list[str]]:
-    """Data, candidates, shown ratings and frames for the results, and what warns of them."""
+) -> tuple[dict[str, Any], list[Condition]]:
+    """Data, candidates, shown ratings and frames for the results, and their conditions."""
     section: dict[str, Any] = {"model": running_model()}
-    warnings: list[str] = []
+    conditions: list[Condition] = []
     if found is not None:
         known = cast(Checked, found)
         lost = {name: why for own in left_out.values() for name, why in own.items()}
@@ -225,16 +226,18 @@ def describe(
         section |= {"data": data, **_of_judges(known), "left_out": lost}
         if lost:
             first = ", ".join(sorted(lost)[:NAMED])
-            warnings.append(f"{len(lost)} questions left out: {first}")
+            conditions.append(Condition(Kind.LEFT_OUT, f"{len(lost)} questions left out: {first}"))
         if known.rated and not any(one.reference for one in known.rated.values()):
-            warnings.append(NO_REFERENCE)
+            conditions.append(Condition(Kind.NOTE, NO_REFERENCE))
         for task, one in known.rated.items():
-            warnings += [f"{task}: {told}" for told in _of_mixture(one)]
+            conditions += [
+                Condition(Kind.NOTE, f"{task}: {told}", (task,)) for told in _of_mixture(one)
+            ]
     rule = "the video is handed over as a file: the model's own maximum of frames applies"
     frames: dict[str, Any] = {"rule": rule}
     if asked := settings.frames_for("", default=0):
         frames = {"rule": "uniform frames in order, as images", "asked": asked}
-    return {**section, "frames": frames}, [*warnings, *settings.told(settings.FRAMES)]
+    return {**section, "frames": frames}, [*conditions, *settings.told(settings.FRAMES)]
 
 
 def _of_mixture(one: Rated) -> Iterator[str]:

@@ -24,6 +24,7 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges.asking import judged
 from lmms_eval_tasks.judges.verdict import Criterion, Scoring
 from lmms_eval_tasks.utils import prompts, saved_runs
+from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.media import clips
 from lmms_eval_tasks.utils.prompts import Prompt
 
@@ -108,6 +109,7 @@ def _tasks() -> dict[str, Task]:
             keep_answer,
             answer,
             metrics.ANSWERS,
+            identity=("video", "question", "reference"),
             handed=lambda doc: {"media": clips.log(doc)},
             asks=("correct",),
             blank={"answer": "", "right": None, "points": None},
@@ -123,6 +125,7 @@ def _tasks() -> dict[str, Task]:
             keep_rating,
             rating,
             metrics.RATED,
+            identity=("video", "asked", "candidate", "answer", "round"),
             more=metrics.by_candidate,
             handed=lambda doc: {"media": clips.log(doc)},
             blank={"rating": None, "reason": ""},
@@ -187,13 +190,16 @@ class CvrrEs(Benchmark):
         """Of the one criterion."""
         return judging.prompt("judge")
 
-    def describe(self, ran: Ran) -> tuple[dict[str, Any], list[str]]:
+    def describe(self, ran: Ran) -> tuple[dict[str, Any], list[Condition]]:
         """Data, candidates, shown ratings and frames."""
-        section, warnings = data.describe(ran.found, ran.left_out)
+        section, conditions = data.describe(ran.found, ran.left_out)
         for join in self.joins:
             if answered := [name for name in ran.names if name in join.tasks]:
-                warnings += [f"{join.group}: {note}" for note in metrics.partial_means(answered)]
-        return section, warnings
+                conditions += [
+                    Condition(Kind.NOTE, f"{join.group}: {note}")
+                    for note in metrics.partial_means(answered)
+                ]
+        return section, conditions
 
     def reread(
         self,

@@ -35,6 +35,7 @@ from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.haven.records.record import Record
 from lmms_eval_tasks.haven.records.release import Release
 from lmms_eval_tasks.utils import released_files
+from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.media import video_checks
 from lmms_eval_tasks.utils.media.recipes import uniform_indices
 from lmms_eval_tasks.utils.media.video_checks import bad_items, missing_videos, stop
@@ -281,23 +282,23 @@ def shown(frames: Sequence[int], limit: int | str, kind: str = "") -> list[int]:
 
 def describe(
     found: Checked, left_out: Mapping[str, Mapping[str, str]]
-) -> tuple[dict[str, Any], list[str]]:
-    """Data, options and what was left out, for the results, and what warns of it."""
+) -> tuple[dict[str, Any], list[Condition]]:
+    """Data, options and what was left out, for the results, and conditions of the numbers."""
     release = found.release
     by_source = {name: [one.video for one in own] for name, own in release.by_source.items()}
-    warnings = []
+    conditions = []
     for task, videos in left_out.items():
         if videos:
             first, names = min(videos), ", ".join(sorted(videos)[:NAMED])
             told = f"{len(videos)} videos left out ({names}), such as {first}: {videos[first]}"
-            warnings.append(f"{task}: {told}")
+            conditions.append(Condition(Kind.LEFT_OUT, f"{task}: {told}", (task,)))
     section = {
         "data": {"folder": str(release.folder), "hash": release.digest, **release.counts},
         "options": {**found.options.asdict(), "sources": list(by_source)},
         "subsets": {name: own for name, own in by_source.items() if name in options.LARGE_SOURCES},
         "left_out": {task: dict(videos) for task, videos in left_out.items()},
     }
-    return section, warnings
+    return section, conditions
 
 
 def seen(place: Path) -> Seen:

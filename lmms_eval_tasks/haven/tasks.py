@@ -22,6 +22,7 @@ from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, geval
 from lmms_eval_tasks.judges.verdict import Scoring
 from lmms_eval_tasks.utils import provenance
+from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.media.video_checks import stop
 from lmms_eval_tasks.utils.metrics import clipscore, local_models, selections, text_metrics
 from lmms_eval_tasks.utils.prompts import Prompt
@@ -278,6 +279,8 @@ _TASKS = {
         keep,
         score_summary if variant.kind in SUMMARIES else score,
         metrics.of_kind(variant.kind),
+        # The record is a hash of what the release says of the video.
+        identity=("record", "units", "asked", "layout", "budget", "n_sentences", "tagged"),
         handed=handed,
         asks=(judging.GEVAL,) if variant.kind in SUMMARIES else (),
         kept={*_READ, "key_shots"} if variant.kind in SELECTIONS else _READ,
@@ -349,14 +352,15 @@ class Haven(Benchmark):
         """How good is a summary?"""
         return [judging.criterion()]
 
-    def describe(self, ran: Ran) -> tuple[dict[str, Any], list[str]]:
+    def describe(self, ran: Ran) -> tuple[dict[str, Any], list[Condition]]:
         """Data, options, left-out videos, and how texts were compared."""
         known = cast(data.Checked | None, ran.found)
-        section, warnings = data.describe(known, ran.left_out) if known else ({}, [])
+        section, conditions = data.describe(known, ran.left_out) if known else ({}, [])
         if any(TASKS[name].kind in SUMMARIES for name in ran.names):
             rouge = text_metrics.ROUGE_IMPLEMENTATION
             section["implementations"] = {"rouge": rouge, **provenance.notes("haven")}
-        return section, [*warnings, *settings.told(settings.HAVEN), *judging.doubts()]
+        doubts = [Condition(Kind.NOTE, line) for line in judging.doubts()]
+        return section, [*conditions, *settings.told(settings.HAVEN), *doubts]
 
     def notes(self, asked: Mapping[str, Items]) -> Sequence[str]:  # noqa: ARG002
         """Metrics of texts that are missing or not comparable."""

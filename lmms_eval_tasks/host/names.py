@@ -114,7 +114,7 @@ def process_results(doc: Doc, results: list[str]) -> dict[str, Any]:
     """One reply; what cannot be read or judged stays an item with its status: nothing raises."""
     benchmark, task = _of(doc["task"])
     reply = results[0] if results and isinstance(results[0], str) else ""
-    kept = {**task.keep(doc), **_handed(task, doc)}
+    kept = {**task.log_fields(doc), **_handed(task, doc)}
     request = task.name, str(doc["id"])
     if seen := arrived.REMEMBERED.get(request):
         kept["arrived"] = {**seen, "of": task.frames(doc)}

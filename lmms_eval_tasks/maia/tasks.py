@@ -33,6 +33,7 @@ from lmms_eval_tasks.maia import tables as layouts
 from lmms_eval_tasks.maia.release import POOL_SIZE
 from lmms_eval_tasks.sample.players import read_lm_pairs
 from lmms_eval_tasks.utils import prompts, provenance
+from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.media import clips, recipes
 from lmms_eval_tasks.utils.metrics import text_metrics
 from lmms_eval_tasks.utils.prompts import Prompt
@@ -229,6 +230,7 @@ def _tasks() -> dict[str, Task]:
             name,
             functools.partial(prompt, asked.language),
             keep=keep,
+            identity=("video", "setting", "options", "answer", "question", "references"),
             # The paper's 32, or the user's, of the setting that shows a video (4.3).
             frames=lambda doc: int(doc["n_frames"]) if doc["setting"] == "32frames" else None,
             handed=handed,
@@ -302,12 +304,12 @@ class Maia(Benchmark):
         """Does an answer agree with a reference?"""
         return [judging.criterion()]
 
-    def describe(self, ran: Ran) -> tuple[dict[str, Any], list[str]]:
+    def describe(self, ran: Ran) -> tuple[dict[str, Any], list[Condition]]:
         """Data, left-out videos, and how texts were compared."""
         section: dict[str, Any] = {}
-        warnings = settings.told(settings.MAIA)
+        conditions = settings.told(settings.MAIA)
         if settings.text(settings.FRAMES) != "32":  # the paper's
-            warnings = [*settings.told(settings.FRAMES), *warnings]
+            conditions = [*settings.told(settings.FRAMES), *conditions]
         if ran.found is not None:
             release = ran.found.release
             lost = {video: why for own in ran.left_out.values() for video, why in own.items()}
@@ -319,9 +321,9 @@ class Maia(Benchmark):
                 "questions_left_out": questions,
             }
             told = f"{questions} questions of {len(lost)} videos left out: {', '.join(lost)}"
-            warnings = [*([told] if lost else []), *warnings]
+            conditions += [Condition(Kind.LEFT_OUT, told)] if lost else []
         how = text_metrics.IMPLEMENTATIONS | provenance.notes("maia")
-        return {**section, "implementations": how}, warnings
+        return {**section, "implementations": how}, conditions
 
 
 BENCHMARK = Maia()

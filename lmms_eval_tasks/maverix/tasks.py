@@ -21,6 +21,7 @@ from lmms_eval_tasks.maverix import judge as judging
 from lmms_eval_tasks.maverix import tables as layouts
 from lmms_eval_tasks.maverix.labels import CONSISTENCY, DIMENSIONS, LETTERS, MODES, SPLITS, TASKS
 from lmms_eval_tasks.utils import prompts
+from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.media import segments, subtitles
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES
 from lmms_eval_tasks.utils.prompts import Prompt
@@ -103,6 +104,12 @@ cut = functools.lru_cache(maxsize=4096)(segments.segment)
 _KEPT = (
     *("id", "question_id", "video", "mode", "length", "start", "end", "data"),
     *(*SPLITS, "borrowed", "options", "rotation"),
+)
+
+
+_IDENTITY = (
+    *("question_id", "video", "mode", "length", "start", "end", "options", "answer"),
+    *("question", "reference"),
 )
 
 
@@ -233,7 +240,9 @@ def _tasks() -> dict[str, Task]:
     no_letter = {**unread, "words": 0}
     no_rating = {name: {"score": None, "status": "error"} for name in DIMENSIONS}
     splits: dict[str, Literal["dots"]] = dict.fromkeys(SPLITS, "dots")
-    make = functools.partial(Task, prompt=prompt, keep=keep, handed=handed, splits=splits)
+    make = functools.partial(
+        Task, prompt=prompt, keep=keep, identity=_IDENTITY, handed=handed, splits=splits
+    )
     chosen = functools.partial(make, score=choice, blank=no_letter)
     kinds = {
         "choice": functools.partial(chosen, metrics=metrics.CHOICE),
@@ -304,29 +313,32 @@ class Maverix(Benchmark):
         for line in cast(data.Checked, found).silent:
             say(f"MAVERIX: {line}")
 
-    def describe(self, ran: Ran) -> tuple[dict[str, Any], list[str]]:
+    def describe(self, ran: Ran) -> tuple[dict[str, Any], list[Condition]]:
         """Where data, subtitles and sound came from."""
         # `hears`: also of modes that were not run, since S may stand in for A.
         section: dict[str, Any] = {"sound": _sound(ran.names), "hears": running.hears()}
         checked = cast(data.Checked | None, ran.found)
         is_released = settings.is_sample() or (checked is not None and checked.release.released)
-        warnings = [] if is_released else [data.OUR_SCHEMA]
+        conditions = [] if is_released else [Condition(Kind.NOTE, data.OUR_SCHEMA)]
         if checked is not None:
             release = checked.release
             # Of all tasks what is bad; of those that show or play it what cannot be cut.
             lost = {item: why for own in ran.left_out.values() for item, why in own.items()}
             about = {"file": str(release.file), "hash": release.digest, "items": len(checked.items)}
             section |= {"data": about, "left_out": lost}
-            warnings += [f"{len(lost)} items left out"] if lost else []
-            warnings += checked.silent
+            told = f"{len(lost)} items left out: {', '.join(sorted(lost)[: data.NAMED])}"
+            conditions += [Condition(Kind.LEFT_OUT, told)] if lost else []
+            conditions += [Condition(Kind.NOTE, line) for line in checked.silent]
             if release.borrowed and any(TASKS[name].kind == "open" for name in ran.names):
-                warnings.append(
+                told = (
                     f"{len(release.borrowed)} questions are asked openly in the words of another "
                     "one: numbers are without those answers, and with them under _authors"
                 )
-        pictures = {TASKS[name].mode.picture for name in _sound(ran.names)}
-        heard = [running.heard(with_picture)[1] for with_picture in sorted(pictures)]
-        return section, [*warnings, *filter(None, heard)]
+                conditions.append(Condition(Kind.NOTE, told))
+        for name in _sound(ran.names):
+            why = running.heard(TASKS[name].mode.picture)[1]
+            conditions += [Condition(Kind.SOUND, why, (name,))] if why else []
+        return section, conditions
 
 
 def _sound(names: Sequence[str]) -> dict[str, str]:

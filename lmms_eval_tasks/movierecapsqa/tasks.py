@@ -19,6 +19,7 @@ from lmms_eval_tasks.movierecapsqa import judge as judging
 from lmms_eval_tasks.movierecapsqa import tables as layouts
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS
 from lmms_eval_tasks.utils import prompts, provenance
+from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.media import clips
 from lmms_eval_tasks.utils.metrics import local_models, model_scores, text_metrics
 from lmms_eval_tasks.utils.prompts import Prompt
@@ -159,6 +160,10 @@ class MovieRecapsQA(Benchmark):
             keep,
             score,
             metrics.METRICS,
+            identity=(
+                *("segment", "video", "source", "condition", "question", "reference"),
+                *("dialogue", "facts"),
+            ),
             handed=handed,
             asks=_ASKS,
             kept=_KEPT,
@@ -199,10 +204,10 @@ class MovieRecapsQA(Benchmark):
 
     # --- results ------------------------------------------------------------------------------
 
-    def describe(self, ran: Ran) -> tuple[dict[str, Any], list[str]]:
+    def describe(self, ran: Ran) -> tuple[dict[str, Any], list[Condition]]:
         """Data, left-out segments, scores against their labels, and how the baselines were made."""
         section: dict[str, Any] = {}
-        warnings: list[str] = []
+        conditions: list[Condition] = []
         if ran.found is not None:
             release = ran.found.release
             about = {"file": str(release.file), "hash": release.digest, **release.counts}
@@ -210,27 +215,32 @@ class MovieRecapsQA(Benchmark):
                 "data": about,
                 "left_out": {name: dict(ran.left_out[name]) for name in ran.names},
             }
-            warnings += [
-                f"{task}: {len(own)} segments left out: {', '.join(sorted(own)[:NAMED])}"
-                for task, own in ran.left_out.items()
-                if own
-            ]
-        warnings += [f"{n}: {one}" for n, own in ran.items.items() for one in told_shown(own)]
+            for task, lost in ran.left_out.items():
+                told = f"{task}: {len(lost)} segments left out: {', '.join(sorted(lost)[:NAMED])}"
+                conditions += [Condition(Kind.LEFT_OUT, told, (task,))] if lost else []
+        conditions += [
+            Condition(Kind.OPTION, f"{task}: {one}", (task,))
+            for task, own in ran.items.items()
+            for one in told_shown(own)
+        ]
         if against := {name: own for name, items in ran.items.items() if (own := opposed(items))}:
             section["scores_against_labels"] = against
             many = (name for name, own in against.items() if is_many(own, ran.items[name]))
-            warnings += [f"{name}: {told_opposed(against[name])}" for name in many]
-        warnings += self.notes(ran.items)
-        warnings += settings.told(settings.FRAMES) if any(map(data.shows, ran.names)) else []
+            conditions += [
+                Condition(Kind.NOTE, f"{name}: {told_opposed(against[name])}", (name,))
+                for name in many
+            ]
+        conditions += [Condition(Kind.NOTE, line) for line in self.notes(ran.items)]
+        conditions += settings.told(settings.FRAMES) if any(map(data.shows, ran.names)) else []
 
         def look() -> dict[str, Any]:
             config = self.suited(judges.configured(self.paper_judge))
             return baselines.describe(settings.value(settings.BASELINES), config)
 
-        if (made := provenance.known("baselines", look, warnings)) is not None:
+        if (made := provenance.known("baselines", look, conditions)) is not None:
             rouge = text_metrics.IMPLEMENTATIONS["rouge_l"]  # no stemmer, Unicode words
             section["baselines"] = {**made, "rouge_l": rouge, **provenance.notes(self.name)}
-        return section, warnings
+        return section, conditions
 
     def reread(self, items: Sequence[dict[str, Any]], *, judged: bool) -> list[dict[str, Any]]:
         """The judged baselines of a run are kept; with a judge those asked for now come too."""

@@ -8,20 +8,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmms_eval_tasks import __version__, benchmarks, leaderboards
-from lmms_eval_tasks.console import UNSEEN
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.leaderboards import Ours
 from lmms_eval_tasks.report import cells, drawn, fold, sides
 from lmms_eval_tasks.report.pages import HERE, filled
 from lmms_eval_tasks.report.paper_rows import Board, Line, Own, boards, called
-from lmms_eval_tasks.report.paper_tables import NONE, by_row, fixed, has_numbers, number, signed
+from lmms_eval_tasks.report.paper_tables import (
+    INVALID,
+    NONE,
+    by_row,
+    fixed,
+    has_numbers,
+    number,
+    signed,
+)
+from lmms_eval_tasks.utils.conditions import Record, as_columns, concerning, limits
 from lmms_eval_tasks.utils.json_files import check_output, write_text
-from lmms_eval_tasks.utils.metrics import stats
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-Conditions = Mapping[str, Sequence[str]]  # what makes a run's numbers not comparable, by its label
+Conditions = Mapping[str, Record]  # of a run's numbers, by its label
 
 
 # --- as text --------------------------------------------------------------------------------------
@@ -63,7 +70,8 @@ def _decimals(board: Board, place: int) -> int:
 
 
 def _value(own: Own, decimals: int) -> str:
-    return fixed(own.value.estimate / own.cell.scale, decimals)
+    mark = "" if own.is_valid else f" {INVALID}"
+    return f"{fixed(own.value.estimate / own.cell.scale, decimals)}{mark}"
 
 
 def _ends(own: Own, decimals: int) -> str:
@@ -94,6 +102,7 @@ def _grid(board: Board) -> tuple[list[str], list[str], list[Shown]]:
     return [board.heads[1]], columns, [one._replace(names=one.names[1:]) for one in lines]
 
 
+_DIFFER = "conditions that differ from the paper's"
 LEGEND = (
     "in: a value printed like the paper's figure lies in the run's 95 % interval, which is "
     "clustered by video; out: none does."
@@ -115,12 +124,13 @@ def _text(made: Sequence[Board], conditions: Conditions) -> Iterator[Any]:
 
 
 def _told(made: Sequence[Board], conditions: Conditions) -> Iterator[str]:
-    """The legend, and what makes the runs not comparable."""
+    """The legend, and the conditions of the runs."""
     if any(line.beside for board in made for line in board.lines):
         yield LEGEND
-    for label, lines in conditions.items():
-        yield f"{label}: conditions that differ from the paper's:{'' if lines else ' none known'}"
-        yield from (f"  - {line}" for line in lines)
+    for label, own in conditions.items():
+        yield f"{label}: {_DIFFER}:{'' if limits(own) else ' none known'}"
+        yield from (f"  - {line}" for line in limits(own))
+        yield from (f"  {one.line}" for one in own if not one.is_limit)
 
 
 def _markdown(made: Sequence[Board], conditions: Conditions) -> str:
@@ -172,7 +182,12 @@ def _rows(made: Sequence[Board], conditions: Conditions) -> Iterator[dict[str, A
                     "difference": own.difference if own else None,
                     "inside": own.inside if own else None,
                 }
-                yield row | {"conditions": list(conditions[line.run]) if line.run else []}
+                yield row | as_columns(_of(conditions, line, own))
+
+
+def _of(conditions: Conditions, line: Line, own: Own | None) -> Record:
+    """The conditions of a number of a run; none of the paper's."""
+    return concerning(conditions[line.run], own.tasks) if own else ()
 
 
 def _json(made: Sequence[Board], conditions: Conditions) -> str:
@@ -195,6 +210,7 @@ def _html(made: Sequence[Board], conditions: Conditions) -> str:
         paper=leaderboards.stored(name)["paper"],
         parts=[(board, *_grid(board), _picture(board)) for board in made],
         conditions=conditions,
+        differ=_DIFFER,
         legend=LEGEND,
         version=__version__,
     )
@@ -269,36 +285,16 @@ def show(
             own = ", ".join(side.runs)
             raise DataError(f"{side.label}: no tasks of {benchmark.title}, but {own}")
     made = boards(benchmark, called(name, found, names), found)
-    conditions = {
-        side.label: [*side.warnings(benchmark), *_few(made, side.label)] for side in found
-    }
+    conditions = {side.label: side.record(benchmark.tasks) for side in found}
     if form != "text":
         text = FORMS[form](made, conditions)
     elif file is None:
         fold.show(console, _text(made, conditions))
         return
     else:
-        text = _as_file(_text(made, conditions))
+        text = fold.as_file(_text(made, conditions))
     if file is None:
         print(text, end="")
     else:
         write_text(file, text)
         print(file)
-
-
-def _few(made: Sequence[Board], label: str) -> Iterator[str]:
-    """Whether a run's intervals rest on few videos."""
-    own = [one for board in made for line in board.lines if line.run == label for one in line.own]
-    fewest = min((one.value.clusters for one in own if one), default=stats.FEW)
-    if told := stats.few(fewest):
-        yield told
-
-
-def _as_file(lines: Iterator[Any]) -> str:
-    import io
-
-    from rich.console import Console
-
-    stream = io.StringIO()
-    fold.show(Console(file=stream, width=UNSEEN), lines)
-    return stream.getvalue()

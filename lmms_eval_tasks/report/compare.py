@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from lmms_eval_tasks import leaderboards, measures
-from lmms_eval_tasks.benchmark import Benchmark, Item, Items, Join, Metric, Task, Units
+from lmms_eval_tasks.benchmark import ASKED, Benchmark, Item, Items, Join, Metric, Task, Units
 from lmms_eval_tasks.measures import Asked
 from lmms_eval_tasks.report.sides import Side
+from lmms_eval_tasks.utils.conditions import Condition, Kind, Record, record
 from lmms_eval_tasks.utils.metrics import aggregate, stats
 from lmms_eval_tasks.utils.metrics.stats import Interval
 
@@ -24,6 +25,7 @@ class Quantity:
 
     row: str  # task, group, or category of a task
     metric: str
+    tasks: Collection[str]  # whose items it is of
     of: Callable[[Sequence[Asked]], Any]
     takes: Callable[[Asked], bool]
     share: bool
@@ -137,7 +139,7 @@ def _of_task(task: Task, metric: Metric) -> Quantity:
     units = metric.units
     of_units = None if units is None else lambda asked: units(own(asked))
     of = aggregate.never_raises(lambda asked: metric.of(own(asked)), metric.name)
-    return Quantity(task.name, metric.name, of, takes, metric.share, of_units)
+    return Quantity(task.name, metric.name, {task.name}, of, takes, metric.share, of_units)
 
 
 def _part(whole: Quantity, takes: Callable[[Item], bool]) -> Quantity:
@@ -155,7 +157,7 @@ def _joined(join: Join, names: Iterable[str]) -> Iterator[Quantity]:
         return one[0].name in join.tasks
 
     for name, of, units in measures.of_join(join, names):
-        yield Quantity(join.group, name, of, takes, name in join.shares, units)
+        yield Quantity(join.group, name, join.tasks, of, takes, name in join.shares, units)
 
 
 # --- statistics -----------------------------------------------------------------------------------
@@ -164,8 +166,14 @@ def _joined(join: Join, names: Iterable[str]) -> Iterator[Quantity]:
 def _line(quantity: Quantity, sides: Sequence[Side]) -> Line:
     asked = {side.label: [one for one in side.asked if quantity.takes(one)] for side in sides}
     numbers = {label: interval(quantity, own) for label, own in asked.items() if own}
-    first, *others = asked
-    differences = {label: _difference(quantity, asked[first], asked[label]) for label in others}
+    # A number that is INVALID is no side of a difference.
+    first, *others = sides
+    valid = {side.label: side.is_valid(quantity.tasks) for side in sides}
+    differences = {
+        other.label: _difference(quantity, asked[first.label], asked[other.label])
+        for other in others
+        if valid[first.label] and valid[other.label]
+    }
     return Line(quantity, _there(numbers), _there(differences))
 
 
@@ -183,9 +191,7 @@ def _difference(
     quantity: Quantity, first: Sequence[Asked], second: Sequence[Asked]
 ) -> Difference | None:
     """None where both were asked nothing in common, or one has no number."""
-    before, after = _by_id(first), _by_id(second)
-    pairs = [(before[key], after[key]) for key in before if key in after]
-    if not pairs:
+    if not (pairs := paired(first, second).pairs):
         return None
     if quantity.units is not None:
         old, new = (quantity.units(own) for own in zip(*pairs, strict=True))
@@ -215,8 +221,91 @@ def _inside(quantity: Quantity, difference: Interval) -> Interval:
     return dataclasses.replace(difference, low=ends[0], high=ends[1])
 
 
+class Paired(NamedTuple):
+    """The items that two runs have in common: what was asked is the same, whatever its id."""
+
+    pairs: Sequence[tuple[Asked, Asked]]  # of the first and of the second, under the first's id
+    first: int  # how many items the first has
+    second: int
+    other: int  # how many ids both have for items that ask something else
+    by_id: int  # how many were paired by id: a log of an earlier version does not say what it asked
+
+
+def paired(first: Sequence[Asked], second: Sequence[Asked]) -> Paired:
+    """Pair the items of two runs by the hash of what was asked.
+
+    Items that ask the same (twice in a run) are paired by id, or else in the order of their ids.
+    Of a pool that lost an item none is left: it counts only as a whole.
+    """
+    before, after = _by_id(first), _by_id(second)
+    hashes = _hashes(before, after)
+    waiting: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for key in sorted(after):
+        waiting.setdefault((key[0], hashes[1][key]), []).append(key)
+    keys: dict[tuple[str, str], tuple[str, str]] = {}
+    for own_id in (True, False):
+        for key in sorted(before.keys() - keys.keys()):
+            same = waiting.get((key[0], hashes[0][key]), [])
+            if key in same or (same and not own_id):
+                keys[key] = key if key in same else same[0]
+                same.remove(keys[key])
+    pools = {(task.name, pool) for key, (task, item) in before.items() if (pool := task.pool(item))}
+    whole = pools - {
+        (task.name, task.pool(item)) for key, (task, item) in before.items() if key not in keys
+    }
+    pairs = [
+        ((task, item), (task, {**after[keys[key]][1], "id": item["id"]}))
+        for key, (task, item) in before.items()
+        if key in keys and (not task.pool(item) or (task.name, task.pool(item)) in whole)
+    ]
+    other = sum(key in after and hashes[0][key] != hashes[1][key] for key in before)
+    unknown = sum(hashes[0][key].startswith(_BY_ID) for key in keys)
+    return Paired(pairs, len(before), len(after), other, unknown)
+
+
+_BY_ID = "id "  # begins what stands for a hash where a log does not say what was asked
+
+
+def _hashes(*sides: Mapping[tuple[str, str], Asked]) -> list[dict[tuple[str, str], str]]:
+    """The hash of each item, of both sides as much as the one that knows less has of it."""
+    found = [{key: str(item[ASKED]) for key, (_, item) in own.items()} for own in sides]
+    size = min((len(one) for own in found for one in own.values() if one), default=0)
+    return [{key: one[:size] or f"{_BY_ID}{key[1]}" for key, one in own.items()} for own in found]
+
+
 def _by_id(asked: Iterable[Asked]) -> dict[tuple[str, str], Asked]:
-    return {(task.name, item["id"]): (task, item) for task, item in asked}
+    return {(task.name, str(item["id"])): (task, item) for task, item in asked}
+
+
+def conditions(tasks: Sequence[Task], sides: Sequence[Side]) -> dict[str, Record]:
+    """The conditions of each side's numbers, by its label; the others' as the first compares."""
+    first, *others = sides
+    found = {side.label: side.record([task.name for task in tasks]) for side in sides}
+    for other in others:
+        found[other.label] = record([*found[other.label], *not_in_common(first, other, tasks)])
+    return found
+
+
+def not_in_common(first: Side, second: Side, tasks: Sequence[Task]) -> Iterator[Condition]:
+    """Which items of two sides are not compared, because only one of them was asked so."""
+    for task in tasks:
+        if task.name not in first.runs or task.name not in second.runs:
+            continue
+        found = paired(*([(task, i) for i in one.items[task.name]] for one in (first, second)))
+        common, name = len(found.pairs), task.name
+        if found.by_id:
+            told = f"{name}: {found.by_id:,} items are compared with {first.label} by id alone: "
+            told += "a log of an earlier version does not say what was asked"
+            yield Condition(Kind.OTHER_ITEMS, told, (name,))
+        if common == found.first == found.second:
+            continue
+        told = (
+            f"{name}: {common:,} items are compared with {first.label}, which has {found.first:,} "
+            f"and this run {found.second:,}"
+        )
+        if found.other:
+            told += f"; {found.other:,} have the same id in both and ask something else"
+        yield Condition(Kind.OTHER_ITEMS, told, (name,))
 
 
 def _corrected(lines: Sequence[Line]) -> list[Line]:

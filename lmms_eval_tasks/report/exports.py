@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks.report import cells, compare
-from lmms_eval_tasks.report.paper_tables import NONE, Sure, by_row, fixed, number, p_text, signed
+from lmms_eval_tasks.report import cells, compare, fold
+from lmms_eval_tasks.report.paper_tables import (
+    INVALID,
+    NONE,
+    Sure,
+    by_row,
+    doubted,
+    fixed,
+    number,
+    p_text,
+    signed,
+)
 from lmms_eval_tasks.report.sides import Side, tasks_of
+from lmms_eval_tasks.utils.conditions import as_columns, concerning, lines
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -20,11 +31,14 @@ def rows(sides: Sequence[Side]) -> Iterator[Row]:
     """Every headline number of every side, with its interval and its difference from the first's.
 
     Values, intervals and differences are in the metric's own unit; `videos` is what the intervals
-    are clustered by.
+    are clustered by. `valid`, `judge`, `limit` and `conditions` are those of the number
+    (conditions.as_columns).
     """
     for benchmark, tasks in tasks_of(sides):
+        found = compare.conditions(tasks, sides)
         for line in compare.headlines(benchmark, tasks, sides):
             for label, one in line.numbers.items():
+                own = concerning(found[label], line.quantity.tasks)
                 row = {
                     "benchmark": benchmark.name,
                     "task": line.quantity.row,
@@ -35,6 +49,7 @@ def rows(sides: Sequence[Side]) -> Iterator[Row]:
                     "high": number(one.high),
                     "n": one.n,
                     "videos": one.clusters,
+                    **as_columns(own),
                 }
                 if (apart := line.differences.get(label)) is not None:
                     ends = {"low": number(apart.value.low), "high": number(apart.value.high)}
@@ -43,79 +58,115 @@ def rows(sides: Sequence[Side]) -> Iterator[Row]:
 
 
 def notes(sides: Sequence[Side]) -> list[str]:
-    """How the replies behind the numbers were read, in lines, where it matters (readings.py)."""
-    found = [
-        (side.label, line)
-        for benchmark, _ in tasks_of(sides)
-        for side in sides
-        for line in side.reading(benchmark)
-    ]
-    return [f"{label}: {line}" if len(sides) > 1 else line for label, line in found]
+    """The conditions of the numbers in lines, of several sides each with the side's label."""
+    found = dict.fromkeys(
+        f"{label}: {line}" if len(sides) > 1 else line
+        for _, tasks in tasks_of(sides)
+        for label, own in compare.conditions(tasks, sides).items()
+        for line in lines(own)
+    )
+    return list(found)
 
 
-def as_json(found: Sequence[Row]) -> str:
-    """A list of rows."""
+def as_json(found: Sequence[Row], _: Sequence[str] = ()) -> str:
+    """A list of rows, each with its conditions."""
     return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
 
 
-def as_csv(found: Sequence[Row]) -> str:
-    """A line for each number."""
+def as_csv(found: Sequence[Row], _: Sequence[str] = ()) -> str:
+    """A line for each number, with its conditions."""
     import pandas
 
-    flat = pandas.json_normalize(found, sep="_")
+    told = [{**row, "conditions": "; ".join(row["conditions"])} for row in found]
+    flat = pandas.json_normalize(told, sep="_")
     return str(cells.frame(flat.to_dict("records"), flat.columns).to_csv(index=False))
 
 
-def as_markdown(found: Sequence[Row], lines: Sequence[str] = ()) -> str:
-    """A table with a column for each run, and a list of lines below it."""
+def as_markdown(found: Sequence[Row], told: Sequence[str] = ()) -> str:
+    """A table with columns for each run, and the list of conditions below it."""
     frame = _wide(found)
     frame.columns = frame.columns.map(cells.markdown)
-    listed = "".join(f"- {cells.markdown(line)}\n" for line in lines)
+    listed = "".join(f"- {cells.markdown(line)}\n" for line in told)
     return f"{frame.to_markdown(index=False)}\n" + (listed and f"\n{listed}")
 
 
-def as_latex(found: Sequence[Row]) -> str:
-    """The same, for booktabs."""
+def as_latex(found: Sequence[Row], told: Sequence[str] = ()) -> str:
+    """The same for booktabs, with the conditions as notes of a threeparttable."""
     frame = _wide(found)
     escaped = frame.map(lambda cell: cells.latex(str(cell)))
     escaped.columns = frame.columns.map(cells.latex)
-    return str(escaped.to_latex(index=False, column_format="ll" + "r" * (len(frame.columns) - 2)))
+    form = "ll" + "r" * (len(frame.columns) - 2)
+    listed = "".join(f"\\item {cells.latex(line)}\n" for line in told)
+    return (
+        "% needs \\usepackage{booktabs} and \\usepackage{threeparttable}\n"
+        "\\begin{threeparttable}\n"
+        f"{escaped.to_latex(index=False, column_format=form)}"
+        f"\\begin{{tablenotes}}\\footnotesize\n{listed}\\end{{tablenotes}}\n"
+        "\\end{threeparttable}\n"
+    )
 
 
 def _wide(found: Sequence[Row]) -> Any:
-    """Task and metric, and a column of numbers with intervals for each run."""
+    """Task and metric, and columns of each run: numbers with intervals, and differences."""
     import pandas
 
-    lines: dict[tuple[str, str], Row] = {}
+    table: dict[tuple[str, str], Row] = {}
+    runs = dict.fromkeys(row["run"] for row in found)
     for row in found:
         key = row["task"], row["metric"]
-        line = lines.setdefault(key, {"task": row["task"], "metric": row["metric"]})
-        ends = "" if row["low"] is None else f" [{fixed(row['low'], 3)}, {fixed(row['high'], 3)}]"
-        line[row["run"]] = f"{fixed(row['value'], 3)}{ends}"
-    return pandas.DataFrame(lines.values()).fillna(NONE)
+        line = table.setdefault(key, {"task": row["task"], "metric": row["metric"]})
+        mark = "" if row["valid"] else f" {INVALID}"
+        line[row["run"]] = f"{fixed(row['value'], 3)}{mark}{_ends(row, fixed)}"
+        if apart := row.get("difference"):
+            p = "" if apart["p"] is None else f", p {p_text(apart['p'])}"
+            line[_less(row["run"], runs)] = f"{signed(apart['value'], 3)}{_ends(apart, signed)}{p}"
+    columns = [one for run in runs for one in (run, _less(run, runs))]
+    there = [one for one in columns if any(one in line for line in table.values())]
+    return pandas.DataFrame(table.values(), columns=["task", "metric", *there]).fillna(NONE)
+
+
+def _less(run: str, runs: Iterable[str]) -> str:
+    """The heading of a run's differences from the first one's numbers."""
+    return f"{run} less {next(iter(runs))}"
+
+
+def _ends(value: Row, text: Callable[[float, int], str]) -> str:
+    """The interval of a number or a difference, as text behind it; "" where there is none."""
+    if value["low"] is None:
+        return ""
+    return f" [{text(value['low'], 3)}, {text(value['high'], 3)}]"
 
 
 def tables(found: Sequence[Row]) -> Iterator[Table]:
     """For a terminal: intervals below the numbers, and differences from the first run's."""
     runs = list(dict.fromkeys(row["run"] for row in found))
     for benchmark in dict.fromkeys(row["benchmark"] for row in found):
-        lines: dict[tuple[str, str], dict[str, str]] = {}
+        body: dict[tuple[str, str], dict[str, str]] = {}
         for row in found:
             if row["benchmark"] == benchmark:
-                line = lines.setdefault((row["task"], row["metric"]), {})
-                line[row["run"]] = fixed(Sure.of(row["value"], row), 3)
+                line = body.setdefault((row["task"], row["metric"]), {})
+                shown = fixed(Sure.of(row["value"], row), 3)
+                line[row["run"]] = doubted(shown, not row["valid"])
                 if apart := row.get("difference"):
                     p = "" if apart["p"] is None else f"\np {p_text(apart['p'])}"
-                    line[f"{row['run']}\ndifference"] = f"{signed(apart['value'], 3)}{p}"
-        columns = [one for run in runs for one in (run, f"{run}\ndifference")]
-        columns = [one for one in columns if any(one in line for line in lines.values())]
-        body = [(names, [line.get(one, NONE) for one in columns]) for names, line in lines.items()]
+                    line[_less(row["run"], runs)] = f"{signed(apart['value'], 3)}{p}"
+        headings = [one for run in runs for one in (run, _less(run, runs))]
+        headings = [one for one in headings if any(one in line for line in body.values())]
+        cells_of = [
+            (names, [line.get(one, NONE) for one in headings]) for names, line in body.items()
+        ]
         note = "below a number: its 95 % interval"
         note += f"; differences from {runs[0]}" if len(runs) > 1 else ""
-        yield from by_row(benchmark, ["task", "number"], columns, body, note)
+        yield from by_row(benchmark, ["task", "number"], headings, cells_of, note)
 
 
-FORMS: dict[str, Callable[[Sequence[Row]], str]] = {
+def as_text(found: Sequence[Row], told: Sequence[str] = ()) -> str:
+    """The tables of a terminal as a file holds them, and the conditions below them."""
+    return fold.as_file([*tables(found), *told])
+
+
+FORMS: dict[str, Callable[[Sequence[Row], Sequence[str]], str]] = {
+    "text": as_text,
     "md": as_markdown,
     "csv": as_csv,
     "latex": as_latex,

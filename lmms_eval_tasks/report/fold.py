@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks.console import visible
+from lmms_eval_tasks.console import UNSEEN, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,6 +31,15 @@ def show(console: Console, made: Iterable[Any]) -> None:
             console.print(part)
         if one.caption:
             console.print(_shown(one.caption), style="table.caption", **_PLAIN)
+
+
+def as_file(made: Iterable[Any]) -> str:
+    """Tables and lines as the text of a file, of any width."""
+    from rich.console import Console
+
+    stream = io.StringIO()
+    show(Console(file=stream, width=UNSEEN), made)
+    return stream.getvalue()
 
 
 def _shown(part: Any) -> Any:

@@ -24,6 +24,7 @@ from lmms_eval_tasks.report import compare
 from lmms_eval_tasks.report.compare import Line
 from lmms_eval_tasks.report.sides import Side, command
 from lmms_eval_tasks.utils import saved_runs as saved
+from lmms_eval_tasks.utils.conditions import Kind, as_columns, is_valid, lines
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalResults, EvalSample, EvalScore, EvalSpec
@@ -94,13 +95,14 @@ def _log(benchmark: Benchmark, task: Task, side: Side) -> EvalLog:
     samples = list(_samples(task, side))
     began = _began(run)
     took = timedelta(seconds=float(run.results.get("total_evaluation_time_seconds") or 0))
-    broken = EvalError(message=run.invalid, traceback="", traceback_ansi="")
+    invalid = "; ".join(one.text for one in side.record([task.name]) if one.kind == Kind.INVALID)
+    broken = EvalError(message=invalid, traceback="", traceback_ansi="")
     return EvalLog(
-        status="error" if run.invalid else "success",
+        status="error" if invalid else "success",
         eval=_spec(benchmark, task, side),
         results=_results(lines, side, samples),
         stats=EvalStats(started_at=began.isoformat(), completed_at=(began + took).isoformat()),
-        error=broken if run.invalid else None,
+        error=broken if invalid else None,
         samples=samples,
     )
 
@@ -116,16 +118,16 @@ def _spec(benchmark: Benchmark, task: Task, side: Side) -> EvalSpec:
     data = section.get("data") or {}
     digest = hashlib.sha256(f"{side.label}/{run.file.name}".encode()).hexdigest()[:22]
     grader = ModelConfig(model=str(judge.get("model") or judge.get("provider")))
-    limit = config.get("limit")
+    limit, conditions = config.get("limit"), side.record([task.name])
     told = {
         "run": str(run.file),
         "model": run.model,
         "command": command(run.results) if run.results else None,
-        "warnings": section.get("warnings"),
+        "conditions": lines(conditions),
+        "valid": is_valid(conditions),
         "prompts": section.get("prompts"),
         "judge": section.get("judge"),
         "data": data,
-        "arrived": section.get("arrived"),
     }
     return EvalSpec(
         created=_began(run).isoformat(),
@@ -148,7 +150,7 @@ def _spec(benchmark: Benchmark, task: Task, side: Side) -> EvalSpec:
             "lmms_eval": str(run.results.get("lmms_eval_version", "unknown")),
             "lmms_eval_tasks": __version__,
         },
-        metadata={name: one for name, one in told.items() if one},
+        metadata={name: one for name, one in told.items() if one not in (None, "", [], {})},
     )
 
 
@@ -169,15 +171,15 @@ def _results(lines: Sequence[Line], side: Side, samples: Sequence[EvalSample]) -
     return EvalResults(
         total_samples=len(samples),
         completed_samples=sum(sample.error is None for sample in samples),
-        scores=[_number(line, side.label) for line in lines],
+        scores=[_number(line, side) for line in lines],
     )
 
 
-def _number(line: Line, label: str) -> EvalScore:
-    """A headline number with the standard error of its interval."""
+def _number(line: Line, side: Side) -> EvalScore:
+    """A headline number with the standard error of its interval, and its conditions."""
     from inspect_ai.log import EvalMetric, EvalScore
 
-    interval, name = line.numbers[label], line.quantity.metric
+    interval, name = line.numbers[side.label], line.quantity.metric
     kind = "value" if line.quantity.units is None else "mean"
     metrics = {kind: EvalMetric(name=kind, value=interval.estimate)}
     if interval.se is not None and math.isfinite(interval.se):
@@ -187,7 +189,10 @@ def _number(line: Line, label: str) -> EvalScore:
         scorer=name,
         metrics=metrics,
         scored_samples=interval.n,
-        metadata={"interval of 95 %": interval.as_dict()},
+        metadata={
+            "interval of 95 %": interval.as_dict(),
+            **as_columns(side.record(line.quantity.tasks)),
+        },
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lmms_eval_tasks import leaderboards
@@ -21,11 +21,13 @@ class Own(NamedTuple):
     cell: Cell  # of the same model, or of one in the same place
     value: Interval
     is_same: bool  # whether the cell's figure is of the same model
+    tasks: Collection[str] = ()  # whose items it is of
+    is_valid: bool = True  # False if it is INVALID
 
     @property
     def difference(self) -> float | None:
-        """Own less published, in our unit; None where nothing is published of this model."""
-        known = self.is_same and self.cell.figure is not None
+        """Own less published, in our unit; None of INVALID, or of a model without a figure."""
+        known = self.is_same and self.is_valid and self.cell.figure is not None
         return self.value.estimate - self.cell.value if known else None
 
     @property
@@ -143,7 +145,7 @@ def _own_lines(
         same = next((line for line in alike if _is_same(line.cells[0], side, known_as)), None)
         cells = (same or alike[0]).cells
         own = [
-            None if one is None else Own(cell, one, same is not None)
+            None if one is None else _own(benchmark, side, cell, one, is_same=same is not None)
             for cell, one in zip(cells, found, strict=True)
         ]
         beside = same.cells[0].model if same else ""
@@ -154,6 +156,11 @@ def _own_lines(
         group = groups[kinds.pop()] if len(sets) > len(kinds) == 1 else ""
         of = "" if group or len(sets) == 1 else _apart(wanted, sets)
         yield Line(group, f"{side.label}{of}", cells, side.label, own, beside)
+
+
+def _own(benchmark: Benchmark, side: Side, cell: Cell, value: Interval, *, is_same: bool) -> Own:
+    tasks = benchmark.tasks_of(cell.ours.task) if isinstance(cell.ours, Ours) else ()
+    return Own(cell, value, is_same, tasks, side.is_valid(tasks))
 
 
 def _apart(wanted: Iterable[Ours | str], others: Iterable[Iterable[Ours | str]]) -> str:

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 NONE = "-"
-DOUBT = "! INVALID: too many failures of the model or of the judge"
+INVALID = "INVALID"  # stands behind a number that is, where a cell has room for the word
+DOUBT = f"! {INVALID}: too many failures of the model or of the judge"
 
 
 class Sure(float):

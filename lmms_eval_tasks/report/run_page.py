@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,9 +18,9 @@ from lmms_eval_tasks.judges import report as judge_report
 from lmms_eval_tasks.report import compare, drawn, item_rows, strips
 from lmms_eval_tasks.report.compare import Line
 from lmms_eval_tasks.report.pages import HERE, filled
-from lmms_eval_tasks.report.paper_tables import fixed, p_text, signed
+from lmms_eval_tasks.report.paper_tables import INVALID, fixed, p_text, signed
 from lmms_eval_tasks.report.sides import Side, command, tasks_of
-from lmms_eval_tasks.utils.metrics import stats
+from lmms_eval_tasks.utils.conditions import limits
 
 SCRIPTS = ("vendor/tabulator.min.js", "run_page.js")
 STYLES = ("vendor/tabulator.min.css", "run_page.css")
@@ -44,6 +44,7 @@ class Part(NamedTuple):
     splits: Mapping[str, Sequence[Split]]  # by task and number
     facts: Mapping[str, Sequence[tuple[str, str]]]  # of each side by its label
     warnings: Mapping[str, Sequence[str]]  # what makes numbers not comparable, and of which sides
+    invalid: Collection[tuple[str, str]]  # label of a side and task whose numbers are INVALID
 
 
 def html(sides: Sequence[Side], media: Path | None = None, page: Path | None = None) -> str:
@@ -94,17 +95,15 @@ def _sha256(script: str) -> str:
 def _part(benchmark: Benchmark, tasks: Sequence[Task], sides: Sequence[Side]) -> Part:
     own = [side for side in sides if any(task.name in side.runs for task in tasks)]
     lines = compare.headlines(benchmark, tasks, own)
+    conditions = compare.conditions(tasks, own)
     warnings: dict[str, list[str]] = {}
-    for side in own:
-        for line in side.warnings(benchmark):
-            warnings.setdefault(line, []).append(side.label)
+    for label, found in conditions.items():
+        for line in limits(found):
+            warnings.setdefault(line, []).append(label)
     facts = {side.label: list(_facts(benchmark, side)) for side in own}
     splits = {name: made for task in tasks for name, made in _splits(task, own) if made}
-    for side in own:
-        behind = [one.clusters for line in lines if (one := line.numbers.get(side.label))]
-        if told := stats.few(min(behind, default=stats.FEW)):
-            warnings.setdefault(told, []).append(side.label)
-    return Part(benchmark, lines, _picture(benchmark, lines), splits, facts, warnings)
+    invalid = {(s.label, t.name) for s in own for t in tasks if not s.is_valid([t.name])}
+    return Part(benchmark, lines, _picture(benchmark, lines), splits, facts, warnings, invalid)
 
 
 def _facts(benchmark: Benchmark, side: Side) -> Iterator[tuple[str, str]]:
@@ -116,16 +115,12 @@ def _facts(benchmark: Benchmark, side: Side) -> Iterator[tuple[str, str]]:
         for item in side.items[name]:
             counts[item["status"]] = counts.get(item["status"], 0) + 1
     yield "items", ", ".join(f"{count:,} {status}" for status, count in sorted(counts.items()))
+    for one in side.record(own):
+        if not one.is_limit:
+            yield one.kind.value, one.text
     for section in side.sections(benchmark.name):
-        if judge := section.get("judge"):
-            paper = "" if judge.get("warning") else ", the paper's"
-            yield "judge", f"{judge.get('model') or judge['provider']}{paper}"
-        if data := section.get("data"):
-            yield "data", str(data.get("hash", ""))
         if seen := section.get("videos"):
             yield "videos", f"{seen['asked']:,} of {seen['of']:,}"
-        if arrived := section.get("arrived"):
-            yield "frames", arrived
         prompts = {
             **section.get("prompts", {}),
             "judge": (section.get("judge") or {}).get("prompt"),
@@ -166,12 +161,13 @@ def _splits(task: Task, sides: Sequence[Side]) -> Iterator[tuple[str, list[Split
         yield name, made
 
 
-def _value(line: Line, label: str, decimals: int = 3) -> tuple[str, str]:
-    """A number and its interval as text."""
+def _value(line: Line, label: str, invalid: Collection[tuple[str, str]]) -> tuple[str, str]:
+    """A number, marked if it is INVALID, and its interval as text."""
     if (one := line.numbers.get(label)) is None:
         return "-", ""
-    ends = " to ".join(fixed(end, decimals) for end in one.ends or ())
-    return fixed(one.estimate, decimals), ends
+    ends = " to ".join(fixed(end, 3) for end in one.ends or ())
+    marked = any((label, task) in invalid for task in line.quantity.tasks)
+    return f"{fixed(one.estimate, 3)}{f' {INVALID}' * marked}", ends
 
 
 def _difference(line: Line, label: str) -> dict[str, Any] | None:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import functools
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks import benchmarks, readings
-from lmms_eval_tasks.benchmark import Benchmark, Item, Items, Task
+from lmms_eval_tasks.benchmark import ASKED, Benchmark, Item, Items, Task
 from lmms_eval_tasks.console import visible
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import saved_runs as saved
-from lmms_eval_tasks.utils.metrics import aggregate
+from lmms_eval_tasks.utils.conditions import Condition, Kind, Record, is_valid, merged, record
+from lmms_eval_tasks.utils.metrics import aggregate, stats
 
 # An argument of a model that a page or a record must not show.
 _KEY = re.compile(
@@ -47,7 +48,8 @@ class Side:
             for item, name in product(items, needed):
                 if name not in item:
                     raise DataError(f"{run.file}: {item['id']} has no `{name}`")
-            found[task] = aggregate.as_counted(items)
+            with_hash = [{**item, ASKED: item.get(ASKED) or of.hash_of(item)} for item in items]
+            found[task] = aggregate.as_counted(with_hash)
         return found
 
     @functools.cached_property
@@ -79,27 +81,33 @@ class Side:
         found = {run.results_file: run.section(benchmark) for run in self.runs.values()}
         return [one for one in found.values() if one]
 
-    def warnings(self, benchmark: Benchmark) -> Iterator[str]:
-        """What makes its numbers not comparable, as its results tell it."""
-        for task, run in self.runs.items():
-            if task in benchmark.tasks and run.invalid:
-                yield f"INVALID: {run.invalid}"
-        for task, items in self.items.items():
-            waiting = sum(i["status"] == "unjudged" or "judge_" in i["status"] for i in items)
-            if task in benchmark.tasks and waiting:
-                yield f"{task}: {waiting:,} of {len(items):,} replies have no verdict of a judge"
-        sections = self.sections(benchmark.name)
-        if not sections:
-            yield "what these numbers rest on is not known: no results file of our hook beside them"
-        for section in sections:
-            yield from section.get("warnings", ())
-        yield from self.reading(benchmark)
+    @functools.cached_property
+    def conditions(self) -> dict[str, Record]:
+        """The conditions of its numbers, by task; what its items show is found anew."""
+        return {task: self._conditions_of(task) for task in self.runs}
 
-    def reading(self, benchmark: Benchmark) -> Iterator[str]:
-        """How the replies were read, in lines (readings.py)."""
-        for name in (one for one in self.items if one in benchmark.tasks):
-            for note in readings.notes(benchmark.tasks[name], self.items[name]):
-                yield f"{name}: {note.text}"
+    def _conditions_of(self, name: str) -> Record:
+        benchmark, items = benchmarks.of(name), self.items[name]
+        task = benchmark.tasks[name]
+        saved_ones = self.runs[name].conditions(benchmark.name)
+        found = [one for one in saved_ones if one.kind not in (Kind.READING, Kind.FEW)]
+        waiting = sum(i["status"] == "unjudged" or "judge_" in i["status"] for i in items)
+        if waiting:
+            told = f"{name}: {waiting:,} of {len(items):,} replies have no verdict of a judge"
+            found.append(Condition(Kind.UNJUDGED, told, (name,)))
+        for note in readings.notes(task, items):
+            found.append(Condition(Kind.READING, f"{name}: {note.text}", (name,)))
+        if few := stats.few(len({item.get(task.cluster) for item in items})):
+            found.append(Condition(Kind.FEW, few, (name,)))
+        return record(found)
+
+    def record(self, tasks: Iterable[str]) -> Record:
+        """The conditions of a number of these tasks, as far as it has them."""
+        return merged({name: self.conditions[name] for name in tasks if name in self.runs})
+
+    def is_valid(self, tasks: Iterable[str]) -> bool:
+        """Return False if a number of these tasks is INVALID."""
+        return is_valid(self.record(tasks))
 
 
 def read(paths: Sequence[Path]) -> list[Side]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from importlib import metadata
 from typing import Any
 
 from lmms_eval_tasks import __version__, benchmarks, measures, running, settings
-from lmms_eval_tasks.benchmark import Benchmark, Found, Item, Items, Ran
+from lmms_eval_tasks.benchmark import Benchmark, Found, Item, Items, Ran, Task
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.judges.asking import Asker, usable
+from lmms_eval_tasks.judges.verdict import NONE as NO_JUDGE
 from lmms_eval_tasks.running import class_table
 from lmms_eval_tasks.runs import arrivals, before, invalid, scoring, screen
 from lmms_eval_tasks.runs.invalid import Lengths
@@ -17,6 +19,18 @@ from lmms_eval_tasks.runs.judging import Work
 from lmms_eval_tasks.runs.scoring import Carried
 from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils import saved_runs as saved
+from lmms_eval_tasks.utils.conditions import (
+    SAMPLE_TEXT,
+    Condition,
+    Kind,
+    as_dicts,
+    from_dicts,
+    of_section,
+    part,
+    record,
+    versions,
+)
+from lmms_eval_tasks.utils.metrics import stats
 
 _MARK = " [INVALID]"
 
@@ -45,7 +59,8 @@ def annotate(
             "prices": judged.prices,
         }
     problems = invalid.of_judge(judged.usage, judged.labels)
-    for benchmark, names in benchmarks.chosen(tasks):
+    chosen = benchmarks.chosen(tasks)
+    for benchmark, names in chosen:
         try:
             carried = {name: _carried(results, name) for name in names}
             items = {name: one.items for name, one in carried.items() if one is not None}
@@ -56,6 +71,9 @@ def annotate(
             say(f"{benchmark.name}: what is known about this run could not be added to its results")
             traceback.print_exc()
     section["invalid"] = problems
+    for benchmark, names in chosen:
+        if benchmark.name in section:
+            _add_invalid(section[benchmark.name], {n: problems[n] for n in names if n in problems})
     mark(results)
     for line in judged.given_up:
         say(
@@ -101,45 +119,106 @@ def _of_benchmark(
     numbers = {name: measures.numbers(benchmark.tasks[name], own) for name, own in items.items()}
     joined = {join.group: measures.joined(join, items) for join in benchmark.joins}
     numbers |= {group: found for group, found in joined.items() if found}
-    warnings = [saved.SAMPLE] if settings.is_sample() else []
-    config = results.get("config", {})
-    if config.get("offset") or config.get("limit") not in (None, 0, -1):
-        warnings.append(saved.PARTLY)
-    known = provenance.known("data", lambda: before.checked(benchmark, names), warnings)
+    conditions = _of_data(results)
+    known = provenance.known("data", lambda: before.checked(benchmark, names), conditions)
     left_out = {name: before.left_out(benchmark, known, name) if known else {} for name in names}
     found = known.found if known else None
     section, more = benchmark.describe(Ran(found, names, left_out, items))
-    warnings += more
-    prompts = provenance.known("prompts", lambda: benchmark.prompts(names), warnings)
+    conditions += more
+    prompts = provenance.known("prompts", lambda: benchmark.prompts(names), conditions)
     if prompts is not None:
         section["prompts"] = {name: one.note() for name, one in prompts.items()}
-    judged = any(benchmark.tasks[name].asks for name in names)
+    judged = [name for name in names if benchmark.tasks[name].asks]
     if judged:
-        judge = provenance.known("judge", lambda: before.describe_judge(benchmark), warnings)
+        judge = provenance.known("judge", lambda: before.describe_judge(benchmark), conditions)
         if judge is not None:
             section["judge"] = judge
-            warnings += [judge["warning"]] if judge.get("warning") else []
+            conditions += of_judge(judge, judged)
     details = section["details"] = {}
     for name, own in items.items():
         details[name] = measures.details(benchmark.tasks[name], own)
         if name in lengths:
             details[name]["token_limit"] = vars(lengths[name])
-        cut = invalid.replies_cut(name, own, lengths.get(name))
-        told = (arrivals.short(name, own), invalid.requests_failed(name, own), cut)
-        warnings += filter(None, told)
+        conditions += of_items(benchmark.tasks[name], own, details[name], lengths.get(name))
     for join in benchmark.joins:
         if join.group in numbers:
             details[join.group] = measures.joined_details(join, benchmark.tasks, items)
-    videos = provenance.known("videos", lambda: _videos(benchmark, found, items), warnings)
+    videos = provenance.known("videos", lambda: _videos(benchmark, found, items), conditions)
     section["videos"] = videos
-    section["warnings"] = list(dict.fromkeys(warnings))
     section["arrived"] = arrivals.line(items) or _not_counted()
     section["numbers"] = numbers
+    conditions += [*of_section(section), _versions(results, names)]
+    section["conditions"] = as_dicts(record(conditions))
     for join in benchmark.joins:  # a group's joined numbers stand in its row of the host's table
         row = results.get("groups", {}).get(join.group, {})
         now = numbers.get(join.group, {})
         row |= {f"{n},none": now[n] for n in join.shown if n in now and f"{n},none" in row}
     return section
+
+
+def _of_data(results: Mapping[str, Any]) -> list[Condition]:
+    """That the data are the packaged sample, or a part of a benchmark's."""
+    made = [Condition(Kind.SAMPLE, SAMPLE_TEXT)] if settings.is_sample() else []
+    told = part(results.get("config") or {})
+    return [*made, Condition(Kind.PART, told)] if told else made
+
+
+def of_judge(judge: Mapping[str, Any], tasks: Collection[str]) -> list[Condition]:
+    """The judge of these tasks, by its description in the results (`describe_judge`)."""
+    name, warning = str(judge.get("model") or judge["provider"]), judge.get("warning")
+    if warning:
+        kind = Kind.UNJUDGED if judge["provider"] == NO_JUDGE else Kind.OTHER_JUDGE
+        return [Condition(kind, warning, tuple(tasks))]
+    return [Condition(Kind.JUDGE, f"judge {name}, the paper's", tuple(tasks))]
+
+
+# The kinds that `of_items` finds.
+OF_ITEMS = (Kind.DELIVERED, Kind.REQUESTS, Kind.CUT, Kind.FEW, Kind.READING)
+
+
+def of_items(
+    task: Task, items: Items, details: Mapping[str, Any], lengths: Lengths | None = None
+) -> list[Condition]:
+    """The conditions that a task's items tell of.
+
+    Args:
+        task: whose items.
+        items: as the numbers count them.
+        details: the task's, as `measures.details` makes them.
+        lengths: of the replies, as far as they are known.
+    """
+    videos = len({item.get(task.cluster) for item in items})
+    found = {
+        Kind.DELIVERED: arrivals.short(task.name, items),
+        Kind.REQUESTS: invalid.requests_failed(task.name, items),
+        Kind.CUT: invalid.replies_cut(task.name, items, lengths),
+        Kind.FEW: stats.few(videos),
+    }
+    made = [Condition(kind, text, (task.name,)) for kind, text in found.items() if text]
+    notes = (f"{task.name}: {note['text']}" for note in details.get("reading", ()))
+    return [*made, *(Condition(Kind.READING, note, (task.name,)) for note in notes)]
+
+
+def _versions(results: Mapping[str, Any], names: Sequence[str]) -> Condition:
+    """The versions that numbers depend on: of packages, and of the tasks."""
+    packages = ("lmms-eval-tasks", "lmms_eval", "transformers", "torch")
+    found = {name.replace("_", "-"): _version(name) for name in packages}
+    own = {str(results.get("versions", {}).get(name, "")) for name in names} - {""}
+    return versions({**found, "tasks": ", ".join(sorted(own))})
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _add_invalid(section: dict[str, Any], problems: Mapping[str, str]) -> None:
+    """Put what is INVALID of a benchmark into its record, now that all of it is known."""
+    found = [Condition(Kind.INVALID, why, (name,)) for name, why in problems.items()]
+    stored = from_dicts(section["conditions"])
+    section["conditions"] = as_dicts(record([*found, *stored]))
 
 
 def _videos(

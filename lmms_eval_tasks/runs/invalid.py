@@ -24,6 +24,12 @@ class Lengths:
     at_limit: int = 0
     limit: int = 0
 
+    @classmethod
+    def of(cls, details: Mapping[str, Any]) -> Lengths | None:
+        """Those in a task's details of a results file; None where they are not known."""
+        found = details.get("token_limit")
+        return cls(**found) if found else None
+
     def add(self, tokens: int, limit: int) -> None:
         """Count one."""
         self.known += 1

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from lmms_eval_tasks import measures
 from lmms_eval_tasks.benchmark import Benchmark, Item, Items, Task
@@ -14,12 +14,58 @@ from lmms_eval_tasks.judges import Judge, Verdict
 from lmms_eval_tasks.judges.asking import Asker, given_by, usable
 from lmms_eval_tasks.judges.run import ordered_map
 from lmms_eval_tasks.judges.verdict import NONE, Ask, JudgeConfig
-from lmms_eval_tasks.runs import arrivals, before, invalid, scoring, screen
-from lmms_eval_tasks.utils.saved_runs import MEND, Run, difference, refuse_twice, saved_items
+from lmms_eval_tasks.runs import after, before, invalid, scoring
+from lmms_eval_tasks.runs.invalid import Lengths
+from lmms_eval_tasks.utils.conditions import (
+    OF_JUDGE,
+    Condition,
+    Kind,
+    Record,
+    concerning,
+    lines,
+    merged,
+    record,
+)
+from lmms_eval_tasks.utils.saved_runs import MEND, Run, refuse_twice, saved_items
 
 FEW = 3  # ids of items in a line; all of them stand in the file of --output
 # What joined runs have in common: the model, a hash of the data, what was shown of it.
 Side = tuple[str | None, str, str]
+
+
+SHOWN = 4  # numbers that changed, in a line
+
+
+class Changes(NamedTuple):
+    """How the numbers of a task or group compare with the saved ones."""
+
+    equal: int  # numbers that are the same to the last digit
+    changed: Mapping[str, tuple[Any, Any]]  # name -> saved and now; None saved of a new number
+    new: int = 0  # verdicts that were asked for
+    kept: int = 0  # verdicts that were saved
+
+    def line(self, *, judged: bool) -> str:
+        """What came out, for a reader; `judged` if a judge was named."""
+        changed = (
+            self.changed if judged else {n: v for n, v in self.changed.items() if v[0] is not None}
+        )
+        total = self.equal + len(changed)
+        listed = ", ".join(
+            f"{n} {_text(a)} to {_text(b)}" for n, (a, b) in [*changed.items()][:SHOWN]
+        )
+        more = f" and {len(changed) - SHOWN} more" if len(changed) > SHOWN else ""
+        if judged:
+            verdicts = (
+                f"{self.new:,} verdicts new, {self.kept:,} kept; " if self.new + self.kept else ""
+            )
+            told = f"{verdicts}{len(changed)} of {total} numbers changed"
+            return f"{told}: {listed}{more}" if changed else told
+        told = f"{self.equal} of {total} numbers equal the saved ones"
+        return f"{told}; changed: {listed}{more}" if changed else told
+
+
+def _text(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else "-" if value is None else str(value)
 
 
 @dataclass
@@ -33,11 +79,12 @@ class Rescored:
     numbers: dict[str, dict[str, Any]] = field(default_factory=dict)
     sidecar: dict[str, dict[str, Any]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    equal: list[str] = field(default_factory=list)  # how many of the saved numbers came out again
+    changes: dict[str, Changes] = field(default_factory=dict)  # by label
     # Label of a task -> ids of items in whose replies something else is read than when saved.
     read_otherwise: dict[str, list[str]] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)  # tasks that are invalid, and why
     groups: dict[str, list[str]] = field(default_factory=dict)  # label -> those of its tasks
+    conditions: dict[str, Record] = field(default_factory=dict)  # by label of a task
     apart: dict[str, list[Side]] = field(default_factory=dict)  # group -> what could not be joined
     judged: bool = False  # whether there are any verdicts
 
@@ -51,13 +98,48 @@ class Rescored:
         """Of a task's or group's numbers."""
         return f"{name} {run.model}" if self.several else name
 
-    def compare(self, label: str, saved: Mapping[str, Any] | None, now: Mapping[str, Any]) -> None:
-        """Tell whether numbers came out again to the last digit; what had no value is no number."""
-        values = {name: one for name, one in (saved or {}).items() if one is not None}
-        if shared := len(values.keys() & now.keys()):
-            differing = difference(values, now)
-            line = f"{label}: {shared - len(differing)} of {shared} numbers equal the saved ones"
-            self.equal.append(line + (f"; differing: {', '.join(differing)}" if differing else ""))
+    def add(self, found: Iterable[Condition]) -> None:
+        """Add conditions to the records of the tasks that they concern."""
+        given = list(found)
+        for label, own in self.conditions.items():
+            task = label.partition(" ")[0]
+            self.conditions[label] = record([*own, *concerning(given, [task])])
+
+    def told(self) -> list[str]:
+        """The conditions of all numbers and other notes, each line once; facts last."""
+        by_model: dict[str, dict[str, Record]] = {}
+        for label, own in self.conditions.items():
+            task, _, model = label.partition(" ")
+            by_model.setdefault(model, {})[task] = own
+        found = [
+            f"{model}: {line}" if model else line
+            for model, records in by_model.items()
+            for line in lines(one for one in merged(records) if one.kind != Kind.INVALID)
+        ]
+        return list(dict.fromkeys([*self.notes, *found]))
+
+    def compare(
+        self,
+        label: str,
+        saved: Mapping[str, Any] | None,
+        now: Mapping[str, Any],
+        verdicts: tuple[int, int] = (0, 0),
+    ) -> None:
+        """Note whether numbers came out again to the last digit.
+
+        Args:
+            label: of the task or group.
+            saved: the numbers of the results file; None or empty without one.
+            now: the numbers of today.
+            verdicts: how many are new, and how many were kept.
+        """
+        before = saved or {}
+        shared = [
+            name for name in now if name in before and (before[name], now[name]) != (None, None)
+        ]
+        changed = {n: (before[n], now[n]) for n in shared if before[n] != now[n]}
+        if shared:
+            self.changes[label] = Changes(len(shared) - len(changed), changed, *verdicts)
 
 
 def rescore_saved(
@@ -91,10 +173,10 @@ def rescore_saved(
 
     def small(run: Run) -> tuple[Side, Items]:
         """What joins read of a run, which is no verdict; of others what their notes read."""
-        items, read_otherwise = _scored(benchmark, run, asked)
+        items, read_otherwise, verdicts_of = _scored(benchmark, run, asked)
         if not items:
             return (run.model, "", ""), ()
-        _tell(benchmark, run, items, done, judged_anew=bool(judge))
+        _tell(benchmark, run, items, done, verdicts_of, judged_anew=bool(judge))
         if read_otherwise and not judge:  # a judge changes what items hold, too
             label = done.label(run.task, run)
             done.read_otherwise[label] = read_otherwise
@@ -132,14 +214,18 @@ def rescore_saved(
     return done
 
 
-def _scored(benchmark: Benchmark, run: Run, judge: Judge) -> tuple[Items, list[str]]:
-    """A run's items again, in the order of their ids; and the ids of those read otherwise."""
+def _scored(
+    benchmark: Benchmark, run: Run, judge: Judge
+) -> tuple[Items, list[str], tuple[int, int]]:
+    """A run's items again, in the order of their ids; the ids of those read otherwise; and how many
+    verdicts are new and how many were kept.
+    """
     task = benchmark.tasks.get(run.task)
     if task is None:
         raise DataError(f"{run.file}: {run.task} is no task of {benchmark.title}")
     try:
         if not (saved := saved_items(run)):
-            return (), []
+            return (), [], (0, 0)
         needed = (*task.kept, task.cluster)
         for item in saved:
             if lacking := [name for name in needed if item.get(name) is None]:
@@ -148,7 +234,7 @@ def _scored(benchmark: Benchmark, run: Run, judge: Judge) -> tuple[Items, list[s
         given = {item["id"]: (verdicts(item), _judged_text(task, item)) for item in saved}
     except DataError as error:
         raise DataError(f"{run.file}: {error}") from None
-    keeps = given_by(judge)
+    keeps, made = given_by(judge), list[Asker]()
 
     def asker(item: Item) -> Asker:
         found, judged_text = given[item["id"]]
@@ -159,7 +245,8 @@ def _scored(benchmark: Benchmark, run: Run, judge: Judge) -> tuple[Items, list[s
             same = judge.config.provider == NONE or not judged_text or text == judged_text
             return same and keeps(ask, verdict)
 
-        return Asker(judge, found, is_kept)
+        made.append(Asker(judge, found, is_kept))
+        return made[-1]
 
     def score(item: Item) -> Item:
         read = {name: value for name, value in item.items() if name != "refused"}  # read anew
@@ -170,7 +257,10 @@ def _scored(benchmark: Benchmark, run: Run, judge: Judge) -> tuple[Items, list[s
     else:
         items = scoring.scored_together(task, ordered_map(score, saved, task.name), asker)
     pairs = zip(saved, items, strict=True)
-    return items, [str(now["id"]) for before, now in pairs if _is_read_otherwise(before, now)]
+    otherwise = [str(now["id"]) for before, now in pairs if _is_read_otherwise(before, now)]
+    new = sum(one.count_new for one in made)
+    total = sum(len(item.get("verdicts") or {}) for item in items)
+    return items, otherwise, (new, total - new)
 
 
 def _judged_text(task: Task, item: Item) -> str:
@@ -190,25 +280,35 @@ def _is_read_otherwise(saved: Item, now: Item) -> bool:
 
 
 def _tell(
-    benchmark: Benchmark, run: Run, items: Items, done: Rescored, *, judged_anew: bool
+    benchmark: Benchmark,
+    run: Run,
+    items: Items,
+    done: Rescored,
+    verdicts_of: tuple[int, int],
+    *,
+    judged_anew: bool,
 ) -> None:
     """The numbers of one run, and all that the user should know of them."""
     task, label = benchmark.tasks[run.task], done.label(run.task, run)
-    told = run.conditions(benchmark.name, judged_anew=judged_anew)
-    done.notes += [f"{run.model}: {line}" if done.several else line for line in told]
     numbers = done.numbers[label] = measures.numbers(task, items)
     done.sidecar[label] = measures.details(task, items)
-    done.compare(label, run.saved, numbers)
-    done.notes += screen.reading({label: done.sidecar[label]})
-    done.notes += [f"{label}: {note}" for note in task.notes(items)]
-    done.notes += filter(
-        None, (arrivals.short(label, items), invalid.requests_failed(label, items))
-    )
+    done.compare(label, run.saved, numbers, verdicts_of)
     given = statuses(label, items)
     done.judged = done.judged or bool(given)
     failed = invalid.of_judge(given, {row["judge"] for row in given})
     broken = {label: run.broken} if run.broken else {}
-    done.problems |= invalid.together(failed, invalid.of_items(label, items), broken)
+    problems = invalid.together(failed, invalid.of_items(label, items), broken)
+    done.problems |= problems
+    lengths = (run.section(benchmark.name).get("details") or {}).get(run.task, {})
+    anew = {*after.OF_ITEMS, Kind.INVALID, *(OF_JUDGE if judged_anew else ())}
+    done.conditions[label] = record(
+        [
+            *(one for one in run.conditions(benchmark.name) if one.kind not in anew),
+            *after.of_items(task, items, done.sidecar[label], Lengths.of(lengths)),
+            *(Condition(Kind.NOTE, f"{label}: {note}", (run.task,)) for note in task.notes(items)),
+            *(Condition(Kind.INVALID, why, (run.task,)) for why in problems.values()),
+        ]
+    )
 
 
 def _joined(

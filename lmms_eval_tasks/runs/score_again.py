@@ -20,6 +20,7 @@ from lmms_eval_tasks.report.fold import show
 from lmms_eval_tasks.runs import after, before, invalid, scoring, screen
 from lmms_eval_tasks.runs.rescore import Rescored, rescore_saved
 from lmms_eval_tasks.utils import saved_runs as saved_files
+from lmms_eval_tasks.utils.conditions import Record, as_dicts, merged
 from lmms_eval_tasks.utils.json_files import check_folder, check_output, write_json, write_lines
 from lmms_eval_tasks.utils.saved_runs import CARRIER
 
@@ -68,20 +69,19 @@ def score_again(
         take = functools.partial(folder.add, benchmark) if folder else None
         done = rescore_saved(benchmark, own, judge, take=take)
         run.progress.close()
-        done.notes += saved_files.unknown(own, name)
         described = before.describe_judge(benchmark, judge) if judge and done.judged else {}
-        done.notes += [described["warning"]] if described.get("warning") else []
+        done.add(after.of_judge(described, _judged(benchmark, own)) if described else ())
         problems |= done.problems
         rows = screen.rows(done.numbers, done.invalid, done.sidecar)
         show(table_console(), screen.chosen(benchmark, rows))
-        for line in [*done.notes, *done.equal]:
-            print(line)
+        print("\n".join([*done.told(), *_changes(done, judged=judge is not None)]))
         if folder is not None:
             folder.finish(benchmark, own, done, described)
         written[name] = {
             "numbers": done.numbers,
             "details": done.sidecar,
-            "notes": done.notes,
+            "notes": done.told(),
+            "conditions": {label: as_dicts(own) for label, own in done.conditions.items()},
             "read_otherwise": done.read_otherwise,
             "invalid": done.problems,
             "judge": judges.describe(config) if judge else None,
@@ -94,6 +94,16 @@ def score_again(
     for line in [*lines(usage, run.prices.origin), *run.stopped()]:
         print(line)
     invalid.stop(problems)
+
+
+def _changes(done: Rescored, *, judged: bool) -> list[str]:
+    """What became of the saved numbers, a line for each task and group."""
+    return [f"{label}: {one.line(judged=judged)}" for label, one in done.changes.items()]
+
+
+def _judged(benchmark: Benchmark, runs: Sequence[saved_files.Run]) -> list[str]:
+    """The tasks of these runs that a judge judges."""
+    return [run.task for run in runs if benchmark.tasks[run.task].asks]
 
 
 class _Folder:
@@ -125,10 +135,16 @@ class _Folder:
         judge: Mapping[str, Any],
     ) -> None:
         """Write the results files of one benchmark's runs; `judge` is empty if nobody judged."""
+        records: dict[Path, dict[str, Record]] = {}
         for run in (one for one in runs if one.results):
             file = self._places[run.file] / run.results_file.name
             results = self._results.setdefault(file, copy.deepcopy(run.results))
             _renew(results, benchmark, run, done, judge)
+            own = records.setdefault(file, {})
+            own[run.task] = done.conditions.get(done.label(run.task, run), ())
+            stored = results["lmms_eval_tasks"][benchmark.name]
+            stored.pop("warnings", None)  # of an earlier version
+            stored["conditions"] = as_dicts(merged(own))
         for file, results in self._results.items():
             write_json(file, results)
 
@@ -144,11 +160,9 @@ def _renew(
     label = done.label(run.task, run)
     ours = results.setdefault("lmms_eval_tasks", {})
     section = ours.setdefault(benchmark.name, {})
-    section["warnings"] = run.conditions(benchmark.name, judged_anew=bool(judge))
     if judge:
         section["judge"] = judge
         ours.pop("judges", None)  # what the judge before did
-        section["warnings"] += [judge["warning"]] if judge.get("warning") else []
     ours.setdefault("invalid", {}).pop(run.task, None)
     if label in done.problems:
         ours["invalid"][run.task] = done.problems[label]

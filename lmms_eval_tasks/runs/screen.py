@@ -1,7 +1,8 @@
 """What a run's end shows: its first screen, and the tables in full, which also stand in a file.
 
 The first screen has ten lines or so for each benchmark: what was run and whether its numbers are
-valid; each task's main number with its interval, the paper's nearest row, chance and the count;
+valid; each task's main number with its interval, chance, the count, and the paper's row of the same
+setting;
 judge, frames, doubts; and where the rest is.
 """
 
@@ -17,13 +18,21 @@ from lmms_eval_tasks.benchmark import Benchmark, Row
 from lmms_eval_tasks.judges import report
 from lmms_eval_tasks.report.fold import show
 from lmms_eval_tasks.report.paper_tables import NONE, Sure, fixed, number
+from lmms_eval_tasks.utils.conditions import (
+    Condition,
+    Kind,
+    Record,
+    from_dicts,
+    is_valid,
+    limits,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
 ROWS = 8  # of main numbers; a benchmark's other tasks stand in its tables
-NOTES = 3  # of what makes numbers not comparable, and of how replies were read; others: likewise
+NOTES = 3  # of one kind of condition; others: likewise
 
 
 def first(results: Mapping[str, Any], console: Console, files: Sequence[Path] = ()) -> None:
@@ -58,7 +67,12 @@ def _of_benchmark(benchmark: Benchmark, results: Mapping[str, Any]) -> list[Any]
     bad = invalid_names(results)
     config = results.get("config", {})
     model = f"{config.get('model', '')} ({config.get('model_args') or 'default arguments'})"
-    state = "INVALID" if bad & set(section["details"]) else "VALID"
+    conditions = from_dicts(section["conditions"])
+    has_number = any(
+        number(v) is not None for own in section["numbers"].values() for v in own.values()
+    )
+    state = "VALID" if is_valid(conditions) else "INVALID"
+    state = state if has_number else "no number yet"
     seen = section.get("videos")
     videos = f", {seen['asked']:,} of {seen['of']:,} videos" if seen and seen["of"] else ""
     lines: list[Any] = [f"{benchmark.title}: {state}{videos}", f"  model: {model}"]
@@ -68,24 +82,20 @@ def _of_benchmark(benchmark: Benchmark, results: Mapping[str, Any]) -> list[Any]
     names = [*groups, *tasks] if len(tasks) > ROWS else [*tasks, *groups]
     rows = [row for name in names if (row := _row(benchmark, name, section, model, bad))]
     lines.append(_numbers(rows[:ROWS]))
-    if judge := section.get("judge"):
-        whose = "" if judge.get("warning") else ", the paper's"
-        lines.append(f"  judge: {judge.get('model') or judge['provider']}{whose}")
-    lines += [f"  {section['arrived']}"] if section.get("arrived") else []
-    more_notes = 0
-    for notes in (section["warnings"], reading(section["details"])):
-        lines += [f"  Note: {note}" for note in notes[:NOTES]]
-        more_notes += len(notes[NOTES:])
+    lines += [f"  {one.text}" for one in conditions if not one.is_limit]
+    shown, more_notes = _first_of_each_kind(conditions)
+    lines += [f"  Note: {one.text}" for one in shown]
     for what, more in (("tasks", len(rows) - ROWS), ("notes", more_notes)):
         lines += [f"  and {more} more {what} (--tables headline)"] if more > 0 else []
     return lines
 
 
-def reading(details: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """How replies were read, in lines (readings.py), the heaviest of all tasks first."""
-    found = [(note, name) for name, own in details.items() for note in own.get("reading", ())]
-    found.sort(key=lambda one: -one[0]["weight"])
-    return [f"{name}: {note['text']}" for note, name in found]
+def _first_of_each_kind(conditions: Record) -> tuple[list[Condition], int]:
+    """The first NOTES limits of each kind, and how many more there are; INVALID is told apart."""
+    limits = [one for one in conditions if one.is_limit and one.kind != Kind.INVALID]
+    kinds = dict.fromkeys(one.kind for one in limits)
+    shown = [one for kind in kinds for one in [x for x in limits if x.kind == kind][:NOTES]]
+    return shown, len(limits) - len(shown)
 
 
 def _row(
@@ -116,19 +126,19 @@ def _row(
         NONE if low is None or high is None else f"{fixed(low, 3)} to {fixed(high, 3)}",
         NONE if chance is None else f"{chance:g}",
         count,
-        NONE if value is None or not papers else _nearest(papers, model, value),
+        NONE if value is None or not papers else _closest(papers, model, value),
     ]
 
 
-def _nearest(papers: Mapping[tuple[str, str | None], float], model: str, value: float) -> str:
-    """The paper's row of this model, or else the nearest one."""
+def _closest(papers: Mapping[tuple[str, str | None], float], model: str, value: float) -> str:
+    """The paper's row of this model, or else the one whose value is closest."""
     given = _plain(model)
     # The longest name: GPT-4o stands in GPT-4o mini.
     own = {one: key for key in papers for one in key if one and _plain(one) in given}
     models = [key for key in papers if key[1] is not None] or list(papers)
     nearest = min(models, key=lambda one: abs(papers[one] - value))
     key = own[max(own, key=len)] if own else nearest
-    return f"{fixed(papers[key], 3)} {key[0]}"
+    return f"{fixed(papers[key], 3)} {key[0]}{'' if own else ' (closest value)'}"
 
 
 def _plain(name: str) -> str:
@@ -143,7 +153,7 @@ def _numbers(rows: Iterable[Sequence[str]]) -> Table:
         made.add_column(column, overflow="fold")
     for column in ("value", "95 % interval", "chance", "n"):
         made.add_column(column, justify="right", no_wrap=True)
-    made.add_column("the paper's nearest row", overflow="fold")
+    made.add_column("the paper's row of this setting", overflow="fold")
     for row in rows:
         made.add_row(*row)
     return made
@@ -158,10 +168,9 @@ def tables(benchmark: Benchmark, results: Mapping[str, Any], *, every: bool) -> 
     numbers = dict(sorted(section["numbers"].items()))
     made = rows(numbers, invalid_names(results), section["details"])
     shown = chosen(benchmark, made, every=every)
-    if reached := section.get("arrived"):
-        shown.append(f"{benchmark.title} {reached}")
-    notes = [*section["warnings"], *reading(section["details"])]
-    return [*shown, *(f"Note: {note}" for note in notes)]
+    conditions = from_dicts(section["conditions"])
+    shown += [f"{benchmark.title}: {one.text}" for one in conditions if not one.is_limit]
+    return [*shown, *(f"Note: {line}" for line in limits(conditions))]
 
 
 def rows(

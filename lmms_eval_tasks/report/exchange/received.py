@@ -22,11 +22,13 @@ from lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges.verdict import NONE, REPLAY, Status
 from lmms_eval_tasks.leaderboards import figures
-from lmms_eval_tasks.report.exchange.records import OURS, UNKNOWN, Record, schema, tasks_of_row
+from lmms_eval_tasks.report.exchange.records import OURS, UNKNOWN, Record, schema
 from lmms_eval_tasks.utils import prompts
-from lmms_eval_tasks.utils import saved_runs as saved
+from lmms_eval_tasks.utils.conditions import OF_JUDGE, Kind, from_dicts
+from lmms_eval_tasks.utils.conditions import Record as Conditions
 from lmms_eval_tasks.utils.released_files import read_json
 from lmms_eval_tasks.utils.replies import refusals
+from lmms_eval_tasks.utils.results_file import StoredCondition
 from lmms_eval_tasks.utils.validation import quoted, told
 
 ERROR, NOTE = "error", "note"  # cannot stand; stands with a mark
@@ -35,6 +37,11 @@ ERROR, NOTE = "error", "note"  # cannot stand; stands with a mark
 _LOST = {refusals.LOST, "error"}
 _UNJUDGED = {one.value for one in Status} - {"ok", "refused", "truncated"}
 _AGAIN = "run the benchmark again as the paper has it"
+_ERRORS = {
+    Kind.INVALID: f"judge what is missing, or {_AGAIN}",
+    Kind.PART: "run without --limit and --offset",
+    Kind.SAMPLE: "run on the released data",
+}
 _SHOWN = 3  # schema errors of a record
 
 
@@ -53,9 +60,12 @@ class Facts(BaseModel):
     items: Json[dict[str, NonNegativeInt]]
     status: Json[dict[str, NonNegativeInt]]
     prompts: Json[dict[str, str]]
-    warnings: Json[list[str]]
-    invalid: str
-    limit: str
+    conditions: Json[list[StoredCondition]]
+
+    @property
+    def record(self) -> Conditions:
+        """The conditions of the number."""
+        return from_dicts(one.model_dump() for one in self.conditions)
 
 
 def problems(file: Path) -> list[Problem]:
@@ -166,7 +176,7 @@ def of_result(benchmark: Benchmark, row: str, metric: str, result: Record) -> It
         how = "write the record with --format eee, of a run with this package's hook"
         yield ERROR, f"does not tell what it rests on ({told(error)}); {how}"
         return
-    tasks = tasks_of_row(benchmark, row)
+    tasks = benchmark.tasks_of(row)
     yield from _data(benchmark, tasks, facts)
     is_judged = figures.scales()[metric].judged and any(benchmark.tasks[t].asks for t in tasks)
     yield from _run(facts, _LOST | _UNJUDGED if is_judged else _LOST)
@@ -236,18 +246,14 @@ def _share(missing: int, of: int, what: str) -> Iterator[Line]:
 
 def _run(facts: Facts, failed: set[str]) -> Iterator[Line]:
     """A run of all there is, which is valid."""
-    if facts.limit or saved.PARTLY in facts.warnings:
-        yield ERROR, f"{saved.PARTLY}; run without them"
-    if facts.invalid:
-        yield ERROR, f"invalid ({facts.invalid}); judge what is missing, or {_AGAIN}"
     lost = sum(number for status, number in facts.status.items() if status in failed)
     total = sum(facts.status.values())
     yield from _share(lost, total, f"{lost:,} of {total:,} items failed")
-    for line in facts.warnings:
-        if line == saved.SAMPLE:
-            yield ERROR, f"{line}; run on the released data"
-        elif line != saved.PARTLY and not line.startswith(("judged by ", "not judged")):
-            yield NOTE, line
+    for one in facts.record:
+        if one.kind in _ERRORS:
+            yield ERROR, f"{one.line}; {_ERRORS[one.kind]}"
+        elif one.is_limit and one.kind not in OF_JUDGE:  # told by `_judge`
+            yield NOTE, one.line
 
 
 def _judge(benchmark: Benchmark, given: Mapping[str, Any] | None) -> Iterator[Line]:

@@ -25,6 +25,7 @@ from lmms_eval_tasks.report import compare, sides
 from lmms_eval_tasks.report.compare import Line
 from lmms_eval_tasks.report.paper_tables import number
 from lmms_eval_tasks.report.sides import Side
+from lmms_eval_tasks.utils.conditions import OF_JUDGE, as_dicts, is_valid
 from lmms_eval_tasks.utils.metrics.aggregate import by_status
 from lmms_eval_tasks.utils.metrics.stats import Interval
 
@@ -46,12 +47,6 @@ def schema() -> Mapping[str, Any]:
 def own_tasks(benchmark: Benchmark, side: Side) -> list[Task]:
     """The tasks of a benchmark that a side has."""
     return [task for name, task in benchmark.tasks.items() if name in side.runs]
-
-
-def tasks_of_row(benchmark: Benchmark, row: str) -> list[str]:
-    """The tasks whose items a row's numbers are of: itself, or those that a group joins."""
-    joined = next((one.tasks for one in benchmark.joins if one.group == row), ())
-    return [row] if row in benchmark.tasks else list(joined)
 
 
 # --- the paper's rows -----------------------------------------------------------------------------
@@ -152,7 +147,7 @@ def of_run(benchmark: Benchmark, side: Side) -> Record:
 def measured(benchmark: Benchmark, side: Side, line: Line) -> Record:
     """One number of a side, as a result in a record."""
     row, metric = line.quantity.row, line.quantity.metric
-    tasks = [benchmark.tasks[one] for one in tasks_of_row(benchmark, row) if one in side.runs]
+    tasks = [benchmark.tasks[one] for one in benchmark.tasks_of(row) if one in side.runs]
     scale = figures.scales()[metric]
     sections = _sections(benchmark, side, tasks)
     is_judged = bool(scale.judged) and any(task.asks for task in tasks)
@@ -178,7 +173,6 @@ def _facts(
     benchmark: Benchmark, side: Side, tasks: Sequence[Task], *, is_judged: bool
 ) -> tuple[dict[str, str], dict[str, str]]:
     """What a number rests on, of its data and of its runs, in texts (received.Facts)."""
-    runs = [side.runs[task.name] for task in tasks]
     sections = _sections(benchmark, side, tasks)
     items = {task.name: side.items[task.name] for task in tasks}
     seen = [one["videos"] for one in sections if one.get("videos")]
@@ -194,21 +188,12 @@ def _facts(
         name: _each(one[name]["hash"] for one in given if name in one)
         for name in dict.fromkeys(itertools.chain(*given))
     }
-    judge_warnings = {(one.get("judge") or {}).get("warning") for one in sections}
-    warnings = dict.fromkeys(
-        line
-        for run in runs
-        for line in run.conditions(benchmark.name, judged_anew=False)
-        if is_judged or line not in judge_warnings
-    )
-    configs = [one.results.get("config", {}) for one in runs]
-    limits = (one.get(name) for one in configs for name in ("limit", "offset"))
+    conditions = side.record(items)
+    of_number = [one for one in conditions if is_judged or one.kind not in OF_JUDGE]
     return data, {
         "prompts": json.dumps(prompts),
-        "warnings": json.dumps(list(warnings), ensure_ascii=False),
-        "invalid": _each(run.invalid for run in runs),
-        "limit": _each(one for one in limits if one not in (None, 0, -1)),
-        "arrived": _each(one.get("arrived") for one in sections),
+        "conditions": json.dumps(as_dicts(of_number), ensure_ascii=False),
+        "valid": str(is_valid(conditions)),
     }
 
 

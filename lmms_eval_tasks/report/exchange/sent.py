@@ -24,11 +24,12 @@ from lmms_eval_tasks.report.compare import Line
 from lmms_eval_tasks.report.exchange import received, records
 from lmms_eval_tasks.report.paper_tables import NONE, fixed
 from lmms_eval_tasks.report.sides import Side
+from lmms_eval_tasks.utils.conditions import Kind, from_dicts
 from lmms_eval_tasks.utils.json_files import check_folder, write_text
 from lmms_eval_tasks.utils.released_files import read_json
 
 
-def write(name: str, runs: Sequence[Path], form: str, output: Path) -> None:
+def write(name: str, runs: Sequence[Path], form: str, output: Path, *, force: bool = False) -> None:
     """Write results below a folder, one file for each model; earlier files there are replaced.
 
     Args:
@@ -36,9 +37,11 @@ def write(name: str, runs: Sequence[Path], form: str, output: Path) -> None:
         runs: folders or sample files; none gives the paper's rows (`eee` alone).
         form: `eee` writes BENCHMARK/MODEL.json, `hf` MODEL/.eval_results/BENCHMARK.yaml.
         output: the folder; made if it is not there.
+        force: `hf` also of numbers that are INVALID, or of the sample or a part of the data.
 
     Raises:
-        TasksError: the runs hold nothing of this benchmark, or `output` cannot be written.
+        TasksError: the runs hold nothing of this benchmark, `output` cannot be written, or the
+            numbers are none for the Hub.
     """
     benchmark = benchmarks.named(name)
     if form == "hf" and not runs:
@@ -48,6 +51,8 @@ def write(name: str, runs: Sequence[Path], form: str, output: Path) -> None:
     if runs and not own:
         raise TasksError(f"{', '.join(map(str, runs))}: no runs of {benchmark.title}")
     if form == "hf":
+        for side in own if not force else ():
+            _refuse(benchmark, side)
         made = {side.label: on_the_hub(benchmark, side) for side in own}
         place = f"{{}}/.eval_results/{name}.yaml"
     else:
@@ -63,6 +68,20 @@ def write(name: str, runs: Sequence[Path], form: str, output: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         write_text(file, text)
         print(file)
+
+
+def _refuse(benchmark: Benchmark, side: Side) -> None:
+    """Stop before a number that is no result of the benchmark stands beside a model on the Hub.
+
+    Raises:
+        TasksError: names the condition, and the option to write it all the same.
+    """
+    no_result = (Kind.INVALID, Kind.SAMPLE, Kind.PART)
+    if found := [one.line for one in side.record(benchmark.tasks) if one.kind in no_result]:
+        raise TasksError(
+            f"{side.label}: not written for the Hub: {'; '.join(found)}. --force writes it with "
+            "these conditions in its notes"
+        )
 
 
 def _stems(labels: Iterable[str]) -> list[str]:
@@ -118,8 +137,8 @@ def _note(benchmark: Benchmark, side: Side, line: Line) -> Iterator[str]:
     for judge in config.get("llm_scoring", {}).get("judges", ()):
         yield f"Judge {judge['model_info']['name']}."
     rest = config["additional_details"]
-    told = [*json.loads(rest["warnings"]), rest["invalid"] and f"INVALID: {rest['invalid']}"]
-    yield from (f"Note: {warning}." for warning in told if warning)
+    conditions = from_dicts(json.loads(rest["conditions"]))
+    yield from (f"{'Note: ' * one.is_limit}{one.line}." for one in conditions)
 
 
 # --- the page of results that were sent -----------------------------------------------------------
