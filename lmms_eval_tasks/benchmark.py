@@ -19,10 +19,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
 from lmms_eval_tasks.judges.verdict import DEBATE, PANEL, Criterion, Scoring
 from lmms_eval_tasks.utils import released_files
-from lmms_eval_tasks.utils.conditions import Condition
+from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.metrics import aggregate
 from lmms_eval_tasks.utils.released_files import Seen
 
@@ -370,6 +371,12 @@ class Benchmark:
     def notes(self, asked: Mapping[str, Items]) -> Sequence[str]:  # noqa: ARG002
         """What to tell of a model's saved runs together; an item has `id` and `status` here."""
         return ()
+
+
+def option_set(variable: str) -> list[Condition]:
+    """The condition that the user set a variable of the settings; [] if it is not set."""
+    line = settings.told(variable)
+    return [Condition(Kind.OPTION, line)] if line else []
 
 
 def value_is(name: str, value: Any) -> Callable[[Item], bool]:

@@ -20,7 +20,6 @@ from typing import Annotated, Any, Literal, NamedTuple
 from annotated_types import Ge, Gt, Le, Lt
 
 from lmms_eval_tasks.errors import TasksError, nearest
-from lmms_eval_tasks.utils.conditions import Condition, Kind
 
 PREFIX = "LMMS_EVAL_TASKS_"
 SAMPLE = "sample"
@@ -254,12 +253,10 @@ def chosen(variable: str, choices: Mapping[str, Sequence[str]]) -> dict[str, str
     return {name: given.get(name, values[0]) for name, values in choices.items()}
 
 
-def told(variable: str) -> list[Condition]:
-    """The condition of a run's numbers that the user set a variable; [] if it is not set."""
+def told(variable: str) -> str:
+    """The line on a run's numbers that the user set a variable; "" if it is not set."""
     given = text(variable)
-    return (
-        [Condition(Kind.OPTION, f"made with {variable}={given}: not the default")] if given else []
-    )
+    return f"made with {variable}={given}: not the default" if given else ""
 
 
 # --- what several modules ask ---------------------------------------------------------------------

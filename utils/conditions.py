@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 class Kind(str, Enum):
     """Kinds of conditions, in the order in which they are printed: the gravest first."""
 
-    INVALID = "invalid"
+    INVALID = "INVALID"
     SAMPLE = "sample"
     PART = "part"
     OTHER_JUDGE = "other judge"  # than the paper's
@@ -210,7 +210,7 @@ def _rebuilt(
         yield Condition(Kind.JUDGE, f"judge {judge.get('model') or judge['provider']}, the paper's")
     yield from of_section(section)
     known = {"lmms-eval-tasks": ours.get("version"), "lmms-eval": results.get("lmms_eval_version")}
-    yield versions(known)
+    yield from versions(known)
 
 
 def of_section(section: Mapping[str, Any]) -> Iterable[Condition]:
@@ -221,7 +221,7 @@ def of_section(section: Mapping[str, Any]) -> Iterable[Condition]:
         yield Condition(Kind.ARRIVED, arrived)
 
 
-def versions(given: Mapping[str, Any]) -> Condition:
+def versions(given: Mapping[str, Any]) -> list[Condition]:
     """The versions of packages and tasks, by name; those that are not known are left out."""
     told = ", ".join(f"{name} {one}" for name, one in given.items() if one)
-    return Condition(Kind.VERSIONS, f"versions: {told or 'not known'}")
+    return [Condition(Kind.VERSIONS, f"versions: {told}")] if told else []

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from lmms_eval_tasks import running, settings
-from lmms_eval_tasks.benchmark import Found
+from lmms_eval_tasks.benchmark import Found, option_set
 from lmms_eval_tasks.cvrr_es import candidates, release
 from lmms_eval_tasks.cvrr_es.candidates import Aligned
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS, dimension_of
@@ -237,7 +237,7 @@ def describe(
     frames: dict[str, Any] = {"rule": rule}
     if asked := settings.frames_for("", default=0):
         frames = {"rule": "uniform frames in order, as images", "asked": asked}
-    return {**section, "frames": frames}, [*conditions, *settings.told(settings.FRAMES)]
+    return {**section, "frames": frames}, [*conditions, *option_set(settings.FRAMES)]
 
 
 def _of_mixture(one: Rated) -> Iterator[str]:

@@ -12,7 +12,18 @@ from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found, Item, Items, Join, Ran, Task
+from lmms_eval_tasks.benchmark import (
+    Benchmark,
+    Cut,
+    Doc,
+    Found,
+    Item,
+    Items,
+    Join,
+    Ran,
+    Task,
+    option_set,
+)
 from lmms_eval_tasks.haven import data, inputs, metrics
 from lmms_eval_tasks.haven import judge as judging
 from lmms_eval_tasks.haven import tables as layouts
@@ -360,7 +371,7 @@ class Haven(Benchmark):
             rouge = text_metrics.ROUGE_IMPLEMENTATION
             section["implementations"] = {"rouge": rouge, **provenance.notes("haven")}
         doubts = [Condition(Kind.NOTE, line) for line in judging.doubts()]
-        return section, [*conditions, *settings.told(settings.HAVEN), *doubts]
+        return section, [*conditions, *option_set(settings.HAVEN), *doubts]
 
     def notes(self, asked: Mapping[str, Items]) -> Sequence[str]:  # noqa: ARG002
         """Metrics of texts that are missing or not comparable."""

@@ -24,6 +24,7 @@ from lmms_eval_tasks.benchmark import (
     Ran,
     Task,
     Units,
+    option_set,
 )
 from lmms_eval_tasks.judges.asking import judged
 from lmms_eval_tasks.judges.verdict import Criterion, Scoring
@@ -307,9 +308,9 @@ class Maia(Benchmark):
     def describe(self, ran: Ran) -> tuple[dict[str, Any], list[Condition]]:
         """Data, left-out videos, and how texts were compared."""
         section: dict[str, Any] = {}
-        conditions = settings.told(settings.MAIA)
+        conditions = option_set(settings.MAIA)
         if settings.text(settings.FRAMES) != "32":  # the paper's
-            conditions = [*settings.told(settings.FRAMES), *conditions]
+            conditions = [*option_set(settings.FRAMES), *conditions]
         if ran.found is not None:
             release = ran.found.release
             lost = {video: why for own in ran.left_out.values() for video, why in own.items()}

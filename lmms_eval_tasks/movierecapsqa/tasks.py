@@ -12,7 +12,17 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks import judges, settings
-from lmms_eval_tasks.benchmark import Benchmark, Doc, Found, Item, Items, Part, Ran, Task
+from lmms_eval_tasks.benchmark import (
+    Benchmark,
+    Doc,
+    Found,
+    Item,
+    Items,
+    Part,
+    Ran,
+    Task,
+    option_set,
+)
 from lmms_eval_tasks.judges.verdict import Asks, Criterion, Verdict
 from lmms_eval_tasks.movierecapsqa import baselines, data, metrics
 from lmms_eval_tasks.movierecapsqa import judge as judging
@@ -231,7 +241,7 @@ class MovieRecapsQA(Benchmark):
                 for name in many
             ]
         conditions += [Condition(Kind.NOTE, line) for line in self.notes(ran.items)]
-        conditions += settings.told(settings.FRAMES) if any(map(data.shows, ran.names)) else []
+        conditions += option_set(settings.FRAMES) if any(map(data.shows, ran.names)) else []
 
         def look() -> dict[str, Any]:
             config = self.suited(judges.configured(self.paper_judge))

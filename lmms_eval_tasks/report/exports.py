@@ -87,7 +87,9 @@ def as_markdown(found: Sequence[Row], told: Sequence[str] = ()) -> str:
     frame = _wide(found)
     frame.columns = frame.columns.map(cells.markdown)
     listed = "".join(f"- {cells.markdown(line)}\n" for line in told)
-    return f"{frame.to_markdown(index=False)}\n" + (listed and f"\n{listed}")
+    aligned = ["left", "left", *["right"] * (len(frame.columns) - 2)]
+    table = frame.to_markdown(index=False, colalign=aligned, disable_numparse=True)
+    return f"{table}\n" + (listed and f"\n{listed}")
 
 
 def as_latex(found: Sequence[Row], told: Sequence[str] = ()) -> str:

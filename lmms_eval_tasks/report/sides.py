@@ -81,12 +81,12 @@ class Side:
         found = {run.results_file: run.section(benchmark) for run in self.runs.values()}
         return [one for one in found.values() if one]
 
-    @functools.cached_property
-    def conditions(self) -> dict[str, Record]:
-        """The conditions of its numbers, by task; what its items show is found anew."""
-        return {task: self._conditions_of(task) for task in self.runs}
+    def record(self, tasks: Iterable[str]) -> Record:
+        """The conditions of a number of these tasks, as far as it has them."""
+        return merged({name: self._conditions_of(name) for name in tasks if name in self.runs})
 
     def _conditions_of(self, name: str) -> Record:
+        """The conditions of one task; what its items show is found anew."""
         benchmark, items = benchmarks.of(name), self.items[name]
         task = benchmark.tasks[name]
         saved_ones = self.runs[name].conditions(benchmark.name)
@@ -101,13 +101,10 @@ class Side:
             found.append(Condition(Kind.FEW, few, (name,)))
         return record(found)
 
-    def record(self, tasks: Iterable[str]) -> Record:
-        """The conditions of a number of these tasks, as far as it has them."""
-        return merged({name: self.conditions[name] for name in tasks if name in self.runs})
-
     def is_valid(self, tasks: Iterable[str]) -> bool:
         """Return False if a number of these tasks is INVALID."""
-        return is_valid(self.record(tasks))
+        own = (self.runs[name] for name in tasks if name in self.runs)
+        return all(is_valid(run.conditions(benchmarks.of(run.task).name)) for run in own)
 
 
 def read(paths: Sequence[Path]) -> list[Side]:

@@ -139,7 +139,7 @@ def _of_benchmark(
         details[name] = measures.details(benchmark.tasks[name], own)
         if name in lengths:
             details[name]["token_limit"] = vars(lengths[name])
-        conditions += of_items(benchmark.tasks[name], own, details[name], lengths.get(name))
+        conditions += of_items(benchmark.tasks[name], own, lengths.get(name))
     for join in benchmark.joins:
         if join.group in numbers:
             details[join.group] = measures.joined_details(join, benchmark.tasks, items)
@@ -147,7 +147,7 @@ def _of_benchmark(
     section["videos"] = videos
     section["arrived"] = arrivals.line(items) or _not_counted()
     section["numbers"] = numbers
-    conditions += [*of_section(section), _versions(results, names)]
+    conditions += [*reading(details), *of_section(section), *_versions(results, names)]
     section["conditions"] = as_dicts(record(conditions))
     for join in benchmark.joins:  # a group's joined numbers stand in its row of the host's table
         row = results.get("groups", {}).get(join.group, {})
@@ -172,34 +172,35 @@ def of_judge(judge: Mapping[str, Any], tasks: Collection[str]) -> list[Condition
     return [Condition(Kind.JUDGE, f"judge {name}, the paper's", tuple(tasks))]
 
 
-# The kinds that `of_items` finds.
+# The kinds that `of_items` and `reading` find.
 OF_ITEMS = (Kind.DELIVERED, Kind.REQUESTS, Kind.CUT, Kind.FEW, Kind.READING)
 
 
-def of_items(
-    task: Task, items: Items, details: Mapping[str, Any], lengths: Lengths | None = None
-) -> list[Condition]:
+def of_items(task: Task, items: Items, lengths: Lengths | None = None) -> list[Condition]:
     """The conditions that a task's items tell of.
 
     Args:
         task: whose items.
         items: as the numbers count them.
-        details: the task's, as `measures.details` makes them.
         lengths: of the replies, as far as they are known.
     """
-    videos = len({item.get(task.cluster) for item in items})
     found = {
         Kind.DELIVERED: arrivals.short(task.name, items),
         Kind.REQUESTS: invalid.requests_failed(task.name, items),
         Kind.CUT: invalid.replies_cut(task.name, items, lengths),
-        Kind.FEW: stats.few(videos),
+        Kind.FEW: stats.few(len({item.get(task.cluster) for item in items})),
     }
-    made = [Condition(kind, text, (task.name,)) for kind, text in found.items() if text]
-    notes = (f"{task.name}: {note['text']}" for note in details.get("reading", ()))
-    return [*made, *(Condition(Kind.READING, note, (task.name,)) for note in notes)]
+    return [Condition(kind, text, (task.name,)) for kind, text in found.items() if text]
 
 
-def _versions(results: Mapping[str, Any], names: Sequence[str]) -> Condition:
+def reading(details: Mapping[str, Mapping[str, Any]]) -> list[Condition]:
+    """How replies were read (readings.py), by the details of tasks: the heaviest of all first."""
+    found = [(note, name) for name, own in details.items() for note in own.get("reading", ())]
+    found.sort(key=lambda one: -one[0]["weight"])
+    return [Condition(Kind.READING, f"{name}: {note['text']}", (name,)) for note, name in found]
+
+
+def _versions(results: Mapping[str, Any], names: Sequence[str]) -> list[Condition]:
     """The versions that numbers depend on: of packages, and of the tasks."""
     packages = ("lmms-eval-tasks", "lmms_eval", "transformers", "torch")
     found = {name.replace("_", "-"): _version(name) for name in packages}

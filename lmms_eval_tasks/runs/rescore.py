@@ -304,7 +304,8 @@ def _tell(
     done.conditions[label] = record(
         [
             *(one for one in run.conditions(benchmark.name) if one.kind not in anew),
-            *after.of_items(task, items, done.sidecar[label], Lengths.of(lengths)),
+            *after.of_items(task, items, Lengths.of(lengths)),
+            *after.reading({run.task: done.sidecar[label]}),
             *(Condition(Kind.NOTE, f"{label}: {note}", (run.task,)) for note in task.notes(items)),
             *(Condition(Kind.INVALID, why, (run.task,)) for why in problems.values()),
         ]

@@ -153,7 +153,7 @@ def _numbers(rows: Iterable[Sequence[str]]) -> Table:
         made.add_column(column, overflow="fold")
     for column in ("value", "95 % interval", "chance", "n"):
         made.add_column(column, justify="right", no_wrap=True)
-    made.add_column("the paper's row of this setting", overflow="fold")
+    made.add_column("paper, same setting", overflow="fold")
     for row in rows:
         made.add_row(*row)
     return made

@@ -10,6 +10,7 @@ from jsonschema import Draft7Validator
 
 from lmms_eval_tasks import __version__, benchmarks
 from lmms_eval_tasks.report.exchange import received, records
+from lmms_eval_tasks.utils.conditions import Condition, Kind, as_dicts
 from tests.report import made
 
 Record = dict[str, Any]
@@ -28,8 +29,8 @@ def section(name: str) -> dict[str, Any]:
         "videos": {"asked": 100, "of": 100},
         "prompts": {one: given.note() for one, given in prompts.items()},
         "judge": {**judge, "temperature": 0.0, "prompt": prompt.note()},
-        "warnings": [],
         "arrived": "reached the model: 32 frames",
+        "conditions": as_dicts([Condition(Kind.ARRIVED, "reached the model: 32 frames")]),
     }
 
 

@@ -201,7 +201,10 @@ def _in_another(record: Record, folder: Path) -> None:
 
 def test_a_row_that_cannot_stand_ends_the_page(whole: Record, tmp_path: Path) -> None:
     record = copy.deepcopy(whole)
-    named(record, "judge_acc")["metric_config"]["additional_details"]["limit"] = "10"
+    own = [{"kind": "part", "text": "part of the data", "tasks": []}]
+    named(record, "judge_acc")["metric_config"]["additional_details"]["conditions"] = json.dumps(
+        own
+    )
     put(record, tmp_path / "maia" / "m.json")
     refused(TasksError, "run without", sent.page, tmp_path)
 

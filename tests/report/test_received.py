@@ -20,7 +20,7 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.leaderboards import figures
 from lmms_eval_tasks.report import sides
 from lmms_eval_tasks.report.exchange import received, records, sent
-from lmms_eval_tasks.utils import saved_runs
+from lmms_eval_tasks.utils.conditions import SAMPLE_TEXT, part
 from tests.checks import table
 from tests.conftest import SHARED
 from tests.report.sent import RELEASE, TASKS, Record, facts, named, said_of, wrong_in
@@ -56,6 +56,10 @@ def score(value: float, **ends: float) -> Change:
         one["score_details"]["uncertainty"]["confidence_interval"] |= ends
 
     return change
+
+
+def condition(kind: str, text: str) -> Change:
+    return told("conditions", [{"kind": kind, "text": text, "tasks": []}])
 
 
 def judge(provider: str, model: str, **details: str) -> Change:
@@ -108,11 +112,12 @@ BREAKAGES: list[tuple[Change, str, str]] = [
     (told("status", {"ok": 2399, "api_error": 1}), "note", "1 of 2,400 items failed$"),
     (told("prompts", {"it": "000000000000"}), "error", "prompt '000000000000' is none of this"),
     (told("prompts", {}), "error", "does not tell with which prompts"),
-    (told("warnings", [saved_runs.SAMPLE]), "error", "made with the packaged sample"),
-    (told("warnings", ["saw 8 of 32 frames"]), "note", "saw 8 of 32 frames$"),
-    (told("warnings", ["a\nerror: \x1b[31mb"]), "note", r"a error:  \[31mb$"),
-    (told("limit", "10"), "error", "of a part of the docs .*run without"),
-    (told("invalid", "too many"), "error", r"invalid \(too many\)"),
+    (condition("sample", SAMPLE_TEXT), "error", "made with the packaged sample"),
+    (condition("fewer frames", "saw 8 of 32 frames"), "note", "saw 8 of 32 frames$"),
+    (condition("note", "a\nerror: \x1b[31mb"), "note", r"a error:  \[31mb$"),
+    (condition("part", part({"limit": 10})), "error", "part of the data .*limit 10.*run without"),
+    (condition("INVALID", "too many"), "error", r"INVALID: too many; judge"),
+    (told("conditions", "many"), "error", "what it rests on .*conditions"),
     (score(1.2, upper=1.3), "error", "1.2 is not in 0 to 1"),
     (score(float("nan")), "error", "nan is not in 0 to 1"),
     (score(0.9, lower=0.1, upper=0.8), "error", "0.9 is not in its interval, 0.1 to 0.8"),

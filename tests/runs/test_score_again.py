@@ -17,7 +17,10 @@ from lmms_eval_tasks.utils import saved_runs
     [
         ({}, "2 of 2 numbers equal the saved ones"),
         ({"kappa": 0.1}, "2 of 2 numbers equal the saved ones"),  # it came since
-        ({"acc": 0.6, "kappa": 0.1}, "1 of 2 numbers equal the saved ones; differing: acc"),
+        (
+            {"acc": 0.6, "kappa": 0.1},
+            "1 of 2 numbers equal the saved ones; changed: acc 0.5 to 0.6",
+        ),
     ],
 )
 def test_whether_saved_numbers_came_out_again(now: dict[str, Any], line: str) -> None:
@@ -25,7 +28,12 @@ def test_whether_saved_numbers_came_out_again(now: dict[str, Any], line: str) ->
     done = Rescored()
     done.compare("cvrr_judge", saved, {**saved, **now})
     done.compare("cvrr_es", None, now)
-    assert done.equal == [f"cvrr_judge: {line}"]
+    (found,) = done.changes.items()
+    assert (found[0], found[1].line(judged=False)) == ("cvrr_judge", line)
+    done.compare("cvrr_judge", saved, {**saved, **now}, (4, 2))
+    told = done.changes["cvrr_judge"].line(judged=True)
+    assert told.startswith("4 verdicts new, 2 kept; ")
+    assert ("kappa - to 0.1" in told) == ("kappa" in now)
 
 
 def test_of_several_models_each_has_its_own_conditions() -> None:
@@ -38,5 +46,7 @@ def test_of_several_models_each_has_its_own_conditions() -> None:
         )
         for m, told in (("a", warned), ("b", {"lmms_eval_tasks": {"maia": {}}}))
     ]
-    assert rescore_saved(BENCHMARK, runs).notes == ["a: the sample"]
-    assert rescore_saved(BENCHMARK, runs[:1]).notes == ["the sample"]
+    told = rescore_saved(BENCHMARK, runs).told()
+    assert "a: the sample" in told
+    assert "b: the sample" not in told
+    assert "the sample" in rescore_saved(BENCHMARK, runs[:1]).told()

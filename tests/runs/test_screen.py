@@ -13,11 +13,19 @@ from rich.console import Console
 
 from lmms_eval_tasks import benchmarks, settings
 from lmms_eval_tasks.leaderboards import headline
-from lmms_eval_tasks.runs import screen
+from lmms_eval_tasks.runs import after, screen
+from lmms_eval_tasks.utils.conditions import as_dicts
 from tests.checks import table
 
 INTERVAL = {"pair_acc": {"low": 0.7012, "high": 0.8, "clusters": 100, "n": 19200}}
 MODEL = "pretrained=Qwen/Qwen2.5-VL-7B-Instruct"
+
+
+ARRIVED = "reached the model, counted in what was sent: maia_vsv: 32 of 32 frames"
+
+
+def conditions(*found: tuple[str, str]) -> list[dict[str, Any]]:
+    return [{"kind": kind, "text": text, "tasks": []} for kind, text in found]
 
 
 def results(model_args: str = MODEL, **changes: Any) -> dict[str, Any]:
@@ -29,12 +37,18 @@ def results(model_args: str = MODEL, **changes: Any) -> dict[str, Any]:
             "maia_oevqa": {"items": 2400, "intervals": {}},
         },
         "videos": {"asked": 100, "of": 100},
-        "judge": {"provider": "openai", "model": "gpt-4o", "warning": None},
-        "arrived": "reached the model, counted in what was sent: maia_vsv: 32 of 32 frames",
-        "warnings": [],
+        "conditions": conditions(("judge", "judge gpt-4o, the paper's"), ("arrived", ARRIVED)),
     }
     config = {"model": "qwen2_5_vl", "model_args": model_args}
     return {"config": config, "lmms_eval_tasks": {"maia": section | changes, "invalid": {}}}
+
+
+DOUBTS = conditions(*(("note", f"doubt {number}") for number in range(5)))
+INVALID = {
+    "kind": "INVALID",
+    "text": "maia_vsv: 9 of 10 requests failed",
+    "tasks": ["maia_vsv"],
+}
 
 
 def shown(of: Mapping[str, Any], **kwargs: Any) -> list[str]:
@@ -51,14 +65,13 @@ def test_ten_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     row = [cell.strip() for cell in lines[3].split("  ") if cell]
     paper = "0.840 Qwen-2.5-VL 7B"
     assert row == ["maia_vsv", "pair_acc", "0.750", "0.701 to 0.800", "0.5", "19200", paper]
-    arrived = results()["lmms_eval_tasks"]["maia"]["arrived"]
-    assert lines[5:7] == ["  judge: gpt-4o, the paper's", f"  {arrived}"]
+    assert lines[5:7] == ["  judge gpt-4o, the paper's", f"  {ARRIVED}"]
     assert lines[7:9] == ["written: out/1_results.json", "written: out/1_tables.txt"]
 
 
 def test_what_is_invalid_is_said_first() -> None:
-    of = results(warnings=[f"doubt {number}" for number in range(5)])
-    of["lmms_eval_tasks"]["invalid"] = {"maia_vsv": "maia_vsv: 9 of 10 requests failed"}
+    of = results(conditions=[*DOUBTS, INVALID])
+    of["lmms_eval_tasks"]["invalid"] = {"maia_vsv": INVALID["text"]}
     lines = shown(of)
     assert lines[0].startswith("MAIA: INVALID, ")
     assert lines[3].startswith("  maia_vsv INVALID ")
@@ -68,24 +81,25 @@ def test_what_is_invalid_is_said_first() -> None:
 
 def test_how_replies_were_read_is_said_beside_other_doubts() -> None:
     """The heaviest lines of all tasks, however many doubts there are; in the tables all of them."""
-    of = results(warnings=[f"doubt {number}" for number in range(5)])
+    read = {
+        "maia_vsv": {
+            "reading": [{"weight": 0.3, "text": "a third"}, {"weight": 0.06, "text": "few"}]
+        },
+        "maia_oevqa": {
+            "reading": [{"weight": 1.0, "text": "all"}, {"weight": 0.1, "text": "a tenth"}]
+        },
+    }
+    of = results(conditions=[*DOUBTS, *as_dicts(after.reading(read)), INVALID])
     details = of["lmms_eval_tasks"]["maia"]["details"]
-    details["maia_vsv"] |= {
-        "status": {"ok": 19200},
-        "reading": [{"weight": 0.3, "text": "a third"}, {"weight": 0.06, "text": "few"}],
-    }
-    details["maia_oevqa"] |= {
-        "items": 5,
-        "status": {"ok": 1, "unparsed": 2, "truncated": 2},
-        "reading": [{"weight": 1.0, "text": "all"}, {"weight": 0.1, "text": "a tenth"}],
-    }
-    of["lmms_eval_tasks"]["invalid"] = {"maia_vsv": "maia_vsv: 9 of 10 requests failed"}
+    details["maia_vsv"] |= {"status": {"ok": 19200}}
+    details["maia_oevqa"] |= {"items": 5, "status": {"ok": 1, "unparsed": 2, "truncated": 2}}
+    of["lmms_eval_tasks"]["invalid"] = {"maia_vsv": INVALID["text"]}
     lines = shown(of)
     assert lines[3].split()[-4] == "19200"
     assert "  1 of 5 read" in lines[4]
     notes = [line.removeprefix("  Note: ") for line in lines if line.startswith("  Note: ")]
-    read = ["maia_oevqa: all", "maia_vsv: a third", "maia_oevqa: a tenth"]
-    assert notes == ["doubt 0", "doubt 1", "doubt 2", *read]
+    heaviest = ["maia_oevqa: all", "maia_vsv: a third", "maia_oevqa: a tenth"]
+    assert notes == ["doubt 0", "doubt 1", "doubt 2", *heaviest]
     assert "  and 3 more notes (--tables headline)" in lines
     assert "INVALID: maia_vsv: 9 of 10 requests failed" in lines
     full = screen.tables(benchmarks.load("maia"), of, every=False)
@@ -96,13 +110,14 @@ def test_how_replies_were_read_is_said_beside_other_doubts() -> None:
     "model, value, row",
     [
         ("pretrained=OpenGVLab/InternVL2-8B", 0.2, "InternVL2 8B"),  # its own, however far
-        ("pretrained=mine", 0.515, "Llava-Next-Video 7B"),
-        ("pretrained=mine", 0.99, "Qwen-2.5-VL 72B"),
+        ("pretrained=mine", 0.515, "Llava-Next-Video 7B (closest value)"),
+        ("pretrained=mine", 0.99, "Qwen-2.5-VL 72B (closest value)"),
     ],
 )
 def test_the_nearest_row(model: str, value: float, row: str) -> None:
     of = results(model, numbers={"maia_vsv": {"pair_acc": value}})
-    assert shown(of)[3].endswith(row)
+    table, folded = (line.strip() for line in shown(of)[3:5])
+    assert f"{table} {folded}".split("  ")[-1].endswith(row) or table.endswith(row)
 
 
 def test_headlines_are_numbers_of_their_tasks() -> None:
