@@ -174,12 +174,13 @@ class Task:
         found = {name: item[name] for name in self.identity if name in item}
         if not found:
             return ""
-        return _digest([self.name, found], REBUILT) + (
-            "" if question is None else _digest(question, 8)
+        return digest([self.name, found], REBUILT) + (
+            "" if question is None else digest(question, 8)
         )
 
 
-def _digest(value: Any, digits: int) -> str:
+def digest(value: Any, digits: int = 12) -> str:
+    """The first hex digits of the SHA-256 of plain types as JSON."""
     text = json.dumps(value, sort_keys=True, default=str)
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:digits]
 

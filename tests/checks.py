@@ -21,6 +21,7 @@ from lmms_eval_tasks.benchmark import Items, Row
 from lmms_eval_tasks.console import UNSEEN
 from lmms_eval_tasks.runs import after, scoring
 from lmms_eval_tasks.utils import prompts
+from lmms_eval_tasks.utils.conditions import Kind, from_dicts
 from lmms_eval_tasks.utils.media.video_checks import VideoInfo
 
 Test = Callable[..., None]
@@ -144,3 +145,9 @@ def in_threads(count: int, work: Callable[[int], T]) -> list[T]:
 
     with ThreadPoolExecutor(count) as pool:
         return list(pool.map(begin, range(count)))
+
+
+def limits_of(section: Mapping[str, Any]) -> list[str]:
+    """What makes the numbers of a benchmark's section not comparable; of few videos apart."""
+    found = from_dicts(section["conditions"])
+    return [one.text for one in found if one.is_limit and one.kind is not Kind.FEW]

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, dimension_of
-from lmms_eval_tasks.cvrr_es.release import Release
+from lmms_eval_tasks.cvrr_es.release import Question, Release
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import released_files, saved_runs
 from lmms_eval_tasks.utils.media.video_checks import LEAVE_OUT
@@ -47,6 +47,8 @@ class Answer(NamedTuple):
     id: str  # of the question, as our saved samples have it; "" in predictions
     question: str  # without image tokens; "" if the file does not say
     text: str | None  # what the candidate said, without "</s>"; None if the entry holds no text
+    video: str = ""  # and the reference, as our saved samples have them
+    reference: str = ""
 
 
 class Answers(NamedTuple):
@@ -99,7 +101,8 @@ def align(name: str, given: Mapping[str, Answers], release: Release) -> Aligned:
             problems.append(f"{name}: no answers in {dimension} ({len(places):,} questions)")
             continue
         file, entries = given[dimension]
-        joined = _joined(entries, places)
+        known = {one.id: one for one in release.questions if one.dimension == dimension}
+        joined = _joined(entries, places, known)
         texts = {place: entries[number].text for place, number in joined.items()}
         told = {
             "answers that fit no question of the release, or several": [
@@ -123,17 +126,32 @@ def align(name: str, given: Mapping[str, Answers], release: Release) -> Aligned:
     return Aligned(name, ordered, empty, tuple(problems))
 
 
-def _joined(entries: Sequence[Answer], places: Mapping[str, str]) -> dict[str, int]:
-    """Numbers of the answers by the ids of their questions: saved samples have the release's."""
+def _joined(
+    entries: Sequence[Answer], places: Mapping[str, str], known: Mapping[str, Question]
+) -> dict[str, int]:
+    """Numbers of the answers by the ids of their questions.
+
+    Saved samples have ids, which are places in a file: an answer belongs where question, video and
+    reference are the same, be it under another id.
+    """
     asked = {place: _fold(question) for place, question in places.items()}
     if not any(one.id for one in entries):
-        found = join([_fold(one.question) for one in entries], list(asked.values()))
-        return {list(asked)[place]: number for number, place in found.items()}
-    return {
-        one.id: number
-        for number, one in enumerate(entries)
-        if one.id in asked and _fold(one.question) in ("", asked[one.id])
-    }
+        by_text = join([_fold(one.question) for one in entries], list(asked.values()))
+        return {list(asked)[place]: number for number, place in by_text.items()}
+    found: dict[str, int] = {}
+    wheres: dict[tuple[str, str, str], list[str]] = {}
+    for place, own in known.items():
+        wheres.setdefault((_fold(own.question), own.video_id, own.reference), []).append(place)
+    for number, one in enumerate(entries):
+        text = _fold(one.question)
+        alike = wheres.get((text, one.video, one.reference), [])
+        # A file that says less, or a row of the annotations that cannot be used.
+        if not (one.video and one.reference) or one.id not in known:
+            alike = [*alike, one.id] if one.id in asked and text in ("", asked[one.id]) else alike
+        free = [place for place in alike if place not in found]
+        if free:
+            found[one.id if one.id in free else free[0]] = number
+    return found
 
 
 def _fold(text: str) -> str:
@@ -264,5 +282,6 @@ def _saved(path: Path) -> Iterator[tuple[str, str, Answers]]:
             # Reasoning is left out. The host's own error text and a reply that was cut off in its
             # reasoning are nothing that the candidate said: empty.
             _, text = reply_text.to_judge(item["reply"])
-            entries.append(Answer(item["id"], item.get("question") or "", text))
+            asked = (item.get(name) or "" for name in ("video", "reference"))
+            entries.append(Answer(item["id"], item.get("question") or "", text, *asked))
         yield name, dimension, Answers(run.file, entries)

@@ -67,6 +67,7 @@ class Checked(Found):
     release: Release
     candidates: Sequence[Aligned] = ()  # whose answers are rated; empty without a judge task
     rated: Mapping[str, Rated] = field(default_factory=dict)  # by judge task, what it rates
+    other_ratings: int = 0  # by others, of something else under the same ids: left out
 
 
 def look(
@@ -111,16 +112,24 @@ def look(
     answered = aligned(found)
     if not any(name not in troubles for one in answered for name in one.answers):
         raise DataError("no candidate answered a question that can be asked")
+    expected = {
+        Item(q.id, one.candidate): ratings.rated_hash(q.question, q.video_id, one.answers[q.id])
+        for one in answered
+        for q in found.questions
+        if q.id in one.answers
+    }
+    shown, compared = (ratings.same(rows, expected) for rows in (first, reference()))
     given: dict[str, Any] = {
         "candidates": answered,
         "places": {one.id: Place(one.dimension, one.video_id) for one in found.questions},
-        "first": first,
-        "reference": reference(),
+        "first": shown.rows,
+        "reference": compared.rows,
         "rule": selection.parse(settings.text(settings.CVRR_SELECTION)),
         "judge": running_model(),
     }
     rated = {task: make(task, **given) for task in judging}
-    return Checked(**of, candidates=answered, rated=rated)
+    others = shown.others + compared.others
+    return Checked(**of, candidates=answered, rated=rated, other_ratings=others)
 
 
 def _asks(task: str, one: Question) -> bool:
@@ -227,6 +236,12 @@ def describe(
         if lost:
             first = ", ".join(sorted(lost)[:NAMED])
             conditions.append(Condition(Kind.LEFT_OUT, f"{len(lost)} questions left out: {first}"))
+        if known.other_ratings:
+            told = (
+                f"{known.other_ratings:,} ratings by others are of other questions, videos or "
+                "answers than this run's, under the same ids: left out"
+            )
+            conditions.append(Condition(Kind.OTHER_ITEMS, told))
         if known.rated and not any(one.reference for one in known.rated.values()):
             conditions.append(Condition(Kind.NOTE, NO_REFERENCE))
         for task, one in known.rated.items():

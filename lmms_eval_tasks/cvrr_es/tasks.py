@@ -19,7 +19,7 @@ from lmms_eval_tasks.cvrr_es.data import running_model
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, HINT, JUDGE_TASKS
 from lmms_eval_tasks.cvrr_es.study import replies
 from lmms_eval_tasks.cvrr_es.study.ratings import Item as Rated
-from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
+from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow, rated_hash
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges.asking import judged
 from lmms_eval_tasks.judges.verdict import Criterion, Scoring
@@ -208,9 +208,9 @@ class CvrrEs(Benchmark):
         judged: bool,  # noqa: ARG002
     ) -> Sequence[dict[str, Any]]:
         """Ratings with the reference that the user names now, or the one of the run."""
-        known: dict[Rated, float | None] = {}
+        known: dict[Rated, RatingRow] = {}
         if any("reference_rating" in item for item in items):
-            known = {row.item: row.rating for row in data.reference()}
+            known = {row.item: row for row in data.reference()}
         made = []
         for item in items:
             of_rating = not item.keys().isdisjoint(("judge", "round", "reference_rating"))
@@ -219,7 +219,10 @@ class CvrrEs(Benchmark):
                     raise DataError(f"{item['id']} has no `{name}`; {saved_runs.MEND}")
             later = {}
             if of_rating and known:
-                later["reference_rating"] = known.get(Rated(item["question"], item["candidate"]))
+                row = known.get(Rated(item["question"], item["candidate"]))
+                own = rated_hash(item.get("asked", ""), item["video"], item["answer"])
+                is_same = row is not None and ("asked" not in item or row.rated in ("", own))
+                later["reference_rating"] = row.rating if row is not None and is_same else None
             made.append({**item, **later})
         return made
 

@@ -239,16 +239,7 @@ def paired(first: Sequence[Asked], second: Sequence[Asked]) -> Paired:
     """
     before, after = _by_id(first), _by_id(second)
     hashes = _hashes(before, after)
-    waiting: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for key in sorted(after):
-        waiting.setdefault((key[0], hashes[1][key]), []).append(key)
-    keys: dict[tuple[str, str], tuple[str, str]] = {}
-    for own_id in (True, False):
-        for key in sorted(before.keys() - keys.keys()):
-            same = waiting.get((key[0], hashes[0][key]), [])
-            if key in same or (same and not own_id):
-                keys[key] = key if key in same else same[0]
-                same.remove(keys[key])
+    keys = _same(*hashes)
     pools = {(task.name, pool) for key, (task, item) in before.items() if (pool := task.pool(item))}
     whole = pools - {
         (task.name, task.pool(item)) for key, (task, item) in before.items() if key not in keys
@@ -263,17 +254,56 @@ def paired(first: Sequence[Asked], second: Sequence[Asked]) -> Paired:
     return Paired(pairs, len(before), len(after), other, unknown)
 
 
+Key = tuple[str, str]  # of an item: its task's name and its id
+
+
+def _same(first: Mapping[Key, str], second: Mapping[Key, str]) -> dict[Key, Key]:
+    """The items of a second run that ask what those of a first do, by the hashes of both."""
+    waiting: dict[tuple[str, str], list[Key]] = {}
+    for key in sorted(second):
+        waiting.setdefault((key[0], second[key]), []).append(key)
+    found: dict[Key, Key] = {}
+    for by_id in (True, False):
+        for key in sorted(first.keys() - found.keys()):
+            alike = waiting.get((key[0], first[key]), [])
+            if key in alike or (alike and not by_id):
+                found[key] = key if key in alike else alike[0]
+                alike.remove(found[key])
+    return found
+
+
+def rows_of(task: Task, sides: Sequence[Side]) -> list[dict[str, Item]]:
+    """The items of each side by the name of their row: the first's id for what both were asked.
+
+    An item of another side that has an id of the first's and asks something else has a row of its
+    own, with the side's label in its name.
+    """
+    first, *others = ([(task, item) for item in side.items.get(task.name, ())] for side in sides)
+    before = _by_id(first)
+    found = [{item["id"]: item for _, item in first}]
+    for side, own in zip(sides[1:], others, strict=True):
+        after = _by_id(own)
+        names = {theirs: ours[1] for ours, theirs in _same(*_hashes(before, after)).items()}
+        found.append(
+            {
+                names.get(key) or (f"{key[1]} ({side.label})" if key in before else key[1]): item
+                for key, (_, item) in after.items()
+            }
+        )
+    return found
+
+
 _BY_ID = "id "  # begins what stands for a hash where a log does not say what was asked
 
 
-def _hashes(*sides: Mapping[tuple[str, str], Asked]) -> list[dict[tuple[str, str], str]]:
+def _hashes(*sides: Mapping[Key, Asked]) -> list[dict[Key, str]]:
     """The hash of each item, of both sides as much as the one that knows less has of it."""
     found = [{key: str(item[ASKED]) for key, (_, item) in own.items()} for own in sides]
     size = min((len(one) for own in found for one in own.values() if one), default=0)
     return [{key: one[:size] or f"{_BY_ID}{key[1]}" for key, one in own.items()} for own in found]
 
 
-def _by_id(asked: Iterable[Asked]) -> dict[tuple[str, str], Asked]:
+def _by_id(asked: Iterable[Asked]) -> dict[Key, Asked]:
     return {(task.name, str(item["id"])): (task, item) for task, item in asked}
 
 
@@ -288,6 +318,11 @@ def conditions(tasks: Sequence[Task], sides: Sequence[Side]) -> dict[str, Record
 
 def not_in_common(first: Side, second: Side, tasks: Sequence[Task]) -> Iterator[Condition]:
     """Which items of two sides are not compared, because only one of them was asked so."""
+    data = [
+        {one.text for one in side.record(t.name for t in tasks) if one.kind == Kind.DATA}
+        for side in (first, second)
+    ]
+    differ = "" if data[0] == data[1] else f" ({'; '.join(sorted(data[0] | data[1]))})"
     for task in tasks:
         if task.name not in first.runs or task.name not in second.runs:
             continue
@@ -304,7 +339,7 @@ def not_in_common(first: Side, second: Side, tasks: Sequence[Task]) -> Iterator[
             f"and this run {found.second:,}"
         )
         if found.other:
-            told += f"; {found.other:,} have the same id in both and ask something else"
+            told += f"; {found.other:,} have the same id in both and ask something else{differ}"
         yield Condition(Kind.OTHER_ITEMS, told, (name,))
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks.benchmark import Item, Items, Task
-from lmms_eval_tasks.report.compare import by_item, shown
+from lmms_eval_tasks.report.compare import by_item, rows_of, shown
 from lmms_eval_tasks.report.sides import Side
 
 CHUNK = 250  # items that are unpacked together
@@ -52,8 +52,9 @@ def made(
     chunks: list[str] = []
     details: list[dict[str, Any]] = []
     for place, task in enumerate(tasks):
-        own = [{item["id"]: item for item in side.items.get(task.name, ())} for side in sides]
-        metric, values = _values(task, [list(items.values()) for items in own])
+        own = rows_of(task, sides)
+        named = [[{**item, "id": name} for name, item in items.items()] for items in own]
+        metric, values = _values(task, named)
         binary = {value for one in values for value in one.values()} <= {0, 1}
         known.append({"name": task.name, "metric": metric, "binary": binary})
         for name in dict.fromkeys(name for items in own for name in items):
@@ -62,7 +63,8 @@ def made(
             columns["task"].append(place)
             columns["id"].append(name)
             columns["video"].append(str(first.get(task.cluster) or ""))
-            columns["pool"].append(task.pool(first))
+            pool = task.pool(first)  # of an item with a row of its own, not the first run's
+            columns["pool"].append(f"{pool} (other)" if pool and name != first["id"] else pool)
             columns["split"].append([str(first.get(split) or "") for split in task.splits])
             columns["media"].append(media.get((task.name, name)))
             for column, item, value in zip(of_sides, items, values, strict=True):

@@ -102,13 +102,16 @@
     const own = key ? rows.filter((other) => index.pool[other.n] === key && other.task === row.task) : [];
     if (own.length < 2) return null;
     return sides.map((label, k) => {
+      const asked = own.filter((other) => other[`status${k}`] !== "").length;
+      if (!asked) return make("div", { class: "pool" }, `${label}: `, make("span", { class: "soft" }, "not asked"));
       const right = own.filter((other) => isRight(other, k)).length;
       const whole = right === own.length;
+      const state = asked < own.length ? "incomplete" : whole ? "right" : "wrong";
       return make("div", { class: "pool" },
         make("span", {}, `${label}: `, make("b", { class: whole ? "good" : "bad" },
-          `${whole ? "✓" : "✗"} pool ${whole ? "right" : "wrong"}, ${right} of ${own.length}`)),
+          `${whole ? "✓" : "✗"} pool ${state}, ${right} of ${asked}${asked < own.length ? " asked" : ""}`)),
         own.map((other, nth) => {
-          const mark = isRight(other, k) ? "✓" : isWrong(other, k) ? "✗" : "–";
+          const mark = isRight(other, k) ? "✓" : isWrong(other, k) ? "✗" : other[`status${k}`] === "" ? "not asked" : "–";
           return make("button", { type: "button", "aria-current": other === row ? "true" : null,
             "aria-label": `item ${nth + 1} of the pool: ${mark}`, onclick: () => open(other) }, `${nth + 1} ${mark}`);
         }));

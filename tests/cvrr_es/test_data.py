@@ -15,7 +15,7 @@ from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.runs import before
-from tests.checks import annotated
+from tests.checks import annotated, limits_of
 from tests.cvrr_es.release_files import predict, row, write
 from tests.cvrr_es.scored import PART, TIME, write_ratings
 from tests.cvrr_es.scored import row as rating
@@ -87,7 +87,7 @@ class TestQuestions:
             look(ANSWER, OTHER)
         section = ran(ANSWER)
         told = f"3 questions left out: {PART}/001, {TIME}/001, {TIME}/002"
-        assert section["warnings"][0] == told
+        assert limits_of(section)[0] == told
         assert len(section["left_out"]) == 3
 
 
@@ -201,15 +201,15 @@ class TestResults:
         assert section["selected"] == {"cvrr_judge_mixture": {f"all, {PART}": chosen}}
         assert set(section["first_ratings"]) == {"cvrr_judge_mixture", "cvrr_judge_collective"}
         monkeypatch.delenv(settings.CVRR_REFERENCE)
-        (warning,) = ran("cvrr_judge")["warnings"]
+        (warning,) = limits_of(ran("cvrr_judge"))
         assert warning.startswith(f"no reference ratings were named ({settings.CVRR_REFERENCE})")
 
     def test_where_nobody_was_chosen(self, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """The paper does not say what happens: it is named."""
         monkeypatch.setenv(settings.CVRR_SELECTION, "theta=0.99,cross_fit=no")
-        assert ran("cvrr_judge_mixture")["warnings"] == []
+        assert limits_of(ran("cvrr_judge_mixture")) == []
         named(settings.CVRR_RATINGS, [rating(n, 3, "Zoe") for n in (1, 2, 3)], study, monkeypatch)
-        assert ran("cvrr_judge_mixture")["warnings"] == [
+        assert limits_of(ran("cvrr_judge_mixture")) == [
             "cvrr_judge_mixture: no judge passed in 1 of 1 choices (one for each fold and "
             "dimension; theta=0.99,cross_fit=no), and there the final judge rates alone",
             "cvrr_judge_mixture: no first rating by Mine! itself, which the published mixture may "

@@ -21,7 +21,7 @@ from lmms_eval_tasks.haven.options import TASKS, Options
 from lmms_eval_tasks.haven.tasks import BENCHMARK
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.utils.media import indexed_frames
-from tests.checks import annotated, refused
+from tests.checks import annotated, limits_of, refused
 from tests.haven.docs import doc
 from tests.haven.release_files import write
 
@@ -95,7 +95,7 @@ def test_a_models_limit_of_pictures(user: Path, monkeypatch: pytest.MonkeyPatch)
         assert list(found.left_out(name)) == (["summe/video_1"] if lost else []), name
     why = "not run: needs 40 images, the model's limit is 20 (max_images)"
     before.check(["haven_v2v"])
-    assert annotated("haven", "haven_v2v")["warnings"] == [
+    assert limits_of(annotated("haven", "haven_v2v")) == [
         f"haven_v2v: 1 videos left out (summe/video_1), such as summe/video_1: {why}",
         f"made with {settings.HAVEN}=frames_per_shot=3,max_images=20: not the default",
     ]

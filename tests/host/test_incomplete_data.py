@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import settings
+from tests.checks import limits_of
 from tests.conftest import HostRun, Launch, cvrr_study, host
 from tests.golden.command import tasks_command
 from tests.golden.run import Golden
@@ -45,7 +46,7 @@ def test_cvrr_reference_ratings_that_come_later(
         assert 1 < found[task]["rating_valid"] < 5
         reason = section["details"][task]["kappa"]["mean"]["reason"]
         assert reason == "there is no reference yet"
-    assert any("no reference ratings were named" in line for line in section["warnings"])
+    assert any("no reference ratings were named" in line for line in limits_of(section))
     items = done.items(both[1])
     # Its first ratings, and none of its other rounds.
     assert {other["judge"] for item in items for other in item["others"]} == {"Invented Hasty"}

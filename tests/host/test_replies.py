@@ -14,7 +14,7 @@ from lmms_eval_tasks.host import plugin, replies
 from lmms_eval_tasks.host.kept_replies import Kept
 from lmms_eval_tasks.runs import after
 from lmms_eval_tasks.utils import saved_runs
-from tests.checks import table
+from tests.checks import limits_of, table
 
 TASK, DOCS = "maia_unimodal", 200
 FAILED = "[LMMS_EVAL_REQUEST_FAILED after 5 retries] Error code: 401 - wrong key"
@@ -157,7 +157,7 @@ def test_failures_that_a_class_hides(play: Any, lost: int, monkeypatch: pytest.M
     results = play(empty)
     assert statuses(results) == {"model_error": lost, "ok": DOCS - lost}
     section = results["lmms_eval_tasks"]
-    (line,) = [w for w in section["maia"]["warnings"] if "requests to the model" in w]
+    (line,) = [w for w in limits_of(section["maia"]) if "requests to the model" in w]
     assert f"{lost} of {DOCS}" in line
     assert "CUDA out of memory" in line
     assert (TASK in section["invalid"]) == (lost == 40)
@@ -206,7 +206,7 @@ def test_a_class_that_mixes_replies_up(
     assert {told.pop(number)[0] for number in bad} == {"model_error"}
     assert all(reply == f"A {number}" for number, (_, reply) in told.items())
     assert "2 of 200 requests to the model failed" in "".join(
-        made["lmms_eval_tasks"]["maia"]["warnings"]
+        limits_of(made["lmms_eval_tasks"]["maia"])
     )
 
 
@@ -284,7 +284,7 @@ def test_a_trace_whose_opening_tag_stood_in_the_prompt_is_no_answer(
         return "Both. The answer is A" if number % 4 == 0 else "Hm.</think>B"
 
     assert statuses(play(most_close)) == {"ok": 150, "truncated": 50}
-    warned = play(most_close)["lmms_eval_tasks"]["maia"]["warnings"]
+    warned = limits_of(play(most_close)["lmms_eval_tasks"]["maia"])
     assert any("50 of 200 replies end in their reasoning" in line for line in warned)
     # A few stray tags say nothing of the prompt.
     assert statuses(play(lambda n: "x</think>B" if n < 80 else "A")) == {"ok": 200}
@@ -304,7 +304,7 @@ def test_replies_at_the_token_limit_are_counted(play: Any, monkeypatch: pytest.M
     def told(results: dict[str, Any]) -> tuple[Any, list[str]]:
         section = results["lmms_eval_tasks"]["maia"]
         return section["details"][TASK].get("token_limit"), [
-            line for line in section["warnings"] if "max_new_tokens" in line
+            line for line in limits_of(section) if "max_new_tokens" in line
         ]
 
     def reported(share: int) -> Callable[[int], Any]:

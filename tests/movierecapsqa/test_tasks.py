@@ -14,7 +14,7 @@ from lmms_eval_tasks.movierecapsqa import baselines
 from lmms_eval_tasks.movierecapsqa import tasks as own
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, WITH_CONTEXT
 from lmms_eval_tasks.runs import before
-from tests.checks import annotated, table
+from tests.checks import annotated, limits_of, table
 from tests.movierecapsqa.asking import Rater, asked_for, judged_at, kind, score
 from tests.movierecapsqa.entries import SECRET, SPOKEN, entry, question, second_of, write
 from tests.movierecapsqa.test_data import docs
@@ -108,9 +108,9 @@ def test_segments_that_the_user_left_out(user: Path, monkeypatch: pytest.MonkeyP
         DIALOGUE: {"talk.4"},
     }
     assert section["data"]["bad_segments"] == 1
-    assert f"{BOTH}: 2 segments left out: talk.3, talk.4" in section["warnings"]
+    assert f"{BOTH}: 2 segments left out: talk.3, talk.4" in limits_of(section)
     # Table 5's differences would be between four questions and six.
-    (told,) = [line for line in section["warnings"] if "same" in line]
+    (told,) = [line for line in limits_of(section) if "same" in line]
     assert told.startswith("aligned recap segment: ")
     assert "(both 4, only frames 4, only dialogue 6)" in told
 

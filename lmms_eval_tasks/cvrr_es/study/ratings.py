@@ -24,6 +24,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import ConfigDict, Field, StrictBool, StrictFloat, TypeAdapter, ValidationError
 
+from lmms_eval_tasks.benchmark import digest
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, JUDGE_TASKS, RATINGS, ROUNDS
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges.verdict import Status
@@ -64,6 +65,7 @@ class RatingRow:
     reason: str = ""  # what the judge gave for it
     status: str = OK  # or why there is no rating (parse_failure, empty_answer, ...)
     empty: StrictBool = False  # the candidate's answer: the published scripts skip such ones
+    rated: str = ""  # hash of the rated text and what it answers (`rated_hash`); "" if not known
 
     @property
     def item(self) -> Item:
@@ -72,7 +74,31 @@ class RatingRow:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain types, for a line of a file."""
-        return asdict(self)
+        return {name: one for name, one in asdict(self).items() if name != "rated" or one}
+
+
+def rated_hash(question: str, video: str, answer: str) -> str:
+    """The hash of an answer and of what it answers: a question's id is its place in a file."""
+    return digest([question.strip(), video, answer])
+
+
+class Same(NamedTuple):
+    """The ratings that are of the answers at hand."""
+
+    rows: list[RatingRow]
+    others: int  # how many were left out, being of other questions, videos or answers
+
+
+def same(rows: Iterable[RatingRow], expected: Mapping[Item, str]) -> Same:
+    """The rows without those that are of something else under the same ids.
+
+    Args:
+        rows: of any judge.
+        expected: the hash of each answer at hand; of other answers nothing is known.
+    """
+    given = list(rows)
+    kept = [row for row in given if row.rated in ("", expected.get(row.item, row.rated))]
+    return Same(kept, len(given) - len(kept))
 
 
 def folded(name: str) -> str:
@@ -128,6 +154,18 @@ def load(paths: Sequence[Path]) -> Loaded:
                 f"another rating of {row.candidate}'s answer to {row.question} by {row.judge} "
                 f"({row.round}) is at {first}: none of them is kept"
             )
+    named: dict[Item, RatingRow] = {}
+    for row in rows:
+        if row.rated:
+            named.setdefault(row.item, row)
+    for row in rows:
+        other = named.get(row.item, row)
+        if row.rated not in ("", other.rated):
+            problems[f"{row.question}, {row.candidate}, {row.judge} ({row.round})"] = (
+                f"rates another question, video or answer than {other.judge} ({other.round}) does "
+                "under the same id: the runs' data differ"
+            )
+    rows = same(rows, {item: row.rated for item, row in named.items()}).rows
     where = ", ".join(map(str, paths))
     if not rows:
         told = next((f"; {place}: {why}" for place, why in problems.items()), "")
@@ -182,7 +220,11 @@ def _entries(paths: Sequence[Path], runs: list[saved_runs.Run]) -> Iterator[tupl
         if _SAMPLES.search(file.name):
             runs.append(run := saved_runs.read(file))
             for item in saved_runs.saved_items(run):
-                yield f"{file}, {item['id']}", {n: item[n] for n in _FIELDS & item.keys()}
+                entry = {n: item[n] for n in _FIELDS & item.keys()}
+                if {"asked", "video", "answer"} <= item.keys():
+                    asked, video = str(item["asked"]), str(item["video"])
+                    entry["rated"] = rated_hash(asked, video, str(item["answer"]))
+                yield f"{file}, {item['id']}", entry
         else:
             for number, entry in read_lines(file):
                 yield f"{file}, line {number}", entry

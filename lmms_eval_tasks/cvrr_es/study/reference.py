@@ -17,7 +17,7 @@ from pydantic.json_schema import SkipJsonSchema
 from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.cvrr_es.judge import prompt
 from lmms_eval_tasks.cvrr_es.labels import RATINGS
-from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
+from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow, rated_hash
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Verdict
 from lmms_eval_tasks.judges.config import KEY
@@ -78,6 +78,7 @@ class Rated(NamedTuple):
             reason="" if score is None else self.verdict.reason,
             status=self.verdict.status,
             empty=empty,
+            rated=rated_hash(of.question, of.video_id, self.asked.answer),
         )
 
     def transcript(self, label: str) -> dict[str, Any]:
