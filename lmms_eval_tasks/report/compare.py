@@ -43,7 +43,8 @@ class Difference:
     """A number of one side minus the first side's, on the items that both were asked."""
 
     value: Interval
-    p: float | None  # of no difference; corrected where several are tested together
+    # Of no difference, corrected where several are tested together; None where nothing tests it.
+    p: float | None
     rose: int | None  # of what the number is a mean of; None if it is no mean
     fell: int | None
 
@@ -198,9 +199,9 @@ def _difference(
         if not (both := [name for name in old if name in new]):
             return None
         rises = [new[name][1] - old[name][1] for name in both]
-        value = _inside(quantity, stats.clustered_mean(rises, [old[name][0] for name in both]))
+        value, p = stats.mean_difference(rises, [old[name][0] for name in both])
         rose, fell = sum(one > 0 for one in rises), sum(one < 0 for one in rises)
-        return Difference(value, stats.p_value(value), rose, fell)
+        return Difference(_inside(quantity, value), p, rose, fell)
 
     def rise(some: Sequence[tuple[Asked, Asked]]) -> float | None:
         old, new = (quantity.of(own) for own in zip(*some, strict=True)) if some else (None, None)
@@ -209,8 +210,8 @@ def _difference(
     if not isinstance(rise(pairs), float):
         return None
     clusters = [measures.cluster(one) for one, _ in pairs]
-    value = _inside(quantity, stats.jackknife(rise, pairs, clusters))
-    return Difference(value, stats.p_value(value), None, None)
+    value = stats.jackknife(rise, pairs, clusters)
+    return Difference(_inside(quantity, value), stats.p_value(value), None, None)
 
 
 def _inside(quantity: Quantity, difference: Interval) -> Interval:

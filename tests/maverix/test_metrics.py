@@ -209,11 +209,11 @@ class TestTable3:
 
 
 def test_intervals() -> None:
-    """Two videos with 1, 1 and 0: mean 2/3, residuals 2/3 and -2/3, se sqrt(2 * 8/9) / 3."""
+    """Two videos with 1, 1 and 0: mean 2/3, 0 and 1 without one, se sqrt((4/9 + 1/9) / 2)."""
     items = [choice("a", video="x"), choice("b", video="x"), choice("c", "u", video="y")]
     interval = details("choice", items)["intervals"]["acc"]
     assert (interval["estimate"], interval["n"], interval["clusters"]) == (2 / 3, 3, 2)
-    assert interval["se"] == pytest.approx(math.sqrt(2 * 8 / 9) / 3)
+    assert interval["se"] == pytest.approx(math.sqrt(5 / 18))
     interval = details("circular", rotations("q", "ABCDEFGH") + rotations("r", "AAAAAAAA"))
     assert interval["intervals"]["circ_acc"]["estimate"] == 0.5
     found = details("open", pair("a", "54") + pair("b", "4j") + pair("c", "03"))["intervals"]

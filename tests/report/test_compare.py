@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import shutil
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 import markupsafe
@@ -81,22 +83,37 @@ def test_an_item_that_lacks_a_field_is_named(
         assert refused(DataError, "has no `video`", rescore_saved, of, [run]).startswith(str(file))
 
 
-def test_a_mean_differs_by_the_clustered_mean_of_its_items(both: list[Side]) -> None:
+def test_a_mean_differs_by_the_mean_of_its_items(both: list[Side]) -> None:
+    """Over so few videos p is the exact test's, by every choice of signs, without an interval."""
     found = line(both, "maverix_av", "acc").differences["two"]
     own = rises(both)
     every = [one for values in own.values() for one in values]
-    mean = np.mean(every)
-    sums = [sum(one - mean for one in values) for values in own.values()]
-    se = (VIDEOS / (VIDEOS - 1) * sum(one**2 for one in sums)) ** 0.5 / len(every)
-    t = scipy.stats.t(VIDEOS - 1)
-    assert (found.value.estimate, found.value.se) == pytest.approx((mean, se))
-    ends = mean - t.ppf(0.975) * se, min(1, mean + t.ppf(0.975) * se)
-    assert (found.value.low, found.value.high) == pytest.approx(ends)
-    assert found.p == pytest.approx(2 * t.sf(abs(mean / se)))
+    sums = [sum(values) for values in own.values()]
+    assert found.value.estimate == pytest.approx(np.mean(every))
+    signs = itertools.product((-1, 1), repeat=VIDEOS)
+    far = [abs(np.dot(some, sums)) >= abs(sum(sums)) - 1e-9 for some in signs]
+    assert found.p == np.mean(far)
+    assert found.value.ends is None
+    differ = sum(one != 0 for one in sums)
+    assert found.value.method == f"none: {differ} of {VIDEOS} videos differ; at least 6 have to"
     assert (found.rose, found.fell) == (every.count(1), every.count(-1))
     assert found.rose > 0
     power = scipy.stats.norm.ppf(0.975) + scipy.stats.norm.ppf(0.8)
-    assert found.needed == int(np.ceil(VIDEOS * (se * power / 0.03) ** 2))
+    assert found.value.se is not None
+    assert found.needed == int(np.ceil(VIDEOS * (found.value.se * power / 0.03) ** 2))
+
+
+def test_what_is_no_mean_is_not_tested_over_few_videos(both: list[Side]) -> None:
+    """It has its interval, and its p-value is None, which no correction of others counts."""
+    task = benchmarks.of("maverix_av").tasks["maverix_av"]
+    (acc, *_) = compare.shown(task)
+    plain = compare.by_category(task, replace(acc, units=None), "ability", both)
+    tested = compare.by_category(task, acc, "ability", both)
+    assert {one.differences["two"].p for one in plain} == {None}
+    mixed = [*plain, *tested]
+    again = [one.differences["two"].p for one in compare._corrected(mixed)]
+    alone = [one.differences["two"].p for one in compare._corrected(tested)]
+    assert again == [*[None] * len(plain), *alone]
 
 
 def test_what_only_one_run_was_asked_is_in_no_difference(both: list[Side]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist, fmean
 from typing import Any, TypeVar
 
@@ -18,24 +18,31 @@ T = TypeVar("T")
 LEVEL = 0.95  # of every interval: its coverage
 FEWEST = 3  # clusters of an interval: Student's t of two, with one degree of freedom, says nothing
 GROUPS = 50  # of clusters in `jackknife`
-# Clusters from which on intervals hold the truth 93 to 97 times in 100 (benchmarks/coverage.py).
+# Clusters from which on a difference is tested by Student's t. Intervals of 20 and more hold the
+# truth 91 to 97 times in 100, of fewer 86 to 100 times (benchmarks/coverage.py).
 FEW = 20
+FLIPS = 6  # clusters that differ in an interval of a difference: of 5, p is 2/2^5 at least
+ZERO = 1e-12  # of a scale: what is not larger is the rounding of a 0
+SAME = "none: every video gives the same value"
 
 
 def few(videos: int) -> str:
-    """What to know of intervals of numbers that rest on so many videos; "" of enough."""
-    if videos >= FEW:
+    """The note on intervals of numbers that rest on so few videos; "" where they are enough."""
+    if not 0 < videos < FEW:
         return ""
-    held = f"below {FEW}, 95 % intervals hold the truth 91 to 100 times in 100"
-    return f"videos behind a number: {videos}; {held}; below {FEWEST} there are none"
+    return (
+        f"Only {videos} video{'s' * (videos != 1)}: 95 % intervals are approximate below {FEW} "
+        "videos (86 to 100 of 100 hold the truth in simulations), and not given below "
+        f"{FEWEST}; a difference of means has one only where at least {FLIPS} videos differ"
+    )
 
 
 @dataclass(frozen=True)
 class Interval:
     """An estimate with its interval.
 
-    `low` and `high` are nan where the data allow no interval (one cluster; for the t interval fewer
-    than FEWEST, which `method` says), and `se` is None of one cluster.
+    `low` and `high` are nan where the data allow no interval, and `method` says why. `se` is None
+    of one cluster, and 0.0 where every cluster gives the same value.
     """
 
     estimate: float
@@ -46,6 +53,7 @@ class Interval:
     n: int  # items
     clusters: int
     undefined: int = 0  # groups of clusters without which the statistic has no value
+    df: int | None = None  # degrees of freedom of its t, and of its p-value; None without a t
 
     @property
     def ends(self) -> tuple[float, float] | None:
@@ -65,10 +73,11 @@ def clustered_mean(
 ) -> Interval:
     """Mean of all values (each item weighs the same) with a clustered standard error.
 
-    With m the mean, n items and C clusters, s_c the sum of (value - m) over cluster c:
-    variance = C/(C-1) * sum(s_c^2) / n^2, and the interval is m +- t * se with Student's t at C-1
-    degrees of freedom; of a share it is Wilson's (`_ends`). With every item a cluster of its own
-    these are the ordinary intervals.
+    With m the mean, m_c the mean without cluster c and C clusters: variance = (C-1)/C *
+    sum((m_c - m)^2), and the interval is m +- t * se with Student's t at C-1 degrees of freedom; of
+    a share it is Wilson's (`_interval`). With clusters of one size this is the common clustered
+    standard error, with every item a cluster of its own the ordinary one; with clusters of 1 to 60
+    items it holds the truth oftener than the common one (benchmarks/coverage.py).
 
     Args:
         values: one finite number per item; drop undefined items first, and count them elsewhere.
@@ -82,12 +91,13 @@ def clustered_mean(
         raise ValueError("a value is not finite; leave undefined items out and count them")
     groups = _grouped(values, clusters)
     n, count, estimate = len(values), len(groups), fmean(values)
-    se = None
+    variance = None
     if count > 1:
-        squares = math.fsum(math.fsum(v - estimate for v in own) ** 2 for own in groups.values())
-        se = math.sqrt(count / (count - 1) * squares) / n
-    low, high, method = _ends(estimate, se, n, count, share=share)
-    return Interval(estimate, low, high, se, method, n, count)
+        apart = (
+            math.fsum(v - estimate for v in own) / (1 - len(own) / n) for own in groups.values()
+        )
+        variance = (count - 1) / count * math.fsum(one**2 for one in apart) / n**2
+    return _interval(estimate, variance, n, count, count - 1, share=share)
 
 
 def jackknife(
@@ -102,9 +112,9 @@ def jackknife(
     With v_c the statistic without cluster c, v their mean and C clusters: variance =
     (C-1)/C * sum((v_c - v)^2), and the ends are those of `clustered_mean`. More than GROUPS
     clusters are left out as so many groups, each in turn (the delete-a-group jackknife), so that a
-    statistic that takes long is computed so many times. For kappas it covers as often as it says
-    from 5 clusters on, where percentiles of resamples need 50 (benchmarks/coverage.py), and it has
-    no seed.
+    statistic that takes long is computed so many times; the degrees of freedom are then those of
+    the groups. Kappas hold the truth 93 to 100 times in 100 (benchmarks/coverage.py); percentiles
+    of resamples, which need a seed, held it 83 times with 5 clusters.
 
     Args:
         statistic: gets items in whatever order; None, nan or infinity mean undefined.
@@ -133,50 +143,108 @@ def jackknife(
     left = [without(group) for group in range(count)] if several else []
     found = [value for value in left if not math.isnan(value)]
     undefined = len(left) - len(found)
-    se = None
+    variance = None
     if found and undefined <= count / 10:
         centre = math.fsum(found) / len(found)
         spread = math.fsum((value - centre) ** 2 for value in found) / len(found)
-        se = math.sqrt((count - 1) * spread)
-    low, high, method = _ends(estimate, se, len(items), count, share=share)
-    return Interval(estimate, low, high, se, method, len(items), len(names), undefined)
+        variance = (count - 1) * spread
+    made = _interval(estimate, variance, len(items), len(names), count - 1, share=share)
+    return replace(made, undefined=undefined)
 
 
-def _ends(
-    estimate: float, se: float | None, n: int, clusters: int, *, share: bool
-) -> tuple[float, float, str]:
-    """The ends of an interval, and how they were found.
+def _interval(
+    estimate: float, variance: float | None, n: int, clusters: int, df: int, *, share: bool
+) -> Interval:
+    """The interval of an estimate from its variance, or without ends where that is None.
 
-    Student's t at C-1 degrees of freedom; of a share Wilson's interval with that t and as many
-    items as make the standard error (n of Wilson = p(1-p)/se^2; as many as there are clusters where
-    all of them agree): the t interval of a share of 0 would be 0 to 0.
+    Student's t; of a share Wilson's interval with that t and as many items as make the standard
+    error (n of Wilson = p(1-p)/se^2): the t interval of a share of 0 would be 0 to 0. Where the
+    standard error is 0 they are as many as there are clusters, as if a cluster were one item.
     """
-    if se is None or clusters < FEWEST:
-        of = f"{clusters} cluster{'s' * (clusters != 1)} of at least {FEWEST}"
-        return math.nan, math.nan, f"none: {of}"
+    se = None if variance is None else math.sqrt(variance)
+    if se is not None and se <= ZERO * max(1.0, abs(estimate)):
+        se = 0.0
+    made = Interval(estimate, math.nan, math.nan, se, "", n, clusters)
+    if clusters < FEWEST:
+        reason = f"{clusters} video{'s' * (clusters != 1)} of at least {FEWEST}"
+        return replace(made, method=f"none: {reason}")
+    if se is None:
+        return replace(made, method="none: it has no value, or none without some of the videos")
+    if not se and not share:
+        return replace(made, method=SAME)
     from scipy.special import stdtrit  # quantile of Student's t; scipy.stats is slow to import
 
-    t = float(stdtrit(clusters - 1, (1 + LEVEL) / 2))
+    t = float(stdtrit(df, (1 + LEVEL) / 2))
     if not share:
-        return estimate - t * se, estimate + t * se, f"clustered t, {100 * LEVEL:g} %"
-    inner = estimate * (1 - estimate)
-    size = min(float(n), inner / se**2) if se and inner > 0 else float(clusters)
-    weight = t * t / size
-    centre = (estimate + weight / 2) / (1 + weight)
-    half = math.sqrt(weight * (inner + weight / 4)) / (1 + weight)
-    low, high = max(0.0, centre - half), min(1.0, centre + half)
-    return low, high, f"clustered Wilson, {100 * LEVEL:g} %"
+        low, high, name = estimate - t * se, estimate + t * se, "t"
+    else:
+        inner = max(0.0, estimate * (1 - estimate))
+        weight = t * t / (min(n, inner / se**2) if se and inner else clusters)
+        centre = (estimate + weight / 2) / (1 + weight)
+        half = math.sqrt(weight * (inner + weight / 4)) / (1 + weight)
+        low, high, name = max(0.0, centre - half), min(1.0, centre + half), "Wilson"
+    return replace(made, low=low, high=high, method=f"clustered {name}, {100 * LEVEL:g} %", df=df)
+
+
+def mean_difference(
+    rises: Sequence[float], clusters: Sequence[str]
+) -> tuple[Interval, float | None]:
+    """A mean of paired differences with its interval, and the p-value of no difference.
+
+    From FEW clusters on both are Student's t. Below, both are those of the exact sign-flip test:
+    without a difference the sum of a cluster's differences is as likely to have the other sign, so
+    p is the share of the 2^C choices of signs that take the sum of all at least as far from 0. The
+    interval holds every difference that this test does not reject at 1 - LEVEL. Its ends are the
+    k-th smallest and the k-th largest of the means over the 2^C - 1 subsets of clusters (Hartigan's
+    typical values), k = floor(2^C (1 - LEVEL) / 2). Where fewer than FLIPS clusters differ at all,
+    the test can reject nothing: there is no interval, and p is exact, of however many clusters.
+
+    Args:
+        rises: one finite number per item that both were asked.
+        clusters: each item's cluster, in the same order.
+
+    Returns:
+        The interval, and p; None of fewer than FEWEST clusters.
+
+    Raises:
+        ValueError: no items, unequal lengths, a value that is not finite.
+    """
+    made = clustered_mean(rises, clusters)
+    if made.clusters < FEWEST:
+        return made, None
+    own = sorted((math.fsum(group), len(group)) for group in _grouped(rises, clusters).values())
+    differ = [one for one in own if abs(one[0]) > ZERO * max(1.0, abs(own[0][0]), abs(own[-1][0]))]
+    several = len(differ) >= FLIPS
+    if several and made.clusters >= FEW:
+        # Of clusters that are all alike only equal signs take the sum as far as it is.
+        return made, p_value(made) if made.se else 2.0 ** (1 - made.clusters)
+    import numpy as np
+
+    sums, sizes = np.zeros(1), np.zeros(1)  # of every subset; the first is empty
+    for total, size in own if several else differ:
+        sums, sizes = np.append(sums, sums + total), np.append(sizes, sizes + size)
+    sums[np.abs(sums) <= ZERO * max(1.0, float(np.abs(sums).max()))] = 0
+    # With the signs of a subset flipped the sum is as far from 0 where the subset's is 0 or below.
+    p = min(1.0, 2 * min(np.count_nonzero(sums <= 0), np.count_nonzero(sums >= 0)) / len(sums))
+    low = high = math.nan
+    if not several:
+        method = f"none: {len(differ)} of {made.clusters} videos differ; at least {FLIPS} have to"
+    elif not made.se:
+        method = SAME
+    else:
+        means, k = np.sort(sums[1:] / sizes[1:]), int(len(sums) * (1 - LEVEL) / 2)
+        low, high = float(means[k - 1]), float(means[-k])
+        method = f"exact sign flips, {100 * LEVEL:g} %"
+    return replace(made, low=low, high=high, method=method, df=None), p
 
 
 def p_value(difference: Interval) -> float | None:
-    """Two-sided, of no difference: Student's t at C-1 degrees of freedom; None without ends."""
-    if difference.se is None or math.isnan(difference.low):
+    """Two-sided, of no difference, by the t of its interval; None without a t, or below FEW."""
+    if difference.df is None or not difference.se or difference.clusters < FEW:
         return None
-    if not difference.se:
-        return 1.0 if not difference.estimate else 0.0
     from scipy.special import stdtr
 
-    return 2 * float(stdtr(difference.clusters - 1, -abs(difference.estimate / difference.se)))
+    return 2 * float(stdtr(difference.df, -abs(difference.estimate / difference.se)))
 
 
 POWER = 0.8  # of finding a difference that is there, at a level of 1 - LEVEL

@@ -82,10 +82,15 @@ def _interval(
         return of_kappas([None if math.isnan(value) else value for value in made])
 
     found = stats.jackknife(statistic, range(len(videos)), videos)
+    items = len({pair.item for _, pair in kept})
+    return _there(replace(found, estimate=float(estimate or 0), n=items))
+
+
+def _there(found: stats.Interval) -> Part:
+    """The interval, or the reason why there is none."""
     if found.ends is None:
         return {"interval": None, "no_interval": found.method.removeprefix("none: ")}
-    own = replace(found, estimate=float(estimate or 0), n=len({pair.item for _, pair in kept}))
-    return {"interval": own.as_dict(), "no_interval": ""}
+    return {"interval": found.as_dict(), "no_interval": ""}
 
 
 def _shown(value: float | None, interval: Part) -> Part:
@@ -194,12 +199,13 @@ def difference(one: Pairs, other: Pairs) -> Part:
 def leniency(pairs: Pairs) -> Part:
     """Mean rating minus mean reference (5.1), over the `n` items that have both.
 
-    Above 0 is lenient. Ratings that are not whole count as they are. The interval is Student's t
-    with standard errors clustered by video (`stats.clustered_mean`).
+    Above 0 is lenient. Ratings that are not whole count as they are. The interval is that of a
+    paired difference (`stats.mean_difference`).
     """
     both = [pair for pair in pairs if pair.rating is not None and pair.reference is not None]
     values = [(pair.rating or 0) - (pair.reference or 0) for pair in both]
     value = fmean(values) if values else None
-    why = _why_not(value, both)
-    found = None if why else stats.clustered_mean(values, [pair.video for pair in both]).as_dict()
-    return {"value": value, "n": len(both), "interval": found, "no_interval": why}
+    if reason := _why_not(value, both):
+        return {"value": value, "n": len(both), "interval": None, "no_interval": reason}
+    found, _ = stats.mean_difference(values, [pair.video for pair in both])
+    return {"value": value, "n": len(both), **_there(found)}

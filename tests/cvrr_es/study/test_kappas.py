@@ -120,24 +120,27 @@ def test_differences_are_of_shared_answers() -> None:
     for pair, value in (((part, other), KAPPA_A), ((other, part), -KAPPA_A)):
         found = kappas.difference(*pair)
         assert (found["value"], found["n"]) == (pytest.approx(value), 4)
-        assert found["no_interval"] == "2 clusters of at least 3"
-    # The same ratings differ by exactly 0 without each video: the interval is paired.
+        assert found["no_interval"] == "2 videos of at least 3"
+    # The same ratings differ by exactly 0 without each video, which is no interval.
     own = of(drawn(1))
     same = kappas.difference(own, own)
-    assert same["value"] == same["interval"]["low"] == same["interval"]["high"] == 0
-    assert same["n"] == same["interval"]["n"] > 50
+    assert (same["value"], same["interval"]) == (0, None)
+    assert same["no_interval"] == "every video gives the same value"
+    assert same["n"] > 50
     nothing = kappas.difference([pair._replace(rating=None) for pair in one], other)
     assert (nothing["value"], nothing["n"]) == (None, 0)
     assert nothing["no_interval"] == "there is no value"
 
 
 def test_leniency_by_hand() -> None:
-    """Differences 2, 0 on a video, 2 on another, 3: se^2 = 1.5 * (36 + 1 + 25) / 16 / 16."""
+    """Two answers a video; over six videos the ends are the least and the greatest mean of one."""
     found = kappas.leniency(of(study({"J": {"A": [4, 5, 3, None, 4]}}, {"A": [2, 5, 1, 1, 1]})))
-    assert (found["value"], found["n"]) == (7 / 4, 4)
-    se = (1.5 * 62) ** 0.5 / 16
-    assert found["interval"]["se"] == pytest.approx(se)
-    assert found["interval"]["high"] - 7 / 4 == pytest.approx(4.3027 * se, abs=1e-3)  # t(2)
+    assert (found["value"], found["n"], found["interval"]) == (7 / 4, 4, None)
+    assert found["no_interval"] == "3 of 3 videos differ; at least 6 have to"
+    ours = [1, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 5]
+    found = kappas.leniency(of(study({"J": {"A": ours}}, {"A": [1] * 12})))
+    assert found["value"] == pytest.approx(29 / 12)
+    assert (found["interval"]["low"], found["interval"]["high"]) == (0.5, 4)
     # Means over different items would say +1.
     one = of(study({"J": {"A": [3, 2.5, 5, 5]}}, {"A": [3, 3, None, None]}))
     assert kappas.leniency(one)["value"] == -0.25

@@ -67,7 +67,7 @@ def test_numbers(full: dict[str, Any]) -> None:
     one = made["differences"][0]
     assert (one["name"], one["minus"], one["n"]) == ("J, collective", "J", 7)
     assert one["value"] == pytest.approx(1 - (12 / 21 + 1) / 2)
-    assert one["no_interval"] == "2 clusters of at least 3"
+    assert one["no_interval"] == "2 videos of at least 3"
 
 
 def test_no_reference() -> None:
@@ -81,7 +81,7 @@ def test_no_reference() -> None:
 
 
 def test_one_video_and_few() -> None:
-    """Intervals hold less often on few videos, and the report says so."""
+    """Intervals are approximate on few videos, and the report says so."""
 
     def told(videos: int, of_time: int = 0) -> list[str]:
         sides = []
@@ -91,15 +91,15 @@ def test_one_video_and_few() -> None:
             sides.append([*made, *[replace(row, judge=f"{row.judge} 2") for row in made]])
         ours, compared = sides
         return [
-            line.partition(";")[0]
+            line.partition(" 95 %")[0]
             for line in report(ours, compared[: len(compared) // 2])["notes"]
-            if "hold the truth" in line or "not computed" in line
+            if "approximate" in line or "not computed" in line
         ]
 
     why = "not computed: fitting on other videos needs two videos or more"
     assert told(1) == [f"panel: kappa-weighted mean: {why}"]
     assert told(20) == []
-    assert told(20, 3) == ["videos behind a number: 3"]
+    assert told(20, 3) == ["Only 3 videos:"]
 
 
 def test_no_kappa() -> None:

@@ -4,11 +4,14 @@ import json
 import math
 import random
 import statistics
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
 import pytest
 import scipy.stats
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lmms_eval_tasks.utils.metrics import stats
 from tests.checks import refused, table
@@ -34,6 +37,7 @@ def test_known_examples(case):
     assert (got.low, got.high) == pytest.approx((case["low"], case["high"]), abs=2e-5)
     assert (got.n, got.clusters) == (len(case["values"]), len(set(case["clusters"])))
     assert (got.undefined, got.method) == (0, "clustered t, 95 %")
+    assert got.as_dict()["df"] == got.clusters - 1
 
 
 def test_an_interval_of_a_share_is_wilsons_with_the_clustered_error():
@@ -46,19 +50,53 @@ def test_an_interval_of_a_share_is_wilsons_with_the_clustered_error():
     assert [got.low, got.high] == pytest.approx(ends, abs=1e-6)
     assert 0 < got.low < got.high < 1
     assert stats.clustered_mean(values, names).high > 1
-    # All alike: the error is 0, and there is still an interval, of as many items as videos.
-    for value in (0, 1):
-        got = stats.clustered_mean([value] * 8, [*"aabbccdd"], share=True)
-        # t(3)^2 = 10.13 and n = 4: 10.13 / 14.13.
-        ends = (1 - 0.7169, 1) if value else (0, 0.7169)
-        assert (got.low, got.high) == pytest.approx(ends, abs=1e-4)
+
+
+@table(
+    "values, ends",
+    [
+        # t(3)^2 = 10.13 and as many items as videos, 4: 10.13 / 14.13.
+        ([0] * 8, (0, 0.7169)),
+        ([1] * 8, (1 - 0.7169, 1)),
+        # The halves of a video cancel: 1/2 +- sqrt(2.5317 * (1/4 + 0.6329)) / 3.5317.
+        ([0, 1] * 4, (0.0766, 0.9234)),
+    ],
+)
+def test_a_share_that_is_the_same_on_every_video_has_wilsons_of_as_many_items_as_videos(
+    values, ends
+):
+    for got in (
+        stats.clustered_mean(values, [*"aabbccdd"], share=True),
+        stats.jackknife(fmean, values, [*"aabbccdd"], share=True),
+    ):
+        assert got.ends == pytest.approx(ends, abs=1e-4)
+        assert (got.se, got.df) == (0, 3)
+
+
+@table(
+    "values",
+    [
+        [1.0] * 6,
+        [0.0, 1.0] * 3,  # the halves of a video cancel
+        [0.1, 0.7] * 3,  # and leave the rounding of a sum
+        [1e9 + 0.1, 1e9 + 0.7] * 3,
+    ],
+)
+def test_without_a_standard_error_there_is_no_interval(values):
+    for got in (
+        stats.clustered_mean(values, [*"aabbcc"]),
+        stats.jackknife(fmean, values, [*"aabbcc"]),
+    ):
+        assert (got.ends, got.se, got.df) == (None, 0, None)
+        assert got.method == "none: every video gives the same value"
+        assert stats.p_value(got) is None
 
 
 def test_what_is_refused_and_what_has_no_interval():
     call = stats.jackknife
-    for *given, message in (([], [], "no items"), ([1.0], ["a", "b"], "1 items but 2 clusters")):
-        refused(ValueError, message, stats.clustered_mean, *given)
-        refused(ValueError, message, call, fmean, *given)
+    for *rows, message in (([], [], "no items"), ([1.0], ["a", "b"], "1 items but 2 clusters")):
+        refused(ValueError, message, stats.clustered_mean, *rows)
+        refused(ValueError, message, call, fmean, *rows)
     for wrong in (math.nan, math.inf):
         refused(ValueError, "not finite", stats.clustered_mean, [1.0, wrong], ["a", "b"])
     for got in (
@@ -70,7 +108,7 @@ def test_what_is_refused_and_what_has_no_interval():
     two = stats.clustered_mean([1, 0.5, 0], [*"aab"])
     assert two.se > 0
     assert two.as_dict()["low"] is None
-    assert two.method == "none: 2 clusters of at least 3"
+    assert two.method == "none: 2 videos of at least 3"
 
 
 def test_without_a_video_each_a_mean_has_the_interval_of_scipys_jackknife():
@@ -106,8 +144,15 @@ def test_what_is_undefined_has_no_ends_and_errors_are_not_swallowed():
 
 
 def test_intervals_are_the_same_in_any_order():
-    values, clusters = sample(6, clusters=30)
-    for make in (stats.clustered_mean, lambda *rows: stats.jackknife(statistics.median, *rows)):
+    def differ(*rows):
+        found, p = stats.mean_difference(*rows)
+        return replace(found, method=f"{found.method} {p}")
+
+    def without(*rows):
+        return stats.jackknife(statistics.median, *rows)
+
+    for make, count in ((stats.clustered_mean, 30), (without, 30), (differ, 30), (differ, 11)):
+        values, clusters = sample(6, clusters=count)
         rows, found = list(zip(values, clusters, strict=True)), set()
         for seed in range(10):
             random.Random(seed).shuffle(rows)
@@ -115,12 +160,93 @@ def test_intervals_are_the_same_in_any_order():
         assert len(found) == 1
 
 
-def test_p_values_are_students_and_power_is_the_text_books():
-    values = [0.3, 0.9, 0.4, -0.7, 0.1]
-    known = scipy.stats.ttest_1samp(values, 0).pvalue
-    assert stats.p_value(stats.clustered_mean(values, [*"abcde"])) == pytest.approx(known)
-    assert stats.p_value(stats.clustered_mean(values, [*"aaaab"])) is None  # two videos
-    same = stats.clustered_mean([0, 0, 0], [*"abc"])
-    assert (stats.p_value(same), same.low, same.high) == (1.0, 0.0, 0.0)
+@table("clusters, df", [(20, 19), (50, 49), (51, 49), (100, 49)])
+def test_an_interval_and_its_p_value_have_the_same_degrees_of_freedom(clusters, df):
+    """Above 50 clusters a jackknife leaves out 50 groups."""
+    rng = random.Random(clusters)
+    values = [rng.gauss(0.2, 1) for _ in range(clusters)]
+    got = stats.jackknife(fmean, values, [f"v{n}" for n in range(clusters)])
+    t = scipy.stats.t(df)
+    assert got.df == df
+    assert got.high - got.estimate == pytest.approx(t.ppf(0.975) * got.se)
+    assert stats.p_value(got) == pytest.approx(2 * t.sf(abs(got.estimate / got.se)))
+
+
+def test_from_20_videos_on_a_difference_is_tested_by_students_t():
+    rng = random.Random(0)
+    rises = [rng.gauss(0.2, 1) for _ in range(20)]
+    names = [f"v{n}" for n in range(20)]
+    found, p = stats.mean_difference(rises, names)
+    assert found == stats.clustered_mean(rises, names)
+    assert p == stats.p_value(found) == pytest.approx(scipy.stats.ttest_1samp(rises, 0).pvalue)
+    # Below, what is no mean has an interval and no p-value.
+    fewer = stats.jackknife(statistics.median, rises[1:], names[1:])
+    assert fewer.ends is not None
+    assert stats.p_value(fewer) is None
+
+
+DIFFERENCES = [
+    # sums by video, items a video, p, interval or why there is none
+    ([1, 1, 1], 1, 0.25, "none: 3 of 3 videos differ; at least 6 have to"),
+    ([1, 1], 1, None, "none: 2 videos of at least 3"),
+    ([0] * 30, 1, 1.0, "none: 0 of 30 videos differ; at least 6 have to"),
+    ([1] * 5 + [0] * 95, 1, 2 / 2**5, "none: 5 of 100 videos differ; at least 6 have to"),
+    ([2] * 8, 2, 2 / 2**8, "none: every video gives the same value"),
+    ([2] * 30, 2, 2 / 2**30, "none: every video gives the same value"),
+    # k = floor(64 / 40) = 1: the ends are the smallest and the largest mean of a video.
+    ([1, 2, 3, 4, 5, 6], 2, 2 / 2**6, (0.5, 3.0)),
+    # Only the other sign of the smallest does not take the sum as far.
+    ([-1, 2, 3, 4, 5, 6], 2, 4 / 2**6, (-0.5, 3.0)),
+    ([-1, 1, -1, 1, -1, 1], 1, 1.0, (-1.0, 1.0)),
+]
+
+
+@table("sums, size, p, ends", DIFFERENCES)
+def test_a_difference_over_few_videos_is_tested_by_its_signs(sums, size, p, ends):
+    names = [f"v{n}" for n in range(len(sums)) for _ in range(size)]
+    rises = [one / size for one in sums for _ in range(size)]
+    found, got = stats.mean_difference(rises, names)
+    assert got == (None if p is None else pytest.approx(p, abs=0))
+    assert (found.ends or found.method) == ends
+    assert found.df is None
+    turned, same = stats.mean_difference([-one for one in rises], names)
+    assert same == got
+    assert turned.ends == (None if found.ends is None else (-ends[1], -ends[0]))
+
+
+def test_the_exact_p_value_is_scipys():
+    rng = random.Random(3)
+    for count in (6, 9, 11):
+        rises = [rng.choice((-2, -1, 0, 0.1, 0.2, 1, 2, 3)) for _ in range(count)]
+        known = scipy.stats.permutation_test(
+            (rises,), math.fsum, permutation_type="samples", n_resamples=math.inf
+        )
+        _, p = stats.mean_difference(rises, [f"v{n}" for n in range(count)])
+        assert p == pytest.approx(known.pvalue)
+
+
+VALUE = st.sampled_from([0.0] * 4 + [-1.0, 1.0, 0.1, -0.2, 0.3])
+VIDEO = st.lists(VALUE, min_size=1, max_size=5)
+
+
+@given(st.one_of(st.lists(VIDEO, min_size=3, max_size=12), st.lists(VIDEO, min_size=20)))
+def test_p_is_at_most_a_20th_exactly_where_0_is_outside_the_interval(videos):
+    names = [f"v{n}" for n, own in enumerate(videos) for _ in own]
+    found, p = stats.mean_difference([one for own in videos for one in own], names)
+    if found.ends is not None:
+        assert (p <= 0.05) is not (found.low <= 0 <= found.high)
+        assert found.low <= found.estimate + 1e-12
+        assert found.estimate - 1e-12 <= found.high
+    elif "differ" in found.method:
+        assert p > 0.05
+
+
+def test_power_is_the_text_books():
     # sd 1: (1.96 + 0.84)^2 / 0.5^2 = 31.4 pairs for a difference of 0.5 with a power of 80 %.
     assert stats.clusters_needed(1 / math.sqrt(100), 100, 0.5) == 32
+
+
+@table("videos, told", [(0, ""), (1, "Only 1 video: "), (19, "Only 19 videos: "), (20, "")])
+def test_few_videos_are_named(videos, told):
+    assert stats.few(videos).startswith(told)
+    assert bool(stats.few(videos)) is bool(told)
