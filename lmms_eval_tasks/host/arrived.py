@@ -343,7 +343,7 @@ def _rows(config: Any, given: Mapping[str, Any]) -> list[Row]:
     ids = next((known[name] for name in ("input_ids", "inputs") if name in known), None)
     prompt = known["inputs_embeds"] if ids is None else ids
     number, length = prompt.shape[:2]
-    mask = known.get("attention_mask")
+    mask: Any = known.get("attention_mask")
     tokens: list[int | None] = [int(length) if number == 1 else None] * number
     if getattr(mask, "shape", None) == (number, length):
         tokens = mask.sum(1).tolist()
@@ -380,7 +380,7 @@ def _sizes_of_rows(
                 break
             found[row][int(width) * patch, int(height) * patch] = None
             done += int(time * height * width) // merge**2
-    frames = getattr(given.get("pixel_values_videos"), "shape", ())
+    frames: Sequence[int] = getattr(given.get("pixel_values_videos"), "shape", ())
     if len(frames) == 5 and frames[0] == number:  # videos, frames, colours, height, width
         found = [{(int(frames[4]), int(frames[3])): None}] * number
     return [tuple(one) for one in found]

@@ -35,7 +35,8 @@ def line(asked: Mapping[str, Items]) -> str:
             part = f" ({len(seen)} of {len(items)} requests counted)" * (len(seen) < len(items))
             words = f"{_words(seen)}{part}"
             told.setdefault(words, []).append(name)
-            prompts.setdefault(words, []).extend(prompt_lengths(items).values())
+            lengths = [one["prompt_tokens"] for one in seen if one.get("prompt_tokens")]
+            prompts.setdefault(words, []).extend(lengths)
             places |= dict.fromkeys(one["at"] for one in seen)
     if not told:
         return ""
@@ -66,7 +67,7 @@ def prompt_lengths(items: Items) -> dict[str, int]:
 
 
 def differing_prompts(task: str, first: Items, second: Items) -> str:
-    """That two runs of one checkpoint got prompts of other lengths, and the likely reason.
+    """Say that two runs of one checkpoint got prompts of other lengths, and the likely reason.
 
     Args:
         task: name of the task, for the line.
