@@ -219,7 +219,7 @@ def _dealt(
 def _add_row(made: Seen, row: Row) -> None:
     made.prompt_tokens, made.sizes = row.prompt_tokens, row.sizes
     # Models that look at pictures from beside the prompt have one token in it for each.
-    if row.visual_tokens and row.visual_tokens > made.pictures:
+    if row.visual_tokens and row.visual_tokens > made.pictures + (made.frames or 0):
         made.visual_tokens = row.visual_tokens
 
 
