@@ -33,7 +33,7 @@ from lmms_eval_tasks import benchmarks, settings
 from lmms_eval_tasks.commands import cli
 from lmms_eval_tasks.host import script
 from tests.conftest import BIN, OFFLINE, REPOSITORY
-from tests.running.test_classes_host import frame_parameters, registered
+from tests.running.test_classes_host import parameters, registered
 
 ENGINE = REPOSITORY / "tests" / "models" / "stub_vllm" / "engine_arguments.txt"
 # What classes pass on: to vLLM's EngineArgs, to SGLang's ServerArgs (of which these two).
@@ -223,12 +223,12 @@ def _lmms_eval(words: list[str], whole: bool) -> None:
         assert task in ("", "list") or task in tasks() or _contributed(task), task
     if any(one.startswith("--model") for one in words):
         manifest = models()[options.model]
-        known = frame_parameters(manifest.chat_class_path or manifest.simple_class_path)
+        known = parameters(manifest.chat_class_path or manifest.simple_class_path)
         text = options.model_args
         if options.model == "lm_pairs":  # reads it itself: its value has commas
             text = text.replace(",", "+")
         given = simple_parse_args_string(text)
-        assert {*given} <= known | MORE.get(options.model, set()), options.model_args
+        assert {*given} <= known.keys() | MORE.get(options.model, set()), options.model_args
 
 
 def _ours(words: list[str], whole: bool) -> None:

@@ -7,6 +7,10 @@ it is counted at the last place that all classes of a kind share:
 - `processor`: where transformers' processors take pictures, frames and sound, until `generate`;
 - `reader`: what decord was asked for, where a class has a processor of its own.
 
+The same frames can arrive as 2,000 or as 4,000 tokens, by the size to which a class brings them.
+So the width and height of pictures and the tokens of a prompt are counted too: at transformers'
+`generate`, and in what was sent.
+
 Elsewhere nothing is known, and nothing is said. Counting never changes or ends a run.
 """
 
@@ -21,18 +25,21 @@ import json
 import sys
 import threading
 import wave
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 _PICTURES = ("image_url", "image", "input_image")
 _VIDEOS = ("video_url", "video", "input_video")
 _SOUNDS = ("input_audio", "audio_url", "audio")
 
 # Something that was seen: `handed` the name of a request; `video` its frames, `pictures` how many,
-# `sound` its seconds, `read` the number of a frame; `generate`; `body` of a request.
+# `sound` its seconds, `read` the number of a frame; `generate` its rows; `body` of a request.
 Event = tuple[str, Any]
+Size = tuple[int, int]  # width and height in pixels
 
 # By task and id of a doc: what reached the model (Seen, in plain types), until its reply is scored.
 REMEMBERED: dict[tuple[str, str], Mapping[str, Any]] = {}
@@ -49,6 +56,25 @@ class Seen:
     distinct: int | None = None  # of these the different ones; None where that is not known
     pictures: int = 0  # beside the frames
     seconds: float | None = 0.0  # of sound beside a file's own; None if not known of some
+    # Not known everywhere, and absent from items that were saved before they were counted.
+    sizes: tuple[Size, ...] = ()  # the different ones of its frames and pictures
+    visual_tokens: int | None = None  # of the prompt's tokens those that stand for pictures
+    prompt_tokens: int | None = None
+
+    def told(self) -> dict[str, Any]:
+        """The counts in plain types, without the sizes and tokens that are not known."""
+        known = asdict(self)
+        known["sizes"] = [list(size) for size in self.sizes]
+        optional = ("sizes", "visual_tokens", "prompt_tokens")
+        return {name: value for name, value in known.items() if value or name not in optional}
+
+
+class Row(NamedTuple):
+    """One request of a batch, as transformers' `generate` gets it."""
+
+    prompt_tokens: int | None
+    visual_tokens: int | None
+    sizes: tuple[Size, ...]
 
 
 @dataclass(frozen=True)
@@ -84,7 +110,7 @@ class _Watch:
                 if kind == "body":
                     self._note_sent(value)
                 elif kind == "generate":
-                    self._deal_out()
+                    self._deal_out(value)
                 elif kind != "handed" or (
                     value in self._asked and (kind, value) not in self._events
                 ):
@@ -106,7 +132,7 @@ class _Watch:
         name = self._sent[digest]
         self.seen[name] = self._asked[name].seen(found)
 
-    def _deal_out(self) -> None:
+    def _deal_out(self, rows: Sequence[Row]) -> None:
         """What was counted belongs to the requests that were handed over meanwhile.
 
         Some classes prepare the next request while one is answered: what is not all there of it is
@@ -117,6 +143,9 @@ class _Watch:
         for number in range(len(names), 0, -1):
             asked = [self._asked[name] for name in names[:number]]
             if found := _dealt(asked, events, self._reads, whole=number == len(names)):
+                if len(rows) == number:
+                    for one, row in zip(found, rows, strict=True):
+                        _add_row(one, row)
                 for name, one in zip(names, found, strict=False):
                     self.seen.setdefault(name, one)
                 self._events = [("handed", name) for name in names[number:]]
@@ -144,7 +173,7 @@ def watching(asked: Iterable[Expected], reads: bool = True) -> Iterator[Mapping[
     before, _watch = _watch, _Watch(asked, reads)
     try:
         yield _watch.seen
-        _watch.note([("generate", None)])
+        _watch.note([("generate", ())])
     finally:
         _watch = before
 
@@ -187,6 +216,13 @@ def _dealt(
     return [Seen(at, n + of_videos // number, None, one.pictures, s) for one, n, s in shares]
 
 
+def _add_row(made: Seen, row: Row) -> None:
+    made.prompt_tokens, made.sizes = row.prompt_tokens, row.sizes
+    # Models that look at pictures from beside the prompt have one token in it for each.
+    if row.visual_tokens and row.visual_tokens > made.pictures + (made.frames or 0):
+        made.visual_tokens = row.visual_tokens
+
+
 def _count(told: Any, texts: list[str], found: Seen) -> None:
     """Texts and media in the body of a request, in whatever form of API."""
     if isinstance(told, list):
@@ -199,6 +235,7 @@ def _count(told: Any, texts: list[str], found: Seen) -> None:
     mime = str(inline.get("mimeType") or inline.get("mime_type") or "")
     if kind in _PICTURES or mime.startswith("image/") or isinstance(told.get("image"), str):
         found.pictures += 1
+        found.sizes = tuple(dict.fromkeys((*found.sizes, *_size(told))))
     elif kind in _VIDEOS or mime.startswith("video/") or "fileData" in told or "file_data" in told:
         found.frames = None
     elif kind in _SOUNDS or mime.startswith("audio/"):
@@ -213,6 +250,22 @@ def _count(told: Any, texts: list[str], found: Seen) -> None:
         texts += [told[name] for name in ("text", "content") if isinstance(told.get(name), str)]
         for one in told.values():
             _count(one, texts, found)
+
+
+def _size(part: Mapping[str, Any]) -> Iterable[Size]:
+    """Width and height of the encoded picture in a part of a body; none if it is an address."""
+
+    def texts(some: Any) -> Iterator[str]:
+        for one in some.values() if isinstance(some, dict) else ():
+            yield from [one] if isinstance(one, str) else texts(one)
+
+    from PIL import Image
+
+    with contextlib.suppress(Exception):  # whatever it is, the endpoint will say it
+        coded = max(texts(part), key=len).rpartition(",")[2]  # of a data address, or alone
+        with Image.open(io.BytesIO(base64.b64decode(coded))) as picture:  # reads its header alone
+            return [picture.size]
+    return []
 
 
 # --- the places where it is counted ---------------------------------------------------------------
@@ -273,8 +326,64 @@ def _read(_: Any, indices: Any) -> Iterable[Event]:
     return [("read", int(one)) for one in (indices if hasattr(indices, "__len__") else [indices])]
 
 
-def _generating(*_: Any, **__: Any) -> Iterable[Event]:
-    return [("generate", None)]
+def _generating(model: Any, inputs: Any = None, *_: Any, **given: Any) -> Iterable[Event]:
+    with contextlib.suppress(Exception):  # of another form: the requests are dealt out all the same
+        return [("generate", _rows(getattr(model, "config", None), {"inputs": inputs} | given))]
+    return [("generate", ())]
+
+
+def _rows(config: Any, given: Mapping[str, Any]) -> list[Row]:
+    """The requests of a batch, without padding.
+
+    Args:
+        config: of the model; says which tokens stand for pictures, and the side of a patch.
+        given: the arguments of `generate`.
+    """
+    known = {name: value for name, value in given.items() if value is not None}
+    ids = next((known[name] for name in ("input_ids", "inputs") if name in known), None)
+    prompt = known["inputs_embeds"] if ids is None else ids
+    number, length = prompt.shape[:2]
+    mask: Any = known.get("attention_mask")
+    tokens: list[int | None] = [int(length) if number == 1 else None] * number
+    if getattr(mask, "shape", None) == (number, length):
+        tokens = mask.sum(1).tolist()
+    counts: dict[str, list[int]] = {}  # of tokens that stand for pictures, by kind
+    for kind in ("image", "video"):
+        names = (f"{kind}_token_id", f"{kind}_token_index")
+        token = next((t for name in names if (t := getattr(config, name, None)) is not None), None)
+        if ids is not None and token is not None:
+            counts[kind] = (ids == token).sum(1).tolist()
+    sizes = _sizes_of_rows(config, known, counts, number)
+    visual = [sum(row) for row in zip(*counts.values(), strict=True)] or [0] * number
+    return [Row(*row) for row in zip(tokens, [n or None for n in visual], sizes, strict=True)]
+
+
+def _sizes_of_rows(
+    config: Any, given: Mapping[str, Any], counts: Mapping[str, list[int]], number: int
+) -> list[tuple[Size, ...]]:
+    """The different sizes of each row's pictures and frames, where `generate` is told them.
+
+    Args:
+        counts: tokens of each kind of picture in each row, which say whose a grid is.
+        number: of rows.
+    """
+    vision = getattr(config, "vision_config", None)
+    patch, merge = (getattr(vision, name, None) for name in ("patch_size", "spatial_merge_size"))
+    found: list[dict[Size, None]] = [{} for _ in range(number)]
+    for kind, in_rows in counts.items():
+        grids = given.get(f"{kind}_grid_thw")  # of each: patches in time, height and width
+        if grids is None or not isinstance(patch, int) or not isinstance(merge, int):
+            continue
+        ends, done = list(accumulate(in_rows)), 0
+        for time, height, width in grids.tolist():
+            if (row := bisect_right(ends, done)) == number:  # counted otherwise
+                break
+            found[row][int(width) * patch, int(height) * patch] = None
+            done += int(time * height * width) // merge**2
+    frames: Sequence[int] = getattr(given.get("pixel_values_videos"), "shape", ())
+    if len(frames) == 5 and frames[0] == number:  # videos, frames, colours, height, width
+        found = [{(int(frames[4]), int(frames[3])): None}] * number
+    return [tuple(one) for one in found]
 
 
 def _sending(_: Any, request: Any, **__: Any) -> Iterable[Event]:

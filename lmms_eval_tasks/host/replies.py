@@ -16,7 +16,6 @@ import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from typing import Any
 
 from lmms_eval_tasks import benchmarks, running, settings
@@ -148,10 +147,13 @@ class _Asked:
                 found = self._replies(asked)
             for place, request, reply in zip(now, asked, found, strict=True):
                 one = seen.get(str(self._doc(request)["id"]))
-                # A class of ours tells it itself.
-                told = getattr(reply, "arrived", asdict(one) if one else None)
-                self._remember(request, told)
                 text, counts = _unwrapped(reply)
+                # A class of ours tells it itself.
+                told = getattr(reply, "arrived", one.told() if one else None)
+                if told and (number := getattr(counts, "input_tokens", None)):
+                    # As the endpoint counted them, where nobody here could.
+                    told = {"prompt_tokens": number, **told}
+                self._remember(request, told)
                 why = _failed(text)
                 self._failed_in_a_row = 0 if why is None else self._failed_in_a_row + 1
                 if why is not None and 0 < self._stop_after <= self._failed_in_a_row:

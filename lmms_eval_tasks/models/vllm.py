@@ -18,7 +18,7 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
@@ -51,6 +51,9 @@ class VLLM(HostModel):
         pretrained, model: the checkpoint, by either name.
         max_num_frames: a video of no more frames is given whole, of a longer one so many uniform
             frames; 0 is no limit.
+        min_pixels, max_pixels: the fewest and the most of a frame or picture, to which the
+            processor of the checkpoint brings it; its own default unless given. They go to the
+            engine as `mm_processor_kwargs`, and only some processors (Qwen-VL's) know them.
         enable_thinking: of the chat template, where it has such a switch.
         tensor_parallel_size: GPUs of each process.
         batch_size: requests that vLLM gets together, and whose media are in memory at once with
@@ -70,6 +73,8 @@ class VLLM(HostModel):
         pretrained: str | None = None,
         model: str | None = None,
         max_num_frames: int = 32,
+        min_pixels: int | None = None,
+        max_pixels: int | None = None,
         enable_thinking: bool | None = None,
         tensor_parallel_size: int = 1,
         batch_size: int | str = BATCH,
@@ -95,10 +100,16 @@ class VLLM(HostModel):
             k: json.loads(v) if str(v).startswith(("{", "[")) else v
             for k, v in engine.items()
         }
+        bounds = {"min_pixels": min_pixels, "max_pixels": max_pixels}
+        if pixels := {name: int(value) for name, value in bounds.items() if value is not None}:
+            engine["mm_processor_kwargs"] = (engine.get("mm_processor_kwargs") or {}) | pixels
         # What has the chat template of a checkpoint: its processor, or its tokenizer.
         found = AutoProcessor.from_pretrained(
             name, trust_remote_code=bool(engine.get("trust_remote_code"))
         )
+        # The tokens that stand for pictures in a prompt.
+        ids = (getattr(found, f"{kind}_token_id", None) for kind in ("image", "video"))
+        self._visual = {one for one in ids if isinstance(one, int)}
         templated = getattr(found, "chat_template", None)
         self.processor = found if templated else getattr(found, "tokenizer", found)
         if enable_thinking is not None:
@@ -151,7 +162,7 @@ class VLLM(HostModel):
                 held.append(media)
         answers = self._llm.wait_for_completion(use_tqdm=self.rank == 0)
         for place, media, answer in zip(asked, held, answers, strict=True):
-            replies[place] = _reply(answer, media)
+            replies[place] = _reply(answer, media, self._visual)
 
     def _prompt(self, request: Any) -> Prompt:
         """What vLLM is given for a request, its media read; in one of the threads."""
@@ -259,13 +270,17 @@ def _counted(items: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _reply(answer: Any, media: dict[str, Any]) -> Any:
+def _reply(answer: Any, media: dict[str, Any], visual: Collection[int]) -> Any:
     (done,) = answer.outputs
     if done.finish_reason in ("abort", "error"):
         return _failed(RuntimeError(f"vLLM ended it: {done.finish_reason}"))
-    counts = TokenCounts(len(answer.prompt_token_ids or ()), len(done.token_ids))
-    found = GenerationResult(done.text, counts)
-    found.arrived = media
+    prompt = answer.prompt_token_ids or ()
+    found = GenerationResult(done.text, TokenCounts(len(prompt), len(done.token_ids)))
+    counts = {
+        "visual_tokens": sum(one in visual for one in prompt),
+        "prompt_tokens": len(prompt),
+    }
+    found.arrived = media | {name: number for name, number in counts.items() if number}
     return found
 
 

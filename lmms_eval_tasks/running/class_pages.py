@@ -10,7 +10,9 @@ from lmms_eval_tasks.running.class_table import Class, class_of, table
 
 PAPERS_FRAMES = 32  # MAIA's, and what most papers give
 FRAMES = f"{PAPERS_FRAMES} frames"
-COLUMNS = ("model", "class", FRAMES, "needs", "pictures", "sound", "failed request", "how")
+COLUMNS = (
+    *("model", "class", FRAMES, "pixels", "needs", "pictures", "sound", "failed request", "how"),
+)
 
 
 def others() -> dict[str, str]:
@@ -51,7 +53,7 @@ def line(model: str, interface: Interface) -> str:
     if one.media.none:
         return one.media.none
     told = zip(COLUMNS, _row(model, interface, one), strict=True)
-    shown = (FRAMES, "pictures", "sound", "needs")
+    shown = (FRAMES, "pixels", "pictures", "sound", "needs")
     return "; ".join(f"{what}: {said}" for what, said in told if what in shown and said)
 
 
@@ -68,6 +70,9 @@ def markdown() -> str:
         "",
         f"- **{FRAMES}**: the argument of `--model_args` with which a clip of {PAPERS_FRAMES}",
         "  frames (MAIA's) reaches the model whole; our tasks set it unless you do.",
+        "- **pixels**: the arguments of `--model_args` that decide on the size of a frame or",
+        "  picture, with their defaults (pixels are its width times its height); or what decides",
+        "  where there are none ([the same pixels](#the-same-pixels-on-each-class)).",
         "- **needs**: what has to be installed or passed.",
         "- **pictures**: one in a request, several, or several that stay between the texts.",
         "- **sound**: whether it arrives alone (A) and beside the picture (V+A), by default.",
@@ -93,5 +98,12 @@ def _row(name: str, kind: str, one: Class) -> tuple[str, ...]:
     pictures = "interleaved" if media.interleaved else "several" if media.images else "one"
     alone, beside = (said[one.sound(with_picture).status] for with_picture in (False, True))
     sound = alone if alone == beside else f"A {alone}, V+A {beside}"
-    known = (media.needs, pictures if media.image else "none", sound, media.failed, media.how)
+    known = (
+        media.sizes(),
+        media.needs,
+        pictures if media.image else "none",
+        sound,
+        media.failed,
+        media.how,
+    )
     return (name, kind, media.frames(PAPERS_FRAMES), *known)

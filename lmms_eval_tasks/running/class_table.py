@@ -81,6 +81,9 @@ class Media(_Strict):
     fewer: Literal["all", "repeats", "raises", "by rate", "unknown"] = "unknown"
     sampling: str = ""  # which frames of a video that has just as many as asked, "" if all
     whole: dict[str, bool | int] = {}  # with which one that samples by time takes all frames
+    # Of `--model_args`, which decide on the size of a frame or picture, with their defaults.
+    pixel_arguments: dict[str, bool | int | str | None] = {}
+    pixels: str = ""  # what they bound, or what decides where there are none
     max_new_tokens: str = ""  # whether a task's is honoured
     until: Literal["honoured", "ignored", ""] = ""
     batches: str = ""  # the `--batch_size` that an engine needs, and why; "" if none
@@ -114,6 +117,12 @@ class Media(_Strict):
         if self.takes(wanted) and not self.rate:
             return f"as it is ({self.frames_argument}={self.frames_default}){told}"
         return f"{self.frames_argument}={wanted}{told}"
+
+    def sizes(self) -> str:
+        """The arguments that decide on the size of frames and pictures, in words; or what does."""
+        given = self.pixel_arguments.items()
+        shown = ", ".join(name if value is None else f"{name}={value}" for name, value in given)
+        return f"{shown} ({self.pixels})" if shown and self.pixels else shown or self.pixels
 
     def takes(self, wanted: int) -> bool:
         """Whether as many frames as a video of `wanted` has are the default, or no more come."""

@@ -6,11 +6,17 @@ could count.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import prod
+from statistics import median
 from typing import Any
 
 from lmms_eval_tasks.benchmark import Items
 
+Arrived = Mapping[str, Any]  # `arrived` of an item: Seen.told (host/arrived.py), and `of`
+
+# Prompts that differ by less, in tokens or as a share, may do so by their chat templates alone.
+_FEW, _SHARE = 8, 0.02
 _WHERE = {
     "sent": "in what was sent",
     "processor": "at the model's processor",
@@ -22,15 +28,22 @@ _WHERE = {
 def line(asked: Mapping[str, Items]) -> str:
     """What reached the model, by task; "" where nothing was counted."""
     told: dict[str, list[str]] = {}
+    prompts: dict[str, list[int]] = {}
     places: dict[str, None] = {}
     for name, items in asked.items():
         if seen := _seen(items):
             part = f" ({len(seen)} of {len(items)} requests counted)" * (len(seen) < len(items))
-            told.setdefault(f"{_words(seen)}{part}", []).append(name)
+            words = f"{_words(seen)}{part}"
+            told.setdefault(words, []).append(name)
+            lengths = [one["prompt_tokens"] for one in seen if one.get("prompt_tokens")]
+            prompts.setdefault(words, []).extend(lengths)
             places |= dict.fromkeys(one["at"] for one in seen)
     if not told:
         return ""
-    lines = [f"{', '.join(names)}: {words}" for words, names in told.items()]
+    lines = []
+    for words, names in told.items():
+        known = f", {_range(prompts[words])} prompt tokens" if prompts[words] else ""
+        lines.append(f"{', '.join(names)}: {words}{known}")
     where = " and ".join(_WHERE.get(one, one) for one in places)
     return f"reached the model, counted {where}: {'; '.join(lines)}"
 
@@ -46,6 +59,66 @@ def short(name: str, items: Items) -> str:
         f"{name}: the model saw {_range(map(_frames, missed))} of {of} frames"
         f"{'' if len(missed) == len(items) else f' ({len(missed)} of {len(items)} requests)'}"
     )
+
+
+def prompt_lengths(items: Items) -> dict[str, int]:
+    """Tokens of each item's prompt, pictures included, by id; without items of unknown length."""
+    return {str(item.get("id")): item["arrived"]["prompt_tokens"] for item in _counted(items)}
+
+
+def differing_prompts(task: str, first: Items, second: Items) -> str:
+    """Say that two runs of one checkpoint got prompts of other lengths, and the likely reason.
+
+    Args:
+        task: name of the task, for the line.
+        first, second: items of the two runs; those that both have, by id, are compared.
+
+    Returns:
+        A line; "" if the prompts are equally long, or nobody counted them.
+    """
+    runs = [
+        {str(item.get("id")): item["arrived"] for item in _counted(run)} for run in (first, second)
+    ]
+    common = [name for name in runs[0] if name in runs[1]]
+    pairs = [(runs[0][name], runs[1][name]) for name in common]
+    lengths = [(one["prompt_tokens"], other["prompt_tokens"]) for one, other in pairs]
+    apart = [pair for pair in lengths if pair[0] != pair[1]]
+    if not apart:
+        return ""
+    far = [pair for pair in apart if abs(pair[0] - pair[1]) >= max(_FEW, _SHARE * max(pair))]
+    shown = far or apart
+    a, b = (f"{median(run):,.0f}" for run in zip(*shown, strict=True))
+    part = f" in {len(shown)} of {len(pairs)} requests" * (len(shown) < len(pairs))
+    told = f"{task}: the prompts differ in length{part}: a median of {a} against {b} tokens"
+    return f"{told}{_reason(pairs, small=not far)}"
+
+
+def _reason(pairs: Sequence[tuple[Arrived, Arrived]], small: bool) -> str:
+    """Why prompts of the same items differ in length, as far as it is known of them."""
+
+    def differ(of: Callable[[Arrived], Any]) -> bool | None:
+        known = [(a, b) for a, b in (map(of, pair) for pair in pairs) if a and b]
+        return any(a != b for a, b in known) if known else None
+
+    visual = differ(lambda one: one.get("visual_tokens"))
+    if visual is False:
+        return "; the text around the pictures differs, as with another chat template"
+    if differ(lambda one: (one["frames"] or 0) + one["pictures"]):
+        return "; the two saw other numbers of frames or pictures"
+    if small and not visual:
+        return "; so little may come from another chat template"
+    if differ(lambda one: one.get("sizes")) is False:
+        return "; their pictures are of the same size: one may have got a video as single pictures"
+    sure = "" if visual else "probably "
+    return (
+        f"; the two {sure}saw pictures of other sizes: the same min_pixels and max_pixels in "
+        "--model_args make them equal (docs/models.md)"
+    )
+
+
+def _counted(items: Items) -> list[Mapping[str, Any]]:
+    """The items whose prompts' lengths are known."""
+    return [item for item in items if (item.get("arrived") or {}).get("prompt_tokens")]
 
 
 def _seen(items: Items) -> list[Mapping[str, Any]]:
@@ -70,6 +143,8 @@ def _words(seen: list[Mapping[str, Any]]) -> str:
     pictures = [0 if one.get("of") and not one["frames"] else one["pictures"] for one in seen]
     if any(pictures):
         told.append(f"{_range(pictures)} picture{'s' * (max(pictures) > 1)}")
+    if told:
+        told[-1] += _pixels(seen)
     if any(one["seconds"] is None for one in seen):
         told.append("sound")
     elif any(one["seconds"] for one in seen):
@@ -77,6 +152,16 @@ def _words(seen: list[Mapping[str, Any]]) -> str:
     return " and ".join(told) or "nothing but text"
 
 
+def _pixels(seen: list[Arrived]) -> str:
+    """The sizes of frames and pictures, and the tokens that they take; "" if neither is known."""
+    sizes = sorted({tuple(size) for one in seen for size in one.get("sizes", ())}, key=prod)
+    shown = dict.fromkeys(f"{width} x {height}" for width, height in sizes[:1] + sizes[-1:])
+    tokens = {one["visual_tokens"] for one in seen if one.get("visual_tokens")}
+    size = f" of {' to '.join(shown)} pixels" if shown else ""
+    return size + (f" ({_range(tokens)} visual tokens)" if tokens else "")
+
+
 def _range(numbers: Iterable[float]) -> str:
     found = sorted(set(numbers))
-    return f"{found[0]:g}" if len(found) == 1 else f"{found[0]:g} to {found[-1]:g}"
+    ends = [f"{one:,}" if isinstance(one, int) else f"{one:g}" for one in (found[0], found[-1])]
+    return " to ".join(dict.fromkeys(ends))

@@ -87,7 +87,25 @@ def arrived(
     found = {sample["failed"]["status"] for own in samples.values() for sample in own}
     assert "model_error" not in found
     assert len(requests) == len(tasks)
+    for one in requests:
+        check(samples[one.task][0]["failed"]["arrived"], one, checkpoint)
     return {one.task: counted(one, checkpoint) for one in requests}
+
+
+def check(told: dict[str, Any], request: tower.Request, checkpoint: Path) -> None:
+    """The run's own count of tokens and sizes against the tensors and their pictures."""
+    from transformers import AutoConfig, AutoProcessor
+
+    config = AutoConfig.from_pretrained(checkpoint)
+    tokens = {getattr(config, f"{kind}_token_id", None) for kind in ("image", "video")}
+    prompt = request.tensors["input_ids"][request.tensors["attention_mask"] == 1].tolist()
+    assert told["prompt_tokens"] == len(prompt)
+    assert told["visual_tokens"] == sum(one in tokens for one in prompt) > 0
+    processor: Any = AutoProcessor.from_pretrained(checkpoint)
+    shown = {one.shape[1::-1] for one in tower.pictures(request.tensors, processor)}
+    sizes = {tuple(size) for size in told.get("sizes", ())}
+    # Tiles of pictures have no size of their own.
+    assert sizes == shown if config.model_type.startswith("qwen") else sizes <= shown
 
 
 def counted(request: tower.Request, checkpoint: Path) -> list[int]:

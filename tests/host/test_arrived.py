@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from transformers import Qwen2VLImageProcessor, Qwen2VLVideoProcessor, WhisperFeatureExtractor
 from transformers.generation.utils import GenerationMixin
@@ -36,6 +37,12 @@ def wav(seconds: float) -> str:
         file.setsampwidth(2)
         file.setframerate(16000)
         file.writeframes(b"\0\0" * int(16000 * seconds))
+    return base64.b64encode(buffer.getvalue()).decode()
+
+
+def coded(width: int, height: int, form: str = "PNG") -> str:
+    buffer = io.BytesIO()
+    Image.new("RGB", (width, height)).save(buffer, form)
     return base64.b64encode(buffer.getvalue()).decode()
 
 
@@ -76,6 +83,32 @@ def sent(asked: list[Expected], *bodies: Any) -> Mapping[str, arrived.Seen]:
         for body in bodies:
             client.post("http://x/", content=body if isinstance(body, str) else json.dumps(body))
     return found
+
+
+WIDE, HIGH = coded(420, 252), coded(28, 56, "JPEG")
+
+
+@table(
+    "content, expected",
+    [
+        ([PICTURE], ()),
+        (
+            [{"type": "image_url", "image_url": {"url": f"data:image/png;base64,{WIDE}"}}] * 3,
+            ((420, 252),),
+        ),
+        ([{"type": "input_image", "image_url": f"data:image/jpeg;base64,{HIGH}"}], ((28, 56),)),
+        (
+            [{"type": "image", "source": {"type": "base64", "data": one}} for one in (HIGH, WIDE)],
+            ((28, 56), (420, 252)),
+        ),
+        ([{"inlineData": {"mimeType": "image/png", "data": WIDE}}, PICTURE], ((420, 252),)),
+        ([{"type": "image_url", "image_url": {"url": "https://x/y/picture.png"}}], ()),
+        ([{"image": "/tmp/x.png"}], ()),
+    ],
+)
+def test_sizes_of_pictures_that_are_sent(content: Any, expected: Any) -> None:
+    text = {"type": "text", "text": VIDEO.text}
+    assert sent([VIDEO], {"messages": [{"content": [*content, text]}]})["a"].sizes == expected
 
 
 def test_requests_of_the_same_text_and_those_sent_again() -> None:
@@ -144,6 +177,85 @@ def test_what_processors_take(asked: Any, steps: str, expected: Any) -> None:
     assert arrived._watch is None
 
 
+# A checkpoint's tokens for a picture and a video; patches of 14 pixels, four to a token.
+QWEN = SimpleNamespace(
+    image_token_id=7,
+    video_token_id=8,
+    vision_config=SimpleNamespace(patch_size=14, spatial_merge_size=2),
+)
+
+
+def ids(*rows: str) -> torch.Tensor:
+    """Tokens by a letter each: P of a picture, V of a video, x another, _ of padding."""
+    return torch.tensor([["_x......PV".index(one) - 1 for one in row] for row in rows])
+
+
+def given(*rows: str, **more: Any) -> dict[str, Any]:
+    grids = {name: torch.tensor(value) for name, value in more.items()}
+    return {"input_ids": ids(*rows), "attention_mask": (ids(*rows) >= 0).long(), **grids}
+
+
+@table(
+    "config, told, expected",
+    [
+        (QWEN, given("xx", "_x"), [(2, None, ()), (1, None, ())]),
+        (
+            QWEN,
+            given("xVVVVx", "__xVVx", video_grid_thw=[[2, 2, 4], [1, 4, 2]]),
+            [(6, 4, ((56, 28),)), (4, 2, ((28, 56),))],
+        ),
+        (  # pictures of two sizes, and a request without any between
+            QWEN,
+            given("PxPPx", "___xx", "__PPx", image_grid_thw=[[1, 2, 2], [1, 2, 4], [1, 4, 2]]),
+            [(5, 3, ((28, 28), (56, 28))), (2, None, ()), (3, 2, ((28, 56),))],
+        ),
+        # Grids that are more than the tokens of the prompt say.
+        (QWEN, given("PPx", image_grid_thw=[[1, 2, 4], [1, 2, 2]]), [(3, 2, ((56, 28),))]),
+        (  # no grids, but the frames themselves
+            SimpleNamespace(video_token_index=8),
+            given("xVVx") | {"pixel_values_videos": torch.zeros(1, 4, 3, 24, 48)},
+            [(4, 2, ((48, 24),))],
+        ),
+        (None, {"inputs": ids("xxx")}, [(3, None, ())]),
+        (None, {"inputs": ids("xx", "xx")}, [(None, None, ())] * 2),  # padded or not
+        (QWEN, {"inputs_embeds": torch.zeros(1, 9, 4)}, [(9, None, ())]),
+        (QWEN, {}, []),
+        (QWEN, {"input_ids": "something else"}, []),
+    ],
+)
+def test_rows_of_a_batch(config: Any, told: Any, expected: Any) -> None:
+    model = SimpleNamespace(config=config)
+    ((kind, rows),) = arrived._generating(model, **told)
+    assert (kind, list(map(tuple, rows))) == ("generate", expected)
+
+
+@table(
+    "rows, expected",
+    [
+        ([(99, 16, ((56, 28),)), (9, 5, ())], {"a": (99, 16, ((56, 28),)), "b": (9, 5, ())}),
+        # Models that look at pictures from beside the prompt have one token in it for each.
+        ([(99, 9, ()), (9, 4, ())], {"a": (99, 9, ()), "b": (9, None, ())}),
+        ([(9, 9, ())], {"a": (None, None, ()), "b": (None, None, ())}),  # not these two
+        ([], {"a": (None, None, ()), "b": (None, None, ())}),
+    ],
+)
+def test_whose_rows_they_are(rows: Any, expected: Any) -> None:
+    with arrived.watching([VIDEO, OTHER]) as found:
+        events = [("handed", "a"), ("handed", "b"), ("video", 8), ("video", 4)]
+        assert arrived._watch is not None
+        arrived._watch.note([*events, ("generate", [arrived.Row(*row) for row in rows])])
+    counts = {k: (v.prompt_tokens, v.visual_tokens, v.sizes) for k, v in found.items()}
+    assert counts == expected
+
+
+def test_unknown_sizes_and_tokens_are_no_fields_of_an_item() -> None:
+    plain = {"at": "sent", "frames": 0, "distinct": None, "pictures": 0, "seconds": 0.0}
+    assert arrived.Seen("sent").told() == plain
+    more = {"sizes": [[4, 2]], "visual_tokens": 3, "prompt_tokens": 5}
+    whole = arrived.Seen("sent", sizes=((4, 2),), visual_tokens=3, prompt_tokens=5)
+    assert whole.told() == plain | more
+
+
 def test_what_decord_is_asked_for(tmp_path: Path) -> None:
     decord = pytest.importorskip("decord", reason="has no wheel for this machine")
     path = write_video(tmp_path / "v.mp4", 16)
@@ -170,7 +282,13 @@ def test_what_decord_is_asked_for(tmp_path: Path) -> None:
 
 def item(**told: Any) -> dict[str, Any]:
     made = {"at": "sent", "frames": 0, "distinct": None, "pictures": 0, "seconds": 0.0, "of": None}
-    return {"status": "ok", "arrived": {**made, **told}}
+    return {"id": told.pop("id", "1"), "status": "ok", "arrived": {**made, **told}}
+
+
+def lengths(*tokens: int, **told: Any) -> list[dict[str, Any]]:
+    """Items with prompts of so many tokens, of videos of 32 frames."""
+    known = {"frames": 32, "of": 32, **told}
+    return [item(id=str(n), prompt_tokens=one, **known) for n, one in enumerate(tokens)]
 
 
 @table(
@@ -194,6 +312,21 @@ def item(**told: Any) -> dict[str, Any]:
         ([item(pictures=20), item(pictures=40)], "t: 20 to 40 pictures", ""),
         ([item(frames=32, seconds=12.04)], "t: 32 frames and 12 s of sound", ""),
         ([item(frames=32, seconds=None)], "t: 32 frames and sound", ""),
+        (
+            [item(frames=32, of=32, sizes=[[588, 364]], visual_tokens=4368, prompt_tokens=4568)],
+            "t: 32 of 32 frames of 588 x 364 pixels (4,368 visual tokens), 4,568 prompt tokens",
+            "",
+        ),
+        (
+            [
+                item(frames=32, seconds=2.5, visual_tokens=2160, prompt_tokens=2360),
+                item(frames=32, seconds=2.5, sizes=[[28, 56], [420, 252]], prompt_tokens=2410),
+            ],
+            "t: 32 frames of 28 x 56 to 420 x 252 pixels (2,160 visual tokens) and 2.5 s of sound, "
+            "2,360 to 2,410 prompt tokens",
+            "",
+        ),
+        ([item(prompt_tokens=12)], "t: nothing but text, 12 prompt tokens", ""),
         ([item()], "t: nothing but text", ""),
         ([item(frames=4), {"status": "ok"}], "t: 4 frames (1 of 2 requests counted)", ""),
         ([{"status": "ok"}], "", ""),
@@ -211,3 +344,71 @@ def test_tasks_of_which_the_same_is_said() -> None:
         "reached the model, counted at the model's processor and in what was sent: "
         "a, c: 32 of 32 frames; b: 1 picture"
     )
+
+
+def test_prompts_of_tasks_of_which_the_same_is_said() -> None:
+    told = {"a": lengths(2300, 2340), "b": lengths(2410), "c": [item(frames=32, of=32)]}
+    said = arrivals.line(told).partition("sent: ")[2]
+    assert said == "a, b, c: 32 of 32 frames, 2,300 to 2,410 prompt tokens"
+    assert arrivals.prompt_lengths(told["a"]) == {"0": 2300, "1": 2340}
+    assert arrivals.prompt_lengths([*told["c"], {"id": "9", "status": "ok"}]) == {}
+
+
+SIZES = (
+    "saw pictures of other sizes: the same min_pixels and max_pixels in --model_args make them "
+    "equal (docs/models.md)"
+)
+APART = "t: the prompts differ in length: a median of 4,568 against 2,360 tokens; "
+
+
+@table(
+    "first, second, said",
+    [
+        (lengths(4568, 4570), lengths(4568, 4570), ""),
+        ([item(frames=32)], lengths(4568), ""),  # nobody counted
+        ([{"id": "0", "status": "ok"}], lengths(4568), ""),
+        (lengths(4568), [], ""),
+        (lengths(4568), lengths(2360), f"{APART}the two probably {SIZES}"),
+        (
+            lengths(4568, visual_tokens=4368),
+            lengths(2360, visual_tokens=2160),
+            f"{APART}the two {SIZES}",
+        ),
+        (
+            lengths(4568, visual_tokens=2160),
+            lengths(2360, visual_tokens=2160),
+            f"{APART}the text around the pictures differs, as with another chat template",
+        ),
+        (
+            lengths(4568),
+            lengths(2360, frames=16),
+            f"{APART}the two saw other numbers of frames or pictures",
+        ),
+        (
+            lengths(4568, sizes=[[420, 252]]),
+            lengths(2360, sizes=[[420, 252]]),
+            f"{APART}their pictures are of the same size: one may have got a video as single "
+            "pictures",
+        ),
+        (  # under 2 %, and fewer than 8 tokens
+            lengths(4568),
+            lengths(4500),
+            "t: the prompts differ in length: a median of 4,568 against 4,500 tokens; so little "
+            "may come from another chat template",
+        ),
+        (
+            lengths(30),
+            lengths(23),
+            "t: the prompts differ in length: a median of 30 against 23 tokens; so little may come "
+            "from another chat template",
+        ),
+        (  # of the common items those that differ by much
+            lengths(4568, 2360, 2361),
+            [*lengths(2360, 2360, 2360), item(id="9", frames=32, prompt_tokens=9)],
+            "t: the prompts differ in length in 1 of 3 requests: a median of 4,568 against 2,360 "
+            f"tokens; the two probably {SIZES}",
+        ),
+    ],
+)
+def test_two_runs_whose_prompts_differ(first: Any, second: Any, said: str) -> None:
+    assert arrivals.differing_prompts("t", first, second) == said

@@ -147,6 +147,8 @@ def test_what_arrives(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         kinds = [part.kind for part in own[0]]
         assert (counted["frames"] or 0) + counted["pictures"] == kinds.count("image")
         assert (counted["frames"] is None) == ("video" in kinds)
+        sizes = {part.value.size for part in own[0] if part.kind == "image"}
+        assert {tuple(size) for size in counted.get("sizes", ())} == sizes
         assert (counted["seconds"] > 0) == ("audio" in kinds)
         left = [parts for parts in left if parts not in own]
     assert not left

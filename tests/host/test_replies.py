@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import running, settings
-from lmms_eval_tasks.host import plugin, replies
+from lmms_eval_tasks.host import arrived, plugin, replies
 from lmms_eval_tasks.host.kept_replies import Kept
 from lmms_eval_tasks.runs import after
 from lmms_eval_tasks.utils import saved_runs
@@ -296,6 +297,26 @@ def test_a_trace_whose_opening_tag_stood_in_the_prompt_is_no_answer(
     }
     monkeypatch.setattr(play.model, "processor", Holder("<think>\n\n</think>\n\n"))
     assert statuses(play(most_close)) == {"ok": 200}
+
+
+def test_a_prompt_that_its_class_counted(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where something was counted here; a length that was counted here stands."""
+    from lmms_eval.api.instance import GenerationResult, TokenCounts
+
+    def reply(number: int) -> Any:
+        return GenerationResult("A", TokenCounts(input_tokens=100 * number, output_tokens=1))
+
+    def counted(known: dict[str, Any]) -> list[Any]:
+        monkeypatch.setattr(arrived.Seen, "told", lambda seen: {"at": seen.at, **known})
+        watching = contextlib.nullcontext({str(n): arrived.Seen("sent") for n in ids})
+        monkeypatch.setattr(arrived, "watching", lambda *_: watching)
+        play.model.asked = 0
+        samples = play(reply, limit=2)["samples"][TASK]
+        return [one[saved_runs.CARRIER]["arrived"].get("prompt_tokens") for one in samples]
+
+    ids = [one[saved_runs.CARRIER]["id"] for one in play(reply, limit=2)["samples"][TASK]]
+    assert counted({}) == [None, 100]  # 0 is what classes say that do not know
+    assert counted({"prompt_tokens": 7}) == [7, 7]
 
 
 def test_replies_at_the_token_limit_are_counted(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:

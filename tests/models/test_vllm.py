@@ -21,7 +21,7 @@ from lmms_eval_tasks.errors import MediaError, TasksError
 from lmms_eval_tasks.host import names, plugin
 from lmms_eval_tasks.models import files
 from lmms_eval_tasks.models.vllm import VLLM, own_gpus, sampling
-from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.runs import arrivals, before
 from lmms_eval_tasks.sample import tiny
 from lmms_eval_tasks.utils.replies import refusals
 from tests.checks import refused, table
@@ -241,6 +241,28 @@ def test_arguments(checkpoint: str, engine: Any, monkeypatch: pytest.MonkeyPatch
     refused(TasksError, "needs vLLM", model, checkpoint)
 
 
+@table(
+    "given, expected",
+    [
+        ({}, None),
+        (
+            {"min_pixels": 200704, "max_pixels": "401408"},
+            {"min_pixels": 200704, "max_pixels": 401408},
+        ),
+        (
+            {"max_pixels": 401408, "mm_processor_kwargs": '{"fps": 2, "max_pixels": 1}'},
+            {"fps": 2, "max_pixels": 401408},
+        ),
+        ({"mm_processor_kwargs": '{"fps": 2}'}, {"fps": 2}),
+    ],
+)
+def test_pixels_go_to_the_processor(
+    given: dict[str, Any], expected: Any, checkpoint: str, engine: Any
+) -> None:
+    model(checkpoint, **given)
+    assert engine.made[-1].given.get("mm_processor_kwargs") == expected
+
+
 def test_thinking_is_told_to_the_template_and_to_who_asks_it(checkpoint: str, engine: Any) -> None:
     lm = model(checkpoint, enable_thinking=False)
     ask(lm, [{"parts": [text("x")]}])
@@ -347,6 +369,54 @@ def test_each_process_has_its_own_gpus_and_its_engine_knows_of_no_other(
         left = {*told, "TORCHELASTIC_USE_AGENT_STORE"} & set(os.environ)
         assert bool(left) == (processes == 1)
     assert dict(os.environ) == before
+
+
+# --- the same pixels as with a class of the host ---
+
+
+def test_equal_pixels_make_equal_prompts(
+    shared: Path, engine: Any, on_sample: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine asks the checkpoint's processor with its `mm_processor_kwargs`, as vLLM does."""
+    monkeypatch.setenv(settings.FRESH, "1")
+    monkeypatch.setenv(settings.JUDGE, "none")
+    plugin.install()
+    from lmms_eval.evaluator import simple_evaluate
+    from transformers import AutoProcessor
+
+    folder = tiny.build("qwen2_5_vl", shared / "tiny-vlm")
+    processor = AutoProcessor.from_pretrained(folder)
+
+    def answer(self: Any, asked: dict[str, Any]) -> Any:
+        bounds = self.given.get("mm_processor_kwargs") or {}
+        names = {"min_pixels": "shortest_edge", "max_pixels": "longest_edge"}
+        size = dict(processor.video_processor.size) | {names[k]: v for k, v in bounds.items()}
+        ((pixels, _),) = asked["multi_modal_data"]["video"]
+        shown = {"size": size, "do_sample_frames": False}
+        prompt = processor(text=[asked["prompt"]], videos=[pixels], videos_kwargs=shown)
+        done = SimpleNamespace(text="A", token_ids=[7], finish_reason="stop")
+        return SimpleNamespace(prompt_token_ids=list(prompt["input_ids"][0]), outputs=[done])
+
+    monkeypatch.setattr(engine, "answer", answer)
+    monkeypatch.setattr(engine, "_check", lambda *_: None)  # of other placeholders
+
+    def run(name: str, more: str) -> tuple[str, Any]:
+        arguments = f"pretrained={folder},max_num_frames=4{more}"
+        told = {"model": name, "model_args": arguments, "gen_kwargs": "max_new_tokens=2"}
+        results = simple_evaluate(**told, tasks=["maia_vsv"], limit=2, verbosity="ERROR")
+        line = results["lmms_eval_tasks"]["maia"]["arrived"].partition("maia_vsv: ")[2]
+        return line, [sample["failed"] for sample in results["samples"]["maia_vsv"]]
+
+    small, host = ",min_pixels=12544,max_pixels=25088", ",device=cpu,device_map=cpu"
+    line, first = run("qwen2_5_vl", small + host)
+    assert line.startswith("4 of 32 frames of 196 x 112 pixels (56 visual tokens), ")
+    line, second = run("tasks_vllm", small)
+    assert line.startswith("4 of 32 frames (56 visual tokens), ")
+    assert arrivals.differing_prompts("maia_vsv", first, second) == ""
+    line, third = run("tasks_vllm", "")  # the processor's own default
+    assert line.startswith("4 of 32 frames (270 visual tokens), ")
+    found = arrivals.differing_prompts("maia_vsv", second, third)
+    assert "the two saw pictures of other sizes" in found
 
 
 # --- through the host, on the sample --------------------------------------------------------------

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks.running import class_pages, host_version
 from lmms_eval_tasks.running import class_table as classes
+from tests.checks import table
 
 TABLE = classes.table()
 
@@ -79,29 +80,82 @@ def test_the_lines_that_it_rests_on_are_still_there() -> None:
     assert not gone
 
 
-def test_arguments_of_frames_are_the_classes() -> None:
+def test_arguments_of_frames_and_pixels_are_the_classes() -> None:
     """A name that no class has would be swallowed by many, or end the run in others."""
     absent = []
     for name, interface, one in every_class():
-        wanted = one.media.frames_argument
-        if wanted and not one.media.broken:
-            defined = frame_parameters(getattr(registered()[name], f"{interface}_class_path"))
-            if wanted not in defined:
-                absent.append((name, interface, wanted, sorted(defined)))
+        media = one.media
+        wanted: dict[str, Any] = {media.frames_argument or "": media.frames_default}
+        wanted = {k: v for k, v in (wanted | media.pixel_arguments).items() if k}
+        if media.broken or not wanted:
+            continue
+        defined = parameters(getattr(registered()[name], f"{interface}_class_path"))
+        for argument, default in wanted.items():
+            known = defined.get(argument, [])
+            # Some frames' defaults are those of a number that is not named.
+            if not known or (argument in media.pixel_arguments and default not in known):
+                absent.append((name, interface, argument, default, known))
     assert not absent
 
 
-def frame_parameters(path: str) -> set[str]:
-    """Arguments of every __init__ in a class's module and in the host's that it takes from."""
+def test_each_class_says_what_decides_on_the_size_of_a_picture() -> None:
+    for name, interface, one in every_class():
+        media = one.media
+        assert bool(media.sizes()) == (not media.none and not media.broken), (name, interface)
+        facts = [place.fact for place in media.evidence]
+        assert facts.count("pixels") == bool(media.sizes()), (name, interface)
+
+
+@table(
+    "model, interface, said",
+    [
+        ("qwen2_5_vl", "chat", "min_pixels=200704, max_pixels=1605632"),
+        ("tasks_vllm", "chat", "min_pixels, max_pixels (processor's default unless given)"),
+        ("glm4v", "simple", "processor's default"),
+    ],
+)
+def test_pixels_in_words(model: str, interface: Any, said: str) -> None:
+    media = classes.media_of(model, interface)
+    assert media is not None
+    assert media.sizes() == said
+    assert f"pixels: {said}" in class_pages.line(model, interface)
+
+
+def parameters(path: str) -> dict[str, list[Any]]:
+    """Arguments of every __init__ in a class's module and in the host's that it takes from.
+
+    With their defaults; None for one that has none.
+    """
     module = path.rpartition(".")[0]
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(source(f"{module.replace('.', '/')}.py"))):
+    tree = ast.parse(source(f"{module.replace('.', '/')}.py"))
+    named = {
+        node.targets[0].id: value(node.value, {})
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+    }
+    found: dict[str, list[Any]] = {}
+    for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.name == "__init__":
-            found |= {one.arg for one in (*node.args.args, *node.args.kwonlyargs)}
+            plain, own = node.args, node.args.kwonlyargs
+            missing = [None] * (len(plain.args) - len(plain.defaults))
+            defaults = [*missing, *plain.defaults, *plain.kw_defaults]
+            for one, default in zip((*plain.args, *own), defaults, strict=True):
+                found.setdefault(one.arg, []).append(default and value(default, named))
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("lmms_eval.models."):
             other = node.module or ""
-            found |= set() if other == module else frame_parameters(f"{other}.any")
+            if other != module:
+                for argument, known in parameters(f"{other}.any").items():
+                    found.setdefault(argument, []).extend(known)
     return found
+
+
+def value(node: ast.expr, named: Mapping[str, Any]) -> Any:
+    """The value of a constant expression, such as 256 * 28 * 28; its text if it is none."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        return value(node.left, named) * value(node.right, named)
+    if isinstance(node, ast.Constant):
+        return node.value
+    return named[node.id] if isinstance(node, ast.Name) and node.id in named else ast.unparse(node)
 
 
 def test_docs_are_those_of_the_table() -> None:

@@ -16,7 +16,7 @@ from lmms_eval_tasks.running.recipes import Recipe
 from lmms_eval_tasks.runs import before
 from tests.checks import table
 from tests.page_commands import MORE
-from tests.running.test_classes_host import frame_parameters, registered
+from tests.running.test_classes_host import parameters, registered
 
 ALL = [(name, one) for name in benchmarks.NAMES for one in recipes.of(name)]
 
@@ -95,7 +95,7 @@ def test_the_host_reads_it_and_its_class_can_run(
 def test_its_arguments_are_the_class_s(benchmark: str, recipe: Recipe) -> None:
     manifest, name = registered()[recipe.model.name], recipe.model.name
     path = getattr(manifest, f"{recipe.model.interface}_class_path")
-    assert set(recipe.model.arguments) <= frame_parameters(path) | MORE.get(name, set())
+    assert set(recipe.model.arguments) <= parameters(path).keys() | MORE.get(name, set())
 
 
 @pytest.mark.parametrize("benchmark", benchmarks.NAMES)
