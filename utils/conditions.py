@@ -24,6 +24,7 @@ class Kind(str, Enum):
     LEFT_OUT = "left out"
     DELIVERED = "fewer frames"  # fewer frames than the protocol's reached the model
     SOUND = "sound"  # sound that was handed over and did not reach the model
+    PIXELS = "pixels"  # other ones than in the run it is compared with
     CUT = "cut replies"
     REQUESTS = "failed requests"
     OPTION = "option"  # a setting of the user's that is not the protocol's default

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from lmms_eval_tasks import leaderboards, measures
+from lmms_eval_tasks import arrivals, leaderboards, measures
 from lmms_eval_tasks.benchmark import ASKED, Benchmark, Item, Items, Join, Metric, Task, Units
 from lmms_eval_tasks.measures import Asked
 from lmms_eval_tasks.report.sides import Side
@@ -313,8 +313,19 @@ def conditions(tasks: Sequence[Task], sides: Sequence[Side]) -> dict[str, Record
     first, *others = sides
     found = {side.label: side.record([task.name for task in tasks]) for side in sides}
     for other in others:
-        found[other.label] = record([*found[other.label], *not_in_common(first, other, tasks)])
+        own = [*not_in_common(first, other, tasks), *_other_pixels(first, other, tasks)]
+        found[other.label] = record([*found[other.label], *own])
     return found
+
+
+def _other_pixels(first: Side, second: Side, tasks: Sequence[Task]) -> Iterator[Condition]:
+    """That one checkpoint got prompts of other lengths in two runs."""
+    if first.model != second.model:
+        return
+    for name in (task.name for task in tasks if task.name in first.runs.keys() & second.runs):
+        told = arrivals.differing_prompts(name, first.items[name], second.items[name])
+        if told:
+            yield Condition(Kind.PIXELS, f"{told} ({first.label} first)", (name,))
 
 
 def not_in_common(first: Side, second: Side, tasks: Sequence[Task]) -> Iterator[Condition]:

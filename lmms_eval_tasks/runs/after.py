@@ -7,13 +7,13 @@ from collections.abc import Collection, Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
-from lmms_eval_tasks import __version__, benchmarks, measures, running, settings
+from lmms_eval_tasks import __version__, arrivals, benchmarks, measures, running, settings
 from lmms_eval_tasks.benchmark import Benchmark, Found, Item, Items, Ran, Task
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.judges.asking import Asker, usable
 from lmms_eval_tasks.judges.verdict import NONE as NO_JUDGE
 from lmms_eval_tasks.running import class_table
-from lmms_eval_tasks.runs import arrivals, before, invalid, scoring, screen
+from lmms_eval_tasks.runs import before, invalid, scoring, screen
 from lmms_eval_tasks.runs.invalid import Lengths
 from lmms_eval_tasks.runs.judging import Work
 from lmms_eval_tasks.runs.scoring import Carried

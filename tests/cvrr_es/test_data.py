@@ -87,7 +87,7 @@ class TestQuestions:
             look(ANSWER, OTHER)
         section = ran(ANSWER)
         told = f"3 questions left out: {PART}/001, {TIME}/001, {TIME}/002"
-        assert limits_of(section)[0] == told
+        assert told in limits_of(section)
         assert len(section["left_out"]) == 3
 
 

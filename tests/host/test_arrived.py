@@ -19,9 +19,9 @@ from PIL import Image
 from transformers import Qwen2VLImageProcessor, Qwen2VLVideoProcessor, WhisperFeatureExtractor
 from transformers.generation.utils import GenerationMixin
 
+from lmms_eval_tasks import arrivals
 from lmms_eval_tasks.host import arrived
 from lmms_eval_tasks.host.arrived import Expected
-from lmms_eval_tasks.runs import arrivals
 from tests.checks import table
 from tests.utils.media.media_files import write_video
 

@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks import arrivals, benchmarks, settings
 from lmms_eval_tasks.errors import MediaError, TasksError
 from lmms_eval_tasks.host import names, plugin
 from lmms_eval_tasks.models import files
 from lmms_eval_tasks.models.vllm import VLLM, own_gpus, sampling
-from lmms_eval_tasks.runs import arrivals, before
+from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.sample import tiny
 from lmms_eval_tasks.utils.replies import refusals
 from tests.checks import refused, table
