@@ -10,6 +10,7 @@ import shutil
 from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import markupsafe
 import numpy as np
@@ -18,12 +19,14 @@ import scipy.stats
 from typer.testing import CliRunner
 
 from lmms_eval_tasks import benchmarks
+from lmms_eval_tasks.benchmark import ASKED, Item
 from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.report import cells, compare, exports, sides
 from lmms_eval_tasks.report.sides import Side
 from lmms_eval_tasks.runs.rescore import rescore_saved
 from lmms_eval_tasks.sample.players import UNREADABLE
+from lmms_eval_tasks.utils.conditions import Condition, Kind, as_dicts
 from tests.checks import refused, table
 from tests.report import made
 
@@ -192,3 +195,148 @@ def test_the_terminal_has_intervals_below_numbers(runs: list[Path], both: list[S
         assert f"{row['value']:.3f}" in done.output
     own = line(both, "maverix_av", "acc").numbers["one"]
     assert f"{own.low:.3f}–{own.high:.3f}" in done.output
+
+
+# --- the same items, or none ---------------------------------------------------------------------
+
+PAIRS = benchmarks.load("maia").tasks["maia_vsv"]
+
+
+def asked(name: str, **changes: Any) -> Item:
+    """A pair of MAIA as a log holds it, by its number in the pool of a question."""
+    own = {"video": "v1", "setting": "32frames", "options": ["a", name[-1]], "answer": "A"}
+    own |= {"id": name, "category": "causal", "status": "ok", "right": 1, "reply": "A", **changes}
+    return {**own, ASKED: changes.get(ASKED, PAIRS.hash_of(own))}
+
+
+def with_question(item: Item, text: str = "Why?") -> Item:
+    """As a log that holds the hash of the question's text too."""
+    return {**item, ASKED: PAIRS.hash_of(item, text)}
+
+
+def both_asked(first: list[Item], second: list[Item]) -> compare.Paired:
+    return compare.paired(*([(PAIRS, item) for item in own] for own in (first, second)))
+
+
+@table(
+    "first, second, pairs, other",
+    [
+        ([asked("v1/q/0")], [asked("v1/q/0")], [("v1/q/0", "v1/q/0")], 0),
+        # The data are in another order, or their questions have other names.
+        (
+            [asked("v1/q/0"), asked("v1/q/1")],
+            [asked("v1/p/1"), asked("v1/p/0")],
+            [("v1/q/0", "v1/p/0"), ("v1/q/1", "v1/p/1")],
+            0,
+        ),
+        # Another question under the same id.
+        ([asked("v1/q/0")], [asked("v1/q/0", options=["a", "x"])], [], 1),
+        ([asked("v1/q/0")], [asked("v1/q/0", answer="B")], [], 1),
+        ([asked("v1/q/0")], [asked("v1/q/0", setting="black")], [], 1),
+        ([asked("v1/q/0")], [asked("v1/q/0", video="v2")], [], 1),
+        # Of a pool that lost an item none is compared.
+        ([asked("v1/q/0"), asked("v1/q/1")], [asked("v1/q/0")], [], 0),
+        # Asked twice: by id first.
+        (
+            [asked("v1/q/0"), asked("v1/q/1", options=["a", "0"])],
+            [asked("v1/q/1", options=["a", "0"]), asked("v1/q/0")],
+            [("v1/q/0", "v1/q/0"), ("v1/q/1", "v1/q/1")],
+            0,
+        ),
+        # Only one of the two logs knows the question's text.
+        ([asked("v1/q/0")], [with_question(asked("v1/q/0"))], [("v1/q/0", "v1/q/0")], 0),
+        (
+            [with_question(asked("v1/q/0"), "Why?")],
+            [with_question(asked("v1/q/0"), "Who?")],
+            [],
+            1,
+        ),
+    ],
+)
+def test_items_are_paired_by_what_was_asked(
+    first: list[Item], second: list[Item], pairs: list[tuple[str, str]], other: int
+) -> None:
+    marked = [{**item, "reply": item["id"]} for item in second]
+    found = both_asked(first, marked)
+    assert [(a["id"], b["reply"]) for (_, a), (_, b) in found.pairs] == pairs
+    assert all(a["id"] == b["id"] for (_, a), (_, b) in found.pairs)
+    assert (found.first, found.second, found.other) == (len(first), len(second), other)
+
+
+def test_a_log_that_does_not_say_what_it_asked_is_paired_by_id() -> None:
+    bare = {"id": "v1/q/0", "status": "ok", "right": 1, ASKED: ""}
+    found = both_asked([bare], [bare, {**bare, "id": "v1/q/1"}])
+    assert (len(found.pairs), found.by_id, found.other) == (1, 1, 0)
+
+
+def test_runs_on_other_data(runs: list[Path], tmp_path: Path) -> None:
+    """Counted, said in every form, and in no difference; on the page each has a row of its own."""
+    folder = shutil.copytree(runs[1], tmp_path / "two")
+    (file,) = folder.glob("*_samples_maverix_av.jsonl")
+    rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    for row in rows[:3]:
+        row["failed"]["options"] = row["failed"]["options"][::-1]
+        row["failed"].pop(ASKED)
+    file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    both = sides.read([runs[0], folder])
+    benchmark = benchmarks.of("maverix_av")
+    task, count = benchmark.tasks["maverix_av"], len(rows)
+    told = f"maverix_av: {count - 3} items are compared with one, which has {count} and this run "
+    told += f"{count}; 3 have the same id in both and ask something else"
+    own = compare.conditions([task], both)["two"]
+    assert [one.text for one in own if one.kind is Kind.OTHER_ITEMS] == [told]
+    (acc, *_) = compare.headlines(benchmark, [task], both)
+    assert acc.differences["two"].value.n == count - 3
+    assert any(told in line for line in exports.notes(both))
+    first, second = compare.rows_of(task, both)
+    assert len(first.keys() & second.keys()) == count - 3
+    assert {name for name in second if name.endswith(" (two)")} == second.keys() - first.keys()
+
+
+def test_an_invalid_run_is_in_no_difference(runs: list[Path], tmp_path: Path) -> None:
+    folder = shutil.copytree(runs[1], tmp_path / "two")
+    (file,) = folder.glob("*_results.json")
+    results = json.loads(file.read_text(encoding="utf-8"))
+    stored = [Condition(Kind.INVALID, "56 of 96 verdicts failed", ("maverix_av",))]
+    results["lmms_eval_tasks"] = {"maverix": {"conditions": as_dicts(stored)}, "invalid": {}}
+    file.write_text(json.dumps(results), encoding="utf-8")
+    rows = list(exports.rows(sides.read([runs[0], folder])))
+    own = {row["task"]: row for row in rows if row["run"] == "two"}
+    assert not own["maverix_av"]["valid"]
+    assert "difference" not in own["maverix_av"]
+    assert own["haven_temporal"]["valid"]
+    assert "difference" in own["haven_temporal"]
+
+
+@table(
+    "model, lengths, words",
+    [
+        ("one", (4568, 2360), "a median of 4,568 against 2,360 tokens"),
+        ("one", (4568, 4568), ""),
+        ("two", (4568, 2360), ""),  # other checkpoints have other processors
+    ],
+)
+def test_runs_of_a_checkpoint_that_saw_other_pixels(
+    runs: list[Path], tmp_path: Path, model: str, lengths: tuple[int, int], words: str
+) -> None:
+    folders = [
+        shutil.copytree(runs[0], tmp_path / str(number) / "run") for number in range(len(lengths))
+    ]
+    for folder, tokens, name in zip(folders, lengths, ("one", model), strict=True):
+        for file in folder.glob("*_samples_*.jsonl"):
+            rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+            for row in rows:
+                row["failed"]["arrived"] = {
+                    **{"at": "processor", "frames": 32, "distinct": 32, "pictures": 0},
+                    **{"seconds": 0, "of": 32, "prompt_tokens": tokens},
+                }
+            file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+        (file,) = folder.glob("*_results.json")
+        results = json.loads(file.read_text(encoding="utf-8")) | {"model_name": name}
+        file.write_text(json.dumps(results), encoding="utf-8")
+    both = sides.read(folders)
+    tasks = [benchmarks.of("maverix_av").tasks["maverix_av"]]
+    found = compare.conditions(tasks, both)[both[1].label]
+    told = " ".join(one.text for one in found if one.kind is Kind.PIXELS)
+    assert words in told
+    assert bool(words) == bool(told)
