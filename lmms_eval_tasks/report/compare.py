@@ -335,10 +335,11 @@ def not_in_common(first: Side, second: Side, tasks: Sequence[Task]) -> Iterator[
         for side in (first, second)
     ]
     differ = "" if data[0] == data[1] else f" ({'; '.join(sorted(data[0] | data[1]))})"
+    both = (first, second)
     for task in tasks:
-        if task.name not in first.runs or task.name not in second.runs:
+        if not all(task.name in side.runs and side.is_valid([task.name]) for side in both):
             continue
-        found = paired(*([(task, i) for i in one.items[task.name]] for one in (first, second)))
+        found = paired(*([(task, i) for i in one.items[task.name]] for one in both))
         common, name = len(found.pairs), task.name
         if found.by_id:
             told = f"{name}: {found.by_id:,} items are compared with {first.label} by id alone: "
