@@ -1,4 +1,4 @@
-"""A judge at a local endpoint that knows the right verdicts and gives them, or others, by a rule."""
+"""A judge at a local endpoint that knows the right verdicts, and gives these or others."""
 
 from __future__ import annotations
 

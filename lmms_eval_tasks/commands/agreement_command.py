@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.judges.costs import Asked
 
 ALL = "all"
-NO_REPLY = {"judge_api_error", "judge_skipped"}  # statuses that say nothing of the judge itself
+NO_REPLY = {"api_error", "skipped"}  # statuses of a verdict that say nothing of the judge itself
 ASSUMED = "20 words for each reason, a claim for each sentence"
 REASON = '{"reason": "%s", "score": 1}' % ("word " * 20)
 
@@ -57,11 +57,11 @@ def agreement_command(
         raise TasksError("--dry-run has no results to write to --output")
     if output is not None:
         check_output(output)
+    known, title = _known_answers(whose, source, whole=count is None)
     with run.use(run.from_settings(progress=not dry_run)) as current:
         config = before.judge_config(whose, env=environment(dry_run) if dry_run else None)
         if config.provider == NONE:
             raise JudgeError("none gives no verdicts: name a judge with --judge")
-        known, title = _known_answers(whose, source, whole=count is None)
         print("\n".join(known.source))
         answers = checks.draw(known.answers, count)
         if not answers:
@@ -186,35 +186,34 @@ def _check(
 
 def _keep(benchmark: str, check: Mapping[str, Any], items: Items) -> None:
     """Keep a check for later runs, if the judge replied about every answer."""
-    if lost := sum(item["status"] in NO_REPLY for item in items):
+    verdicts = [list((item.get("verdicts") or {}).values()) for item in items]
+    if lost := sum(any(one["status"] in NO_REPLY for one in own) for own in verdicts):
         say(f"the judge did not reply about {lost} answers, so this check is not kept: try again")
     else:
         checks.keep(benchmark, check["setup"], check)
 
 
 def _table(check: Mapping[str, Any], clusters: str) -> list[Table]:
-    """How often which verdict came of each known one."""
+    """How often which verdict came of each known one; a row for each kind and known verdict."""
     from lmms_eval_tasks.report.paper_tables import by_row
 
-    words = {"0": "refused", "1": "accepted"} if len(check["scale"]) == 2 else {}
-    known_as = {"0": "wrong answers", "1": "right answers"} if words else {}
-    columns = [*map(str, check["scale"]), "none"]
+    is_label, several = len(check["scale"]) == 2, len(check["verdicts"]) > 1
+    heads = ["refused", "accepted"] if is_label else list(map(str, check["scale"]))
+    known_as = {"0": "wrong answers", "1": "right answers"} if is_label else {}
     rows, notes = [], []
     for name, one in check["verdicts"].items():
         for worth, counts in one["counts"].items():
-            cells = [str(counts.get(column, 0)) for column in columns]
-            rows.append(([name, known_as.get(worth, f"worth {worth}")], cells))
-        agree, kappa = one["agree"], one["kappa"]
-        within = "" if words else f" within {checks.NEAR} point"
-        told = f"{name}: agrees on {_with_ends(agree, 100, 0, ' %')} of {one['answers']}{within}"
-        told += (
-            f", kappa {_with_ends(kappa, 1, 2)}" if kappa and kappa["estimate"] is not None else ""
-        )
-        notes.append(f"{told}; 95 %, clustered by {agree['clusters']} {clusters}")
-    heads = [words.get(one, one) for one in columns[:-1]]
+            cells = [str(counts.get(column, 0)) for column in (*map(str, check["scale"]), "none")]
+            rows.append(([name] * several + [known_as.get(worth, f"worth {worth}")], cells))
+        told = f"{name}: " * several
+        told += f"agrees on {_with_ends(one['agree'], 100, 0, ' %')} of {one['answers']}"
+        told += "" if is_label else f" within {checks.NEAR} point"
+        if one["kappa"] and one["kappa"]["estimate"] is not None:
+            told += f", kappa {_with_ends(one['kappa'], 1, 2)}"
+        notes.append(f"{told}; 95 %, clustered by {one['agree']['clusters']} {clusters}")
     return by_row(
         f"{check['title']}: verdicts of {check['judge']} on answers whose verdicts are known",
-        ["verdict", "known"],
+        [*(["verdict"] * several), "known"],
         [*heads, "no verdict"],
         rows,
         "\n".join(notes),

@@ -156,7 +156,7 @@ def _of(run: HostRun, start: str) -> list[Path]:
 def _agreement(desk: Desk, _: Mapping[str, HostRun]) -> None:
     release(desk.folder / "data")
     out = desk.folder / "agreement.json"
-    command = ("agreement", "movierecapsqa", "--from", desk.folder / "data")
+    command = ("agreement", "movierecapsqa", "--from", desk.folder / "data", "--items", "all")
     with desk.endpoint() as other:
         desk("agreement", *command, "--judge", other, "--output", out, files=(out,))
     desk("agreement, what it costs", *command, "--judge", "gpt-4.1-mini", "--dry-run")
