@@ -37,7 +37,7 @@ class Note(NamedTuple):
 def notes(task: Task, items: Items) -> list[Note]:
     """The lines on a task's replies, the heaviest first; none where nothing is odd."""
     ordered = sorted(items, key=lambda item: str(item["id"]))
-    judged = _monotonous(task, ordered)
+    judged = judged_alike(task, ordered)
     found = (_unread(ordered), _marked(ordered), judged, *_apart(task, ordered)[:1])
     return sorted(filter(None, found), reverse=True)
 
@@ -158,7 +158,7 @@ CHANCE = 0.01  # of such rows, so many are expected by the task's other verdicts
 _OF_FORM = ("coherence", "fluency")
 
 
-def _monotonous(task: Task, items: Items) -> Note | None:
+def judged_alike(task: Task, items: Items) -> Note | None:
     """That the judge gave one and the same verdict to nearly all answers, or to many in a row.
 
     A model may be that good or that bad: nothing is invalid, but the judge is to be looked at.

@@ -186,8 +186,9 @@ def _check(
 
 def _keep(benchmark: str, check: Mapping[str, Any], items: Items) -> None:
     """Keep a check for later runs, if the judge replied about every answer."""
-    verdicts = [list((item.get("verdicts") or {}).values()) for item in items]
-    if lost := sum(any(one["status"] in NO_REPLY for one in own) for own in verdicts):
+    verdicts = ((item.get("verdicts") or {}).values() for item in items)
+    failures = [{one["status"] for one in own} - {"ok"} for own in verdicts]
+    if lost := sum(bool(own) and own <= NO_REPLY for own in failures):
         say(f"the judge did not reply about {lost} answers, so this check is not kept: try again")
     else:
         checks.keep(benchmark, check["setup"], check)
