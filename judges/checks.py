@@ -84,8 +84,9 @@ def figures(own: Sequence[Pair], scale: Sequence[int]) -> dict[str, Any]:
     """How far a judge agrees with known verdicts, as plain types; failures never agree.
 
     `agree` is the share of answers with the known verdict, or of ratings within NEAR of it; `kappa`
-    is Cohen's over the answers with a verdict, of ratings with quadratic weights. Both have 95 %
-    intervals (stats.Interval.as_dict). `counts` says how often which verdict came of a known one.
+    is Cohen's over the answers with a verdict, of ratings with quadratic weights; None where all
+    known verdicts are equal. Both have 95 % intervals (stats.Interval.as_dict). `counts` says how
+    often which verdict came of a known one.
     """
     is_rating = len(scale) > 2
     near = NEAR if is_rating else 0
@@ -97,6 +98,7 @@ def figures(own: Sequence[Pair], scale: Sequence[int]) -> dict[str, Any]:
         return kappa(*sides, scale, "quadratic" if is_rating else None).value
 
     clusters = [one.cluster for one in rated]
+    differ = len({one.known for one in rated}) > 1  # kappa is 0 of equal ones, whatever is judged
     counts: dict[str, Counter[str]] = {}
     for one in own:
         judged = "none" if one.judged is None else f"{one.judged:g}"
@@ -105,7 +107,7 @@ def figures(own: Sequence[Pair], scale: Sequence[int]) -> dict[str, Any]:
         "answers": len(own),
         "failed": len(own) - len(rated),
         "agree": stats.clustered_mean(agree, [one.cluster for one in own], share=True).as_dict(),
-        "kappa": stats.jackknife(coefficient, rated, clusters).as_dict() if rated else None,
+        "kappa": stats.jackknife(coefficient, rated, clusters).as_dict() if differ else None,
         "counts": {worth: dict(counts[worth]) for worth in sorted(counts, key=float)},
     }
 
@@ -135,8 +137,7 @@ def line(check: Mapping[str, Any]) -> str:
 
 def _kappa(one: Mapping[str, Any]) -> float:
     """The kappa; infinite where there is none, such as of answers that are all right."""
-    value = (one["kappa"] or {}).get("estimate")
-    return math.inf if value is None else float(value)
+    return float(one["kappa"]["estimate"]) if one["kappa"] else math.inf
 
 
 def _doubt(one: Mapping[str, Any]) -> str:
@@ -150,7 +151,7 @@ def _doubt(one: Mapping[str, Any]) -> str:
     if _kappa(one) <= SLIGHT:
         return "no better than chance: do not use its numbers"
     low = one["kappa"]["low"]
-    return "" if low is None or low > 0 else "this may be chance: check more answers (--items all)"
+    return "" if low is None or low > 0 else "this may be chance: check more answers (--items N)"
 
 
 # --- kept -----------------------------------------------------------------------------------------

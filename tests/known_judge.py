@@ -41,7 +41,7 @@ def playing(known: KnownAnswers, rule: Rule) -> Callable[[dict[str, Any]], str |
         form = request.get("response_format", {}).get("json_schema")
         schema = form["schema"] if form else {"type": "string"}
         fields = schema.get("properties", {})
-        worths = next(iter(own)).known
+        worths = next((one.known for one in own), {})  # baselines are asked of others too
         worth = next(iter(worths.values()), float(known.scale[-1]))
         if labels:
             task = re.search(r"(?m)^Task: (\w+)\.", prompt)

@@ -209,7 +209,7 @@ def _table(check: Mapping[str, Any], clusters: str) -> list[Table]:
         told = f"{name}: " * several
         told += f"agrees on {_with_ends(one['agree'], 100, 0, ' %')} of {one['answers']}"
         told += "" if is_label else f" within {checks.NEAR} point"
-        if one["kappa"] and one["kappa"]["estimate"] is not None:
+        if one["kappa"]:
             told += f", kappa {_with_ends(one['kappa'], 1, 2)}"
         notes.append(f"{told}; 95 %, clustered by {one['agree']['clusters']} {clusters}")
     return by_row(
@@ -222,9 +222,9 @@ def _table(check: Mapping[str, Any], clusters: str) -> list[Table]:
 
 
 def _with_ends(interval: Mapping[str, Any], times: float, decimals: int, unit: str = "") -> str:
-    """A number with its interval, where there is one: "93 % [80, 98]"."""
+    """A number, 1 at most, with its interval, where there is one: "93 % [80, 98]"."""
     parts = (interval["estimate"], interval["low"], interval["high"])
-    value, *ends = (None if one is None else f"{times * one:.{decimals}f}" for one in parts)
+    value, *ends = (None if one is None else f"{times * min(one, 1):.{decimals}f}" for one in parts)
     return f"{value}{unit}" + (f" [{', '.join(map(str, ends))}]" if None not in ends else "")
 
 
