@@ -84,24 +84,22 @@ def known_answers(source: Path, task: Task, *, whole: bool) -> KnownAnswers:
     stop(release.file, problems + data.without_own(release, chosen))
     found = data.Checked(release=release, digest=release.digest, held={}, options=chosen)
     docs = {doc["id"]: doc for doc in data.docs(found, TASK)}
-    if whole and not settings.text(settings.BASELINES):
-        which = {"judged_baselines": list(settings.JUDGED_BASELINES)}
-        docs = {name: {**doc, **which} for name, doc in docs.items()}
     scale = range(judge.LOWEST, judge.HIGHEST + 1)
-    answers = _released(release, docs)
-    if not any(one.known for one in answers):
+    own = Data(release.file, release.digest, _released(release, docs))
+    if not any(one.known for one in own.answers):
         told = (
             f"{release.file} (data {release.digest}): the dataset's answers, and answers to "
             "another segment's question as wrong ones"
         )
         return KnownAnswers(list(_made(docs.values(), task)), [told], scale)
-    own = Data(release.file, release.digest, answers)
-    return KnownAnswers(
-        [KnownAnswer(task.name, task.keep(one.doc), one.text, one.known) for one in answers],
-        list(own.coverage()),
-        scale,
-        tables=partial(_tables, own, task),
-    )
+    baselines = {}
+    if whole and not settings.text(settings.BASELINES):
+        baselines = {"judged_baselines": list(settings.JUDGED_BASELINES)}
+    answers = [
+        KnownAnswer(task.name, task.keep({**one.doc, **baselines}), one.text, one.known)
+        for one in own.answers
+    ]
+    return KnownAnswers(answers, list(own.coverage()), scale, tables=partial(_tables, own, task))
 
 
 def _released(release: schema.Release, docs: Mapping[str, Doc]) -> tuple[Released, ...]:
