@@ -64,7 +64,7 @@ class Pair(NamedTuple):
     cluster: str
 
 
-def pairs(answers: Sequence[KnownAnswer], items: Sequence[Item]) -> dict[str, list[Pair]]:
+def compare(answers: Sequence[KnownAnswer], items: Sequence[Item]) -> dict[str, list[Pair]]:
     """The known verdicts on answers with the judge's in their items, by the name of the ask.
 
     A verdict between two numbers of the scale (a mean over samples or judges) is rounded, halves
@@ -80,7 +80,7 @@ def pairs(answers: Sequence[KnownAnswer], items: Sequence[Item]) -> dict[str, li
     return found
 
 
-def figures(own: Sequence[Pair], scale: Sequence[int]) -> dict[str, Any]:
+def figures(pairs: Sequence[Pair], scale: Sequence[int]) -> dict[str, Any]:
     """How far a judge agrees with known verdicts, as plain types; failures never agree.
 
     `agree` is the share of answers with the known verdict, or of ratings within NEAR of it; `kappa`
@@ -90,24 +90,25 @@ def figures(own: Sequence[Pair], scale: Sequence[int]) -> dict[str, Any]:
     """
     is_rating = len(scale) > 2
     near = NEAR if is_rating else 0
-    agree = [float(one.judged is not None and abs(one.judged - one.known) <= near) for one in own]
-    rated = [one for one in own if one.judged is not None]
+    agree = [float(one.judged is not None and abs(one.judged - one.known) <= near) for one in pairs]
+    rated = [one for one in pairs if one.judged is not None]
 
     def coefficient(some: Sequence[Pair]) -> float | None:
         sides = [one.known for one in some], [one.judged for one in some]
         return kappa(*sides, scale, "quadratic" if is_rating else None).value
 
+    # Where all known verdicts are equal kappa is 0, whatever the judge says.
+    has_kappa = len({one.known for one in rated}) > 1 and coefficient(rated) is not None
     clusters = [one.cluster for one in rated]
-    differ = len({one.known for one in rated}) > 1  # kappa is 0 of equal ones, whatever is judged
     counts: dict[str, Counter[str]] = {}
-    for one in own:
+    for one in pairs:
         judged = "none" if one.judged is None else f"{one.judged:g}"
         counts.setdefault(f"{one.known:g}", Counter())[judged] += 1
     return {
-        "answers": len(own),
-        "failed": len(own) - len(rated),
-        "agree": stats.clustered_mean(agree, [one.cluster for one in own], share=True).as_dict(),
-        "kappa": stats.jackknife(coefficient, rated, clusters).as_dict() if differ else None,
+        "answers": len(pairs),
+        "failed": len(pairs) - len(rated),
+        "agree": stats.clustered_mean(agree, [one.cluster for one in pairs], share=True).as_dict(),
+        "kappa": stats.jackknife(coefficient, rated, clusters).as_dict() if has_kappa else None,
         "counts": {worth: dict(counts[worth]) for worth in sorted(counts, key=float)},
     }
 
@@ -125,14 +126,13 @@ def line(check: Mapping[str, Any]) -> str:
         check: `verdicts` (figures by ask), `scale`, and what it was made on: `title`, `date`.
     """
     name, weakest = min(check["verdicts"].items(), key=lambda one: _kappa(one[1]))
-    of, is_rating = f"of {weakest['answers']}", len(check["scale"]) > 2
-    told = [f"judge checked: {100 * weakest['agree']['estimate']:.0f} % {of}"]
-    told[0] += " within one point" if is_rating else ""
-    told += [f"kappa {_kappa(weakest):.2f}"] if _kappa(weakest) < math.inf else []
-    told += [f"{weakest['failed']} without a verdict"] if weakest["failed"] else []
-    where = [check["title"], name] if len(check["verdicts"]) > 1 else [check["title"]]
-    doubt = _doubt(weakest)
-    return f"{', '.join(told)} ({', '.join([*where, check['date']])})" + (doubt and f": {doubt}")
+    share, doubt = f"{100 * weakest['agree']['estimate']:.0f} %", _doubt(weakest)
+    within = " within one point" if len(check["scale"]) > 2 else ""
+    parts = [f"judge checked: {share} of {weakest['answers']}{within}"]
+    parts += [f"kappa {_kappa(weakest):.2f}"] if weakest["kappa"] else []
+    parts += [f"{weakest['failed']} without a verdict"] if weakest["failed"] else []
+    where = [check["title"], *([name] if len(check["verdicts"]) > 1 else []), check["date"]]
+    return f"{', '.join(parts)} ({', '.join(where)})" + (doubt and f": {doubt}")
 
 
 def _kappa(one: Mapping[str, Any]) -> float:
@@ -205,6 +205,6 @@ def command(benchmark: str, shown: str) -> str:
     return f"lmms-eval-tasks agreement {benchmark} --judge {shlex.quote(shown)}"
 
 
-def told(judge: Mapping[str, Any]) -> str:
+def line_of_judge(judge: Mapping[str, Any]) -> str:
     """The line of a run's judge (`before.describe_judge`), also of a saved run; "" if none."""
     return str((judge.get("checked") or {}).get("line", ""))

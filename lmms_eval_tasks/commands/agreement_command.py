@@ -39,7 +39,7 @@ def agreement_command(
     ] = str(checks.ITEMS),
     source: Annotated[
         Path | None,
-        typer.Option("--from", help="Data file or folder; yours if unset, else the sample."),
+        typer.Option("--from", help="Data file or folder; if unset your data, else the sample."),
     ] = None,
     output: Annotated[
         Path | None, typer.Option(help="Write numbers, scores and verdicts as JSON.")
@@ -86,7 +86,7 @@ def agreement_command(
         problems = invalid.of_judge(usage, {config.label}) | invalid.of_items(name, judged)
         check = _check(title, known, answers, judged)
         check |= {"judge": config.label, "setup": before.setup(whose, config)}
-        more = {"answers": _told(answers, judged)}
+        more = {"answers": _answers(answers, judged)}
         if count is None and known.tables:
             tables, more = known.tables(judged, bool(problems))
             show(table_console(), tables)
@@ -106,11 +106,11 @@ def _count(items: str) -> int | None:
     Raises:
         TasksError: it is no number.
     """
-    if items in (ALL, "0"):
+    if items == ALL:
         return None
     if not items.isdecimal():
         raise TasksError(f"--items {items}: expected a number such as {checks.ITEMS}, or {ALL}")
-    return int(items)
+    return int(items) or None
 
 
 def _known_answers(
@@ -174,7 +174,7 @@ def _check(
     title: str, known: KnownAnswers, answers: Sequence[KnownAnswer], items: Items
 ) -> dict[str, Any]:
     """The figures of each verdict, and in a line what comes of them; for people and JSON."""
-    pairs = checks.pairs(answers, aggregate.as_counted(items))
+    pairs = checks.compare(answers, aggregate.as_counted(items))
     check: dict[str, Any] = {
         "title": title,
         "date": datetime.now(timezone.utc).date().isoformat(),
@@ -206,12 +206,12 @@ def _table(check: Mapping[str, Any], clusters: str) -> list[Table]:
         for worth, counts in one["counts"].items():
             cells = [str(counts.get(column, 0)) for column in (*map(str, check["scale"]), "none")]
             rows.append(([name] * several + [known_as.get(worth, f"worth {worth}")], cells))
-        told = f"{name}: " * several
-        told += f"agrees on {_with_ends(one['agree'], 100, 0, ' %')} of {one['answers']}"
-        told += "" if is_label else f" within {checks.NEAR} point"
+        note = f"{name}: " * several
+        note += f"agrees on {_with_ends(one['agree'], 100, 0, ' %')} of {one['answers']}"
+        note += "" if is_label else f" within {checks.NEAR} point"
         if one["kappa"]:
-            told += f", kappa {_with_ends(one['kappa'], 1, 2)}"
-        notes.append(f"{told}; 95 %, clustered by {one['agree']['clusters']} {clusters}")
+            note += f", kappa {_with_ends(one['kappa'], 1, 2)}"
+        notes.append(f"{note}; 95 %, clustered by {one['agree']['clusters']} {clusters}")
     return by_row(
         f"{check['title']}: verdicts of {check['judge']} on answers whose verdicts are known",
         [*(["verdict"] * several), "known"],
@@ -228,7 +228,7 @@ def _with_ends(interval: Mapping[str, Any], times: float, decimals: int, unit: s
     return f"{value}{unit}" + (f" [{', '.join(map(str, ends))}]" if None not in ends else "")
 
 
-def _told(answers: Sequence[KnownAnswer], items: Items) -> list[dict[str, Any]]:
+def _answers(answers: Sequence[KnownAnswer], items: Items) -> list[dict[str, Any]]:
     """Each answer with its verdicts, for JSON; its text stays in the data."""
     return [
         {"task": one.task, "id": one.doc["id"], "known": dict(one.known)}

@@ -35,10 +35,12 @@ AGAIN = (
 )
 _KEPT = 5_000  # characters of a list that are kept
 _BOX = "─━│┃┏┳┓┡╇┩└┴┘ "  # of a table's rules
-_VOLATILE = re.compile(r"; last \w+: .*|\b\d+(?:\.\d+)? (?:s|kB|MB)\b|\d{4}-\d\d-\d\dT[\d:.+]+")
+_VOLATILE = re.compile(
+    r"; last \w+: .*|\b\d+(?:\.\d+)? (?:s|kB|MB)\b|\d{4}-\d\d-\d\d(?:T[\d:.+]+|(?=\)))"
+)
 
-# Hashes that hold the endpoint's address; of several reasons the one that came last.
-_UNSTABLE = ("setup", "settings", "custom_id", "reasons")
+# Hashes that hold the endpoint's address; of several reasons the one that came last; a check's day.
+_UNSTABLE = ("setup", "settings", "custom_id", "reasons", "date", "line")
 
 Reply = Callable[[dict[str, Any]], "str | Fault"]
 

@@ -65,7 +65,7 @@ def test_draw(count: int | None, worths: dict[int, int], videos: dict[str, int])
 # --- verdicts beside known ones -------------------------------------------------------------------
 
 
-def test_pairs() -> None:
+def test_compare() -> None:
     """Means are rounded, halves down; no claim is worth 0; what failed has no verdict."""
     scores = (1.0, 0.5, 0.51, None)
     items: list[dict[str, Any]] = [
@@ -73,7 +73,7 @@ def test_pairs() -> None:
     ]
     items += [{"status": "no_claims", "verdicts": {"claims": {"score": 0.0}}}, {"status": "error"}]
     own = answers(("a", 1.0, len(items)))
-    judged = [one.judged for one in checks.pairs(own, items)["ask"]]
+    judged = [one.judged for one in checks.compare(own, items)["ask"]]
     assert judged == [1, 0, 1, None, 0, None]
 
 
@@ -175,8 +175,8 @@ def test_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checks.keep("maia", "s", check)
     assert [checks.record("maia", one, "s", "m") for one in cases] == [None, None, check]
     assert checks.record("maia", local, "s", "m") == check
-    assert checks.told({"checked": check}) == check["line"]
-    assert [checks.told(one) for one in ({}, {"checked": None})] == ["", ""]
+    assert checks.line_of_judge({"checked": check}) == check["line"]
+    assert [checks.line_of_judge(one) for one in ({}, {"checked": None})] == ["", ""]
     # Of another benchmark or prompt, and of a file that nobody can read, nothing is known.
     assert checks.kept("haven", "s") is checks.kept("maia", "t") is None
     for text in ("{", "[]", "{}", '{"line": 1}'):
@@ -233,7 +233,7 @@ def test_judges_on_the_sample(
         assert line.endswith(end)
         # An endpoint that did not reply says nothing of the judge.
         monkeypatch.setenv(settings.JUDGE, f"m@{endpoint.url}")
-        told = checks.told(before.describe_judge(benchmark))
+        told = checks.line_of_judge(before.describe_judge(benchmark))
         asks = f"judge not checked: lmms-eval-tasks agreement {name} --judge m@{endpoint.url}"
         assert told == (asks if rule == "fails" else line)
 
