@@ -207,6 +207,29 @@ class Ran(NamedTuple):
     items: Mapping[str, Items]  # of each task
 
 
+class KnownAnswer(NamedTuple):
+    """An answer whose verdict is known before a judge is asked."""
+
+    task: str  # whose judge it is put to
+    doc: Item  # the question, as the log keeps it (`Task.keep`)
+    text: str  # the answer
+    # The right verdicts, by the name of the ask, the main one first; empty where none is known.
+    known: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class KnownAnswers:
+    """Answers with known verdicts, to check a judge with (`lmms-eval-tasks agreement`)."""
+
+    answers: Sequence[KnownAnswer]
+    source: Sequence[str]  # lines that say where answers and verdicts are from
+    scale: Sequence[int]  # all verdicts that there are, ascending; (0, 1) is refused, accepted
+    clusters: str = "videos"  # what the docs' `Task.cluster` names
+    # Further tables from the items of all answers, and their content for JSON; the flag says that
+    # too many verdicts failed.
+    tables: Callable[[Items, bool], tuple[Sequence[Any], dict[str, Any]]] | None = None
+
+
 class Benchmark:
     """A benchmark: subclassed once in each `lmms_eval_tasks/<name>/tasks.py` (`BENCHMARK`)."""
 
@@ -328,6 +351,21 @@ class Benchmark:
     def judge_notes(self, judge: JudgeConfig) -> dict[str, Any]:  # noqa: ARG002
         """What the results tell of the judge beside its settings and prompt, or in their place."""
         return {}
+
+    def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers | None:  # noqa: ARG002
+        """The answers in a folder whose verdicts are known before a judge is asked.
+
+        Args:
+            place: a folder with this benchmark's data, or its data file.
+            whole: all of them are going to be judged, so that `KnownAnswers.tables` can be made.
+
+        Returns:
+            None if the data there hold no such answers.
+
+        Raises:
+            TasksError: the data cannot be read.
+        """
+        return None
 
     def check(self, names: Sequence[str], found: Found) -> None:
         """What else can be checked before a model is built.

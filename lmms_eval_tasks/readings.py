@@ -1,4 +1,4 @@
-"""How well a task's replies were read, in lines: for runs, saved runs and reports alike.
+"""How a task's replies were read and judged, in lines: for runs, saved runs and reports alike.
 
 The next model's habit is to be seen, not scored (metrics.md, "What a reply says"): a line stands
 only where it matters, and shows a reply of each kind that it counts.
@@ -10,11 +10,15 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
+from lmms_eval_tasks import benchmarks
 from lmms_eval_tasks.benchmark import Item, Items, Metric, Task
 from lmms_eval_tasks.console import visible
+from lmms_eval_tasks.judges import checks
+from lmms_eval_tasks.judges.verdict import REPLAY
 from lmms_eval_tasks.utils.replies import reasoning, refusals
 
 MANY_UNREAD = 0.05  # share of a task's replies above which a line says so
@@ -33,7 +37,8 @@ class Note(NamedTuple):
 def notes(task: Task, items: Items) -> list[Note]:
     """The lines on a task's replies, the heaviest first; none where nothing is odd."""
     ordered = sorted(items, key=lambda item: str(item["id"]))
-    found = (_unread(ordered), _marked(ordered), *_apart(task, ordered)[:1])
+    judged = judged_alike(task, ordered)
+    found = (_unread(ordered), _marked(ordered), judged, *_apart(task, ordered)[:1])
     return sorted(filter(None, found), reverse=True)
 
 
@@ -141,6 +146,88 @@ def _marked(items: Items) -> Note | None:
     told = f"{len(found)} of {len(items)} replies begin with a special token that nobody knows"
     shown = f"{_quoted(mark)}, as in {visible(str(item['id']))}: {_quoted(item['reply'])}"
     return Note(len(found) / len(items), f"{told}: {shown}")
+
+
+# --- a judge that always says the same ------------------------------------------------------------
+
+JUDGED = 20  # verdicts below which nothing is said of equal ones
+NEARLY_ALL = 0.95  # share of equal verdicts from which a line says so
+IN_A_ROW = 20  # equal verdicts in the order of ids from which a line says so, if they are no chance
+CHANCE = 0.01  # of such rows, so many are expected by the task's other verdicts at most
+# Parts of the names of asks about an answer's form, which is good in nearly all answers.
+_OF_FORM = ("coherence", "fluency")
+
+
+def judged_alike(task: Task, items: Items) -> Note | None:
+    """That the judge gave one and the same verdict to nearly all answers, or to many in a row.
+
+    A model may be that good or that bad: nothing is invalid, but the judge is to be looked at.
+    """
+    parts: list[tuple[float, str]] = []
+    judge: Mapping[str, Any] = {}
+    for ask in (one for one in task.asks if not any(form in one for form in _OF_FORM)):
+        given = [(item.get("verdicts") or {}).get(ask) for item in items]
+        scored = [one for one in given if one and one.get("score") is not None]
+        if len(scored) < JUDGED or any(map(_is_recorded, scored)):
+            continue
+        if same := _sameness([one["score"] for one in scored]):
+            judge, total = scored[0], len(scored)
+            word = _verdict(ask, same.score, is_label="right" in items[0])
+            of = f"answers in a row, of {total}" if same.is_row else f"of {total} answers"
+            parts.append((same.number / total, f"({word}) to {same.number} {of}"))
+    if not parts:
+        return None
+    command = checks.command(str(benchmarks.of_task_name(task.name)), _spec(judge))
+    told = f"the judge gave one and the same verdict {', '.join(part for _, part in parts)}"
+    return Note(
+        max(share for share, _ in parts), f"{told}: look at it before its number ({command})"
+    )
+
+
+class _Same(NamedTuple):
+    """How many verdicts are equal: of all, or one after the other."""
+
+    score: float
+    number: int
+    is_row: bool
+
+
+def _sameness(scores: Sequence[float]) -> _Same | None:
+    """The equal verdicts that a line has to tell of; None if there are none.
+
+    In a long run of a good model rows of equal verdicts are chance: among 2,400 answers of which
+    three in four are right, 20 right ones follow each other twice. So a row counts only if no more
+    than CHANCE of its kind are expected by how often its verdict occurs among the others.
+    """
+    total = len(scores)
+    (score, count), *_ = Counter(scores).most_common(1)
+    if count >= NEARLY_ALL * total:
+        return _Same(score, count, is_row=False)
+    length, score = max((sum(1 for _ in row), score) for score, row in groupby(scores))
+    others = total - length
+    share = (scores.count(score) - length + 1) / (others + 2)  # never 0 or 1
+    expected = ((1 - share) * others + 1) * share**length
+    is_news = length >= IN_A_ROW and expected <= CHANCE
+    return _Same(score, length, is_row=True) if is_news else None
+
+
+def _verdict(ask: str, score: float, *, is_label: bool) -> str:
+    """A verdict in words: "correct", or "factuality 5"."""
+    if is_label:
+        return "correct" if score else "incorrect"
+    return f"{ask} {score:g}"
+
+
+def _spec(verdict: Mapping[str, Any]) -> str:
+    """The judge of a verdict as a user names it; of several judges only their file says it."""
+    label = str(verdict.get("judge"))
+    is_one = all(part.get("judge") == label for part in verdict.get("parts", ()))
+    return visible(label) if is_one else "SPEC"
+
+
+def _is_recorded(verdict: Mapping[str, Any]) -> bool:
+    """True if no language model gave the verdict."""
+    return str(verdict.get("judge")).startswith(f"{REPLAY}:")
 
 
 # --- ours and the authors' rule -------------------------------------------------------------------

@@ -1,134 +1,237 @@
-"""The command `agreement`: our judge on a release's own answers, beside their published scores.
-
-Each answer is scored as in a run. MovieRecapsQA's release is the one that has such scores.
-"""
+"""The command `agreement`: is a judge any good, by answers whose verdicts are known (checks.py)."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lmms_eval_tasks import benchmarks, settings
-from lmms_eval_tasks.benchmark import Row
 from lmms_eval_tasks.commands.options import LIMITS, DryRun, environment, with_settings
 from lmms_eval_tasks.console import say, table_console
-from lmms_eval_tasks.errors import JudgeError, TasksError
+from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
+from lmms_eval_tasks.judges import checks
 from lmms_eval_tasks.report.fold import show
+from lmms_eval_tasks.utils.metrics import aggregate
 
 if TYPE_CHECKING:
-    from lmms_eval_tasks.benchmark import Item, Items
-    from lmms_eval_tasks.movierecapsqa.published import Data, Released
+    from rich.table import Table
 
-BENCHMARK = "movierecapsqa"  # the one whose release has such scores
-ASSUMED = "a claim for each sentence, 20 words for each reason"
+    from lmms_eval_tasks.benchmark import Benchmark, Item, Items, KnownAnswer, KnownAnswers
+    from lmms_eval_tasks.judges import Criterion, JudgeConfig
+    from lmms_eval_tasks.judges.costs import Asked
+
+ALL = "all"
+NO_REPLY = {"api_error", "skipped"}  # statuses of a verdict that say nothing of the judge itself
+ASSUMED = "20 words for each reason, a claim for each sentence"
 REASON = '{"reason": "%s", "score": 1}' % ("word " * 20)
-KEPT = ("id", "status", "claims", "rouge_l", "baselines", "dimensions", "verdicts")
 
 
 @with_settings(settings.JUDGE, *LIMITS)
 def agreement_command(
-    benchmark: Annotated[str, typer.Argument(help="Such as movierecapsqa.")],
+    benchmark: Annotated[str, typer.Argument(help=f"One of: {', '.join(benchmarks.NAMES)}.")],
     *,
+    items: Annotated[
+        str, typer.Option(metavar="N|all", help="How many answers the judge gets; 0 is all.")
+    ] = str(checks.ITEMS),
     source: Annotated[
         Path | None,
-        typer.Option("--from", help="The data file or its folder; the data root's if unset."),
+        typer.Option("--from", help="Data file or folder; if unset your data, else the sample."),
     ] = None,
     output: Annotated[
         Path | None, typer.Option(help="Write numbers, scores and verdicts as JSON.")
     ] = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Judge a release's own answers: how far does that agree with their published scores?"""
-    from lmms_eval_tasks.judges import announcement, costs, make, run
-    from lmms_eval_tasks.judges.asking import Asker
+    """Put answers to a judge whose right verdicts are known: how often does it give these?"""
+    from lmms_eval_tasks.judges import announcement, costs, run
     from lmms_eval_tasks.judges.verdict import NONE
-    from lmms_eval_tasks.movierecapsqa import published
-    from lmms_eval_tasks.runs import before, estimate, invalid, scoring
+    from lmms_eval_tasks.runs import before, invalid
     from lmms_eval_tasks.utils.json_files import check_output, write_json
-    from lmms_eval_tasks.utils.released_files import user_folder
 
-    if benchmark != BENCHMARK:
-        raise TasksError(
-            f"{benchmark}: no benchmark whose release has answers with published scores; there "
-            f"is: {BENCHMARK}"
-        )
+    whose, count = benchmarks.named(benchmark), _count(items)
     if dry_run and output is not None:
         raise TasksError("--dry-run has no results to write to --output")
     if output is not None:
         check_output(output)
-    whose = benchmarks.load(benchmark)
-    task = whose.tasks[published.TASK]
-    data = published.read(source or user_folder(benchmark))
+    known, title = _known_answers(whose, source, whole=count is None)
     with run.use(run.from_settings(progress=not dry_run)) as current:
         config = before.judge_config(whose, env=environment(dry_run) if dry_run else None)
         if config.provider == NONE:
-            raise JudgeError("agreement is between a judge and the paper's: none is no judge")
-        print("\n".join(data.coverage()))
-        kept = [task.keep(one.doc) for one in data.answers]
-        requests = [
-            (ask.criterion, ask.fields, ask.stand_in or REASON)
-            for one, doc in zip(data.answers, kept, strict=True)
-            for ask in estimate.asks(task, doc, one.text)
-        ]
+            raise JudgeError("none gives no verdicts: name a judge with --judge")
+        print("\n".join(known.source))
+        answers = checks.draw(known.answers, count)
+        if not answers:
+            raise DataError(f"{known.source[0]}: there is no answer with a known verdict")
+        if count is None and known.tables:  # which are also of answers with unknown verdicts
+            answers = list(known.answers)
+        requests = _requests(whose, answers)
         cost = costs.plan(config, requests)
-        summary = f"{len(data.answers)} answers to judge: {costs.summary(cost)}"
+        summary = f"{len(answers)} answers to judge: {costs.summary(cost)}"
         if dry_run:
             prices = f"cost: {current.prices.origin}; replies in the cache are free"
-            assumed = f"assumed: {ASSUMED}; no repairs"
-            print("\n".join([summary, assumed, *cost.notes, prices]))
+            print("\n".join([summary, f"assumed: {ASSUMED}; no repairs", *cost.notes, prices]))
             return
         before.check_judge(whose)
         say(announcement(config, before.judge_prompt(whose)))
         say(summary)
-        current.progress.expect(len(requests) - len(data.answers))  # ordered_map: 1 for each
-
-        def scored(given: tuple[Released, dict[str, Any]]) -> dict[str, Any]:
-            return scoring.scored(task, given[1], given[0].text, Asker(make(config)))
-
+        current.progress.expect(len(requests) - len(answers))  # ordered_map: 1 for each
         name = f"{benchmark}_agreement"
-        items = run.ordered_map(scored, list(zip(data.answers, kept, strict=True)), name)
+        judged = _judged(whose, config, answers, name)
         current.progress.close()
         usage = current.ledger.as_dicts()
-        problems = invalid.of_judge(usage, {config.label}) | invalid.of_items(name, items)
-        found = _show(data, items, bool(problems))
-        print("\n".join(current.told()))
+        problems = invalid.of_judge(usage, {config.label}) | invalid.of_items(name, judged)
+        check = _check(title, known, answers, judged)
+        check |= {"judge": config.label, "setup": before.setup(whose, config)}
+        more = {"answers": _answers(answers, judged)}
+        if count is None and known.tables:
+            tables, more = known.tables(judged, bool(problems))
+            show(table_console(), tables)
+        show(table_console(), _table(check, known.clusters))
+        print("\n".join([*current.told(), check["line"]]))
+        _keep(benchmark, check, judged)
         if output is not None:
-            judged = {"judge": before.describe_judge(whose), "usage": usage}
-            write_json(output, {"benchmark": benchmark, **found, **judged, "invalid": problems})
+            about = {"benchmark": benchmark, "source": list(known.source), "check": check}
+            described = {"judge": before.describe_judge(whose), "usage": usage}
+            write_json(output, {**about, **more, **described, "invalid": problems})
         invalid.stop(problems)
 
 
-def _show(data: Data, items: Items, is_invalid: bool) -> dict[str, Any]:
-    """Print the tables; what they show, and each answer's scores, for JSON."""
-    from lmms_eval_tasks import measures
-    from lmms_eval_tasks.movierecapsqa import published
+def _count(items: str) -> int | None:
+    """The number of answers; None for all.
 
-    whose = benchmarks.load(BENCHMARK)
-    by: dict[str, list[Item]] = {}
-    for one, item in zip(data.answers, items, strict=True):
-        by.setdefault(one.by, []).append(item)
-    numbers = {one: measures.numbers(whose.tasks[published.TASK], own) for one, own in by.items()}
-    named = [Row(published.TASK, own, name, is_invalid) for name, own in numbers.items()]
-    show(table_console(), whose.tables(named))
-    dimensions = {}
-    for dimension in published.DIMENSIONS:
-        rows = published.rows(data.answers, items, dimension)
-        show(table_console(), [*published.table(dimension, rows), ""])
-        dimensions[dimension] = {"rows": {title: one.as_dict() for title, one in rows.items()}}
-    statuses = Counter(item["status"] for item in items)
-    counts = ", ".join(f"{n} {status}" for status, n in statuses.most_common())
-    print(f"answers: {len(items)} ({counts})")
-    return {
-        "data": {"file": str(data.file), "digest": data.digest},
-        "dimensions": dimensions,
-        "numbers": numbers,
-        "statuses": dict(statuses),
-        # An answer's own text stays in the release.
-        "answers": [
-            {"by": one.by, "published": one.scores, **{key: item.get(key) for key in KEPT}}
-            for one, item in zip(data.answers, items, strict=True)
-        ],
+    Raises:
+        TasksError: it is no number.
+    """
+    if items == ALL:
+        return None
+    if not items.isdecimal():
+        raise TasksError(f"--items {items}: expected a number such as {checks.ITEMS}, or {ALL}")
+    return int(items) or None
+
+
+def _known_answers(
+    whose: Benchmark, source: Path | None, *, whole: bool
+) -> tuple[KnownAnswers, str]:
+    """The answers of `--from`, of the user's data, or else of the packaged sample; and its title.
+
+    Raises:
+        DataError: there are none in `--from`, or data cannot be read.
+    """
+    from lmms_eval_tasks import sample
+    from lmms_eval_tasks.utils.released_files import user_folder
+
+    place = source or user_folder(whose.name)
+    found = whose.known_answers(place, whole=whole) if source or place.is_dir() else None
+    if found is None:
+        if source is not None:
+            where = "docs/judges.md says which data hold some"
+            raise DataError(f"{source}: no answers with known verdicts of {whose.title}; {where}")
+        say(
+            f"no answers with known verdicts at {place}: the packaged sample's are used "
+            "(--from PATH names others)"
+        )
+        place = sample.build(settings.cache_dir() / settings.SAMPLE) / whose.name
+        found = whose.known_answers(place, whole=whole)
+    if found is None:
+        raise DataError(f"{whose.title} has no answers with known verdicts")
+    return found, f"{whose.title}{', packaged sample' * sample.is_current(place)}"
+
+
+def _requests(whose: Benchmark, answers: Sequence[KnownAnswer]) -> list[Asked]:
+    """What the judge is asked, with a likely reply each."""
+    from lmms_eval_tasks.runs import estimate
+
+    return [
+        (ask.criterion, ask.fields, ask.stand_in or _reply(ask.criterion))
+        for one in answers
+        for ask in estimate.asks(whose.tasks[one.task], one.doc, one.text)
+    ]
+
+
+def _reply(criterion: Criterion) -> str:
+    return criterion.labels[0][0] if criterion.labels else REASON
+
+
+def _judged(
+    whose: Benchmark, config: JudgeConfig, answers: Sequence[KnownAnswer], name: str
+) -> list[Item]:
+    """The items of the answers, each scored as in a run."""
+    from lmms_eval_tasks.judges import make, run
+    from lmms_eval_tasks.judges.asking import Asker
+    from lmms_eval_tasks.runs import scoring
+
+    def scored(one: KnownAnswer) -> Item:
+        return scoring.scored(whose.tasks[one.task], one.doc, one.text, Asker(make(config)))
+
+    return run.ordered_map(scored, answers, name)
+
+
+def _check(
+    title: str, known: KnownAnswers, answers: Sequence[KnownAnswer], items: Items
+) -> dict[str, Any]:
+    """The figures of each verdict, and in a line what comes of them; for people and JSON."""
+    pairs = checks.compare(answers, aggregate.as_counted(items))
+    check: dict[str, Any] = {
+        "title": title,
+        "date": datetime.now(timezone.utc).date().isoformat(),
+        "scale": list(known.scale),
+        "verdicts": {name: checks.figures(own, known.scale) for name, own in pairs.items()},
     }
+    return {**check, "line": checks.line(check)}
+
+
+def _keep(benchmark: str, check: Mapping[str, Any], items: Items) -> None:
+    """Keep a check for later runs, if the judge replied about every answer."""
+    verdicts = ((item.get("verdicts") or {}).values() for item in items)
+    failures = [{one["status"] for one in own} - {"ok"} for own in verdicts]
+    if lost := sum(bool(own) and own <= NO_REPLY for own in failures):
+        say(f"the judge did not reply about {lost} answers, so this check is not kept: try again")
+    else:
+        checks.keep(benchmark, check["setup"], check)
+
+
+def _table(check: Mapping[str, Any], clusters: str) -> list[Table]:
+    """How often which verdict came of each known one; a row for each kind and known verdict."""
+    from lmms_eval_tasks.report.paper_tables import by_row
+
+    is_label, several = len(check["scale"]) == 2, len(check["verdicts"]) > 1
+    heads = ["refused", "accepted"] if is_label else list(map(str, check["scale"]))
+    known_as = {"0": "wrong answers", "1": "right answers"} if is_label else {}
+    rows, notes = [], []
+    for name, one in check["verdicts"].items():
+        for worth, counts in one["counts"].items():
+            cells = [str(counts.get(column, 0)) for column in (*map(str, check["scale"]), "none")]
+            rows.append(([name] * several + [known_as.get(worth, f"worth {worth}")], cells))
+        note = f"{name}: " * several
+        note += f"agrees on {_with_ends(one['agree'], 100, 0, ' %')} of {one['answers']}"
+        note += "" if is_label else f" within {checks.NEAR} point"
+        if one["kappa"]:
+            note += f", kappa {_with_ends(one['kappa'], 1, 2)}"
+        notes.append(f"{note}; 95 %, clustered by {one['agree']['clusters']} {clusters}")
+    return by_row(
+        f"{check['title']}: verdicts of {check['judge']} on answers whose verdicts are known",
+        [*(["verdict"] * several), "known"],
+        [*heads, "no verdict"],
+        rows,
+        "\n".join(notes),
+    )
+
+
+def _with_ends(interval: Mapping[str, Any], times: float, decimals: int, unit: str = "") -> str:
+    """A number, 1 at most, with its interval, where there is one: "93 % [80, 98]"."""
+    parts = (interval["estimate"], interval["low"], interval["high"])
+    value, *ends = (None if one is None else f"{times * min(one, 1):.{decimals}f}" for one in parts)
+    return f"{value}{unit}" + (f" [{', '.join(map(str, ends))}]" if None not in ends else "")
+
+
+def _answers(answers: Sequence[KnownAnswer], items: Items) -> list[dict[str, Any]]:
+    """Each answer with its verdicts, for JSON; its text stays in the data."""
+    return [
+        {"task": one.task, "id": one.doc["id"], "known": dict(one.known)}
+        | {name: item.get(name) for name in ("status", "verdicts")}
+        for one, item in zip(answers, items, strict=True)
+    ]

@@ -243,12 +243,18 @@ def read(paths: Sequence[Path]) -> Candidates:
     return found
 
 
+def plain_question(value: Any) -> str | None:
+    """A released question without image tokens; None for what is no text."""
+    return _TOKENS.sub("", value, count=1).strip() if isinstance(value, str) else None
+
+
+def plain_answer(value: Any) -> str | None:
+    """A released answer without "</s>"; None for what is no text."""
+    return _END.sub("", value, count=1).strip() if isinstance(value, str) else None
+
+
 def _predictions(path: Path) -> Iterator[tuple[str, str, Answers]]:
     """Name, dimension and answers of predictions as released, of one candidate or of several."""
-
-    def text(value: Any, without: re.Pattern[str]) -> str | None:
-        return without.sub("", value, count=1).strip() if isinstance(value, str) else None
-
     own = any((path / f"{dimension}.json").is_file() for dimension in DIMENSIONS)
     for folder in [path] if own else sorted(path.glob("*")):
         for dimension in DIMENSIONS:
@@ -256,7 +262,7 @@ def _predictions(path: Path) -> Iterator[tuple[str, str, Answers]]:
                 rows = released_files.read_json(file)
                 if not (isinstance(rows, list) and rows and all(isinstance(r, dict) for r in rows)):
                     raise DataError(f"{file}: expected a list of {{Q, A}}")
-                said = [(text(row.get("Q"), _TOKENS), text(row.get("A"), _END)) for row in rows]
+                said = [(plain_question(row.get("Q")), plain_answer(row.get("A"))) for row in rows]
                 entries = [Answer("", question or "", answer) for question, answer in said]
                 yield folder.name, dimension, Answers(file, entries)
 

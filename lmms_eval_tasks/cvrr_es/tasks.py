@@ -9,10 +9,22 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Item, Items, Join, Part, Ran, Task
-from lmms_eval_tasks.cvrr_es import data, metrics, release
+from lmms_eval_tasks.benchmark import (
+    Benchmark,
+    Cut,
+    Doc,
+    Item,
+    Items,
+    Join,
+    KnownAnswers,
+    Part,
+    Ran,
+    Task,
+)
+from lmms_eval_tasks.cvrr_es import data, metrics, published, release
 from lmms_eval_tasks.cvrr_es import judge as judging
 from lmms_eval_tasks.cvrr_es import tables as layouts
 from lmms_eval_tasks.cvrr_es.data import running_model
@@ -189,6 +201,10 @@ class CvrrEs(Benchmark):
     def judge_prompt(self) -> Prompt:
         """Of the one criterion."""
         return judging.prompt("judge")
+
+    def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers | None:  # noqa: ARG002
+        """The published judgements of GPT-3.5, or the packaged sample's references."""
+        return published.known_answers(place, self.tasks)
 
     def describe(self, ran: Ran) -> tuple[dict[str, Any], list[Condition]]:
         """Data, candidates, shown ratings and frames."""

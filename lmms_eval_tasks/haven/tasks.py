@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from lmms_eval_tasks import settings
@@ -20,11 +21,13 @@ from lmms_eval_tasks.benchmark import (
     Item,
     Items,
     Join,
+    KnownAnswer,
+    KnownAnswers,
     Ran,
     Task,
     option_set,
 )
-from lmms_eval_tasks.haven import data, inputs, metrics
+from lmms_eval_tasks.haven import data, inputs, metrics, options
 from lmms_eval_tasks.haven import judge as judging
 from lmms_eval_tasks.haven import tables as layouts
 from lmms_eval_tasks.haven.metrics import ORDER
@@ -334,6 +337,30 @@ class Haven(Benchmark):
             return None
         window = (doc["video_path"], tuple(doc["picks"]))
         return Cut(doc["id"], window, functools.partial(inputs.frames, doc))
+
+    def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers:  # noqa: ARG002
+        """The reference summary of every video, worth 5; another video's is worth 1."""
+        chosen, task = options.current(), self.tasks["haven_v2t"]
+        release = released.read(place, chosen)
+        made = [
+            data.make_doc(data.row(one, release.digest), TASKS[task.name], chosen)
+            for one in release.records
+            if one.summary
+        ]
+        answers = []
+        for doc, other in zip(made, [*made[1:], *made[:1]], strict=True):
+            right, wrong = stand_in(doc, 0), stand_in({**doc, "summary": other["summary"]}, 0)
+            # In this order the text is right where both are the same.
+            known = {wrong: float(geval.LOWEST), right: float(geval.HIGHEST)}
+            answers += [
+                KnownAnswer(task.name, task.keep(doc), text, {judging.GEVAL: worth})
+                for text, worth in known.items()
+            ]
+        told = (
+            f"{release.folder} (data {release.digest}): reference summaries, and another video's "
+            "as wrong ones"
+        )
+        return KnownAnswers(answers, [told], range(geval.LOWEST, geval.HIGHEST + 1))
 
     def check(self, names: Sequence[str], found: Found) -> None:
         """Each task has an item, and a CLIP model that was named is there."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from lmms_eval_tasks import settings
@@ -20,6 +21,8 @@ from lmms_eval_tasks.benchmark import (
     Item,
     Items,
     Join,
+    KnownAnswer,
+    KnownAnswers,
     Part,
     Ran,
     Task,
@@ -30,6 +33,7 @@ from lmms_eval_tasks.judges.asking import judged
 from lmms_eval_tasks.judges.verdict import Criterion, Scoring
 from lmms_eval_tasks.maia import data, metrics
 from lmms_eval_tasks.maia import judge as judging
+from lmms_eval_tasks.maia import release as files
 from lmms_eval_tasks.maia import tables as layouts
 from lmms_eval_tasks.maia.release import POOL_SIZE
 from lmms_eval_tasks.sample.players import read_lm_pairs
@@ -304,6 +308,22 @@ class Maia(Benchmark):
     def criteria(self) -> Sequence[Criterion]:
         """Does an answer agree with a reference?"""
         return [judging.criterion()]
+
+    def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers:  # noqa: ARG002
+        """The statements of every question as answers to it: true ones are right, others wrong."""
+        release = files.read(place)
+        found, task = Found(release, release.digest), self.tasks["maia_oevqa"]
+        kept = {doc["id"]: task.keep(doc) for doc in data.questions(found, "32frames")}
+        answers = [
+            KnownAnswer(
+                *(task.name, kept[pair["question_id"]], text),
+                {"agrees": float(letter == pair["answer"])},
+            )
+            for pair in data.pairs(found, "text")
+            for letter, text in zip("AB", pair["options"], strict=True)
+        ]
+        told = f"{release.files[0]} (data {release.digest}): true and false statements as answers"
+        return KnownAnswers(answers, [told], scale=(0, 1))
 
     def describe(self, ran: Ran) -> tuple[dict[str, Any], list[Condition]]:
         """Data, left-out videos, and how texts were compared."""

@@ -23,12 +23,15 @@ _PLACEHOLDERS = {
 _OWN_USER = {f"user_{dimension}": _USER for dimension in DIMENSIONS}
 
 
+LOWEST, HIGHEST = 0, 5  # of a rating
+
+
 class Rating(BaseModel):
     """The judge's reply: a whole number, as in the paper."""
 
     model_config = ConfigDict(extra="forbid")
 
-    score: int = Field(ge=0, le=5)
+    score: int = Field(ge=LOWEST, le=HIGHEST)
 
 
 prompt = prompts.file("maverix", "judge", _PLACEHOLDERS, _OWN_USER)

@@ -9,15 +9,30 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, Literal, cast
 
 from lmms_eval_tasks import running, settings
-from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found, Item, Items, Join, Part, Ran, Task
+from lmms_eval_tasks.benchmark import (
+    Benchmark,
+    Cut,
+    Doc,
+    Found,
+    Item,
+    Items,
+    Join,
+    KnownAnswer,
+    KnownAnswers,
+    Part,
+    Ran,
+    Task,
+)
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import DataError, MediaError, TasksError
 from lmms_eval_tasks.judges.verdict import Ask, Criterion, Judged, Scoring, graded
 from lmms_eval_tasks.maverix import data, metrics
 from lmms_eval_tasks.maverix import judge as judging
+from lmms_eval_tasks.maverix import release as files
 from lmms_eval_tasks.maverix import tables as layouts
 from lmms_eval_tasks.maverix.labels import CONSISTENCY, DIMENSIONS, LETTERS, MODES, SPLITS, TASKS
 from lmms_eval_tasks.utils import prompts
@@ -304,6 +319,24 @@ class Maverix(Benchmark):
     def criteria(self) -> Sequence[Criterion]:
         """The four ratings, and that of two answers."""
         return list(judging.criteria().values())
+
+    def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers:  # noqa: ARG002
+        """The reference of every question, worth 5 in all four ratings; a wrong option is worth 0.
+
+        What a wrong answer deserves in the other three ratings is not known.
+        """
+        release = files.read(place)
+        found = data.Checked(release=release, digest=release.digest, infos={}, silent=())
+        task = self.tasks["maverix_v_oe"]
+        answers = []
+        for doc in data.docs(found, task.name):
+            if not doc["borrowed"]:
+                kept, right = task.keep(doc), dict.fromkeys(DIMENSIONS, float(judging.HIGHEST))
+                wrong = {DIMENSIONS[0]: float(judging.LOWEST)}
+                answers.append(KnownAnswer(task.name, kept, doc["reference"], right))
+                answers.append(KnownAnswer(task.name, kept, doc["lure"], wrong))
+        told = f"{release.file} (data {release.digest}): references and wrong options as answers"
+        return KnownAnswers(answers, [told], range(judging.LOWEST, judging.HIGHEST + 1))
 
     def check(self, names: Sequence[str], found: Found) -> None:
         """A model that raises on sound would lose the run; missing subtitles are told of."""

@@ -1,20 +1,24 @@
-"""The released answers with their published scores, for `lmms-eval-tasks agreement`.
+"""Answers whose scores are known, to check a judge with (`lmms-eval-tasks agreement`).
 
 The site's sample has the answers of seven models and of people, with factuality and relevance 0 to
-5; empty answers and a few more have no scores.
+5; empty answers and a few more have no scores. Of a release without scores the dataset's answer is
+worth 5, and an answer to another segment's question 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks import leaderboards, settings
-from lmms_eval_tasks.benchmark import Items
+from lmms_eval_tasks import leaderboards, measures, settings
+from lmms_eval_tasks.benchmark import Doc, Item, Items, KnownAnswer, KnownAnswers, Task
+from lmms_eval_tasks.benchmark import Row as TableRow
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.movierecapsqa import data, judge, schema
+from lmms_eval_tasks.movierecapsqa import data, judge, schema, tables
 from lmms_eval_tasks.report.paper_tables import by_row, fixed
 from lmms_eval_tasks.utils.media.video_checks import bad_items, stop
 from lmms_eval_tasks.utils.metrics import aggregate, rating_means, stats
@@ -37,6 +41,11 @@ class Released:
     text: str
     scores: Mapping[str, int | None]  # published, by DIMENSIONS
 
+    @property
+    def known(self) -> dict[str, float]:
+        """Those of the scores that there are."""
+        return {name: float(score) for name, score in self.scores.items() if score is not None}
+
 
 @dataclass(frozen=True)
 class Data:
@@ -55,48 +64,99 @@ class Data:
         )
         scored: dict[str, list[bool]] = {}
         for one in self.answers:
-            has_score = any(score is not None for score in one.scores.values())
-            scored.setdefault(one.by, []).append(has_score)
+            scored.setdefault(one.by, []).append(bool(one.known))
         yield from (f"{name}: {sum(own)} of {len(own)}" for name, own in scored.items())
 
 
-def read(source: Path) -> Data:
-    """The released answers of a data file, or of the one in a folder.
+def known_answers(source: Path, task: Task, *, whole: bool) -> KnownAnswers:
+    """The answers of a data file, or of the one in a folder, with their scores.
 
-    Judged are all metrics of Table 4 unless the user named baselines.
+    Args:
+        task: whose judge they are put to, TASK.
+        whole: judge Table 4's baselines too, unless the user named others.
 
     Raises:
         DataError: the data cannot be read; segments are bad and `--allow-bad-items` was not given;
-            a model has two answers to a question; nobody has a score.
+            a model has two answers to a question.
     """
     release, chosen = schema.read(source), data.options()
     problems = bad_items(release.problems, "segments cannot be used")
     stop(release.file, problems + data.without_own(release, chosen))
-    named = settings.text(settings.BASELINES)
-    which = list(settings.value(settings.BASELINES) if named else settings.JUDGED_BASELINES)
+    found = data.Checked(release=release, digest=release.digest, held={}, options=chosen)
+    docs = {doc["id"]: doc for doc in data.docs(found, TASK)}
+    scale = range(judge.LOWEST, judge.HIGHEST + 1)
+    own = Data(release.file, release.digest, _released(release, docs))
+    if not any(one.known for one in own.answers):
+        told = (
+            f"{release.file} (data {release.digest}): the dataset's answers, and answers to "
+            "another segment's question as wrong ones"
+        )
+        return KnownAnswers(list(_made(docs.values(), task)), [told], scale)
+    baselines = {}
+    if whole and not settings.text(settings.BASELINES):
+        baselines = {"judged_baselines": list(settings.JUDGED_BASELINES)}
+    answers = [
+        KnownAnswer(task.name, task.keep({**one.doc, **baselines}), one.text, one.known)
+        for one in own.answers
+    ]
+    return KnownAnswers(answers, list(own.coverage()), scale, tables=partial(_tables, own, task))
+
+
+def _released(release: schema.Release, docs: Mapping[str, Doc]) -> tuple[Released, ...]:
+    """The answers of models and people in a release, in its order."""
     names = leaderboards.stored("movierecapsqa")["models"]
-    known = data.Checked(release=release, digest=release.digest, held={}, options=chosen)
-    docs = {doc["id"]: {**doc, "judged_baselines": which} for doc in data.docs(known, TASK)}
     answers: dict[tuple[str, str], Released] = {}
     for segment, question in release.questions():
         place = segment.question_id(question)
         given = [(one, names.get(one.model)) for one in question.model_answers]
         given += [(question.human_answer, PEOPLE)] if question.human_answer else []
-        for one, name in given:
+        for one, name in given if place in docs else ():
             by = name or one.model.removesuffix(".response")
             if (place, by) in answers:
                 raise DataError(f"{release.file}: {place} has two answers of {by}")
             scores = {dimension: getattr(one.scores, dimension) for dimension in DIMENSIONS}
             answers[place, by] = Released(docs[place], by, one.answer, scores)
-    if all(score is None for one in answers.values() for score in one.scores.values()):
-        raise DataError(
-            f"{release.file}: no answer has published scores to agree with (modelAnswers and "
-            "humanAnswer with scores, as on the project's site)"
-        )
-    return Data(release.file, release.digest, tuple(answers.values()))
+    return tuple(answers.values())
+
+
+def _made(docs: Iterable[Doc], task: Task) -> Iterator[KnownAnswer]:
+    """Of each question the dataset's answer, and one that is neither true nor to the point."""
+    for doc in docs:
+        for text, worth in ((doc["reference"], judge.HIGHEST), (doc["lure"], judge.LOWEST)):
+            if text:
+                known = dict.fromkeys(DIMENSIONS, float(worth))
+                yield KnownAnswer(task.name, task.keep(doc), text, known)
 
 
 # --- our judge beside the published scores --------------------------------------------------------
+
+_KEPT = ("id", "status", "claims", "rouge_l", "baselines", "dimensions", "verdicts")
+
+
+def _tables(
+    found: Data, task: Task, items: Items, is_invalid: bool
+) -> tuple[list[Any], dict[str, Any]]:
+    """Tables 4 and 5 of the answers' items and their agreement by model; and all of it for JSON."""
+    by: dict[str, list[Item]] = {}
+    for one, item in zip(found.answers, items, strict=True):
+        by.setdefault(one.by, []).append(item)
+    numbers = {one: measures.numbers(task, own) for one, own in by.items()}
+    shown = tables.tables([TableRow(TASK, own, name, is_invalid) for name, own in numbers.items()])
+    by_dimension = {one: rows(found.answers, items, one) for one in DIMENSIONS}
+    own_tables = [table(name, own) for name, own in by_dimension.items()]
+    return [*shown, *(part for own in own_tables for part in (*own, ""))], {
+        "dimensions": {
+            name: {"rows": {title: one.as_dict() for title, one in own.items()}}
+            for name, own in by_dimension.items()
+        },
+        "numbers": numbers,
+        "statuses": dict(Counter(item["status"] for item in items)),
+        # An answer's own text stays in the release.
+        "answers": [
+            {"by": one.by, "published": one.scores, **{key: item.get(key) for key in _KEPT}}
+            for one, item in zip(found.answers, items, strict=True)
+        ],
+    }
 
 
 def rows(answers: Sequence[Released], items: Items, dimension: str) -> dict[str, Row]:

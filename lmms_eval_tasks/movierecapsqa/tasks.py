@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks import judges, settings
@@ -18,13 +19,14 @@ from lmms_eval_tasks.benchmark import (
     Found,
     Item,
     Items,
+    KnownAnswers,
     Part,
     Ran,
     Task,
     option_set,
 )
 from lmms_eval_tasks.judges.verdict import Asks, Criterion, Verdict
-from lmms_eval_tasks.movierecapsqa import baselines, data, metrics
+from lmms_eval_tasks.movierecapsqa import baselines, data, metrics, published
 from lmms_eval_tasks.movierecapsqa import judge as judging
 from lmms_eval_tasks.movierecapsqa import tables as layouts
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS
@@ -207,6 +209,10 @@ class MovieRecapsQA(Benchmark):
         labels = [judging.dimension_criterion(name, 1) for name in judging.DIMENSIONS]
         more = baselines.criteria(settings.value(settings.BASELINES)).values()
         return [judging.claims_criterion(), *labels, *more]
+
+    def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers:
+        """The released answers with their published scores, or answers made of the dataset's."""
+        return published.known_answers(place, self.tasks[published.TASK], whole=whole)
 
     def check(self, names: Sequence[str], found: Found) -> None:  # noqa: ARG002
         """The model of BARTScore, if the user named one."""

@@ -10,6 +10,7 @@ from typing import Any
 from lmms_eval_tasks import __version__, arrivals, benchmarks, measures, running, settings
 from lmms_eval_tasks.benchmark import Benchmark, Found, Item, Items, Ran, Task
 from lmms_eval_tasks.console import say
+from lmms_eval_tasks.judges import checks
 from lmms_eval_tasks.judges.asking import Asker, usable
 from lmms_eval_tasks.judges.verdict import NONE as NO_JUDGE
 from lmms_eval_tasks.running import class_table
@@ -166,10 +167,12 @@ def _of_data(results: Mapping[str, Any]) -> list[Condition]:
 def of_judge(judge: Mapping[str, Any], tasks: Collection[str]) -> list[Condition]:
     """The judge of these tasks, by its description in the results (`describe_judge`)."""
     name, warning = str(judge.get("model") or judge["provider"]), judge.get("warning")
+    kind, text = Kind.JUDGE, f"judge {name}, the paper's"
     if warning:
         kind = Kind.UNJUDGED if judge["provider"] == NO_JUDGE else Kind.OTHER_JUDGE
-        return [Condition(kind, warning, tuple(tasks))]
-    return [Condition(Kind.JUDGE, f"judge {name}, the paper's", tuple(tasks))]
+        text = warning
+    found = {kind: text, Kind.CHECKED: checks.line_of_judge(judge)}
+    return [Condition(kind, text, tuple(tasks)) for kind, text in found.items() if text]
 
 
 # The kinds that `of_items` and `reading` find.

@@ -9,7 +9,7 @@ from lmms_eval_tasks import benchmarks, judges, running, settings
 from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.judges import JudgeConfig
+from lmms_eval_tasks.judges import JudgeConfig, checks
 from lmms_eval_tasks.running import plan
 from lmms_eval_tasks.runs import media
 from lmms_eval_tasks.utils import prompts
@@ -202,7 +202,24 @@ def describe_judge(benchmark: Benchmark, spec: str | None = None) -> dict[str, A
     """Judge and prompts for a run's results, as plain types; no secrets."""
     config, prompt = judge_config(benchmark, spec), benchmark.judge_prompt()
     told = {**judges.describe(config), **benchmark.judge_notes(config)}
-    return told if prompt is None else {**told, "prompt": prompt.note()}
+    if prompt is not None:
+        told["prompt"] = prompt.note()
+    shown = shown_judge(config, spec)
+    return {
+        **told,
+        "checked": checks.record(benchmark.name, config, setup(benchmark, config), shown),
+    }
+
+
+def shown_judge(config: JudgeConfig, spec: str | None = None) -> str:
+    """How a user names this judge: its file, or its short form without a password."""
+    named = spec or settings.text(settings.JUDGE)
+    return named if named.endswith((".yml", ".yaml")) else config.label
+
+
+def setup(benchmark: Benchmark, config: JudgeConfig) -> str:
+    """Hash of a judge's settings and the prompt of a benchmark; "" where nothing is judged."""
+    return next((judges.setup(config, one) for one in benchmark.criteria()), "")
 
 
 def judge_prompt(benchmark: Benchmark) -> str:

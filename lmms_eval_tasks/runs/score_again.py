@@ -199,7 +199,7 @@ def _shown_judge(saved: Saved, spec: str) -> str:
     models = config.endpoints
     if not models or any(model.provider != OPENAI for model in models):
         raise TasksError(f"the judge {spec} has no batches: name a model at an endpoint (--judge)")
-    return spec if spec.endswith((".yml", ".yaml")) else config.label
+    return before.shown_judge(config, spec)
 
 
 def write_batch(saved: Saved, spec: str, path: Path) -> None:

@@ -35,10 +35,12 @@ AGAIN = (
 )
 _KEPT = 5_000  # characters of a list that are kept
 _BOX = "─━│┃┏┳┓┡╇┩└┴┘ "  # of a table's rules
-_VOLATILE = re.compile(r"; last \w+: .*|\b\d+(?:\.\d+)? (?:s|kB|MB)\b|\d{4}-\d\d-\d\dT[\d:.+]+")
+_VOLATILE = re.compile(
+    r"; last \w+: .*|\b\d+(?:\.\d+)? (?:s|kB|MB)\b|\d{4}-\d\d-\d\d(?:T[\d:.+]+|(?=\)))"
+)
 
-# Hashes that hold the endpoint's address; of several reasons the one that came last.
-_UNSTABLE = ("setup", "settings", "custom_id", "reasons")
+# Hashes that hold the endpoint's address; of several reasons the one that came last; a check's day.
+_UNSTABLE = ("setup", "settings", "custom_id", "reasons", "date", "line")
 
 Reply = Callable[[dict[str, Any]], "str | Fault"]
 
@@ -156,7 +158,7 @@ def _of(run: HostRun, start: str) -> list[Path]:
 def _agreement(desk: Desk, _: Mapping[str, HostRun]) -> None:
     release(desk.folder / "data")
     out = desk.folder / "agreement.json"
-    command = ("agreement", "movierecapsqa", "--from", desk.folder / "data")
+    command = ("agreement", "movierecapsqa", "--from", desk.folder / "data", "--items", "all")
     with desk.endpoint() as other:
         desk("agreement", *command, "--judge", other, "--output", out, files=(out,))
     desk("agreement, what it costs", *command, "--judge", "gpt-4.1-mini", "--dry-run")

@@ -1,4 +1,4 @@
-"""`lmms-eval-tasks agreement` on a small release, against a judge that plays."""
+"""`lmms-eval-tasks agreement` on all answers of a small release, against a judge that plays."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
 from lmms_eval_tasks.judges.engine import block
 from lmms_eval_tasks.movierecapsqa import published
+from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from tests.local_endpoint import Fault, LocalEndpoint, drawn, last_user_text
 from tests.movierecapsqa.asking import (
     BEST,
@@ -64,6 +65,7 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., An
     def start(*arguments: str, play: Play = plays, **env: str) -> Any:
         with LocalEndpoint(play) as endpoint:
             spec = ("--judge", f"m@{endpoint.url}", "--from", str(tmp_path / "data"))
+            spec += ("--items", "all")
             given = {settings.BASELINES: "none"} | env
             done = agreement(*spec, "--output", str(out), *arguments, **given)
             return done, endpoint.chats, json.loads(out.read_text(encoding="utf-8"))
@@ -121,7 +123,7 @@ def test_answers_that_the_judge_fails_on_leave_the_agreement(started: Any) -> No
 def test_what_cannot_be_used_is_one_line(tmp_path: Path) -> None:
     file = str(release(tmp_path / "data"))
     for options, error, said in (
-        (("--from", file, "--judge", "none"), JudgeError, "none is no judge"),
+        (("--from", file, "--judge", "none"), JudgeError, "name a judge with --judge"),
         (("--from", file, "--output", "x", "--dry-run"), TasksError, "--dry-run"),
         (("--from", str(tmp_path / "no")), DataError, "no such file"),
     ):
@@ -129,11 +131,28 @@ def test_what_cannot_be_used_is_one_line(tmp_path: Path) -> None:
         assert isinstance(done.exception, error)
         assert said in str(done.exception)
     good = {"factuality": 4, "relevance": 5}
-    for answers, changes, said in (
-        ((("mine", good), ("mine.response", good)), {}, r"talk\.1/7 has two answers of mine"),
-        ((("mine", None),), {"humanAnswer": ...}, "no answer has published scores"),
-    ):
-        given = [{"model": name, "answer": "a", "scores": scores} for name, scores in answers]
-        asked = [question(7, modelAnswers=given, **changes)]
-        with pytest.raises(DataError, match=said):
-            published.read(write(tmp_path, [entry(questions=asked)]))
+    answers = [{"model": name, "answer": "a", "scores": good} for name in ("mine", "mine.response")]
+    twice = write(tmp_path, [entry(questions=[question(7, modelAnswers=answers)])])
+    with pytest.raises(DataError, match=r"talk\.1/7 has two answers of mine"):
+        BENCHMARK.known_answers(twice)
+
+
+def test_without_published_scores_the_datasets_answers_are_known(tmp_path: Path) -> None:
+    """Each is right for its own question, and wrong for one about another segment."""
+    entries = [
+        entry(
+            n,
+            questions=[
+                question(n, question=f"Who {n}?", datasetAnswer=f"Nobody {n}.", humanAnswer=...)
+            ],
+        )
+        for n in (1, 2)
+    ]
+    known = BENCHMARK.known_answers(write(tmp_path, entries))
+    assert known.tables is None
+    assert [(one.doc["question"], one.text, set(one.known.values())) for one in known.answers] == [
+        ("Who 1?", "Nobody 1.", {5.0}),
+        ("Who 1?", "Nobody 2.", {0.0}),
+        ("Who 2?", "Nobody 2.", {5.0}),
+        ("Who 2?", "Nobody 1.", {0.0}),
+    ]

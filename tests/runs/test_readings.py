@@ -147,6 +147,94 @@ def test_what_differs_by_its_formula_is_no_reading() -> None:
     assert readings.notes(task, pairs((4, RIGHT))) == []
 
 
+# --- a judge that always says the same ------------------------------------------------------------
+
+LOCAL = "m@http://gpu:1/v1"
+
+
+def answered(
+    *scores: float | None, ask: str = "agrees", label: bool = True, **verdict: Any
+) -> list[Item]:
+    """Items with one verdict each, in the order of their ids."""
+    made = []
+    for number, score in enumerate(scores):
+        given = {"score": score, "status": "ok", "judge": LOCAL, **verdict}
+        item = {
+            "id": f"video1/{number:04}",
+            "status": "ok",
+            "reply": "Sì.",
+            "verdicts": {ask: given},
+        }
+        made.append({**item, **({"right": score} if label else {})})
+    return made
+
+
+def asked(name: str = "maia", judge: str = LOCAL) -> str:
+    command = f"lmms-eval-tasks agreement {name} --judge {judge}"
+    return f"look at it before its number ({command})"
+
+
+SAME = "the judge gave one and the same verdict"
+HALF = [1.0, 0.0] * 10
+
+
+@table(
+    "scores,said",
+    [
+        ([1.0] * 19, ""),  # too few to tell
+        ([1.0] * 20, "(correct) to 20 of 20 answers"),
+        ([0.0] * 247 + [1.0] * 3, "(incorrect) to 247 of 250 answers"),
+        ([1.0] * 95 + [0.0] * 5, "(correct) to 95 of 100 answers"),
+        ([1.0, 1.0, 1.0, 0.0] * 50, ""),
+        # A row among others that are half of them right.
+        ([*HALF, *[1.0] * 19, *HALF], "(correct) to 20 answers in a row, of 59"),
+        ([*HALF, *[1.0] * 18, *HALF], ""),
+        # Nine in ten are right: 21 right ones in a row are chance.
+        (([*[1.0] * 9, 0.0] * 30)[:-1] + [1.0] * 12, ""),
+        # Four in five of the others are right.
+        ([*[1.0] * 30, *[0.0, *[1.0] * 4] * 20], ""),
+        ([*[1.0] * 40, *[0.0, *[1.0] * 4] * 20], "(correct) to 40 answers in a row, of 140"),
+        # Failures are no verdicts.
+        ([*[1.0] * 19, *[None] * 30], ""),
+        ([*[1.0] * 20, *[None] * 30], "(correct) to 20 of 20 answers"),
+    ],
+)
+def test_one_and_the_same_verdict(scores: list[float | None], said: str) -> None:
+    assert told(answered(*scores), "maia_oevqa") == ([f"{SAME} {said}: {asked()}"] if said else [])
+
+
+def test_one_and_the_same_rating_claim_and_judge() -> None:
+    """Ratings and claims are counted alike; an answer's form, and recorded verdicts, are not."""
+    same = [3.0] * 30
+    for task, ask, name, said in (
+        ("maverix_av_oe", "temporal", "maverix", "(temporal 3) to 30 of 30 answers"),
+        ("movierecapsqa_segment", "claims", "movierecapsqa", "(claims 3) to 30 of 30 answers"),
+        ("haven_v2t", "geval", "haven", "(geval 3) to 30 of 30 answers"),
+    ):
+        items = answered(*same, ask=ask, label=False)
+        found = [note.text for note in filter(None, [readings.judged_alike(task_of(task), items)])]
+        assert found == [f"{SAME} {said}: {asked(name)}"]
+    both = [
+        {**one, "verdicts": dict.fromkeys(("detail", "context"), one["verdicts"]["detail"])}
+        for one in answered(*same, ask="detail", label=False)
+    ]
+    note = readings.judged_alike(task_of("maverix_av_oe"), both)
+    assert note
+    assert "(detail 3) to 30 of 30 answers, (context 3) to 30 of 30 answers: look" in note.text
+    recap = task_of("movierecapsqa_segment")
+    assert not readings.judged_alike(recap, answered(*same, ask="coherence", label=False))
+    oevqa = task_of("maia_oevqa")
+    assert not readings.judged_alike(oevqa, answered(*same, judge="replay:f.jsonl"))
+    # Only the file of a panel says who judges.
+    panel = readings.judged_alike(oevqa, answered(*same, parts=[{"judge": "one"}]))
+    assert panel
+    assert panel.text.endswith("agreement maia --judge SPEC)")
+
+
+def task_of(name: str) -> Any:
+    return benchmarks.of(name).tasks[name]
+
+
 # --- where the lines stand ------------------------------------------------------------------------
 
 HOSTILE = [

@@ -1,0 +1,210 @@
+"""Is a judge any good: its verdicts on answers whose verdicts are known before it is asked.
+
+`lmms-eval-tasks agreement` makes a check. It is kept beside the judge's replies under the judge's
+settings and prompt, so that every later run of the same judge says how it did.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import chain, zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.console import say
+from lmms_eval_tasks.judges.verdict import NONE, REPLAY, JudgeConfig
+from lmms_eval_tasks.utils.json_files import write_json
+from lmms_eval_tasks.utils.metrics import stats
+from lmms_eval_tasks.utils.metrics.aggregate import NO_CLAIMS
+from lmms_eval_tasks.utils.metrics.agreement import kappa
+
+if TYPE_CHECKING:
+    from lmms_eval_tasks.benchmark import Item, KnownAnswer
+
+ITEMS = 40  # answers of a check, if the user names no number
+# Kappa up to which two raters agree about as often as by chance: "slight" (Landis and Koch, 1977).
+SLIGHT = 0.2
+NEAR = 1  # points that a rating may be away from the known one and still agree
+
+# --- which answers --------------------------------------------------------------------------------
+
+
+def draw(answers: Sequence[KnownAnswer], count: int | None) -> list[KnownAnswer]:
+    """Return `count` answers with known verdicts: as many of each verdict, from all videos in turn.
+
+    The same ones whatever the order of `answers`. An answer that occurs twice counts once. None
+    returns all.
+    """
+    different = {(one.task, one.doc["id"], one.text): one for one in answers if one.known}
+    place: Counter[tuple[float, str]] = Counter()
+    by_verdict: dict[float, list[tuple[int, KnownAnswer]]] = {}
+    for name in sorted(different, key=lambda name: hashlib.sha256(repr(name).encode()).digest()):
+        one = different[name]
+        worth, video = next(iter(one.known.values())), str(one.doc["video"])
+        by_verdict.setdefault(worth, []).append((place[worth, video], one))
+        place[worth, video] += 1
+    columns = [sorted(by_verdict[worth], key=lambda one: one[0]) for worth in sorted(by_verdict)]
+    return [one for _, one in filter(None, chain(*zip_longest(*columns)))][:count]
+
+
+# --- verdicts beside known ones -------------------------------------------------------------------
+
+
+class Pair(NamedTuple):
+    """The known verdict on an answer and the judge's."""
+
+    known: float
+    judged: int | None  # on the scale; None: the judge gave none
+    cluster: str
+
+
+def compare(answers: Sequence[KnownAnswer], items: Sequence[Item]) -> dict[str, list[Pair]]:
+    """The known verdicts on answers with the judge's in their items, by the name of the ask.
+
+    A verdict between two numbers of the scale (a mean over samples or judges) is rounded, halves
+    down. An answer in which the judge finds no claim is worth 0.
+    """
+    found: dict[str, list[Pair]] = {}
+    for one, item in zip(answers, items, strict=True):
+        for name, known in one.known.items():
+            score = (item.get("verdicts") or {}).get(name, {}).get("score")
+            score = 0.0 if item["status"] == NO_CLAIMS else score
+            judged = None if score is None else math.ceil(score - 0.5)
+            found.setdefault(name, []).append(Pair(known, judged, str(one.doc["video"])))
+    return found
+
+
+def figures(pairs: Sequence[Pair], scale: Sequence[int]) -> dict[str, Any]:
+    """How far a judge agrees with known verdicts, as plain types; failures never agree.
+
+    `agree` is the share of answers with the known verdict, or of ratings within NEAR of it; `kappa`
+    is Cohen's over the answers with a verdict, of ratings with quadratic weights; None where all
+    known verdicts are equal. Both have 95 % intervals (stats.Interval.as_dict). `counts` says how
+    often which verdict came of a known one.
+    """
+    is_rating = len(scale) > 2
+    near = NEAR if is_rating else 0
+    agree = [float(one.judged is not None and abs(one.judged - one.known) <= near) for one in pairs]
+    rated = [one for one in pairs if one.judged is not None]
+
+    def coefficient(some: Sequence[Pair]) -> float | None:
+        sides = [one.known for one in some], [one.judged for one in some]
+        return kappa(*sides, scale, "quadratic" if is_rating else None).value
+
+    # Where all known verdicts are equal kappa is 0, whatever the judge says.
+    has_kappa = len({one.known for one in rated}) > 1 and coefficient(rated) is not None
+    clusters = [one.cluster for one in rated]
+    counts: dict[str, Counter[str]] = {}
+    for one in pairs:
+        judged = "none" if one.judged is None else f"{one.judged:g}"
+        counts.setdefault(f"{one.known:g}", Counter())[judged] += 1
+    return {
+        "answers": len(pairs),
+        "failed": len(pairs) - len(rated),
+        "agree": stats.clustered_mean(agree, [one.cluster for one in pairs], share=True).as_dict(),
+        "kappa": stats.jackknife(coefficient, rated, clusters).as_dict() if has_kappa else None,
+        "counts": {worth: dict(counts[worth]) for worth in sorted(counts, key=float)},
+    }
+
+
+# --- in words -------------------------------------------------------------------------------------
+
+
+def line(check: Mapping[str, Any]) -> str:
+    """One line on a check, which says where a judge's numbers are not to be used.
+
+    "judge checked: 93 % of 40, kappa 0.86 (MAIA, 2026-11-27)". Of several ratings it is the one
+    that agrees least.
+
+    Args:
+        check: `verdicts` (figures by ask), `scale`, and what it was made on: `title`, `date`.
+    """
+    name, weakest = min(check["verdicts"].items(), key=lambda one: _kappa(one[1]))
+    share, doubt = f"{100 * weakest['agree']['estimate']:.0f} %", _doubt(weakest)
+    within = " within one point" if len(check["scale"]) > 2 else ""
+    parts = [f"judge checked: {share} of {weakest['answers']}{within}"]
+    parts += [f"kappa {_kappa(weakest):.2f}"] if weakest["kappa"] else []
+    parts += [f"{weakest['failed']} without a verdict"] if weakest["failed"] else []
+    where = [check["title"], *([name] if len(check["verdicts"]) > 1 else []), check["date"]]
+    return f"{', '.join(parts)} ({', '.join(where)})" + (doubt and f": {doubt}")
+
+
+def _kappa(one: Mapping[str, Any]) -> float:
+    """The kappa; infinite where there is none, such as of answers that are all right."""
+    return float(one["kappa"]["estimate"]) if one["kappa"] else math.inf
+
+
+def _doubt(one: Mapping[str, Any]) -> str:
+    """Why a judge's numbers are not to be used, or not yet; kappa is 0 by chance."""
+    if one["failed"] == one["answers"]:
+        return "it gave no verdict: do not use its numbers"
+    if _kappa(one) == math.inf:
+        return ""
+    if _kappa(one) < -SLIGHT:
+        return "worse than chance: do not use its numbers"
+    if _kappa(one) <= SLIGHT:
+        return "no better than chance: do not use its numbers"
+    low = one["kappa"]["low"]
+    return "" if low is None or low > 0 else "this may be chance: check more answers (--items N)"
+
+
+# --- kept -----------------------------------------------------------------------------------------
+
+
+def file_of(benchmark: str, setup: str) -> Path:
+    """Where the check of a judge with its prompt (`judges.setup`) is kept."""
+    folder = settings.judge_cache() or settings.cache_dir() / "judge"
+    return folder / "checks" / f"{benchmark}-{setup}.json"
+
+
+def keep(benchmark: str, setup: str, check: Mapping[str, Any]) -> None:
+    """Write a check for later runs; a file that cannot be written is told, and no more."""
+    file = file_of(benchmark, setup)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_json(file, check)
+    except OSError as error:
+        say(f"{file}: the check of the judge cannot be kept ({error.strerror})")
+
+
+def kept(benchmark: str, setup: str) -> dict[str, Any] | None:
+    """The check of a judge with its prompt, if one was made and can be read."""
+    try:
+        found: Any = json.loads(file_of(benchmark, setup).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) and isinstance(found.get("line"), str) else None
+
+
+def record(benchmark: str, config: JudgeConfig, setup: str, shown: str) -> dict[str, Any] | None:
+    """The check of a run's judge, for its results: always with `line`, for people.
+
+    Without a check the line is the command that makes one. None where there is nothing to check
+    (recorded replies, nobody), or no need to: the paper's own judge.
+
+    Args:
+        shown: the judge as the user has to name it (`--judge`).
+    """
+    if config.provider in (NONE, REPLAY):
+        return None
+    if (found := kept(benchmark, setup)) is not None:
+        return found
+    return (
+        None if config.comparable else {"line": f"judge not checked: {command(benchmark, shown)}"}
+    )
+
+
+def command(benchmark: str, shown: str) -> str:
+    """The command that checks a judge."""
+    return f"lmms-eval-tasks agreement {benchmark} --judge {shlex.quote(shown)}"
+
+
+def line_of_judge(judge: Mapping[str, Any]) -> str:
+    """The line of a run's judge (`before.describe_judge`), also of a saved run; "" if none."""
+    return str((judge.get("checked") or {}).get("line", ""))
