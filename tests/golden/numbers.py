@@ -37,6 +37,7 @@ _OF_THE_RUN = {
     r"\d{8}_\d{6}(?=_samples_)": "DATE",
     # Of packages that come out between two runs.
     r"(hug_trans=|idf_version=|transformers )\d+(?:\.\d+)+": r"\1VERSION",
+    r"versions: lmms-eval-tasks .*": "versions: VERSIONS",
     # Counted over all runs of a process.
     r"\d+ (texts of|of) \d+ (different \w+|sentences|texts) cut": r"N \1 N \2 cut",
 }
