@@ -101,7 +101,8 @@ def of_join(
         return joined(join, sides(asked)).get(name)
 
     def units(name: str, asked: Sequence[Asked]) -> Units:
-        return join.units[name](sides(asked))
+        found = sides(asked)
+        return {} if data_of(found) else join.units[name](found)
 
     for name in names:
         yield name, partial(number, name), partial(units, name) if name in join.units else None
@@ -121,7 +122,21 @@ def joined_details(
 
 
 def joined(join: Join, sides: Mapping[str, Items]) -> dict[str, Any]:
-    """The numbers of a join, of whichever of its tasks are there; {} if they are too few."""
+    """The numbers of a join, of whichever of its tasks are there.
+
+    They are {} if the tasks are too few, or of different data: the same id may then be of two
+    questions.
+    """
     own = {name: sides[name] for name in join.tasks if sides.get(name)}
     guarded = aggregate.never_raises(join.of, join.group)
-    return dict(guarded(own) or {}) if own else {}
+    return dict(guarded(own) or {}) if own and not data_of(own) else {}
+
+
+def data_of(sides: Mapping[str, Items]) -> dict[str, str]:
+    """The hash of the data by task, where tasks are of different data; {} where they are not."""
+    found = {
+        name: str(items[0]["data"])
+        for name, items in sides.items()
+        if items[:1] and "data" in items[0]
+    }
+    return found if len(set(found.values())) > 1 else {}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from lmms_eval_tasks import arrivals, leaderboards, measures
+from lmms_eval_tasks import arrivals, benchmarks, leaderboards, measures
 from lmms_eval_tasks.benchmark import ASKED, Benchmark, Item, Items, Join, Metric, Task, Units
 from lmms_eval_tasks.measures import Asked
 from lmms_eval_tasks.report.sides import Side
@@ -311,11 +311,26 @@ def _by_id(asked: Iterable[Asked]) -> dict[Key, Asked]:
 def conditions(tasks: Sequence[Task], sides: Sequence[Side]) -> dict[str, Record]:
     """The conditions of each side's numbers, by its label; the others' as the first compares."""
     first, *others = sides
-    found = {side.label: side.record([task.name for task in tasks]) for side in sides}
+    found = {
+        side.label: record([*side.record([task.name for task in tasks]), *_not_joined(side, tasks)])
+        for side in sides
+    }
     for other in others:
         own = [*not_in_common(first, other, tasks), *_other_pixels(first, other, tasks)]
         found[other.label] = record([*found[other.label], *own])
     return found
+
+
+def _not_joined(side: Side, tasks: Sequence[Task]) -> Iterator[Condition]:
+    """Which numbers are not joined because a side's tasks are of different data."""
+    names = [task.name for task in tasks if task.name in side.runs]
+    for benchmark, _ in benchmarks.chosen(names):
+        for join in benchmark.joins:
+            own = {name: side.items[name] for name in join.tasks if name in names}
+            if differ := measures.data_of(own):
+                data = ", ".join(f"{name} {one}" for name, one in differ.items())
+                told = f"{join.group}: not computed, its tasks were run on different data ({data})"
+                yield Condition(Kind.OTHER_ITEMS, told, tuple(own))
 
 
 def _other_pixels(first: Side, second: Side, tasks: Sequence[Task]) -> Iterator[Condition]:
