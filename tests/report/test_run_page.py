@@ -259,6 +259,25 @@ def test_filters_by_the_rule_that_read_an_item(browser: Any, tmp_path: Path) -> 
     assert earlier.troubles == []
 
 
+@pytest.mark.usefixtures("on_sample")
+def test_a_pool_that_a_model_was_not_asked_is_not_wrong(browser: Any, tmp_path: Path) -> None:
+    runs = [
+        made.saved_run(tmp_path / name, name, ["maia_vsv"], made.right, "none", most)
+        for name, most in (("all", 16), ("none", 8), ("part", 12))
+    ]
+    file = tmp_path / "report.html"
+    file.write_text(run_page.html(sides.read(runs)), encoding="utf-8")
+    opened = Opened(browser, file)
+    page = opened.page
+    page.locator(".tabulator-row").nth(8).click()  # of the second pool
+    told = page.locator("dialog .pool").all_inner_texts()
+    told = [" ".join(one.split()) for one in told]
+    assert told[1] == "none: not asked"
+    assert "all: ✓ pool right, 8 of 8" in told[0]
+    assert "part: ✗ pool incomplete, 4 of 4 asked" in told[2]
+    assert opened.troubles == []
+
+
 def test_the_table_by_keyboard(browser: Any, page_file: Path) -> None:
     opened = Opened(browser, page_file)
     page = opened.page
