@@ -23,7 +23,7 @@ PLACES = {
 FLOORS = (
     {"commands", "host"},
     {"runs", "sample", "models", *benchmarks.NAMES},
-    {"report", "benchmark", "benchmarks", "measures", "readings", "running"},
+    {"report", "benchmark", "benchmarks", "measures", "readings", "arrivals", "running"},
     {"judges"},
     {"utils", "leaderboards"},
     {"console", "errors", "settings", ""},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.report import cells, compare, fold
@@ -53,7 +53,8 @@ def rows(sides: Sequence[Side]) -> Iterator[Row]:
                 }
                 if (apart := line.differences.get(label)) is not None:
                     ends = {"low": number(apart.value.low), "high": number(apart.value.high)}
-                    row["difference"] = {"value": apart.value.estimate, **ends, "p": apart.p}
+                    found_apart = {"value": apart.value.estimate, **ends, "p": apart.p}
+                    row["difference"] = {"from": sides[0].label, **found_apart}
                 yield row
 
 
@@ -113,6 +114,7 @@ def _wide(found: Sequence[Row]) -> Any:
     import pandas
 
     table: dict[tuple[str, str], Row] = {}
+    first = _first(found)
     runs = dict.fromkeys(row["run"] for row in found)
     for row in found:
         key = row["task"], row["metric"]
@@ -121,15 +123,22 @@ def _wide(found: Sequence[Row]) -> Any:
         line[row["run"]] = f"{fixed(row['value'], 3)}{mark}{_ends(row, fixed)}"
         if apart := row.get("difference"):
             p = "" if apart["p"] is None else f", p {p_text(apart['p'])}"
-            line[_less(row["run"], runs)] = f"{signed(apart['value'], 3)}{_ends(apart, signed)}{p}"
-    columns = [one for run in runs for one in (run, _less(run, runs))]
+            line[_less(row["run"], apart["from"])] = (
+                f"{signed(apart['value'], 3)}{_ends(apart, signed)}{p}"
+            )
+    columns = [one for run in runs for one in (run, _less(run, first))]
     there = [one for one in columns if any(one in line for line in table.values())]
     return pandas.DataFrame(table.values(), columns=["task", "metric", *there]).fillna(NONE)
 
 
-def _less(run: str, runs: Iterable[str]) -> str:
-    """The heading of a run's differences from the first one's numbers."""
-    return f"{run} less {next(iter(runs))}"
+def _first(found: Sequence[Row]) -> str:
+    """The side that others are compared with; "" if there is no difference."""
+    return next((row["difference"]["from"] for row in found if "difference" in row), "")
+
+
+def _less(run: str, first: str) -> str:
+    """The heading of a run's differences from the first side's numbers."""
+    return f"{run} less {first}"
 
 
 def _ends(value: Row, text: Callable[[float, int], str]) -> str:
@@ -141,7 +150,7 @@ def _ends(value: Row, text: Callable[[float, int], str]) -> str:
 
 def tables(found: Sequence[Row]) -> Iterator[Table]:
     """For a terminal: intervals below the numbers, and differences from the first run's."""
-    runs = list(dict.fromkeys(row["run"] for row in found))
+    runs, first = list(dict.fromkeys(row["run"] for row in found)), _first(found)
     for benchmark in dict.fromkeys(row["benchmark"] for row in found):
         body: dict[tuple[str, str], dict[str, str]] = {}
         for row in found:
@@ -151,14 +160,14 @@ def tables(found: Sequence[Row]) -> Iterator[Table]:
                 line[row["run"]] = doubted(shown, not row["valid"])
                 if apart := row.get("difference"):
                     p = "" if apart["p"] is None else f"\np {p_text(apart['p'])}"
-                    line[_less(row["run"], runs)] = f"{signed(apart['value'], 3)}{p}"
-        headings = [one for run in runs for one in (run, _less(run, runs))]
+                    line[_less(row["run"], apart["from"])] = f"{signed(apart['value'], 3)}{p}"
+        headings = [one for run in runs for one in (run, _less(run, first))]
         headings = [one for one in headings if any(one in line for line in body.values())]
         cells_of = [
             (names, [line.get(one, NONE) for one in headings]) for names, line in body.items()
         ]
         note = "below a number: its 95 % interval"
-        note += f"; differences from {runs[0]}" if len(runs) > 1 else ""
+        note += f"; differences from {first}" if first else ""
         yield from by_row(benchmark, ["task", "number"], headings, cells_of, note)
 
 

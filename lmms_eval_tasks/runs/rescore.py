@@ -114,7 +114,7 @@ class Rescored:
         found = [
             f"{model}: {line}" if model else line
             for model, records in by_model.items()
-            for line in lines(one for one in merged(records) if one.kind != Kind.INVALID)
+            for line in lines(merged(records))
         ]
         return list(dict.fromkeys([*self.notes, *found]))
 

@@ -306,7 +306,7 @@ def test_a_video_damaged_in_its_middle(
     left_out = {name: before.left_out(BENCHMARK, known, name) for name in names}
     section, told = BENCHMARK.describe(Ran(known.found, names, left_out, {}))
     assert (list(section["left_out"]), section["questions_left_out"]) == (["video2"], 24)
-    assert told[0] == "24 questions of 1 videos left out: video2"
+    assert told[0].text == "24 questions of 1 videos left out: video2"
 
     file.write_bytes(whole[: half * 3 // 2])
     assert list(BENCHMARK.status(tmp_path).bad) == ["video2"]
@@ -331,7 +331,7 @@ def test_other_frames_than_the_papers_are_told(
     monkeypatch.setenv("LMMS_EVAL_TASKS_MAIA", options)
     _, warnings = BENCHMARK.describe(Ran(None, ["maia_vsv"], {}, {}))
     assert len(warnings) == bool(told)
-    assert all(piece in line for piece in told for line in warnings)
+    assert all(piece in line.text for piece in told for line in warnings)
 
 
 def test_the_real_release(maia_data: Path) -> None:
