@@ -134,9 +134,6 @@ def joined(join: Join, sides: Mapping[str, Items]) -> dict[str, Any]:
 
 def data_of(sides: Mapping[str, Items]) -> dict[str, str]:
     """The hash of the data by task, where tasks are of different data; {} where they are not."""
-    found = {
-        name: " ".join(str(items[0][key]) for key in ("data", "setting") if key in items[0])
-        for name, items in sides.items()
-        if items[:1] and "data" in items[0]
-    }
+    firsts = {name: items[0] for name, items in sides.items() if items}
+    found = {name: str(item["data"]) for name, item in firsts.items() if "data" in item}
     return found if len(set(found.values())) > 1 else {}

@@ -306,7 +306,7 @@ def test_a_video_damaged_in_its_middle(
     left_out = {name: before.left_out(BENCHMARK, known, name) for name in names}
     section, told = BENCHMARK.describe(Ran(known.found, names, left_out, {}))
     assert (list(section["left_out"]), section["questions_left_out"]) == (["video2"], 24)
-    assert told[0].text == "24 questions of 1 videos left out: video2"
+    assert "24 questions of 1 videos left out: video2" in [one.text for one in told]
 
     file.write_bytes(whole[: half * 3 // 2])
     assert list(BENCHMARK.status(tmp_path).bad) == ["video2"]
