@@ -203,8 +203,3 @@ def record(benchmark: str, config: JudgeConfig, setup: str, shown: str) -> dict[
 def command(benchmark: str, shown: str) -> str:
     """The command that checks a judge."""
     return f"lmms-eval-tasks agreement {benchmark} --judge {shlex.quote(shown)}"
-
-
-def line_of_judge(judge: Mapping[str, Any]) -> str:
-    """The line of a run's judge (`before.describe_judge`), also of a saved run; "" if none."""
-    return str((judge.get("checked") or {}).get("line", ""))

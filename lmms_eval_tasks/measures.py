@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from lmms_eval_tasks import readings
 from lmms_eval_tasks.benchmark import Item, Items, Join, Metric, Task, Units
+from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.metrics import aggregate, stats
 from lmms_eval_tasks.utils.saved_runs import CARRIER
 
@@ -49,6 +50,12 @@ def details(task: Task, items: Items) -> dict[str, Any]:
         **task.details(ordered),
         "intervals": {name: one.as_dict() for name, one in found.items() if one is not None},
     }
+
+
+def few_videos(task: Task, items: Items) -> list[Condition]:
+    """That a task's numbers rest on few videos; [] of enough."""
+    told = stats.few(len({item.get(task.cluster) for item in items}))
+    return [Condition(Kind.FEW, told, (task.name,))] if told else []
 
 
 def interval(metric: Metric, items: Items, cluster: str) -> stats.Interval | None:

@@ -44,9 +44,10 @@ FACTS = frozenset({Kind.DATA, Kind.JUDGE, Kind.CHECKED, Kind.ARRIVED, Kind.VERSI
 # Conditions that are replaced where another judge judges.
 OF_JUDGE = frozenset({Kind.JUDGE, Kind.OTHER_JUDGE, Kind.CHECKED, Kind.UNJUDGED})
 
+NO_JUDGE = "none"  # the provider of verdicts that nobody gave (judges/verdict.py)
 SAMPLE_TEXT = "made with the packaged sample: not a benchmark result"
 # What results of earlier versions say of a part; `--limit` and `--offset` stand in their config.
-PART_TEXTS = ("of a part of the docs (--limit, --offset): not a benchmark result",)
+OLD_PART_TEXT = "of a part of the docs (--limit, --offset): not a benchmark result"
 
 
 class Condition(NamedTuple):
@@ -122,13 +123,8 @@ def lines(found: Iterable[Condition]) -> list[str]:
 
 
 def is_valid(found: Iterable[Condition]) -> bool:
-    """Return False if the numbers are Kind.INVALID."""
+    """Return False if the numbers are INVALID."""
     return all(one.kind != Kind.INVALID for one in found)
-
-
-def invalid_tasks(found: Iterable[Condition]) -> set[str]:
-    """The tasks whose numbers are Kind.INVALID."""
-    return {task for one in found if one.kind == Kind.INVALID for task in one.tasks}
 
 
 def as_columns(found: Sequence[Condition]) -> dict[str, Any]:
@@ -202,16 +198,24 @@ def _rebuilt(
             yield Condition(Kind.INVALID, why, (task,))
     judge = section.get("judge") or {}
     for line in section.get("warnings") or ():
-        if line not in PART_TEXTS:
-            kinds = {judge.get("warning"): Kind.OTHER_JUDGE, SAMPLE_TEXT: Kind.SAMPLE}
-            yield Condition(kinds.get(line, Kind.NOTE), line)
+        if line not in (OLD_PART_TEXT, judge.get("warning")):
+            yield Condition(Kind.SAMPLE if line == SAMPLE_TEXT else Kind.NOTE, line)
     if line := part(results.get("config") or {}):
         yield Condition(Kind.PART, line)
-    if judge and not judge.get("warning"):
-        yield Condition(Kind.JUDGE, f"judge {judge.get('model') or judge['provider']}, the paper's")
+    yield from of_judge(judge) if judge else ()
     yield from of_section(section)
     known = {"lmms-eval-tasks": ours.get("version"), "lmms-eval": results.get("lmms_eval_version")}
     yield from versions(known)
+
+
+def of_judge(judge: Mapping[str, Any], tasks: Iterable[str] = ()) -> list[Condition]:
+    """The judge of these tasks, and whether it was checked, by its record in the results."""
+    kind, text = Kind.JUDGE, f"judge {judge.get('model') or judge['provider']}, the paper's"
+    if warning := judge.get("warning"):
+        kind = Kind.UNJUDGED if judge["provider"] == NO_JUDGE else Kind.OTHER_JUDGE
+        text = warning
+    found = {kind: text, Kind.CHECKED: (judge.get("checked") or {}).get("line", "")}
+    return [Condition(kind, text, tuple(tasks)) for kind, text in found.items() if text]
 
 
 def of_section(section: Mapping[str, Any]) -> Iterable[Condition]:

@@ -241,14 +241,15 @@ def paired(first: Sequence[Asked], second: Sequence[Asked]) -> Paired:
     before, after = _by_id(first), _by_id(second)
     hashes = _hashes(before, after)
     keys = _same(*hashes)
-    pools = {(task.name, pool) for key, (task, item) in before.items() if (pool := task.pool(item))}
-    whole = pools - {
-        (task.name, task.pool(item)) for key, (task, item) in before.items() if key not in keys
+    lost = {
+        (task.name, pool)
+        for key, (task, item) in before.items()
+        if key not in keys and (pool := task.pool(item))
     }
     pairs = [
         ((task, item), (task, {**after[keys[key]][1], "id": item["id"]}))
         for key, (task, item) in before.items()
-        if key in keys and (not task.pool(item) or (task.name, task.pool(item)) in whole)
+        if key in keys and (task.name, task.pool(item)) not in lost
     ]
     other = sum(key in after and hashes[0][key] != hashes[1][key] for key in before)
     unknown = sum(hashes[0][key].startswith(_BY_ID) for key in keys)

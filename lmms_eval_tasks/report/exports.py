@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmms_eval_tasks.report import cells, compare, fold
 from lmms_eval_tasks.report.paper_tables import (
@@ -53,8 +53,10 @@ def rows(sides: Sequence[Side]) -> Iterator[Row]:
                 }
                 if (apart := line.differences.get(label)) is not None:
                     ends = {"low": number(apart.value.low), "high": number(apart.value.high)}
-                    found_apart = {"value": apart.value.estimate, **ends, "p": apart.p}
-                    row["difference"] = {"from": sides[0].label, **found_apart}
+                    row["difference"] = {
+                        **{"from": sides[0].label, "value": apart.value.estimate},
+                        **{**ends, "p": apart.p},
+                    }
                 yield row
 
 
@@ -85,60 +87,73 @@ def as_csv(found: Sequence[Row], _: Sequence[str] = ()) -> str:
 
 def as_markdown(found: Sequence[Row], told: Sequence[str] = ()) -> str:
     """A table with columns for each run, and the list of conditions below it."""
-    frame = _wide(found)
-    frame.columns = frame.columns.map(cells.markdown)
-    listed = "".join(f"- {cells.markdown(line)}\n" for line in told)
-    aligned = ["left", "left", *["right"] * (len(frame.columns) - 2)]
+    import pandas
+
+    headings, body = _wide(found)
+    frame = pandas.DataFrame(body, columns=list(map(cells.markdown, headings)))
+    aligned = ["left", "left", *["right"] * (len(headings) - 2)]
     table = frame.to_markdown(index=False, colalign=aligned, disable_numparse=True)
+    listed = "".join(f"- {cells.markdown(line)}\n" for line in told)
     return f"{table}\n" + (listed and f"\n{listed}")
 
 
 def as_latex(found: Sequence[Row], told: Sequence[str] = ()) -> str:
     """The same for booktabs, with the conditions as notes of a threeparttable."""
-    frame = _wide(found)
-    escaped = frame.map(lambda cell: cells.latex(str(cell)))
-    escaped.columns = frame.columns.map(cells.latex)
-    form = "ll" + "r" * (len(frame.columns) - 2)
+    import pandas
+
+    headings, body = _wide(found)
+    escaped = [list(map(cells.latex, line)) for line in body]
+    frame = pandas.DataFrame(escaped, columns=list(map(cells.latex, headings)))
+    form = "ll" + "r" * (len(headings) - 2)
     listed = "".join(f"\\item {cells.latex(line)}\n" for line in told)
     return (
         "% needs \\usepackage{booktabs} and \\usepackage{threeparttable}\n"
         "\\begin{threeparttable}\n"
-        f"{escaped.to_latex(index=False, column_format=form)}"
+        f"{frame.to_latex(index=False, column_format=form)}"
         f"\\begin{{tablenotes}}\\footnotesize\n{listed}\\end{{tablenotes}}\n"
         "\\end{threeparttable}\n"
     )
 
 
-def _wide(found: Sequence[Row]) -> Any:
-    """Task and metric, and columns of each run: numbers with intervals, and differences."""
-    import pandas
+class _Grid(NamedTuple):
+    """Numbers by task and metric, with columns of each run: numbers, and differences."""
 
-    table: dict[tuple[str, str], Row] = {}
-    first = _first(found)
-    runs = dict.fromkeys(row["run"] for row in found)
+    headings: Sequence[str]
+    lines: Sequence[tuple[tuple[str, str], Sequence[str]]]  # task and metric, and the cells
+    first: str  # the side that others are compared with; "" if there is no difference
+
+
+def _grid(
+    found: Sequence[Row], value: Callable[[Row], str], difference: Callable[[Row], str]
+) -> _Grid:
+    """Rows as a table, each cell by its function; columns without a cell are left out."""
+    body: dict[tuple[str, str], dict[tuple[str, bool], str]] = {}
+    runs, first = dict.fromkeys(row["run"] for row in found), ""
     for row in found:
-        key = row["task"], row["metric"]
-        line = table.setdefault(key, {"task": row["task"], "metric": row["metric"]})
-        mark = "" if row["valid"] else f" {INVALID}"
-        line[row["run"]] = f"{fixed(row['value'], 3)}{mark}{_ends(row, fixed)}"
+        line = body.setdefault((row["task"], row["metric"]), {})
+        line[row["run"], False] = value(row)
         if apart := row.get("difference"):
-            p = "" if apart["p"] is None else f", p {p_text(apart['p'])}"
-            line[_less(row["run"], apart["from"])] = (
-                f"{signed(apart['value'], 3)}{_ends(apart, signed)}{p}"
-            )
-    columns = [one for run in runs for one in (run, _less(run, first))]
-    there = [one for one in columns if any(one in line for line in table.values())]
-    return pandas.DataFrame(table.values(), columns=["task", "metric", *there]).fillna(NONE)
+            line[row["run"], True] = difference(apart)
+            first = apart["from"]
+    columns = [(run, is_difference) for run in runs for is_difference in (False, True)]
+    there = [one for one in columns if any(one in line for line in body.values())]
+    headings = [f"{run} less {first}" if is_difference else run for run, is_difference in there]
+    lines = [(names, [line.get(one, NONE) for one in there]) for names, line in body.items()]
+    return _Grid(headings, lines, first)
 
 
-def _first(found: Sequence[Row]) -> str:
-    """The side that others are compared with; "" if there is no difference."""
-    return next((row["difference"]["from"] for row in found if "difference" in row), "")
+def _wide(found: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+    """The headings and the rows of a table whose cells hold numbers with their intervals."""
 
+    def value(row: Row) -> str:
+        return f"{fixed(row['value'], 3)}{'' if row['valid'] else f' {INVALID}'}{_ends(row, fixed)}"
 
-def _less(run: str, first: str) -> str:
-    """The heading of a run's differences from the first side's numbers."""
-    return f"{run} less {first}"
+    def difference(apart: Row) -> str:
+        p = "" if apart["p"] is None else f", p {p_text(apart['p'])}"
+        return f"{signed(apart['value'], 3)}{_ends(apart, signed)}{p}"
+
+    made = _grid(found, value, difference)
+    return ["task", "metric", *made.headings], [[*names, *own] for names, own in made.lines]
 
 
 def _ends(value: Row, text: Callable[[float, int], str]) -> str:
@@ -150,25 +165,20 @@ def _ends(value: Row, text: Callable[[float, int], str]) -> str:
 
 def tables(found: Sequence[Row]) -> Iterator[Table]:
     """For a terminal: intervals below the numbers, and differences from the first run's."""
-    runs, first = list(dict.fromkeys(row["run"] for row in found)), _first(found)
+
+    def value(row: Row) -> str:
+        return doubted(fixed(Sure.of(row["value"], row), 3), not row["valid"])
+
+    def difference(apart: Row) -> str:
+        p = "" if apart["p"] is None else f"\np {p_text(apart['p'])}"
+        return f"{signed(apart['value'], 3)}{p}"
+
     for benchmark in dict.fromkeys(row["benchmark"] for row in found):
-        body: dict[tuple[str, str], dict[str, str]] = {}
-        for row in found:
-            if row["benchmark"] == benchmark:
-                line = body.setdefault((row["task"], row["metric"]), {})
-                shown = fixed(Sure.of(row["value"], row), 3)
-                line[row["run"]] = doubted(shown, not row["valid"])
-                if apart := row.get("difference"):
-                    p = "" if apart["p"] is None else f"\np {p_text(apart['p'])}"
-                    line[_less(row["run"], apart["from"])] = f"{signed(apart['value'], 3)}{p}"
-        headings = [one for run in runs for one in (run, _less(run, first))]
-        headings = [one for one in headings if any(one in line for line in body.values())]
-        cells_of = [
-            (names, [line.get(one, NONE) for one in headings]) for names, line in body.items()
-        ]
+        own = [row for row in found if row["benchmark"] == benchmark]
+        made = _grid(own, value, difference)
         note = "below a number: its 95 % interval"
-        note += f"; differences from {first}" if first else ""
-        yield from by_row(benchmark, ["task", "number"], headings, cells_of, note)
+        note += f"; differences from {made.first}" if made.first else ""
+        yield from by_row(benchmark, ["task", "number"], made.headings, made.lines, note)
 
 
 def as_text(found: Sequence[Row], told: Sequence[str] = ()) -> str:

@@ -11,13 +11,13 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import benchmarks, readings
+from lmms_eval_tasks import benchmarks, measures, readings
 from lmms_eval_tasks.benchmark import ASKED, Benchmark, Item, Items, Task
 from lmms_eval_tasks.console import visible
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import saved_runs as saved
 from lmms_eval_tasks.utils.conditions import Condition, Kind, Record, is_valid, merged, record
-from lmms_eval_tasks.utils.metrics import aggregate, stats
+from lmms_eval_tasks.utils.metrics import aggregate
 
 # An argument of a model that a page or a record must not show.
 _KEY = re.compile(
@@ -83,7 +83,15 @@ class Side:
 
     def record(self, tasks: Iterable[str]) -> Record:
         """The conditions of a number of these tasks, as far as it has them."""
-        return merged({name: self._conditions_of(name) for name in tasks if name in self.runs})
+        for name in (own := [name for name in tasks if name in self.runs]):
+            if name not in self._records:
+                self._records[name] = self._conditions_of(name)
+        return merged({name: self._records[name] for name in own})
+
+    @functools.cached_property
+    def _records(self) -> dict[str, Record]:
+        """The conditions by task that were asked for so far: readings take long."""
+        return {}
 
     def _conditions_of(self, name: str) -> Record:
         """The conditions of one task; what its items show is found anew."""
@@ -97,9 +105,7 @@ class Side:
             found.append(Condition(Kind.UNJUDGED, told, (name,)))
         for note in readings.notes(task, items):
             found.append(Condition(Kind.READING, f"{name}: {note.text}", (name,)))
-        if few := stats.few(len({item.get(task.cluster) for item in items})):
-            found.append(Condition(Kind.FEW, few, (name,)))
-        return record(found)
+        return record([*found, *measures.few_videos(task, items)])
 
     def is_valid(self, tasks: Iterable[str]) -> bool:
         """Return False if a number of these tasks is INVALID."""

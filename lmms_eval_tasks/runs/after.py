@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
 from lmms_eval_tasks import __version__, arrivals, benchmarks, measures, running, settings
 from lmms_eval_tasks.benchmark import Benchmark, Found, Item, Items, Ran, Task
 from lmms_eval_tasks.console import say
-from lmms_eval_tasks.judges import checks
 from lmms_eval_tasks.judges.asking import Asker, usable
-from lmms_eval_tasks.judges.verdict import NONE as NO_JUDGE
 from lmms_eval_tasks.running import class_table
 from lmms_eval_tasks.runs import before, invalid, scoring, screen
 from lmms_eval_tasks.runs.invalid import Lengths
@@ -25,13 +23,12 @@ from lmms_eval_tasks.utils.conditions import (
     Condition,
     Kind,
     as_dicts,
-    from_dicts,
+    of_judge,
     of_section,
     part,
     record,
     versions,
 )
-from lmms_eval_tasks.utils.metrics import stats
 
 _MARK = " [INVALID]"
 
@@ -60,21 +57,19 @@ def annotate(
             "prices": judged.prices,
         }
     problems = invalid.of_judge(judged.usage, judged.labels)
-    chosen = benchmarks.chosen(tasks)
-    for benchmark, names in chosen:
+    for benchmark, names in benchmarks.chosen(tasks):
         try:
             carried = {name: _carried(results, name) for name in names}
             items = {name: one.items for name, one in carried.items() if one is not None}
             found = (invalid.of_items(name, own) for name, own in items.items())
             problems = invalid.together(problems, *found)
-            section[benchmark.name] = _of_benchmark(benchmark, results, names, items, lengths or {})
+            section[benchmark.name] = _of_benchmark(
+                benchmark, results, names, items, lengths=lengths or {}, problems=problems
+            )
         except Exception:  # the answers are paid for: a mistake of ours must not lose them
             say(f"{benchmark.name}: what is known about this run could not be added to its results")
             traceback.print_exc()
     section["invalid"] = problems
-    for benchmark, names in chosen:
-        if benchmark.name in section:
-            _add_invalid(section[benchmark.name], {n: problems[n] for n in names if n in problems})
     mark(results)
     for line in judged.given_up:
         say(
@@ -108,7 +103,9 @@ def _of_benchmark(
     results: dict[str, Any],
     names: Sequence[str],
     items: Mapping[str, Items],
+    *,
     lengths: Mapping[str, Lengths],
+    problems: Mapping[str, str],
 ) -> dict[str, Any]:
     """What we know of one benchmark's part of a run: `numbers`, and what they rest on.
 
@@ -120,7 +117,9 @@ def _of_benchmark(
     numbers = {name: measures.numbers(benchmark.tasks[name], own) for name, own in items.items()}
     joined = {join.group: measures.joined(join, items) for join in benchmark.joins}
     numbers |= {group: found for group, found in joined.items() if found}
-    conditions = _of_data(results)
+    invalid_ones = ((name, problems[name]) for name in names if name in problems)
+    conditions = [Condition(Kind.INVALID, why, (name,)) for name, why in invalid_ones]
+    conditions += _of_data(results)
     known = provenance.known("data", lambda: before.checked(benchmark, names), conditions)
     left_out = {name: before.left_out(benchmark, known, name) if known else {} for name in names}
     found = known.found if known else None
@@ -164,17 +163,6 @@ def _of_data(results: Mapping[str, Any]) -> list[Condition]:
     return [*made, Condition(Kind.PART, told)] if told else made
 
 
-def of_judge(judge: Mapping[str, Any], tasks: Collection[str]) -> list[Condition]:
-    """The judge of these tasks, by its description in the results (`describe_judge`)."""
-    name, warning = str(judge.get("model") or judge["provider"]), judge.get("warning")
-    kind, text = Kind.JUDGE, f"judge {name}, the paper's"
-    if warning:
-        kind = Kind.UNJUDGED if judge["provider"] == NO_JUDGE else Kind.OTHER_JUDGE
-        text = warning
-    found = {kind: text, Kind.CHECKED: checks.line_of_judge(judge)}
-    return [Condition(kind, text, tuple(tasks)) for kind, text in found.items() if text]
-
-
 # The kinds that `of_items` and `reading` find.
 OF_ITEMS = (Kind.DELIVERED, Kind.REQUESTS, Kind.CUT, Kind.FEW, Kind.READING)
 
@@ -191,9 +179,9 @@ def of_items(task: Task, items: Items, lengths: Lengths | None = None) -> list[C
         Kind.DELIVERED: arrivals.short(task.name, items),
         Kind.REQUESTS: invalid.requests_failed(task.name, items),
         Kind.CUT: invalid.replies_cut(task.name, items, lengths),
-        Kind.FEW: stats.few(len({item.get(task.cluster) for item in items})),
     }
-    return [Condition(kind, text, (task.name,)) for kind, text in found.items() if text]
+    made = [Condition(kind, text, (task.name,)) for kind, text in found.items() if text]
+    return [*made, *measures.few_videos(task, items)]
 
 
 def reading(details: Mapping[str, Mapping[str, Any]]) -> list[Condition]:
@@ -216,13 +204,6 @@ def _version(package: str) -> str:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return ""
-
-
-def _add_invalid(section: dict[str, Any], problems: Mapping[str, str]) -> None:
-    """Put what is INVALID of a benchmark into its record, now that all of it is known."""
-    found = [Condition(Kind.INVALID, why, (name,)) for name, why in problems.items()]
-    stored = from_dicts(section["conditions"])
-    section["conditions"] = as_dicts(record([*found, *stored]))
 
 
 def _videos(

@@ -20,6 +20,7 @@ from lmms_eval_tasks.judges import JudgeConfig, checks
 from lmms_eval_tasks.judges.checks import Pair
 from lmms_eval_tasks.judges.verdict import NONE, OPENAI, REPLAY
 from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.utils.conditions import Kind, of_judge
 from tests.checks import table
 from tests.conftest import SHARED
 from tests.known_judge import RULES, playing
@@ -162,6 +163,12 @@ def test_the_line_is_of_the_rating_that_agrees_least() -> None:
 # --- kept, and said of a run's judge --------------------------------------------------------------
 
 
+def told_of(judge: dict[str, Any]) -> list[str]:
+    """What the conditions of a run say of a check of its judge."""
+    found = of_judge({"provider": OPENAI, **judge})
+    return [one.text for one in found if one.kind is Kind.CHECKED]
+
+
 def test_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Recorded judges and nobody are not checked, the paper's need not be."""
     monkeypatch.setenv(settings.JUDGE_CACHE, str(tmp_path))
@@ -175,8 +182,8 @@ def test_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checks.keep("maia", "s", check)
     assert [checks.record("maia", one, "s", "m") for one in cases] == [None, None, check]
     assert checks.record("maia", local, "s", "m") == check
-    assert checks.line_of_judge({"checked": check}) == check["line"]
-    assert [checks.line_of_judge(one) for one in ({}, {"checked": None})] == ["", ""]
+    assert told_of({"checked": check}) == [check["line"]]
+    assert [told_of(one) for one in ({}, {"checked": None})] == [[], []]
     # Of another benchmark or prompt, and of a file that nobody can read, nothing is known.
     assert checks.kept("haven", "s") is checks.kept("maia", "t") is None
     for text in ("{", "[]", "{}", '{"line": 1}'):
@@ -233,7 +240,7 @@ def test_judges_on_the_sample(
         assert line.endswith(end)
         # An endpoint that did not reply says nothing of the judge.
         monkeypatch.setenv(settings.JUDGE, f"m@{endpoint.url}")
-        told = checks.line_of_judge(before.describe_judge(benchmark))
+        (told,) = told_of(before.describe_judge(benchmark))
         asks = f"judge not checked: lmms-eval-tasks agreement {name} --judge m@{endpoint.url}"
         assert told == (asks if rule == "fails" else line)
 
