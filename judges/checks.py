@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 ITEMS = 40  # answers of a check, if the user names no number
 # Kappa up to which two raters agree about as often as by chance: "slight" (Landis and Koch, 1977).
 SLIGHT = 0.2
+FEWEST = 10  # answers below which a check says nothing of a judge
+TOO_FEW = "this may be chance: check more answers (--items N)"
 NEAR = 1  # points that a rating may be away from the known one and still agree
 
 # --- which answers --------------------------------------------------------------------------------
@@ -144,6 +146,8 @@ def _doubt(one: Mapping[str, Any]) -> str:
     """Why a judge's numbers are not to be used, or not yet; kappa is 0 by chance."""
     if one["failed"] == one["answers"]:
         return "it gave no verdict: do not use its numbers"
+    if one["answers"] < FEWEST:
+        return TOO_FEW
     if _kappa(one) == math.inf:
         return ""
     if _kappa(one) < -SLIGHT:
@@ -151,7 +155,7 @@ def _doubt(one: Mapping[str, Any]) -> str:
     if _kappa(one) <= SLIGHT:
         return "no better than chance: do not use its numbers"
     low = one["kappa"]["low"]
-    return "" if low is None or low > 0 else "this may be chance: check more answers (--items N)"
+    return "" if low is None or low > 0 else TOO_FEW
 
 
 # --- kept -----------------------------------------------------------------------------------------
@@ -164,13 +168,24 @@ def file_of(benchmark: str, setup: str) -> Path:
 
 
 def keep(benchmark: str, setup: str, check: Mapping[str, Any]) -> None:
-    """Write a check for later runs; a file that cannot be written is told, and no more."""
-    file = file_of(benchmark, setup)
+    """Write a check for later runs, unless a kept one is of more answers.
+
+    A file that cannot be written is told, and no more.
+    """
+    file, before = file_of(benchmark, setup), kept(benchmark, setup) or {}
+    if _count(before) > _count(check):
+        say(f"kept is the check of more answers: {before['line']}; to replace it remove {file}")
+        return
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         write_json(file, check)
     except OSError as error:
         say(f"{file}: the check of the judge cannot be kept ({error.strerror})")
+
+
+def _count(check: Mapping[str, Any]) -> int:
+    """The number of answers of a check."""
+    return max((one["answers"] for one in check.get("verdicts", {}).values()), default=0)
 
 
 def kept(benchmark: str, setup: str) -> dict[str, Any] | None:

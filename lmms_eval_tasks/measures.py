@@ -140,7 +140,10 @@ def joined(join: Join, sides: Mapping[str, Items]) -> dict[str, Any]:
 
 
 def data_of(sides: Mapping[str, Items]) -> dict[str, str]:
-    """The hash of the data by task, where tasks are of different data; {} where they are not."""
+    """Data and setting by task, where tasks differ in one of them; {} where they do not."""
     firsts = {name: items[0] for name, items in sides.items() if items}
-    found = {name: str(item["data"]) for name, item in firsts.items() if "data" in item}
+    found = {
+        name: " ".join(str(item[field]) for field in ("data", "setting") if field in item)
+        for name, item in firsts.items()
+    }
     return found if len(set(found.values())) > 1 else {}

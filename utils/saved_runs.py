@@ -84,6 +84,8 @@ class Run:
             why = "the run had no hook of ours" if self.results else "its results file is missing"
             told = f"{self.file.name}: the conditions of its numbers are not known: {why}"
             found.append(Condition(Kind.NOTE, told))
+            if line := conditions.part(self.results.get("config") or {}):
+                found.append(Condition(Kind.PART, line))
         if self.broken:
             found.append(Condition(Kind.INVALID, self.broken, (self.task,)))
         elif self.cut_off:
@@ -226,7 +228,7 @@ def _joined(parts: Sequence[Run]) -> Run:
     ours = dict(first.results.get("lmms_eval_tasks", {}))
     for name, section in ours.items():
         if _is_benchmark(section):
-            told = (conditions.of_results(one.results, name, [one.task]) for one in parts)
+            told = (one.conditions(name) for one in parts)
             # What is counted in one part does not hold of all; the numbers are computed again.
             gone = {Kind.ARRIVED, *((Kind.PART,) if whole else ())}
             left = [one for one in itertools.chain(*told) if one.kind not in gone]
@@ -279,8 +281,8 @@ def saved_items(run: Run) -> list[dict[str, Any]]:
     for number, sample in enumerate(run.samples, 1):
         where, item = f"{run.file}, line {number}", sample.get(CARRIER)
         if not isinstance(item, dict) or "reply" not in item:
-            old = "(of a version before 0.2? rescore it with that one)"
-            raise DataError(f"{where}: no `{CARRIER}` item of this suite {old}")
+            why = "run it again without --predict_only, or rescore a log of 0.1 with 0.1"
+            raise DataError(f"{where}: no `{CARRIER}` item of this suite: {why}")
         if (name := _misshapen(item)) is not None:
             raise DataError(f"{where}: the item has no {_FIELDS[name]} `{name}`; {MEND}")
         if item["id"] in seen:

@@ -124,13 +124,15 @@ def _text(made: Sequence[Board], conditions: Conditions) -> Iterator[Any]:
 
 
 def _told(made: Sequence[Board], conditions: Conditions) -> Iterator[str]:
-    """The legend, and the conditions of the runs."""
+    """The legend, and the conditions of the runs as lists."""
     if any(line.beside for board in made for line in board.lines):
         yield LEGEND
     for label, own in conditions.items():
         yield f"{label}: {_DIFFER}:{'' if limits(own) else ' none known'}"
         yield from (f"  - {line}" for line in limits(own))
-        yield from (f"  {one.line}" for one in own if not one.is_limit)
+        if facts := [one.line for one in own if not one.is_limit]:
+            yield f"{label}: its numbers rest on:"
+            yield from (f"  - {line}" for line in facts)
 
 
 def _markdown(made: Sequence[Board], conditions: Conditions) -> str:
@@ -150,7 +152,11 @@ def _markdown(made: Sequence[Board], conditions: Conditions) -> str:
         aligned = ["left"] * len(names) + ["right"] * len(columns)
         table = frame.to_markdown(index=False, colalign=aligned, disable_numparse=True)
         parts += [table, *board.notes]
-    told = "\n".join(_told(made, conditions))
+    shown = {
+        cells.markdown(label): tuple(one._replace(text=cells.markdown(one.text)) for one in own)
+        for label, own in conditions.items()
+    }
+    told = "\n".join(_told(made, shown))
     return "\n\n".join([*parts, *([told] if told else [])]) + "\n"
 
 

@@ -312,26 +312,11 @@ def _by_id(asked: Iterable[Asked]) -> dict[Key, Asked]:
 def conditions(tasks: Sequence[Task], sides: Sequence[Side]) -> dict[str, Record]:
     """The conditions of each side's numbers, by its label; the others' as the first compares."""
     first, *others = sides
-    found = {
-        side.label: record([*side.record([task.name for task in tasks]), *_not_joined(side, tasks)])
-        for side in sides
-    }
+    found = {side.label: side.record([task.name for task in tasks]) for side in sides}
     for other in others:
         own = [*not_in_common(first, other, tasks), *_other_pixels(first, other, tasks)]
         found[other.label] = record([*found[other.label], *own])
     return found
-
-
-def _not_joined(side: Side, tasks: Sequence[Task]) -> Iterator[Condition]:
-    """Which numbers are not joined because a side's tasks are of different data."""
-    names = [task.name for task in tasks if task.name in side.runs]
-    for benchmark, _ in benchmarks.chosen(names):
-        for join in benchmark.joins:
-            own = {name: side.items[name] for name in join.tasks if name in names}
-            if differ := measures.data_of(own):
-                data = ", ".join(f"{name} {one}" for name, one in differ.items())
-                told = f"{join.group}: not computed, its tasks were run on different data ({data})"
-                yield Condition(Kind.OTHER_ITEMS, told, tuple(own))
 
 
 def _other_pixels(first: Side, second: Side, tasks: Sequence[Task]) -> Iterator[Condition]:
@@ -339,8 +324,10 @@ def _other_pixels(first: Side, second: Side, tasks: Sequence[Task]) -> Iterator[
     if first.model != second.model:
         return
     for name in (task.name for task in tasks if task.name in first.runs.keys() & second.runs):
-        told = arrivals.differing_prompts(name, first.items[name], second.items[name])
-        if told:
+        task = benchmarks.of(name).tasks[name]
+        found = paired(*([(task, item) for item in one.items[name]] for one in (first, second)))
+        before, after = ([pair[place][1] for pair in found.pairs] for place in (0, 1))
+        if told := arrivals.differing_prompts(name, before, after):
             yield Condition(Kind.PIXELS, f"{told} ({first.label} first)", (name,))
 
 

@@ -83,6 +83,7 @@ def html(sides: Sequence[Side], media: Path | None = None, page: Path | None = N
         scripts=scripts,
         hashes=" ".join(f"'sha256-{_sha256(one)}'" for one in scripts),
         value=_value,
+        is_valid=_is_valid,
         difference=_difference,
         points=f"{100 * compare.POINTS:g}",
     )
@@ -166,8 +167,13 @@ def _value(line: Line, label: str, invalid: Collection[tuple[str, str]]) -> tupl
     if (one := line.numbers.get(label)) is None:
         return "-", ""
     ends = " to ".join(fixed(end, 3) for end in one.ends or ())
-    marked = any((label, task) in invalid for task in line.quantity.tasks)
-    return f"{fixed(one.estimate, 3)}{f' {INVALID}' * marked}", ends
+    mark = "" if _is_valid(line, label, invalid) else f" {INVALID}"
+    return f"{fixed(one.estimate, 3)}{mark}", ends
+
+
+def _is_valid(line: Line, label: str, invalid: Collection[tuple[str, str]]) -> bool:
+    """Return False if a side's number is INVALID, by `Part.invalid`."""
+    return all((label, task) not in invalid for task in line.quantity.tasks)
 
 
 def _difference(line: Line, label: str) -> dict[str, Any] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -86,7 +86,19 @@ class Side:
         for name in (own := [name for name in tasks if name in self.runs]):
             if name not in self._records:
                 self._records[name] = self._conditions_of(name)
-        return merged({name: self._records[name] for name in own})
+        return record(
+            [*merged({name: self._records[name] for name in own}), *self._not_joined(own)]
+        )
+
+    def _not_joined(self, names: Sequence[str]) -> Iterator[Condition]:
+        """Which numbers are not joined because its tasks are of different data or settings."""
+        for benchmark, _ in benchmarks.chosen(names):
+            for join in benchmark.joins:
+                own = {name: self.items[name] for name in join.tasks if name in names}
+                if differ := measures.data_of(own):
+                    data = ", ".join(f"{name} {one}" for name, one in differ.items())
+                    told = f"{join.group}: not computed, its tasks differ in their data ({data})"
+                    yield Condition(Kind.OTHER_ITEMS, told, tuple(own))
 
     @functools.cached_property
     def _records(self) -> dict[str, Record]:

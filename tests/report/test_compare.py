@@ -151,6 +151,37 @@ def test_categories_are_corrected_together(both: list[Side]) -> None:
     assert sorted(p for p in found if p is not None) == pytest.approx(expected)
 
 
+@table("name", ["task", "metric", ""])
+def test_a_run_may_be_called_anything(runs: list[Path], tmp_path: Path, name: str) -> None:
+    folder = shutil.copytree(runs[1], tmp_path / "run")
+    (file,) = folder.glob("*_results.json")
+    results = json.loads(file.read_text(encoding="utf-8")) | {"model_name": f"org/{name}"}
+    file.write_text(json.dumps(results), encoding="utf-8")
+    found = list(exports.rows(sides.read([runs[0], folder])))
+    row = exports.as_markdown(found).splitlines()[2]
+    assert [one.strip() for one in row.split("|")[1:3]] == [found[0]["task"], found[0]["metric"]]
+
+
+def test_differences_are_from_the_first_run_though_it_lacks_a_task(
+    runs: list[Path], tmp_path: Path
+) -> None:
+    """The first row of the table is then another run's."""
+    folder = shutil.copytree(runs[0], tmp_path / "fewer")
+    (lost,) = folder.glob("*_samples_maverix_av.jsonl")
+    lost.unlink()
+    (file,) = folder.glob("*_results.json")
+    file.write_text(file.read_text("utf-8").replace('"one"', '"fewer"'), encoding="utf-8")
+    text = exports.as_markdown(list(exports.rows(sides.read([folder, *runs]))))
+    heads = [one.strip() for one in text.splitlines()[0].split("|")]
+    assert [one for one in heads if " less " in one] == ["one less fewer", "two less fewer"]
+
+
+def test_a_run_of_a_part_without_our_section_says_so(runs: list[Path]) -> None:
+    """The results file of a host without our hook has its config all the same."""
+    (row, *_) = exports.rows(sides.read([runs[0]]))
+    assert "--limit 3" in row["limit"]
+
+
 @table("form, ends", [("md", "|"), ("csv", ","), ("latex", r"\\"), ("json", "value")])
 def test_forms_hold_the_numbers(runs: list[Path], form: str, ends: str, tmp_path: Path) -> None:
     file = tmp_path / "report"
@@ -343,16 +374,17 @@ def test_runs_of_a_checkpoint_that_saw_other_pixels(
 
 
 @pytest.mark.usefixtures("on_sample")
-def test_tasks_of_different_data_are_not_joined(tmp_path: Path) -> None:
+def test_tasks_of_different_data_or_settings_are_not_joined(tmp_path: Path) -> None:
     """Two runs of a model in one folder, one on other data: the same id may be two questions."""
     folder = made.saved_run(tmp_path / "m", "m", ["maia_vsv", "maia_oevqa"], made.right, "none")
     benchmark = benchmarks.load("maia")
     tasks = [benchmark.tasks[name] for name in ("maia_vsv", "maia_oevqa")]
     (file,) = folder.glob("*_samples_maia_oevqa.jsonl")
     lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
-    for data, joins in ((lines[0]["failed"]["data"], True), ("another", False)):
+    own = {name: lines[0]["failed"][name] for name in ("data", "setting")}
+    for changed, joins in ((own, True), ({"data": "another"}, False), ({"setting": "text"}, False)):
         for one in lines:
-            one["failed"] |= {"data": data, "right": 1, "status": "ok"}
+            one["failed"] |= {**own, **changed, "right": 1, "status": "ok"}
         file.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
         (side,) = sides.read([folder])
         found = compare.headlines(benchmark, tasks, [side])
@@ -360,3 +392,24 @@ def test_tasks_of_different_data_are_not_joined(tmp_path: Path) -> None:
         assert (("maia", "agg_acc") in rows) is joins
         told = compare.conditions(tasks, [side])["m"]
         assert any("not computed" in one.text for one in told) is not joins
+
+
+@pytest.mark.usefixtures("on_sample")
+def test_a_part_that_lacks_samples_makes_the_whole_invalid(tmp_path: Path) -> None:
+    """Of an array of two parts one was killed while it was saved."""
+    for offset in (0, 8):
+        folder = made.saved_run(tmp_path / str(offset), "m", ["maverix_av"], made.right, "none", 16)
+        (file,) = folder.glob("*_samples_*.jsonl")
+        rows = file.read_text("utf-8").splitlines()[offset : offset + (8 if not offset else 3)]
+        file.write_text("\n".join(rows), encoding="utf-8")
+        (file,) = folder.glob("*_results.json")
+        results = json.loads(file.read_text(encoding="utf-8"))
+        results["config"] |= {"limit": 8, "offset": offset}
+        results["n-samples"] = {"maverix_av": {"original": 16, "effective": 8 + offset}}
+        results["lmms_eval_tasks"] = {"maverix": {"conditions": []}, "invalid": {}}
+        file.write_text(json.dumps(results), encoding="utf-8")
+    (side,) = sides.read([tmp_path])
+    assert not side.is_valid(["maverix_av"])
+    told = [one.text for one in side.record(["maverix_av"]) if one.kind is Kind.INVALID]
+    assert len(told) == 1
+    assert "3 of the run's 8 samples" in told[0]
