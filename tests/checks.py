@@ -148,6 +148,7 @@ def in_threads(count: int, work: Callable[[int], T]) -> list[T]:
 
 
 def limits_of(section: Mapping[str, Any]) -> list[str]:
-    """What makes the numbers of a benchmark's section not comparable; of few videos apart."""
+    """The limits in a benchmark's section, without INVALID and few videos."""
     found = from_dicts(section["conditions"])
-    return [one.text for one in found if one.is_limit and one.kind is not Kind.FEW]
+    apart = (Kind.INVALID, Kind.FEW)
+    return [one.text for one in found if one.is_limit and one.kind not in apart]
