@@ -110,7 +110,9 @@ def figures(pairs: Sequence[Pair], scale: Sequence[int]) -> dict[str, Any]:
         "answers": len(pairs),
         "failed": len(pairs) - len(rated),
         "agree": stats.clustered_mean(agree, [one.cluster for one in pairs], share=True).as_dict(),
-        "kappa": stats.jackknife(coefficient, rated, clusters).as_dict() if has_kappa else None,
+        "kappa": stats.jackknife(coefficient, rated, clusters, coefficient=True).as_dict()
+        if has_kappa
+        else None,
         "counts": {worth: dict(counts[worth]) for worth in sorted(counts, key=float)},
     }
 

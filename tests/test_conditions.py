@@ -10,6 +10,7 @@ import io
 import json
 import os
 import re
+import shutil
 import zipfile
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -33,6 +34,7 @@ from lmms_eval_tasks.utils.conditions import (
     Kind,
     as_columns,
     as_dicts,
+    from_dicts,
     merged,
     of_results,
     part,
@@ -47,6 +49,7 @@ VSV, OPEN = "maia_vsv", "maia_oevqa"
 STORED = {
     Kind.SAMPLE: "made with the packaged sample",
     Kind.OTHER_JUDGE: "judged by qwen3-8b",
+    Kind.UNKNOWN: "its results file was of another suite",
     Kind.LEFT_OUT: "24 questions of 1 videos left out",
     Kind.SOUND: "the class drops sound",
     Kind.OPTION: "made with LMMS-EVAL-X=y",
@@ -261,6 +264,39 @@ def test_the_hub_gets_no_number_that_is_none(run: Path, tmp_path: Path) -> None:
     for words in ("INVALID: maia_vsv", "packaged sample", "--limit 3", "--force"):
         assert words in said
     assert not (tmp_path / "hf").exists()
+
+
+def test_the_hub_gets_no_number_of_which_nothing_is_known(run: Path, tmp_path: Path) -> None:
+    alone = tmp_path / "alone"
+    shutil.copytree(run, alone, ignore=shutil.ignore_patterns("*_results.json"))
+    given = ["leaderboard", "maia", str(alone), "--format", "hf", "-o", str(tmp_path / "hf")]
+    done = CliRunner().invoke(app, given)
+    assert "are not known: its results file is missing" in str(done.exception)
+    assert not (tmp_path / "hf").exists()
+
+
+def test_rescore_keeps_an_invalid_that_items_do_not_show(
+    sample_root: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Numbers that come out as they were are as INVALID as they were."""
+    monkeypatch.setenv("LMMS_EVAL_TASKS_DATA", str(sample_root))
+    monkeypatch.setenv("LMMS_EVAL_TASKS_CACHE", str(cache))
+    folder = made.saved_run(tmp_path / "run", "org/m", [VSV], made.right, "none", 8)
+    (file,) = folder.glob("*_results.json")
+    results = json.loads(file.read_text(encoding="utf-8"))
+    invalid_one = as_dicts([Condition(Kind.INVALID, "the wrong weights were loaded", (VSV,))])
+    for saved, code in ((1.0, invalid.INVALID), (0.5, 0)):
+        section = {"numbers": {VSV: {"pair_acc": saved}}, "conditions": invalid_one}
+        results["lmms_eval_tasks"] = {"maia": section}
+        file.write_text(json.dumps(results), encoding="utf-8")
+        done = CliRunner().invoke(app, ["rescore", str(folder)])
+        assert done.exit_code == code
+        assert ("INVALID: the wrong weights were loaded" in done.stdout) is bool(code)
+
+
+def test_a_kind_of_a_later_version_is_a_note() -> None:
+    stored = [{"kind": "made tomorrow", "text": "of tomorrow", "tasks": []}]
+    assert from_dicts(stored) == (Condition(Kind.NOTE, "of tomorrow"),)
 
 
 # --- the record -----------------------------------------------------------------------------------

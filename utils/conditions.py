@@ -19,6 +19,7 @@ class Kind(str, Enum):
     INVALID = "INVALID"
     SAMPLE = "sample"
     PART = "part"
+    UNKNOWN = "unknown"  # no results file of ours says what the numbers rest on
     OTHER_JUDGE = "other judge"  # than the paper's
     UNJUDGED = "unjudged"
     LEFT_OUT = "left out"
@@ -146,8 +147,12 @@ def as_columns(found: Sequence[Condition]) -> dict[str, Any]:
 
 
 def from_dicts(stored: Iterable[Mapping[str, Any]]) -> Record:
-    """A record from JSON."""
-    return record(Condition(Kind(one["kind"]), one["text"], tuple(one["tasks"])) for one in stored)
+    """A record from JSON; a kind that only a later version has is a note."""
+    known = {kind.value: kind for kind in Kind}
+    return record(
+        Condition(known.get(one["kind"], Kind.NOTE), one["text"], tuple(one["tasks"]))
+        for one in stored
+    )
 
 
 def as_dicts(found: Iterable[Condition]) -> list[dict[str, Any]]:

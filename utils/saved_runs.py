@@ -83,7 +83,7 @@ class Run:
         if not known:
             why = "the run had no hook of ours" if self.results else "its results file is missing"
             told = f"{self.file.name}: the conditions of its numbers are not known: {why}"
-            found.append(Condition(Kind.NOTE, told))
+            found.append(Condition(Kind.UNKNOWN, told))
             if line := conditions.part(self.results.get("config") or {}):
                 found.append(Condition(Kind.PART, line))
         if self.broken:
@@ -271,6 +271,15 @@ def _misshapen(item: Mapping[str, Any]) -> str | None:
     return None
 
 
+def _located(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Its samples, each with its file and line."""
+    parts = run.samples.parts if isinstance(run.samples, Chained) else (run.samples,)
+    for part in parts:
+        file = part.file if isinstance(part, Lines) else run.file
+        for number, sample in enumerate(part, 1):
+            yield f"{file}, line {number}", sample
+
+
 def saved_items(run: Run) -> list[dict[str, Any]]:
     """A run's whole items in the order of their ids.
 
@@ -278,15 +287,21 @@ def saved_items(run: Run) -> list[dict[str, Any]]:
         DataError: a sample lacks one, or two share an id; names the line.
     """
     seen: dict[str, dict[str, Any]] = {}
-    for number, sample in enumerate(run.samples, 1):
-        where, item = f"{run.file}, line {number}", sample.get(CARRIER)
+    places: dict[str, str] = {}
+    for where, sample in _located(run):
+        item = sample.get(CARRIER)
         if not isinstance(item, dict) or "reply" not in item:
             why = "run it again without --predict_only, or rescore a log of 0.1 with 0.1"
             raise DataError(f"{where}: no `{CARRIER}` item of this suite: {why}")
         if (name := _misshapen(item)) is not None:
             raise DataError(f"{where}: the item has no {_FIELDS[name]} `{name}`; {MEND}")
         if item["id"] in seen:
-            raise DataError(f"{where}: {item['id']} occurs twice")
+            first = places[item["id"]]
+            raise DataError(
+                f"{where}: {item['id']} occurs twice, first in {first}: take one of the lines "
+                "out; of parts (--offset, --limit) that overlap, name one"
+            )
+        places[item["id"]] = where
         if item["status"] != "not_run":  # of an older version: of a task that had nothing to ask
             seen[item["id"]] = item
     return [seen[name] for name in sorted(seen)]

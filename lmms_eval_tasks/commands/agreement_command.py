@@ -65,7 +65,10 @@ def agreement_command(
         print("\n".join(known.source))
         answers = checks.draw(known.answers, count)
         if not answers:
-            raise DataError(f"{known.source[0]}: there is no answer with a known verdict")
+            raise DataError(
+                f"{known.source[0]}: there is no answer with a known verdict: name other data with "
+                "--from PATH, or leave it out for the packaged sample"
+            )
         if count is None and known.tables:  # which are also of answers with unknown verdicts
             answers = list(known.answers)
         requests = _requests(whose, answers)
@@ -128,7 +131,7 @@ def _known_answers(
     found = whose.known_answers(place, whole=whole) if source or place.is_dir() else None
     if found is None:
         if source is not None:
-            where = "docs/judges.md says which data hold some"
+            where = "name other data (docs/judges.md), or leave --from out"
             raise DataError(f"{source}: no answers with known verdicts of {whose.title}; {where}")
         say(
             f"no answers with known verdicts at {place}: the packaged sample's are used "

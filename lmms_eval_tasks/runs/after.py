@@ -31,6 +31,7 @@ from lmms_eval_tasks.utils.conditions import (
 )
 
 _MARK = " [INVALID]"
+_NOT_SCORED = "replies were not scored (--predict_only): for numbers run again without it"
 
 
 def annotate(
@@ -128,7 +129,9 @@ def _of_benchmark(
     prompts = provenance.known("prompts", lambda: benchmark.prompts(names), conditions)
     if prompts is not None:
         section["prompts"] = {name: one.note() for name, one in prompts.items()}
-    judged = [name for name in names if benchmark.tasks[name].asks]
+    if not items:
+        conditions.append(Condition(Kind.NOTE, _NOT_SCORED))
+    judged = [name for name in items if benchmark.tasks[name].asks]
     if judged:
         judge = provenance.known("judge", lambda: before.describe_judge(benchmark), conditions)
         if judge is not None:

@@ -298,12 +298,18 @@ def _tell(
     failed = invalid.of_judge(given, {row["judge"] for row in given})
     broken = {label: run.broken} if run.broken else {}
     problems = invalid.together(failed, invalid.of_items(label, items), broken)
+    conditions = run.conditions(benchmark.name)
+    changes = done.changes.get(label)
+    if not problems and not judged_anew and changes is not None and not changes.changed:
+        # Numbers that come out as they were are as INVALID as they were.
+        stored = "; ".join(one.text for one in conditions if one.kind == Kind.INVALID)
+        problems = {label: stored} if stored else {}
     done.problems |= problems
     lengths = (run.section(benchmark.name).get("details") or {}).get(run.task, {})
     anew = {*after.OF_ITEMS, Kind.INVALID, *(OF_JUDGE if judged_anew else ())}
     done.conditions[label] = record(
         [
-            *(one for one in run.conditions(benchmark.name) if one.kind not in anew),
+            *(one for one in conditions if one.kind not in anew),
             *after.of_items(task, items, Lengths.of(lengths)),
             *after.reading({run.task: done.sidecar[label]}),
             *(Condition(Kind.NOTE, f"{label}: {note}", (run.task,)) for note in task.notes(items)),

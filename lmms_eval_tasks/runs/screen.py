@@ -81,7 +81,7 @@ def _of_benchmark(benchmark: Benchmark, results: Mapping[str, Any]) -> list[Any]
     # Joined numbers stand before a benchmark's many splits.
     names = [*groups, *tasks] if len(tasks) > ROWS else [*tasks, *groups]
     rows = [row for name in names if (row := _row(benchmark, name, section, model, bad))]
-    lines.append(_numbers(rows[:ROWS]))
+    lines += [_numbers(rows[:ROWS])] if rows else []
     lines += [f"  {one.text}" for one in conditions if not one.is_limit]
     shown, more_notes = _first_of_each_kind(conditions)
     lines += [f"  Note: {one.text}" for one in shown]

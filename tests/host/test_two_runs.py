@@ -26,6 +26,7 @@ def folder(launch: Launch, sample_root: Path, tmp_path_factory: pytest.TempPathF
     root = tmp_path_factory.mktemp("two-runs")
     model = {"model": "tasks_scripted", "limit": 48}
     runs = {task: {**model, "tasks": task} for task in (GROUP, *TASKS)}
+    runs["predicted"] = {**runs[TASKS[1]], "predict_only": True}
     for name, (offset, limit) in PARTS.items():
         runs[name] = {**runs[TASKS[1]], "offset": offset, "limit": limit}
     launch_all(launch, root, runs, env={settings.JUDGE: recorded_judge(sample_root)})
@@ -57,6 +58,15 @@ def test_the_same_numbers_to_the_last_digit(folder: Path, cache: Path) -> None:
     assert apart[GROUP]["agg_acc"] == shown["agg_acc,none"]
 
 
+def test_replies_alone_are_no_number_and_nothing_to_judge(folder: Path) -> None:
+    (file,) = (folder / "predicted").rglob("*_results.json")
+    section = json.loads(file.read_text(encoding="utf-8"))["lmms_eval_tasks"]["maia"]
+    texts = [one["text"] for one in section["conditions"]]
+    assert section["numbers"] == {}
+    assert [one for one in texts if "--predict_only" in one]
+    assert not [one for one in texts if "judge" in one]
+
+
 def test_parts_of_a_run_are_that_run(folder: Path, cache: Path, tmp_path: Path) -> None:
     """Of a job array, whose parts differ in size; written as one run, which other commands read."""
     whole, _ = rescored(cache, folder, TASKS[1])
@@ -77,9 +87,11 @@ def test_parts_of_a_run_are_that_run(folder: Path, cache: Path, tmp_path: Path) 
 
 def test_parts_of_different_runs_are_not_joined(folder: Path, cache: Path, tmp_path: Path) -> None:
     for part, change, told in (
-        ("part-0", ('"limit": 20', '"limit": 20'), "occurs twice"),
+        ("part-0", ('"limit": 20', '"limit": 20'), "line 1: "),
+        ("part-0", ('"limit": 20', '"limit": 20'), "occurs twice, first in"),
         ("part-1", ('"gen_kwargs": ""', '"gen_kwargs": "temperature=1"'), "differ in gen_kwargs"),
     ):
+        shutil.rmtree(tmp_path / part, ignore_errors=True)
         root = Path(shutil.copytree(folder / part, tmp_path / part / "runs"))
         (results,) = root.rglob("*_results.json")
         text = results.read_text(encoding="utf-8")

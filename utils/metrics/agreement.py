@@ -222,7 +222,7 @@ def row(pairs: Sequence[Pair], scale: Sequence[int]) -> Row:
         ours_var=variance(ours),
         published_var=variance(published),
         intervals={
-            name: stats.jackknife(statistic, both, clusters)
+            name: stats.jackknife(statistic, both, clusters, coefficient=name != "absolute")
             for name, statistic in computed.items()
             if both
         },

@@ -31,9 +31,9 @@ def few(videos: int) -> str:
     if not 0 < videos < FEW:
         return ""
     return (
-        f"Only {videos} video{'s' * (videos != 1)}: 95 % intervals are approximate below {FEW} "
-        "videos (86 to 100 of 100 hold the truth in simulations), and not given below "
-        f"{FEWEST}; a difference of means has one only where at least {FLIPS} videos differ"
+        f"Only {videos} video{'s' * (videos != 1)}: with fewer than {FEW}, 86 to 100 of 100 "
+        f"intervals hold the truth in simulations, not 95; with fewer than {FEWEST} none is given; "
+        f"a difference between two runs has one if it is not 0 on {FLIPS} videos or more"
     )
 
 
@@ -106,6 +106,7 @@ def jackknife(
     clusters: Sequence[str],
     *,
     share: bool = False,
+    coefficient: bool = False,
 ) -> Interval:
     """Interval of any statistic from its values without one cluster each.
 
@@ -121,6 +122,7 @@ def jackknife(
         items: one per row; dicts, pairs, whatever `statistic` reads.
         clusters: each item's cluster, in the same order.
         share: the statistic is one, so that the interval lies in 0..1.
+        coefficient: the statistic lies in -1..1 (a kappa), and its interval is cut there.
 
     Returns:
         The interval; without ends if the statistic is undefined on all items, or without more than
@@ -149,6 +151,8 @@ def jackknife(
         spread = math.fsum((value - centre) ** 2 for value in found) / len(found)
         variance = (count - 1) * spread
     made = _interval(estimate, variance, len(items), len(names), count - 1, share=share)
+    if coefficient and made.ends:
+        made = replace(made, low=max(-1.0, made.low), high=min(1.0, made.high))
     return replace(made, undefined=undefined)
 
 

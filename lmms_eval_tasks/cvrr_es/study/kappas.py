@@ -81,7 +81,7 @@ def _interval(
         made = ((expected - n * apart) / np.where(expected, expected, np.nan)).tolist()
         return of_kappas([None if math.isnan(value) else value for value in made])
 
-    found = stats.jackknife(statistic, range(len(videos)), videos)
+    found = stats.jackknife(statistic, range(len(videos)), videos, coefficient=True)
     items = len({pair.item for _, pair in kept})
     return _there(replace(found, estimate=float(estimate or 0), n=items))
 

@@ -37,7 +37,8 @@ def write(name: str, runs: Sequence[Path], form: str, output: Path, *, force: bo
         runs: folders or sample files; none gives the paper's rows (`eee` alone).
         form: `eee` writes BENCHMARK/MODEL.json, `hf` MODEL/.eval_results/BENCHMARK.yaml.
         output: the folder; made if it is not there.
-        force: `hf` also of numbers that are INVALID, or of the sample or a part of the data.
+        force: `hf` also of numbers that are INVALID, of the sample or a part of the data, or of
+            which no results file says what they rest on.
 
     Raises:
         TasksError: the runs hold nothing of this benchmark, `output` cannot be written, or the
@@ -76,7 +77,7 @@ def _refuse(benchmark: Benchmark, side: Side) -> None:
     Raises:
         TasksError: names the condition, and the option to write it all the same.
     """
-    no_result = (Kind.INVALID, Kind.SAMPLE, Kind.PART)
+    no_result = (Kind.INVALID, Kind.SAMPLE, Kind.PART, Kind.UNKNOWN)
     if found := [one.line for one in side.record(benchmark.tasks) if one.kind in no_result]:
         raise TasksError(
             f"{side.label}: not written for the Hub: {'; '.join(found)}. --force writes it with "
