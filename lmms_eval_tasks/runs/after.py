@@ -129,7 +129,7 @@ def _of_benchmark(
     prompts = provenance.known("prompts", lambda: benchmark.prompts(names), conditions)
     if prompts is not None:
         section["prompts"] = {name: one.note() for name, one in prompts.items()}
-    if not items:
+    if any("bypass,none" in results["results"].get(name, {}) for name in names):
         conditions.append(Condition(Kind.NOTE, _NOT_SCORED))
     judged = [name for name in items if benchmark.tasks[name].asks]
     if judged:
