@@ -13,6 +13,7 @@ from lmms_eval_tasks.benchmark import Doc, Task
 from lmms_eval_tasks.commands import cli
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.report import compare, inspect_logs, sides
+from lmms_eval_tasks.utils.conditions import Condition, Kind, as_dicts
 from tests.report import made
 
 TASKS = ["maia_vsv", "maia_oevqa", "movierecapsqa_segment", "haven_temporal"]
@@ -88,8 +89,9 @@ def test_without_inspect_one_line_says_how_to_get_it(
 def test_an_invalid_run_is_an_error(run: Path, tmp_path: Path) -> None:
     log: Any = pytest.importorskip("inspect_ai.log", reason="inspect-ai is not installed")
     (side,) = sides.read([run])
-    told = {"lmms_eval_tasks": {"invalid": {"maia_vsv": "too few answered"}}}
-    side.runs["maia_vsv"].results.update(told)
+    invalid = Condition(Kind.INVALID, "too few answered", ("maia_vsv",))
+    told = {"maia": {"conditions": as_dicts([invalid])}}
+    side.runs["maia_vsv"].results.update(lmms_eval_tasks=told)
     files = inspect_logs.write([side], tmp_path)
     heads = [log.read_eval_log(str(file), header_only=True) for file in files]
     assert [one.status for one in heads] == ["error", "success", "success", "success"]
