@@ -105,6 +105,26 @@ def layer(endpoint: Endpoint, limit: int, items: Iterable[int], cache: Path) -> 
     return seconds
 
 
+def judged(endpoint: Endpoint, items: Iterable[int], timeout: float) -> tuple[float, Counter[str]]:
+    """Our layer as users run it: seconds, and verdicts by status; `timeout` for each attempt."""
+    from dataclasses import replace
+
+    from lmms_eval_tasks.judges.run import Run
+    from lmms_eval_tasks.maia.judge import criterion
+    from lmms_eval_tasks.settings import JudgeLimits
+
+    run, asked, all_items = Run(JudgeLimits(), progress=True), criterion(), list(items)
+    run.progress.expect(len(all_items))
+    judge = run.judge(replace(config(endpoint), timeout=timeout), outermost=True)
+    start = time.perf_counter()
+    with ThreadPoolExecutor(run.concurrency) as pool:
+        found = Counter(pool.map(lambda n: judge.verdict(asked, fields(n)).status, all_items))
+    seconds = time.perf_counter() - start
+    print(*run.told(), sep="\n")
+    run.close()
+    return seconds, found
+
+
 # --- in processes of their own -----------------------------------------------------------------
 
 

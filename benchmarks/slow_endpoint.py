@@ -1,21 +1,25 @@
 """An OpenAI-compatible endpoint of fixed latency that takes almost no time of its own.
 
     with slow_endpoint.started() as endpoint: endpoint.url
-    python benchmarks/slow_endpoint.py      (prints its port and serves until it is ended)
+    python benchmarks/slow_endpoint.py                (prints its port and serves until it is ended)
+    python benchmarks/slow_endpoint.py --slots 1 --measure 120     (our layer against one slot)
 
 One asyncio protocol and one ready-made reply: it does not read the requests' JSON. It counts what
 it cost (processor time) and by how much its replies were late, so that a benchmark can show that
-the endpoint was not what it measured.
+the endpoint was not what it measured. With `--slots` it works on so many requests at a time, as
+llama.cpp, Ollama and `transformers serve` do, and counts the replies that nobody waited for.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import http.client
 import json
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -31,6 +35,7 @@ class Told(NamedTuple):
     requests: int
     late: float  # seconds, sum over the replies
     cpu: float  # seconds of processor time
+    thrown_away: int = 0  # requests of clients that went away before the reply
 
     def since(self, before: Told) -> Told:
         """What came after `before`."""
@@ -57,9 +62,9 @@ class Endpoint(NamedTuple):
 
 
 @contextmanager
-def started() -> Iterator[Endpoint]:
-    """An endpoint in a process of its own, ended with the block."""
-    command = [sys.executable, __file__]
+def started(*options: object) -> Iterator[Endpoint]:
+    """An endpoint in a process of its own, ended with the block; `options` as in the command."""
+    command = [sys.executable, __file__, *map(str, options)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -95,14 +100,37 @@ def _response(value: Any) -> bytes:
     return head.encode() + b"\r\n" + body
 
 
-async def serve() -> None:
-    """Answer every POST after LATENCY and every GET with the counts."""
+async def serve(latency: float = LATENCY, slots: int = 0, *, cancels: bool = False) -> None:
+    """Answer every POST after `latency` seconds and every GET with the counts.
+
+    Args:
+        slots: requests that are worked on at a time, the others wait in their order; 0: all.
+        cancels: whether a request whose client went away is dropped (vLLM, llama.cpp), or worked
+            on to its end all the same.
+    """
     loop, reply = asyncio.get_running_loop(), completion()
-    requests, late = 0, 0.0
+    requests, late, thrown_away = 0, 0.0, 0
+    waiting: deque[Connection] = deque()
+    working: dict[Connection, asyncio.TimerHandle] = {}
+
+    def work() -> None:
+        while waiting and (not slots or len(working) < slots):
+            due, one = loop.time() + latency, waiting.popleft()
+            working[one] = loop.call_at(due, one.answer, due)
 
     class Connection(asyncio.Protocol):
         def connection_made(self, transport: Any) -> None:
             self.transport, self.received = transport, bytearray()
+
+        def connection_lost(self, _: Exception | None) -> None:
+            nonlocal thrown_away
+            if cancels and (self in working or self in waiting):
+                thrown_away += 1
+                if self in working:
+                    working.pop(self).cancel()
+                else:
+                    waiting.remove(self)
+                work()
 
         def data_received(self, data: bytes) -> None:
             self.received += data
@@ -114,15 +142,19 @@ async def serve() -> None:
                     return
                 del self.received[:end]
                 if head.startswith(b"get"):
-                    self.transport.write(_response([requests, late, time.process_time()]))
+                    told = Told(requests, late, time.process_time(), thrown_away)
+                    self.transport.write(_response(told))
                 else:
-                    due = loop.time() + LATENCY
-                    loop.call_at(due, self.answer, due)
+                    waiting.append(self)
+                    work()
 
         def answer(self, due: float) -> None:
-            nonlocal requests, late
+            nonlocal requests, late, thrown_away
+            del working[self]
             requests, late = requests + 1, late + loop.time() - due
+            thrown_away += self.transport.is_closing()
             self.transport.write(reply)
+            work()
 
     server = await loop.create_server(Connection, "127.0.0.1", 0, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
@@ -148,5 +180,34 @@ def ask(endpoint: Endpoint, connections: int, each: int) -> None:
     asyncio.run(_ask(endpoint.port, connections, each))
 
 
+def measure(number: int, timeout: float, *options: object) -> None:
+    """Our layer with its defaults asks for `number` verdicts; what became of its requests."""
+    import judge_work
+
+    with started(*options) as endpoint:
+        seconds, statuses = judge_work.judged(endpoint, range(number), timeout)
+        told = endpoint.told()
+    print(
+        f"{number} verdicts ({statuses}) in {seconds:.0f} s: {told.requests} replies, "
+        f"{told.thrown_away} requests thrown away"
+    )
+
+
+def main() -> None:
+    """The commands at the head of this file."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--latency", type=float, default=LATENCY)
+    parser.add_argument("--slots", type=int, default=0)
+    parser.add_argument("--cancels", action="store_true")
+    parser.add_argument("--measure", type=int, metavar="VERDICTS")
+    parser.add_argument("--timeout", type=float, default=12 * LATENCY, help="of --measure")
+    given = parser.parse_args()
+    if not given.measure:
+        asyncio.run(serve(given.latency, given.slots, cancels=given.cancels))
+        return
+    options = ["--latency", given.latency, "--slots", given.slots]
+    measure(given.measure, given.timeout, *options, *["--cancels"] * given.cancels)
+
+
 if __name__ == "__main__":
-    asyncio.run(serve())
+    main()

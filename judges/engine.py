@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import math
 import re
 import threading
 from base64 import b64encode
@@ -20,15 +21,17 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict
 from lmms_eval_tasks.judges.cache import key
 from lmms_eval_tasks.judges.limits import call_with_retries
-from lmms_eval_tasks.judges.prices import upper_bound
+from lmms_eval_tasks.judges.prices import STATED_ERROR, count, upper_bound
 from lmms_eval_tasks.judges.reader import judged
 from lmms_eval_tasks.judges.report import current_task
 from lmms_eval_tasks.judges.verdict import (
     MAX_TOKENS,
+    SLOW,
     Provider,
     ProviderError,
     Reply,
@@ -143,36 +146,82 @@ class LanguageJudge(Judge):
     def _pay(self, request: Request, samples: Sequence[int]) -> list[Reply]:
         """One successful call, within budget and limits; else ProviderError."""
         run, traffic, most = self._run, self._traffic, None
+        longest = len(samples) * (request.sampling.max_tokens or MAX_TOKENS)
         if run.limits.max_cost is not None:
             if traffic.price is None:  # `preflight` stops such a run before
                 raise ProviderError("a budget in dollars, but no price", status=Status.SKIPPED)
-            longest = len(samples) * (request.sampling.max_tokens or MAX_TOKENS)
             most = traffic.price.cost(upper_bound(request.messages), longest)
 
-        def attempt() -> list[Reply]:
-            wait = traffic.requests.reserve()
-            if wait and not traffic.breaker.wait(wait):
-                raise ProviderError(traffic.breaker.reason, status=Status.SKIPPED)
-            with traffic.slots:
-                if traffic.breaker.is_open:
-                    raise ProviderError(traffic.breaker.reason, status=Status.SKIPPED)
-                return self.provider.complete(request, samples)
+        def retried(_: ProviderError) -> None:
+            run.ledger.retry(self.config.label)
+            run.progress.look()
 
-        with run.budget.hold(len(samples), most) as bill:
-            replies = call_with_retries(
-                attempt,
-                retries=self.config.retries,
-                breaker=traffic.breaker,
-                on_retry=lambda: run.ledger.retry(self.config.label),
+        def attempt() -> list[Reply]:
+            with run.budget.hold(len(samples), most, self.config.label) as bill:
+                try:
+                    replies = self.provider.complete(request, samples)
+                except ProviderError as error:
+                    if error.load == SLOW:  # it may be worked on, and billed
+                        bill.cost = most or 0.0
+                    raise
+                costs = [self._cost(one) for one in replies]
+                bill.calls, bill.cost = len(replies), sum_known(costs)
+                if most is not None and bill.cost is None:
+                    bill.cost = self._reckoned(request, replies, longest)
+            if most is not None:
+                self._tell_of_cost(most, bill.cost or 0.0)
+            return replies
+
+        return call_with_retries(
+            # What a call may cost is looked at when it goes out: bills before it tell more.
+            lambda: traffic.send(attempt, run.limits.patience),
+            retries=self.config.retries,
+            breaker=traffic.breaker,
+            on_retry=retried,
+            patience=run.limits.patience,
+            quiet=lambda: traffic.flight.quiet,
+        )
+
+    def _reckoned(self, request: Request, replies: Sequence[Reply], longest: int) -> float | None:
+        """The cost of replies whose tokens the endpoint does not report, by their texts; None where
+        they keep to the limit, so that the call's bound counts.
+        """
+        self._traffic.say_once(
+            "tokens",
+            "does not report tokens, so each call counts as the most that it may cost: "
+            f"{_option(settings.MAX_COST)} may be reached early, and hidden reasoning is not in it",
+        )
+        tokens = sum(count(reply.text or "") for reply in replies)
+        price = self._traffic.price
+        if price is None or tokens <= longest:
+            return None
+        return price.cost(upper_bound(request.messages), math.ceil(tokens * (1 + STATED_ERROR)))
+
+    def _tell_of_cost(self, most: float, paid: float) -> None:
+        """Say, once, that bills are above their bounds, and that the limit could not be kept."""
+        budget, traffic, option = self._run.budget, self._traffic, _option(settings.MAX_COST)
+        if paid > most * (1 + STATED_ERROR):
+            traffic.say_once(
+                "bills",
+                f"sends more tokens than max_tokens allows (${paid:.3g}, bound ${most:.3g}): calls "
+                f"are reckoned by the largest bill from now on, to keep {option}",
             )
-            bill.calls, bill.cost = len(replies), sum_known([self._cost(one) for one in replies])
-        return replies
+        if budget.max_cost is not None and (budget.cost or 0.0) > budget.max_cost:
+            traffic.say_once(
+                "over",
+                f"has cost ${budget.cost:.3g}, over the ${budget.max_cost:.3g} of {option} that "
+                "this process may pay: bills were larger than any before; nothing more is paid for",
+            )
 
     def _cost(self, reply: Reply) -> float | None:
         if (price := self._traffic.price) is None:
             return None
         tokens = reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens
         return price.cost(*tokens, batch=reply.batch)
+
+
+def _option(variable: str) -> str:
+    return settings.TABLE[variable].option
 
 
 @lru_cache(maxsize=256)  # generating one costs as much as a cache hit

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, fields
@@ -16,6 +16,7 @@ from typing import Any
 from lmms_eval_tasks.judges.verdict import Reply, Status, Verdict, sum_known
 
 _MAX_REASON = 160  # characters
+EVERY = 30.0  # seconds between two lines of the progress
 _TASK: ContextVar[str] = ContextVar("lmms_eval_tasks_task", default="")
 
 
@@ -157,36 +158,63 @@ class Progress:
         done: verdicts that tasks got, of them `failed` without a score.
     """
 
-    def __init__(self, ledger: Ledger, *, enabled: bool = True) -> None:
-        self._ledger, self._enabled, self._lock = ledger, enabled, threading.Lock()
+    def __init__(
+        self, ledger: Ledger, in_flight: Callable[[], int] = int, *, enabled: bool = True
+    ) -> None:
+        self._ledger, self._in_flight = ledger, in_flight
+        self._enabled, self._lock = enabled, threading.Lock()
         self._next = math.inf  # when a line is due; infinite: nothing is under way
+        self._ticker: threading.Thread | None = None
+        self._closed = threading.Event()
         self.done = self.failed = self._expected = 0
 
     def expect(self, verdicts: int) -> None:
         """That many more verdicts will be given."""
         with self._lock:
             self._expected += verdicts
+            self._next = min(self._next, time.monotonic() + EVERY)
+            if self._enabled and self._ticker is None:
+                self._ticker = threading.Thread(target=self._tick, daemon=True)
+                self._ticker.start()
+
+    def _tick(self) -> None:
+        """Look again and again: while nothing comes, nobody else does."""
+        while not self._closed.wait(EVERY / 2):
+            self.look()
 
     def given(self, failed: int, verdicts: int = 1) -> None:
         """A task got verdicts, of them some without a score."""
         with self._lock:
             self.done += verdicts
             self.failed += failed
-            if time.monotonic() >= self._next:
-                self._show()
-            self._next = min(self._next, time.monotonic() + 30)
+            self._when_due()
+
+    def look(self) -> None:
+        """Show the line if it is due."""
+        with self._lock:
+            if self._next < math.inf:
+                self._when_due()
+
+    def _when_due(self) -> None:
+        if time.monotonic() >= self._next:
+            self._show()
+        self._next = min(self._next, time.monotonic() + EVERY)
 
     def close(self) -> None:
         """The last line."""
+        self._closed.set()
         with self._lock:
-            if self._next < math.inf:
+            if self.done and self._next < math.inf:
                 self._show()
+            self._next = math.inf
 
     def _show(self) -> None:
         self._next, total = math.inf, self._ledger.total()
         of = f" of {self._expected:,}" if self._expected >= self.done else ""
         told = f"judging: {self.done:,}{of} verdicts, {self.failed:,} without a score"
         told += f", {total.cached_calls:,} replies from the cache, {price(total.cost)}"
+        told += f", {_number(total.retries, 'retry', 'retries')}" if total.retries else ""
+        told += f", {flying:,} in flight" if (flying := self._in_flight()) else ""
         if self._enabled:
             with suppress(OSError, ValueError):  # a closed pipe, a replaced stream
                 print(told, file=sys.stderr, flush=True)

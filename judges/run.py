@@ -6,12 +6,13 @@ needs another (a batch, a benchmark) puts it in place with `use`.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,19 +21,23 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges.config import resolve
-from lmms_eval_tasks.judges.limits import Breaker, Budget, Rate, share
+from lmms_eval_tasks.judges.limits import START, Breaker, Budget, Flight, Rate, share
 from lmms_eval_tasks.judges.prices import Price, PriceList, load_prices
 from lmms_eval_tasks.judges.report import Ledger, Progress, lines, task
 from lmms_eval_tasks.judges.verdict import (
+    BUSY,
     HUGGINGFACE,
     NONE,
     OPENAI,
     PANEL,
     REPLAY,
+    SLOW,
     Criterion,
     Judge,
     JudgeConfig,
     Provider,
+    ProviderError,
+    Status,
     Verdict,
 )
 from lmms_eval_tasks.settings import JudgeLimits
@@ -52,10 +57,50 @@ Made = TypeVar("Made")
 class Endpoint:
     """The traffic of one judge in this process."""
 
-    slots: threading.BoundedSemaphore  # one for each request in flight
+    flight: Flight
     requests: Rate
     breaker: Breaker
     price: Price | None  # None: unknown
+    label: str = ""  # of the judge
+    told: set[str] = field(default_factory=set)  # what was said of it, once
+
+    def send(self, call: Callable[[], Given], patience: float) -> Given:
+        """One attempt, as soon as there is room for it; what it tells of the load holds for all.
+
+        Raises:
+            ProviderError: `skipped`: the endpoint was given up; or the attempt's own.
+        """
+        with self.flight.turn(self.breaker):
+            wait = self.requests.reserve()
+            if wait and not self.breaker.wait(wait):
+                raise ProviderError(self.breaker.reason, status=Status.SKIPPED)
+            try:
+                return call()
+            except ProviderError as error:
+                if error.load == BUSY and (error.retry_after or 0) <= patience:
+                    self.requests.pause(error.retry_after or 0.0)
+                self._tell(error)
+                raise
+
+    def _tell(self, error: ProviderError) -> None:
+        """What the first error of a kind means for the user, who would see a run stand still."""
+        names = (settings.JUDGE_TIMEOUT, settings.JUDGE_CONCURRENCY, settings.JUDGE_PATIENCE)
+        longer, fewer, patience = (settings.TABLE[one].option for one in names)
+        if error.load == SLOW:
+            told = f"({error}): fewer requests go out at once, each is sent once more; "
+            told += f"{longer} SECONDS gives it longer, {fewer} N sends fewer from the start"
+            self.say_once(SLOW, f"does not reply in time {told}")
+        elif error.load == BUSY:
+            wait = f", asks to wait {error.retry_after:.0f} s" if error.retry_after else ""
+            self.say_once(
+                BUSY, f"is busy{wait} ({error}): fewer requests go out at once ({patience})"
+            )
+
+    def say_once(self, what: str, line: str) -> None:
+        """Say something of this judge, the first time."""
+        if what not in self.told:
+            self.told.add(what)
+            say(f"the judge {self.label} {line}")
 
 
 class Run:
@@ -77,10 +122,11 @@ class Run:
         wrap: Callable[[OpenAIProvider], Provider] | None = None,
     ) -> None:
         env = os.environ if env is None else env
-        rank, self._world = int(env.get("RANK", 0)), int(env.get("WORLD_SIZE", 1))
+        rank = self._rank = int(env.get("RANK", 0))
+        self._world = int(env.get("WORLD_SIZE", 1))
         self.limits, self._share = limits, partial(share, rank=rank, world=self._world)
         self.ledger, self._wrap = Ledger(), wrap
-        self.progress = Progress(self.ledger, enabled=progress and rank == 0)
+        self.progress = Progress(self.ledger, self._in_flight, enabled=progress and rank == 0)
         self.prices = prices or load_prices()
         self.budget = Budget(self._share(limits.max_calls), self._share(limits.max_cost))
         self._flight = limits.concurrency or CONCURRENCY
@@ -138,20 +184,34 @@ class Run:
             return HuggingFaceProvider(config)
         from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
 
-        provider = OpenAIProvider(config)
+        provider = OpenAIProvider(replace(config, timeout=self.timeout(config)))
         return provider if self._wrap is None else self._wrap(provider)
+
+    def timeout(self, config: JudgeConfig) -> float:
+        """Seconds that an attempt has; a model in this process has all the time it needs."""
+        return math.inf if config.provider != OPENAI else self.limits.timeout or config.timeout
 
     def endpoint(self, config: JudgeConfig) -> Endpoint:
         """The traffic of a model; two judges on one model at one endpoint share its limits."""
         with self._lock:
             if config.label not in self.endpoints:
+                rpm = self._share(self.limits.requests_per_minute)
                 self.endpoints[config.label] = Endpoint(
-                    threading.BoundedSemaphore(self.concurrency),
-                    Rate(self._share(self.limits.requests_per_minute)),
+                    # What a first bill is above its bound, those in flight beside it are too.
+                    Flight(
+                        self.concurrency,
+                        START if self.limits.max_cost is None else 1,
+                        self.timeout(config),
+                    ),
+                    Rate(rpm, after=self._rank * 60 / rpm / self._world if rpm else 0.0),
                     Breaker(self.limits.stop_after),
                     self.prices.of(config.model, config.base_url),
+                    config.label,
                 )
             return self.endpoints[config.label]
+
+    def _in_flight(self) -> int:
+        return sum(one.flight.now for one in list(self.endpoints.values()))
 
     def describe(self) -> dict[str, Any]:
         """Limits, cache and prices as plain types, for results."""
@@ -181,13 +241,35 @@ class Run:
 
     def told(self) -> list[str]:
         """What its judges did and cost, and which endpoints were given up, a line each."""
-        return [*lines(self.ledger.rows(), self.prices.origin), *self.stopped()]
+        departed = departures(self.departed())
+        return [*lines(self.ledger.rows(), self.prices.origin), *departed, *self.stopped()]
+
+    def departed(self) -> list[tuple[str, str, str]]:
+        """What endpoints made of parameters: judge, "ignored" or "left out", parameter."""
+        judges = list(self._judges.values())
+        providers = [own for one in judges if (own := getattr(one, "provider", None)) is not None]
+        found = {
+            (one.config.label, how, name)
+            for one in providers
+            for how in ("ignored", "left out")
+            for name in getattr(one, how.replace(" ", "_"), ())
+        }
+        return sorted(found)
 
     def close(self) -> None:
         """End the progress lines and the cache's connection."""
         self.progress.close()
         if self.cache is not None:
             self.cache.close()
+
+
+def departures(found: Iterable[Sequence[str]]) -> list[str]:
+    """A line for each judge and way in which its endpoint departs from what was asked for."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for label, how, name in sorted(set(map(tuple, found))):
+        names.setdefault((label, how), []).append(name)
+    words = {"ignored": "takes and ignores", "left out": "does not take"}
+    return [f"the judge {one} {words[how]} {', '.join(own)}" for (one, how), own in names.items()]
 
 
 def _each(form: str, value: float | None) -> list[str]:
@@ -264,18 +346,26 @@ def preflight(config: JudgeConfig, criteria: Iterable[Criterion]) -> None:
 
 def probe(
     model: JudgeConfig, criterion: Criterion, fields: Mapping[str, Any]
-) -> tuple[Verdict, str]:
+) -> tuple[Verdict, str, list[str]]:
     """One request to an endpoint, within the user's limits; neither kept, repaired nor repeated.
 
+    Where it gives a verdict, a second one shows which parameters it takes and ignores.
+
     Returns:
-        The verdict, and in which form the endpoint was asked for it: one word, or a schema's.
+        The verdict, in which form the endpoint was asked for it (one word, or a schema's), and
+        lines on parameters that are ignored or not taken.
     """
-    once = replace(model, repairs=0, retries=0, timeout=min(model.timeout, PROBE_SECONDS))
+    limits = settings.judge_limits()
+    seconds = limits.timeout or min(model.timeout, PROBE_SECONDS)
+    once = replace(model, repairs=0, retries=0, timeout=seconds)
     prices = load_prices(settings.value(settings.PRICES))
-    with closing(Run(settings.judge_limits(), prices=prices)) as run:
+    with closing(Run(limits, prices=prices)) as run:
         judge: Any = run.judge(once)
         verdict = judge.verdict(criterion, fields)
-        return verdict, "one word" if criterion.labels else judge.provider.form
+        form = "one word" if criterion.labels else judge.provider.form
+        if verdict.score is not None and model.provider == OPENAI:
+            return verdict, form, judge.provider.departures()
+        return verdict, form, []
 
 
 def describe(config: JudgeConfig) -> dict[str, Any]:

@@ -415,6 +415,9 @@ def ending(word: str) -> str:
     return next((name for name, words in _ENDINGS.items() if re.fullmatch(words, plain)), word)
 
 
+BUSY, SLOW = "busy", "slow"  # what a failure says of an endpoint's load
+
+
 class ProviderError(Exception):
     """There is no reply.
 
@@ -422,6 +425,8 @@ class ProviderError(Exception):
         status: `api_error`; `refused` by a content filter; `skipped` if nobody was asked.
         retry: whether the same request may succeed later (overload, a dropped connection).
         retry_after: seconds the endpoint asked to wait, or None.
+        load: BUSY if the endpoint said that it has too much to do, SLOW if no reply came in time;
+            "" for anything else. Fewer requests go out after either.
     """
 
     def __init__(
@@ -431,9 +436,10 @@ class ProviderError(Exception):
         *,
         retry: bool = False,
         retry_after: float | None = None,
+        load: str = "",
     ) -> None:
         super().__init__(message)
-        self.status, self.retry, self.retry_after = status, retry, retry_after
+        self.status, self.retry, self.retry_after, self.load = status, retry, retry_after, load
 
 
 class Provider(Protocol):

@@ -59,8 +59,8 @@ def _set(
 # --- forms ----------------------------------------------------------------------------------------
 
 _Count = Annotated[int, Ge(0)]
-_Dollars = Annotated[float, Ge(0), Lt(math.inf)]
-_Rate = Annotated[float, Gt(0), Lt(math.inf)]
+_Positive = Annotated[float, Gt(0), Lt(math.inf)]
+_AtLeast0 = Annotated[float, Ge(0), Lt(math.inf)]
 
 
 def _path(text: str) -> Path:
@@ -108,11 +108,15 @@ _kept = "where replies of judges are kept; in the cache if unset"
 JUDGE_CACHE = _set("JUDGE_CACHE", str, "DIR|off", _kept)
 _flight = "requests to a judge in flight; 16 if unset"
 JUDGE_CONCURRENCY = _set("JUDGE_CONCURRENCY", Annotated[int, Ge(1)], "N", _flight)
-JUDGE_RPM = _set("JUDGE_RPM", _Rate, "N", "requests to a judge a minute at most")
+_wait = "seconds that a judge has for each attempt at a reply; 60, or its file's, if unset"
+JUDGE_TIMEOUT = _set("JUDGE_TIMEOUT", _Positive, "SECONDS", _wait)
+_patience = "seconds that a question waits for a judge that says it is busy (429); 300 if unset"
+JUDGE_PATIENCE = _set("JUDGE_PATIENCE", _AtLeast0, "SECONDS", _patience, 300.0)
+JUDGE_RPM = _set("JUDGE_RPM", _Positive, "N", "requests to a judge a minute at most")
 _given_up = "failed requests in a row after which a judge is given up; 20 if unset, 0 never"
 JUDGE_STOP_AFTER = _set("JUDGE_STOP_AFTER", _Count, "N", _given_up, 20)
 MAX_CALLS = _set("MAX_CALLS", _Count, "N", "pay for at most so many replies of judges")
-MAX_COST = _set("MAX_COST", _Dollars, "DOLLARS", "pay at most so much for judges")
+MAX_COST = _set("MAX_COST", _AtLeast0, "DOLLARS", "pay at most so much for judges")
 _failed = (
     "share of verdicts, or of requests to the model, that may fail in a valid run; 0.05 if unset"
 )
@@ -297,12 +301,14 @@ class JudgeLimits:
     max_calls: int | None = None  # replies paid for
     max_cost: float | None = None  # US dollars
     stop_after: int = TABLE[JUDGE_STOP_AFTER].default  # failed requests in a row; 0 never stops
+    timeout: float | None = None  # seconds of each attempt; None is the judge's own
+    patience: float = TABLE[JUDGE_PATIENCE].default  # seconds of waiting for a busy endpoint
 
 
 def judge_limits() -> JudgeLimits:
     """The user's limits."""
     budget = (JUDGE_CONCURRENCY, JUDGE_RPM, MAX_CALLS, MAX_COST, JUDGE_STOP_AFTER)
-    return JudgeLimits(*map(value, budget))
+    return JudgeLimits(*map(value, (*budget, JUDGE_TIMEOUT, JUDGE_PATIENCE)))
 
 
 def frames_for(video: str, default: int = 32) -> int:

@@ -223,6 +223,16 @@ def of_judge(judge: Mapping[str, Any], tasks: Iterable[str] = ()) -> list[Condit
     return [Condition(kind, text, tuple(tasks)) for kind, text in found.items() if text]
 
 
+def departed(lines: Iterable[str], tasks: Iterable[str]) -> list[Condition]:
+    """What a judge's endpoint made of what was asked of it: it is another judge than it is named.
+
+    Args:
+        lines: such as "the judge X takes and ignores n" (judges.run.departures).
+        tasks: those that it judged.
+    """
+    return [Condition(Kind.OTHER_JUDGE, line, tuple(tasks)) for line in lines]
+
+
 def of_section(section: Mapping[str, Any]) -> Iterable[Condition]:
     """Data and media that arrived, by a benchmark's section of the results."""
     if digest := (section.get("data") or {}).get("hash"):

@@ -6,7 +6,6 @@ not take (a reply format, a parameter) is learnt from its answers 400 and 422, o
 
 from __future__ import annotations
 
-import email.utils
 import json
 import re
 import threading
@@ -21,8 +20,12 @@ from urllib.parse import urlsplit
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.judges import JudgeConfig, Status
 from lmms_eval_tasks.judges.config import AZURE_HOSTS, is_local, is_reasoning
+from lmms_eval_tasks.judges.limits import asked_wait
+from lmms_eval_tasks.judges.providers.observed import ALIKE, Observed
 from lmms_eval_tasks.judges.verdict import (
+    BUSY,
     DEFAULT_BASE_URL,
+    SLOW,
     STOP,
     ProviderError,
     Reply,
@@ -42,7 +45,10 @@ _SAMPLING = ("max_tokens", "temperature", "top_p", "seed", "reasoning_effort")
 _ADAPTABLE = (*_SAMPLING, "n", "top_logprobs", "logprobs")
 # The same request may work later, as with everything from 500 on. 424 is TGI's failed generation.
 _BUSY = {408, 409, 424, 425, 429}
+_FULL = {429, 529}  # too much to do: a wait heals it
+_SLOW = {408, 504}  # no reply in the time of somebody on the way
 _SPENT = ("insufficient_quota", "billing_hard_limit_reached")  # a 429 that waiting does not heal
+_TOO_LARGE = re.compile(r"request too large", re.I)  # a 429 for one request above the limit
 # A prompt that is too long is refused with 400 too, in words that name max_tokens.
 _TOO_LONG = re.compile(r"context.?length|context.?window|too long|maximum.{0,20}tokens", re.I)
 # What a server says that could not make a grammar of a schema, also with 500 (llama.cpp, Ollama).
@@ -61,6 +67,18 @@ _FILTER_WORDS = re.compile(
 _KEY_LIKE = re.compile(r"\b(?:sk-|Bearer |Basic )[\w+/=*.-]{6,}")
 MAX_MESSAGE = 300  # characters of an endpoint's error text that are kept
 _CONNECTIONS = 1024  # open at most: more threads than the package's 100 would reconnect each time
+
+
+# A question that shows what an endpoint does with its parameters (`departures`): free to answer in
+# prose, and different each time.
+_SHOWING = "Invent one sentence of about twenty words on whatever comes to your mind."
+_SHOWN = {
+    "type": "object",
+    "properties": {"sentence": {"type": "string"}},
+    "required": ["sentence"],
+    "additionalProperties": False,
+}
+_SHOWN_TOKENS, _SHOWN_LOGPROBS = 128, 2
 
 
 class _Way(NamedTuple):
@@ -85,6 +103,7 @@ class OpenAIProvider:
         host = urlsplit(config.base_url or DEFAULT_BASE_URL).hostname or ""
         self._knows_exact = not host.endswith(_OPENAI_HOSTS)
         self._exact: dict[str, bool] = {}  # names of schemas: whether their exact form is taken
+        self.observed = Observed(lambda line: say(f"the judge {config.label} {line}"))
         if is_reasoning(config.model):
             self._renamed["max_tokens"] = "max_completion_tokens"
         key = config.key.get_secret_value() if config.key else ""
@@ -111,6 +130,11 @@ class OpenAIProvider:
     def left_out(self) -> list[str]:
         """Parameters that the endpoint did not take and that were therefore not sent."""
         return sorted(name for name, new in self._renamed.items() if new is None)
+
+    @property
+    def ignored(self) -> list[str]:
+        """Parameters that the endpoint took and that had no effect."""
+        return self.observed.ignored
 
     def complete(self, request: Request, samples: Sequence[int]) -> list[Reply]:
         """One chat completion with a choice for each sample, in the strictest form taken here.
@@ -148,7 +172,33 @@ class OpenAIProvider:
                     self._exact[request.schema_name] = way.exact
                 for name in sorted({*self.left_out} - {*left_out}):
                     say(f"the judge {self.config.label} does not take {name}: sent without it")
+                self.observed.saw(request, samples, replies, FORMS[way.form], self.left_out)
                 return replies[: len(samples)]
+
+    def departures(self) -> list[str]:
+        """Ask one question that shows which parameters the endpoint ignores; a line for each.
+
+        Its samples come in one reply, or one by one where it gives one choice only.
+        """
+        found: list[str] = []
+        watching = Observed(found.append, sure=1)
+        drawn = replace(self.config.sampling, max_tokens=_SHOWN_TOKENS)
+        if drawn.temperature is not None:
+            drawn = replace(drawn, temperature=1.0)
+        if is_reasoning(self.config.model):
+            drawn = self.config.sampling
+        messages = [{"role": "user", "content": _SHOWING}]
+        request = Request(messages, drawn, "showing", _SHOWN, top_logprobs=_SHOWN_LOGPROBS)
+        before, self.observed = self.observed, watching
+        try:
+            left = list(range(ALIKE))
+            while left:
+                left = left[len(self.complete(request, left)) :]
+        except ProviderError as error:
+            found.append(f"does not answer the question that shows what it ignores: {error}")
+        finally:
+            self.observed = before
+        return [*found, *(f"does not take {name}" for name in self.left_out)]
 
     def body(self, request: Request) -> dict[str, Any]:
         """The JSON of a request for one sample, as far as this endpoint is known; for batches,
@@ -256,6 +306,8 @@ class OpenAIProvider:
         usage = values["usage"] if isinstance(values.get("usage"), dict) else {}
         details = usage.get("prompt_tokens_details")
         prompt, completion = (_count(usage.get(f"{of}_tokens")) for of in ("prompt", "completion"))
+        if not (prompt or completion):  # nobody reads and writes nothing
+            prompt = completion = None
         cached = _count(details.get("cached_tokens")) if isinstance(details, dict) else None
         each, more = divmod(completion or 0, len(whole))
         return [
@@ -272,18 +324,23 @@ class OpenAIProvider:
         """What an exception of the transport means for the run."""
         import openai
 
-        status = getattr(error, "status_code", None)
+        status = getattr(error, "status_code", 0)
+        slow = status in _SLOW or isinstance(error, openai.APITimeoutError)
+        load = SLOW if slow else BUSY if status in _FULL else ""
         name = type(error).__name__ + (f" {status}" if status else "")
         told = f"{name}: {self.clean(str(error))}"[:MAX_MESSAGE]
         if is_filtered(getattr(error, "body", None)):
             return ProviderError(told, status=Status.REFUSED)
         if isinstance(error, openai.APIStatusError):
             busy = error.status_code in _BUSY or error.status_code >= 500
-            spent = getattr(error, "code", None) in _SPENT
-            after = retry_after(error.response.headers, time.time())
-            return ProviderError(told, retry=busy and not spent, retry_after=after)
+            spent = getattr(error, "code", None) in _SPENT or _TOO_LARGE.search(str(error))
+            after = asked_wait(error.response.headers, str(error), time.time())
+            # A 503 that names a time is an overload; without one its server may be down.
+            load = load or (BUSY if status == 503 and after is not None else "")
+            return ProviderError(told, retry=busy and not spent, retry_after=after, load=load)
         # Connections, timeouts, and bodies that are no text.
-        return ProviderError(told, retry=isinstance(error, openai.OpenAIError | ValueError))
+        heals = isinstance(error, openai.OpenAIError | ValueError)
+        return ProviderError(told, retry=heals, load=load)
 
     def clean(self, text: str) -> str:
         """An endpoint's own words on one line, without anything that looks like a key."""
@@ -344,19 +401,6 @@ def _content(content: object) -> tuple[str | None, str]:
         if isinstance(part.get(kind), str) and kind in texts and not part.get("thought"):
             texts[kind].append(part[kind])
     return "".join(texts["text"]) if texts["text"] else None, "".join(texts["refusal"])
-
-
-def retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds that a response's headers ask to wait: milliseconds, seconds or a date; or None."""
-    try:
-        if given := headers.get("retry-after-ms"):
-            return max(0.0, float(given) / 1000)
-        given = headers.get("retry-after", "")
-        if parsed := email.utils.parsedate_tz(given):
-            return max(0.0, email.utils.mktime_tz(parsed) - now)
-        return max(0.0, float(given))
-    except (ValueError, OverflowError):
-        return None
 
 
 def _count(value: object) -> int | None:

@@ -13,7 +13,13 @@ import typer
 from lmms_eval_tasks import settings
 
 Command = Callable[..., None]
-LIMITS = (settings.MAX_CALLS, settings.MAX_COST, settings.JUDGE_CONCURRENCY)
+LIMITS = (
+    settings.MAX_CALLS,
+    settings.MAX_COST,
+    settings.JUDGE_CONCURRENCY,
+    settings.JUDGE_TIMEOUT,
+    settings.JUDGE_PATIENCE,
+)
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Ask nobody: say what it would cost.")]
 
 

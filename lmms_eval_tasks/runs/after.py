@@ -23,6 +23,7 @@ from lmms_eval_tasks.utils.conditions import (
     Condition,
     Kind,
     as_dicts,
+    departed,
     of_judge,
     of_section,
     part,
@@ -56,6 +57,7 @@ def annotate(
             "usage": list(judged.usage),
             "given_up": list(judged.given_up),
             "prices": judged.prices,
+            "departures": list(judged.departures),
         }
     problems = invalid.of_judge(judged.usage, judged.labels)
     for benchmark, names in benchmarks.chosen(tasks):
@@ -65,7 +67,13 @@ def annotate(
             found = (invalid.of_items(name, own) for name, own in items.items())
             problems = invalid.together(problems, *found)
             section[benchmark.name] = _of_benchmark(
-                benchmark, results, names, items, lengths=lengths or {}, problems=problems
+                benchmark,
+                results,
+                names,
+                items,
+                lengths=lengths or {},
+                problems=problems,
+                departures=judged.departures,
             )
         except Exception:  # the answers are paid for: a mistake of ours must not lose them
             say(f"{benchmark.name}: what is known about this run could not be added to its results")
@@ -107,6 +115,7 @@ def _of_benchmark(
     *,
     lengths: Mapping[str, Lengths],
     problems: Mapping[str, str],
+    departures: Sequence[str] = (),
 ) -> dict[str, Any]:
     """What we know of one benchmark's part of a run: `numbers`, and what they rest on.
 
@@ -137,6 +146,7 @@ def _of_benchmark(
         if judge is not None:
             section["judge"] = judge
             conditions += of_judge(judge, judged)
+            conditions += departed(departures, judged)
     details = section["details"] = {}
     for name, own in items.items():
         details[name] = measures.details(benchmark.tasks[name], own)

@@ -282,11 +282,14 @@ def _requests_to_judge(
 
 def _probed(model: JudgeConfig, criterion: Criterion, fields: Mapping[str, Any]) -> Finding:
     begun = time.monotonic()
-    verdict, form = judges.probe(model, criterion, fields)
+    verdict, form, departures = judges.probe(model, criterion, fields)
     took = f"{time.monotonic() - begun:.1f} s"
     if verdict.status == Status.OK.value:
-        told = f"one request, a verdict in {took}; {criterion.name} as {form}"
-        return Finding("ok", f"{model.label}: {told}")
+        told = f"{model.label}: a verdict in {took}; {criterion.name} as {form}"
+        if not departures:
+            return Finding("ok", told)
+        mend = "nothing, if its numbers may rest on that; else a server that keeps to them"
+        return Finding("warning", f"{told}; it {'; it '.join(departures)}", mend)
     told = f"{model.label}: one request, no verdict after {took}: {verdict.status}: "
     mend = "another reply_format or model as --judge FILE.yml (docs/judges.md)"
     if verdict.status == Status.API_ERROR.value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ class Work(NamedTuple):
     labels: frozenset[str] = frozenset()  # judges that were asked by tasks, not by other judges
     given_up: tuple[str, ...] = ()  # endpoints that failed too often in a row, and why
     prices: str = ""  # where they are from, and of when
+    departures: tuple[str, ...] = ()  # parameters that endpoints ignored or did not take, in lines
 
 
 class Judging:
@@ -69,9 +71,13 @@ class Judging:
         # The host has left its last barrier, so all get here.
         for rows in running.gathered(current.ledger.as_dicts()):
             whole.merge(rows)
-        labels = frozenset(config.label for config in self._configs)
+        departed = itertools.chain(*running.gathered(current.departed()))
         return Work(
-            tuple(whole.as_dicts()), labels, tuple(current.stopped()), current.prices.origin
+            tuple(whole.as_dicts()),
+            frozenset(config.label for config in self._configs),
+            tuple(current.stopped()),
+            current.prices.origin,
+            tuple(run.departures(departed)),
         )
 
 

@@ -20,7 +20,7 @@ from lmms_eval_tasks.report.fold import show
 from lmms_eval_tasks.runs import after, before, invalid, scoring, screen
 from lmms_eval_tasks.runs.rescore import Rescored, rescore_saved
 from lmms_eval_tasks.utils import saved_runs as saved_files
-from lmms_eval_tasks.utils.conditions import Record, as_dicts, merged, of_judge
+from lmms_eval_tasks.utils.conditions import Record, as_dicts, departed, merged, of_judge
 from lmms_eval_tasks.utils.json_files import check_folder, check_output, write_json, write_lines
 from lmms_eval_tasks.utils.saved_runs import CARRIER
 
@@ -46,6 +46,7 @@ def score_again(
         SystemExit: code 3 if more verdicts failed than the user allows.
     """
     from lmms_eval_tasks.judges.report import lines
+    from lmms_eval_tasks.judges.run import departures
     from lmms_eval_tasks.judges.verdict import NONE
 
     if output is not None:
@@ -70,7 +71,10 @@ def score_again(
         done = rescore_saved(benchmark, own, judge, take=take)
         run.progress.close()
         described = before.describe_judge(benchmark, judge) if judge and done.judged else {}
-        done.add(of_judge(described, _judged(benchmark, own)) if described else ())
+        if described:
+            tasks = _judged(benchmark, own)
+            found = departed(departures(run.departed()), tasks)
+            done.add([*of_judge(described, tasks), *found])
         problems |= done.problems
         rows = screen.rows(done.numbers, done.invalid, done.sidecar)
         show(table_console(), screen.chosen(benchmark, rows))

@@ -71,7 +71,7 @@ def test_30_percent_broken_replies_change_nothing(tmp_path):
 def test_faults_that_last_have_a_status_no_score_and_are_paid_for_once(tmp_path):
     """A healed endpoint is asked for what is missing only."""
     player = Player(faults.lasting)
-    run = Run(JudgeLimits(stop_after=0), cache=tmp_path)
+    run = Run(JudgeLimits(stop_after=0, patience=0.0), cache=tmp_path)
     with LocalEndpoint(player) as endpoint:
         verdicts = judged(judge_of(endpoint.url, run, retries=1), ITEMS)
         counts = Counter(verdict.status for verdict in verdicts)
@@ -151,7 +151,7 @@ def test_a_budget_in_dollars_is_never_passed():
 
 @table("kind, statuses, sent, retries")
 def test_when_an_endpoint_is_given_up(kind, statuses, sent, retries):
-    player, run = Player(lambda name, attempt: kind), Run(JudgeLimits(stop_after=4))
+    player, run = Player(lambda name, attempt: kind), Run(JudgeLimits(stop_after=4, patience=0.0))
     with LocalEndpoint(player) as endpoint:
         verdicts = judged(judge_of(endpoint.url, run, retries=2), ITEMS[:12], threads=1)
     assert Counter(v.status for v in verdicts) == statuses

@@ -1,12 +1,20 @@
 """Limits of a run, with a clock that only the test moves; the threads' tests hold for any order."""
 
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from lmms_eval_tasks.judges.limits import Breaker, Budget, Rate, call_with_retries
-from lmms_eval_tasks.judges.verdict import ProviderError, Status
+from lmms_eval_tasks.judges.limits import (
+    Breaker,
+    Budget,
+    Flight,
+    Rate,
+    asked_wait,
+    call_with_retries,
+)
+from lmms_eval_tasks.judges.verdict import BUSY, SLOW, ProviderError, Status
 from tests.checks import table
 
 
@@ -28,8 +36,103 @@ def test_a_burst_of_a_second_then_evenly_and_no_more_after_a_pause():
     clock.now += 3600
     with ThreadPoolExecutor(16) as pool:  # one schedule for all threads
         waits = sorted(pool.map(lambda _: rate.reserve(), range(2000)))
+    # Eight processes share one request a minute: each begins a minute after the one before.
+    assert [Rate(1 / 8, clock, after=60.0 * rank).reserve() for rank in (0, 3)] == [0.0, 180.0]
     assert waits == pytest.approx([max(0.0, 0.1 * (turn - 9)) for turn in range(2000)], abs=1e-6)
     assert [Rate(None).reserve() for _ in range(3)] == [0.0] * 3
+
+
+def test_what_one_request_is_told_to_wait_all_wait():
+    for limit in (None, 600):
+        clock = Clock()
+        rate = Rate(limit, clock)
+        rate.pause(7.0)
+        rate.pause(3.0)
+        assert rate.reserve() == 7.0
+        clock.now += 8
+        assert rate.reserve() == 0.0
+
+
+# Flight
+
+
+def grown(flight, rounds, load=None):
+    """How many may be in flight after each round of as many requests as may go out together."""
+    found = []
+    for _ in range(rounds):
+        together, done = threading.Barrier(flight.allowed), []
+
+        def one(together=together, done=done):
+            try:
+                with flight.turn(Breaker(0)):
+                    together.wait(30)
+                    done.append(flight.now)
+                    if load:
+                        raise ProviderError("no", load=load)
+            except ProviderError:
+                pass
+
+        with ThreadPoolExecutor(together.parties) as pool:
+            list(pool.map(lambda _, one=one: one(), range(together.parties)))
+        assert len(done) == together.parties
+        found.append(flight.allowed)
+    return found
+
+
+def test_in_flight_doubles_and_halves_once_a_round_and_grows_by_one():
+    flight = Flight(64)
+    assert grown(flight, 5) == [8, 16, 32, 64, 64]
+    assert grown(flight, 1, SLOW) == [32]
+    assert grown(flight, 4, BUSY) == [16, 8, 4, 2]
+    assert grown(flight, 3, "") == [3, 4, 5]
+    assert grown(flight, 5, SLOW) == [2, 1, 1, 1, 1]
+    assert (flight.now, Flight(2).allowed, Flight(64, 1).allowed) == (0, 2, 1)
+
+
+def test_a_reply_that_waited_in_a_queue_lets_none_out():
+    flight = Flight(64, timeout=0.25)
+
+    def one(seconds):
+        with flight.turn(Breaker(0)):
+            time.sleep(seconds)
+        return flight.allowed
+
+    assert [one(0.01), one(0.01)] == [5, 6]
+    assert [one(0.15), one(0.01), one(0.15)] == [6, 6, 6]  # and ends the doubling
+    assert flight.quiet < 5
+
+
+def test_an_error_of_another_kind_neither_halves_nor_grows():
+    flight = Flight(64)
+    with pytest.raises(ProviderError), flight.turn(Breaker(0)):
+        raise ProviderError("401")
+    assert flight.allowed == 4
+
+
+def test_who_waits_for_room_is_let_go_when_the_endpoint_is_given_up():
+    flight, breaker = Flight(1), Breaker(0)
+
+    def wait():
+        with pytest.raises(ProviderError, match="interrupted") as caught, flight.turn(breaker):
+            raise AssertionError
+        return caught.value.status
+
+    with ThreadPoolExecutor(1) as pool, flight.turn(breaker):
+        waiting = pool.submit(wait)
+        time.sleep(0.05)
+        breaker.open("interrupted")
+        assert waiting.result(5) is Status.SKIPPED
+
+
+# How long an endpoint asks to wait
+
+NOW = 1_800_000_000.0  # Fri, 15 Jan 2027 08:00:00 GMT
+
+
+@table("headers, text, seconds")
+def test_how_long_an_endpoint_asks_to_wait(headers, text, seconds):
+    found = asked_wait(headers, text, NOW)
+    assert found == (None if seconds is None else pytest.approx(seconds, abs=1e-6))
 
 
 # Breaker
@@ -89,6 +192,19 @@ def test_what_was_paid_and_what_is_refused():
     for bound in (0.25, None, 0.25):
         pay(budget, bound, cost=bound)
     assert (budget.calls, budget.cost) == (3, None)
+
+
+def test_a_bill_above_its_bound_lifts_the_bounds_after_it():
+    budget = Budget(None, 1.0)
+    assert pay(budget, 0.01, cost=0.3) == ""  # 30 times its bound
+    assert budget.excess == {"": pytest.approx(30)}
+    with budget.hold(1, 0.5, "another judge") as bill:  # its bounds are its own
+        bill.cost = 0.0
+    assert [pay(budget, 0.01, cost=0.3), pay(budget, 0.01, cost=0.05)] == ["", ""]
+    assert pay(budget, 0.02, cost=0.3) == "over the budget of $1"  # it may cost $0.60
+    assert pay(budget, 0.01, cost=0.3) == ""
+    assert pay(budget, 0.01, cost=0.3) == "over the budget of $1"
+    assert budget.cost == pytest.approx(0.95)
 
 
 @table("paid", [0, 1])
@@ -186,9 +302,56 @@ def test_what_may_not_succeed_later_is_not_tried_again(error, events, before):
     assert breaker.events == events
 
 
+def full(after=None):
+    return ProviderError("429", retry=True, retry_after=after, load=BUSY)
+
+
+@table(
+    "outcomes, options, attempts, waits",
+    [
+        # A limit by the minute is waited out, however many attempts that takes.
+        ([*[full()] * 8, "reply"], {}, 9, [0.5, 1, 2, 4, 8, 16, 30, 30]),
+        ([full(60.0), full(60.0), "reply"], {}, 3, [60.5, 61.0]),
+        # Without an end it is not: 61.5 s of waits, and the next would be the 62nd.
+        ([full()] * 9, {"patience": 62.0}, 8, [0.5, 1, 2, 4, 8, 16, 30]),
+        ([full()] * 9, {"patience": 0.0}, 6, [0.5, 1, 2, 4, 8]),  # the retries of any failure
+        ([full()] * 9, {"retries": 0}, 1, []),
+    ],
+)
+def test_a_busy_endpoint_is_waited_for(outcomes, options, attempts, waits):
+    breaker = FakeBreaker()
+    end, made = tried(breaker, *outcomes, **options)
+    assert (made, breaker.waits) == (attempts, waits)
+    assert end == outcomes[made - 1]
+
+
+def test_patience_is_with_an_endpoint_that_replies_to_nobody():
+    """64 threads at ten a minute: the last is served after six minutes, and all get a reply."""
+    breaker = FakeBreaker()
+    assert tried(breaker, *[full()] * 20, "reply", quiet=lambda: 5.0) == ("reply", 21)
+    assert sum(breaker.waits) > 300
+
+
+def test_a_stop_opens_the_breaker_only_if_it_lasts():
+    late = ProviderError("no reply", retry=True, load=SLOW)
+    for seconds, is_open in ((120.0, False), (301.0, True)):
+        breaker = Breaker(1)
+        tried(breaker, late, late, quiet=lambda: seconds, base=0.0)  # noqa: B023
+        assert breaker.is_open is is_open
+
+
+def test_what_came_too_late_is_asked_for_once_more():
+    late = ProviderError("no reply", retry=True, load=SLOW)
+    assert tried(FakeBreaker(), late, "reply") == ("reply", 2)
+    assert tried(FakeBreaker(), late, late, "reply") == (late, 2)
+    assert tried(FakeBreaker(), late, busy(), busy(), "reply") == ("reply", 4)
+
+
 def test_what_ends_the_retries():
     error, attempts = tried(FakeBreaker(), busy(), busy("quota", after=3600.0), "reply")
-    assert str(error) == "the endpoint asks to wait 3600 s, over 300 s: quota"
+    assert str(error) == (
+        "the endpoint asks to wait 3600 s, over the 300 s of --judge-patience: quota"
+    )
     assert (error.status, attempts) == (Status.API_ERROR, 2)
     breaker = FakeBreaker(opens_at=2)  # during a wait
     assert tried(breaker, *ERRORS) == (ERRORS[1], 2)

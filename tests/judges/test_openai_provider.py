@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import faults
-import httpx
 import pytest
 
 from lmms_eval_tasks.judges import Verdict, engine, resolve
 from lmms_eval_tasks.judges.limits import call_with_retries
-from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider, retry_after
+from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
 from lmms_eval_tasks.judges.run import Run
 from lmms_eval_tasks.judges.verdict import ProviderError, Request, Sampling, Status
 from lmms_eval_tasks.settings import JudgeLimits
@@ -317,11 +316,3 @@ def test_a_500_without_a_word_on_schemas_is_a_fault_that_may_pass():
         with pytest.raises(ProviderError) as caught:
             provider(endpoint.url).complete(asked(exact_schema=EXACT), [0])
         assert (caught.value.retry, len(endpoint.chats)) == (True, 1)
-
-
-NOW = 1_800_000_000.0
-
-
-@table("headers, seconds")
-def test_retry_after(headers, seconds):
-    assert retry_after(httpx.Headers(headers), NOW) == seconds

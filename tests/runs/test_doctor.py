@@ -194,7 +194,7 @@ def test_a_good_set_up_and_one_request_to_a_judge_that_is_named(patient: Patient
     (asked,) = endpoint.chats
     assert "max_tokens" in asked.json or "max_completion_tokens" in asked.json
     (judge,) = (one for one in found if one.about == "maia: judge")
-    assert "one request, a verdict in" in judge.told
+    assert "a verdict in" in judge.told
     assert judge.told.endswith("reference_agreement as one word")
     schema = asked.json["response_format"]["json_schema"]["schema"]
     assert schema == {"type": "string", "enum": ["Correct", "Incorrect"]}

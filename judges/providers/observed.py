@@ -1,0 +1,127 @@
+"""What a request asked for and its reply does not show: parameters that an endpoint ignores.
+
+Some servers take every parameter and use a few. Prose would pass for a reply held to a schema, and
+equal greedy replies for samples.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+
+from lmms_eval_tasks.judges.verdict import STOP, Reply, Request
+from lmms_eval_tasks.utils.replies.reasoning import strip_reasoning
+
+SLACK = 8  # tokens that an endpoint may count otherwise than we ask
+SURE = 5  # replies, or questions, that have to speak against a parameter
+LONG = 60  # characters of samples that are not equal by chance
+SHORT = 12 * SURE  # questions, where they are shorter: a rating alone is often the same
+ALIKE = 3  # samples of one question that are compared
+MOST = 1024  # questions whose samples are waited for
+SHARE = 0.1  # of the replies that have to speak against it: a single one may be odd
+
+
+class Observed:
+    """Counts, by parameter, replies that show its effect and replies that lack it. Thread-safe.
+
+    Args:
+        say: told once of each parameter, in a line that goes on from the judge's name.
+        sure: replies that have to lack an effect before it counts as ignored.
+    """
+
+    def __init__(self, say: Callable[[str], None], sure: int = SURE) -> None:
+        self._say, self._sure = say, sure
+        self._shown, self._lacked = Counter[str](), Counter[str]()
+        self._samples: dict[int, list[str]] = {}  # of questions whose samples come one by one
+        self._ignored: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def ignored(self) -> list[str]:
+        """Names of the parameters that were taken and had no effect."""
+        return sorted(self._ignored)
+
+    def saw(
+        self,
+        request: Request,
+        samples: Sequence[int],
+        replies: Sequence[Reply],
+        form: str,
+        left_out: Collection[str] = (),
+    ) -> None:
+        """Look at the replies to one request.
+
+        Args:
+            request: as it was asked.
+            samples: which of its samples were asked for.
+            replies: those that came, one or more.
+            form: in which a schema was asked for: json_schema, json_object, text.
+            left_out: parameters that were not sent.
+        """
+        whole = [one for one in replies if one.finish == STOP and one.text and not one.refusal]
+        with self._lock:
+            if request.schema is not None and form != "text":
+                for one in whole:
+                    held = _is_held(one.text or "", form, request.schema.get("required", ()))
+                    self._note("response_format", held)
+            if request.top_logprobs and not {"logprobs", "top_logprobs"} & {*left_out}:
+                for one in whole:
+                    self._note("logprobs", one.tokens is not None)
+            if len(samples) > 1 and "n" not in left_out:
+                self._note("n", len(replies) > 1)
+            if (limit := request.sampling.max_tokens) and "max_tokens" not in left_out:
+                known = [one.completion_tokens for one in replies if one.completion_tokens]
+                for tokens in known:
+                    self._note("max_tokens", tokens <= limit + SLACK)
+            if request.sampling.temperature and "temperature" not in left_out:
+                self._compare(request, samples, replies)
+            self._tell(form)
+
+    def _note(self, name: str, shown: bool, weight: int = 1) -> None:
+        (self._shown if shown else self._lacked)[name] += weight
+
+    def _compare(self, request: Request, samples: Sequence[int], replies: Sequence[Reply]) -> None:
+        """Whether the samples of a question differ, once all of them are there."""
+        question = hash(repr(request.messages))
+        texts = self._samples.setdefault(question, [])
+        texts += [one.text or "" for one in replies]
+        if len(replies) < len(samples):
+            return
+        del self._samples[question]
+        if len(self._samples) > MOST:  # of questions that were given up
+            self._samples.clear()
+        if len(texts) >= ALIKE:
+            is_long = self._sure < SURE or len(texts[0]) >= LONG
+            self._note("temperature", len(set(texts)) > 1, SHORT // SURE if is_long else 1)
+
+    def _tell(self, form: str) -> None:
+        """Say which parameters are ignored, as soon as that is sure."""
+        words = {
+            "response_format": f"replies are not held to the {form}",
+            "logprobs": "no log-probabilities come",
+            "n": "one choice comes for several",
+            "max_tokens": "longer replies come",
+            "temperature": "the samples of a question are equal: a mean of them is one reply",
+        }
+        for name, why in words.items():
+            sure = self._sure * (SHORT // SURE if name == "temperature" else 1)
+            lacked, shown = self._lacked[name], self._shown[name]
+            enough = lacked >= max(sure, SHARE * (lacked + shown))
+            # One sample that differs shows a temperature, a log-probability or a second choice.
+            possible = shown == 0 or name in ("response_format", "max_tokens")
+            if enough and possible and name not in self._ignored:
+                self._ignored[name] = why
+                self._say(f"takes {name} and ignores it: {why}")
+
+
+def _is_held(text: str, form: str, required: Collection[str]) -> bool:
+    """Whether a text is JSON alone, of a schema with its keys, as a grammar would have made it;
+    what was thought before it does not count.
+    """
+    try:
+        value = json.loads(strip_reasoning(text)[0].strip())
+    except (ValueError, RecursionError):
+        return False
+    return form != "json_schema" or (isinstance(value, dict) and value.keys() >= {*required})
