@@ -15,7 +15,22 @@ import yaml
 Node = tuple[Any, Any]  # a list or dict, and a place in it
 
 _ODD: tuple[Any, ...] = (
-    *(None, True, False, 0, -1, 10**30, 0.5, -1e308, float("nan"), float("inf"), "", " ", "\0"),
+    *(
+        None,
+        True,
+        False,
+        0,
+        -1,
+        10**30,
+        10**4000,
+        0.5,
+        -1e308,
+        float("nan"),
+        float("inf"),
+        "",
+        " ",
+        "\0",
+    ),
     *("x" * 5000, "a\nb", "\x1b[31m", "\ud83d", "../../etc/passwd", "/etc/passwd", "<b>", "NaN"),
     *([], {}, [[]], {"": ""}, [None], ["x", 1], {"x": {"x": []}}, "9" * 400, "2024-13-45", "1e400"),
 )

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from lmms_eval_tasks.errors import MediaError
+from lmms_eval_tasks.utils.json_files import strange
 
 if TYPE_CHECKING:
     import numpy as np
@@ -89,6 +90,9 @@ def open_video(path: str, threads: int = MAX_THREADS) -> Iterator[tuple[Any, Any
 
     if not (state := Path(path).stat()).st_size:
         raise MediaError("the file is empty")
+    with Path(path).open("rb") as file:
+        if said := strange(file.read(1024)):
+            raise MediaError(f"is {said}")
     try:
         with av.open(path) as container:
             stream = _picture(container)
