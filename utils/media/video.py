@@ -37,9 +37,10 @@ _STEP = Fraction(2, 1000)  # seconds; containers with a clock of 1 ms round ever
 _TEXT_CODECS = {"ansi", "bintext", "idf", "xbin"}  # FFmpeg draws plain text as if it were video
 _STILL_FORMATS = ("_pipe", "image2", "ico", "gif_pipe")
 # Containers whose head tells how long the whole is; of others FFmpeg guesses from what is there.
-_TOLD_SECONDS, _TOLD_FRAMES = ("matroska", "flv", "asf"), "avi"
+_TOLD_SECONDS, _TOLD_FRAMES = ("matroska", "flv"), "avi"
 _APART = Fraction(1, 10)  # seconds between a file's begin and its picture's that are worth a line
 _PARSED_AHEAD = 3  # packets that a parser may hold when the next recording begins
+_SQUARE = Fraction(1, 20)  # that a pixel's width may be off from its height unnoticed
 _NEW_PART = Fraction(3600)  # seconds that a clock may jump ahead within one recording
 _MATRICES = (1, 4, 7, 9)  # of ITU-T H.273, all others are read as BT.601
 
@@ -268,7 +269,7 @@ def frame_table(path: str) -> FrameTable:
         told = _told_seconds(container, stream)
         base, length = stream.time_base, stream.duration or 0
         end = (stream.start_time or 0) + length
-        notes = _other_pictures(container, stream)
+        notes = [*_other_pictures(container, stream), *_squeezed(stream)]
         is_joined = isinstance(container, _Joined)
     if told - last > _ROUNDED:
         raise MediaError(f"is cut short: it ends at {float(last):.1f} s of {told:.1f} s")
@@ -303,6 +304,14 @@ def _other_pictures(container: Any, stream: Any) -> list[str]:
         return []
     shown = f"{stream.width}x{stream.height}"
     return [f"holds {1 + len(found)} pictures: players choose {shown}, not {', '.join(found)}"]
+
+
+def _squeezed(stream: Any) -> list[str]:
+    ratio = stream.sample_aspect_ratio
+    if not ratio or abs(ratio - 1) <= _SQUARE:
+        return []
+    shape = f"{ratio.numerator}:{ratio.denominator}"
+    return [f"its pixels are not square ({shape}): models see them square, players stretch them"]
 
 
 def _table(

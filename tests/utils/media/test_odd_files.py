@@ -248,3 +248,9 @@ def test_a_picture_that_begins_late_is_said(tmp_path, late, said):
     note = probe(path).note
     assert bool(note) == bool(said)
     assert re.match(said, note)
+
+
+def test_pixels_that_are_not_square_are_said(tmp_path):
+    wide = files.write_video(tmp_path / "v.mkv", 10, options={"x264-params": "sar=2/1"})
+    said = "its pixels are not square (2:1): models see them square, players stretch them"
+    assert probe(wide).note == said
