@@ -38,6 +38,7 @@ _TEXT_CODECS = {"ansi", "bintext", "idf", "xbin"}  # FFmpeg draws plain text as 
 _STILL_FORMATS = ("_pipe", "image2", "ico", "gif_pipe")
 # Containers whose head tells how long the whole is; of others FFmpeg guesses from what is there.
 _TOLD_SECONDS, _TOLD_FRAMES = ("matroska", "flv"), "avi"
+_FROM_ZERO = ("mp4", "matroska")  # whose clock begins at 0, whatever is shown then
 _APART = Fraction(1, 10)  # seconds between a file's begin and its picture's that are worth a line
 _PARSED_AHEAD = 3  # packets that a parser may hold when the next recording begins
 _SQUARE = Fraction(1, 20)  # that a pixel's width may be off from its height unnoticed
@@ -88,6 +89,7 @@ def open_video(path: str, threads: int = MAX_THREADS) -> Iterator[tuple[Any, Any
         threads: that decode; so many frames, less one, are decoded ahead.
     """
     import av
+    from av.format import Flags
 
     if not (state := Path(path).stat()).st_size:
         raise MediaError("the file is empty")
@@ -99,7 +101,8 @@ def open_video(path: str, threads: int = MAX_THREADS) -> Iterator[tuple[Any, Any
             stream = _picture(container)
             stream.thread_type = "AUTO"
             stream.codec_context.thread_count = threads
-            cut = _joins(path, state.st_size, state.st_mtime_ns)
+            may = container.format.flags & Flags.ts_discont.value
+            cut = _joins(path, state.st_size, state.st_mtime_ns) if may else None
             yield container if cut is None else _Joined(container, cut), stream
     except av.error.FFmpegError as error:
         raise MediaError(f"not a readable video ({error.strerror or error})") from error
@@ -216,14 +219,11 @@ def _unflagged(packet: Any) -> Any:
 def _joins(path: str, size: int, changed: int) -> frozenset[int] | None:  # noqa: ARG001 - its state
     """The packets of `_Joined.whole` of a file whose clock steps back: two broadcasts in one, say.
 
-    None of any other. All packets are read where the format allows it: MPEG-TS and its kin.
+    None of any other. All packets are read, of formats that allow it: MPEG-TS and its kin.
     """
     import av
-    from av.format import Flags
 
     with av.open(path) as container:
-        if not container.format.flags & Flags.ts_discont.value:
-            return None
         joined = _Joined(container)
         for _ in joined.demux():
             pass
@@ -242,16 +242,19 @@ def frame_table(path: str) -> FrameTable:
     shown, keys = [], []
     count = 0
     sound_end: Fraction | None = None
-    first: Fraction | None = None  # when anything in the file begins
+    first: Fraction | None = None  # when the file begins
     last = Fraction(0)  # and ends
     with open_video(path) as (container, stream):
         sound = sound_of(container, stream)
+        if any(form in container.format.name for form in _FROM_ZERO):
+            first = Fraction(0)
         for packet in container.demux():
             if not packet.size:
                 continue  # PyAV's flush packets at the end
             is_sound = sound is not None and packet.stream.index == sound.index
-            if packet.pts is not None and packet.time_base:
-                begins = packet.pts * packet.time_base
+            stamp = packet.dts if packet.pts is None else packet.pts
+            if stamp is not None and packet.time_base:
+                begins = stamp * packet.time_base
                 ends = begins + (packet.duration or 0) * packet.time_base
                 last = max(last, ends)
                 if is_sound:
@@ -282,8 +285,8 @@ def frame_table(path: str) -> FrameTable:
     table = _table(shown, base, sound_end, None if is_joined else tuple(sorted(keys)))
     if first is not None and table.origin - first > _APART:
         notes.append(
-            f"its picture begins {float(table.origin - first):.3f} s after its sound: times are "
-            "counted from the first picture, which is not where players begin"
+            f"its picture begins {float(table.origin - first):.3f} s after the file: times here "
+            "are counted from the first picture, in many players from the file's begin"
         )
     return replace(table, notes=tuple(notes))
 
