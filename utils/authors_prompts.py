@@ -30,8 +30,10 @@ from typing import Any
 
 import yaml
 
-from lmms_eval_tasks.errors import PromptError
+from lmms_eval_tasks.errors import DataError, PromptError
+from lmms_eval_tasks.utils import json_files
 from lmms_eval_tasks.utils.prompts import placeholders
+from lmms_eval_tasks.utils.released_files import read_text
 
 _JINJA = re.compile(r"\{\{-?\s*(\w+)[^}]*?-?\}\}")
 _JINJA_BLOCK = re.compile(r"\{%-?\s*(?:end)?raw\s*-?%\}\n?|\{#.*?#\}", re.DOTALL)
@@ -101,7 +103,7 @@ def _files(known: Mapping[str, Any]) -> set[str]:
 def _part(file: Path, part: str, source: Mapping[str, Any]) -> str:
     """One part's text, with our placeholders."""
     try:
-        content, tree = file.read_text(encoding="utf-8"), ast.Module([], [])
+        content, tree = read_text(file), ast.Module([], [])
         if "of" in source or "at" in source:
             tree = ast.parse(content)
             pieces = source.get("of") or [f"@{source['at']}"]
@@ -123,7 +125,7 @@ def _part(file: Path, part: str, source: Mapping[str, Any]) -> str:
                     raise ValueError(f"{source[kind]!r} does not stand in it")
                 text = "".join(parts[keep])
         text = f"{text.strip() if 'strip' in source else text}{source.get('then', '')}"
-    except (ValueError, OSError, SyntaxError, RecursionError, MemoryError, yaml.YAMLError) as error:
+    except (DataError, ValueError, OSError, SyntaxError, RecursionError, MemoryError) as error:
         raise PromptError(f"{part}: {file}: {error}; its form is not the one we know") from None
     if lost := set(source.get("needs", ())) - placeholders(text):
         raise PromptError(f"{part}: the authors' text lacks {sorted(lost)}")
@@ -153,7 +155,7 @@ def _placed(text: str, source: Mapping[str, Any], tree: ast.AST, folder: Path | 
         if not isinstance(node, ast.expr):
             raise ValueError(f"{text[1:]} is no text")
         return _string(node, source, tree)
-    here: Any = yaml.load((folder / file).read_text(encoding="utf-8"), _Yaml)  # noqa: S506
+    here: Any = json_files.parsed_yaml(read_text(folder / file), _Yaml)
     for key in keys.split("."):
         here = here.get(key) if isinstance(here, dict) else None
     if not isinstance(here, str):

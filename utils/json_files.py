@@ -1,16 +1,176 @@
-"""Files that commands write: checked before the work, written as a whole or not at all."""
+"""The one way in for files of users, and the one way out for files that commands write.
+
+In: only regular files up to a size, so that nothing hangs and no memory fills up; what people save
+in place of a file (a web page, a pointer of Git LFS) is told by its name. Out: checked before the
+work, written as a whole or not at all.
+"""
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
+import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.errors import DataError, TasksError
+
+LARGEST = 2**30  # bytes of a file that is read as a whole
+LONGEST = 2**28  # bytes of a line
+_MOST_VALUES = 10**6  # that the aliases of a YAML file may stand for
+
+# --- in -------------------------------------------------------------------------------------------
+
+_STRANGE = (
+    (rb"version https://git-lfs", "a pointer of Git LFS, not the file itself: run `git lfs pull`"),
+    (
+        rb"(?i)(\xef\xbb\xbf)?\s*(<!doctype html|<html|<head)",
+        "a web page, not the file itself: download the raw file",
+    ),
+    (
+        rb"PK\x03\x04|\x1f\x8b\x08|\x28\xb5\x2f\xfd|BZh[1-9]1AY|\xfd7zXZ",
+        "compressed: unpack it first",
+    ),
+    (rb"\x00{64}", "zeros where it begins: download or copy it again"),
+)
+
+
+def strange(head: bytes) -> str:
+    """What stands in the place of a file of data or a video, by its first bytes; "" if nothing."""
+    return next((said for form, said in _STRANGE if re.match(form, head)), "")
+
+
+def check_input(file: Path, largest: float = LARGEST) -> bytes:
+    """The first kilobyte of a regular file that can be read and is what it seems to be.
+
+    Raises:
+        DataError: it is not there, a folder, a pipe or a device, larger, or something `strange`.
+    """
+    try:
+        if file.exists() and not file.is_file():  # reading a pipe would wait for ever
+            raise DataError(
+                f"{file}: {'a folder' if file.is_dir() else 'a pipe or a device'}, not a file"
+            )
+        with file.open("rb") as opened:
+            size, head = os.fstat(opened.fileno()).st_size, opened.read(1024)
+    except (OSError, ValueError) as error:  # also a NUL in its name
+        raise DataError(f"{file}: {getattr(error, 'strerror', None) or error}") from None
+    if size > largest:
+        raise DataError(f"{file}: of {size:,} bytes; files of more than {largest:,} are not read")
+    if said := strange(head):
+        raise DataError(f"{file}: {said}")
+    return head
+
+
+def read_bytes(file: Path) -> bytes:
+    """A file's content.
+
+    Raises:
+        DataError: as `check_input`.
+    """
+    check_input(file)
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise DataError(f"{file}: {error.strerror}") from None
+
+
+def text_of(content: bytes) -> str:
+    """Text in UTF-8, without a byte order mark.
+
+    Raises:
+        ValueError: it is none, in one line.
+    """
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        place = "but UTF-16" if wide else f"(byte {error.start})"
+        raise ValueError(f"not UTF-8 text {place}: save it as UTF-8") from None
+
+
+def lines(file: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file of any size with their numbers, from 1, read one after the other.
+
+    Raises:
+        DataError: as `check_input`, or a line of more than LONGEST bytes.
+    """
+    check_input(file, float("inf"))
+    try:
+        with file.open("rb") as opened:
+            number = 0
+            while line := opened.readline(LONGEST + 1):
+                number += 1
+                if len(line) > LONGEST:
+                    raise DataError(f"{file}, line {number}: of more than {LONGEST:,} bytes")
+                yield number, line
+    except OSError as error:
+        raise DataError(f"{file}: {error.strerror}") from None
+
+
+def parsed(text: str | bytes) -> Any:
+    """What a text of JSON holds.
+
+    Raises:
+        ValueError: it is none, with what is wrong in one line: where it ends too early, brackets
+            without an end, a number of thousands of digits.
+    """
+    try:
+        return json.loads(text_of(text) if isinstance(text, bytes) else text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    except json.JSONDecodeError as error:
+        ends = error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated")
+        cut = "; it ends there, as if it was cut short" if ends and error.doc.strip() else ""
+        raise ValueError(f"{error}{cut}") from None
+    except ValueError as error:  # of an int: without the advice to programmers
+        raise ValueError(str(error).partition(";")[0]) from None
+
+
+def parsed_yaml(text: str, loader: Any = None) -> Any:
+    """What a text of YAML holds, whose aliases may stand for a million values.
+
+    Args:
+        text: one document.
+        loader: a class derived from yaml.SafeLoader; that one by default.
+
+    Raises:
+        ValueError: it is none, in one line.
+    """
+    import yaml
+
+    try:
+        made = (loader or yaml.SafeLoader)(text)
+        try:
+            node = made.get_single_node()
+            if node is None:
+                return None
+            if _values(node, {}) > _MOST_VALUES:
+                raise ValueError("its aliases stand for too many values")
+            return made.construct_document(node)
+        finally:
+            made.dispose()
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    except (ValueError, yaml.YAMLError) as error:  # also the date 2026-13-01
+        raise ValueError(" ".join(str(error).partition("; use sys.set_int")[0].split())) from None
+
+
+def _values(node: Any, known: dict[int, float]) -> float:
+    """How many values a node of YAML stands for; infinitely many if it stands in itself."""
+    if id(node) not in known:
+        known[id(node)] = float("inf")  # until it is counted
+        inside = node.value if isinstance(node.value, list) else []
+        parts = (one for pair in inside for one in (pair if isinstance(pair, tuple) else (pair,)))
+        known[id(node)] = 1 + sum(_values(one, known) for one in parts)
+    return known[id(node)]
+
+
+# --- out ------------------------------------------------------------------------------------------
 
 
 def check_output(output: Path) -> None:

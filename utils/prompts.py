@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.errors import PromptError, nearest
+from lmms_eval_tasks.errors import DataError, PromptError, nearest
+from lmms_eval_tasks.utils import json_files
 
 Made = TypeVar("Made", bound=Callable[..., Any])
 
@@ -84,15 +85,12 @@ def load(
     Raises:
         PromptError: naming the file, the part and the placeholder.
     """
-    import yaml
-
     file = name if name.endswith(".yml") else f"{name}.yml"
     content, source = _read(benchmark, file, override_dir or settings.value(settings.PROMPTS))
     try:
-        text = yaml.safe_load(content.decode("utf-8"))
-    except (ValueError, RecursionError, yaml.YAMLError) as error:
-        why = " ".join(str(error).split())
-        raise PromptError(f"{source}: not YAML in UTF-8 ({why})") from error
+        text = json_files.parsed_yaml(content.decode("utf-8"))
+    except ValueError as error:
+        raise PromptError(f"{source}: not YAML in UTF-8 ({error})") from error
     if not isinstance(text, dict) or not text:
         raise PromptError(f"{source}: expected a mapping from a part's name to its text")
     known_parts = {**(optional or {}), **required}
@@ -162,8 +160,11 @@ def _read(benchmark: str, file: str, override_dir: Path | None) -> tuple[bytes, 
             near = nearest(wrong.name, names) or f"; known: {', '.join(sorted(names))}"
             raise PromptError(f"{wrong}: no prompts of {whose} are called so{near}")
         own = override_dir / benchmark / file
-        if own.is_file():
-            return own.read_bytes(), str(own)
+        if own.exists():
+            try:
+                return json_files.read_bytes(own), str(own)
+            except DataError as error:
+                raise PromptError(str(error)) from None
     source = f"lmms_eval_tasks/{benchmark}/prompts/{file}"
     if not (ours / file).is_file():
         raise PromptError(f"{source}: no such prompt file")

@@ -5,16 +5,19 @@ from __future__ import annotations
 import csv
 import filecmp
 import io
-import json
 import os
 import shutil
+import time
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.utils import json_files
 
 LISTED = 20  # lines of one message
 
@@ -78,40 +81,37 @@ def required_folder(benchmark: str, title: str, how_to_get: str) -> Path:
 def read_text(file: Path) -> str:
     """A file's text in UTF-8, without a byte order mark."""
     try:
-        return file.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise DataError(f"{file}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{file}: not UTF-8 text (byte {error.start})") from None
+        return json_files.text_of(json_files.read_bytes(file))
+    except ValueError as error:
+        raise DataError(f"{file}: {error}") from None
 
 
 def read_json(file: Path) -> Any:
     """The content of a JSON file in UTF-8, with or without a byte order mark."""
+    text = read_text(file)
     try:
-        return json.loads(read_text(file))
-    except (ValueError, RecursionError) as error:  # also a number of 5,000 digits, 100,000 brackets
+        return json_files.parsed(text)
+    except ValueError as error:
         raise DataError(f"{file}: not valid JSON: {error}") from None
 
 
 def read_lines(file: Path) -> Iterator[tuple[int, Any]]:
     """The lines of a JSON lines file: number, from 1, and content; blank ones are skipped."""
-    # Not splitlines(): that breaks at separators which JSON allows inside a text.
-    for number, line in enumerate(read_text(file).split("\n"), 1):
+    for number, line in json_files.lines(file):
         if line.strip():
             try:
-                yield number, json.loads(line)
-            except (ValueError, RecursionError) as error:
+                yield number, json_files.parsed(line)
+            except ValueError as error:
                 raise DataError(f"{file}, line {number}: not valid JSON: {error}") from None
 
 
 def read_yaml(file: Path, form: str) -> dict[str, Any]:
     """The mapping in a YAML file in UTF-8; `form` is what was expected, for the message."""
-    import yaml
-
+    text = read_text(file)
     try:
-        content = yaml.safe_load(read_text(file))
-    except (ValueError, RecursionError, yaml.YAMLError) as error:  # such as the date 2026-13-01
-        raise DataError(f"{file}: not YAML ({' '.join(str(error).split())})") from None
+        content = json_files.parsed_yaml(text)
+    except ValueError as error:
+        raise DataError(f"{file}: not YAML ({error})") from None
     if not isinstance(content, dict):
         raise DataError(f"{file}: expected {form}")
     return content
@@ -123,20 +123,27 @@ def read_table(file: Path) -> list[Any]:
     Rows are as the file has them: what CSV holds is text.
     """
     rows: Any
-    if file.suffix == ".jsonl":
+    if file.suffix.lower() == ".jsonl":
         rows = [content for _, content in read_lines(file)]
-    elif file.suffix == ".csv":
+    elif file.suffix.lower() == ".csv":
         lines = csv.DictReader(io.StringIO(read_text(file), newline=""))
         try:
             rows = list(lines)
         except csv.Error as error:
             where = f"{file}, line {lines.line_num}"
             raise DataError(f"{where}: not readable as CSV: {error}") from None
-    elif file.suffix == ".parquet":
+    elif file.suffix.lower() == ".parquet":
         from pyarrow import ArrowException, parquet
 
+        json_files.check_input(file)
         try:
-            rows = parquet.ParquetFile(file).read().to_pylist()
+            with parquet.ParquetFile(file) as opened:
+                about = opened.metadata
+                groups = (about.row_group(one) for one in range(about.num_row_groups))
+                if (size := sum(one.total_byte_size for one in groups)) > json_files.LARGEST:
+                    most = f"more than {json_files.LARGEST:,} are not read"
+                    raise DataError(f"{file}: of {size:,} bytes when it is unpacked; {most}")
+                rows = opened.read().to_pylist()
         except (ArrowException, OSError, UnicodeDecodeError) as error:
             why = " ".join(str(error).split())
             raise DataError(f"{file}: not a readable parquet file: {why}") from None
@@ -207,7 +214,10 @@ def compared(counts: Mapping[str, int], paper: Mapping[str, int]) -> str:
 # --- videos ---------------------------------------------------------------------------------------
 
 # Containers of the videos that releases name without an ending.
-VIDEO_ENDINGS = (".mp4", ".mkv", ".webm", ".mov", ".avi", ".m4v", ".mpg", ".ts", ".ogv")
+VIDEO_ENDINGS = (
+    *(".mp4", ".mkv", ".webm", ".mov", ".avi", ".m4v", ".mpg", ".ts", ".ogv"),
+    *(".mpeg", ".wmv", ".flv", ".m2ts", ".mts", ".3gp"),
+)
 
 
 def stem(video: str) -> str:
@@ -230,5 +240,46 @@ def video_path(folders: Sequence[Path], name: str) -> Path:
     """
     names = [name, *(f"{stem(name)}{ending}" for ending in VIDEO_ENDINGS)]
     expected = folders[0] / (names[1] if stem(name) == name else name)
-    places = (folder / one for folder in folders for one in names)
-    return next((found for found in places if found.is_file()), expected)
+    places = (named(folder, one) for folder in folders for one in names)
+    return next(filter(None, places), expected)
+
+
+def named(folder: Path, name: str) -> Path | None:
+    """The regular file of a name in a folder or below it; None without one.
+
+    Its ending may be in another case (`.MP4`), and its letters may be composed in another way:
+    macOS writes the accent of an e apart.
+    """
+    if (folder / name).is_file():
+        return folder / name
+    *above, last = PurePosixPath(name).parts
+    for part in above:
+        folder = next(iter(_alike(folder, part)), folder / part)
+    return next((file for file in _alike(folder, last) if file.is_file()), None)
+
+
+_FRESH = 2 * 10**9  # nanoseconds in which a folder may change without another time of change
+
+
+def _alike(folder: Path, name: str) -> list[Path]:
+    try:
+        changed = folder.stat().st_mtime_ns
+        is_fresh = abs(time.time_ns() - changed) < _FRESH
+        listing = (_listing.__wrapped__ if is_fresh else _listing)(folder, changed)
+    except OSError:
+        return []
+    return [folder / one for one in listing.get(_plain(name), ())]
+
+
+@lru_cache(maxsize=256)
+def _listing(folder: Path, changed: int) -> dict[str, list[str]]:  # noqa: ARG001 - its state
+    """The names in a folder by their plain forms."""
+    found: dict[str, list[str]] = {}
+    for name in sorted(file.name for file in folder.iterdir()):
+        found.setdefault(_plain(name), []).append(name)
+    return found
+
+
+def _plain(name: str) -> str:
+    whole, dot, ending = unicodedata.normalize("NFC", name).rpartition(".")
+    return f"{whole}{dot}{ending.lower() if whole else ending}"

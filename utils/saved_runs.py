@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +12,7 @@ from typing import Any
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.utils import conditions, results_file
+from lmms_eval_tasks.utils import conditions, json_files, results_file
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 
 # The metric of every task that carries the whole item: how many items failed in some way.
@@ -32,16 +31,15 @@ class Lines:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """One sample after another; a DataError names a line that is not of the host's form."""
-        with self.file.open("rb") as lines:
-            for number, line in enumerate(lines, 1):
-                try:
-                    sample = json.loads(line.decode("utf-8-sig"))
-                except (ValueError, RecursionError) as error:
-                    where, why = f"{self.file}, line {number}", getattr(error, "msg", error)
-                    raise DataError(f"{where}: not JSON ({why}); {MEND}") from None
-                if not isinstance(sample, dict):
-                    raise DataError(f"{self.file}, line {number}: expected an object")
-                yield sample
+        for number, line in json_files.lines(self.file):
+            try:
+                sample = json_files.parsed(line)
+            except ValueError as error:
+                where = f"{self.file}, line {number}"
+                raise DataError(f"{where}: not JSON ({error}); {MEND}") from None
+            if not isinstance(sample, dict):
+                raise DataError(f"{self.file}, line {number}: expected an object")
+            yield sample
 
 
 @dataclass(frozen=True)

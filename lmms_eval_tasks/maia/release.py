@@ -127,15 +127,16 @@ class Release:
         return {"videos": len(self.videos), "questions": number, "pairs": number * POOL_SIZE}
 
     def path_of(self, video: str) -> Path:
-        """Where the file of `video` is, or would be: videos/5.mp4 for "video5"."""
-        names = (f"{video.removeprefix('video')}.mp4", f"{video}.mp4", f"{video.capitalize()}.mp4")
-        places = [self.folder / folder / name for folder in ("videos", "Videos") for name in names]
-        return next((place for place in places if place.is_file()), places[0])
+        """Where the file of `video` is, or would be: for "video5" videos/5 with any ending."""
+        names = (video.removeprefix("video"), video, video.capitalize())
+        folders = [self.folder / "videos", self.folder / "Videos"]
+        found = [released_files.video_path(folders, name) for name in names]
+        return next((file for file in found if file.is_file()), found[0])
 
 
 def data_files(folder: Path) -> list[Path]:
     """What in a folder may hold data, by name: JSON in it, tables in it or below."""
-    tables = (file for file in folder.rglob("*") if file.suffix in (".csv", ".parquet"))
+    tables = (file for file in folder.rglob("*") if file.suffix.lower() in (".csv", ".parquet"))
     return sorted({*folder.glob("*.json"), *tables})
 
 
@@ -194,7 +195,7 @@ def _tables(folder: Path) -> Tables:
     """
     found: Tables = {}
     for file in data_files(folder):
-        rows = released_files.read_table(file) if file.suffix != ".json" else []
+        rows = released_files.read_table(file) if file.suffix.lower() != ".json" else []
         for kind, needed in COLUMNS.items():
             if rows and needed <= rows[0].keys():
                 found.setdefault(kind, {})[file] = rows

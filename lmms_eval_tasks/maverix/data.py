@@ -16,6 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
+from unicodedata import normalize
 
 from lmms_eval_tasks.benchmark import Doc, Found
 from lmms_eval_tasks.errors import DataError
@@ -273,7 +274,9 @@ def seen(place: Path) -> Seen:
     there = placed(place)
     for folder in (release.folder(what, one) for one in release.lengths for what in files.FOLDERS):
         names = {Path(name).stem for name in there if name.startswith(f"{folder.name}/")}
-        if lost := [v for v in sorted(release.videos) if released_files.stem(v) not in names]:
+        names = {normalize("NFC", name) for name in names}  # macOS stores them otherwise
+        stems = {video: released_files.stem(video) for video in sorted(release.videos)}
+        if lost := [video for video, one in stems.items() if normalize("NFC", one) not in names]:
             notes.append(
                 f"{len(lost)} of {len(release.videos)} videos have no file in {folder}: "
                 f"{', '.join(lost[:NAMED])}"

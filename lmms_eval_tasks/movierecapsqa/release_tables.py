@@ -165,7 +165,7 @@ def _facts(row: Row, column: str, known: Mapping[str, Mapping[str, Any]]) -> lis
 
 def _subtitle(recap: Row, folder: Path) -> Subtitle:
     video = recap["video_id"]
-    there = sorted((folder / "subtitles").glob("*.srt"))
+    there = sorted((folder / "subtitles").glob("*.[sS][rR][tT]"))
     found = (path for path in there if path.stem == video or path.stem.endswith(f"_{video}"))
     movie, url = (str(recap[name] or "").strip() for name in ("movie_name", "subtitle_url"))
     return Subtitle(movie, url, next(found, None), f"subtitles/{video}.srt")

@@ -15,7 +15,22 @@ import yaml
 Node = tuple[Any, Any]  # a list or dict, and a place in it
 
 _ODD: tuple[Any, ...] = (
-    *(None, True, False, 0, -1, 10**30, 0.5, -1e308, float("nan"), float("inf"), "", " ", "\0"),
+    *(
+        None,
+        True,
+        False,
+        0,
+        -1,
+        10**30,
+        10**4000,
+        0.5,
+        -1e308,
+        float("nan"),
+        float("inf"),
+        "",
+        " ",
+        "\0",
+    ),
     *("x" * 5000, "a\nb", "\x1b[31m", "\ud83d", "../../etc/passwd", "/etc/passwd", "<b>", "NaN"),
     *([], {}, [[]], {"": ""}, [None], ["x", 1], {"x": {"x": []}}, "9" * 400, "2024-13-45", "1e400"),
 )
@@ -53,9 +68,19 @@ def _bytes(content: bytes, ending: str, random: Random) -> bytes:
         lambda: content.replace(b"\n", b"\r"),
         lambda: content + content,
         lambda: b"\0" * 100 + content,
+        *(lambda other=other: other for other in _OTHERS),
     ]
     return random.choice(made)()
 
+
+_OTHERS = (  # what people save in a file's place
+    b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n",
+    b"<!DOCTYPE html>\n<html><body>Sign in</body></html>",
+    b"\x1f\x8b\x08\0\0\0\0\0",
+    b"\n".join(
+        b"a%d: &a%d [%s]" % (n, n, b"*a%d, " % (n - 1) * 10 if n else b"x") for n in range(9)
+    ),
+)
 
 _PIECES = (
     *(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -179,3 +180,47 @@ def test_links_in_a_circle_are_a_missing_file(tmp_path: Path) -> None:
     (tmp_path / "d.mp4").touch()
     link.symlink_to("d.mp4")
     assert released_files.real(link) == tmp_path.resolve() / "d.mp4"
+
+
+# --- names of files ---------------------------------------------------------------------------
+
+
+NFC, NFD = "caf\u00e9", "cafe\u0301"
+
+
+@table(
+    "there, asked, found",
+    [
+        ("a.mp4", "a", True),
+        ("a.MP4", "a", True),
+        ("a.Mkv", "a", True),
+        ("a.MP4", "a.mp4", True),
+        ("a.WMV", "a.mp4", True),
+        *((f"a{ending}", "a", True) for ending in (".wmv", ".flv", ".m2ts", ".3gp", ".mpeg")),
+        *((f"a{ending}", "a", True) for ending in (".mpg", ".ts", ".ogv", ".m4v", ".avi", ".mov")),
+        ("A.mp4", "a", False),  # another video
+        ("a.mp4.part", "a", False),
+        (f"{NFD}.mp4", NFC, True),  # as macOS stores it
+        (f"{NFC}.MP4", NFD, True),
+        (f"{NFD}/{NFD}.MOV", f"{NFC}/{NFC}", True),
+        (f"{NFD}/a.mp4", "cafe/a", False),
+    ],
+)
+def test_videos_by_name(there: str, asked: str, found: bool, tmp_path: Path) -> None:
+    file = tmp_path / there
+    file.parent.mkdir(exist_ok=True)
+    file.touch()
+    empty = tmp_path / "empty"
+    path = released_files.video_path([empty, tmp_path], asked)
+    assert path == (file if found else empty / f"{released_files.stem(asked)}.mp4")
+
+
+def test_a_video_that_is_put_there_later_is_found(tmp_path: Path) -> None:
+    os.utime(tmp_path, (1, 1))  # long ago
+    assert released_files.named(tmp_path, "a.mp4") is None
+    (tmp_path / "a.MP4").touch()
+    assert released_files.named(tmp_path, "a.mp4") == tmp_path / "a.MP4"
+    (tmp_path / "b.mp4").mkdir()
+    os.mkfifo(tmp_path / "c.mp4")
+    assert released_files.named(tmp_path, "b.mp4") is None
+    assert released_files.named(tmp_path, "c.mp4") is None

@@ -172,10 +172,12 @@ def _pictures(
         raise _damaged("picture", start if time is None else time) from error
 
 
-def _sound(container: Any, _: Any, first: Head, start: Fraction) -> Iterator[tuple[Fraction, Any]]:
+def _sound(
+    container: Any, stream: Any, first: Head, start: Fraction
+) -> Iterator[tuple[Fraction, Any]]:
     import av
 
-    audio = container.streams.best("audio")
+    audio = video.sound_of(container, stream)
     if audio is None or audio.codec_context is None:
         raise MediaError("has sound of a kind that this FFmpeg cannot decode")
     time: Fraction | None = None  # when the next frame begins
@@ -222,9 +224,9 @@ def encode(
         MediaError: the window is not inside the file, or a frame cannot be decoded.
     """
     start, end = window
-    turns = video.quarter_turns(first.frame)
-    size = tuple(length + length % 2 for length in (first.frame.width, first.frame.height))
-    look = mp4.Look(*(size[::-1] if turns % 2 else size))
+    turn = video.turn(first.frame)
+    width, height = (length + length % 2 for length in (first.frame.width, first.frame.height))
+    look = mp4.Look(*turn.size(width, height))
     if not first.frame.format.is_rgb and len(first.frame.format.components) >= 3:
         full = video.is_full_range(first.frame)
         look = replace(look, full_range=full, matrix=int(first.frame.colorspace))
@@ -236,7 +238,7 @@ def encode(
         nonlocal slot, n_frames
         before, slot = slot, int(time * _KEYS_PER_SECOND)
         n_frames += 1
-        return time, _planes(frame, first.frame, turns), slot > before
+        return time, _planes(frame, first.frame, turn), slot > before
 
     def pictures() -> Iterator[tuple[Fraction, mp4.Planes | None, bool]]:
         nonlocal shown, until, length
@@ -275,7 +277,7 @@ def _facts(start: Fraction, end: Fraction, size: tuple[int, int], n: int) -> dic
     return {**times, "width": size[0], "height": size[1], "n_frames": n}
 
 
-def _planes(frame: Any, first: Any, turns: int) -> mp4.Planes:
+def _planes(frame: Any, first: Any, turn: video.Turn) -> mp4.Planes:
     """Upright planes in 4:2:0 with 8 bits, of even size, that of the first frame."""
     import numpy as np
 
@@ -286,7 +288,7 @@ def _planes(frame: Any, first: Any, turns: int) -> mp4.Planes:
         frame = frame.reformat(format=video.PLAIN[full])
     y, u, v = video.planes(frame)
     y = np.pad(y, [(0, y.shape[0] % 2), (0, y.shape[1] % 2)], mode="edge")
-    return [np.ascontiguousarray(np.rot90(plane, turns)) for plane in (y, u, v)]
+    return [turn(plane) for plane in (y, u, v)]
 
 
 def _copy(path: str, first: Head, sound_end: Fraction | None, out: str) -> dict[str, Any] | None:
@@ -300,7 +302,7 @@ def _copy(path: str, first: Head, sound_end: Fraction | None, out: str) -> dict[
     table = video.frame_table(path)
     if (
         first.codec not in _COPIED
-        or video.quarter_turns(first.frame)
+        or video.turn(first.frame) != video.Turn()
         or table.origin != first.origin
         or len(table.times) == 1
     ):

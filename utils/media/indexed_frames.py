@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 # Raise when a made file can change for the same source, indices and size.
-_VERSION = 2
+_VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,6 @@ def write(source: str, out: str, indices: Sequence[int], size: int) -> dict[str,
     Raises:
         MediaError: what is wrong with the file, or that it has no such frame; without its name.
     """
-    import numpy as np
     from PIL import Image
 
     def choose(total: int) -> Sequence[int]:
@@ -122,8 +121,7 @@ def write(source: str, out: str, indices: Sequence[int], size: int) -> dict[str,
     names = (f"{out}-{number}.jpg" for number in count())
 
     def take(frame: Any) -> tuple[tuple[int, int], Path]:
-        upright = np.rot90(video.rgb(frame), video.quarter_turns(frame))
-        picture = Image.fromarray(np.ascontiguousarray(upright))
+        picture = Image.fromarray(video.turn(frame)(video.rgb(frame)))
         fit = fitted(*picture.size, size)
         if picture.size != fit:
             picture = picture.resize(fit, Image.Resampling.LANCZOS)

@@ -21,7 +21,7 @@ from typing import Any
 from lmms_eval_tasks.utils.media import cache, mp4, video
 
 # Raise when a made file can change for the same source and recipe.
-_VERSION = 2
+_VERSION = 3
 # A clip of the first frame only: four frames, which is what Qwen's reader wants at least
 # (FPS_MIN_FRAMES), at the two frames a second that it samples.
 STILL_FRAMES, STILL_RATE = 4, 2.0
@@ -135,11 +135,11 @@ def write(source: str, out: str, recipe: dict[str, Any]) -> dict[str, Any]:
 
 
 def _upright(frame: Any) -> tuple[mp4.Look, mp4.Planes]:
-    """A frame's planes, RGB where 4:2:0 cannot hold it; a rotation in the file is applied."""
+    """A frame's planes, upright; RGB where 4:2:0 cannot hold it."""
     import numpy as np
 
-    turns = video.quarter_turns(frame)
-    size = (frame.height, frame.width) if turns % 2 else (frame.width, frame.height)
+    turn = video.turn(frame)
+    size = turn.size(frame.width, frame.height)
     if frame.format.name not in video.PLAIN or frame.width % 2 or frame.height % 2:
         look = mp4.Look(*size, rgb=True)
         planes = list(np.moveaxis(video.rgb(frame)[..., [1, 2, 0]], 2, 0))
@@ -147,4 +147,4 @@ def _upright(frame: Any) -> tuple[mp4.Look, mp4.Planes]:
         full = video.is_full_range(frame)
         look = mp4.Look(*size, full_range=full, matrix=int(frame.colorspace))
         planes = video.planes(frame)
-    return look, [np.ascontiguousarray(np.rot90(plane, turns)) for plane in planes]
+    return look, [turn(plane) for plane in planes]

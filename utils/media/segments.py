@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 RATE = 16_000  # samples a second of every wav made here; Whisper knows no other
 # Raise when a made file can change for the same source and window.
-_VERSION = 4
+_VERSION = 5
 
 
 @dataclass(frozen=True)

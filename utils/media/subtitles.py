@@ -11,6 +11,7 @@ needs counters, which MovieRecapsQA's files lack.
 
 from __future__ import annotations
 
+import codecs
 import html
 import math
 import re
@@ -19,10 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.utils.released_files import read_text
+from lmms_eval_tasks.utils.json_files import read_bytes
+from lmms_eval_tasks.utils.released_files import named
 from lmms_eval_tasks.utils.validation import quoted
 
 MIN_SHARE = 0.5
+_MOST_ACCENTS = 0.25  # of the letters of a western European text; a word alone may have half
 
 # Known names only: "<laughs>" is what somebody transcribed, not markup.
 _TAG = re.compile(
@@ -63,7 +66,7 @@ class Cue:
 
 
 def find(folder: Path, video: str) -> Path | None:
-    """The subtitle file of a video: VIDEO.srt; None without one.
+    """The subtitle file of a video: VIDEO.srt, in any case; None without one.
 
     None means that nobody knows what is said; a file without cues means that nobody speaks.
 
@@ -77,17 +80,46 @@ def find(folder: Path, video: str) -> Path | None:
     place = PurePosixPath(video)
     if not place.name or place.is_absolute() or ".." in place.parts:
         raise DataError(f"video id {video!r}: cannot name a subtitle file inside {folder}")
-    file = folder / f"{video}.srt"  # with_suffix() would make `talk.srt` of the id `talk.part1`
-    return file if file.is_file() else None
+    # with_suffix() would make `talk.srt` of the id `talk.part1`
+    return named(folder, f"{video}.srt")
 
 
 def read(path: Path) -> list[Cue]:
-    """Cues of a UTF-8 file, with or without byte order mark; see `parse`.
+    """Cues of a file in UTF-8, UTF-16 or the Windows code page of western Europe; see `parse`.
 
     Raises:
-        DataError: not there, not readable, not UTF-8, or as `parse`.
+        DataError: not there, not readable, in another encoding, or as `parse`.
     """
-    return parse(read_text(path), str(path))
+    content = read_bytes(path)
+    try:
+        text = _decoded(content)
+    except UnicodeDecodeError:
+        said = "neither UTF-8 nor UTF-16 nor Windows-1252: save it as UTF-8"
+        raise DataError(f"{path}: {said}") from None
+    return parse(text, str(path))
+
+
+def _decoded(content: bytes) -> str:
+    """Text in an encoding that can be told for sure.
+
+    Raises:
+        UnicodeDecodeError: it cannot.
+    """
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return content.decode("utf-16")
+    # Counters, times and line ends are ASCII in any language: in UTF-16 every other byte is 0.
+    for place, name in ((1, "utf-16-le"), (0, "utf-16-be")):
+        if content[place:80:2] and not content[place:8:2].strip(b"\0"):
+            return content.decode(name)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        text = content.decode("cp1252")
+        letters = [one for one in text if one.isalpha()]
+        # Greek or Russian in a code page of its own would be letters with accents throughout.
+        if sum(one > "\x7f" for one in letters) > _MOST_ACCENTS * len(letters):
+            raise error from None
+        return text
 
 
 def parse(text: str, source: str = "subtitles") -> list[Cue]:
@@ -106,7 +138,8 @@ def parse(text: str, source: str = "subtitles") -> list[Cue]:
             and line. No cue is guessed, because a wrong time moves speech into or out of a segment.
     """
     # As an editor counts them; str.splitlines() would also break at U+2028 and others.
-    lines = re.split(r"\r\n|\r|\n", text.removeprefix("\ufeff"))
+    # Byte order marks stand inside where files were joined.
+    lines = re.split(r"\r\n|\r|\n", text.replace("\ufeff", ""))
     timings = [i for i, line in enumerate(lines) if "-->" in line]
     head = [i for i in range(timings[0] if timings else len(lines)) if lines[i].strip()]
     # A file that counts its first cue counts them all.
@@ -119,12 +152,17 @@ def parse(text: str, source: str = "subtitles") -> list[Cue]:
     cues = []
     for i, following in zip(timings, [*timings[1:], None], strict=False):
         body = lines[i + 1 : following]
-        while following is not None and body and not body[-1].strip():
+        while body and not body[-1].strip():
             body.pop()
-        # The number of the next cue stands before the next timing. In a file without counters a
-        # last line such as "7" is speech, unless a blank line sets it apart.
+        # The number of the next cue stands before the next timing, or alone at the end of a file
+        # that was cut. In a file without counters a last line such as "7" is speech, unless a blank
+        # line sets it apart.
         apart = len(body) > 1 and not body[-2].strip()
-        if following is not None and body and _COUNTER.fullmatch(body[-1]) and (counted or apart):
+        is_number = bool(body) and bool(_COUNTER.fullmatch(body[-1]))
+        if following is None:  # the next number and no more: the file was cut
+            counted = i > 0 and bool(_COUNTER.fullmatch(lines[i - 1]))
+            apart = apart and counted and is_number and int(body[-1]) == int(lines[i - 1]) + 1
+        if is_number and (apart or (counted and following is not None)):
             body.pop()
         try:
             if not (match := _TIMING.fullmatch(lines[i])):

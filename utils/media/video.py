@@ -10,14 +10,17 @@ Reads the user's files in the child process of worker.py only: a broken one may 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from lmms_eval_tasks.errors import MediaError
+from lmms_eval_tasks.utils.json_files import strange
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,6 +36,13 @@ _ROUNDED = 1.0  # seconds that a file may be shorter than its header says
 _STEP = Fraction(2, 1000)  # seconds; containers with a clock of 1 ms round every time
 _TEXT_CODECS = {"ansi", "bintext", "idf", "xbin"}  # FFmpeg draws plain text as if it were video
 _STILL_FORMATS = ("_pipe", "image2", "ico", "gif_pipe")
+# Containers whose head tells how long the whole is; of others FFmpeg guesses from what is there.
+_TOLD_SECONDS, _TOLD_FRAMES = ("matroska", "flv"), "avi"
+_FROM_ZERO = ("mp4", "matroska")  # whose clock begins at 0, whatever is shown then
+_APART = Fraction(1, 10)  # seconds between a file's begin and its picture's that are worth a line
+_PARSED_AHEAD = 3  # packets that a parser may hold when the next recording begins
+_SQUARE = Fraction(1, 20)  # that a pixel's width may be off from its height unnoticed
+_NEW_PART = Fraction(3600)  # seconds that a clock may jump ahead within one recording
 _MATRICES = (1, 4, 7, 9)  # of ITU-T H.273, all others are read as BT.601
 
 
@@ -44,7 +54,8 @@ class FrameTable:
         end: when the last frame ends.
         sound_end: when the file's sound ends, in seconds of the same clock; None without any.
         keys: times of the key frames, ascending; None if the list was made by decoding everything,
-            so that positions count the decoder's frames.
+            so that positions count the decoder's frames, or the file cannot be jumped in.
+        notes: what users may want to know: other pictures, a picture that begins late.
     """
 
     times: tuple[int, ...]
@@ -52,6 +63,7 @@ class FrameTable:
     time_base: Fraction
     sound_end: Fraction | None
     keys: tuple[int, ...] | None
+    notes: tuple[str, ...] = ()
 
     @property
     def origin(self) -> Fraction:
@@ -77,28 +89,145 @@ def open_video(path: str, threads: int = MAX_THREADS) -> Iterator[tuple[Any, Any
         threads: that decode; so many frames, less one, are decoded ahead.
     """
     import av
-    from av.stream import Disposition
+    from av.format import Flags
 
-    if Path(path).stat().st_size == 0:
+    if not (state := Path(path).stat()).st_size:
         raise MediaError("the file is empty")
+    with Path(path).open("rb") as file:
+        if said := strange(file.read(1024)):
+            raise MediaError(f"is {said}")
     try:
         with av.open(path) as container:
-            found = [
-                stream
-                for stream in container.streams.video
-                if stream.codec_context is not None
-                and stream.codec_context.name not in _TEXT_CODECS
-                # The cover of a song is a video stream of one picture.
-                and not stream.disposition & Disposition.attached_pic
-            ]
-            form = container.format.name
-            if not found or any(mark in form for mark in _STILL_FORMATS):
-                raise MediaError(f"holds no video that FFmpeg can decode (its format: {form})")
-            found[0].thread_type = "AUTO"
-            found[0].codec_context.thread_count = threads
-            yield container, found[0]
+            stream = _picture(container)
+            stream.thread_type = "AUTO"
+            stream.codec_context.thread_count = threads
+            may = container.format.flags & Flags.ts_discont.value
+            cut = _joins(path, state.st_size, state.st_mtime_ns) if may else None
+            yield container if cut is None else _Joined(container, cut), stream
     except av.error.FFmpegError as error:
         raise MediaError(f"not a readable video ({error.strerror or error})") from error
+
+
+def _pictures(container: Any) -> list[Any]:
+    """The streams that hold a film: the cover of a song is a video stream of one picture."""
+    from av.stream import Disposition
+
+    return [
+        stream
+        for stream in container.streams.video
+        if stream.codec_context is not None
+        and stream.codec_context.name not in _TEXT_CODECS
+        and not stream.disposition & Disposition.attached_pic
+    ]
+
+
+def _picture(container: Any) -> Any:
+    """The film that players show: FFmpeg's choice, or the best one beside an attached picture."""
+    from av.stream import Disposition
+
+    found, form = _pictures(container), container.format.name
+    if not found or any(mark in form for mark in _STILL_FORMATS):
+        covers = container.streams.video and container.streams.audio
+        what = ", only sound and a cover picture" if covers else ""
+        what = what or (", only sound" if container.streams.audio else "")
+        raise MediaError(f"holds no video that FFmpeg can decode{what} (its format: {form})")
+    best = container.streams.best("video")
+    return next(
+        (one for one in found if best is not None and one.index == best.index),
+        max(found, key=lambda one: (bool(one.disposition & Disposition.default), _area(one))),
+    )
+
+
+def _area(stream: Any) -> int:
+    return int(stream.width * stream.height)
+
+
+def sound_of(container: Any, picture: Any) -> Any | None:
+    """The sound that players play with a picture: FFmpeg's choice; None without any."""
+    return container.streams.best("audio", picture)
+
+
+class _Joined:
+    """A container of recordings one after the other, each with a clock of its own, on one clock.
+
+    It is read from its beginning only: a time of the one clock is no place in the file.
+
+    Attributes:
+        parts: seconds to add to the times of each recording.
+        whole: numbers of packets that are called damaged only as another recording follows them.
+    """
+
+    def __init__(self, container: Any, whole: frozenset[int] = frozenset()) -> None:
+        self._container, self.whole = container, whole
+        self.parts = [Fraction(0)]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._container, name)
+
+    def seek(self, *_: Any, **__: Any) -> None:
+        """Nowhere: the beginning lies before every place that is asked for."""
+
+    def decode(self, stream: Any) -> Iterator[Any]:
+        """Decoded frames of one stream."""
+        for packet in self.demux(stream):
+            yield from packet.decode()
+
+    def demux(self, *streams: Any) -> Iterator[Any]:
+        """Packets of these streams, or all, whose times go on where those of the last part end.
+
+        Each stream comes to a new part by itself: what was read of another may be of the last one.
+        """
+        wanted = {stream.index for stream in streams}
+        part: dict[int, int] = {}
+        last: dict[int, Fraction] = {}  # by the file's own clock
+        flagged: dict[int, deque[int]] = {}  # of each stream's last packets
+        end = Fraction(0)
+        for number, packet in enumerate(self._container.demux()):
+            index = packet.stream.index
+            recent = flagged.setdefault(index, deque(maxlen=_PARSED_AHEAD))
+            if packet.dts is not None:
+                own = packet.dts * packet.time_base
+                shown = own if packet.pts is None else packet.pts * packet.time_base
+                step = own - last.get(index, own)
+                if step < -_APART or step > _NEW_PART:
+                    part[index] = part.get(index, 0) + 1
+                    if part[index] == len(self.parts):
+                        self.parts.append(end - shown)
+                    self.whole |= {one for one in recent if one >= 0}
+                last[index] = own
+                more = self.parts[part.get(index, 0)]
+                end = max(end, shown + more + (packet.duration or 0) * packet.time_base)
+                packet.dts += round(more / packet.time_base)
+                if packet.pts is not None:
+                    packet.pts += round(more / packet.time_base)
+            recent.append(number if packet.is_corrupt else -1)
+            if not wanted or index in wanted:
+                yield _unflagged(packet) if number in self.whole else packet
+
+
+def _unflagged(packet: Any) -> Any:
+    """A copy that is not called damaged, since that cannot be taken back."""
+    import av
+
+    made = av.Packet(bytes(packet))
+    for name in ("stream", "time_base", "pts", "dts", "duration", "is_keyframe"):
+        setattr(made, name, getattr(packet, name))
+    return made
+
+
+@lru_cache(maxsize=1024)
+def _joins(path: str, size: int, changed: int) -> frozenset[int] | None:  # noqa: ARG001 - its state
+    """The packets of `_Joined.whole` of a file whose clock steps back: two broadcasts in one, say.
+
+    None of any other. All packets are read, of formats that allow it: MPEG-TS and its kin.
+    """
+    import av
+
+    with av.open(path) as container:
+        joined = _Joined(container)
+        for _ in joined.demux():
+            pass
+        return joined.whole if len(joined.parts) > 1 else None
 
 
 # --- when frames are shown ----------------------------------------------------------------------
@@ -113,16 +242,25 @@ def frame_table(path: str) -> FrameTable:
     shown, keys = [], []
     count = 0
     sound_end: Fraction | None = None
-    last = Fraction(0)  # when anything in the file ends
+    first: Fraction | None = None  # when the file begins
+    last = Fraction(0)  # and ends
     with open_video(path) as (container, stream):
+        sound = sound_of(container, stream)
+        if any(form in container.format.name for form in _FROM_ZERO):
+            first = Fraction(0)
         for packet in container.demux():
             if not packet.size:
                 continue  # PyAV's flush packets at the end
-            if packet.pts is not None and packet.time_base:
-                ends = (packet.pts + (packet.duration or 0)) * packet.time_base
+            is_sound = sound is not None and packet.stream.index == sound.index
+            stamp = packet.dts if packet.pts is None else packet.pts
+            if stamp is not None and packet.time_base:
+                begins = stamp * packet.time_base
+                ends = begins + (packet.duration or 0) * packet.time_base
                 last = max(last, ends)
-                if packet.stream.type == "audio":
+                if is_sound:
                     sound_end = max(sound_end or ends, ends)
+                if (is_sound or packet.stream.index == stream.index) and not packet.is_discard:
+                    first = begins if first is None else min(first, begins)
             if packet.stream.index == stream.index:
                 if packet.is_corrupt:
                     raise MediaError(f"is cut short or damaged at frame {count}")
@@ -131,10 +269,11 @@ def frame_table(path: str) -> FrameTable:
                     shown.append((packet.pts, packet.duration or 0))
                     keys += [packet.pts] if packet.is_keyframe and packet.pts is not None else []
         promised = stream.frames if "mp4" in container.format.name else 0
-        # Of other formats FFmpeg tells a last packet that is not whole, or guesses the length.
-        told = container.duration / 1e6 if "matroska" in container.format.name else 0.0
+        told = _told_seconds(container, stream)
         base, length = stream.time_base, stream.duration or 0
         end = (stream.start_time or 0) + length
+        notes = [*_other_pictures(container, stream), *_squeezed(stream)]
+        is_joined = isinstance(container, _Joined)
     if told - last > _ROUNDED:
         raise MediaError(f"is cut short: it ends at {float(last):.1f} s of {told:.1f} s")
     shown_until = max(((pts or 0) + own for pts, own in shown), default=0)
@@ -143,7 +282,39 @@ def frame_table(path: str) -> FrameTable:
         raise MediaError(f"is cut short: {count} of {promised} frames are there")
     if all(pts is not None for pts, _ in shown):
         shown.sort()
-    return _table(shown, base, sound_end, tuple(sorted(keys)))
+    table = _table(shown, base, sound_end, None if is_joined else tuple(sorted(keys)))
+    if first is not None and table.origin - first > _APART:
+        notes.append(
+            f"its picture begins {float(table.origin - first):.3f} s after the file: times here "
+            "are counted from the first picture, in many players from the file's begin"
+        )
+    return replace(table, notes=tuple(notes))
+
+
+def _told_seconds(container: Any, stream: Any) -> float:
+    """How long a file's own head says that it is; 0 where it says nothing."""
+    form = container.format.name
+    if any(name in form for name in _TOLD_SECONDS):
+        return (container.duration or 0) / 1e6  # a recorder that wrote into a pipe told none
+    if form == _TOLD_FRAMES:
+        return float(stream.frames * stream.time_base)
+    return 0.0
+
+
+def _other_pictures(container: Any, stream: Any) -> list[str]:
+    found = [f"{one.width}x{one.height}" for one in _pictures(container) if one is not stream]
+    if not found:
+        return []
+    shown = f"{stream.width}x{stream.height}"
+    return [f"holds {1 + len(found)} pictures: players choose {shown}, not {', '.join(found)}"]
+
+
+def _squeezed(stream: Any) -> list[str]:
+    ratio = stream.sample_aspect_ratio
+    if not ratio or abs(ratio - 1) <= _SQUARE:
+        return []
+    shape = f"{ratio.numerator}:{ratio.denominator}"
+    return [f"its pixels are not square ({shape}): models see them square, players stretch them"]
 
 
 def _table(
@@ -175,8 +346,7 @@ def check_order(before: Fraction, after: Fraction) -> None:
     """Containers with a coarse clock round times, and players pass over a repeated one.
 
     Raises:
-        MediaError: a frame is shown before the one that it follows, as in AVI files with B-frames
-            and in two recordings in one file.
+        MediaError: a frame is shown before the one that it follows, as in AVI files with B-frames.
     """
     if after < before - _STEP:
         raise MediaError(
@@ -213,7 +383,8 @@ def pick(
         # The decoder shows other frames than the packets promise (hidden or damaged ones).
         with open_video(path) as (container, stream):
             shown = [(frame.pts, frame.duration or 0) for frame in container.decode(stream)]
-            table = _table(shown, stream.time_base, table.sound_end, None)
+            again = _table(shown, stream.time_base, table.sound_end, None)
+            table = replace(again, notes=table.notes)
     raise MediaError("decodes differently each time")
 
 
@@ -266,9 +437,38 @@ def _by_time(
             return
 
 
-def quarter_turns(frame: Any) -> int:
-    """By how many quarters a frame is to be turned counterclockwise (numpy's rot90), as decord."""
-    return int(round(frame.rotation / 90) % 4)
+class Turn(NamedTuple):
+    """What makes a frame upright: rows and columns swapped; then upside down; then mirrored."""
+
+    swapped: bool = False
+    down: bool = False
+    mirrored: bool = False
+
+    def size(self, width: int, height: int) -> tuple[int, int]:
+        """Width and height of an upright frame."""
+        return (height, width) if self.swapped else (width, height)
+
+    def __call__(self, plane: NDArray[Any]) -> NDArray[Any]:
+        """A plane or picture (height, width, ...) upright, as a contiguous array."""
+        import numpy as np
+
+        made = plane.swapaxes(0, 1) if self.swapped else plane
+        rows = made[::-1] if self.down else made
+        return np.ascontiguousarray(rows[:, ::-1] if self.mirrored else rows)
+
+
+def turn(frame: Any) -> Turn:
+    """How players turn a frame, by the matrix of its file, to the nearest right angle."""
+    import numpy as np
+
+    data = frame.side_data.get("DISPLAYMATRIX")
+    if data is None:
+        return Turn()
+    # A point of the stored picture is shown at (a x + c y, b x + d y).
+    a, b, _, c, d = np.frombuffer(data, np.int32)[:5].tolist()
+    if abs(b) + abs(c) > abs(a) + abs(d):
+        return Turn(True, b < 0, c < 0)
+    return Turn(False, d < 0, a < 0)
 
 
 def is_full_range(frame: Any) -> bool:

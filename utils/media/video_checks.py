@@ -20,13 +20,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import console, settings
 from lmms_eval_tasks.errors import DataError, MediaError
 from lmms_eval_tasks.utils.media import cache, cut, video, worker
 from lmms_eval_tasks.utils.released_files import listed
 
 # Raise when a probe can say something else about the same file.
-_VERSION = 4
+_VERSION = 5
 _TIME_LIMIT = 60.0  # seconds for one file
 _FEW = 4  # files for which another child process is not worth its start
 
@@ -40,6 +40,9 @@ LEAVE_OUT = (
 )
 
 
+_noted: set[Path] = set()  # files whose notes were shown
+
+
 @dataclass(frozen=True)
 class VideoInfo:
     """Facts about a source video; times in seconds after the first frame shown.
@@ -47,6 +50,7 @@ class VideoInfo:
     duration: of the picture. fps: its mean rate.
     end: of the file: `duration`, or the end of its sound where that is later. A segment may end
         there: its last frame stays on screen (cut.py).
+    note: what a user may want to know of the file, as one line; "" for nothing.
     """
 
     n_frames: int
@@ -54,6 +58,7 @@ class VideoInfo:
     end: float
     fps: float
     has_audio: bool
+    note: str = ""
 
 
 def probe(source: str | Path) -> VideoInfo:
@@ -102,6 +107,10 @@ def look(
         pool.shutdown(cancel_futures=True)  # who stops the run does not wait for all
     said = {name: known[path] for name, path in asked.items()}
     found = {name: one for name, one in said.items() if isinstance(one, VideoInfo)}
+    odd = {name: one.note for name, one in found.items() if one.note and asked[name] not in _noted}
+    if odd:
+        _noted.update(asked[name] for name in odd)
+        console.say(f"videos to look at ({len(odd):,}):\n{listed(odd)}")
     return found, {name: one for name, one in said.items() if isinstance(one, str)}
 
 
@@ -204,4 +213,5 @@ def facts(source: str, out: str) -> dict[str, Any]:  # noqa: ARG001
         "end": max(table.duration, float(sound_end - table.origin)),
         "fps": len(table.times) / table.duration,
         "has_audio": table.sound_end is not None,
+        "note": "; ".join(table.notes),
     }

@@ -34,6 +34,7 @@ from pydantic import (
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.options import KINDS
+from lmms_eval_tasks.utils import json_files
 from lmms_eval_tasks.utils.validation import FileName, told
 
 # --- the JSON of one video ------------------------------------------------------------------------
@@ -180,7 +181,10 @@ def read_arrays(file: Path, videos: Sequence[str]) -> dict[str, Arrays | str]:
 
     def one(group: Any) -> Arrays | str:
         try:
-            held = {name: group[name][()] for name in Arrays.model_fields if name in group}
+            there = [name for name in Arrays.model_fields if name in group]
+            if sum(group[name].nbytes for name in there) > json_files.LARGEST:
+                return f"arrays of more than {json_files.LARGEST:,} bytes"
+            held = {name: group[name][()] for name in there}
             plain = {n: v.tolist() if hasattr(v, "tolist") else v for n, v in held.items()}
             return Arrays.model_validate(plain)
         except ValidationError as error:
@@ -188,6 +192,7 @@ def read_arrays(file: Path, videos: Sequence[str]) -> dict[str, Arrays | str]:
         except (*_DAMAGED, AttributeError, TypeError, ValueError) as error:
             return f"cannot be read: {error}"  # a damaged block, or no group of datasets
 
+    json_files.check_input(file, math.inf)
     try:
         with h5py.File(file, "r") as store:
             named = [one for one in videos if one and _file_name(one) == one]  # no path in the file

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.options import capacity
-from lmms_eval_tasks.utils import released_files
+from lmms_eval_tasks.utils import json_files, released_files
 from lmms_eval_tasks.utils.media import indexed_frames, segmentation, video_checks
 
 if TYPE_CHECKING:
@@ -68,10 +68,11 @@ def read_scores(given: Path, video: Path, picks: Sequence[int], n_frames: int) -
     if given.is_dir():
         names = [given / f"{video.stem}{ending}" for ending in (".npy", ".json")]
         file = next((one for one in names if one.is_file()), names[0])
-    if not file.is_file():
+    if not file.exists():
         raise DataError(f"--scores {file}: no such file")
     try:
         if file.suffix == ".npy":
+            json_files.check_input(file)
             with file.open("rb") as content:  # not `load`, which takes archives too
                 array = np.lib.format.read_array(content, allow_pickle=False)
         else:

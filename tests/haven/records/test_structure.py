@@ -67,7 +67,7 @@ def test_scores_of_sampled_or_of_original_frames(tmp_path: Path) -> None:
             "no array of numbers .Unable to alloc",
         ),
         ("s.npy", NPY.replace(b"(4,)", b"(4, "), "no array of numbers"),
-        ("s.npy", b"PK\x03\x04", "no array of numbers"),  # an archive's first bytes
+        ("s.npy", b"PK\x03\x04", "compressed: unpack it first"),
         ("gone.npy", None, "--scores .*gone.npy: no such file"),
     ],
 )

@@ -101,10 +101,11 @@ def _write_video(
     options: dict[str, str] | None = None,
     mux_options: dict[str, str] | None = None,
     rgb: Any = picture,
+    ticks: int = TICKS,
 ) -> Path:
     """begin: seconds added to all time stamps; stamps: other ones of packets, without B-frames."""
     times = times or [n / 25 for n in range(n_frames)]
-    base = Fraction(1, TICKS)
+    base = Fraction(1, ticks)
     with av.open(str(path), "w", options=mux_options or {}) as file:
         stream: Any = file.add_stream(codec, rate=fps)
         stream.width, stream.height = size
@@ -121,11 +122,11 @@ def _write_video(
         for number, time in enumerate(times):
             frame = av.VideoFrame.from_ndarray(rgb(number, *size), format="rgb24")
             frame = frame.reformat(format=pix_fmt)
-            frame.pts, frame.time_base = round((time + begin) * TICKS), base
+            frame.pts, frame.time_base = round((time + begin) * ticks), base
             packets += stream.encode(frame)
         packets += stream.encode(None)
         for packet, stamp in zip(packets, stamps or (), strict=stamps is not None):
-            packet.pts = packet.dts = round(stamp * TICKS)
+            packet.pts = packet.dts = round(stamp * ticks)
         packets += _encoded(track, sound, begin) if sound else []
         for packet in sorted(packets, key=lambda packet: packet.dts * packet.time_base):
             file.mux(packet)
@@ -150,13 +151,22 @@ def write_sound_only(path: Path) -> None:
 
 
 def rotate(path: Path, degrees: int) -> None:
-    """Ask players to turn the picture clockwise, as phones do: the matrix of the mp4's track."""
-    one, whole = 0x10000, 0x40000000
+    """Ask players to turn the picture clockwise, as phones do."""
     cos, sin = {0: (1, 0), 90: (0, 1), 180: (-1, 0), 270: (0, -1)}[degrees]
-    matrix = [cos * one, sin * one, 0, -sin * one, cos * one, 0, 0, 0, whole]
+    show_by(path, (cos, sin, -sin, cos))
+
+
+def show_by(path: Path, matrix: Sequence[int]) -> None:
+    """Ask players to show a point (x, y) at (a x + c y, b x + d y): the matrix of the mp4's track.
+
+    matrix: a, b, c, d.
+    """
+    one, whole = 0x10000, 0x40000000
+    a, b, c, d = (value * one for value in matrix)
     data = bytearray(path.read_bytes())
     start = data.index(b"tkhd") + 4 + 40  # version 0: flags, times, id, layer, volume
-    data[start : start + 36] = b"".join(value.to_bytes(4, "big", signed=True) for value in matrix)
+    values = (a, b, 0, c, d, 0, 0, 0, whole)
+    data[start : start + 36] = b"".join(value.to_bytes(4, "big", signed=True) for value in values)
     path.write_bytes(bytes(data))
 
 

@@ -47,10 +47,17 @@ def test_broken(case: dict[str, Any]) -> None:
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     file = tmp_path / "video.srt"
     refused(DataError, r"video\.srt: No such file", subtitles.read, file)
-    file.write_bytes(b"1\n00:00:01,000 --> 00:00:02,000\n" + "café".encode("cp1252"))
-    refused(DataError, r"video\.srt: not UTF-8 text", subtitles.read, file)
-    file.write_bytes("1\n00:00:01,000 --> 00:00:02,000\n".encode("utf-16-le"))
-    refused(DataError, r"video\.srt, line 1: expected a cue's number", subtitles.read, file)
+    for coded in ("Жили-были дед".encode("cp1251"), "Καλημέρα σας".encode("cp1253")):
+        file.write_bytes(b"1\n00:00:01,000 --> 00:00:02,000\n" + coded)
+        refused(DataError, r"video\.srt: neither UTF-8 nor", subtitles.read, file)
+
+
+@table("coding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252"])
+def test_encodings(tmp_path: Path, coding: str) -> None:
+    file = tmp_path / "video.srt"
+    text = "1\n00:00:01,000 --> 00:00:02,000\nPerché no? “È così”, disse – 5 €.\n"
+    file.write_bytes(text.encode(coding))
+    assert subtitles.read(file) == [Cue(1, 2, "Perché no? “È così”, disse – 5 €.")]
 
 
 @pytest.mark.skipif(not REAL.is_file(), reason=f"no real MovieRecapsQA data at {REAL}")
@@ -133,5 +140,7 @@ def test_find(tmp_path: Path) -> None:
     (tmp_path / "cooking").mkdir()
     (tmp_path / "cooking" / "talk.part1.srt").touch()
     assert subtitles.find(tmp_path, "cooking/talk.part1") is not None
+    (tmp_path / "8.SRT").touch()
+    assert subtitles.find(tmp_path, "8") == tmp_path / "8.SRT"
     for video in ("", "../5", "/etc/passwd", "a/../../b", "."):
         refused(DataError, "video id", subtitles.find, tmp_path, video)

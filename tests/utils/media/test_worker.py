@@ -31,7 +31,9 @@ BROKEN = {
     "folder.mp4": "not a regular file",
     "pipe.mp4": "not a regular file",  # refused without waiting
     "empty.mp4": "is empty",
-    "html.mp4": NO_VIDEO,
+    "html.mp4": "is a web page, not the file itself: download the raw file",
+    "pointer.mp4": "is a pointer of Git LFS.*git lfs pull",
+    "zeros.mp4": "is zeros where it begins",
     "noise.mp4": NO_VIDEO,
     "png.mp4": "holds no video that FFmpeg can decode",
     "sound.mp4": "holds no video that FFmpeg can decode",
@@ -55,6 +57,8 @@ def broken_files(tmp_path_factory):
     contents = {
         "empty.mp4": b"",
         "html.mp4": b"<!DOCTYPE html><html><body>404 not found</body></html>" * 50,
+        "pointer.mp4": b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n",
+        "zeros.mp4": bytes(20_000),
         "noise.mp4": noise,
         "cut.mp4": good[: len(good) // 2],
         "cut early.mp4": early[: len(early) * 3 // 4],
