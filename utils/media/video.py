@@ -223,11 +223,23 @@ def _joins(path: str, size: int, changed: int) -> frozenset[int] | None:  # noqa
     """
     import av
 
+    with av.open(path) as container:  # in plain numbers first: nearly no file is one
+        bases = {one.index: float(one.time_base or 0) for one in container.streams}
+        last: dict[int, int] = {}
+        for packet in container.demux():
+            index, now = packet.stream_index, packet.dts
+            if now is not None:
+                step = (now - last.get(index, now)) * bases.get(index, 0.0)
+                if step < -_APART or step > _NEW_PART:
+                    break
+                last[index] = now
+        else:
+            return None
     with av.open(path) as container:
         joined = _Joined(container)
         for _ in joined.demux():
             pass
-        return joined.whole if len(joined.parts) > 1 else None
+        return joined.whole
 
 
 # --- when frames are shown ----------------------------------------------------------------------
@@ -242,12 +254,11 @@ def frame_table(path: str) -> FrameTable:
     shown, keys = [], []
     count = 0
     sound_end: Fraction | None = None
-    first: Fraction | None = None  # when the file begins
-    last = Fraction(0)  # and ends
+    last = Fraction(0)  # when anything in it ends
     with open_video(path) as (container, stream):
         sound = sound_of(container, stream)
-        if any(form in container.format.name for form in _FROM_ZERO):
-            first = Fraction(0)
+        is_from_zero = any(form in container.format.name for form in _FROM_ZERO)
+        first = Fraction(0) if is_from_zero else None  # when the file begins
         for packet in container.demux():
             if not packet.size:
                 continue  # PyAV's flush packets at the end
@@ -257,7 +268,7 @@ def frame_table(path: str) -> FrameTable:
                 begins = stamp * packet.time_base
                 ends = begins + (packet.duration or 0) * packet.time_base
                 last = max(last, ends)
-                if is_sound:
+                if is_sound and packet.pts is not None:
                     sound_end = max(sound_end or ends, ends)
                 if (is_sound or packet.stream.index == stream.index) and not packet.is_discard:
                     first = begins if first is None else min(first, begins)
@@ -283,12 +294,14 @@ def frame_table(path: str) -> FrameTable:
     if all(pts is not None for pts, _ in shown):
         shown.sort()
     table = _table(shown, base, sound_end, None if is_joined else tuple(sorted(keys)))
-    if first is not None and table.origin - first > _APART:
-        notes.append(
-            f"its picture begins {float(table.origin - first):.3f} s after the file: times here "
-            "are counted from the first picture, in many players from the file's begin"
-        )
-    return replace(table, notes=tuple(notes))
+    return replace(table, notes=(*notes, *_late(table.origin - (first or 0))))
+
+
+def _late(seconds: Fraction) -> list[str]:
+    if seconds <= _APART:
+        return []
+    begins = f"its picture begins {float(seconds):.3f} s after the file: times here are counted"
+    return [f"{begins} from the first picture, in many players from the file's begin"]
 
 
 def _told_seconds(container: Any, stream: Any) -> float:
