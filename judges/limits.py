@@ -386,7 +386,7 @@ def call_with_retries(
         else:
             breaker.success()
             return result
-        if problem.retry and asked > patience:
+        if problem.retry and asked > max(patience, cap):
             limit = f"over the {patience:.0f} s of {settings.TABLE[settings.JUDGE_PATIENCE].option}"
             told = f"the endpoint asks to wait {asked:.0f} s, {limit}: {problem}"
             problem = ProviderError(told, problem.status)

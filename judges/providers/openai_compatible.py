@@ -306,7 +306,7 @@ class OpenAIProvider:
         usage = values["usage"] if isinstance(values.get("usage"), dict) else {}
         details = usage.get("prompt_tokens_details")
         prompt, completion = (_count(usage.get(f"{of}_tokens")) for of in ("prompt", "completion"))
-        if not (prompt or completion):  # nobody reads and writes nothing
+        if (prompt, completion) == (0, 0):  # nobody reads and writes nothing
             prompt = completion = None
         cached = _count(details.get("cached_tokens")) if isinstance(details, dict) else None
         each, more = divmod(completion or 0, len(whole))

@@ -72,7 +72,7 @@ def merged(found: Sequence[Any]) -> dict[str, Any]:
 
 @table("kill", [("first",), ("first", "second")])
 def test_two_processes_on_one_cache(tmp_path, kill):
-    player, cache = Gated(delay=0.04), tmp_path / "cache"
+    player, cache = Gated(delay=0.1), tmp_path / "cache"
     with LocalEndpoint(player) as endpoint:
         outs = {name: tmp_path / f"killed-{name}.json" for name in PARTS}
         processes = {
