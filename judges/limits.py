@@ -25,6 +25,7 @@ N = TypeVar("N", int, float)
 T = TypeVar("T")
 
 BURST = 1.0  # seconds' worth of a rate that may go out at once: 10 of 600 requests a minute
+SHORT = 30.0  # seconds that an endpoint may always ask for
 LATE, FACTOR = 0.4, 1.5  # of a request's time, and of the fastest reply: simulated with one slot
 START = 4  # requests in flight at first: nobody knows yet what an endpoint takes
 _ROUNDING = 1e-9  # below the price of any token in dollars: sums of floats are not exact
@@ -386,7 +387,7 @@ def call_with_retries(
         else:
             breaker.success()
             return result
-        if problem.retry and asked > max(patience, cap):
+        if problem.retry and asked > max(patience, SHORT):
             limit = f"over the {patience:.0f} s of {settings.TABLE[settings.JUDGE_PATIENCE].option}"
             told = f"the endpoint asks to wait {asked:.0f} s, {limit}: {problem}"
             problem = ProviderError(told, problem.status)
