@@ -12,6 +12,7 @@ parent's file locks), so the connection is closed before one.
 from __future__ import annotations
 
 import atexit
+import ctypes
 import json
 import os
 import platform
@@ -41,6 +42,7 @@ _POLL = 0.02  # seconds between two looks at whether another process has its rep
 # second replies that earlier versions kept.
 _TABLE = """CREATE TABLE replies (key TEXT NOT NULL, copy INTEGER NOT NULL, reply BLOB NOT NULL,
     rest BLOB NOT NULL, PRIMARY KEY (key, copy))"""
+_INDEX = "sqlite_autoindex_replies_1"
 _INTO = "INTO replies (key, copy, reply, rest)"
 _INSERT, _REPLACE = f"INSERT OR IGNORE {_INTO}", f"INSERT OR REPLACE {_INTO}"
 _USED = "SELECT reply FROM replies WHERE key = ? AND copy = 0"
@@ -66,11 +68,16 @@ class Cache:
         self.path = path
         self._lock = threading.Lock()
         self._file: sqlite3.Connection | None = None
+        self._place: tuple[int, int] | None = None  # of the file, once it is open
         self._warned = False
         self._unwritten: dict[str, tuple[str, bytes, bytes]] = {}  # rows by key, of a full disk
+        self._asked, self._under_way = -1, set[str]()  # the file of `alone`, and keys locked in it
         # Held during a fork: no thread is inside SQLite then, and the child finds it free.
-        done = self._lock.release
-        os.register_at_fork(before=self._before_fork, after_in_parent=done, after_in_child=done)
+        os.register_at_fork(
+            before=self._before_fork,
+            after_in_parent=self._lock.release,
+            after_in_child=self._after_fork,
+        )
         atexit.register(self.close)  # the last one to close empties the WAL
         with _explained(path), self._lock:
             self._open()
@@ -135,31 +142,43 @@ class Cache:
         import fcntl
         import struct
 
-        def asked(kind: int) -> bytes:
-            return struct.pack("hhqqi", kind, os.SEEK_SET, int(key[:15], 16), 1, 0)
-
-        # Of the open file, not of the process: threads lock alike, and no deadlock is suspected.
+        # Of the open file, not of the process: no deadlock is suspected, and none is let go when
+        # another file is closed. One open file for all: a process has few descriptors.
         command: Any = getattr(fcntl, "F_OFD_SETLK", None)
-        file = -1
-        until = time.monotonic() + BUSY_SECONDS
-        with suppress(OSError):
-            if command is not None:
-                flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-                file = os.open(self.path.with_name(f"{self.path.name}.asked"), flags, 0o644)
-            while file >= 0:
-                try:
-                    fcntl.fcntl(file, command, asked(fcntl.F_WRLCK))
+
+        def lock(kind: int, file: int) -> None:
+            asked = struct.pack("hhqqi", kind, os.SEEK_SET, int(key[:15], 16), 1, 0)
+            fcntl.fcntl(file, command, asked)
+
+        def taken() -> int:
+            """The file in which the question is locked now; -1: by somebody else."""
+            with self._lock:
+                if key not in self._under_way:
+                    with suppress(BlockingIOError, PermissionError):
+                        lock(fcntl.F_WRLCK, file := self._asked_file())
+                        self._under_way.add(key)
+                        return file
+            return -1
+
+        file, until = -1, time.monotonic() + BUSY_SECONDS
+        with suppress(OSError):  # a file system without locks
+            while command is not None and (file := taken()) < 0:
+                if time.monotonic() > until or not wait(_POLL):
                     break
-                except (BlockingIOError, PermissionError):
-                    if time.monotonic() > until or not wait(_POLL):
-                        break
         try:
             yield
         finally:
             if file >= 0:
-                with suppress(OSError):  # a forked child may hold the file open
-                    fcntl.fcntl(file, command, asked(fcntl.F_UNLCK))
-                os.close(file)
+                with self._lock, suppress(OSError):
+                    self._under_way.discard(key)
+                    lock(fcntl.F_UNLCK, file)
+
+    def _asked_file(self) -> int:
+        if self._asked < 0:
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+            name = f"{self.path.name}.asked"
+            self._asked = os.open(self.path.with_name(name), flags, 0o644)
+        return self._asked
 
     def load(self, other: Path) -> int:
         """Take over another cache's replies, all or none (JudgeError); the number of new ones."""
@@ -177,14 +196,41 @@ class Cache:
         """Close the file; a later call opens it again."""
         with _explained(self.path, self._warn), self._lock:
             self._write_rest()
+            self._check()
         with self._lock:
             self._close()
 
     def _open(self) -> sqlite3.Connection:
         """This process's connection; the lock is held."""
+        self._check()
         if self._file is None:
             self._file = _connect(self.path, create=True)
+            self._place = _place(self.path)
         return self._file
+
+    def _check(self) -> None:
+        """If somebody removed the file, or put another in its place, write its replies there.
+
+        What is open can still be read. It is never closed: that would remove the log of the new
+        file, whose name it has.
+        """
+        old = self._file
+        if old is None or (place := _place(self.path)) == self._place:
+            return
+        self._place = place  # if this fails, it is told once
+        new = _connect(self.path, create=True)
+        with new:
+            new.execute("BEGIN IMMEDIATE")
+            rows = old.execute("SELECT key, copy, reply, rest FROM replies")
+            new.executemany(f"{_INSERT} VALUES (?, ?, ?, ?)", rows)
+            (count,) = new.execute("SELECT count(*) FROM replies").fetchone()
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(old))
+        self._file, self._place = new, _place(self.path)
+        self._asked = -1  # gone too; threads that hold a lock in it end it there
+        console.say(
+            f"{self.path} was removed or replaced while it was in use: written again, with "
+            f"{count:,} replies; none is paid for again"
+        )
 
     def _close(self) -> None:
         if self._file is not None:
@@ -193,7 +239,16 @@ class Cache:
 
     def _before_fork(self) -> None:
         self._lock.acquire()
+        with suppress(Exception):  # nothing may come between a fork and its child
+            self._check()
         self._close()
+
+    def _after_fork(self) -> None:
+        """In the child, whose locks would be the parent's in the same open file."""
+        if self._asked >= 0:
+            os.close(self._asked)
+        self._asked, self._under_way = -1, set()
+        self._lock.release()
 
     def _warn(self, error: JudgeError) -> None:
         with self._lock:
@@ -203,7 +258,16 @@ class Cache:
 
 
 # Of a row, or of the file.
-_UNREADABLE = (zlib.error, ValueError, TypeError, KeyError)
+_UNREADABLE = (zlib.error, ValueError, TypeError, KeyError, RecursionError)
+
+
+def _place(path: Path) -> tuple[int, int] | None:
+    """Where a file lies on its disk; None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 @contextmanager
@@ -245,7 +309,7 @@ def _connect(path: Path, *, create: bool) -> sqlite3.Connection:
                     file.execute("PRAGMA journal_mode = WAL")
                     version = f"PRAGMA user_version = {FORMAT}"
                     file.executescript(f"BEGIN IMMEDIATE; {_TABLE}; {version}; COMMIT")
-        if _kind(file)[1] != FORMAT:
+        if _kind(file)[1] != FORMAT or not _is_ours(file):
             raise ValueError(f"it is something else, or not of format {FORMAT}")
         file.execute("PRAGMA synchronous = NORMAL")
         file.execute(_USED, ("",)).fetchone()
@@ -260,6 +324,15 @@ def _kind(file: sqlite3.Connection) -> tuple[int, int]:
     tables = "SELECT (SELECT count(*) FROM sqlite_master), * FROM pragma_user_version"
     count, version = file.execute(tables).fetchone()
     return count, version
+
+
+def _is_ours(file: sqlite3.Connection) -> bool:
+    """Whether a file holds our table alone: a view in its place could run for ever, a trigger do
+    anything.
+    """
+    found = file.execute("SELECT type, name, substr(sql, 1, 999) FROM sqlite_master LIMIT 9")
+    own = {("table", "replies", " ".join(_TABLE.split())), ("index", _INDEX, "")}
+    return {(kind, name, " ".join((sql or "").split())) for kind, name, sql in found} == own
 
 
 def lines(path: Path) -> Iterator[dict[str, Any]]:
@@ -332,7 +405,13 @@ def reply_of(values: Mapping[str, Any]) -> Reply:
             for text, logprob, top in tokens
         )
     known = {name: value for name, value in values.items() if name != "form"}  # of earlier versions
+    texts = [known["text"] or "", *(known.get(name, "") for name in ("finish", "model", "refusal"))]
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError("a text that is none")
     return Reply(**{**known, "tokens": tokens})
+
+
+_LONGEST = 64 * 2**20  # bytes of a row, unpacked: a file that others sent may hold anything
 
 
 def _pack(value: Any) -> bytes:
@@ -340,7 +419,11 @@ def _pack(value: Any) -> bytes:
 
 
 def _unpack(packed: bytes) -> Any:
-    return json.loads(zlib.decompress(packed).decode("utf-8", "surrogatepass"))
+    unpacker = zlib.decompressobj()
+    text = unpacker.decompress(packed, _LONGEST)
+    if not unpacker.eof:
+        raise ValueError("a row that is cut off or too long")
+    return json.loads(text.decode("utf-8", "surrogatepass"))
 
 
 def _bytes(text: str) -> bytes:

@@ -22,6 +22,7 @@ from lmms_eval_tasks.judges.verdict import (
     DEFAULT_BASE_URL,
     HUGGINGFACE,
     MAX_TOKENS,
+    MOST_TOKENS,
     NONE,
     OPENAI,
     PANEL,
@@ -147,7 +148,7 @@ def is_local(host: str) -> bool:
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class _Model(_Strict):
@@ -157,13 +158,13 @@ class _Model(_Strict):
     base_url: str | None = None
     key_variable: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
     temperature: float | None = Field(default=None, ge=0, le=2)
-    max_tokens: int | None = Field(default=None, ge=1)
+    max_tokens: int | None = Field(default=None, ge=1, le=MOST_TOKENS)
     top_p: float | None = Field(default=None, gt=0, le=1)
     seed: int | None = None
     reasoning_effort: str | None = None
     reply_format: Literal["auto", "json_schema", "json_object", "text"] = "auto"
     repairs: int = Field(default=1, ge=0)
-    timeout: float = Field(default=60.0, gt=0)
+    timeout: float = Field(default=60.0, gt=0, le=86_400)  # a day
     retries: int = Field(default=5, ge=0)
     device: str = "auto"
     dtype: str = "auto"

@@ -25,7 +25,15 @@ from lmms_eval_tasks.judges.objects import (
     unescaped,
     unfenced,
 )
-from lmms_eval_tasks.judges.verdict import Criterion, Reply, Status, Usage, Verdict, first_problem
+from lmms_eval_tasks.judges.verdict import (
+    MAX_REPLY,
+    Criterion,
+    Reply,
+    Status,
+    Usage,
+    Verdict,
+    first_problem,
+)
 from lmms_eval_tasks.utils.replies import reply_text
 from lmms_eval_tasks.utils.replies.reasoning import closes_only, strip_reasoning, unknown_mark
 
@@ -34,7 +42,7 @@ _MAX_REASON = 300  # characters of what went wrong that a verdict keeps
 _REASONS = {"reason", "reasons", "reasoning", "explanation", "justification", "rationale"}
 _SCALE_ENDS = {"max_score", "max", "scale", "out_of"}  # numbers beside a score, if they are its end
 _VERDICTS = {"label", "verdict", "answer", "judgement", "judgment", "decision", "result"}
-_MAX_REPLY = 200_000  # characters; a longer reply is no verdict and not worth scanning
+_MAX_RAW = 10_000  # characters of a reply that is no verdict which are kept in its place
 # Such a reply does not begin with reasoning: marks inside it are text of its own.
 # A field without braces, in the schema's own words: "correct: false" above its reason.
 _FIELD_LINE = re.compile(
@@ -57,7 +65,8 @@ def judged(criterion: Criterion, fields: Mapping[str, Any], reply: Reply, label:
 
     Args:
         fields: what it was asked about; texts of `criterion.untrusted` may be quoted in the reply.
-        reply: what came back. Its text is kept in `raw` in every case.
+        reply: what came back. Its text is kept in `raw` in every case; of a long one that is no
+            verdict, both ends.
     """
     usage = Usage(1, reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens, reply.batch)
     common: dict[str, Any] = {"judge": label, "model": reply.model, "usage": usage}
@@ -87,11 +96,19 @@ def judged(criterion: Criterion, fields: Mapping[str, Any], reply: Reply, label:
     except UnreadableError as problem:
         why = str(problem)[:_MAX_REASON]
         status = Status.TRUNCATED if cut else problem.status
-        return Verdict(None, status, why, reply.text or "", **common)
+        return Verdict(None, status, why, _ends(reply.text or ""), **common)
     if bare and criterion.top_logprobs and (found := geval.expected(reply, stated)):
         common["expected"], common["expected_mass"] = found
     reason = str(getattr(value, "reason", ""))
     return Verdict(float(criterion.score(value)), Status.OK, reason, reply.text, **common)
+
+
+def _ends(text: str) -> str:
+    """A text's beginning and end, if it is long; nobody but people will read it."""
+    if (left_out := len(text) - _MAX_RAW) <= 0:
+        return text
+    half = _MAX_RAW // 2
+    return f"{text[:half]}\n[{left_out:,} characters left out]\n{text[-half:]}"
 
 
 def quotable(criterion: Criterion, fields: Mapping[str, Any]) -> list[str]:
@@ -158,8 +175,8 @@ def read(
     Raises:
         UnreadableError: with the reason, short and without the reply's text.
     """
-    if len(reply) > _MAX_REPLY:
-        raise UnreadableError(f"the reply has {len(reply)} characters")
+    if len(reply) > MAX_REPLY:
+        raise UnreadableError(f"the reply has more than {MAX_REPLY:,} characters")
     sources = [source for source in untrusted if source]
     fields = schema.model_fields
     names = set(fields).union(*map(_aliases, fields.values()))

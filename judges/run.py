@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -41,6 +41,7 @@ from lmms_eval_tasks.judges.verdict import (
     Verdict,
 )
 from lmms_eval_tasks.settings import JudgeLimits
+from lmms_eval_tasks.utils import interrupts
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges.cache import Cache
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
 CONCURRENCY = 16  # requests in flight over the whole run, if the user says nothing
 PROBE_SECONDS = 20.0  # that a probe's reply may take
+OTHER_FILES = 256  # descriptors of a process that are not for requests: videos, caches, the model's
 
 Given = TypeVar("Given")
 Made = TypeVar("Made")
@@ -139,6 +141,7 @@ class Run:
         self._resolved: dict[tuple[str | None, str], JudgeConfig] = {}
         self._judges: dict[tuple[JudgeConfig, bool], Judge] = {}
         self.endpoints: dict[str, Endpoint] = {}
+        self._asked: list[OpenAIProvider] = []
         self._lock = threading.RLock()
 
     def resolved(self, spec: str | None, default_model: str) -> JudgeConfig:
@@ -185,6 +188,7 @@ class Run:
         from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
 
         provider = OpenAIProvider(replace(config, timeout=self.timeout(config)))
+        self._asked.append(provider)
         return provider if self._wrap is None else self._wrap(provider)
 
     def timeout(self, config: JudgeConfig) -> float:
@@ -199,7 +203,7 @@ class Run:
                 self.endpoints[config.label] = Endpoint(
                     # What a first bill is above its bound, those in flight beside it are too.
                     Flight(
-                        self.concurrency,
+                        self._room(),
                         START if self.limits.max_cost is None else 1,
                         self.timeout(config),
                     ),
@@ -212,6 +216,17 @@ class Run:
 
     def _in_flight(self) -> int:
         return sum(one.flight.now for one in list(self.endpoints.values()))
+
+    def _room(self) -> int:
+        """Requests that may be in flight to one more endpoint: each takes a file descriptor."""
+        others = OTHER_FILES + self.concurrency * len(self.endpoints)
+        allowed = allow_files(others + self.concurrency)
+        if (room := max(1, allowed - others)) < self.concurrency:
+            say(
+                f"{room} requests in flight, not {self.concurrency}: a process may open "
+                f"{allowed:,} files here (ulimit -n)"
+            )
+        return min(room, self.concurrency)
 
     def describe(self) -> dict[str, Any]:
         """Limits, cache and prices as plain types, for results."""
@@ -256,6 +271,17 @@ class Run:
         }
         return sorted(found)
 
+    def interrupt(self) -> str:
+        """End all requests now, and let none begin; the replies that are kept, in words."""
+        for end in list(self.endpoints.values()):  # or retries would go on for minutes
+            end.breaker.open("interrupted")
+        for provider in self._asked:
+            provider.close()
+        if not (paid := self.ledger.total().paid_calls):
+            return ""
+        where = "not kept (no cache)" if self.cache is None else f"kept in {self.cache.path}"
+        return f"{paid:,} new replies of the judge are {where}"
+
     def close(self) -> None:
         """End the progress lines and the cache's connection."""
         self.progress.close()
@@ -270,6 +296,19 @@ def departures(found: Iterable[Sequence[str]]) -> list[str]:
         names.setdefault((label, how), []).append(name)
     words = {"ignored": "takes and ignores", "left out": "does not take"}
     return [f"the judge {one} {words[how]} {', '.join(own)}" for (one, how), own in names.items()]
+
+
+def allow_files(wanted: int) -> int:
+    """How many files this process may open, after its limit was raised to `wanted` if it may be."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+            soft = most
+    return wanted if soft == resource.RLIM_INFINITY else soft
 
 
 def _each(form: str, value: float | None) -> list[str]:
@@ -417,6 +456,7 @@ def _after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork)
+interrupts.ACTS.append(lambda: "" if _current is None else _current.interrupt())
 
 
 def from_settings(
@@ -466,9 +506,7 @@ def ordered_map(function: Callable[[Given], Made], items: Sequence[Given], name:
     with ThreadPoolExecutor(max_workers=run.concurrency) as pool:
         try:
             return list(pool.map(booked, items))
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemExit):
             pool.shutdown(wait=False, cancel_futures=True)
-            for end in list(run.endpoints.values()):  # or retries would go on for minutes
-                end.breaker.open("interrupted")
-            say("interrupted: replies so far are kept, the same command goes on from there")
+            run.interrupt()
             raise

@@ -152,6 +152,8 @@ NONE, PANEL, DEBATE = "none", "panel", "debate"
 # at the model under test.
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 MAX_TOKENS = 512  # of a reply: one short reason and a verdict
+MOST_TOKENS = 1_000_000_000  # of one request: a larger number is no count
+MAX_REPLY = 200_000  # characters; a longer reply is no verdict: neither read nor kept whole
 
 
 @dataclass(frozen=True)
@@ -200,7 +202,7 @@ class JudgeConfig:
     def fingerprint(self) -> str:
         """12 hex digits of everything that can change a verdict; no part of the key."""
         described = self.describe()
-        for name in ("timeout", "retries", "openai_version", "version", "comparable"):
+        for name in ("timeout", "retries", "version", "comparable"):
             described.pop(name, None)
         described["members"] = [member.fingerprint for member in self.members]
         text = json.dumps(described, sort_keys=True, default=str)
@@ -225,7 +227,6 @@ class JudgeConfig:
                 "reply_format": self.reply_format,
                 "timeout": self.timeout,
                 "retries": self.retries,
-                "openai_version": _version("openai"),
             }
         if self.provider == HUGGINGFACE:
             found |= {name: getattr(self, name) for name in ("device", "dtype", "revision")}
@@ -361,7 +362,8 @@ class Token(NamedTuple):
 class Reply:
     """What a model sent for one sample of a request, as the cache keeps it. Nothing is judged here.
 
-    Token counts are the endpoint's own; None where it reports none.
+    Token counts are the endpoint's own; None where it reports none, or what is no count. Of a text
+    above MAX_REPLY so many characters and one are kept, which is as little a verdict.
     """
 
     text: str | None
@@ -376,6 +378,14 @@ class Reply:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "finish", ending(self.finish))
+        unknown = {"prompt_tokens": None, "completion_tokens": None, "cached_tokens": 0}
+        for name, instead in unknown.items():
+            if token_count(getattr(self, name)) is None:
+                object.__setattr__(self, name, instead)
+        if self.text is not None and len(self.text) > MAX_REPLY:
+            object.__setattr__(self, "text", self.text[: MAX_REPLY + 1])
+            object.__setattr__(self, "tokens", None)
+        object.__setattr__(self, "refusal", self.refusal[:MAX_REPLY])
 
     @property
     def failure(self) -> str:
@@ -387,6 +397,13 @@ class Reply:
         if self.finish == TOOL_CALLS and not (self.text or "").strip():
             return "a tool call in place of a reply"
         return "a reply without content" if self.text is None else ""
+
+
+def token_count(value: object) -> int | None:
+    """A count of tokens as an endpoint may report it; None for anything else."""
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS:
+        return value
+    return None
 
 
 # How a reply ends: whole, cut off, filtered, or in a tool call that nobody offered. The words of

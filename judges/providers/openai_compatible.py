@@ -1,7 +1,7 @@
-"""Any OpenAI-compatible endpoint, through the openai package's synchronous client.
+"""Any OpenAI-compatible endpoint.
 
-One client for each judge: its sockets are shared by the threads of a process. What an endpoint does
-not take (a reply format, a parameter) is learnt from its answers 400 and 422, once.
+One transport for each judge: its sockets are shared by the threads of a process. What an endpoint
+does not take (a reply format, a parameter) is learnt from its answers 400 and 422, once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from lmms_eval_tasks.console import say
@@ -22,6 +22,12 @@ from lmms_eval_tasks.judges import JudgeConfig, Status
 from lmms_eval_tasks.judges.config import AZURE_HOSTS, is_local, is_reasoning
 from lmms_eval_tasks.judges.limits import asked_wait
 from lmms_eval_tasks.judges.providers.observed import ALIKE, Observed
+from lmms_eval_tasks.judges.providers.transport import (
+    DeadlineError,
+    StatusError,
+    Transport,
+    TransportError,
+)
 from lmms_eval_tasks.judges.verdict import (
     BUSY,
     DEFAULT_BASE_URL,
@@ -31,10 +37,8 @@ from lmms_eval_tasks.judges.verdict import (
     Reply,
     Request,
     Token,
+    token_count,
 )
-
-if TYPE_CHECKING:
-    from openai import OpenAI
 
 # Their prompt cache begins with the schema, so that one schema serves all requests there.
 _OPENAI_HOSTS = (".openai.com", *AZURE_HOSTS)
@@ -66,7 +70,6 @@ _FILTER_WORDS = re.compile(
 )
 _KEY_LIKE = re.compile(r"\b(?:sk-|Bearer |Basic )[\w+/=*.-]{6,}")
 MAX_MESSAGE = 300  # characters of an endpoint's error text that are kept
-_CONNECTIONS = 1024  # open at most: more threads than the package's 100 would reconnect each time
 
 
 # A question that shows what an endpoint does with its parameters (`departures`): free to answer in
@@ -144,19 +147,17 @@ class OpenAIProvider:
         Raises:
             ProviderError: transport, HTTP status, or a reply that is no chat completion.
         """
-        import openai
-
         way = self._way(request)
-        with self._lock:  # or each thread would make a client
-            client = self._client
+        with self._lock:  # or each thread would make one
+            transport = self._transport
         while True:
             body = self._body(request, len(samples), way)
             try:
                 # As text: some servers send their JSON as text/plain.
-                replies = self.replies(client.post("/chat/completions", body=body, cast_to=str))
+                replies = self.replies(transport.post(body, self.config.timeout).text)
             except ProviderError:
                 raise
-            except openai.APIStatusError as error:
+            except StatusError as error:
                 change = self._adapted(error, body, way)
                 if change is None:
                     raise self._error(error) from None
@@ -232,12 +233,11 @@ class OpenAIProvider:
                 body[sent] = value
         return body
 
-    def _adapted(self, error: Any, body: Mapping[str, Any], way: _Way) -> _Way | None:
+    def _adapted(self, error: StatusError, body: Mapping[str, Any], way: _Way) -> _Way | None:
         """Another way to send the same request after a 400 or 422, or None; and after a 424 or
         500 that speaks of the exact schema.
         """
-        words, status = str(getattr(error, "message", error)), error.status_code
-        named = str(getattr(error, "param", None) or "")
+        words, status, named = str(error.body), error.status, str(error.param or "")
         about_schema = _SCHEMA_WORDS.search(words) is not None
         # A provider's content filter turns requests down with 400, too (Azure).
         filtered = is_filtered(error.body)
@@ -281,7 +281,7 @@ class OpenAIProvider:
                 data = json.loads(data.removeprefix("\ufeff"))
         data = self._redacted(data)
         values = data if isinstance(data, dict) else {}
-        whole, failed, model = [], [], str(values.get("model") or "")
+        whole, failed, model = [], [], str(values.get("model") or "")[:MAX_MESSAGE]
         choices = values.get("choices")
         for choice in choices if isinstance(choices, list) else ():
             try:  # one that is no choice must not lose the others, which are paid for
@@ -305,10 +305,12 @@ class OpenAIProvider:
             raise ProviderError(told, retry=True)
         usage = values["usage"] if isinstance(values.get("usage"), dict) else {}
         details = usage.get("prompt_tokens_details")
-        prompt, completion = (_count(usage.get(f"{of}_tokens")) for of in ("prompt", "completion"))
+        prompt, completion = (
+            token_count(usage.get(f"{of}_tokens")) for of in ("prompt", "completion")
+        )
         if (prompt, completion) == (0, 0):  # nobody reads and writes nothing
             prompt = completion = None
-        cached = _count(details.get("cached_tokens")) if isinstance(details, dict) else None
+        cached = token_count(details.get("cached_tokens")) if isinstance(details, dict) else None
         each, more = divmod(completion or 0, len(whole))
         return [
             replace(
@@ -322,25 +324,21 @@ class OpenAIProvider:
 
     def _error(self, error: Exception) -> ProviderError:
         """What an exception of the transport means for the run."""
-        import openai
-
-        status = getattr(error, "status_code", 0)
-        slow = status in _SLOW or isinstance(error, openai.APITimeoutError)
-        load = SLOW if slow else BUSY if status in _FULL else ""
-        name = type(error).__name__ + (f" {status}" if status else "")
-        told = f"{name}: {self.clean(str(error))}"[:MAX_MESSAGE]
-        if is_filtered(getattr(error, "body", None)):
-            return ProviderError(told, status=Status.REFUSED)
-        if isinstance(error, openai.APIStatusError):
-            busy = error.status_code in _BUSY or error.status_code >= 500
-            spent = getattr(error, "code", None) in _SPENT or _TOO_LARGE.search(str(error))
-            after = asked_wait(error.response.headers, str(error), time.time())
+        if isinstance(error, StatusError):
+            told, status = self.clean(f"HTTP {error.status}: {error}")[:MAX_MESSAGE], error.status
+            if is_filtered(error.body):
+                return ProviderError(told, status=Status.REFUSED)
+            after = asked_wait(error.headers, f"{error} {error.body}", time.time())
             # A 503 that names a time is an overload; without one its server may be down.
-            load = load or (BUSY if status == 503 and after is not None else "")
-            return ProviderError(told, retry=busy and not spent, retry_after=after, load=load)
-        # Connections, timeouts, and bodies that are no text.
-        heals = isinstance(error, openai.OpenAIError | ValueError)
-        return ProviderError(told, retry=heals, load=load)
+            full = status in _FULL or (status == 503 and after is not None)
+            load = SLOW if status in _SLOW else BUSY if full else ""
+            spent = error.code in _SPENT or _TOO_LARGE.search(str(error))
+            heals = (status in _BUSY or status >= 500) and not spent
+            return ProviderError(told, retry=heals, retry_after=after, load=load)
+        name = "" if isinstance(error, TransportError) else f"{type(error).__name__}: "
+        told = self.clean(f"{name}{error}")[:MAX_MESSAGE]
+        load = SLOW if isinstance(error, DeadlineError) else ""
+        return ProviderError(told, retry=getattr(error, "heals", False), load=load)
 
     def clean(self, text: str) -> str:
         """An endpoint's own words on one line, without anything that looks like a key."""
@@ -355,25 +353,21 @@ class OpenAIProvider:
         return data.replace(self._key, "[key]") if self._key and isinstance(data, str) else data
 
     @cached_property
-    def _client(self) -> OpenAI:
-        """The client, made for the first request: the openai package takes long to import. With
-        its own key and nothing from the environment.
-        """
-        import openai
+    def _transport(self) -> Transport:
+        """The connections, made for the first request."""
+        url, key = self.config.base_url or DEFAULT_BASE_URL, self.config.key
+        host = urlsplit(url).hostname or ""
+        return Transport(
+            f"{url}/chat/completions",
+            {"Authorization": f"Bearer {key.get_secret_value() if key else 'unused'}"},
+            # A cluster's proxy settings must not send a local endpoint's requests to the proxy.
+            proxies=not is_local(host),
+        )
 
-        config, base_url = self.config, self.config.base_url or DEFAULT_BASE_URL
-        limits = type(openai.DEFAULT_CONNECTION_LIMITS)(
-            max_connections=_CONNECTIONS, max_keepalive_connections=_CONNECTIONS
-        )
-        # A cluster's proxy settings must not send a local endpoint's requests to the proxy.
-        trusts = not is_local(urlsplit(base_url).hostname or "")
-        return openai.OpenAI(
-            base_url=base_url,
-            api_key=config.key.get_secret_value() if config.key else "unused",
-            timeout=config.timeout,
-            max_retries=0,  # the engine retries
-            http_client=openai.DefaultHttpxClient(trust_env=trusts, limits=limits),
-        )
+    def close(self) -> None:
+        """End the requests that are under way; there can be no others."""
+        with self._lock:
+            self._transport.close()
 
 
 def is_filtered(error: object) -> bool:
@@ -401,10 +395,6 @@ def _content(content: object) -> tuple[str | None, str]:
         if isinstance(part.get(kind), str) and kind in texts and not part.get("thought"):
             texts[kind].append(part[kind])
     return "".join(texts["text"]) if texts["text"] else None, "".join(texts["refusal"])
-
-
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def _tokens(logprobs: object) -> tuple[Token, ...] | None:

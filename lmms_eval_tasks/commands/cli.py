@@ -26,6 +26,7 @@ from lmms_eval_tasks.commands import (
 from lmms_eval_tasks.console import say, table_console
 from lmms_eval_tasks.errors import DataError, TasksError, about_file
 from lmms_eval_tasks.report.fold import show
+from lmms_eval_tasks.utils import interrupts
 
 app = typer.Typer(
     help="Published video benchmarks as lmms-eval tasks. Run them with `lmms_eval --tasks ...`.",
@@ -44,7 +45,8 @@ app.add_typer(prompts_app, name="prompts")
 def main() -> None:
     """Run the command; an error written for the user ends it with that one message and code 2."""
     try:
-        app()
+        with interrupts.ending(exits=True):
+            app()
     except TasksError as error:
         say(str(error))
         sys.exit(2)

@@ -89,12 +89,13 @@ class Kept:
 
     def told(self) -> str:
         """For a run that ends early: what is there, and what to do."""
+        there = self.there()
+        return f"{there}; the same command goes on from there" if there else "No reply had come"
+
+    def there(self) -> str:
+        """How many replies are kept, and where; "" for none."""
         known = {key for file in self._own() for key in _read(file)}
-        if not known:
-            return "No reply had come"
-        return (
-            f"{len(known)} replies are kept in {self.folder}; the same command goes on from there"
-        )
+        return f"{len(known)} replies are kept in {self.folder}" if known else ""
 
     def _own(self) -> list[Path]:
         """Files that were read, and those of this run's processes."""

@@ -31,6 +31,7 @@ from typing import Any
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import discovery, needs
+from lmms_eval_tasks.utils import interrupts
 
 _THREADS, HOST_THREADS = "process_docs_parallel", 4  # and the host's default
 _MARK = "_lmms_eval_tasks"
@@ -159,6 +160,7 @@ def _guarded(evaluate: Callable[..., Any]) -> Callable[..., Any]:
         if not (tasks := discovery.our_tasks(names, given["task_manager"])):
             return evaluate(*bound.args, **bound.kwargs)
         with (
+            interrupts.ending(exits=_is_command()),
             _one_message(),
             judging.judging(tasks) as judged,
             running.model(model_class.named(given)),
@@ -199,17 +201,21 @@ def _task_manager(model: Any) -> Any:
     return TaskManager(model_name=model)
 
 
+def _is_command() -> bool:
+    """Whether this process is lmms-eval's command line, not somebody's script or notebook."""
+    return bool(re.search(r"lmms[-_]eval(/__main__\.py)?$", sys.argv[0]))
+
+
 @contextmanager
 def _one_message() -> Iterator[None]:
     """Our errors end the host's command line with one message; elsewhere they are raised.
 
     By itself it prints a traceback and exits with 0 for every Exception.
     """
-    is_command = re.search(r"lmms[-_]eval(/__main__\.py)?$", sys.argv[0])
     try:
         yield
     except TasksError as error:
-        if not is_command:
+        if not _is_command():
             raise
         say(str(error))
         raise SystemExit(2) from None

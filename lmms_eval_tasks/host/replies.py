@@ -25,6 +25,7 @@ from lmms_eval_tasks.host import arrived, cut_replies, endpoints
 from lmms_eval_tasks.host.kept_replies import Kept
 from lmms_eval_tasks.runs import given
 from lmms_eval_tasks.runs.invalid import Lengths
+from lmms_eval_tasks.utils import interrupts
 from lmms_eval_tasks.utils.replies import reasoning, refusals
 
 # What a kill can lose: so many requests, for each one that the class asks at once.
@@ -69,8 +70,9 @@ def kept(run: Mapping[str, Any], tasks: Sequence[str]) -> Iterator[Mapping[str, 
 
     evaluator.evaluate = through_us
     try:
-        yield lengths
-    except RequestsFailedError:  # which tells it
+        with interrupts.at_interrupt(lambda: ", ".join(one.kept.there() for one in asked)):
+            yield lengths
+    except (RequestsFailedError, interrupts.InterruptedRunError):  # which is told
         raise
     except BaseException:  # while replies come, or are scored
         for one in asked:

@@ -27,6 +27,7 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.console import UNSEEN, say, table_console
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import discovery, plugin
+from lmms_eval_tasks.utils import interrupts
 from lmms_eval_tasks.utils.json_files import check_folder, write_text
 
 _OTHER_SUBCOMMANDS = {"tasks", "models", "ui", "serve", "power", "version", "tui", "mcp"}
@@ -36,7 +37,14 @@ def main() -> None:
     """Entry point of the console script `lmms_eval`."""
     arguments = sys.argv[1:]
     if not arguments or arguments[0] not in _OTHER_SUBCOMMANDS:
-        arguments = _take_own_options(arguments)
+        with interrupts.ending(exits=True):
+            _run(_take_own_options(arguments))
+    else:
+        _run(arguments)
+
+
+def _run(arguments: list[str]) -> None:
+    """Run the host with these arguments, and end as it should have."""
     plugin.install()
     sys.argv = [sys.argv[0], *arguments]
     # The host itself does not tell.
@@ -47,10 +55,7 @@ def main() -> None:
         from lmms_eval.cli.dispatch import main as host
     except ImportError as error:
         sys.exit(f"lmms-eval is not usable here ({error}); pip install 'lmms-eval==0.7.3'")
-    try:
-        host()
-    except KeyboardInterrupt:  # host/replies.py has said what is kept
-        sys.exit(130)
+    host()
     from lmms_eval_tasks.runs.invalid import INVALID
 
     invalid = [_show(*run) for run in outcome.runs]

@@ -205,7 +205,9 @@ def test_hostile_texts_and_candidates_end_soon(piece):
 
 
 def test_why_a_reply_is_unreadable():
-    refused(reader.UnreadableError, "300000 characters", reader.read, "x" * 300_000, Rating)
+    refused(
+        reader.UnreadableError, "more than 200,000 characters", reader.read, "x" * 300_000, Rating
+    )
     for bare in (None, "score"):  # the reason never repeats the reply
         with pytest.raises(reader.UnreadableError) as caught:
             reader.read('{"reason": "planted-text", "score": "planted-text"}', Rating, bare=bare)

@@ -1,0 +1,149 @@
+"""The end of a run by Ctrl-C (SIGINT) or SIGTERM: at the first signal, within seconds, in words.
+
+Python alone joins all threads first, and those that wait for an endpoint take minutes; while the
+main thread is in foreign code (a barrier between processes) it hears no signal at all. So a thread
+of ours hears them: it ends what is under way, says what is kept, and after GRACE seconds the
+process. Nothing is lost by that: replies are on disk when they arrive (docs/faults.md).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from lmms_eval_tasks.console import say
+
+GRACE = 2.0  # seconds in which the process may end by itself
+_TOLD = 1.0  # seconds that the main thread waits for what is said
+_DEFAULTS: dict[signal.Signals, Any] = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGTERM: signal.SIG_DFL,
+}
+
+# Called at the first signal, in another thread than the main one: ends what is under way, and
+# returns what is kept, in words, or "".
+ACTS: list[Callable[[], str]] = []
+_active: _Ears | None = None
+
+
+class InterruptedRunError(SystemExit):
+    """A signal ends the command: raised in the main thread, whatever it does."""
+
+
+@contextmanager
+def at_interrupt(act: Callable[[], str]) -> Iterator[None]:
+    """Within it `act` is one of ACTS."""
+    ACTS.append(act)
+    try:
+        yield
+    finally:
+        ACTS.remove(act)
+
+
+@contextmanager
+def ending(*, exits: bool) -> Iterator[None]:
+    """Within it the first SIGINT or SIGTERM ends the run; inside another one it does nothing.
+
+    Args:
+        exits: for commands: the exit code is 130 or 143, and a second signal ends the process at
+            once. Else only Ctrl-C is heard, it raises KeyboardInterrupt, and the process stays.
+    """
+    global _active  # noqa: PLW0603 - signals are the process's
+    heard = [n for n, usual in _DEFAULTS.items() if signal.getsignal(n) is usual]
+    heard = [n for n in heard if exits or n == signal.SIGINT]  # others' handlers are theirs
+    is_main = threading.current_thread() is threading.main_thread()
+    if _active or not is_main or not heard:
+        yield
+        return
+    _active = _Ears(heard, exits)
+    try:
+        yield
+    finally:
+        _active.close()
+        _active = None
+
+
+class _Ears:
+    """The handlers of some signals, and the thread that is told of each as it comes."""
+
+    def __init__(self, heard: list[signal.Signals], exits: bool) -> None:
+        self._heard, self._exits = heard, exits
+        self._came, self._told = False, threading.Event()
+        self._reader, self._writer = socket.socketpair()
+        self._writer.setblocking(False)
+        # The number of each signal is written here when it comes, whatever the main thread does.
+        self._before = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
+        for number in heard:
+            signal.signal(number, self._handle)
+        threading.Thread(target=self._hear, name="signals", daemon=True).start()
+
+    def _handle(self, number: int, frame: Any) -> None:  # noqa: ARG002
+        self._told.wait(_TOLD)
+        if self._exits:
+            raise InterruptedRunError(128 + number)
+        raise KeyboardInterrupt
+
+    def _hear(self) -> None:
+        number = self._next()
+        if number is None:
+            return
+        self._came, until = True, time.monotonic() + GRACE
+        kept = []
+        for act in list(ACTS):
+            with suppress(Exception):  # it must not keep the process from its end
+                kept.append(act())
+        kept = [one for one in kept if one]
+        goes_on = f": {', '.join(kept)}; the same command goes on from there" if kept else ""
+        say(f"interrupted by {signal.Signals(number).name}{goes_on}")
+        self._told.set()
+        if self._exits:
+            self._reader.settimeout(max(0.0, until - time.monotonic()))
+            with suppress(TimeoutError, BlockingIOError):
+                number = self._next() or number
+            end(128 + number)
+
+    def _next(self) -> int | None:
+        """The next signal that is ours; None once this is closed."""
+        while byte := self._reader.recv(1):
+            if byte[0] in self._heard:
+                return byte[0]
+        return None
+
+    def close(self) -> None:
+        """Leave signals as they were; after one that ends the process they stay ours."""
+        if self._exits and self._came:
+            return
+        self.forget()
+        self._writer.close()  # which ends the thread
+
+    def forget(self) -> None:
+        """The same, but for the thread."""
+        signal.set_wakeup_fd(self._before)
+        for number in self._heard:
+            signal.signal(number, _DEFAULTS[number])
+
+
+def end(code: int) -> None:
+    """End this process and its children now, whatever its threads do."""
+    if "multiprocessing" in sys.modules:
+        for child in sys.modules["multiprocessing"].active_children():
+            child.kill()
+    os._exit(code)
+
+
+def _after_fork() -> None:
+    """A child's signals are its own: a pool's workers are ended by SIGTERM."""
+    global _active  # noqa: PLW0603
+    if _active is not None:
+        _active.forget()
+        _active = None
+
+
+os.register_at_fork(after_in_child=_after_fork)
