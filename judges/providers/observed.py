@@ -35,13 +35,16 @@ class Observed:
         self._say, self._sure = say, sure
         self._shown, self._lacked = Counter[str](), Counter[str]()
         self._samples: dict[int, list[str]] = {}  # of questions whose samples come one by one
-        self._ignored: dict[str, str] = {}
+        self._told: set[str] = set()
         self._lock = threading.Lock()
 
     @property
     def ignored(self) -> list[str]:
-        """Names of the parameters that were taken and had no effect."""
-        return sorted(self._ignored)
+        """Names of the parameters that were taken and had no effect, by all replies so far: the
+        order in which they came does not matter.
+        """
+        with self._lock:
+            return sorted(filter(self._is_sure, self._lacked))
 
     def saw(
         self,
@@ -106,14 +109,17 @@ class Observed:
             "temperature": "the samples of a question are equal: a mean of them is one reply",
         }
         for name, why in words.items():
-            sure = self._sure * (SHORT // SURE if name == "temperature" else 1)
-            lacked, shown = self._lacked[name], self._shown[name]
-            enough = lacked >= max(sure, SHARE * (lacked + shown))
-            # One sample that differs shows a temperature, a log-probability or a second choice.
-            possible = shown == 0 or name in ("response_format", "max_tokens")
-            if enough and possible and name not in self._ignored:
-                self._ignored[name] = why
+            if name not in self._told and self._is_sure(name):
+                self._told.add(name)
                 self._say(f"takes {name} and ignores it: {why}")
+
+    def _is_sure(self, name: str) -> bool:
+        """Whether enough replies speak against a parameter."""
+        sure = self._sure * (SHORT // SURE if name == "temperature" else 1)
+        lacked, shown = self._lacked[name], self._shown[name]
+        # One sample that differs shows a temperature, a log-probability or a second choice.
+        possible = shown == 0 or name in ("response_format", "max_tokens")
+        return possible and lacked >= max(sure, SHARE * (lacked + shown))
 
 
 def _is_held(text: str, form: str, required: Collection[str]) -> bool:

@@ -139,7 +139,7 @@ BROKEN: list[tuple[Callable[[Patient], None], str, str, str, bool]] = [
     (unwritable, "folders", "cannot be written", f"{settings.CACHE}=DIR", False),
     (full, "maia: clips", "and 0.00 are free", f"more room ({settings.CACHE}=DIR)", False),
     (no_key, "maia: judge", "the judge gpt-4o needs a key", "export OPENAI_API_KEY=...", True),
-    (option("--judge", NOBODY), "maia: judge", "api_error: APIConn", "the URL, the model's", False),
+    (option("--judge", NOBODY), "maia: judge", "api_error: no reply from ", "the URL, the model's", False),
     (variable("FRAME", "3"), "settings", "did you mean", "unset LMMS_EVAL_TASKS_FRAME", True),
     (variable("MAX_COST", "abc"), "settings", "_MAX_COST='abc'", "--max-cost DOLLARS, or", True),
     (option("--frames", "32,video9=3"), "frames", "of these tasks: video9", "another --fr", True),
@@ -191,11 +191,13 @@ def test_a_good_set_up_and_one_request_to_a_judge_that_is_named(patient: Patient
         patient.options("--judge", f"mine@{endpoint.url}", "--model", "tasks_coin")
         code, found, _ = patient.examined()
     assert (code, [one for one in found if one.state == "error"]) == (0, [])
-    (asked,) = endpoint.chats
+    asked, *shown = endpoint.chats  # the others show what it ignores: all, in this case
+    assert len(shown) == 3
     assert "max_tokens" in asked.json or "max_completion_tokens" in asked.json
     (judge,) = (one for one in found if one.about == "maia: judge")
     assert "a verdict in" in judge.told
-    assert judge.told.endswith("reference_agreement as one word")
+    assert "reference_agreement as one word; it takes response_format and ignores it" in judge.told
+    assert judge.state == "warning"
     schema = asked.json["response_format"]["json_schema"]["schema"]
     assert schema == {"type": "string", "enum": ["Correct", "Incorrect"]}
     by_area = {one.about: one.told for one in found}
