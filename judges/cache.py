@@ -68,7 +68,7 @@ class Cache:
         self.path = path
         self._lock = threading.Lock()
         self._file: sqlite3.Connection | None = None
-        self._place: tuple[int, int] | None = None  # of the file, once it is open
+        self._places: list[tuple[int, int] | None] = []  # of the file that is open, and of its logs
         self._warned = False
         self._unwritten: dict[str, tuple[str, bytes, bytes]] = {}  # rows by key, of a full disk
         self._asked, self._under_way = -1, set[str]()  # the file of `alone`, and keys locked in it
@@ -205,7 +205,7 @@ class Cache:
         self._check()
         if self._file is None:
             self._file = _connect(self.path, create=True)
-            self._place = _place(self.path)
+            self._places = list(map(_place, _files(self.path)))
         return self._file
 
     def _check(self) -> None:
@@ -215,9 +215,13 @@ class Cache:
         file, whose name it has.
         """
         old = self._file
-        if old is None or (place := _place(self.path)) == self._place:
+        if old is None or (place := _place(self.path)) == self._places[0]:
             return
-        self._place = place  # if this fails, it is told once
+        self._places[0] = place  # if this fails, it is told once
+        with _alone_at(self.path):  # whoever is first: to a new file the old logs are poison
+            for file, place in zip(_files(self.path)[1:], self._places[1:], strict=True):
+                if place is not None and _place(file) == place:
+                    file.unlink()
         new = _connect(self.path, create=True)
         with new:
             new.execute("BEGIN IMMEDIATE")
@@ -225,7 +229,7 @@ class Cache:
             new.executemany(f"{_INSERT} VALUES (?, ?, ?, ?)", rows)
             (count,) = new.execute("SELECT count(*) FROM replies").fetchone()
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(old))
-        self._file, self._place = new, _place(self.path)
+        self._file, self._places = new, list(map(_place, _files(self.path)))
         self._asked = -1  # gone too; threads that hold a lock in it end it there
         console.say(
             f"{self.path} was removed or replaced while it was in use: written again, with "
@@ -261,6 +265,19 @@ class Cache:
 _UNREADABLE = (zlib.error, ValueError, TypeError, KeyError, RecursionError)
 
 
+def _files(path: Path) -> list[Path]:
+    """A database file and its logs."""
+    return [path.with_name(f"{path.name}{suffix}") for suffix in ("", "-wal", "-shm")]
+
+
+def _alone_at(path: Path) -> Any:
+    """A lock for steps that SQLite has none for."""
+    from filelock import FileLock
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return FileLock(f"{path}.lock", timeout=BUSY_SECONDS)
+
+
 def _place(path: Path) -> tuple[int, int] | None:
     """Where a file lies on its disk; None if there is none."""
     try:
@@ -290,10 +307,12 @@ def _explained(path: Path, tell: Callable[[JudgeError], None] | None = None) -> 
 def _connect(path: Path, *, create: bool) -> sqlite3.Connection:
     import sqlite3
 
-    from filelock import FileLock
-
-    if create:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    if create and not path.exists():
+        with _alone_at(path):
+            if not path.exists():
+                for log in _files(path)[1:]:  # of a file that was removed
+                    log.unlink(missing_ok=True)
+                path.touch()
     file = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}",
         uri=True,
@@ -304,7 +323,7 @@ def _connect(path: Path, *, create: bool) -> sqlite3.Connection:
     try:
         if create and _kind(file)[0] == 0:
             # A file becomes WAL in steps that do not wait for each other: one process takes them.
-            with FileLock(f"{path}.lock", timeout=BUSY_SECONDS):
+            with _alone_at(path):
                 if _kind(file)[0] == 0:
                     file.execute("PRAGMA journal_mode = WAL")
                     version = f"PRAGMA user_version = {FORMAT}"

@@ -35,6 +35,7 @@ class Fault:
     finish_reason: str = "stop"
     refusal: str | None = None
     delay: float = 0.0  # seconds before anything is sent
+    trickle: float = 0.0  # seconds between two blanks of a body without end
     drop: bool = False  # reset the connection instead of replying
     body: bytes | None = None  # sent as it is
     content_type: str = "application/json"
@@ -221,6 +222,12 @@ class Handler(BaseHTTPRequestHandler):
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self.connection.close()
             self.close_connection = True
+        elif reply.trickle:
+            self.send_response(200)
+            self.end_headers()
+            while True:  # until the client leaves
+                self.wfile.write(b" ")
+                time.sleep(reply.trickle)
         elif reply.body is not None:
             self._send_bytes(reply.status, reply.body, reply.headers, reply.content_type)
         elif reply.status != 200:

@@ -74,7 +74,7 @@ class _Ears:
     """The handlers of some signals, and the thread that is told of each as it comes."""
 
     def __init__(self, heard: list[signal.Signals], exits: bool) -> None:
-        self._heard, self._exits = heard, exits
+        self.heard, self._exits = heard, exits
         self._came, self._told = False, threading.Event()
         self._reader, self._writer = socket.socketpair()
         self._writer.setblocking(False)
@@ -112,7 +112,7 @@ class _Ears:
     def _next(self) -> int | None:
         """The next signal that is ours; None once this is closed."""
         while byte := self._reader.recv(1):
-            if byte[0] in self._heard:
+            if byte[0] in self.heard:
                 return byte[0]
         return None
 
@@ -126,7 +126,7 @@ class _Ears:
     def forget(self) -> None:
         """The same, but for the thread."""
         signal.set_wakeup_fd(self._before)
-        for number in self._heard:
+        for number in self.heard:
             signal.signal(number, _DEFAULTS[number])
 
 
@@ -138,12 +138,26 @@ def end(code: int) -> None:
     os._exit(code)
 
 
+_masks = threading.local()
+
+
+def _before_fork() -> None:
+    """Hold signals back: the child has the parent's socket until `_in_child`."""
+    heard = _active.heard if _active is not None else []
+    _masks.before = signal.pthread_sigmask(signal.SIG_BLOCK, heard)
+
+
 def _after_fork() -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, _masks.before)
+
+
+def _in_child() -> None:
     """A child's signals are its own: a pool's workers are ended by SIGTERM."""
     global _active  # noqa: PLW0603
     if _active is not None:
         _active.forget()
         _active = None
+    _after_fork()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)

@@ -6,8 +6,8 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ from lmms_eval_tasks.utils import saved_runs
 from tests import warm
 from tests.conftest import BIN, environment, ranks_of
 from tests.faults import injected
+from tests.golden import judge
+from tests.local_endpoint import Fault, LocalEndpoint, last_user_text
 
 SAID = "lmms-eval-tasks: "  # how a line of ours begins
 # Said in any run, of no trouble.
@@ -57,7 +59,7 @@ class Run:
 class Home:
     """A folder with a cache, data and output of its own."""
 
-    def __init__(self, folder: Path, prepared: Path, server: warm.Server, judge: str) -> None:
+    def __init__(self, folder: Path, prepared: Path, server: warm.Server, spec: str) -> None:
         """Take over clips, probes and the sample from a `prepared` cache, and nothing else."""
         self.folder, self._server, self._prepared = folder, server, prepared
         for name in ("media", "probes", "datasets", "nltk", "huggingface", "sample"):
@@ -68,7 +70,7 @@ class Home:
         self._env = environment(prepared) | {
             settings.CACHE: str(folder / "cache"),
             settings.DATA: str(folder / "data"),
-            settings.JUDGE: judge,
+            settings.JUDGE: spec,
         }
 
     def run(
@@ -99,6 +101,39 @@ class Home:
         runs = [Run(*one) for one in ended]
         runs[0].requests, runs[0].verdicts = by_kind["request"], by_kind["verdict"]
         return runs
+
+    @contextmanager
+    def judged_by(self, how: str, number: int) -> Iterator[Callable[[], None]]:
+        """Within it the judge does not do as it should, until what this yields is called.
+
+        Args:
+            how: `never answers`, after `number` questions; `trickles`, at every so many-th one; ""
+                for the usual judge.
+        """
+        asked: list[str] = []
+        mended: list[bool] = []
+
+        def reply(request: dict[str, Any]) -> str | Fault:
+            question = last_user_text(request)
+            if not mended and question not in asked:
+                asked.append(question)
+                if how == "trickles" and len(asked) % number == 0:
+                    return Fault(trickle=0.1)
+            if not mended and how == "never answers" and question not in asked[:number]:
+                return Fault(delay=600)
+            return judge.reply(request)
+
+        def mend() -> None:
+            mended.append(True)
+
+        if not how:
+            yield mend
+            return
+        with LocalEndpoint(reply, model="good") as endpoint:
+            file = self.folder / "judge.yml"
+            file.write_text(f"model: good\nbase_url: {endpoint.url}\ntimeout: 1\n")
+            self._env[settings.JUDGE] = str(file) if how == "trickles" else f"good@{endpoint.url}"
+            yield mend
 
     def results(self) -> list[dict[str, dict[str, Any]]]:
         """The numbers of all runs that were saved here; what cannot be read is none."""

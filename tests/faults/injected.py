@@ -17,6 +17,7 @@ import resource
 import runpy
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from fnmatch import fnmatch
@@ -36,6 +37,12 @@ POINTS = {
 
 def kill() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def interrupt(name: str) -> None:
+    """Have the signal come in a second; the process has 5 s from then on."""
+    threading.Timer(1, os.kill, (os.getpid(), signal.Signals[name])).start()
+    signal.alarm(6)
 
 
 def cut(size: str) -> None:
@@ -82,12 +89,12 @@ def spoil_and_kill(how: str, pattern: str) -> None:
 
 def damage(how: str, file: Path) -> None:
     """One file as a crash, a disk or a user leaves it."""
+    if how == "remove":
+        file.unlink(missing_ok=True)  # a thread of the run may have been first
+        return
     content = file.read_bytes()
     quarter = len(content) // 4
     noise = bytes((place * 7 + 13) % 256 for place in range(2 * quarter))
-    if how == "remove":
-        file.unlink()
-        return
     made = {
         "truncate": content[: 2 * quarter],
         "empty": b"",
@@ -99,6 +106,7 @@ def damage(how: str, file: Path) -> None:
 
 DOES: dict[str, Callable[..., None]] = {
     "kill": kill,
+    "signal": interrupt,
     "cut": cut,
     "full": full,
     "jump": jump,
@@ -164,6 +172,7 @@ def watch_files(pattern: str, arrived: Callable[[], None]) -> None:
 def main() -> None:
     given = json.loads(os.environ.pop("FAULT"))
     os.chdir(given["home"])
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # not of a job in the background
     log = os.open("events", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     point = given.get("point", "")
     arrived = armed(point, given.get("number", 0), given.get("does", []))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +29,18 @@ class Lost(NamedTuple):
 
 def play(fault: Fault, moment: Moment, subject: Subject, home: Home, right: Numbers) -> Lost:
     """Break a run, give the command again, and count."""
+    with home.judged_by(fault.judge, moment.number) as mend:
+        return _play(fault, moment, subject, home, right, mend)
+
+
+def _play(
+    fault: Fault,
+    moment: Moment,
+    subject: Subject,
+    home: Home,
+    right: Numbers,
+    mend: Callable[[], None],
+) -> Lost:
     command = [*subject.command, *fault.options]
     runs: list[Run] = []
     if fault.spoils:
@@ -49,6 +61,7 @@ def play(fault: Fault, moment: Moment, subject: Subject, home: Home, right: Numb
             damaged = half_pages(home.folder)
     except UnmountableError as error:
         return Lost(skipped=str(error))
+    mend()
     runs += first
     wrong = [f"exit code {one.code}" for one in first if one.code not in fault.ends]
     wrong += damaged

@@ -34,6 +34,7 @@ class Fault(NamedTuple):
     together: str = ""  # `two runs` at the same time, or `two ranks` of one
     options: Sequence[str] = ()  # of the command
     saved: bool = False  # the results were there before: the same command asks anew
+    judge: str = ""  # what becomes of the judge in the broken run: `never answers`, `trickles`
     put_back: bool = False  # the data, before the command is given again
     honest: str = ""  # what is lost all the same, in words
 
@@ -72,6 +73,27 @@ FAULTS = [
         GOES_ON,
         (KILLED,),
         honest="requests on their way to the judge: up to 16",
+    ),
+    *(
+        Fault(
+            f"the judge never answers, {name}",
+            [Moment(n, (name,)) for n in numbers],
+            "verdict",
+            "signal",
+            rf"interrupted by {name}: .*replies of the judge are kept in .* goes on from there",
+            (128 + code,),
+            judge="never answers",
+            honest="requests on their way to the judge: up to 16",
+        )
+        for name, code, numbers in (("SIGINT", 2, (10, 1)), ("SIGTERM", 15, (10, 1)))
+    ),
+    Fault("the judge trickles", at(3, 1), judge="trickles"),
+    Fault(
+        "the judge's cache is removed in mid-run",
+        [Moment(n, ("remove", f"cache/judge/{name}")) for n in (10, 1) for name in ("*", "*3")],
+        "verdict",
+        "spoil",
+        "was removed or replaced while it was in use: written again, with",
     ),
     Fault(
         "kill -9, kept replies damaged",
@@ -236,6 +258,9 @@ FAULTS = [
 SLICE = (
     "kill -9 in generation",
     "kill -9 in judging",
+    "the judge never answers, SIGTERM",
+    "the judge trickles",
+    "the judge's cache is removed in mid-run",
     "killed while samples are written",
     "killed while the page is written",
     "full disk (EFBIG) at the results",

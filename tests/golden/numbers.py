@@ -118,8 +118,7 @@ def tables(text: str, cache: Path) -> dict[str, list[str]]:
 def normal(value: Any, cache: Path, folder: str = "/no") -> Any:
     """Without folders, addresses and the model's class of this run."""
     if isinstance(value, dict):
-        known = {key: "VERSION" if key == "openai_version" else one for key, one in value.items()}
-        return {str(key): normal(one, cache, folder) for key, one in known.items()}
+        return {str(key): normal(one, cache, folder) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
         return [normal(one, cache, folder) for one in value]
     if not isinstance(value, str):

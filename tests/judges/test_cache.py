@@ -4,13 +4,17 @@ import itertools
 import json
 import math
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
 import threading
 import unicodedata
+import zlib
 from collections import OrderedDict
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from dataclasses import fields, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -209,7 +213,28 @@ def text(file: Path) -> None:
     file.write_text("not a database, but a long enough text " * 100)
 
 
-@table("spoil", [text, cut, foreign, newer])
+def planted(statement: str) -> Callable[[Path], None]:
+    """A cache that somebody put a statement's work into."""
+
+    def plant(file: Path) -> None:
+        Cache(file).close()
+        with closing(sqlite3.connect(file)) as opened:
+            opened.executescript(f"{statement}; PRAGMA journal_mode = DELETE")
+
+    return plant
+
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+PLANTED = (
+    f"DROP TABLE replies; CREATE VIEW replies (key, copy, reply, rest) AS {ENDLESS} "
+    "SELECT i, 0, x'00', x'00' FROM n",
+    "CREATE TRIGGER t AFTER INSERT ON replies BEGIN DELETE FROM replies; END",
+    "CREATE VIEW other AS SELECT 1",
+    "ALTER TABLE replies ADD COLUMN more TEXT AS (hex(zeroblob(1000000000)))",
+)
+
+
+@table("spoil", [text, cut, foreign, newer, *map(planted, PLANTED)])
 def test_unusable_file_is_said_at_once_and_left(tmp_path, spoil):
     file = tmp_path / "replies.sqlite3"
     spoil(file)
@@ -218,6 +243,8 @@ def test_unusable_file_is_said_at_once_and_left(tmp_path, spoil):
         message = refused(JudgeError, "LMMS_EVAL_TASKS_JUDGE_CACHE.*off", attempt, file)
         assert str(file) in message
     assert file.read_bytes() == before
+    with closing(Cache(tmp_path / "own.sqlite3")) as cache:
+        assert str(file) in refused(JudgeError, "cannot be used", cache.load, file)
     refused(JudgeError, "unable to open", lambda path: [*lines(path)], tmp_path / "none")
     assert not (tmp_path / "none").exists()  # reading makes none
     refused(JudgeError, "LMMS_EVAL_TASKS_JUDGE_CACHE", Cache, file / "a.sqlite3")
@@ -248,6 +275,66 @@ def test_a_damaged_reply_is_paid_for_once_more(cache, capsys):
     assert cache.get("a") is None
     assert cache.put("a", Reply("again"), ask(), ABOUT) == Reply("again")
     assert cache.get("a") == Reply("again")
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_reply_that_unpacks_to_gigabytes_is_not_unpacked(cache, capsys):
+    cache.put("a", Reply("first"), ask(), ABOUT)
+    cache._file.execute("UPDATE replies SET reply = ?", (zlib.compress(b" " * 2**27),))
+    assert cache.get("a") is None
+    assert "cut off or too long" in capsys.readouterr().err
+
+
+def test_counts_that_ended_every_run_are_unknown(cache):
+    """As an earlier version kept them."""
+    cache.put("a", Reply("first"), ask(), ABOUT)
+    old = {**replies.plain(Reply("x")), "prompt_tokens": 10**400, "cached_tokens": -(10**400)}
+    cache._file.execute("UPDATE replies SET reply = ?", (replies._pack(old),))
+    found = cache.get("a")
+    assert (found.text, found.prompt_tokens, found.cached_tokens) == ("x", None, 0)
+
+
+def other(file: Path) -> None:
+    """Another cache's file in its place."""
+    theirs = Cache(file.with_name("theirs.sqlite3"))
+    theirs.put("theirs", Reply("theirs"), ask(), ABOUT)
+    theirs.close()
+    theirs.path.replace(file)
+
+
+@table("remove", [Path.unlink, lambda file: shutil.rmtree(file.parent), other])
+@table("then", ["put", "get", "close"])
+def test_a_file_that_is_removed_in_mid_run_is_written_again(remove, then, cache, file, capsys):
+    """By two who use it; what a third finds."""
+    second = Cache(file)
+    before = {str(number): Reply(f"paid {number}") for number in range(3)}
+    for key, reply in before.items():
+        cache.put(key, reply, ask(), ABOUT)
+    second.put("3", Reply("of the second"), ask(), ABOUT)
+    remove(file)
+    for place, one in enumerate((second, cache)):
+        if then == "put":
+            one.put(f"new {place}", Reply("new"), ask(), ABOUT)
+        elif then == "get":
+            assert one.get("3") == Reply("of the second")
+    for one in (second, cache):
+        one.close()
+    kept = {*before, "3", *(("new 0", "new 1") if then == "put" else ())}
+    assert {line["key"] for line in lines(file)} == kept | (
+        {"theirs"} if remove is other else set()
+    )
+    said = capsys.readouterr().err
+    assert said.count(f"{file} was removed or replaced while it was in use") == 2
+    assert all(line.endswith("none is paid for again") for line in said.splitlines())
+    assert [cache.get(key) for key in before] == [*before.values()]
+
+
+def test_a_file_that_cannot_be_written_again_is_still_read(cache, file, capsys):
+    cache.put("a", Reply("first"), ask(), ABOUT)
+    shutil.rmtree(file.parent)
+    file.parent.write_text("a file in the folder's place")
+    assert cache.put("b", Reply("second"), ask(), ABOUT) == Reply("second")
+    assert [cache.get(key) for key in "ab"] == [Reply("first"), Reply("second")]
     assert capsys.readouterr().err.count("\n") == 1
 
 
@@ -291,6 +378,24 @@ def test_another_process_waits_for_a_reply_under_way(cache, file):
             assert len(looks) == 2  # given up
         with cache.alone("a" * 64, lambda one: wait(one, 99)):
             assert len(looks) == 3
+
+
+def test_a_thread_waits_too_and_all_questions_share_one_descriptor(cache):
+    looks: list[float] = []
+
+    def wait(seconds: float) -> bool:
+        looks.append(seconds)
+        return len(looks) < 3
+
+    with cache.alone("0" * 64, lambda _: True), ExitStack() as stack:
+        before = len(os.listdir("/proc/self/fd"))
+        for number in range(1, 200):
+            stack.enter_context(cache.alone(f"{number:064x}", lambda _: False))
+        assert len(os.listdir("/proc/self/fd")) == before
+        with cache.alone("0" * 64, wait):
+            assert len(looks) == 3
+    with cache.alone("0" * 64, wait):
+        assert len(looks) == 3
 
 
 # Whole files

@@ -10,6 +10,7 @@ import faults
 import pytest
 
 from lmms_eval_tasks.judges import Verdict, engine, resolve
+from lmms_eval_tasks.judges import cache as replies
 from lmms_eval_tasks.judges.limits import call_with_retries
 from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
 from lmms_eval_tasks.judges.run import Run
@@ -168,6 +169,24 @@ def test_counts_that_are_not_reported_are_unknown(usage, counts):
     reply = one(completion([choice(OK)], usage, model="asked-2026-01-01"))
     assert [reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens] == counts
     assert (reply.model, reply.finish) == ("asked-2026-01-01", "stop")
+
+
+def test_a_text_that_is_no_verdict_is_not_kept_whole(tmp_path):
+    """Neither in the cache nor in the samples, and from the cache it is the same verdict."""
+    run, found = Run(JudgeLimits(), cache=tmp_path), []
+    with LocalEndpoint(lambda request: "all work and no play " * 100_000) as endpoint:
+        for _ in range(2):
+            judge = faults.judge_of(endpoint.url, run, repairs=0)
+            found.append(judge.verdict(faults.RATING, {"number": "1", "candidate": "x"}))
+        assert len(endpoint.chats) == 1
+    assert found[0] == found[1]
+    assert found[0].status == "parse_failure"
+    assert found[0].reason == "the reply has more than 200,000 characters"
+    assert len(found[0].raw) < 10_100
+    assert "[190,001 characters left out]" in found[0].raw
+    (line,) = replies.lines(run.cache.path)
+    assert len(line["reply"]["text"]) == 200_001
+    run.close()
 
 
 TOP = [{"token": "4", "logprob": -0.1}, {"token": "5", "logprob": -2.5}]

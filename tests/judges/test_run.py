@@ -1,6 +1,8 @@
 """A run: what its judges share, how its processes divide it, and which one is the process's own."""
 
 import dataclasses
+import subprocess
+import sys
 from typing import Any
 
 import faults
@@ -110,6 +112,25 @@ def test_a_forked_process_has_a_run_of_its_own(own):
         assert len(endpoint.chats) == 1  # the child found the reply in the parent's cache
         assert run.current() is mine
         assert judge_of(endpoint.url, mine).verdict(RATING, FIELDS).status == "ok"
+
+
+@table("soft, hard, flight, says", [(64, 600, 300, ""), (400, 400, 144, "144 requests in flight")])
+def test_requests_in_flight_take_no_more_descriptors_than_there_are(soft, hard, flight, says):
+    """In a process of its own: a hard limit cannot be raised again."""
+    code = (
+        "import resource, sys\n"
+        f"resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))\n"
+        "from lmms_eval_tasks.judges import resolve\n"
+        "from lmms_eval_tasks.judges.run import Run\n"
+        "from lmms_eval_tasks.settings import JudgeLimits\n"
+        "run = Run(JudgeLimits(concurrency=300))\n"
+        "end = run.endpoint(resolve('m@http://localhost/v1', {}, default_model='gpt-4o'))\n"
+        "print(sum(end.slots.acquire(blocking=False) for _ in range(400)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) == flight
+    assert says in done.stderr
+    assert done.stderr.count("\n") == bool(says)
 
 
 def test_a_budget_in_dollars_needs_a_price():
