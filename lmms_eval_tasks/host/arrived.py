@@ -30,6 +30,7 @@ import wave
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass, replace
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -137,7 +138,8 @@ class _Watch:
         self.note([("generate", ())])
 
     def _note_sent(self, text: str, found: Seen, digest: str) -> None:
-        name = self._sent.get(digest) or self._of_text(text)
+        asked = ASKED.get()
+        name = asked if asked in self._asked else self._sent.get(digest) or self._of_text(text)
         if name is None:
             return
         if digest:
@@ -177,6 +179,18 @@ def _bare(text: str) -> str:
 
 
 _watch: _Watch | None = None
+# The request that is asked in this thread, or in this task of an event loop; "" if not known.
+ASKED: ContextVar[str] = ContextVar("ASKED", default="")
+
+
+@contextmanager
+def asking(name: str) -> Iterator[None]:
+    """Within it, and in threads and tasks that it starts (endpoints.in_context), this is asked."""
+    token = ASKED.set(name)
+    try:
+        yield
+    finally:
+        ASKED.reset(token)
 
 
 @contextmanager

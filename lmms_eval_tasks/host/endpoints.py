@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextvars
 import functools
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -89,3 +91,21 @@ def one_loop(lm: Any) -> Iterator[None]:
     finally:
         asyncio.run, lm.client = run, client
         loop.call_soon_threadsafe(loop.stop)
+
+
+@contextmanager
+def in_context() -> Iterator[None]:
+    """Within it a pool of threads runs what it is given in the context of who gives it.
+
+    So it is known of a class's threads, as of tasks of an event loop, whose request they send.
+    """
+    submit = ThreadPoolExecutor.submit
+
+    def with_context(self: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return submit(self, contextvars.copy_context().run, function, *args, **kwargs)
+
+    ThreadPoolExecutor.submit = with_context  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        ThreadPoolExecutor.submit = submit  # type: ignore[method-assign]

@@ -145,7 +145,11 @@ class _Asked:
                 "from there (--fresh asks all of them anew)"
             )
         silent = self._rank != 0
-        with one_bar(len(own), number, silent) as bar, endpoints.one_loop(self._lm):
+        with (
+            audible(*_AFTER_CALLS),
+            one_bar(len(own), number, silent) as bar,
+            endpoints.one_loop(self._lm),
+        ):
             self._ask(_Call(requests, replies, keys, bar), left, own)
         self._finish([(place, requests[place]) for place in own], replies)
         return replies
@@ -181,13 +185,8 @@ class _Asked:
         waiting = iter(places)
         asking: dict[Future[Any], int] = {}
         done: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
-        found: dict[int, Any] = {}
-        unread: dict[int, arrived.Seen | None] = {}  # empty: failed, if the class logs more errors
         pool = ThreadPoolExecutor(self._pace.in_flight, "requests")
-        with (
-            logged("ERROR", _is_of_a_model, _AFTER_CALLS) as errors,
-            arrived.watching((), self._reads),
-        ):
+        with endpoints.in_context(), arrived.watching((), self._reads):
             try:
                 while True:
                     most = self._pace.in_flight
@@ -202,19 +201,12 @@ class _Asked:
                         break
                     one = done.get()
                     place = asking.pop(one)
-                    found[place] = one.result()
-                    known = arrived.settled(self._name(call.requests[place]))
-                    if (_unwrapped(found[place])[0] or "").strip():
-                        self._take(call, place, found[place], known)
-                    else:
-                        unread[place] = known
+                    seen = arrived.settled(self._name(call.requests[place]))
+                    self._take(call, place, one.result(), seen)
                     if self._stopped_by:  # those on their way are kept
                         waiting = iter(())
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
-            told = dict(zip(found, _or_lost(list(found.values()), errors), strict=True))
-        for place, known in unread.items():
-            self._take(call, place, told[place], known)
         self._check_failures(call)
 
     def _take(self, call: _Call, place: int, reply: Any, seen: arrived.Seen | None) -> None:
@@ -251,7 +243,7 @@ class _Asked:
     def _replies(self, requests: list[Any]) -> list[Any]:
         """One for each request; a failure that the class hides stands in its reply's place."""
         if not self._one_by_one:
-            with logged("ERROR", _is_of_a_model, _AFTER_CALLS) as errors:
+            with logged("ERROR", _is_of_a_model) as errors:
                 found = self._generate(requests)
             if len(found) == len(requests):
                 return _or_lost(found, errors)
@@ -260,27 +252,22 @@ class _Asked:
                 f"the model's class gave {len(found)} replies to {len(requests)} requests, so that "
                 "nobody can tell which is whose: from here on they are asked one by one"
             )
-        made: list[Any] = []
-        for one in requests:
-            with logged("ERROR", _is_of_a_model, _AFTER_CALLS) as errors:
-                reply = self._alone(one)
-            if errors and isinstance(reply, _Lost):
-                reply = _Lost(refusals.model_error(errors[-1]))
-            made += _or_lost([reply], errors)
-        return made
+        return [self._alone(one) for one in requests]
 
     def _alone(self, request: Any) -> Any:
         """The reply to a request that no other request's fate hangs on."""
-        try:
-            found = self._generate([request])
-        except TasksError:
-            raise
-        except Exception as error:
-            return _Lost(refusals.model_error(f"{type(error).__name__}: {error}"))
-        if len(found) != 1:
-            told = f"the model's class gave {len(found)} replies to one request"
-            return _Lost(refusals.model_error(told))
-        return found[0]
+        found, why = [], ""
+        with arrived.asking(self._name(request)), logged("ERROR", _is_of_this_request()) as errors:
+            try:
+                found = self._generate([request])
+                why = f"the model's class gave {len(found)} replies to one request"
+            except TasksError:
+                raise
+            except Exception as error:
+                why = f"{type(error).__name__}: {error}"
+        if len(found) == 1:
+            return _or_lost(found, errors)[0]
+        return refusals.model_error(errors[-1] if errors else why)
 
     def _finish(self, asked: Sequence[tuple[int, Any]], replies: list[Any]) -> None:
         """Count the tokens of our replies, and write the tag that stood in the prompt."""
@@ -340,12 +327,6 @@ class _Asked:
 
     def _name(self, request: Any) -> str:
         return arrived.request_name(request.task_name, str(self._doc(request)["id"]))
-
-
-class _Lost(str):
-    """The text of a request that failed in its class, which told nothing of it."""
-
-    __slots__ = ()
 
 
 def _even(left: Mapping[str, list[int]], own: Sequence[int]) -> dict[str, list[int]]:
@@ -423,20 +404,33 @@ def _is_of_a_model(record: Any) -> bool:
     return (record["name"] or "").startswith("lmms_eval.models")
 
 
-@contextmanager
-def logged(
-    level: str, wanted: Callable[[Any], bool], mute: Sequence[str] = ()
-) -> Iterator[list[str]]:
-    """What the host logs within: it goes on after trouble, and tells it nobody else.
+def _is_of_this_request() -> Callable[[Any], bool]:
+    """Whether a class logs something where the request of this thread is asked, or nobody's."""
+    mine = arrived.ASKED.get()
+    return lambda record: _is_of_a_model(record) and arrived.ASKED.get() in (mine, "")
 
-    Of modules to `mute` nobody hears anything within.
-    """
+
+@contextmanager
+def audible(*mute: str) -> Iterator[None]:
+    """Within it the host's log can be heard, but for some modules; somebody may have muted it."""
+    from loguru import logger
+
+    logger.enable("lmms_eval")
+    for name in mute:
+        logger.disable(name)
+    try:
+        yield
+    finally:
+        for name in mute:
+            logger.enable(name)
+
+
+@contextmanager
+def logged(level: str, wanted: Callable[[Any], bool]) -> Iterator[list[str]]:
+    """What the host logs within: it goes on after trouble, and tells it nobody else."""
     from loguru import logger
 
     found: list[str] = []
-    logger.enable("lmms_eval")  # somebody in this process may have muted it
-    for name in mute:
-        logger.disable(name)
     sink = logger.add(
         lambda message: found.append(" ".join(message.record["message"].split())[:300]),
         level=level,
@@ -445,7 +439,5 @@ def logged(
     try:
         yield found
     finally:
-        for name in mute:
-            logger.enable(name)
         with contextlib.suppress(ValueError):  # somebody took all sinks away
             logger.remove(sink)
