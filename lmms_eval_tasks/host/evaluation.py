@@ -65,8 +65,8 @@ def _check(given: dict[str, Any], tasks: Sequence[str]) -> None:
     needs.check_filelock()
     if number := given.get("num_fewshot"):
         raise TasksError(
-            f"--num_fewshot {number}: {', '.join(tasks)} are asked without examples; leave it out, "
-            "and run tasks that have examples by themselves"
+            f"--num_fewshot {number}: tasks of this suite are asked without examples "
+            f"({', '.join(tasks)}); leave it out, and run tasks that have examples by themselves"
         )
     before.check(tasks)
     for line in (*model_class.prepare(given), *model_class.advice(given)):

@@ -17,10 +17,19 @@ from lmms_eval_tasks.utils import saved_runs
 from tests import warm
 from tests.conftest import BIN, environment, ranks_of
 from tests.faults import injected
+from tests.golden import judge
+from tests.local_endpoint import Fault, Json, last_user_text
 
 SAID = "lmms-eval-tasks: "  # how a line of ours begins
 # Said in any run, of no trouble.
 USUAL = ("judge: ", "asked in ", "written")
+
+
+def reply(request: Json) -> str | Fault:
+    """What the endpoint of these runs says: as their judge, or as their model, which takes time."""
+    if request["model"] != "asked":
+        return judge.reply(request)
+    return Fault(content=f"A. {judge.drawn(last_user_text(request))}", delay=0.3)
 
 
 @dataclass(frozen=True)
@@ -57,7 +66,7 @@ class Run:
 class Home:
     """A folder with a cache, data and output of its own."""
 
-    def __init__(self, folder: Path, prepared: Path, server: warm.Server, judge: str) -> None:
+    def __init__(self, folder: Path, prepared: Path, server: warm.Server, spec: str) -> None:
         """Take over clips, probes and the sample from a `prepared` cache, and nothing else."""
         self.folder, self._server, self._prepared = folder, server, prepared
         for name in ("media", "probes", "datasets", "nltk", "huggingface", "sample"):
@@ -68,7 +77,9 @@ class Home:
         self._env = environment(prepared) | {
             settings.CACHE: str(folder / "cache"),
             settings.DATA: str(folder / "data"),
-            settings.JUDGE: judge,
+            settings.JUDGE: spec,
+            "OPENAI_API_BASE": spec.partition("@")[2],  # of a model at the judge's endpoint
+            "OPENAI_API_KEY": "no",
         }
 
     def run(
