@@ -154,16 +154,16 @@ def step(kind: str, *given: str) -> None:
         ),
         (  # a batch of two; some classes ask twice
             [VIDEO, OTHER],
-            "ask a, ask b, ask b, videos 8 4",
+            "ask a, ask b, ask b, videos 8 4, answer",
             {"a": (8, 0, 0.0), "b": (4, 0, 0.0)},
         ),
         # Frames that go as pictures, and what cannot be told apart.
-        ([VIDEO, OTHER], "ask a, ask b, pictures 6", {"a": (3, 0, 0.0), "b": (3, 0, 0.0)}),
-        ([VIDEO, OTHER], "ask a, ask b, pictures 5", {}),
+        ([VIDEO, OTHER], "ask a, ask b, pictures 6, answer", {"a": (3, 0, 0.0), "b": (3, 0, 0.0)}),
+        ([VIDEO, OTHER], "ask a, ask b, pictures 5, answer", {}),
         (  # prepared while another is answered: its frames are not there yet
             [VIDEO, OTHER, *PICTURES],
             "ask a, videos 8, ask b, answer, videos 4, answer, ask c, pictures 2, ask d, answer, "
-            "pictures 1",
+            "pictures 1, answer",
             {"a": (8, 0, 0.0), "b": (4, 0, 0.0), "c": (0, 2, 0.0), "d": (0, 1, 0.0)},
         ),
     ],
@@ -268,6 +268,7 @@ def test_what_decord_is_asked_for(tmp_path: Path) -> None:
             assert reader[9] is not None
             if frames:
                 step("videos", str(frames))
+                step("answer")
         return [(one.at, one.frames, one.distinct) for one in found.values()]
 
     assert counted([0, 3, 3, 9]) == [("reader", 5, 3)]

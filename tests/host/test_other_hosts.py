@@ -295,9 +295,9 @@ def test_what_is_looked_for(
     manager = SimpleNamespace(task_index={})
     given: Any = (["maia_vsv"], manager)
     if said:
-        assert [plugin._guarded(simple_evaluate)(*given) for _ in range(2)] == ["ran", "ran"]
+        assert [plugin.guarded(simple_evaluate)(*given) for _ in range(2)] == ["ran", "ran"]
         (line,) = capsys.readouterr().err.splitlines()
         assert f": {said}: nothing is checked" in line or f": {said}; " in line
     else:
-        refused(DataError, "no MAIA data", plugin._guarded(simple_evaluate), *given)
+        refused(DataError, "no MAIA data", plugin.guarded(simple_evaluate), *given)
         assert capsys.readouterr().err == ""
