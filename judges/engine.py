@@ -152,10 +152,6 @@ class LanguageJudge(Judge):
                 raise ProviderError("a budget in dollars, but no price", status=Status.SKIPPED)
             most = traffic.price.cost(upper_bound(request.messages), longest)
 
-        def retried(_: ProviderError) -> None:
-            run.ledger.retry(self.config.label)
-            run.progress.look()
-
         def attempt() -> list[Reply]:
             with run.budget.hold(len(samples), most, self.config.label) as bill:
                 try:
@@ -177,7 +173,7 @@ class LanguageJudge(Judge):
             lambda: traffic.send(attempt, run.limits.patience),
             retries=self.config.retries,
             breaker=traffic.breaker,
-            on_retry=retried,
+            on_retry=lambda: run.ledger.retry(self.config.label),
             patience=run.limits.patience,
             quiet=lambda: traffic.flight.quiet,
         )

@@ -346,7 +346,7 @@ def call_with_retries(
     *,
     retries: int,
     breaker: Breaker,
-    on_retry: Callable[[ProviderError], None] = lambda _: None,
+    on_retry: Callable[[], None] = lambda: None,
     patience: float = settings.TABLE[settings.JUDGE_PATIENCE].default,
     quiet: Callable[[], float] = lambda: math.inf,
     base: float = 0.5,
@@ -369,7 +369,7 @@ def call_with_retries(
         retries: after the first attempt; 0 asks once, whatever happens.
         breaker: does the waiting, and ends the retries when it opens; a reply or a refusal is a
             success to it, and a last attempt in `api_error` one failure.
-        on_retry: told of the error before each wait.
+        on_retry: told before each wait.
         patience: seconds without a reply to anybody that a busy or a slow endpoint has.
         quiet: seconds since the last reply to any request; without it the question's own waits.
 
@@ -398,7 +398,7 @@ def call_with_retries(
         more |= problem.load == BUSY and retries > 0 and alone <= patience
         if problem.retry and more and not breaker.is_open:
             waited += wait
-            on_retry(problem)
+            on_retry()
             if breaker.wait(wait):
                 continue
         if problem.load == SLOW:

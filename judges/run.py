@@ -64,7 +64,7 @@ class Endpoint:
     breaker: Breaker
     price: Price | None  # None: unknown
     label: str = ""  # of the judge
-    told: set[str] = field(default_factory=set)  # what was said of it, once
+    told: dict[str, object] = field(default_factory=dict)  # what was said of it, once
 
     def send(self, call: Callable[[], Given], patience: float) -> Given:
         """One attempt, as soon as there is room for it; what it tells of the load holds for all.
@@ -100,8 +100,8 @@ class Endpoint:
 
     def say_once(self, what: str, line: str) -> None:
         """Say something of this judge, the first time."""
-        if what not in self.told:
-            self.told.add(what)
+        mine = object()
+        if self.told.setdefault(what, mine) is mine:  # of several threads one says it
             say(f"the judge {self.label} {line}")
 
 

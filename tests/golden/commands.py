@@ -72,8 +72,10 @@ class Desk:
         """Printed lines, each as words between single spaces; without rules of tables."""
         plain = (_VOLATILE.sub("~", self.normal(line)) for line in text.splitlines())
         found = (" ".join(line.split()) for line in plain)
-        # How many numbers the host's table holds may change.
-        return [line for line in found if line.strip(_BOX) and " equal the saved ones" not in line]
+        # How many numbers the host's table holds may change; which of two commands pays for a
+        # reply that both need, and sees what its endpoint ignored, is chance.
+        left_out = re.compile(r" equal the saved ones|the judge \S+ takes .*ignores")
+        return [line for line in found if line.strip(_BOX) and not left_out.search(line)]
 
     def normal(self, value: Any) -> Any:
         value = _without(value, _UNSTABLE)

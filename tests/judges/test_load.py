@@ -236,6 +236,7 @@ def test_the_progress_line_says_what_is_tried_again_and_in_flight(capsys, monkey
     for _ in range(3):
         ledger.retry("m")
         progress.look()
+    progress.close()  # ends its thread
     lines = capsys.readouterr().err.splitlines()
     assert lines
     assert "0 of 60 verdicts" in lines[-1]

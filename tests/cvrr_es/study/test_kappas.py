@@ -99,7 +99,8 @@ def test_intervals_are_of_kappas_without_a_video_each() -> None:
 
     def expected(statistic: Any, own: Any) -> dict[str, Any]:
         both = [pair for pair in own if pair.whole]
-        return stats.jackknife(statistic, both, [pair.video for pair in both]).as_dict()
+        videos = [pair.video for pair in both]
+        return stats.jackknife(statistic, both, videos, coefficient=True).as_dict()
 
     assert found["pooled"]["interval"] == expected(of_pairs, pairs)
     parts = cells(pairs)
