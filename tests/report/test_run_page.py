@@ -152,14 +152,14 @@ class Opened:
         self.page.wait_for_selector("#table:not([aria-busy])")
         return str(self.page.inner_text("#count"))
 
-    def open_first(self) -> None:
-        """Open the first item; the table draws its rows again as it comes into view, and a click
+    def open_item(self, row: int = 0) -> None:
+        """Open the item of a row, and wait until it is shown; the table draws its rows again as it comes into view, and a click
         on a row that is gone by then does nothing.
         """
         from playwright.sync_api import TimeoutError as TooLate
 
         for _ in range(10):
-            self.page.locator(".tabulator-row").first.click()
+            self.page.locator(".tabulator-row").nth(row).click()
             with suppress(TooLate):
                 self.page.wait_for_selector("dialog[open] .answers", timeout=3000)
                 return
@@ -177,7 +177,7 @@ def test_opens_on_any_screen(browser: Any, page_file: Path, scheme: str, width: 
     )
     assert page.evaluate("document.scrollingElement.scrollWidth") <= width
     assert opened.too_faint() == []
-    opened.open_first()
+    opened.open_item()
     box = page.locator("dialog").bounding_box()
     assert box["x"] >= 0
     assert box["x"] + box["width"] <= width
@@ -250,7 +250,7 @@ def test_filters_by_the_rule_that_read_an_item(browser: Any, tmp_path: Path) -> 
         assert not rule or {*shown} == {rule}
     page.select_option(choice, "text")
     assert opened.count() == "2 of 20 items"
-    opened.open_first()
+    opened.open_item()
     assert "read_by" in page.locator("dialog").text_content()
     assert opened.troubles == []
     earlier = page_of({})
@@ -269,7 +269,7 @@ def test_a_pool_that_a_model_was_not_asked_is_not_wrong(browser: Any, tmp_path: 
     file.write_text(run_page.html(sides.read(runs)), encoding="utf-8")
     opened = Opened(browser, file)
     page = opened.page
-    page.locator(".tabulator-row").nth(8).click()  # of the second pool
+    opened.open_item(row=8)  # of the second pool
     told = page.locator("dialog .pool").all_inner_texts()
     told = [" ".join(one.split()) for one in told]
     assert told[1] == "none: not asked"
@@ -314,7 +314,7 @@ def test_what_an_item_shows(browser: Any, page_file: Path) -> None:
     def show(task: str) -> str:
         page.select_option("select[name=task]", task)
         opened.count()
-        opened.open_first()
+        opened.open_item()
         page.evaluate("document.querySelectorAll('dialog details').forEach(d => d.open = true)")
         text = str(page.inner_text("dialog"))
         page.keyboard.press("Escape")
@@ -330,7 +330,7 @@ def test_what_an_item_shows(browser: Any, page_file: Path) -> None:
     assert page.locator("dialog svg.wave").count() == 1
     file = page.locator("dialog video").get_attribute("src")
     assert (page_file.parent / file).is_file()
-    opened.open_first()
+    opened.open_item()
     video = page.locator("dialog video")
     video.focus()
     page.keyboard.press("Space")
@@ -354,7 +354,7 @@ def test_no_answer_runs_a_script(browser: Any, on_sample: None, tmp_path: Path) 
     for number, text in enumerate(MARKUP):
         page.fill("input[name=search]", text[:30])
         assert int(opened.count().split(" ")[0]) > 0, number
-        opened.open_first()
+        opened.open_item()
         assert text in page.inner_text("dialog .answers pre")
         page.keyboard.press("Escape")
     assert page.title() == title
