@@ -306,7 +306,7 @@ class Engine:
 def test_the_hosts_class_of_vllm(
     known: bool, on_sample: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Counted where messages enter the engine; of one that has another entrance, at the reader."""
+    """Counted where messages enter the engine; of one that has another entrance nothing is said."""
     plugin.install()
     from lmms_eval import evaluator
     from lmms_eval.api.model import lmms
@@ -333,10 +333,10 @@ def test_the_hosts_class_of_vllm(
         _tp_group_cpu=None,
     )
     made = evaluator.simple_evaluate(model=lm, tasks=["maia_vsv"], limit=6, verbosity="ERROR")
-    counted = [one["failed"]["arrived"] for one in made["samples"]["maia_vsv"]]
+    counted = [one["failed"].get("arrived") for one in made["samples"]["maia_vsv"]]
     assert len(lm.client.known) <= 32  # of six questions on one video
-    assert [(one["at"], one["frames"]) for one in counted] == [
-        ("engine" if known else "reader", 32)
+    assert [one and (one["at"], one["frames"]) for one in counted] == [
+        ("engine", 32) if known else None
     ] * 6
 
 

@@ -153,8 +153,10 @@ class Opened:
         return str(self.page.inner_text("#count"))
 
     def open_item(self, row: int = 0) -> None:
-        """Open the item of a row, and wait until it is shown; the table draws its rows again as it comes into view, and a click
-        on a row that is gone by then does nothing.
+        """Open a row's item, and wait until it is shown.
+
+        The table draws its rows again as it comes into view, and a click on a row that is gone by
+        then does nothing.
         """
         from playwright.sync_api import TimeoutError as TooLate
 
