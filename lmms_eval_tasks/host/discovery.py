@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import os
@@ -95,12 +96,13 @@ def complete(manager: Any, names: Sequence[Any]) -> None:
     unknown = [one for one in asked if isinstance(one, str) and one not in manager.task_index]
     if not our_tasks(unknown):
         return
-    found = manager.initialize_tasks(include_path=task_folders(), include_defaults=False)
-    new = {name: entry for name, entry in found.items() if name not in manager.task_index}
-    manager.task_index.update(new)
-    manager.all_tasks.extend(new)
-    for kind, known in (("group", manager.all_groups), ("task", manager.all_subtasks)):
-        known.extend(name for name, entry in new.items() if entry["type"] == kind)
+    with contextlib.suppress(AttributeError, TypeError):  # another lmms-eval: told by needs.py
+        found = manager.initialize_tasks(include_path=task_folders(), include_defaults=False)
+        new = {name: entry for name, entry in found.items() if name not in manager.task_index}
+        manager.task_index.update(new)
+        manager.all_tasks.extend(new)
+        for kind, known in (("group", manager.all_groups), ("task", manager.all_subtasks)):
+            known.extend(name for name, entry in new.items() if entry["type"] == kind)
 
 
 def our_tasks(names: Sequence[Any], manager: Any = None) -> list[str]:
