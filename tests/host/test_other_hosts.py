@@ -284,7 +284,7 @@ def test_what_is_looked_for(
     owner: Any = importlib.import_module(place.module)
     for step in owners:
         owner = getattr(owner, step)
-    if isinstance(owner, ModuleType) and not owners:  # past a property of ours on the module's class
+    if isinstance(owner, ModuleType) and not owners:  # past a property of ours on its class
         owner = SimpleNamespace(**vars(owner))
         monkeypatch.setitem(sys.modules, place.module, owner)
     if how == "missing":
