@@ -143,6 +143,7 @@ def test_devices(device: str, tmp_path: Path) -> None:
         ("9" * 5000, "Exceeds the limit .4300 digits. .*5000 digits$"),
         ('"a\0b"', "Invalid control character"),
         ("\0" * 9, "Expecting value"),
+        ('[{"answer": "A", "id": 1, "answer": "B"}]', "the key 'answer' stands twice in one obj"),
     ],
 )
 def test_no_json(text: str, says: str) -> None:
@@ -177,6 +178,8 @@ MERGED = "\n".join(
         ("a: " + "9" * 5000, "Exceeds the limit"),
         ("a: !!python/object/apply:os.system [x]", "could not determine a constructor"),
         ("a: 1\n---\nb: 2", "expected a single document"),
+        ("a: [{b: 1, c: 2, b: 3}]", "the key 'b' stands twice in one mapping"),
+        ("a: " + "x" * 2**18, "262,147 characters; more than 262,144 are not read"),
     ],
 )
 def test_no_yaml(text: str, says: str) -> None:
