@@ -12,7 +12,9 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from lmms_eval_tasks.errors import DataError, TasksError
@@ -116,6 +118,32 @@ except DataError as error:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == f"{file}, line 1: of more than {json_files.LONGEST:,} bytes\n"
+
+
+def test_small_files_that_unpack_to_gigabytes(tmp_path: Path) -> None:
+    import h5py
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    rows, arrays = tmp_path / "data.parquet", tmp_path / "tvsum.h5"
+    part = pa.table({"a": np.zeros(2**23, np.int64)})
+    packed: Any = {"use_dictionary": False, "compression": "zstd"}
+    with parquet.ParquetWriter(rows, part.schema, **packed) as writer:
+        for _ in range(17):
+            writer.write_table(part)
+    with h5py.File(arrays, "w") as store:
+        video = store.create_group("video_1")
+        video.create_dataset("picks", (2**30,), "i8", chunks=(2**20,), compression="gzip")
+    assert max(rows.stat().st_size, arrays.stat().st_size) < 2**20
+    refused(
+        DataError,
+        "bytes when it is unpacked; more than 1,073,741,824",
+        released_files.read_table,
+        rows,
+    )
+    assert record.read_arrays(arrays, ["video_1"]) == {
+        "video_1": "arrays of more than 1,073,741,824 bytes"
+    }
 
 
 DEVICES = ("/dev/zero", "/dev/null")
