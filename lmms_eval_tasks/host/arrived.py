@@ -245,8 +245,8 @@ def _dealt(
         of.setdefault(kind, []).append(value)
     frames, pictures, sounds, at = of["video"], sum(of["pictures"]), of["sound"], "processor"
     if not (frames or pictures or sounds):
-        if not of["read"] or not reads:
-            return None
+        if not of["read"] or not reads or len(asked) > 1 or not whole:
+            return None  # of several requests nobody knows which frame was read for which
         frames, at = [len(of["read"])], "reader"
     if len(asked) == 1 and whole:
         made = asked[0].seen(Seen(at, sum(frames), None, pictures, sum(sounds)))
