@@ -6,10 +6,12 @@ import importlib
 from collections.abc import Collection, Iterator, Mapping
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_tasks.errors import DataError, TasksError, nearest
+
+if TYPE_CHECKING:
+    from lmms_eval_tasks.benchmark import Benchmark
 
 # Folder name under lmms_eval_tasks/, which is also the folder name under the data root.
 NAMES: tuple[str, ...] = ("maia", "maverix", "movierecapsqa", "haven", "cvrr_es")
@@ -19,7 +21,7 @@ _ALSO = {"cvrr_judge": "cvrr_es"}
 
 def load(name: str) -> Benchmark:
     """The benchmark of that name, imported on demand."""
-    return cast(Benchmark, importlib.import_module(f"lmms_eval_tasks.{name}.tasks").BENCHMARK)
+    return cast("Benchmark", importlib.import_module(f"lmms_eval_tasks.{name}.tasks").BENCHMARK)
 
 
 def named(name: str) -> Benchmark:

@@ -16,9 +16,11 @@ from PIL import Image
 
 from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.errors import DataError, TasksError
+from lmms_eval_tasks.host import discovery
 from lmms_eval_tasks.host.endpoints import right_media
+from lmms_eval_tasks.host.evaluation import _score_side_by_side
 from lmms_eval_tasks.host.model_class import interface_of
-from lmms_eval_tasks.host.plugin import _guarded, _score_side_by_side
+from lmms_eval_tasks.host.plugin import guarded
 from tests.checks import refused, table
 
 
@@ -71,8 +73,10 @@ def test_a_run_knows_what_the_host_was_told_to_ask(
     ) -> None:
         runs.append(running.docs())
 
-    manager = SimpleNamespace(task_index={}, include_path=None)
-    evaluate = functools.partial(_guarded(simple_evaluate), task_manager=manager)
+    file = Path(discovery.task_folders()[0], "maia", "maia_vsv_1frame.yaml")
+    known = {"type": "task", "yaml_path": str(file)}
+    manager = SimpleNamespace(task_index={"maia_vsv_1frame": known}, include_path=None)
+    evaluate = functools.partial(guarded(simple_evaluate), task_manager=manager)
     evaluate("tasks_coin", ["maia_vsv_1frame"], limit=8)
     evaluate("tasks_coin", ["maia_vsv_1frame"], limit=100, offset=92)
     assert runs == [slice(0, 8), slice(92, 192)]

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +22,7 @@ from lmms_eval_tasks.errors import DataError, TasksError
 
 LARGEST = 2**30  # bytes of a file that is read as a whole
 LONGEST = 2**28  # bytes of a line
+LONGEST_YAML = 2**18  # characters: reading takes a second for each 40,000
 _MOST_VALUES = 10**6  # that the aliases of a YAML file may stand for
 
 # --- in -------------------------------------------------------------------------------------------
@@ -117,10 +119,11 @@ def parsed(text: str | bytes) -> Any:
 
     Raises:
         ValueError: it is none, with what is wrong in one line: where it ends too early, brackets
-            without an end, a number of thousands of digits.
+            without an end, a number of thousands of digits, a key twice in one object.
     """
     try:
-        return json.loads(text_of(text) if isinstance(text, bytes) else text)
+        told = text_of(text) if isinstance(text, bytes) else text
+        return json.loads(told, object_pairs_hook=_each_once)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     except json.JSONDecodeError as error:
@@ -131,18 +134,28 @@ def parsed(text: str | bytes) -> Any:
         raise ValueError(str(error).partition(";")[0]) from None
 
 
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        ((twice, _), *_) = Counter(name for name, _ in pairs).most_common(1)
+        raise ValueError(f"the key {twice!r} stands twice in one object")
+    return made
+
+
 def parsed_yaml(text: str, loader: Any = None) -> Any:
-    """What a text of YAML holds, whose aliases may stand for a million values.
+    """What a text of YAML holds, of LONGEST_YAML bytes, and a million values behind aliases.
 
     Args:
         text: one document.
         loader: a class derived from yaml.SafeLoader; that one by default.
 
     Raises:
-        ValueError: it is none, in one line.
+        ValueError: it is none, or has a key twice in one mapping, in one line.
     """
     import yaml
 
+    if len(text) > LONGEST_YAML:
+        raise ValueError(f"{len(text):,} characters; more than {LONGEST_YAML:,} are not read")
     try:
         made = (loader or yaml.SafeLoader)(text)
         try:
@@ -165,6 +178,10 @@ def _values(node: Any, known: dict[int, float]) -> float:
     if id(node) not in known:
         known[id(node)] = float("inf")  # until it is counted
         inside = node.value if isinstance(node.value, list) else []
+        names = [pair[0] for pair in inside if isinstance(pair, tuple)]
+        keys = Counter((one.tag, one.value) for one in names if isinstance(one.value, str))
+        if (twice := keys.most_common(1)) and twice[0][1] > 1:
+            raise ValueError(f"the key {twice[0][0][1]!r} stands twice in one mapping")
         parts = (one for pair in inside for one in (pair if isinstance(pair, tuple) else (pair,)))
         known[id(node)] = 1 + sum(_values(one, known) for one in parts)
     return known[id(node)]

@@ -7,6 +7,7 @@ does not take (a reply format, a parameter) is learnt from its answers 400 and 4
 from __future__ import annotations
 
 import json
+import os
 import re
 import threading
 import time
@@ -40,6 +41,8 @@ from lmms_eval_tasks.judges.verdict import (
     token_count,
 )
 
+# Of an account with several, who pays, by the variables of OpenAI's own client.
+_BILLED_TO = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
 # Their prompt cache begins with the schema, so that one schema serves all requests there.
 _OPENAI_HOSTS = (".openai.com", *AZURE_HOSTS)
 FORMS = ("json_schema", "json_object", "text")  # ways to ask for a schema, strictest first
@@ -357,9 +360,12 @@ class OpenAIProvider:
         """The connections, made for the first request."""
         url, key = self.config.base_url or DEFAULT_BASE_URL, self.config.key
         host = urlsplit(url).hostname or ""
+        headers = {"Authorization": f"Bearer {key.get_secret_value() if key else 'unused'}"}
+        if host.endswith(".openai.com"):
+            headers |= {header: os.environ.get(name, "") for header, name in _BILLED_TO.items()}
         return Transport(
             f"{url}/chat/completions",
-            {"Authorization": f"Bearer {key.get_secret_value() if key else 'unused'}"},
+            {header: value for header, value in headers.items() if value},
             # A cluster's proxy settings must not send a local endpoint's requests to the proxy.
             proxies=not is_local(host),
         )

@@ -4,7 +4,9 @@ A task hands over a video; what a class makes of it is the class's affair, and i
 it is counted at the last place that all classes of a kind share:
 
 - `sent`: in the body of a request to an endpoint;
-- `processor`: where transformers' processors take pictures, frames and sound, until `generate`;
+- `engine`: in the messages that vLLM's `LLM.chat` is given;
+- `processor`: where transformers' processors take pictures, frames and sound, until transformers'
+  `generate`: an engine that calls a processor keeps what it made, and calls it for some alone;
 - `reader`: what decord was asked for, where a class has a processor of its own.
 
 The same frames can arrive as 2,000 or as 4,000 tokens, by the size to which a class brings them.
@@ -28,6 +30,7 @@ import wave
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass, replace
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -37,7 +40,8 @@ _VIDEOS = ("video_url", "video", "input_video")
 _SOUNDS = ("input_audio", "audio_url", "audio")
 
 # Something that was seen: `handed` the name of a request; `video` its frames, `pictures` how many,
-# `sound` its seconds, `read` the number of a frame; `generate` its rows; `body` of a request.
+# `sound` its seconds, `read` the number of a frame; `generate` its rows; `sent` a request's texts
+# and media, with a hash of it all if it may be sent again.
 Event = tuple[str, Any]
 Size = tuple[int, int]  # width and height in pixels
 
@@ -104,11 +108,22 @@ class _Watch:
         self._lock = threading.Lock()
         self._sent: dict[str, str] = {}  # of a body: whose it is, since it may be sent again
 
+    def expect(self, one: Expected) -> None:
+        with self._lock:
+            self._asked[one.name] = replace(one, text=_bare(one.text))
+
+    def settled(self, name: str) -> Seen | None:
+        with self._lock:
+            self._asked.pop(name, None)
+            self._events = [event for event in self._events if event != ("handed", name)]
+            self._sent = {body: whose for body, whose in self._sent.items() if whose != name}
+            return self.seen.pop(name, None)
+
     def note(self, events: Iterable[Event]) -> None:
         with self._lock:
             for kind, value in events:
-                if kind == "body":
-                    self._note_sent(value)
+                if kind == "sent":
+                    self._note_sent(*value)
                 elif kind == "generate":
                     self._deal_out(value)
                 elif kind != "handed" or (
@@ -116,21 +131,27 @@ class _Watch:
                 ):
                     self._events.append((kind, value))
 
-    def _note_sent(self, body: bytes) -> None:
-        texts: list[str] = []
-        found = Seen("sent")
-        _count(json.loads(body), texts, found)
-        text, digest = _bare("".join(texts)), hashlib.sha256(body).hexdigest()
-        if digest not in self._sent:
-            fitting = [one for one in self._asked.values() if one.text and one.text in text]
-            longest = max((len(one.text) for one in fitting), default=0)
-            names = [one.name for one in fitting if len(one.text) == longest]
-            names = [one for one in names if one not in self.seen] or names
-            if not names:
-                return
-            self._sent[digest] = names[0]
-        name = self._sent[digest]
+    def end(self) -> None:
+        """What is left after the last `generate`: what a reader was asked for, and no more."""
+        with self._lock:
+            self._events = [event for event in self._events if event[0] in ("handed", "read")]
+        self.note([("generate", ())])
+
+    def _note_sent(self, text: str, found: Seen, digest: str) -> None:
+        asked = ASKED.get()
+        name = asked if asked in self._asked else self._sent.get(digest) or self._of_text(text)
+        if name is None:
+            return
+        if digest:
+            self._sent[digest] = name
         self.seen[name] = self._asked[name].seen(found)
+
+    def _of_text(self, text: str) -> str | None:
+        """The request that asks this, if possible one of which nothing was seen."""
+        fitting = [one for one in self._asked.values() if one.text and one.text in text]
+        longest = max((len(one.text) for one in fitting), default=0)
+        names = [one.name for one in fitting if len(one.text) == longest]
+        return next((one for one in names if one not in self.seen), next(iter(names), None))
 
     def _deal_out(self, rows: Sequence[Row]) -> None:
         """What was counted belongs to the requests that were handed over meanwhile.
@@ -158,6 +179,18 @@ def _bare(text: str) -> str:
 
 
 _watch: _Watch | None = None
+# The request that is asked in this thread, or in this task of an event loop; "" if not known.
+ASKED: ContextVar[str] = ContextVar("ASKED", default="")
+
+
+@contextmanager
+def asking(name: str) -> Iterator[None]:
+    """Within it, and in threads and tasks that it starts (endpoints.in_context), this is asked."""
+    token = ASKED.set(name)
+    try:
+        yield
+    finally:
+        ASKED.reset(token)
 
 
 @contextmanager
@@ -173,15 +206,31 @@ def watching(asked: Iterable[Expected], reads: bool = True) -> Iterator[Mapping[
     before, _watch = _watch, _Watch(asked, reads)
     try:
         yield _watch.seen
-        _watch.note([("generate", ())])
+        _watch.end()
     finally:
         _watch = before
+
+
+def expect(one: Expected) -> None:
+    """One more request is asked now, beside those that are watched."""
+    if _watch is not None:
+        _watch.expect(one)
+
+
+def settled(name: str) -> Seen | None:
+    """What reached the model of a request whose reply has come; it is watched no more."""
+    return _watch.settled(name) if _watch is not None else None
 
 
 def handed(name: str) -> None:
     """A request's media are asked for by the class, which is about to use them."""
     if _watch is not None:
         _watch.note([("handed", name)])
+
+
+def request_name(task: str, doc: str) -> str:
+    """What the request of a doc is called while it is asked."""
+    return f"{task}/{doc}"
 
 
 def _dealt(
@@ -196,8 +245,8 @@ def _dealt(
         of.setdefault(kind, []).append(value)
     frames, pictures, sounds, at = of["video"], sum(of["pictures"]), of["sound"], "processor"
     if not (frames or pictures or sounds):
-        if not of["read"] or not reads:
-            return None
+        if not of["read"] or not reads or len(asked) > 1 or not whole:
+            return None  # of several requests nobody knows which frame was read for which
         frames, at = [len(of["read"])], "reader"
     if len(asked) == 1 and whole:
         made = asked[0].seen(Seen(at, sum(frames), None, pictures, sum(sounds)))
@@ -387,14 +436,28 @@ def _sizes_of_rows(
 
 
 def _sending(_: Any, request: Any, **__: Any) -> Iterable[Event]:
-    body = getattr(request, "content", None) or getattr(request, "body", None) or b""
-    return [("body", body if isinstance(body, bytes) else str(body).encode())]
+    given = getattr(request, "content", None) or getattr(request, "body", None) or b""
+    body = given if isinstance(given, bytes) else str(given).encode()
+    return [_sent("sent", json.loads(body), hashlib.sha256(body).hexdigest())]
+
+
+def _chatting(_: Any, messages: Sequence[Any], *__: Any, **___: Any) -> Iterable[Event]:
+    several = bool(messages) and isinstance(messages[0], list)  # of conversations
+    return [_sent("engine", one, "") for one in (messages if several else [messages])]
+
+
+def _sent(at: str, told: Any, digest: str) -> Event:
+    texts: list[str] = []
+    found = Seen(at)
+    _count(told, texts, found)
+    return "sent", (_bare("".join(texts)), found, digest)
 
 
 _PLACES: list[tuple[str, str, str, Callable[..., Iterable[Event]]]] = [
     *((module, "Client", "send", _sending) for module in ("httpx", "httpx2")),
     *((module, "AsyncClient", "send", _sending) for module in ("httpx", "httpx2")),
     ("requests", "Session", "send", _sending),
+    ("vllm", "LLM", "chat", _chatting),
     ("transformers.video_processing_utils", "BaseVideoProcessor", "_prepare_input_videos", _videos),
     ("transformers.image_processing_utils", "BaseImageProcessor", "__call__", _pictures),
     (

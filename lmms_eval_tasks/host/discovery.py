@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
+import os
 from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -84,6 +86,25 @@ def _real(path: Any) -> str:
     return str(Path(str(path)).expanduser().resolve())
 
 
+def complete(manager: Any, names: Sequence[Any]) -> None:
+    """Have a task manager know our tasks that a run names, if it was made without our folder.
+
+    That is one of before the hook was there (`from lmms_eval.tasks import TaskManager` alone loads
+    no plugin), or one without lmms-eval's own tasks.
+    """
+    asked = (one.get("task", one.get("group")) if isinstance(one, dict) else one for one in names)
+    unknown = [one for one in asked if isinstance(one, str) and one not in manager.task_index]
+    if not our_tasks(unknown):
+        return
+    with contextlib.suppress(AttributeError, TypeError):  # another lmms-eval: told by needs.py
+        found = manager.initialize_tasks(include_path=task_folders(), include_defaults=False)
+        new = {name: entry for name, entry in found.items() if name not in manager.task_index}
+        manager.task_index.update(new)
+        manager.all_tasks.extend(new)
+        for kind, known in (("group", manager.all_groups), ("task", manager.all_subtasks)):
+            known.extend(name for name, entry in new.items() if entry["type"] == kind)
+
+
 def our_tasks(names: Sequence[Any], manager: Any = None) -> list[str]:
     """Our tasks among names or configs as given to the host, groups opened, in order, each once.
 
@@ -98,16 +119,17 @@ def our_tasks(names: Sequence[Any], manager: Any = None) -> list[str]:
     others: dict[str, str] = {}
 
     def tasks_of(name: Any) -> list[str]:
-        if not isinstance(name, str) or not (own := benchmarks.of_task_name(name)):
+        own = benchmarks.of_task_name(name) if isinstance(name, str) else None
+        if own is None or not (file := _our_file(own, name)):
             return []
-        is_task, members = name in benchmarks.load(own).tasks, groups(own).get(name, ())
-        if (is_task or members) and (other := _other(manager, own, name)):
+        members = groups(own).get(name, ())
+        if other := _other(manager, file, name):
             others[name] = other
             if not ours_first:
                 return []
-            kind, file = "task" if is_task else "group", _our_file(own, name)
+            kind = "group" if members else "task"
             manager.task_index[name] = {"type": kind, "task": -1, "yaml_path": file}
-        return [name] if is_task else [task for one in members for task in tasks_of(one)]
+        return [task for one in members for task in tasks_of(one)] if members else [name]
 
     asked = (one.get("task", one.get("group")) if isinstance(one, dict) else one for one in names)
     found = dict.fromkeys(task for one in asked for task in tasks_of(one))
@@ -124,7 +146,7 @@ def check_names(names: Sequence[str], include_path: Any = None) -> None:
     """
     for name in names:
         own = benchmarks.of_task_name(name)
-        if own is None or name in benchmarks.load(own).tasks or name in benchmarks.groups(own):
+        if own is None or _our_file(own, name):
             continue
         try:
             benchmarks.selected([name])  # a pattern
@@ -149,15 +171,16 @@ def _names_our_folder(manager: Any) -> bool:
     return not set(task_folders()).isdisjoint(map(_real, named))
 
 
-def _other(manager: Any, benchmark: str, name: str) -> str:
-    """What else the host takes for a name of ours, in words; "" if it takes ours."""
+def _other(manager: Any, file: str, name: str) -> str:
+    """What else the host takes for a name of ours, in words; "" if it takes our file."""
     entry = manager.task_index.get(name) if manager is not None else None
-    if entry is None or _real(place := entry["yaml_path"]) == _our_file(benchmark, name):
+    if entry is None or _real(place := entry["yaml_path"]) == file:
         return ""
     return "the host's tags" if entry["type"] == "tag" else f"the files in {Path(place).parent}"
 
 
 def _our_file(benchmark: str, name: str) -> str:
-    """Where one of our tasks or groups stands: in a file of its name."""
+    """Where one of our tasks or groups stands: in a file of its name; "" if it is none of ours."""
     places = (Path(folder, benchmark, f"{name}.yaml") for folder in task_folders())
-    return next(str(place) for place in places if place.is_file())
+    # A list of names is longer than a file's name can be: an error of Path's.
+    return next((str(place) for place in places if os.path.isfile(place)), "")  # noqa: PTH113

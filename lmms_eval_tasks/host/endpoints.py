@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import contextvars
 import functools
+import sys
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -56,18 +61,51 @@ _MENDED = {
 }
 
 
-def callable_again(lm: Any, generate: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
-    """A class's `generate_until` that can be called more than once, and replies with texts.
+@contextmanager
+def one_loop(lm: Any) -> Iterator[None]:
+    """Within it all calls of a class with an asynchronous client run on one event loop.
 
-    An asynchronous client keeps its connections open, and they end with the event loop of the call
-    that opened them: the next call's requests fail with "Event loop is closed". Of a reply without
-    content some classes return None, which the host reads as the text "None".
+    By itself such a class runs each call of `generate_until` on a loop of its own, while its client
+    keeps connections open, which end with the loop that opened them: the next call's requests fail
+    with "Event loop is closed". On one loop calls may also be made side by side.
     """
-    from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+    openai = sys.modules.get("openai")
+    client = getattr(lm, "client", None)
+    if openai is None or not isinstance(client, openai.AsyncOpenAI):
+        yield
+        return
+    loop, run = asyncio.new_event_loop(), asyncio.run
+    thread = threading.Thread(target=loop.run_forever, name="requests", daemon=True)
+    thread.start()
 
-    def generate_until(requests: list[Any]) -> list[Any]:
-        if isinstance(client := getattr(lm, "client", None), AsyncOpenAI):
-            lm.client = client.with_options(http_client=DefaultAsyncHttpxClient())
-        return ["" if reply is None else reply for reply in generate(requests)]
+    def on_it(main: Any, **kwargs: Any) -> Any:
+        if threading.current_thread() is thread:
+            return run(main, **kwargs)  # which says that it cannot be
+        return asyncio.run_coroutine_threadsafe(main, loop).result()
 
-    return generate_until
+    lm.client = client.with_options(http_client=openai.DefaultAsyncHttpxClient())
+    asyncio.run = on_it
+    try:
+        yield
+        on_it(lm.client.close())
+    finally:
+        asyncio.run, lm.client = run, client
+        loop.call_soon_threadsafe(loop.stop)
+
+
+@contextmanager
+def in_context() -> Iterator[None]:
+    """Within it a pool of threads runs what it is given in the context of who gives it.
+
+    So it is known of a class's threads, as of tasks of an event loop, whose request they send.
+    """
+    submit = ThreadPoolExecutor.submit
+
+    def with_context(self: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return submit(self, contextvars.copy_context().run, function, *args, **kwargs)
+
+    ThreadPoolExecutor.submit = with_context  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        ThreadPoolExecutor.submit = submit  # type: ignore[method-assign]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.metadata
 import importlib.util
@@ -74,13 +75,33 @@ def prepare(run: dict[str, Any]) -> list[str]:
         run["force_simple"] = True
     more, given = {**plan.arguments, **devices}, run.get("model_args")
     if isinstance(given, Mapping):
-        run["model_args"] = {**given, **more}
+        run["model_args"] = _as_text({**given, **more})
     elif more:
-        told = ",".join(f"{name}={value}" for name, value in more.items())
+        told = _as_text(more)
         run["model_args"] = f"{given},{told}" if given else told
     told = ", ".join(f"{name}={value}" for name, value in devices.items())
     why = f"{model.name}: {told} set, since transformers 5 refuses its device_map=''"
     return [why] if devices else []
+
+
+def _as_text(arguments: Mapping[str, Any]) -> str:
+    """Arguments as `--model_args`: `simple_evaluate` documents a dict, and reads a text alone.
+
+    Raises:
+        TasksError: a value means another thing as a text; names it.
+    """
+    from lmms_eval.utils import simple_parse_args_string
+
+    for name, value in arguments.items():
+        read: Any = {}
+        with contextlib.suppress(ValueError):  # what stands behind a comma is no argument
+            read = simple_parse_args_string(f"{name}={value}")
+        if read != {name: value} and not (isinstance(value, str) and str(read.get(name)) == value):
+            raise TasksError(
+                f"model_args: {name}={value!r} cannot be passed, since lmms-eval reads a text of "
+                "name=value,...: leave it out, or pass a model that you have built"
+            )
+    return ",".join(f"{name}={value}" for name, value in arguments.items())
 
 
 def advice(run: Mapping[str, Any]) -> list[str]:

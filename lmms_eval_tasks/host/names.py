@@ -97,13 +97,13 @@ def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Kwargs = None) -> str:
 
 def doc_to_visual(doc: Doc) -> list[Any]:
     """For simple models: pictures, files and sound in order."""
-    arrived.handed(str(doc["id"]))
+    arrived.handed(arrived.request_name(doc["task"], str(doc["id"])))
     return given.visuals_of(_of(doc["task"])[1].prompt(doc))
 
 
 def doc_to_messages(doc: Doc, lmms_eval_specific_kwargs: Kwargs = None) -> list[dict[str, Any]]:  # noqa: ARG001
     """For chat models: one user turn, its parts in order."""
-    arrived.handed(str(doc["id"]))
+    arrived.handed(arrived.request_name(doc["task"], str(doc["id"])))
     return given.messages_of(_of(doc["task"])[1].prompt(doc))
 
 

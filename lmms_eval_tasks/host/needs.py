@@ -1,32 +1,45 @@
-"""What the hook needs of the host; of one that lacks some of it the tasks are found, and no more.
+"""What the hook leans on in lmms-eval: names, arguments, texts; and what is off without one.
 
 A version does not tell: a build from git bears that of the release before it, and a newer release
-may still have all of it. So each thing is looked for, by its name and its arguments.
+may still have all of it. So each thing is looked for.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import importlib.util
 import inspect
+import sys
 from functools import cache
 from importlib.metadata import version
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.running import host_version
-from lmms_eval_tasks.runs.doctor import Finding, Findings
+
+if TYPE_CHECKING:
+    from lmms_eval_tasks.runs.doctor import Findings
+
+COMMAND = "lmms_eval.__main__"  # there only in a run by the command line
 
 
 class Place(NamedTuple):
-    """Something of the host: its module, its name there, arguments that it takes."""
+    """Something of lmms-eval: its module, its name there, arguments that it takes."""
 
     module: str
-    name: str
+    name: str  # "": the file of a module that is not imported for it
     arguments: tuple[str, ...] = ()
     positional: int | None = None  # beside `arguments`, where we call it with these alone
+    text: str = ""  # that its source holds: what it writes, or calls a field
+    # What is off without it, in words; "": without it our tasks are found, and no more.
+    lost: str = ""
 
 
+_NOT_SAVED = "results that cannot be saved are not noticed"
+_SCREEN = "the first screen does not name the results file"
 PLACES = (
     Place(
         "lmms_eval.evaluator",
@@ -34,14 +47,58 @@ PLACES = (
         ("tasks", "task_manager", "model", "model_args", "force_simple", "limit", "offset"),
     ),
     Place("lmms_eval.evaluator", "evaluate", ("lm",)),
+    # Its task, and where a request says which doc it is of.
+    Place("lmms_eval.api.instance", "Instance", text="task_name"),
+    Place("lmms_eval.api.instance", "Instance.args"),
     Place("lmms_eval.tasks", "TaskManager", ("model_name",), 0),
     Place("lmms_eval.tasks", "TaskManager.task_index"),
+    Place("lmms_eval.tasks", "TaskManager", text='"yaml_path"'),
     Place("lmms_eval.models", "MODEL_REGISTRY_V2.resolve", ("force_simple",), 1),
+    Place("lmms_eval.models.registry_v2", "ResolvedModel", text="class_path"),
+    Place("lmms_eval.models.registry_v2", "ResolvedModel", text="model_type"),
     Place("lmms_eval.utils", "simple_parse_args_string", (), 1),
     Place("lmms_eval.api.instance", "unwrap_generation_output", (), 1),
     Place("lmms_eval.api.instance", "GenerationResult", (), 2),
+    Place("lmms_eval.api.instance", "TokenCounts", ("input_tokens", "output_tokens")),
     Place("lmms_eval.api.task", "ConfigurableTask.process_results"),
     Place("lmms_eval.protocol", "ChatMessages.encode_image", ("image", "cache")),
+    *(
+        Place("lmms_eval.protocol", f"ChatMessages.{name}", lost="sound goes as a path")
+        for name in ("to_openai_messages", "to_qwen3_vl_openai_messages")
+    ),
+    *(
+        Place("lmms_eval.tasks", f"TaskManager.{name}", lost="only a new TaskManager finds ours")
+        for name in ("initialize_tasks", "all_tasks", "all_groups", "all_subtasks")
+    ),
+    Place(COMMAND, "cli_evaluate", lost="a run that cannot be made ends the list"),
+    Place(COMMAND, "cli_evaluate_single", (), 1, lost="a run that cannot be made ends the list"),
+    Place(COMMAND, "utils.get_datetime_str", lost="two runs of one second share their files"),
+    Place(
+        "lmms_eval.loggers",
+        "EvaluationTracker.save_results_aggregated",
+        text="Could not save ",
+        lost=_NOT_SAVED,
+    ),
+    Place(
+        "lmms_eval.loggers",
+        "EvaluationTracker.save_results_samples",
+        text="Could not save ",
+        lost=_NOT_SAVED,
+    ),
+    Place(
+        "lmms_eval.loggers",
+        "EvaluationTracker.save_results_aggregated",
+        text="_results.json",
+        lost=_SCREEN,
+    ),
+    Place("lmms_eval.evaluator", "simple_evaluate", text='"date"', lost=_SCREEN),
+    # What its classes for endpoints reply where a request fails (utils/replies/refusals.py).
+    Place(
+        "lmms_eval.models.chat.openai",
+        "",
+        text="[LMMS_EVAL_REQUEST_FAILED",
+        lost="a request that an endpoint fails counts as an answer",
+    ),
 )
 
 FILELOCK = "filelock>=3.15.4,<4.3"  # as in pyproject.toml
@@ -49,27 +106,41 @@ FILELOCK = "filelock>=3.15.4,<4.3"  # as in pyproject.toml
 
 @cache
 def met() -> bool:
-    """Whether the host has all of it; what it does not have is said, once in a process."""
+    """Whether our tasks can be run in our way; what lmms-eval lacks is said, once in a process."""
     if told := unmet():
         say(told)
-    return not told
+    return not _missing(fatal=True)
 
 
 def examined() -> Findings:
     """The same for the command `doctor`."""
+    from lmms_eval_tasks.runs.doctor import Finding
+
     told = unmet()
     fine = f"lmms-eval {host_version()} has all that the hook needs"
     yield Finding("warning", told) if told else Finding("ok", fine)
 
 
 def unmet() -> str:
-    """What the host does not have, and what that means, in words; "" if it has all."""
-    lacking = [why for place in PLACES if (why := _lacking(place))]
-    meant = (
-        "nothing is checked before the model loads, failed requests count as answers, and the "
-        "results have none of our tables"
+    """What lmms-eval does not have, and what that means, in words; "" if it has all."""
+    if lacking := _missing(fatal=True):
+        meant = (
+            "nothing is checked before the model loads, failed requests count as answers, and the "
+            "results have none of our tables"
+        )
+        return f"lmms-eval {host_version()}: {'; '.join(lacking)}: {meant}"
+    lacking = _missing(fatal=False)
+    return f"lmms-eval {host_version()}: {'; '.join(lacking)}" if lacking else ""
+
+
+def _missing(fatal: bool) -> list[str]:
+    """What lmms-eval does not have of what our tasks cannot run without, or of the rest."""
+    wanted = [one for one in PLACES if fatal is not bool(one.lost)]
+    looked = [one for one in wanted if one.module != COMMAND or COMMAND in sys.modules]
+    found = ((one, _lacking(one)) for one in looked)
+    return list(
+        dict.fromkeys(f"{why} ({one.lost})" if one.lost else why for one, why in found if why)
     )
-    return f"lmms-eval {host_version()}: {'; '.join(lacking)}: {meant}" if lacking else ""
 
 
 def check_filelock() -> None:
@@ -91,23 +162,37 @@ def check_filelock() -> None:
 
 
 def _lacking(place: Place) -> str:
-    """What the host does not have, in words; "" if it has all."""
+    """What lmms-eval does not have of a place, in words; "" if it has all."""
     try:
-        found: Any = importlib.import_module(place.module)
-        for step in place.name.split("."):
-            found = getattr(found, step)
+        found, source = _found(place)
     except (ImportError, AttributeError):
-        return f"there is no {place.name}"
+        return f"there is no {place.name or place.module}"
+    if source is not None and place.text not in source:
+        return f"{place.name or place.module} has no {place.text.strip()}"
     if not (place.arguments or place.positional):
         return ""
     takes = inspect.signature(found).parameters
     if lacking := [one for one in place.arguments if one not in takes]:
         return f"{place.name} has no {', '.join(lacking)}"
-    if place.positional is None:
-        return ""
-    more = [one for one in list(takes.values())[place.positional :] if _is_asked_for(one)]
+    more = [one for one in list(takes.values())[place.positional or 0 :] if _is_asked_for(one)]
     asked = [one.name for one in more if one.name not in place.arguments]
-    return f"{place.name} asks for {', '.join(asked)}" if asked else ""
+    alone = place.positional is not None  # else it is called with more
+    return f"{place.name} asks for {', '.join(asked)}" if asked and alone else ""
+
+
+def _found(place: Place) -> tuple[Any, str | None]:
+    """What stands in a place, and its source if a text is looked for in it and it has one."""
+    if not place.name:
+        spec = importlib.util.find_spec(place.module)
+        if spec is None or spec.origin is None:
+            raise ImportError(place.module)
+        return None, Path(spec.origin).read_text(encoding="utf-8")
+    found: Any = importlib.import_module(place.module)
+    for step in place.name.split("."):
+        found = getattr(found, step)
+    with contextlib.suppress(OSError, TypeError):
+        return found, inspect.getsource(found) if place.text else None
+    return found, None
 
 
 def _is_asked_for(parameter: inspect.Parameter) -> bool:

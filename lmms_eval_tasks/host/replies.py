@@ -2,7 +2,8 @@
 
 The host hands a model all requests of a run at once and gets the replies when the last is done, so
 a run that is stopped keeps nothing; and of a request that failed it learns what the class made of
-it: a text, an empty one, or one reply too few. Here the requests of our tasks go out in portions.
+it: a text, an empty one, or one reply too few. Here a class is handed the requests of our tasks a
+few at a time (pace.py), and each reply is kept as soon as it is known.
 """
 
 from __future__ import annotations
@@ -13,28 +14,33 @@ import hashlib
 import inspect
 import json
 import os
+import queue
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmms_eval_tasks import benchmarks, running, settings
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import arrived, cut_replies, endpoints
 from lmms_eval_tasks.host.kept_replies import Kept
+from lmms_eval_tasks.host.pace import Pace, one_bar
 from lmms_eval_tasks.runs import given
 from lmms_eval_tasks.runs.invalid import Lengths
 from lmms_eval_tasks.utils import interrupts
 from lmms_eval_tasks.utils.replies import reasoning, refusals
 
-# What a kill can lose: so many requests, for each one that the class asks at once.
-PORTION = 20
-# Arguments of the host's classes for endpoints that say how many requests are under way.
-_AT_ONCE = ("num_concurrent", "num_cpus", "concurrency", "max_workers")
+if TYPE_CHECKING:
+    from tqdm.std import tqdm
+
 # What else decides on replies: of the environment, and of the host's arguments.
 _ADDRESSES = ("OPENAI_API_BASE", "OPENAI_BASE_URL", "AZURE_OPENAI_ENDPOINT")
 _CHOSEN = ("force_simple", "gen_kwargs", "system_instruction", "apply_chat_template")
+# Modules of the host that log a line at the end of each call.
+_AFTER_CALLS = tuple(f"lmms_eval.models.model_utils.{name}" for name in ("gen_metrics", "progress"))
 
 
 class RequestsFailedError(TasksError):
@@ -87,6 +93,15 @@ def kept(run: Mapping[str, Any], tasks: Sequence[str]) -> Iterator[Mapping[str, 
         evaluator.evaluate = evaluate
 
 
+class _Call(NamedTuple):
+    """One call of a class's `generate_until` by lmms-eval."""
+
+    requests: Sequence[Any]
+    replies: list[Any]  # in the order of the requests; None where there is none yet
+    keys: Mapping[int, str]  # by the place of a request of ours: what it is kept under
+    bar: tqdm[Any]
+
+
 class _Asked:
     """One model's requests in one run."""
 
@@ -95,16 +110,18 @@ class _Asked:
     ) -> None:
         self._lm, self._tasks, self._lengths = lm, frozenset(tasks), lengths
         self._reads = not cut_replies.has_processor(lm)
-        self._generate = endpoints.callable_again(lm, lm.generate_until)
-        model = running.current()
-        # How many requests the class asks together, as far as the arguments say.
-        told = [run.get("batch_size"), *(model.arguments.get(name) for name in _AT_ONCE if model)]
-        self._at_once = max([1, *(int(one) for one in map(str, told) if one.isdecimal())])
+        self._plain = lm.generate_until
+        self._pace = Pace(lm, run)
         self._stop_after = settings.value(settings.MODEL_STOP_AFTER)
-        self._failed_in_a_row = 0
+        self._failed_in_a_row, self._answered, self._stopped_by = 0, False, ""
         self._one_by_one = running.planned().one_by_one
         # Not the model's own rank, which the host sets later.
-        self.kept = Kept(_identity(run, lm), tasks, int(os.environ.get("RANK", "0")))
+        self._rank = int(os.environ.get("RANK", "0"))
+        self.kept = Kept(_identity(run, lm), tasks, self._rank)
+
+    def _generate(self, requests: list[Any]) -> list[Any]:
+        """What the class replies; of a reply without content some return None."""
+        return ["" if reply is None else reply for reply in self._plain(requests)]
 
     def generate_until(self, requests: list[Any]) -> list[Any]:
         """The host's call: replies in the order of the requests."""
@@ -123,55 +140,107 @@ class _Asked:
             else:
                 replies[place] = _counted(known["reply"], known.get("tokens"))
                 self._remember(requests[place], known.get("arrived"))
-        if (number := len(own) - sum(map(len, left.values()))) > 0:
+        number = len(own) - sum(map(len, left.values()))
+        if number:
             say(
                 f"{number} of {len(own)} replies were kept of a run that was stopped: going on "
                 "from there (--fresh asks all of them anew)"
             )
+        silent = self._rank != 0
+        with (
+            audible(*_AFTER_CALLS),
+            one_bar(len(own), number, silent) as bar,
+            endpoints.one_loop(self._lm),
+        ):
+            self._ask(_Call(requests, replies, keys, bar), left, own)
+        self._finish([(place, requests[place]) for place in own], replies)
+        return replies
+
+    def _ask(self, call: _Call, left: Mapping[str, list[int]], own: Sequence[int]) -> None:
+        """Ask what is left of each task, and keep what comes."""
+        if self._pace.in_flight:
+            self._ask_side_by_side(call, [place for places in left.values() for place in places])
+            return
         # Many classes take the first request's task, or what its media are, for a whole batch.
         for task, places in _even(left, own).items():
             if modality := running.planned().modality.get(task):
                 self._lm.modality = modality
-            self._ask_all(requests, places, replies, keys)
-        self._finish([(place, requests[place]) for place in own], replies)
-        return replies
+            self._ask_in_portions(call, places)
 
-    def _ask_all(
-        self, requests: Sequence[Any], places: Any, replies: list[Any], keys: Mapping[int, str]
-    ) -> None:
-        """Ask one task's requests at these places, in portions, and keep what comes."""
-        start, size = 0, PORTION * self._at_once
-        first = min(size, self._stop_after or size)  # no more than it takes to see that all fails
-        while now := places[start : start + (size if start else first)]:
-            start, stop = start + len(now), ""
-            asked = [requests[place] for place in now]
+    def _ask_in_portions(self, call: _Call, places: Sequence[int]) -> None:
+        """Ask one task's requests, as many in a portion as the class works on together."""
+        # At first no more than it takes to see that all fails.
+        size = min(self._pace.at_once, self._stop_after or self._pace.at_once)
+        while places:
+            now, places = places[:size], places[size:]
+            asked = [call.requests[place] for place in now]
+            begun = time.monotonic()
             with arrived.watching(map(self._expected, asked), self._reads) as seen:
                 found = self._replies(asked)
-            for place, request, reply in zip(now, asked, found, strict=True):
-                one = seen.get(str(self._doc(request)["id"]))
-                text, counts = _unwrapped(reply)
-                # A class of ours tells it itself.
-                told = getattr(reply, "arrived", one.told() if one else None)
-                if told and (number := getattr(counts, "input_tokens", None)):
-                    # As the endpoint counted them, where nobody here could.
-                    told = {"prompt_tokens": number, **told}
-                self._remember(request, told)
-                why = _failed(text)
-                self._failed_in_a_row = 0 if why is None else self._failed_in_a_row + 1
-                if why is not None and 0 < self._stop_after <= self._failed_in_a_row:
-                    stop = why
-                if replies[place] is not None:  # asked for the sake of other processes
-                    continue
-                replies[place] = reply
-                if why is None and text is not None:
-                    tokens = counts.output_tokens if counts is not None else None
-                    self.kept.add(request.task_name, keys[place], text, told, tokens)
-            if stop:
-                raise RequestsFailedError(
-                    f"{self._failed_in_a_row} requests in a row failed, {replies.count(None)} are "
-                    f"left; the last: {stop}. {self.kept.told()} (--model-stop-after 0 goes on "
-                    "whatever fails)"
-                )
+            for place, reply in zip(now, found, strict=True):
+                self._take(call, place, reply, seen.get(self._name(call.requests[place])))
+            self._check_failures(call)
+            size = self._pace.next_portion(len(now), time.monotonic() - begun)
+
+    def _ask_side_by_side(self, call: _Call, places: Sequence[int]) -> None:
+        """Ask each request by itself, as many at a time as the class would have in flight."""
+        waiting = iter(places)
+        asking: dict[Future[Any], int] = {}
+        done: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
+        pool = ThreadPoolExecutor(self._pace.in_flight, "requests")
+        with endpoints.in_context(), arrived.watching((), self._reads):
+            try:
+                while True:
+                    most = self._pace.in_flight
+                    if not self._answered:  # no more than it takes to see that all fails
+                        most = min(most, self._stop_after or most)
+                    while len(asking) < most and (place := next(waiting, None)) is not None:
+                        arrived.expect(self._expected(call.requests[place]))
+                        one = pool.submit(self._alone, call.requests[place])
+                        asking[one] = place
+                        one.add_done_callback(done.put)
+                    if not asking:
+                        break
+                    one = done.get()
+                    place = asking.pop(one)
+                    seen = arrived.settled(self._name(call.requests[place]))
+                    self._take(call, place, one.result(), seen)
+                    if self._stopped_by:  # those on their way are kept
+                        waiting = iter(())
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+        self._check_failures(call)
+
+    def _take(self, call: _Call, place: int, reply: Any, seen: arrived.Seen | None) -> None:
+        """A reply has come: keep it, unless it tells of a failure."""
+        call.bar.update()
+        request = call.requests[place]
+        text, counts = _unwrapped(reply)
+        # A class of ours tells it itself.
+        told = getattr(reply, "arrived", seen.told() if seen else None)
+        if told and (number := getattr(counts, "input_tokens", None)):
+            # As the endpoint counted them, where nobody here could.
+            told = {"prompt_tokens": number, **told}
+        self._remember(request, told)
+        why = _failed(text)
+        self._answered |= why is None
+        self._failed_in_a_row = 0 if why is None else self._failed_in_a_row + 1
+        if why is not None and 0 < self._stop_after <= self._failed_in_a_row:
+            self._stopped_by = why
+        if call.replies[place] is not None:  # asked for the sake of other processes
+            return
+        call.replies[place] = reply
+        if why is None and text is not None:
+            tokens = counts.output_tokens if counts is not None else None
+            self.kept.add(request.task_name, call.keys[place], text, told, tokens)
+
+    def _check_failures(self, call: _Call) -> None:
+        if self._stopped_by:
+            raise RequestsFailedError(
+                f"{self._failed_in_a_row} requests in a row failed, {call.replies.count(None)} are "
+                f"left; the last: {self._stopped_by}. {self.kept.told()} (--model-stop-after 0 "
+                "goes on whatever fails)"
+            )
 
     def _replies(self, requests: list[Any]) -> list[Any]:
         """One for each request; a failure that the class hides stands in its reply's place."""
@@ -185,20 +254,22 @@ class _Asked:
                 f"the model's class gave {len(found)} replies to {len(requests)} requests, so that "
                 "nobody can tell which is whose: from here on they are asked one by one"
             )
-        made: list[Any] = []
-        for one in requests:  # no other request's fate hangs on it
-            found, why = [], ""
-            with logged("ERROR", _is_of_a_model) as errors:
-                try:
-                    found = self._generate([one])
-                    why = f"the model's class gave {len(found)} replies to one request"
-                except TasksError:
-                    raise
-                except Exception as error:
-                    why = f"{type(error).__name__}: {error}"
-            lost = refusals.model_error(errors[-1] if errors else why)
-            made += _or_lost(found, errors) if len(found) == 1 else [lost]
-        return made
+        return [self._alone(one) for one in requests]
+
+    def _alone(self, request: Any) -> Any:
+        """The reply to a request that no other request's fate hangs on."""
+        found, why = [], ""
+        with arrived.asking(self._name(request)), logged("ERROR", _is_of_this_request()) as errors:
+            try:
+                found = self._generate([request])
+                why = f"the model's class gave {len(found)} replies to one request"
+            except TasksError:
+                raise
+            except Exception as error:
+                why = f"{type(error).__name__}: {error}"
+        if len(found) == 1:
+            return _or_lost(found, errors)[0]
+        return refusals.model_error(errors[-1] if errors else why)
 
     def _finish(self, asked: Sequence[tuple[int, Any]], replies: list[Any]) -> None:
         """Count the tokens of our replies, and write the tag that stood in the prompt."""
@@ -254,7 +325,10 @@ class _Asked:
         if model is not None and model.interface == "chat":
             texts = [part.given for part in parts if part.kind == "text"]
         shown = kinds.count("video"), kinds.count("image")
-        return arrived.Expected(str(doc["id"]), "".join(texts), *shown)
+        return arrived.Expected(self._name(request), "".join(texts), *shown)
+
+    def _name(self, request: Any) -> str:
+        return arrived.request_name(request.task_name, str(self._doc(request)["id"]))
 
 
 def _even(left: Mapping[str, list[int]], own: Sequence[int]) -> dict[str, list[int]]:
@@ -332,13 +406,33 @@ def _is_of_a_model(record: Any) -> bool:
     return (record["name"] or "").startswith("lmms_eval.models")
 
 
+def _is_of_this_request() -> Callable[[Any], bool]:
+    """Whether a class logs something where the request of this thread is asked, or nobody's."""
+    mine = arrived.ASKED.get()
+    return lambda record: _is_of_a_model(record) and arrived.ASKED.get() in (mine, "")
+
+
+@contextmanager
+def audible(*mute: str) -> Iterator[None]:
+    """Within it the host's log can be heard, but for some modules; somebody may have muted it."""
+    from loguru import logger
+
+    logger.enable("lmms_eval")
+    for name in mute:
+        logger.disable(name)
+    try:
+        yield
+    finally:
+        for name in mute:
+            logger.enable(name)
+
+
 @contextmanager
 def logged(level: str, wanted: Callable[[Any], bool]) -> Iterator[list[str]]:
     """What the host logs within: it goes on after trouble, and tells it nobody else."""
     from loguru import logger
 
     found: list[str] = []
-    logger.enable("lmms_eval")  # somebody in this process may have muted it
     sink = logger.add(
         lambda message: found.append(" ".join(message.record["message"].split())[:300]),
         level=level,

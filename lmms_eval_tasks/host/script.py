@@ -55,14 +55,20 @@ def _run(arguments: list[str]) -> None:
         from lmms_eval.cli.dispatch import main as host
     except ImportError as error:
         sys.exit(f"lmms-eval is not usable here ({error}); pip install 'lmms-eval==0.7.3'")
-    host()
-    from lmms_eval_tasks.runs.invalid import INVALID
-
+    code: Any = None
+    try:
+        host()
+    except interrupts.InterruptedRunError:  # which has said what is kept
+        raise
+    except SystemExit as end:  # also of a list of runs of which one was wrong
+        code = end.code
     invalid = [_show(*run) for run in outcome.runs]
-    if outcome.failed:
-        sys.exit(1)
+    code = code or int(outcome.failed)
     if any(invalid):
-        sys.exit(INVALID)
+        from lmms_eval_tasks.runs.invalid import INVALID
+
+        code = code or INVALID
+    sys.exit(code)
 
 
 def _take_own_options(arguments: list[str]) -> list[str]:
@@ -104,12 +110,13 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
                 raise TasksError("--report needs saved samples: --log_samples --output_path out")
             if told["output_path"]:
                 check_folder(Path(told["output_path"]), "--output_path")
-            _settle_tasks(args, told["tasks"])
             if told["tasks"] is None:
-                outcome.failed = True  # the host prints an error and exits with 0
+                raise TasksError("no --tasks: lmms_eval tasks list shows all that there are")
+            _settle_tasks(args, told["tasks"])
             kept_replies.Kept.until_saved = True
             own_second = _own_second(module, told["output_path"])
-            with replies.logged("INFO", _is_of_saving) as saving, own_second:
+            hearing = replies.audible(), replies.logged("INFO", _is_of_saving)
+            with hearing[0], hearing[1] as saving, own_second:
                 found = evaluate(args)
             if lost := _not_saved(saving):
                 outcome.failed = True
@@ -124,12 +131,7 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
                 run = found[0], outcome.printed, told["output_path"]
                 outcome.runs.append(run)
             return found
-        except TasksError as error:
-            say(str(error))
-            raise SystemExit(2) from None
-        except SystemExit as stop:
-            if outcome.failed and not stop.code:
-                raise SystemExit(1) from None
+        except (TasksError, SystemExit):  # told by plugin.py; the end of a list of tasks
             raise
         except BaseException:
             outcome.failed = True

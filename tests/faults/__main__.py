@@ -17,10 +17,9 @@ from rich.table import Table
 from lmms_eval_tasks.sample import build
 from tests import warm
 from tests.conftest import environment
-from tests.faults.home import Home, Subject
+from tests.faults.home import Home, Subject, reply
 from tests.faults.played import Lost, play
 from tests.faults.table import FAULTS, Fault, Moment
-from tests.golden import judge
 from tests.local_endpoint import LocalEndpoint
 
 SUBJECTS = (Subject("maia_oevqa_1frame"), Subject("maverix_v_oe,maverix_vs_oe"))
@@ -34,7 +33,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="faults-") as name:
         lost = played(chosen, Path(name))
     table = Table(title="Faults, and what was lost", title_justify="left")
-    columns = ("moments", "runs", "replies lost", "verdicts lost", "numbers that differ")
+    columns = ("moments", "runs", "replies lost", "of", "verdicts lost", "numbers that differ")
     table.add_column("fault", max_width=30)
     for column in columns:
         table.add_column(column, justify="right", max_width=9)
@@ -45,7 +44,7 @@ def main() -> int:
             continue
         tried = [one for one in own if not one.skipped]
         line = next((one.line for one in own if one.line), own[0].skipped)
-        most = [str(max((getattr(one, f) for one in tried), default=0)) for f in Lost._fields[:3]]
+        most = [str(max((getattr(one, f) for one in tried), default=0)) for f in Lost._fields[:4]]
         table.add_row(fault.name, str(len(fault.moments)), str(len(tried)), *most, line[:200])
         bad += [f"{fault.name}: {what}" for one in tried for what in complaints(fault, one)]
     console = Console(width=170)
@@ -70,27 +69,30 @@ def played(chosen: Sequence[Fault], folder: Path) -> dict[str, list[Lost]]:
     build(cache / "sample")
     servers = [warm.Server(environment(cache)) for _ in range(AT_ONCE)]
     done: dict[str, list[Lost]] = {fault.name: [] for fault in chosen}
-    with LocalEndpoint(judge.reply, model="good") as endpoint:
+    # What asks an endpoint is tried on one subject: the host's class is the same for all.
+    jobs = [(f, m, s) for f in chosen for m in f.moments for s in SUBJECTS[: 1 if f.model else 2]]
+    with LocalEndpoint(reply, model="good") as endpoint:
         spec = f"good@{endpoint.url}"
         prepared = Home(folder / "prepared", cache, servers[0], spec)
         right = {}
-        for subject in SUBJECTS:
-            (run,) = prepared.run(subject.command)
+        for subject, model in {(s, tuple(f.model)) for f, _, s in jobs}:
+            (run,) = prepared.run([*subject.command, *model])
             assert run.code == 0, run.stderr[-2000:]
-            right[subject] = prepared.results()[-1]
+            right[subject, model] = prepared.results()[-1]
         (folder / "prepared/data").rename(folder / "prepared/cache/sample")
 
         def one(number: int, fault: Fault, moment: Moment, subject: Subject) -> None:
             server = servers.pop()
             home = Home(folder / f"{number}", folder / "prepared/cache", server, spec)
             try:
-                lost = play(fault, moment, subject, home, right[subject])
+                own = right[subject, tuple(fault.model)]
+                lost = play(fault, moment, subject, home, own)
             finally:
                 servers.append(server)
             done[fault.name].append(lost)
-            print(fault.name, *moment, subject.tasks, *complaints(fault, lost), flush=True)
+            told = f"{lost.replies} of {lost.asked} replies asked again"
+            print(fault.name, *moment, subject.tasks, told, *complaints(fault, lost), flush=True)
 
-        jobs = [(f, m, s) for f in chosen for m in f.moments for s in SUBJECTS]
         with ThreadPoolExecutor(AT_ONCE) as pool:
             try:
                 list(pool.map(lambda job: one(job[0], *job[1]), enumerate(jobs)))

@@ -18,11 +18,18 @@ from tests import warm
 from tests.conftest import BIN, environment, ranks_of
 from tests.faults import injected
 from tests.golden import judge
-from tests.local_endpoint import Fault, LocalEndpoint, last_user_text
+from tests.local_endpoint import Fault, Json, LocalEndpoint, last_user_text
 
 SAID = "lmms-eval-tasks: "  # how a line of ours begins
 # Said in any run, of no trouble.
 USUAL = ("judge: ", "asked in ", "written")
+
+
+def reply(request: Json) -> str | Fault:
+    """What the endpoint of these runs says: as their judge, or as their model, which takes time."""
+    if request["model"] != "asked":
+        return judge.reply(request)
+    return Fault(content=f"A. {judge.drawn(last_user_text(request))}", delay=0.3)
 
 
 @dataclass(frozen=True)
@@ -71,6 +78,8 @@ class Home:
             settings.CACHE: str(folder / "cache"),
             settings.DATA: str(folder / "data"),
             settings.JUDGE: spec,
+            "OPENAI_API_BASE": spec.partition("@")[2],  # of a model at the judge's endpoint
+            "OPENAI_API_KEY": "no",
         }
 
     def run(

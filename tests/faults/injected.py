@@ -30,6 +30,8 @@ from lmms_eval_tasks.host import plugin
 POINTS = {
     "media": ("lmms_eval_tasks.runs.before", "make_media", "before"),
     "request": ("lmms_eval_tasks.sample.scripted", "Player._reply", "before"),
+    # Of classes that ask an endpoint, in one of the threads that wait for a reply.
+    "asked": ("lmms_eval_tasks.host.replies", "_Asked._alone", "before"),
     "verdict": ("lmms_eval_tasks.judges.cache", "Cache.put", "after"),
     "aggregate": ("lmms_eval_tasks.measures", "count_failed", "before"),
 }
@@ -43,6 +45,11 @@ def interrupt(name: str) -> None:
     """Have the signal come in a second; the process has 5 s from then on."""
     threading.Timer(1, os.kill, (os.getpid(), signal.Signals[name])).start()
     signal.alarm(6)
+
+
+def kill_later(seconds: str) -> None:
+    """At whatever the run does then."""
+    threading.Timer(float(seconds), kill).start()
 
 
 def cut(size: str) -> None:
@@ -107,6 +114,7 @@ def damage(how: str, file: Path) -> None:
 DOES: dict[str, Callable[..., None]] = {
     "kill": kill,
     "signal": interrupt,
+    "kill later": kill_later,
     "cut": cut,
     "full": full,
     "jump": jump,
@@ -136,7 +144,7 @@ def watch(arrived: Callable[[str], None], told: Callable[[str], None]) -> None:
 
         @functools.wraps(whole)
         def through(*args: Any, **kwargs: Any) -> Any:
-            if point == "request":
+            if point in ("request", "asked"):
                 told(f"request {args[1].task_name}/{args[1].doc_id}")
             if when == "before":
                 arrived(point)

@@ -20,6 +20,7 @@ class Lost(NamedTuple):
     """What a fault cost."""
 
     replies: int = 0  # to the model, that were asked again
+    asked: int = 0  # of it before the fault
     verdicts: int = 0  # that the judge had given, and were paid for again
     numbers: int = 0  # that differ from those of an undisturbed run
     wrong: tuple[str, ...] = ()  # what else is not as the table says
@@ -41,7 +42,7 @@ def _play(
     right: Numbers,
     mend: Callable[[], None],
 ) -> Lost:
-    command = [*subject.command, *fault.options]
+    command = [*subject.command, *fault.model, *fault.options]
     runs: list[Run] = []
     if fault.spoils:
         runs += home.run(command)
@@ -50,12 +51,13 @@ def _play(
     if fault.point:
         does = [fault.does, *moment.given]
         broken = {"point": fault.point, "number": moment.number, "does": does}
+    processes = 2 if fault.together.startswith("two ranks") else 1
     try:
         with mounted(home.folder / fault.mounts if fault.mounts else None, moment.given):
             first = home.run(
                 command,
                 broken,
-                processes=2 if fault.together == "two ranks" else 1,
+                processes=processes,
                 twice=fault.together == "two runs",
             )
             damaged = half_pages(home.folder)
@@ -69,7 +71,7 @@ def _play(
         home.put_data_back()
     if fault.spoils and first[0].code:  # as its message says
         home.move_away(fault.spoils)
-    (again,) = home.run(subject.command)
+    again, *_ = home.run([*subject.command, *fault.model], processes=processes)
     wrong += [f"exit code {again.code} of the same command again"] if again.code else []
     told = [line for one in (*runs, again) for line in one.lines]
     line = next((one for one in told if re.search(fault.says or GOES_ON, one)), "")
@@ -83,6 +85,7 @@ def _play(
     twice = len(given) - len(set(given)) + len(set(given) & set(again.verdicts))
     return Lost(
         len(asked & set(again.requests)),
+        len(asked),
         twice,
         max((differing(right, one) for one in results), default=1),
         tuple(wrong),

@@ -5,10 +5,11 @@ After a fault the user gives the same command again. Nothing is deleted.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from typing import NamedTuple
 
-PORTION = 20  # requests to a model after which its replies are kept
+IN_FLIGHT = 64  # requests to an endpoint
 
 
 class Moment(NamedTuple):
@@ -33,6 +34,7 @@ class Fault(NamedTuple):
     mounts: str = ""  # a folder that is a small file system, with the options in `given`
     together: str = ""  # `two runs` at the same time, or `two ranks` of one
     options: Sequence[str] = ()  # of the command
+    model: Sequence[str] = ()  # options that name another model, whose numbers are others
     saved: bool = False  # the results were there before: the same command asks anew
     judge: str = ""  # what becomes of the judge in the broken run: `never answers`, `trickles`
     put_back: bool = False  # the data, before the command is given again
@@ -49,6 +51,17 @@ def given(*texts: str, number: int = 1) -> list[Moment]:
     return [Moment(number, text.split()) for text in texts]
 
 
+def random_kills(count: int, requests: int) -> list[tuple[int, float]]:
+    """After which request, and how many seconds later: the same in every process."""
+    drawn = random.Random(39)
+    return [(drawn.randint(1, requests), round(drawn.uniform(0, 0.5), 2)) for _ in range(count)]
+
+
+# All 192 docs of a task that needs no judge, whatever the subject.
+ENDPOINT = (
+    *("--model", "openai", "--tasks", "maia_vsv_1frame", "--limit", "192"),
+    *("--model_args", f"model=asked,num_concurrent={IN_FLIGHT},timeout=60"),
+)
 GOES_ON = r"replies were kept of a run that was stopped: going on from there"
 NOT_SAVED = r"the results were not saved .*the same command goes on"
 DAMAGE = ("truncate", "empty", "garble", "zero", "remove")
@@ -62,8 +75,26 @@ FAULTS = [
         "kill",
         "",
         (KILLED,),
-        replies=PORTION,
-        honest="up to 20 replies of the model, for each request that its class asks at once",
+        replies=1,
+        honest="the reply that the model is at; of a batch all",
+    ),
+    *(
+        Fault(
+            f"kill -9 at an endpoint{name}",
+            [Moment(number, (str(seconds),)) for number, seconds in kills],
+            "asked",
+            "kill later",
+            "",
+            (KILLED,),
+            replies=(2 if together else 1) * IN_FLIGHT,
+            together=together,
+            model=ENDPOINT,
+            honest="replies on their way: as many as the class has requests in flight",
+        )
+        for name, together, kills in (
+            ("", "", [(100, 0.1), (1, 0), (64, 0.3), (190, 0)]),
+            (", two ranks", "two ranks", random_kills(20, 90)),
+        )
     ),
     Fault(
         "kill -9 in judging",
@@ -233,7 +264,7 @@ FAULTS = [
         "request",
         "spoil",
         ends=(0, 1, 2),
-        replies=PORTION,
+        replies=1,
     ),
     Fault("two runs to one folder at once", at(1), together="two runs"),
     Fault("two ranks with one cache", at(1), together="two ranks"),
@@ -257,6 +288,7 @@ FAULTS = [
 # One run for each of these in CI; the others are tried in the long form.
 SLICE = (
     "kill -9 in generation",
+    "kill -9 at an endpoint",
     "kill -9 in judging",
     "the judge never answers, SIGTERM",
     "the judge trickles",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -13,10 +14,9 @@ import pytest
 from lmms_eval_tasks import console
 from tests import warm
 from tests.faults.__main__ import complaints
-from tests.faults.home import Home, Subject
+from tests.faults.home import Home, Subject, reply
 from tests.faults.played import play
 from tests.faults.table import FAULTS, SLICE
-from tests.golden import judge
 from tests.local_endpoint import LocalEndpoint
 
 pytestmark = pytest.mark.host
@@ -31,7 +31,7 @@ def make(
     server: warm.Server, cache: Path, sample_root: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Make]:
     """Folders of users whose judge never fails."""
-    with LocalEndpoint(judge.reply, model="good") as endpoint:
+    with LocalEndpoint(reply, model="good") as endpoint:
 
         def made(name: str) -> Home:
             spec = f"good@{endpoint.url}"
@@ -41,20 +41,25 @@ def make(
 
 
 @pytest.fixture(scope="module")
-def right(make: Make) -> Any:
-    """The numbers of a run that nothing disturbs."""
-    home = make("undisturbed")
-    (run,) = home.run(SUBJECT.command)
-    assert run.code == 0, run.stderr[-3000:]
-    assert run.lines == []
-    (numbers,) = home.results()
+def right(make: Make) -> Callable[..., Any]:
+    """The numbers of runs that nothing disturbs, by the options that name a model."""
+
+    @functools.cache
+    def numbers(*model: str) -> Any:
+        home = make("undisturbed")
+        (run,) = home.run([*SUBJECT.command, *model])
+        assert run.code == 0, run.stderr[-3000:]
+        assert model or run.lines == []
+        (found,) = home.results()
+        return found
+
     return numbers
 
 
 @pytest.mark.parametrize("name", SLICE)
-def test_nothing_is_lost(name: str, make: Make, right: Any) -> None:
+def test_nothing_is_lost(name: str, make: Make, right: Callable[..., Any]) -> None:
     fault = KNOWN[name]
-    lost = play(fault, fault.moments[0], SUBJECT, make("broken"), right)
+    lost = play(fault, fault.moments[0], SUBJECT, make("broken"), right(*fault.model))
     if lost.skipped:
         pytest.skip(lost.skipped)
     assert complaints(fault, lost) == []

@@ -18,7 +18,7 @@ import typer
 import yaml
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.sample import models
+from lmms_eval_tasks.host import models
 from tests.conftest import REPOSITORY
 
 FILE = Path(__file__).with_name("interface.json")

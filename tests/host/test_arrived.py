@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import sys
 import wave
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,8 +20,8 @@ from PIL import Image
 from transformers import Qwen2VLImageProcessor, Qwen2VLVideoProcessor, WhisperFeatureExtractor
 from transformers.generation.utils import GenerationMixin
 
-from lmms_eval_tasks import arrivals
-from lmms_eval_tasks.host import arrived
+from lmms_eval_tasks import arrivals, settings
+from lmms_eval_tasks.host import arrived, plugin
 from lmms_eval_tasks.host.arrived import Expected
 from tests.checks import table
 from tests.utils.media.media_files import write_video
@@ -154,16 +155,16 @@ def step(kind: str, *given: str) -> None:
         ),
         (  # a batch of two; some classes ask twice
             [VIDEO, OTHER],
-            "ask a, ask b, ask b, videos 8 4",
+            "ask a, ask b, ask b, videos 8 4, answer",
             {"a": (8, 0, 0.0), "b": (4, 0, 0.0)},
         ),
         # Frames that go as pictures, and what cannot be told apart.
-        ([VIDEO, OTHER], "ask a, ask b, pictures 6", {"a": (3, 0, 0.0), "b": (3, 0, 0.0)}),
-        ([VIDEO, OTHER], "ask a, ask b, pictures 5", {}),
+        ([VIDEO, OTHER], "ask a, ask b, pictures 6, answer", {"a": (3, 0, 0.0), "b": (3, 0, 0.0)}),
+        ([VIDEO, OTHER], "ask a, ask b, pictures 5, answer", {}),
         (  # prepared while another is answered: its frames are not there yet
             [VIDEO, OTHER, *PICTURES],
             "ask a, videos 8, ask b, answer, videos 4, answer, ask c, pictures 2, ask d, answer, "
-            "pictures 1",
+            "pictures 1, answer",
             {"a": (8, 0, 0.0), "b": (4, 0, 0.0), "c": (0, 2, 0.0), "d": (0, 1, 0.0)},
         ),
     ],
@@ -268,6 +269,7 @@ def test_what_decord_is_asked_for(tmp_path: Path) -> None:
             assert reader[9] is not None
             if frames:
                 step("videos", str(frames))
+                step("answer")
         return [(one.at, one.frames, one.distinct) for one in found.values()]
 
     assert counted([0, 3, 3, 9]) == [("reader", 5, 3)]
@@ -275,6 +277,67 @@ def test_what_decord_is_asked_for(tmp_path: Path) -> None:
     assert counted([0], frames=8, reads=False) == [("processor", 8, None)]
     # What a processor takes after it may be less, or nothing.
     assert counted([0, 3], reads=False) == []
+
+
+def test_an_engine_that_calls_a_processor_for_some_of_its_media() -> None:
+    """And keeps what it made of the others: nothing is said, since no `generate` follows."""
+    with arrived.counted(), arrived.watching([VIDEO, OTHER]) as found:
+        for one in ("ask a", "videos 8", "ask b", "sound 1"):
+            step(*one.split())
+    assert found == {}
+
+
+class Engine:
+    """vLLM's `LLM`, as far as the host's class calls it: each picture is processed once."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, bool] = {}
+
+    def chat(self, messages: list[Any], **_: Any) -> list[Any]:
+        for (message,) in messages:
+            urls = [part["image_url"]["url"] for part in message["content"] if "image_url" in part]
+            for url in [one for one in urls if not self.known.setdefault(one)]:
+                coded, self.known[url] = base64.b64decode(url.partition(",")[2]), True
+                Qwen2VLImageProcessor()(images=[Image.open(io.BytesIO(coded))])
+        return [SimpleNamespace(outputs=[SimpleNamespace(text="A")]) for _ in messages]
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_the_hosts_class_of_vllm(
+    known: bool, on_sample: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted where messages enter the engine; of one that has another entrance nothing is said."""
+    plugin.install()
+    from lmms_eval import evaluator
+    from lmms_eval.api.model import lmms
+    from lmms_eval.models.chat import vllm
+
+    monkeypatch.setitem(sys.modules, "vllm", SimpleNamespace(**({"LLM": Engine} if known else {})))
+    monkeypatch.setattr(vllm, "SamplingParams", dict)
+    monkeypatch.setenv(settings.FRESH, "1")
+    lm = object.__new__(vllm.VLLM)
+    lmms.__init__(lm)
+    vars(lm).update(
+        client=Engine(),
+        batch_size_per_gpu=2,
+        chat_template=None,
+        disable_log_stats=True,
+        max_new_tokens=8,
+        max_pixels=151200,
+        min_image_pixels=28,
+        max_frame_num=32,
+        fps=None,
+        nframes=32,
+        is_qwen3_vl=False,
+        _tp_world_size=1,
+        _tp_group_cpu=None,
+    )
+    made = evaluator.simple_evaluate(model=lm, tasks=["maia_vsv"], limit=6, verbosity="ERROR")
+    counted = [one["failed"].get("arrived") for one in made["samples"]["maia_vsv"]]
+    assert len(lm.client.known) <= 32  # of six questions on one video
+    assert [one and (one["at"], one["frames"]) for one in counted] == [
+        ("engine", 32) if known else None
+    ] * 6
 
 
 # --- in words -------------------------------------------------------------------------------------

@@ -75,7 +75,7 @@ def test_classes_that_cannot_be_built(name: str, said: str) -> None:
     "given, added, made",
     [
         ("device_map=cpu", {"n": 4, "m": "y"}, "device_map=cpu,n=4,m=y"),
-        ({"device_map": "cpu"}, {"n": 4}, {"device_map": "cpu", "n": 4}),
+        ({"device_map": "cpu"}, {"n": 4}, "device_map=cpu,n=4"),
         ("device_map=cpu", {}, "device_map=cpu"),
     ],
 )

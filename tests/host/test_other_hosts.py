@@ -237,14 +237,20 @@ def test_filelock_is_asked_for_as_in_the_requirements(monkeypatch: pytest.Monkey
 
 def variants() -> Iterator[tuple[Place, str, str, str]]:
     """Place, how it is changed, of which argument, and what then is said."""
+    seen: set[str] = set()
     for place in needs.PLACES:
+        name = place.name or place.module
         yield place, "as it is", "", ""
-        yield place, "missing", "", f"there is no {place.name}"
-        for name in place.arguments:
-            yield place, "lost", name, f"{place.name} has no {name}"
+        if place.name and name not in seen:  # else it is missing for another reason too
+            yield place, "missing", "", f"there is no {name}"
+        seen.add(name)
+        if place.text:
+            yield place, "unwritten", "", f"{name} has no {place.text.strip()}"
+        for argument in place.arguments:
+            yield place, "lost", argument, f"{name} has no {argument}"
         if place.arguments or place.positional:
             own_call = place.positional is not None
-            yield place, "gained", "more", f"{place.name} asks for more" if own_call else ""
+            yield place, "gained", "more", f"{name} asks for more" if own_call else ""
 
 
 def changed(found: Any, how: str, argument: str) -> Any:
@@ -258,6 +264,7 @@ def changed(found: Any, how: str, argument: str) -> Any:
 
     class Changed:
         __signature__ = signature.replace(parameters=left)
+        __wrapped__ = found  # whose source it has
         task_index: Any = None  # another thing of the task manager
 
     return Changed
@@ -277,13 +284,16 @@ def test_what_is_looked_for(
     owner: Any = importlib.import_module(place.module)
     for step in owners:
         owner = getattr(owner, step)
-    if isinstance(owner, ModuleType):  # past a property of ours on the module's class
+    if isinstance(owner, ModuleType) and not owners:  # past a property of ours on its class
         owner = SimpleNamespace(**vars(owner))
         monkeypatch.setitem(sys.modules, place.module, owner)
     if how == "missing":
         places = owner.__mro__ if isinstance(owner, type) else (owner, type(owner))
         for one in (place for place in places if last in vars(place)):
             monkeypatch.delattr(one, last)
+    elif how == "unwritten":
+        for reader, name in ((inspect, "getsource"), (Path, "read_text")):
+            monkeypatch.setattr(reader, name, without(getattr(reader, name), place.text))
     elif how != "as it is":
         monkeypatch.setattr(owner, last, changed(getattr(owner, last), how, argument))
     monkeypatch.setattr(needs, "met", functools.cache(needs.met.__wrapped__))
@@ -294,10 +304,22 @@ def test_what_is_looked_for(
 
     manager = SimpleNamespace(task_index={})
     given: Any = (["maia_vsv"], manager)
-    if said:
-        assert [plugin._guarded(simple_evaluate)(*given) for _ in range(2)] == ["ran", "ran"]
+    if said and not place.lost:
+        assert [plugin.guarded(simple_evaluate)(*given) for _ in range(2)] == ["ran", "ran"]
         (line,) = capsys.readouterr().err.splitlines()
         assert f": {said}: nothing is checked" in line or f": {said}; " in line
-    else:
-        refused(DataError, "no MAIA data", plugin._guarded(simple_evaluate), *given)
-        assert capsys.readouterr().err == ""
+        return
+    for _ in range(2):
+        refused(DataError, "no MAIA data", plugin.guarded(simple_evaluate), *given)
+    lines = capsys.readouterr().err.splitlines()
+    assert [f"{said} ({place.lost})" in line for line in lines] == [True] * bool(said)
+
+
+def without(reads: Any, text: str) -> Any:
+    """A function that reads a source, which does not hold a text."""
+
+    @functools.wraps(reads)
+    def read(*args: Any, **kwargs: Any) -> str:
+        return str(reads(*args, **kwargs)).replace(text, "")
+
+    return read

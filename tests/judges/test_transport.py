@@ -288,6 +288,20 @@ def test_the_environments_proxy_is_asked_for_an_endpoint_that_is_not_local(
     assert b"Proxy-Authorization: Basic dXNlcjpwQHNz" in lines[0]
 
 
+@table("host, told", [("api.openai.com", True), ("judge.example", False)])
+def test_who_pays_is_told_to_openai_alone(host, told, monkeypatch):
+    heads: list[bytes] = []
+    with listening(lambda connection: heads.append(connection.recv(65536))) as port:
+        for name in ("HTTP_PROXY", "http_proxy"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{port}")
+        monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
+        monkeypatch.setenv("OPENAI_PROJECT_ID", "")
+        asked(f"http://{host}/v1")
+    assert f"POST http://{host}/v1/".encode() in heads[0]
+    assert (b"OpenAI-Organization: org-1\r\n" in heads[0]) is told
+    assert b"OpenAI-Project" not in heads[0]
+
+
 _look_up = socket.getaddrinfo
 
 

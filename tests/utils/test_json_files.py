@@ -12,7 +12,9 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from lmms_eval_tasks.errors import DataError, TasksError
@@ -118,6 +120,32 @@ except DataError as error:
     assert done.stdout == f"{file}, line 1: of more than {json_files.LONGEST:,} bytes\n"
 
 
+def test_small_files_that_unpack_to_gigabytes(tmp_path: Path) -> None:
+    import h5py
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    rows, arrays = tmp_path / "data.parquet", tmp_path / "tvsum.h5"
+    part = pa.table({"a": np.zeros(2**23, np.int64)})
+    packed: Any = {"use_dictionary": False, "compression": "zstd"}
+    with parquet.ParquetWriter(rows, part.schema, **packed) as writer:
+        for _ in range(17):
+            writer.write_table(part)
+    with h5py.File(arrays, "w") as store:
+        video = store.create_group("video_1")
+        video.create_dataset("picks", (2**30,), "i8", chunks=(2**20,), compression="gzip")
+    assert max(rows.stat().st_size, arrays.stat().st_size) < 2**20
+    refused(
+        DataError,
+        "bytes when it is unpacked; more than 1,073,741,824",
+        released_files.read_table,
+        rows,
+    )
+    assert record.read_arrays(arrays, ["video_1"]) == {
+        "video_1": "arrays of more than 1,073,741,824 bytes"
+    }
+
+
 DEVICES = ("/dev/zero", "/dev/null")
 
 
@@ -143,6 +171,7 @@ def test_devices(device: str, tmp_path: Path) -> None:
         ("9" * 5000, "Exceeds the limit .4300 digits. .*5000 digits$"),
         ('"a\0b"', "Invalid control character"),
         ("\0" * 9, "Expecting value"),
+        ('[{"answer": "A", "id": 1, "answer": "B"}]', "the key 'answer' stands twice in one obj"),
     ],
 )
 def test_no_json(text: str, says: str) -> None:
@@ -177,6 +206,8 @@ MERGED = "\n".join(
         ("a: " + "9" * 5000, "Exceeds the limit"),
         ("a: !!python/object/apply:os.system [x]", "could not determine a constructor"),
         ("a: 1\n---\nb: 2", "expected a single document"),
+        ("a: [{b: 1, c: 2, b: 3}]", "the key 'b' stands twice in one mapping"),
+        ("a: " + "x" * 2**18, "262,147 characters; more than 262,144 are not read"),
     ],
 )
 def test_no_yaml(text: str, says: str) -> None:

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from typing import Any
 
+_SAMPLE = "lmms_eval_tasks.sample"
 # Arguments of the host's ModelManifest. `lm_pairs` reads statements, not messages: a simple class
 # only, so it needs no --force_simple.
 MANIFESTS: tuple[dict[str, str], ...] = (
     *(
         {
             "model_id": f"tasks_{name.lower()}",
-            "simple_class_path": f"{__package__}.scripted.{name}Simple",
-            "chat_class_path": f"{__package__}.scripted.{name}",
+            "simple_class_path": f"{_SAMPLE}.scripted.{name}Simple",
+            "chat_class_path": f"{_SAMPLE}.scripted.{name}",
         }
         for name in ("Oracle", "Coin", "Scripted", "Witness", "Recorded")
     ),
-    {"model_id": "lm_pairs", "simple_class_path": f"{__package__}.lm_pairs.LmPairs"},
+    {"model_id": "lm_pairs", "simple_class_path": f"{_SAMPLE}.lm_pairs.LmPairs"},
     {"model_id": "tasks_vllm", "chat_class_path": "lmms_eval_tasks.models.vllm.VLLM"},
 )
 

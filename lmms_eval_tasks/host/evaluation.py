@@ -1,0 +1,129 @@
+"""A run of lmms-eval with tasks of ours: what is checked before it, kept in it and added to it.
+
+It is checked before the model is built; judged tasks get as many scoring threads as the judge may
+have requests in flight (lmms-eval's default is four); lmms-eval is kept from sending a wrong frame;
+and our section is added to the results.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from lmms_eval_tasks import running
+from lmms_eval_tasks.console import say
+from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.host import endpoints, model_class, needs, replies
+from lmms_eval_tasks.runs import after, before, judging
+from lmms_eval_tasks.utils import interrupts
+
+_THREADS, HOST_THREADS = "process_docs_parallel", 4  # and lmms-eval's default
+
+
+def evaluated(
+    evaluate: Callable[..., Any], bound: inspect.BoundArguments, tasks: Sequence[str]
+) -> Any:
+    """What `simple_evaluate` returns, with our section in the results.
+
+    Args:
+        evaluate: lmms-eval's `simple_evaluate`.
+        bound: its arguments.
+        tasks: those of ours among its tasks.
+
+    Raises:
+        TasksError: the run cannot be made, or its requests fail. Where it has not begun, the error
+            has an attribute `of_all`: every process of the run raises it.
+    """
+    if not needs.met():
+        return evaluate(*bound.args, **bound.kwargs)
+    given = bound.arguments
+    with ExitStack() as stack:
+        stack.enter_context(interrupts.ending(exits=_is_command()))
+        judged = stack.enter_context(judging.judging(tasks))
+        stack.enter_context(running.limited(given.get("limit"), given.get("offset") or 0))
+        with _of_all():
+            stack.enter_context(running.model(model_class.named(given)))
+            _check(given, tasks)
+            wanted = judged.begin()
+        if wanted:
+            _score_side_by_side(given, wanted, inspect.signature(evaluate))
+        stack.enter_context(_named_scoring())
+        stack.enter_context(endpoints.right_media())
+        lengths = stack.enter_context(replies.kept(given, tasks))
+        results = evaluate(*bound.args, **bound.kwargs)
+        if results is not None:  # on rank 0, which has all items
+            after.score_together(results, tasks)
+        work = judged.end()
+        if results is not None:
+            after.annotate(results, tasks, work, lengths)
+    return results
+
+
+def _is_command() -> bool:
+    """Whether this process is lmms-eval's command line, not somebody's script or notebook."""
+    return bool(re.search(r"lmms[-_]eval(/__main__\.py)?$", sys.argv[0]))
+
+
+def _check(given: dict[str, Any], tasks: Sequence[str]) -> None:
+    """Stop before the model is built if these tasks cannot run; make their media."""
+    needs.check_filelock()
+    if number := given.get("num_fewshot"):
+        raise TasksError(
+            f"--num_fewshot {number}: tasks of this suite are asked without examples "
+            f"({', '.join(tasks)}); leave it out, and run tasks that have examples by themselves"
+        )
+    before.check(tasks)
+    for line in (*model_class.prepare(given), *model_class.advice(given)):
+        say(line)
+    before.make_media(tasks, given.get("limit"))
+
+
+@contextmanager
+def _of_all() -> Iterator[None]:
+    """Within it an error of one process of the run is raised by all of them.
+
+    Else those without it would wait for the others, and a `--config` list would go on apart.
+    """
+    raised: Exception | None = None
+    try:
+        yield
+    except Exception as error:
+        raised = error
+    told = running.gathered(raised and (str(raised) or repr(raised)))
+    if not (first := next(filter(None, told), None)):
+        return
+    raised = raised or TasksError(first)
+    raised.of_all = True  # type: ignore[attr-defined]
+    raise raised
+
+
+def _score_side_by_side(given: dict[str, Any], wanted: int, signature: inspect.Signature) -> None:
+    """Have the host score so many replies at a time, unless the user chose a number."""
+    if _THREADS not in signature.parameters:
+        say(f"this lmms-eval has no {_THREADS}: the judge is asked for one reply at a time")
+    elif given.get(_THREADS, HOST_THREADS) == HOST_THREADS:
+        given[_THREADS] = max(HOST_THREADS, wanted)
+
+
+@contextmanager
+def _named_scoring() -> Iterator[None]:
+    """Within it verdicts are booked under their task, whose name `process_results` is not told."""
+    from lmms_eval.api.task import ConfigurableTask
+
+    score = ConfigurableTask.process_results
+
+    @functools.wraps(score)
+    def process_results(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with judging.scoring(self.config.task, len(getattr(self, "_instances", None) or ())):
+            return score(self, *args, **kwargs)
+
+    ConfigurableTask.process_results = process_results
+    try:
+        yield
+    finally:
+        ConfigurableTask.process_results = score

@@ -1,0 +1,96 @@
+"""How many requests a class is handed at a time, so that each reply is known as soon as can be.
+
+lmms-eval hands a class all requests of a run in one call, and a reply is known when the call
+returns. How a class works on the requests of a call decides on what can be handed to it without
+making it slower; it is seen by what the class has, not by its name:
+
+- its `client` is one of chat completions, and it says how many requests it has in flight: it is
+  called for each request by itself, from so many threads;
+- its `generate_until` starts threads, tasks or a loader (it prepares the next request while one is
+  answered, or uploads a video once for all its questions): portions, by time and by count;
+- all others answer one batch after the other: a batch, which is one request unless told.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from tqdm.std import tqdm
+
+from lmms_eval_tasks import running
+
+# A portion ends after so many seconds or so many batches, whichever is first.
+SECONDS, PORTION = 30.0, 20
+# What the host's classes call the number of their requests in flight.
+_IN_FLIGHT = ("num_concurrent", "num_cpus")
+_BATCH = (*_IN_FLIGHT, "batch_size", "concurrency", "max_workers")
+_SEVERAL = re.compile(r"\b(?:ThreadPoolExecutor|DataLoader|Thread|submit)\(|\basyncio\.")
+_PLACE_OF_DISABLE = 11  # among the positional arguments of tqdm
+
+
+class Pace:
+    """What one class is handed at a time in one run."""
+
+    def __init__(self, lm: Any, run: Mapping[str, Any]) -> None:
+        model = running.current()
+        arguments = model.arguments if model is not None else {}
+        told = [run.get("batch_size"), *(arguments.get(name) for name in _BATCH)]
+        told += [getattr(lm, name, None) for name in _BATCH]
+        # Requests that the class answers together.
+        self.at_once = max([1, *(int(one) for one in map(str, told) if one.isdecimal())])
+        # Requests that it has in flight, if it can be called for each from a thread; else 0.
+        self.in_flight = _in_flight(lm)
+        self._several = _works_on_several(lm)
+
+    def next_portion(self, asked: int, seconds: float) -> int:
+        """How many requests to hand over, after so many were answered in so many seconds."""
+        if not self._several:
+            return self.at_once
+        batches = SECONDS * asked / (self.at_once * max(seconds, 1e-9))
+        return self.at_once * int(min(max(batches, 1), PORTION))
+
+
+def _in_flight(lm: Any) -> int:
+    client: Any = getattr(lm, "client", None)
+    for name in ("chat", "completions", "create"):
+        client = getattr(client, name, None)
+    numbers = (getattr(lm, name, None) for name in _IN_FLIGHT)
+    number = next((one for one in numbers if isinstance(one, int)), None)
+    # One that finds its own number needs many requests for it; tools end with a call.
+    own = getattr(lm, "adaptive_concurrency", False) or getattr(lm, "mcp_client", None) is not None
+    return 0 if client is None or number is None or own else max(1, number)
+
+
+def _works_on_several(lm: Any) -> bool:
+    try:
+        source = inspect.getsource(type(lm).generate_until)
+    except (OSError, TypeError):  # nobody can see it
+        return True
+    return _SEVERAL.search(source) is not None
+
+
+@contextmanager
+def one_bar(total: int, done: int, silent: bool) -> Iterator[tqdm[Any]]:
+    """A bar over all of a run's requests, and within it no other: classes show one for each call.
+
+    Args:
+        total: requests.
+        done: those whose replies were kept of an earlier run.
+        silent: as on all ranks but the first.
+    """
+    plain = tqdm.__init__
+
+    def hidden(self: Any, *args: Any, **kwargs: Any) -> None:
+        given = kwargs if len(args) >= _PLACE_OF_DISABLE else {**kwargs, "disable": True}
+        plain(self, *args, **given)
+
+    with tqdm(total=total, initial=done, desc="Model Responding", disable=silent) as bar:
+        tqdm.__init__ = hidden
+        try:
+            yield bar
+        finally:
+            tqdm.__init__ = plain
