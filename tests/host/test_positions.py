@@ -59,6 +59,11 @@ def prompt(model: Any, *rows: str, videos: list[list[int]], **more: Any) -> dict
     return {name: value for name, value in given.items() if name in takes}
 
 
+def is_of_5(model: Any) -> bool:
+    """Whether its function is told the kinds of tokens; transformers 4 finds them by itself."""
+    return "mm_token_type_ids" in inspect.signature(model.get_rope_index).parameters
+
+
 QWEN25 = ("qwen2_5_vl.modeling_qwen2_5_vl", "Qwen2_5_VLModel")
 # Three groups of frames of 2 x 2 tokens between two tokens of text each.
 WHOLE = "tb" + "v" * 12 + "tt"
@@ -107,17 +112,19 @@ def test_positions_of_one_video(
     module: str, name: str, row: str, grid: list[int], vision: dict[str, Any], made: Any
 ) -> None:
     model = bare(module, name, **vision)
+    if "glm4v" in module and not is_of_5(model):
+        pytest.skip("transformers 4 finds a frame by other tokens")
     seconds = torch.tensor([2.0])
     more = {"second_per_grid_ts": seconds, "second_per_grids": seconds}
     given = prompt(model, row, videos=[grid], **more)
     family = module.partition(".")[0]
     installed, delta = model.get_rope_index(**given)
-    if family in positions.FAMILIES:
+    if family in positions.FAMILIES and is_of_5(model):
         found, delta = positions.behind_videos(model.get_rope_index)(**given)
         assert torch.equal(found[:, 0, :-2], installed[:, 0, :-2])  # up to the text behind it
     else:
         found = installed
-        if "mm_token_type_ids" in given:  # which the rule changes in no bit
+        if is_of_5(model):  # which the rule changes in no bit
             again, same = positions.behind_videos(model.get_rope_index)(**given)
             assert torch.equal(again, found)
             assert torch.equal(same, delta)
@@ -132,6 +139,8 @@ def test_positions_of_one_video(
 def test_several_videos_images_and_padding() -> None:
     """What comes later is moved with it; an image moves nothing; padding stays as it is."""
     model = bare(*QWEN25, tokens_per_second=2)
+    if not is_of_5(model):
+        pytest.skip("transformers 4 counts padding otherwise")
     rows = ("bvvvvvvvvtbiiiitbvvvvt", "__________" + "bvvvvvvvvttt")
     more = {
         "image_grid_thw": torch.tensor([[1, 4, 4]]),
@@ -150,6 +159,8 @@ def test_several_videos_images_and_padding() -> None:
 
 def test_a_prompt_of_images_is_as_installed() -> None:
     model = bare(*QWEN25)
+    if not is_of_5(model):
+        pytest.skip("the rule is put in place in transformers 5 alone")
     given = prompt(model, "tbiiiit", videos=[[1, 4, 4]], image_grid_thw=torch.tensor([[1, 4, 4]]))
     given["video_grid_thw"] = None
     one, two = model.get_rope_index(**given), positions.behind_videos(model.get_rope_index)(**given)
