@@ -124,6 +124,10 @@ MAX_FAILED = _set("MAX_FAILED", Annotated[float, Ge(0), Le(1)], "SHARE", _failed
 PRICES = _set("PRICES", _path, "FILE", "your own prices of models (docs/judges.md)")
 _ended = "failed requests to the model in a row that end a run; 20 if unset, 0 never"
 MODEL_STOP_AFTER = _set("MODEL_STOP_AFTER", _Count, "N", _ended, 20)
+_positions = "of text behind a video in transformers 5: put right, or as installed (docs/models.md)"
+MODEL_POSITIONS = _set(
+    "MODEL_POSITIONS", Literal["right", "installed"], "right|installed", _positions, "right"
+)
 FRESH = _set("FRESH", bool, "", "ask anew for replies that a stopped run has kept")
 _uniform = "uniform frames of a video (`32,video7=16`); MAIA: 32 if unset, else a segment's own"
 FRAMES = _set("FRAMES", _frames, "N", _uniform, ())

@@ -52,12 +52,14 @@ STORED = {
     Kind.UNKNOWN: "its results file was of another suite",
     Kind.LEFT_OUT: "24 questions of 1 videos left out",
     Kind.SOUND: "the class drops sound",
+    Kind.POSITIONS: "starts the text behind a video inside the video",
     Kind.OPTION: "made with LMMS-EVAL-X=y",
     Kind.NOTE: "the release is another one",
     Kind.DATA: "data 0123456789ab",
     Kind.JUDGE: "judge gpt-4o, the one of the paper",
     Kind.CHECKED: "judge checked: 93 % of 40",
     Kind.ARRIVED: "reached the model: 8 of 32 frames",
+    Kind.MENDED: "put right at position 65",
     Kind.VERSIONS: "versions: lmms-eval 0.7.3",
 }
 # What the items show: a fifth of the requests failed, a fifth of the replies has no end.

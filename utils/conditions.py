@@ -28,6 +28,7 @@ class Kind(str, Enum):
     PIXELS = "pixels"  # other ones than in the run it is compared with
     CUT = "cut replies"
     REQUESTS = "failed requests"
+    POSITIONS = "positions"  # of the text behind a video, other than the model was trained with
     OPTION = "option"  # a setting of the user's that is not the protocol's default
     OTHER_ITEMS = "other items"  # than those of the run it is compared with
     NOTE = "note"  # anything else that makes numbers not comparable
@@ -38,10 +39,11 @@ class Kind(str, Enum):
     JUDGE = "judge"
     CHECKED = "judge check"
     ARRIVED = "arrived"
+    MENDED = "mended"  # a fault of lmms-eval or its libraries that was put right in the run
     VERSIONS = "versions"
 
 
-FACTS = frozenset({Kind.DATA, Kind.JUDGE, Kind.CHECKED, Kind.ARRIVED, Kind.VERSIONS})
+FACTS = frozenset({Kind.DATA, Kind.JUDGE, Kind.CHECKED, Kind.ARRIVED, Kind.MENDED, Kind.VERSIONS})
 # Conditions that are replaced where another judge judges.
 OF_JUDGE = frozenset({Kind.JUDGE, Kind.OTHER_JUDGE, Kind.CHECKED, Kind.UNJUDGED})
 

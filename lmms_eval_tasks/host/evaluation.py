@@ -54,13 +54,13 @@ def evaluated(
             _score_side_by_side(given, wanted, inspect.signature(evaluate))
         stack.enter_context(_named_scoring())
         stack.enter_context(endpoints.right_media())
-        lengths = stack.enter_context(replies.kept(given, tasks))
+        known = stack.enter_context(replies.kept(given, tasks))
         results = evaluate(*bound.args, **bound.kwargs)
         if results is not None:  # on rank 0, which has all items
             after.score_together(results, tasks)
         work = judged.end()
         if results is not None:
-            after.annotate(results, tasks, work, lengths)
+            after.annotate(results, tasks, work, known.lengths, known.conditions)
     return results
 
 

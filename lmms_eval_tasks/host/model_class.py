@@ -10,10 +10,12 @@ import inspect
 import os
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import running
+from lmms_eval_tasks import running, settings
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.host import positions
 from lmms_eval_tasks.running import class_pages, class_table
 from lmms_eval_tasks.running.plan import Needs
 from lmms_eval_tasks.runs import before
@@ -163,6 +165,7 @@ def _checkpoint(model: running.Model) -> Findings:
         return
     if (folder := local_models.find(name)) is not None:
         yield Finding("ok", f"{name} is at {folder}")
+        yield from _positions(folder)
         return
     if name.startswith(("/", ".", "~")) or name.count("/") > 1:
         mend = "--model_args pretrained=NAME_OR_FOLDER"
@@ -172,6 +175,27 @@ def _checkpoint(model: running.Model) -> Findings:
     why = "HF_HUB_OFFLINE is set" if offline else "the run will fetch it from the hub"
     told = f"{name} is not on this machine: {why}"
     yield Finding("error" if offline else "warning", told, f"hf download {name}")
+
+
+def _positions(checkpoint: Path) -> Findings:
+    """Where the text behind a video starts, by the checkpoint's config (positions.py)."""
+    try:
+        starts = positions.starts_of(checkpoint)
+    except Exception as error:  # whatever a config of others makes of its class
+        why = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        yield Finding("warning", f"where the text behind a video starts is not known ({why})")
+        return
+    for one in starts:
+        if not one.is_off:
+            told = f"the text behind a video starts behind it, at {one.text} ({one.family})"
+            yield Finding("ok", told)
+        elif positions.is_put_right(one):
+            yield Finding("ok", positions.told(one))
+        else:
+            installed = settings.value(settings.MODEL_POSITIONS) == "installed"
+            option = settings.TABLE[settings.MODEL_POSITIONS].option
+            mend = f"leave {option} out" if installed else "another version of transformers"
+            yield Finding("warning", positions.told(one), mend)
 
 
 def _built(model: running.Model) -> type:

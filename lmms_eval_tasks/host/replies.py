@@ -25,12 +25,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from lmms_eval_tasks import benchmarks, running, settings
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.host import arrived, cut_replies, endpoints
+from lmms_eval_tasks.host import arrived, cut_replies, endpoints, positions
 from lmms_eval_tasks.host.kept_replies import Kept
 from lmms_eval_tasks.host.pace import Pace, one_bar
 from lmms_eval_tasks.runs import given
 from lmms_eval_tasks.runs.invalid import Lengths
 from lmms_eval_tasks.utils import interrupts
+from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.replies import reasoning, refusals
 
 if TYPE_CHECKING:
@@ -47,12 +48,16 @@ class RequestsFailedError(TasksError):
     """The model's endpoint or class fails every request: going on would only spend time."""
 
 
-@contextmanager
-def kept(run: Mapping[str, Any], tasks: Sequence[str]) -> Iterator[Mapping[str, Lengths]]:
-    """Within it the host's models are asked through us in a `run` of its `simple_evaluate`.
+class Known(NamedTuple):
+    """What is known of a run's replies beside their texts, filled as it goes."""
 
-    Yields how long each of our tasks' replies are, filled as they come.
-    """
+    lengths: dict[str, Lengths]  # of each of our tasks' replies
+    conditions: list[Condition]  # that the model is run under
+
+
+@contextmanager
+def kept(run: Mapping[str, Any], tasks: Sequence[str]) -> Iterator[Known]:
+    """Within it the host's models are asked through us in a `run` of its `simple_evaluate`."""
     from lmms_eval import evaluator
 
     arrived.REMEMBERED.clear()
@@ -60,24 +65,26 @@ def kept(run: Mapping[str, Any], tasks: Sequence[str]) -> Iterator[Mapping[str, 
     evaluate = evaluator.evaluate
     signature = inspect.signature(evaluate)
     asked: list[_Asked] = []
-    lengths: dict[str, Lengths] = {}
+    known = Known({}, [])
     Kept.finished.clear()
 
     @functools.wraps(evaluate)
     def through_us(*args: Any, **kwargs: Any) -> Any:
         lm = signature.bind(*args, **kwargs).arguments["lm"]
-        asked.append(_Asked(lm, run, tasks, lengths))
-        lm.generate_until = asked[-1].generate_until
-        try:
-            with arrived.counted():
-                return evaluate(*args, **kwargs)
-        finally:
-            del lm.generate_until
+        with positions.right(lm) as found:
+            known.conditions.extend(found)
+            asked.append(_Asked(lm, run, tasks, known))
+            lm.generate_until = asked[-1].generate_until
+            try:
+                with arrived.counted():
+                    return evaluate(*args, **kwargs)
+            finally:
+                del lm.generate_until
 
     evaluator.evaluate = through_us
     try:
         with interrupts.at_interrupt(lambda: ", ".join(one.kept.there() for one in asked)):
-            yield lengths
+            yield known
     except (RequestsFailedError, interrupts.InterruptedRunError):  # which is told
         raise
     except BaseException:  # while replies come, or are scored
@@ -105,10 +112,8 @@ class _Call(NamedTuple):
 class _Asked:
     """One model's requests in one run."""
 
-    def __init__(
-        self, lm: Any, run: Mapping[str, Any], tasks: Sequence[str], lengths: dict[str, Lengths]
-    ) -> None:
-        self._lm, self._tasks, self._lengths = lm, frozenset(tasks), lengths
+    def __init__(self, lm: Any, run: Mapping[str, Any], tasks: Sequence[str], known: Known) -> None:
+        self._lm, self._tasks, self._lengths = lm, frozenset(tasks), known.lengths
         self._reads = not cut_replies.has_processor(lm)
         self._plain = lm.generate_until
         self._pace = Pace(lm, run)
@@ -117,7 +122,8 @@ class _Asked:
         self._one_by_one = running.planned().one_by_one
         # Not the model's own rank, which the host sets later.
         self._rank = int(os.environ.get("RANK", "0"))
-        self.kept = Kept(_identity(run, lm), tasks, self._rank)
+        mended = [one.text for one in known.conditions if one.kind == Kind.MENDED]
+        self.kept = Kept(_identity(run, lm, mended), tasks, self._rank)
 
     def _generate(self, requests: list[Any]) -> list[Any]:
         """What the class replies; of a reply without content some return None."""
@@ -368,15 +374,19 @@ def _sampling(request: Any) -> dict[str, Any]:
     return next((one for one in request.args if isinstance(one, dict)), {})
 
 
-def _identity(run: Mapping[str, Any], lm: Any) -> str:
-    """The model in words: whose replies they are. Of an object nothing is known but itself."""
+def _identity(run: Mapping[str, Any], lm: Any, mended: Sequence[str]) -> str:
+    """The model in words: whose replies they are. Of an object nothing is known but itself.
+
+    A model that is `mended` replies otherwise than one as installed.
+    """
     if (model := running.current()) is None:
         named: list[Any] = [vars(lm).setdefault("_lmms_eval_tasks_name", uuid.uuid4().hex)]
     else:
         told = model.arguments.items()
         named = [model.name, {k: str(v) for k, v in told if not k.lower().endswith("key")}]
     named += [os.environ.get(name) for name in _ADDRESSES]
-    return json.dumps([*named, *(run.get(name) for name in _CHOSEN)], sort_keys=True, default=str)
+    named += [*(run.get(name) for name in _CHOSEN), *mended]
+    return json.dumps(named, sort_keys=True, default=str)
 
 
 def _unwrapped(reply: Any) -> tuple[str | None, Any]:

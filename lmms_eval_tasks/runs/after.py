@@ -40,6 +40,7 @@ def annotate(
     tasks: Sequence[str],
     judged: Work | None = None,
     lengths: Mapping[str, Lengths] | None = None,
+    of_model: Sequence[Condition] = (),
 ) -> None:
     """Our section of the host's results, under `lmms_eval_tasks`.
 
@@ -48,6 +49,7 @@ def annotate(
         tasks: names of the leaf tasks of ours.
         judged: what the judges did (`Judging.end`); None if no task was judged.
         lengths: of each task's replies, as far as they are known.
+        of_model: conditions that the model was run under.
     """
     judged = judged or Work()
     section: dict[str, Any] = {"version": __version__, "data_root": str(settings.data_root())}
@@ -74,6 +76,7 @@ def annotate(
                 lengths=lengths or {},
                 problems=problems,
                 departures=judged.departures,
+                of_model=of_model,
             )
         except Exception:  # the answers are paid for: a mistake of ours must not lose them
             say(f"{benchmark.name}: what is known about this run could not be added to its results")
@@ -116,6 +119,7 @@ def _of_benchmark(
     lengths: Mapping[str, Lengths],
     problems: Mapping[str, str],
     departures: Sequence[str] = (),
+    of_model: Sequence[Condition] = (),
 ) -> dict[str, Any]:
     """What we know of one benchmark's part of a run: `numbers`, and what they rest on.
 
@@ -129,7 +133,7 @@ def _of_benchmark(
     numbers |= {group: found for group, found in joined.items() if found}
     invalid_ones = ((name, problems[name]) for name in names if name in problems)
     conditions = [Condition(Kind.INVALID, why, (name,)) for name, why in invalid_ones]
-    conditions += _of_data(results)
+    conditions += [*_of_data(results), *of_model]
     known = provenance.known("data", lambda: before.checked(benchmark, names), conditions)
     left_out = {name: before.left_out(benchmark, known, name) if known else {} for name in names}
     found = known.found if known else None

@@ -63,8 +63,9 @@ class HostCopy(NamedTuple):
 
 
 def contributions() -> Sequence[Path]:
-    """Every contribution's folder, in order of name."""
-    return sorted(file.parent for file in UPSTREAM.rglob(DESCRIPTION))
+    """Every contribution's folder, in order of name, but those to transformers."""
+    found = (file.parent for file in UPSTREAM.rglob(DESCRIPTION))
+    return sorted(one for one in found if one.parent.name != "transformers")
 
 
 def files_of(contribution: Path) -> Iterator[Path]:

@@ -1,0 +1,250 @@
+"""Positions of the text behind a video in models of transformers: computed, compared, put right.
+
+Since transformers 5.3 `get_rope_index` of the families in FAMILIES starts that text at the larger
+of a frame's height and width, which lies inside the video's own times if it has more of them. The
+models were trained with text that starts at the largest position of the video plus one.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import chain, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.console import say
+from lmms_eval_tasks.utils.conditions import Condition, Kind
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+# Families (packages of transformers.models) whose own rule is known to be that one. It was read in
+# their functions in transformers before 5.3, in vLLM's, and in the processor of ERNIE's authors.
+FAMILIES = frozenset({"qwen2_vl", "qwen2_5_vl", "ernie4_5_vl_moe", "paddleocr_vl"})
+# The probe: a video of 32 frames, two in each of 16 groups, as 30 s give them; 4 x 4 tokens each.
+_GROUPS, _SIDE, _SECONDS = 16, 4, 2.0
+_VIDEO = 2  # in `mm_token_type_ids`; 0 is text, 1 an image
+_TEXT_TOKEN, _START_TOKEN, _VIDEO_TOKEN = -1, -2, -3  # where the config names none
+
+
+class Start(NamedTuple):
+    """Where a model puts the text behind the probe."""
+
+    family: str  # the package of transformers.models that computes it, or another module
+    largest: int  # position of the video
+    text: int  # position of the first token behind it
+    times: int = _GROUPS  # how many different times its 16 groups of frames have
+
+    @property
+    def has_times(self) -> bool:
+        """Return False if several groups of frames have one time (transformers 5.3)."""
+        return self.times >= _GROUPS
+
+    @property
+    def is_off(self) -> bool:
+        """Return True if the text starts inside the video, or the video has no times."""
+        return self.text <= self.largest or not self.has_times
+
+    @property
+    def line(self) -> str:
+        """What is computed, in words."""
+        how = f"transformers {importlib.metadata.version('transformers')} ({self.family})"
+        if not self.has_times:
+            return f"{how} gives {_GROUPS} groups of frames {self.times} different times"
+        return (
+            f"{how} starts the text behind a video of 32 frames at position {self.text}, inside "
+            f"the video, which ends at {self.largest}"
+        )
+
+
+def start(model: Any) -> Start | None:
+    """Compute where a model puts the text behind a video of 32 frames.
+
+    Args:
+        model: a module with `get_rope_index` and its checkpoint's config; its weights, which may
+            be on the device "meta", are not used.
+
+    Returns:
+        None if its function takes no videos as grids, or lays its tokens out in a way of its own.
+    """
+    takes = inspect.signature(model.get_rope_index).parameters
+    vision = getattr(getattr(model, "config", None), "vision_config", None)
+    if "video_grid_thw" not in takes or vision is None:
+        return None
+    for layout in (_frame_by_frame, _whole):  # the former fits no model of the latter
+        try:
+            positions, is_video = _probed(model, takes, vision, layout)
+        except Exception:  # noqa: S112 - each raises errors of its own at another's layout
+            continue
+        last = int(is_video.nonzero().max())
+        largest, text = int(positions[:, is_video].max()), int(positions[:, last + 1].max())
+        return Start(_family(model), largest, text, len(positions[0, is_video].unique()))
+    return None
+
+
+def _whole(video: int) -> list[int]:
+    """Kinds of tokens: text, the whole video, text."""
+    return [0] * 4 + [_VIDEO] * video * _GROUPS + [0] * 4
+
+
+def _frame_by_frame(video: int) -> list[int]:
+    """Kinds of tokens of a video whose frames have texts, such as times, between them."""
+    return [*([0] * 4 + [_VIDEO] * video) * _GROUPS, *[0] * 4]
+
+
+def _probed(
+    model: Any, takes: Any, vision: Any, layout: Callable[[int], list[int]]
+) -> tuple[Tensor, Tensor]:
+    """Positions of the probe's tokens (axes x tokens), and which of these are the video's."""
+    import torch
+
+    merge = vision.spatial_merge_size
+    times = _GROUPS * getattr(vision, "temporal_merge_size", 1)
+    kinds = torch.tensor([layout(_SIDE * _SIDE)])
+    is_video = kinds == _VIDEO
+    begins = torch.zeros_like(is_video)  # the token before each video, or frame
+    begins[:, :-1] = is_video[:, 1:] & ~is_video[:, :-1]
+    tokens = torch.full_like(kinds, _TEXT_TOKEN)
+    tokens[is_video] = getattr(model.config, "video_token_id", _VIDEO_TOKEN)
+    tokens[begins] = getattr(model.config, "vision_start_token_id", _START_TOKEN)
+    given = {
+        "input_ids": tokens,
+        "attention_mask": torch.ones_like(tokens),
+        "video_grid_thw": torch.tensor([[times, _SIDE * merge, _SIDE * merge]]),
+        "mm_token_type_ids": kinds,
+        "second_per_grid_ts": torch.tensor([_SECONDS]),
+        "second_per_grids": torch.tensor([_SECONDS]),
+    }
+    positions, _ = model.get_rope_index(**{k: v for k, v in given.items() if k in takes})
+    return positions[:, 0], is_video[0]
+
+
+def _family(model: Any) -> str:
+    """The package of transformers.models whose function a model computes positions with."""
+    module = str(getattr(model.get_rope_index, "__module__", ""))
+    before, _, name = module.partition("transformers.models.")
+    return module if before or not name else name.partition(".")[0]
+
+
+# --- the right rule -------------------------------------------------------------------------------
+
+
+@contextmanager
+def right(lm: Any) -> Iterator[list[Condition]]:
+    """Within it a model of lmms-eval has the text behind a video at its largest position plus one.
+
+    `--model-positions installed` leaves it as it is, as is a family whose own rule is not known.
+    Yields the conditions of the numbers; none where nothing is off.
+    """
+    found = []
+    with ExitStack() as stack:
+        for model in models_of(lm):
+            if (one := start(model)) is None or not one.is_off:
+                continue
+            found.append(_condition(one))
+            say(found[-1].text)
+            if is_put_right(one):
+                model.get_rope_index = behind_videos(model.get_rope_index)
+                stack.callback(delattr, model, "get_rope_index")
+        yield found
+
+
+def is_put_right(found: Start) -> bool:
+    """Return True if runs with our tasks put the right rule in the place of what was found."""
+    known = found.family in FAMILIES and found.has_times
+    return known and settings.value(settings.MODEL_POSITIONS) == "right"
+
+
+def told(found: Start) -> str:
+    """The line on positions that are off: what is installed, and what is done about it."""
+    if is_put_right(found):
+        return f"{found.line}: put right, at {found.largest + 1}"
+    return f"{found.line}: as installed"
+
+
+def _condition(found: Start) -> Condition:
+    return Condition(Kind.MENDED if is_put_right(found) else Kind.POSITIONS, told(found))
+
+
+def models_of(lm: Any) -> Sequence[Any]:
+    """The modules of a model of lmms-eval that compute such positions, each once."""
+    from torch.nn import Module
+
+    held = [one for one in getattr(lm, "__dict__", {}).values() if isinstance(one, Module)]
+    modules = chain.from_iterable(one.modules() for one in held)
+    return list(dict.fromkeys(one for one in modules if hasattr(one, "get_rope_index")))
+
+
+def behind_videos(positions_of: Callable[..., Any]) -> Callable[..., Any]:
+    """`get_rope_index` by the rule: what comes behind a video starts at its largest position + 1.
+
+    Where it does so by itself the result is the same, bit for bit.
+    """
+    signature = inspect.signature(positions_of)
+
+    @functools.wraps(positions_of)
+    def get_rope_index(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        given = signature.bind(*args, **kwargs).arguments
+        positions, deltas = positions_of(*args, **kwargs)
+        return moved(positions, deltas, given["mm_token_type_ids"], given.get("attention_mask"))
+
+    return get_rope_index
+
+
+def moved(
+    positions: Tensor, deltas: Tensor, kinds: Tensor, mask: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """Positions whose runs of one kind of token each start behind all positions of the run before.
+
+    Args:
+        positions: axes x rows x tokens.
+        deltas: rows x 1: what generation adds to the number of a token for its position.
+        kinds: rows x tokens: 0 of text, 1 of an image, 2 of a video.
+        mask: rows x tokens: 0 of padding; None if there is none.
+
+    Returns:
+        Both of the same shapes; runs that start behind the one before are moved with it only.
+    """
+    import torch
+
+    positions, deltas = positions.clone(), deltas.clone()
+    for row, all_kinds in enumerate(kinds):
+        kept = torch.ones_like(all_kinds) if mask is None else mask[row].to(all_kinds.device)
+        kept = kept.bool()
+        own, of = positions[:, row, kept], all_kinds[kept]
+        changes = (torch.nonzero(of[1:] != of[:-1]).flatten() + 1).tolist()
+        largest, by = own.max(), 0
+        for begin, end in pairwise([0, *changes, len(of)]):
+            if begin:
+                behind = int(own[:, :begin].max()) + 1
+                by += max(0, behind - by - int(own[:, begin:end].min()))
+            own[:, begin:end] += by
+        deltas[row] += own.max() - largest
+        positions[:, row, kept] = own
+    return positions, deltas
+
+
+# --- for the command `doctor` ---------------------------------------------------------------------
+
+
+def starts_of(checkpoint: Path) -> list[Start]:
+    """Where a checkpoint's model puts the text behind a video, by its config alone.
+
+    Empty if its class is not transformers' own, or computes no such positions.
+    """
+    import torch
+    import transformers
+
+    told, _ = transformers.PretrainedConfig.get_config_dict(checkpoint)
+    name, *_ = told.get("architectures") or [""]
+    if (built := getattr(transformers, name, None)) is None:
+        return []
+    with torch.device("meta"):
+        model = built._from_config(built.config_class.from_pretrained(checkpoint))
+    found = (start(one) for one in model.modules() if hasattr(one, "get_rope_index"))
+    return [one for one in found if one is not None]
