@@ -31,7 +31,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -81,18 +82,34 @@ class Row(NamedTuple):
     sizes: tuple[Size, ...]
 
 
-@dataclass(frozen=True)
-class Expected:
-    """A request that is asked now, its text, and how much it hands over."""
+class Shown(NamedTuple):
+    """What a request hands over."""
 
-    name: str
     text: str
     videos: int
     pictures: int
 
+
+class Expected:
+    """A request that is asked now.
+
+    Args:
+        name: of the request.
+        shown: what it hands over; called once something of it is seen, if ever.
+    """
+
+    def __init__(self, name: str, shown: Callable[[], Shown]) -> None:
+        self.name, self._shown = name, shown
+
+    @cached_property
+    def shown(self) -> Shown:
+        """What it hands over, its text without what classes move."""
+        shown = self._shown()
+        return shown._replace(text=_bare(shown.text))
+
     def seen(self, made: Seen) -> Seen:
         """Pictures that were handed over as a video are its frames."""
-        if self.videos and not self.pictures and made.frames == 0:
+        if self.shown.videos and not self.shown.pictures and made.frames == 0:
             made.frames, made.pictures = made.pictures, 0
         return made
 
@@ -102,7 +119,7 @@ class _Watch:
 
     def __init__(self, asked: Iterable[Expected], reads: bool) -> None:
         self._reads = reads
-        self._asked = {one.name: replace(one, text=_bare(one.text)) for one in asked}
+        self._asked = {one.name: one for one in asked}
         self.seen: dict[str, Seen] = {}
         self._events: list[Event] = []  # since the last call of `generate`
         self._lock = threading.Lock()
@@ -110,7 +127,7 @@ class _Watch:
 
     def expect(self, one: Expected) -> None:
         with self._lock:
-            self._asked[one.name] = replace(one, text=_bare(one.text))
+            self._asked[one.name] = one
 
     def settled(self, name: str) -> Seen | None:
         with self._lock:
@@ -148,9 +165,10 @@ class _Watch:
 
     def _of_text(self, text: str) -> str | None:
         """The request that asks this, if possible one of which nothing was seen."""
-        fitting = [one for one in self._asked.values() if one.text and one.text in text]
-        longest = max((len(one.text) for one in fitting), default=0)
-        names = [one.name for one in fitting if len(one.text) == longest]
+        shown = {name: one.shown.text for name, one in self._asked.items()}
+        fitting = {name: own for name, own in shown.items() if own and own in text}
+        longest = max(map(len, fitting.values()), default=0)
+        names = [name for name, own in fitting.items() if len(own) == longest]
         return next((one for one in names if one not in self.seen), next(iter(names), None))
 
     def _deal_out(self, rows: Sequence[Row]) -> None:
@@ -254,15 +272,15 @@ def _dealt(
             made.distinct = len(set(of["read"])) or None
         return [made]
     number = len(asked)
-    of_videos = pictures - sum(one.pictures for one in asked)  # frames that go as pictures
+    of_videos = pictures - sum(one.shown.pictures for one in asked)  # frames that go as pictures
     if len(frames) not in (0, number) or len(sounds) not in (0, number):
         return None
     if of_videos < 0 or of_videos % number or (of_videos and not whole):
         return None
-    if not whole and not frames and any(one.videos for one in asked):
+    if not whole and not frames and any(one.shown.videos for one in asked):
         return None
     shares = zip(asked, frames or [0] * number, sounds or [0.0] * number, strict=True)
-    return [Seen(at, n + of_videos // number, None, one.pictures, s) for one, n, s in shares]
+    return [Seen(at, n + of_videos // number, None, one.shown.pictures, s) for one, n, s in shares]
 
 
 def _add_row(made: Seen, row: Row) -> None:

@@ -105,7 +105,9 @@ class _Call(NamedTuple):
 
     requests: Sequence[Any]
     replies: list[Any]  # in the order of the requests; None where there is none yet
-    keys: Mapping[int, str]  # by the place of a request of ours: what it is kept under
+    # By the place of a request of ours: its doc's id, and what its reply is kept under.
+    ids: Mapping[int, str]
+    keys: Mapping[int, str]
     bar: tqdm[Any]
 
 
@@ -120,6 +122,7 @@ class _Asked:
         self._stop_after = settings.value(settings.MODEL_STOP_AFTER)
         self._failed_in_a_row, self._answered, self._stopped_by = 0, False, ""
         self._one_by_one = running.planned().one_by_one
+        self._errors = _Errors()
         # Not the model's own rank, which the host sets later.
         self._rank = int(os.environ.get("RANK", "0"))
         mended = [one.text for one in known.conditions if one.kind == Kind.MENDED]
@@ -138,14 +141,17 @@ class _Asked:
             found = self._generate([requests[place] for place in others])
             for place, reply in zip(others, found, strict=True):
                 replies[place] = reply
-        keys = {place: self._key(requests[place]) for place in own}
+        ids: dict[int, str] = {}
+        keys: dict[int, str] = {}
+        for place in own:
+            ids[place], keys[place] = self._known(requests[place])
         left: dict[str, list[int]] = {}
         for place in own:
             if (known := self.kept.found.get(keys[place])) is None:
                 left.setdefault(requests[place].task_name, []).append(place)
             else:
                 replies[place] = _counted(known["reply"], known.get("tokens"))
-                self._remember(requests[place], known.get("arrived"))
+                _remember(requests[place], ids[place], known.get("arrived"))
         number = len(own) - sum(map(len, left.values()))
         if number:
             say(
@@ -155,11 +161,12 @@ class _Asked:
         silent = self._rank != 0
         with (
             audible(*_AFTER_CALLS),
+            logged("ERROR", _is_of_a_model, self._errors.hear),
             one_bar(len(own), number, silent) as bar,
             endpoints.one_loop(self._lm),
         ):
-            self._ask(_Call(requests, replies, keys, bar), left, own)
-        self._finish([(place, requests[place]) for place in own], replies)
+            self._ask(_Call(requests, replies, ids, keys, bar), left, own)
+        self._finish({place: (requests[place], ids[place]) for place in own}, replies)
         return replies
 
     def _ask(self, call: _Call, left: Mapping[str, list[int]], own: Sequence[int]) -> None:
@@ -180,18 +187,19 @@ class _Asked:
         while places:
             now, places = places[:size], places[size:]
             asked = [call.requests[place] for place in now]
+            expected = [self._expected(call, place) for place in now]
             begun = time.monotonic()
-            with arrived.watching(map(self._expected, asked), self._reads) as seen:
-                found = self._replies(asked)
-            for place, reply in zip(now, found, strict=True):
-                self._take(call, place, reply, seen.get(self._name(call.requests[place])))
+            with arrived.watching(expected, self._reads) as seen:
+                found = self._replies(asked, [one.name for one in expected])
+            for place, one, reply in zip(now, expected, found, strict=True):
+                self._take(call, place, reply, seen.get(one.name))
             self._check_failures(call)
             size = self._pace.next_portion(len(now), time.monotonic() - begun)
 
     def _ask_side_by_side(self, call: _Call, places: Sequence[int]) -> None:
         """Ask each request by itself, as many at a time as the class would have in flight."""
         waiting = iter(places)
-        asking: dict[Future[Any], int] = {}
+        asking: dict[Future[Any], tuple[int, str]] = {}  # its place and name
         done: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
         pool = ThreadPoolExecutor(self._pace.in_flight, "requests")
         with endpoints.in_context(), arrived.watching((), self._reads):
@@ -201,16 +209,16 @@ class _Asked:
                     if not self._answered:  # no more than it takes to see that all fails
                         most = min(most, self._stop_after or most)
                     while len(asking) < most and (place := next(waiting, None)) is not None:
-                        arrived.expect(self._expected(call.requests[place]))
-                        one = pool.submit(self._alone, call.requests[place])
-                        asking[one] = place
+                        expected = self._expected(call, place)
+                        arrived.expect(expected)
+                        one = pool.submit(self._alone, call.requests[place], expected.name)
+                        asking[one] = place, expected.name
                         one.add_done_callback(done.put)
                     if not asking:
                         break
                     one = done.get()
-                    place = asking.pop(one)
-                    seen = arrived.settled(self._name(call.requests[place]))
-                    self._take(call, place, one.result(), seen)
+                    place, name = asking.pop(one)
+                    self._take(call, place, one.result(), arrived.settled(name))
                     if self._stopped_by:  # those on their way are kept
                         waiting = iter(())
             finally:
@@ -227,7 +235,7 @@ class _Asked:
         if told and (number := getattr(counts, "input_tokens", None)):
             # As the endpoint counted them, where nobody here could.
             told = {"prompt_tokens": number, **told}
-        self._remember(request, told)
+        _remember(request, call.ids[place], told)
         why = _failed(text)
         self._answered |= why is None
         self._failed_in_a_row = 0 if why is None else self._failed_in_a_row + 1
@@ -248,10 +256,10 @@ class _Asked:
                 "goes on whatever fails)"
             )
 
-    def _replies(self, requests: list[Any]) -> list[Any]:
+    def _replies(self, requests: list[Any], names: Sequence[str]) -> list[Any]:
         """One for each request; a failure that the class hides stands in its reply's place."""
         if not self._one_by_one:
-            with logged("ERROR", _is_of_a_model) as errors:
+            with self._errors.of() as errors:
                 found = self._generate(requests)
             if len(found) == len(requests):
                 return _or_lost(found, errors)
@@ -260,12 +268,12 @@ class _Asked:
                 f"the model's class gave {len(found)} replies to {len(requests)} requests, so that "
                 "nobody can tell which is whose: from here on they are asked one by one"
             )
-        return [self._alone(one) for one in requests]
+        return [self._alone(one, name) for one, name in zip(requests, names, strict=True)]
 
-    def _alone(self, request: Any) -> Any:
+    def _alone(self, request: Any, name: str) -> Any:
         """The reply to a request that no other request's fate hangs on."""
         found, why = [], ""
-        with arrived.asking(self._name(request)), logged("ERROR", _is_of_this_request()) as errors:
+        with arrived.asking(name), self._errors.of(name) as errors:
             try:
                 found = self._generate([request])
                 why = f"the model's class gave {len(found)} replies to one request"
@@ -277,10 +285,10 @@ class _Asked:
             return _or_lost(found, errors)[0]
         return refusals.model_error(errors[-1] if errors else why)
 
-    def _finish(self, asked: Sequence[tuple[int, Any]], replies: list[Any]) -> None:
+    def _finish(self, asked: Mapping[int, tuple[Any, str]], replies: list[Any]) -> None:
         """Count the tokens of our replies, and write the tag that stood in the prompt."""
         texts: dict[int, str] = {}
-        for place, request in asked:
+        for place, (request, name) in asked.items():
             text, counts = _unwrapped(replies[place])
             if text is None or _failed(text) is not None:
                 continue
@@ -291,8 +299,7 @@ class _Asked:
                 if number is not None:
                     lengths = self._lengths.setdefault(request.task_name, Lengths())
                     lengths.add(int(number), int(limit))
-                    name = request.task_name, str(self._doc(request)["id"])
-                    arrived.AT_LIMIT[name] = int(number) >= int(limit)
+                    arrived.AT_LIMIT[request.task_name, name] = int(number) >= int(limit)
         texts = {place: text for place, text in texts.items() if text.strip()}
         if cut_replies.opened_in_prompt(self._lm, list(texts.values())):
             from lmms_eval.api.instance import GenerationResult
@@ -306,12 +313,11 @@ class _Asked:
         *_, doc_id, name, split = request.args
         return self._lm.task_dict[name][split][doc_id]
 
-    def _remember(self, request: Any, told: Mapping[str, Any] | None) -> None:
-        if told is not None:
-            arrived.REMEMBERED[request.task_name, str(self._doc(request)["id"])] = told
+    def _known(self, request: Any) -> tuple[str, str]:
+        """The id of a request's doc, and what decides on the reply, hashed.
 
-    def _key(self, request: Any) -> str:
-        """What decides on a reply, beside the model: the doc, its text, its media, the sampling."""
+        Beside the model that is the doc, its text, its media, the sampling.
+        """
         name, doc = request.task_name, self._doc(request)
         task = benchmarks.of(name).tasks[name]
         request.doc = task.keep(doc)  # for `doc_hash`: the host hashes it, and leaves it empty
@@ -320,21 +326,22 @@ class _Asked:
         with contextlib.suppress(TasksError, OSError):
             shown = [given.text_of(task.prompt(doc)), task.handed(doc)]
         told = json.dumps([name, doc, shown, _sampling(request)], sort_keys=True, default=str)
-        return hashlib.sha256(told.encode()).hexdigest()[:24]
+        return str(doc["id"]), hashlib.sha256(told.encode()).hexdigest()[:24]
 
-    def _expected(self, request: Any) -> arrived.Expected:
-        """What a request hands over, for counting what of it arrives."""
-        doc, task = self._doc(request), benchmarks.of(request.task_name).tasks[request.task_name]
-        parts = task.prompt(doc)
+    def _expected(self, call: _Call, place: int) -> arrived.Expected:
+        """A request, for counting what of it arrives."""
+        request = call.requests[place]
+        name = arrived.request_name(request.task_name, call.ids[place])
+        return arrived.Expected(name, functools.partial(self._shown, request))
+
+    def _shown(self, request: Any) -> arrived.Shown:
+        task = benchmarks.of(request.task_name).tasks[request.task_name]
+        parts = task.prompt(self._doc(request))
         model, kinds = running.current(), [part.kind for part in parts]
         texts = [request.args[0]]
         if model is not None and model.interface == "chat":
             texts = [part.given for part in parts if part.kind == "text"]
-        shown = kinds.count("video"), kinds.count("image")
-        return arrived.Expected(self._name(request), "".join(texts), *shown)
-
-    def _name(self, request: Any) -> str:
-        return arrived.request_name(request.task_name, str(self._doc(request)["id"]))
+        return arrived.Shown("".join(texts), kinds.count("video"), kinds.count("image"))
 
 
 def _even(left: Mapping[str, list[int]], own: Sequence[int]) -> dict[str, list[int]]:
@@ -412,14 +419,38 @@ def _failed(text: str | None) -> str | None:
     return " ".join(text.split())[:300].rstrip(".")
 
 
+def _remember(request: Any, name: str, told: Mapping[str, Any] | None) -> None:
+    """What reached the model of a doc with this name."""
+    if told is not None:
+        arrived.REMEMBERED[request.task_name, name] = told
+
+
 def _is_of_a_model(record: Any) -> bool:
     return (record["name"] or "").startswith("lmms_eval.models")
 
 
-def _is_of_this_request() -> Callable[[Any], bool]:
-    """Whether a class logs something where the request of this thread is asked, or nobody's."""
-    mine = arrived.ASKED.get()
-    return lambda record: _is_of_a_model(record) and arrived.ASKED.get() in (mine, "")
+class _Errors:
+    """What a class logs as errors while it is asked; a sink of loguru's takes 10 ms to add."""
+
+    def __init__(self) -> None:
+        self._listeners: dict[int, tuple[str, list[str]]] = {}
+
+    def hear(self, text: str) -> None:
+        """Tell all who want it, in the thread that logs."""
+        asked = arrived.ASKED.get()
+        for name, found in list(self._listeners.values()):
+            if not name or asked in (name, ""):
+                found.append(text)
+
+    @contextmanager
+    def of(self, name: str = "") -> Iterator[list[str]]:
+        """What is logged within: where this request is asked, or nobody's; all without a name."""
+        found: list[str] = []
+        self._listeners[id(found)] = name, found
+        try:
+            yield found
+        finally:
+            del self._listeners[id(found)]
 
 
 @contextmanager
@@ -438,18 +469,18 @@ def audible(*mute: str) -> Iterator[None]:
 
 
 @contextmanager
-def logged(level: str, wanted: Callable[[Any], bool]) -> Iterator[list[str]]:
-    """What the host logs within: it goes on after trouble, and tells it nobody else."""
+def logged(
+    level: str, wanted: Callable[[Any], bool], hear: Callable[[str], object]
+) -> Iterator[None]:
+    """What the host logs within goes to `hear`: it goes on after trouble, and tells nobody else."""
     from loguru import logger
 
-    found: list[str] = []
-    sink = logger.add(
-        lambda message: found.append(" ".join(message.record["message"].split())[:300]),
-        level=level,
-        filter=wanted,
-    )
+    def tell(message: Any) -> None:
+        hear(" ".join(message.record["message"].split())[:300])
+
+    sink = logger.add(tell, level=level, filter=wanted)
     try:
-        yield found
+        yield
     finally:
         with contextlib.suppress(ValueError):  # somebody took all sinks away
             logger.remove(sink)

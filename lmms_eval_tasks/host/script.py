@@ -115,8 +115,9 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
             _settle_tasks(args, told["tasks"])
             kept_replies.Kept.until_saved = True
             own_second = _own_second(module, told["output_path"])
-            hearing = replies.audible(), replies.logged("INFO", _is_of_saving)
-            with hearing[0], hearing[1] as saving, own_second:
+            saving: list[str] = []
+            hearing = replies.logged("INFO", _is_of_saving, saving.append)
+            with replies.audible(), hearing, own_second:
                 found = evaluate(args)
             if lost := _not_saved(saving):
                 outcome.failed = True

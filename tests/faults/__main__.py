@@ -5,6 +5,7 @@ make faults          python -m tests.faults [part of a fault's name]
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -78,7 +79,8 @@ def played(chosen: Sequence[Fault], folder: Path) -> dict[str, list[Lost]]:
         for subject, model in {(s, tuple(f.model)) for f, _, s in jobs}:
             (run,) = prepared.run([*subject.command, *model])
             assert run.code == 0, run.stderr[-2000:]
-            right[subject, model] = prepared.results()[-1]
+            (right[subject, model],) = prepared.results()
+            shutil.rmtree(prepared.folder / "out")
         (folder / "prepared/data").rename(folder / "prepared/cache/sample")
 
         def one(number: int, fault: Fault, moment: Moment, subject: Subject) -> None:

@@ -22,12 +22,17 @@ from transformers.generation.utils import GenerationMixin
 
 from lmms_eval_tasks import arrivals, settings
 from lmms_eval_tasks.host import arrived, plugin
-from lmms_eval_tasks.host.arrived import Expected
+from lmms_eval_tasks.host.arrived import Expected, Shown
 from tests.checks import table
 from tests.utils.media.media_files import write_video
 
-VIDEO = Expected("a", "What happens? Say it.", 1, 0)
-OTHER = Expected("b", "Who comes?", 1, 0)
+
+def expected(name: str, text: str, videos: int, pictures: int) -> Expected:
+    return Expected(name, lambda: Shown(text, videos, pictures))
+
+
+VIDEO = expected("a", "What happens? Say it.", 1, 0)
+OTHER = expected("b", "Who comes?", 1, 0)
 PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}
 
 
@@ -108,12 +113,12 @@ WIDE, HIGH = coded(420, 252), coded(28, 56, "JPEG")
     ],
 )
 def test_sizes_of_pictures_that_are_sent(content: Any, expected: Any) -> None:
-    text = {"type": "text", "text": VIDEO.text}
+    text = {"type": "text", "text": VIDEO.shown.text}
     assert sent([VIDEO], {"messages": [{"content": [*content, text]}]})["a"].sizes == expected
 
 
 def test_requests_of_the_same_text_and_those_sent_again() -> None:
-    same = [Expected(str(number), "Sum up.", 0, 2) for number in range(3)]
+    same = [expected(str(number), "Sum up.", 0, 2) for number in range(3)]
     text = {"type": "text", "text": "Sum up."}
     bodies = [{"messages": [{"content": [PICTURE] * n + [text]}]} for n in (1, 1, 2, 1)]
     found = sent(same, *bodies, "{", {"messages": [{"content": "judge this"}]})
@@ -122,8 +127,8 @@ def test_requests_of_the_same_text_and_those_sent_again() -> None:
 
 # --- in this process: steps of a class, and what is known of its requests after them --------------
 
-IMAGES = Expected("c", "", 0, 2)
-PICTURES = [IMAGES, Expected("d", "", 0, 1)]
+IMAGES = expected("c", "", 0, 2)
+PICTURES = [IMAGES, expected("d", "", 0, 1)]
 
 
 def step(kind: str, *given: str) -> None:
