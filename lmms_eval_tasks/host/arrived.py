@@ -42,7 +42,7 @@ _SOUNDS = ("input_audio", "audio_url", "audio")
 
 # Something that was seen: `handed` the name of a request; `video` its frames, `pictures` how many,
 # `sound` its seconds, `read` the number of a frame; `generate` its rows; `sent` a request's texts
-# and media, with a hash of it all if it may be sent again.
+# and media, with its body if it may be sent again.
 Event = tuple[str, Any]
 Size = tuple[int, int]  # width and height in pixels
 
@@ -154,13 +154,15 @@ class _Watch:
             self._events = [event for event in self._events if event[0] in ("handed", "read")]
         self.note([("generate", ())])
 
-    def _note_sent(self, text: str, found: Seen, digest: str) -> None:
-        asked = ASKED.get()
-        name = asked if asked in self._asked else self._sent.get(digest) or self._of_text(text)
-        if name is None:
-            return
-        if digest:
-            self._sent[digest] = name
+    def _note_sent(self, text: str, found: Seen, body: bytes) -> None:
+        name: str | None = ASKED.get()
+        if name not in self._asked:
+            digest = hashlib.sha256(body).hexdigest()
+            name = self._sent.get(digest) or self._of_text(text)
+            if name is None:
+                return
+            if body:
+                self._sent[digest] = name
         self.seen[name] = self._asked[name].seen(found)
 
     def _of_text(self, text: str) -> str | None:
@@ -328,10 +330,13 @@ def _size(part: Mapping[str, Any]) -> Iterable[Size]:
 
     from PIL import Image
 
-    with contextlib.suppress(Exception):  # whatever it is, the endpoint will say it
-        coded = max(texts(part), key=len).rpartition(",")[2]  # of a data address, or alone
-        with Image.open(io.BytesIO(base64.b64decode(coded))) as picture:  # reads its header alone
-            return [picture.size]
+    found = max(texts(part), key=len, default="")
+    begin = found.find(",", 0, 100) + 1  # of a data address; else it stands alone
+    for end in (begin + 2**16, None):  # the header alone; it may stand behind a long note
+        with contextlib.suppress(Exception):  # whatever it is, the endpoint will say it
+            coded = base64.b64decode(found[begin:end])
+            with Image.open(io.BytesIO(coded)) as picture:
+                return [picture.size]
     return []
 
 
@@ -456,19 +461,19 @@ def _sizes_of_rows(
 def _sending(_: Any, request: Any, **__: Any) -> Iterable[Event]:
     given = getattr(request, "content", None) or getattr(request, "body", None) or b""
     body = given if isinstance(given, bytes) else str(given).encode()
-    return [_sent("sent", json.loads(body), hashlib.sha256(body).hexdigest())]
+    return [_sent("sent", json.loads(body), body)]
 
 
 def _chatting(_: Any, messages: Sequence[Any], *__: Any, **___: Any) -> Iterable[Event]:
     several = bool(messages) and isinstance(messages[0], list)  # of conversations
-    return [_sent("engine", one, "") for one in (messages if several else [messages])]
+    return [_sent("engine", one, b"") for one in (messages if several else [messages])]
 
 
-def _sent(at: str, told: Any, digest: str) -> Event:
+def _sent(at: str, told: Any, body: bytes) -> Event:
     texts: list[str] = []
     found = Seen(at)
     _count(told, texts, found)
-    return "sent", (_bare("".join(texts)), found, digest)
+    return "sent", (_bare("".join(texts)), found, body)
 
 
 _PLACES: list[tuple[str, str, str, Callable[..., Iterable[Event]]]] = [

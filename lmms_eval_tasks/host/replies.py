@@ -163,7 +163,7 @@ class _Asked:
             audible(*_AFTER_CALLS),
             logged("ERROR", _is_of_a_model, self._errors.hear),
             one_bar(len(own), number, silent) as bar,
-            endpoints.one_loop(self._lm),
+            endpoints.own_loops(self._lm),
         ):
             self._ask(_Call(requests, replies, ids, keys, bar), left, own)
         self._finish({place: (requests[place], ids[place]) for place in own}, replies)
