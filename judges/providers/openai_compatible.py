@@ -300,6 +300,9 @@ class OpenAIProvider:
                 continue
         if not whole:
             why = next(iter(failed), None) or values.get("error")
+            code = why.get("code") if isinstance(why, dict) else None
+            if isinstance(code, int) and 400 <= code < 600:  # what a router was told itself
+                raise self._error(StatusError(code, {}, why))
             sent = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
             said = f"the endpoint failed: {why}" if why else f"no chat completion: {sent}"
             told = self.clean(said)[:MAX_MESSAGE]
