@@ -15,8 +15,10 @@ import inspect
 import json
 import os
 import queue
+import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -61,11 +63,15 @@ def kept(run: Mapping[str, Any], tasks: Sequence[str]) -> Iterator[Mapping[str, 
     signature = inspect.signature(evaluate)
     asked: list[_Asked] = []
     lengths: dict[str, Lengths] = {}
+    here = threading.get_ident()
     Kept.finished.clear()
 
     @functools.wraps(evaluate)
     def through_us(*args: Any, **kwargs: Any) -> Any:
+        if threading.get_ident() != here:  # somebody else's run beside this one
+            return evaluate(*args, **kwargs)
         lm = signature.bind(*args, **kwargs).arguments["lm"]
+        own = {name: vars(lm)[name] for name in vars(lm).keys() & {"generate_until"}}
         asked.append(_Asked(lm, run, tasks, lengths))
         lm.generate_until = asked[-1].generate_until
         try:
@@ -73,6 +79,7 @@ def kept(run: Mapping[str, Any], tasks: Sequence[str]) -> Iterator[Mapping[str, 
                 return evaluate(*args, **kwargs)
         finally:
             del lm.generate_until
+            vars(lm).update(own)
 
     evaluator.evaluate = through_us
     try:
@@ -129,10 +136,11 @@ class _Asked:
         own = [place for place, one in enumerate(requests) if one.task_name in self._tasks]
         others = [place for place, one in enumerate(requests) if one.task_name not in self._tasks]
         if others:
-            found = self._generate([requests[place] for place in others])
-            for place, reply in zip(others, found, strict=True):
-                replies[place] = reply
-        keys = {place: self._key(requests[place]) for place in own}
+            # lmms-eval does not look whether each request has a reply.
+            found = iter(self._generate([requests[place] for place in others]))
+            for place in others:
+                replies[place] = next(found, "")
+        keys = _each_once({place: self._key(requests[place]) for place in own})
         left: dict[str, list[int]] = {}
         for place in own:
             if (known := self.kept.found.get(keys[place])) is None:
@@ -329,6 +337,15 @@ class _Asked:
 
     def _name(self, request: Any) -> str:
         return arrived.request_name(request.task_name, str(self._doc(request)["id"]))
+
+
+def _each_once(keys: Mapping[int, str]) -> dict[int, str]:
+    """Keys of which no two are equal: with `--repeats` a request stands there several times."""
+    made, before = {}, Counter[str]()
+    for place, key in keys.items():
+        made[place] = f"{key}.{before[key]}" if before[key] else key
+        before[key] += 1
+    return made
 
 
 def _even(left: Mapping[str, list[int]], own: Sequence[int]) -> dict[str, list[int]]:
