@@ -164,6 +164,9 @@ def test_lines_of_samples(line: bytes, says: str, tmp_path: Path) -> None:
     [
         ([], "expected an object"),
         ({"config": []}, "config: expected an object"),
+        ({"config": {"offset": "4"}}, "config, offset: expected a whole number"),
+        ({"n-samples": {"t": "4"}}, "n-samples, t: expected an object"),
+        ({"n-samples": {"t": {"original": "4"}}}, "n-samples, t, original: expected a whole"),
         ({"results": {"t": 5}}, "results, t: expected an object"),
         ({"group_subtasks": {"g": "t"}}, "group_subtasks, g: expected a list"),
         ({"lmms_eval_tasks": {"maia": {"warnings": "x"}}}, "maia.*warnings: expected a list"),
