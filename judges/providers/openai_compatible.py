@@ -71,6 +71,7 @@ _FILTER_WORDS = re.compile(
     r"|content (?:management|filtering|moderation) policy|inappropriate content|敏感",
     re.I,
 )
+_VERSION = re.compile(r"/(?:v[0-9]+\w*|openai)(?:/|$)")  # in the path of an endpoint
 _KEY_LIKE = re.compile(r"\b(?:sk-|Bearer |Basic )[\w+/=*.-]{6,}")
 MAX_MESSAGE = 300  # characters of an endpoint's error text that are kept
 
@@ -332,6 +333,8 @@ class OpenAIProvider:
         """What an exception of the transport means for the run."""
         if isinstance(error, StatusError):
             told, status = self.clean(f"HTTP {error.status}: {error}")[:MAX_MESSAGE], error.status
+            if status in (404, 405) and (url := self.config.base_url) and not _VERSION.search(url):
+                told += f"; if it is a server like OpenAI's, name {url}/v1"
             if is_filtered(error.body):
                 return ProviderError(told, status=Status.REFUSED)
             after = asked_wait(error.headers, f"{error} {error.body}", time.time())
