@@ -112,7 +112,8 @@ def _endpoint(
     key = env.get(variable, "").strip()
     if not key.isascii() or any(c.isspace() or not c.isprintable() for c in key):
         raise JudgeError(f"{variable} holds what no key holds: a space, a line end, not ASCII")
-    base_url = url and f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+    path = parts.path.rstrip("/").removesuffix("/chat/completions").rstrip("/")
+    base_url = url and f"{parts.scheme}://{parts.netloc}{path}"
     if not key and not is_local(host):
         where = f" at {base_url} is not local and" if url else ""
         how = _CHOICES if url is None and key_variable is None else f"set {variable}"

@@ -163,7 +163,7 @@ _PART = r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)(?:illi)?(?:ec(?:ond)?s?|in(?:ute)?s?|(?
 _PART += r"(?![a-z])[\s,]*"
 _DURATION = re.compile(rf"(?:{_PART})+", re.I)
 # In an error's text: "Please try again in 1m30.5s", "retryDelay": "34s".
-_IN_WORDS = re.compile(rf"(?:try again|retry|wait)[^.\d]{{0,30}}?((?:{_PART})+)", re.I)
+_IN_WORDS = re.compile(rf"(?:try again|retry|wait|reset)[^.\d]{{0,30}}?((?:{_PART})+)", re.I)
 # "retry_after": 12, and a header that is quoted in a text.
 _NAMED = re.compile(r"(?:retry[_-]after|x-ratelimit-reset)\W{1,5}(\d+(?:\.\d+)?)\b", re.I)
 _RESET = re.compile(r"(?:x-|anthropic-)?rate-?limit(?:bysize)?-(?:\w+-)*reset(?:-\w+)*")
@@ -182,8 +182,9 @@ def asked_wait(headers: Mapping[str, str], text: str, now: float) -> float | Non
         now: the time, in seconds since 1970.
     """
     plain = {name.lower(): value for name, value in headers.items()}
-    if (given := _seconds(plain.get("retry-after-ms", ""), now)) is not None:
-        return given / 1000
+    for name in ("retry-after-ms", "x-ms-retry-after-ms"):  # Azure's both
+        if (given := _seconds(plain.get(name, ""), now)) is not None:
+            return given / 1000
     if (given := _seconds(plain.get("retry-after", ""), now)) is not None:
         return given
     resets = [

@@ -9,6 +9,7 @@ import os
 import shutil
 import time
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -126,12 +127,7 @@ def read_table(file: Path) -> list[Any]:
     if file.suffix.lower() == ".jsonl":
         rows = [content for _, content in read_lines(file)]
     elif file.suffix.lower() == ".csv":
-        lines = csv.DictReader(io.StringIO(read_text(file), newline=""))
-        try:
-            rows = list(lines)
-        except csv.Error as error:
-            where = f"{file}, line {lines.line_num}"
-            raise DataError(f"{where}: not readable as CSV: {error}") from None
+        rows = list(_csv_rows(file))
     elif file.suffix.lower() == ".parquet":
         from pyarrow import ArrowException, parquet
 
@@ -152,6 +148,26 @@ def read_table(file: Path) -> list[Any]:
     if not isinstance(rows, list):
         raise DataError(f"{file}: expected a list of rows")
     return rows
+
+
+def _csv_rows(file: Path) -> Iterator[dict[str, str | None]]:
+    """The rows of a CSV file; what is left off at the end of a row, as Excel does, is None."""
+    # Strict: a quotation mark that is never closed would swallow all rows behind it.
+    rows = csv.DictReader(io.StringIO(read_text(file), newline=""), strict=True)
+    try:
+        names = rows.fieldnames or []
+        for sign, said in ((";", "semicolons"), ("\t", "tabs")):
+            if len(names) == 1 and sign in names[0]:
+                raise DataError(f"{file}: {said} between its columns: save it with commas")
+        if twice := [name for name, number in Counter(names).items() if name and number > 1]:
+            raise DataError(f"{file}: the column {twice[0]!r} stands twice in its first line")
+        for row in rows:
+            if None in row:  # where a comma was not quoted, the values are in the wrong columns
+                raise csv.Error(f"more than the {len(names)} values that its first line names")
+            yield row
+    except csv.Error as error:
+        where = f"{file}, line {rows.line_num}"
+        raise DataError(f"{where}: not readable as CSV: {error}") from None
 
 
 # --- putting in place -----------------------------------------------------------------------------

@@ -72,6 +72,15 @@ class _Ours(BaseModel):
 
 class _Config(BaseModel):
     resolved_cli_args: _Object | None = None
+    limit: float | None = Field(default=None, strict=True)
+    offset: int | None = Field(default=None, strict=True)
+
+
+class _Counts(BaseModel):
+    """Of a task's samples: those of its data, and those that were asked."""
+
+    original: int = Field(default=0, strict=True)
+    effective: int | None = Field(default=None, strict=True)
 
 
 class _Results(BaseModel):
@@ -81,6 +90,7 @@ class _Results(BaseModel):
     results: dict[str, _Object] = Field(default_factory=dict)
     groups: dict[str, _Object] = Field(default_factory=dict)
     group_subtasks: dict[str, list[str]] = Field(default_factory=dict)
+    n_samples: dict[str, _Counts] = Field(default_factory=dict, alias="n-samples")
     total_evaluation_time_seconds: float | None = None
     lmms_eval_tasks: _Ours = _Ours.model_validate({})
 

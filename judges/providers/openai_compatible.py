@@ -71,6 +71,7 @@ _FILTER_WORDS = re.compile(
     r"|content (?:management|filtering|moderation) policy|inappropriate content|敏感",
     re.I,
 )
+_VERSION = re.compile(r"/(?:v[0-9]+\w*|openai)(?:/|$)")  # in the path of an endpoint
 _KEY_LIKE = re.compile(r"\b(?:sk-|Bearer |Basic )[\w+/=*.-]{6,}")
 MAX_MESSAGE = 300  # characters of an endpoint's error text that are kept
 
@@ -300,6 +301,9 @@ class OpenAIProvider:
                 continue
         if not whole:
             why = next(iter(failed), None) or values.get("error")
+            code = why.get("code") if isinstance(why, dict) else None
+            if isinstance(code, int) and 400 <= code < 600:  # what a router was told itself
+                raise self._error(StatusError(code, {}, why))
             sent = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
             said = f"the endpoint failed: {why}" if why else f"no chat completion: {sent}"
             told = self.clean(said)[:MAX_MESSAGE]
@@ -329,6 +333,8 @@ class OpenAIProvider:
         """What an exception of the transport means for the run."""
         if isinstance(error, StatusError):
             told, status = self.clean(f"HTTP {error.status}: {error}")[:MAX_MESSAGE], error.status
+            if status in (404, 405) and (url := self.config.base_url) and not _VERSION.search(url):
+                told += f"; if it is a server like OpenAI's, name {url}/v1"
             if is_filtered(error.body):
                 return ProviderError(told, status=Status.REFUSED)
             after = asked_wait(error.headers, f"{error} {error.body}", time.time())

@@ -78,13 +78,14 @@ class Transport:
         Args:
             proxies: whether those of the environment are asked (HTTPS_PROXY, NO_PROXY).
         """
-        self._url, self._network = httpcore.URL(url), _Network()
+        self._asked, self._url, self._network = url, httpcore.URL(url), _Network()
         parts = urlsplit(url)
         self._place = parts.netloc
         # The system's certificates, SSL_CERT_FILE's and certifi's.
         self._tls = httpcore.default_ssl_context() if parts.scheme == "https" else None
         self._proxy = _proxy(parts.scheme, parts.netloc) if proxies else ""
         self._headers: list[tuple[bytes | str, bytes | str]] = [
+            ("Host", parts.netloc),  # httpcore's own lacks the brackets of an IPv6 address
             ("Content-Type", "application/json"),
             ("Accept", "application/json"),
             ("Accept-Encoding", "identity"),
@@ -114,6 +115,8 @@ class Transport:
                 content=content,
                 extensions={"timeout": timeout},
             ) as response:
+                if not response.extensions["network_stream"].heard:
+                    raise TransportError(f"{self._place} sent more than one reply to a request")
                 pairs = ((k.decode("latin-1"), v.decode("latin-1")) for k, v in response.headers)
                 headers = {name.lower(): value for name, value in pairs}
                 sent = _unpacked(response.iter_stream(), headers.get("content-encoding", ""))
@@ -155,10 +158,14 @@ class Transport:
 
     def _redirect(self, headers: Mapping[str, str]) -> str:
         """What is said of a redirect: where it leads, without what may be a key."""
-        parts = urlsplit(urljoin(bytes(self._url).decode(), headers.get("location", "")))
+        try:
+            parts = urlsplit(urljoin(self._asked, headers.get("location", "")))
+        except ValueError:
+            return "a redirect to what is no URL, which is not followed"
         target = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-        named = target.removesuffix("/chat/completions")
-        return f"a redirect to {target}, which is not followed; if it is yours, name {named}"
+        told = f"a redirect to {target}, which is not followed"
+        named = target.rstrip("/").removesuffix("/chat/completions")
+        return told if self._asked.startswith(named) else f"{told}; if it is yours, name {named}"
 
     def _error(self, error: Exception, seconds: float) -> TransportError:
         """The cause of an exception of the transport in plain words."""
@@ -294,10 +301,15 @@ class _Network(httpcore.NetworkBackend):
 
 
 class _Stream(httpcore.NetworkStream):
-    """A connection whose every wait takes what its attempt has left."""
+    """A connection whose every wait takes what its attempt has left.
+
+    `heard`: whether anything came since the last bytes were sent. A reply without that was sent for
+    the request before, which httpcore would take for the next one's.
+    """
 
     def __init__(self, stream: Any, network: _Network, until: _Deadline) -> None:
         self._stream, self._network, self._until = stream, network, until
+        self.heard = False
 
     def _left(self, until: _Deadline | None) -> float:
         self._until = until or self._until  # to a SOCKS proxy httpcore talks without a timeout
@@ -305,9 +317,11 @@ class _Stream(httpcore.NetworkStream):
 
     def read(self, max_bytes: int, timeout: Any = None) -> bytes:
         found: bytes = self._stream.read(max_bytes, self._left(timeout))
+        self.heard = True
         return found
 
     def write(self, buffer: bytes, timeout: Any = None) -> None:
+        self.heard = False
         for start in range(0, len(buffer), _PIECE):
             self._stream.write(buffer[start : start + _PIECE], self._left(timeout))
 

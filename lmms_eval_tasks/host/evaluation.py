@@ -11,6 +11,7 @@ import functools
 import inspect
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -22,6 +23,8 @@ from lmms_eval_tasks.host import endpoints, model_class, needs, replies
 from lmms_eval_tasks.runs import after, before, judging
 from lmms_eval_tasks.utils import interrupts
 
+# A run puts back what it changes in other modules, which two at a time would mix up.
+_ALONE = threading.RLock()
 _THREADS, HOST_THREADS = "process_docs_parallel", 4  # and lmms-eval's default
 
 
@@ -43,6 +46,10 @@ def evaluated(
         return evaluate(*bound.args, **bound.kwargs)
     given = bound.arguments
     with ExitStack() as stack:
+        if not _ALONE.acquire(blocking=False):
+            say(f"{', '.join(tasks)}: waits for the run of another thread; use processes instead")
+            _ALONE.acquire()
+        stack.callback(_ALONE.release)
         stack.enter_context(interrupts.ending(exits=_is_command()))
         judged = stack.enter_context(judging.judging(tasks))
         stack.enter_context(running.limited(given.get("limit"), given.get("offset") or 0))

@@ -15,8 +15,10 @@ import inspect
 import json
 import os
 import queue
+import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -66,11 +68,15 @@ def kept(run: Mapping[str, Any], tasks: Sequence[str]) -> Iterator[Known]:
     signature = inspect.signature(evaluate)
     asked: list[_Asked] = []
     known = Known({}, [])
+    here = threading.get_ident()
     Kept.finished.clear()
 
     @functools.wraps(evaluate)
     def through_us(*args: Any, **kwargs: Any) -> Any:
+        if threading.get_ident() != here:  # somebody else's run beside this one
+            return evaluate(*args, **kwargs)
         lm = signature.bind(*args, **kwargs).arguments["lm"]
+        own = {name: vars(lm)[name] for name in vars(lm).keys() & {"generate_until"}}
         with positions.right(lm) as found:
             known.conditions.extend(found)
             asked.append(_Asked(lm, run, tasks, known))
@@ -80,6 +86,7 @@ def kept(run: Mapping[str, Any], tasks: Sequence[str]) -> Iterator[Known]:
                     return evaluate(*args, **kwargs)
             finally:
                 del lm.generate_until
+                vars(lm).update(own)
 
     evaluator.evaluate = through_us
     try:
@@ -138,20 +145,20 @@ class _Asked:
         own = [place for place, one in enumerate(requests) if one.task_name in self._tasks]
         others = [place for place, one in enumerate(requests) if one.task_name not in self._tasks]
         if others:
-            found = self._generate([requests[place] for place in others])
-            for place, reply in zip(others, found, strict=True):
-                replies[place] = reply
-        ids: dict[int, str] = {}
-        keys: dict[int, str] = {}
-        for place in own:
-            ids[place], keys[place] = self._known(requests[place])
+            # lmms-eval does not look whether each request has a reply.
+            found = iter(self._generate([requests[place] for place in others]))
+            for place in others:
+                replies[place] = next(found, "")
+        known = {place: self._known(requests[place]) for place in own}
+        ids = {place: name for place, (name, _) in known.items()}
+        keys = _each_once({place: key for place, (_, key) in known.items()})
         left: dict[str, list[int]] = {}
         for place in own:
-            if (known := self.kept.found.get(keys[place])) is None:
+            if (before := self.kept.found.get(keys[place])) is None:
                 left.setdefault(requests[place].task_name, []).append(place)
             else:
-                replies[place] = _counted(known["reply"], known.get("tokens"))
-                _remember(requests[place], ids[place], known.get("arrived"))
+                replies[place] = _counted(before["reply"], before.get("tokens"))
+                _remember(requests[place], ids[place], before.get("arrived"))
         number = len(own) - sum(map(len, left.values()))
         if number:
             say(
@@ -342,6 +349,15 @@ class _Asked:
         if model is not None and model.interface == "chat":
             texts = [part.given for part in parts if part.kind == "text"]
         return arrived.Shown("".join(texts), kinds.count("video"), kinds.count("image"))
+
+
+def _each_once(keys: Mapping[int, str]) -> dict[int, str]:
+    """Keys of which no two are equal: with `--repeats` a request stands there several times."""
+    made, before = {}, Counter[str]()
+    for place, key in keys.items():
+        made[place] = f"{key}.{before[key]}" if before[key] else key
+        before[key] += 1
+    return made
 
 
 def _even(left: Mapping[str, list[int]], own: Sequence[int]) -> dict[str, list[int]]:

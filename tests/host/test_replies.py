@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -47,10 +48,15 @@ def play(
     lm = Model()  # replies are kept for the same object only: of another one nothing is known
 
     def run(
-        reply: Answer, lm: Model = lm, tasks: Sequence[str] = (TASK,), limit: int = DOCS
+        reply: Answer,
+        lm: Model = lm,
+        tasks: Sequence[str] = (TASK,),
+        limit: int = DOCS,
+        **more: Any,
     ) -> dict[str, Any]:
         lm.reply = reply
-        made = evaluator.simple_evaluate(model=lm, tasks=[*tasks], limit=limit, verbosity="ERROR")
+        given = {"tasks": [*tasks], "limit": limit, "verbosity": "ERROR", **more}
+        made = evaluator.simple_evaluate(model=lm, **given)
         assert made is not None
         return dict(made)
 
@@ -71,6 +77,36 @@ def stopped(number: int) -> str:
 def statuses(results: dict[str, Any]) -> dict[str, int]:
     section = results["lmms_eval_tasks"]["maia"]["details"][TASK]
     return dict(section["status"])
+
+
+def test_the_repeats_of_a_request_are_kept_each_by_itself(play: Any) -> None:
+    def stopped_late(number: int) -> str:
+        if number == 7:
+            raise KeyboardInterrupt
+        return letters(number)
+
+    with pytest.raises(KeyboardInterrupt):
+        play(stopped_late, limit=4, repeats=2)
+    play.model.asked = 7
+    results = play(letters, limit=4, repeats=2)
+    assert play.model.asked == 8
+    assert [one["resps"] for one in results["samples"][TASK]] == [[["A", "B"]]] * 4
+
+
+def test_runs_side_by_side_in_threads_do_not_mix(play: Any) -> None:
+    """Of ours one waits for the other; lmms-eval, and the model, are as before at the end."""
+    from lmms_eval import evaluator
+
+    before, models = evaluator.evaluate, [play.model(), play.model()]
+    for lm in models:
+        lm.generate_until = lm.generate_until  # an attribute of the object's own
+    own = [vars(lm)["generate_until"] for lm in models]
+    with ThreadPoolExecutor(2) as pool:
+        answers: Sequence[Answer] = [lambda number: "A", lambda number: "B"]
+        for results in pool.map(lambda reply, lm: play(reply, lm, limit=8), answers, models):
+            assert len({one["resps"][0][0] for one in results["samples"][TASK]}) == 1
+    assert evaluator.evaluate is before
+    assert [vars(lm)["generate_until"] for lm in models] == own
 
 
 def test_a_run_that_was_stopped_goes_on(

@@ -247,6 +247,15 @@ def test_an_error_shows_what_came(given, words):
         assert refused(ProviderError, ".*", provider(endpoint.url).complete, asked(), [0]) == words
 
 
+@table("path, told", [("", "; if it is a server like OpenAI's, name URL/v1"), ("/v1", "")])
+def test_an_address_without_its_version_is_told(path, told):
+    with LocalEndpoint(lambda request: Fault(404, body=b"Not Found")) as endpoint:
+        url = endpoint.url.removesuffix("/v1")
+        ask = provider(url + path).complete
+        words = refused(ProviderError, ".*", ask, asked(), [0])
+    assert words == f"HTTP 404: Not Found{told.replace('URL', url)}"
+
+
 def test_of_several_choices_the_failed_ones_are_asked_for_again():
     """The tokens of the whole response are the others'."""
     choices = [choice(OK, finish_reason="abort"), choice("b"), choice(None), choice("d")]

@@ -173,6 +173,43 @@ def test_no_redirect_is_followed(status):
     )
 
 
+def test_a_second_reply_to_a_request_is_not_the_next_ones():
+    """Such a connection is not used again: all replies behind it would be those of others."""
+    whole = HEAD + b"Content-Length: 1\r\n\r\n"
+
+    with listening(sent(whole + b"1" + whole + b"2")) as port:
+        judge = transport.Transport(f"http://127.0.0.1:{port}/v1", {}, proxies=False)
+        assert judge.post({}, SECONDS).text == "1"
+        with pytest.raises(transport.TransportError, match="more than one reply to a request"):
+            judge.post({}, SECONDS)
+        assert judge.post({}, SECONDS).text == "1"
+
+
+@table(
+    "location, told",
+    [
+        ("/v1/chat/completions/", "to http://PLACE/v1/chat/completions/, which is not followed"),
+        ("http://[::1", "to what is no URL, which is not followed"),
+    ],
+)
+def test_a_redirect_that_no_other_name_mends_names_none(location, told):
+    there = Fault(307, headers={"Location": location}, body=b"")
+    with LocalEndpoint(lambda request: there) as endpoint:
+        why, _, _ = asked(endpoint.url)
+        place = endpoint.url.split("/")[2]
+    assert why == f"HTTP 307: a redirect {told}".replace("PLACE", place)
+
+
+def test_an_ipv6_address_has_its_brackets_in_the_host(monkeypatch):
+    heads: list[bytes] = []
+    known = socket.getaddrinfo
+    local = lambda host, *args, **more: known("127.0.0.1", *args, **more)  # noqa: E731
+    monkeypatch.setattr(socket, "getaddrinfo", local)
+    with listening(lambda connection: heads.append(connection.recv(65536))) as port:
+        asked(f"http://[::1]:{port}/v1")
+    assert f"\r\nHost: [::1]:{port}\r\n".encode() in heads[0]
+
+
 # --- why there is no connection -------------------------------------------------------------------
 
 

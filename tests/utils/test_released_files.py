@@ -28,6 +28,28 @@ def test_the_data_file_among_others(tmp_path: Path) -> None:
 @table(
     "content, says",
     [
+        ("id,answer,answer\n1,x,y\n", "the column 'answer' stands twice in its first line"),
+        ("id;answer\n1;x\n", "semicolons between its columns: save it with commas"),
+        ("id\tanswer\n1\tx\n", "tabs between its columns"),
+        ("id,answer\n1,x\n2,a, b\n", "line 3: not readable as CSV: more than the 2 values"),
+        ('id,answer\n1,"x\n2,y\n', "not readable as CSV: unexpected end of data"),
+    ],
+)
+def test_no_csv(content: str, says: str, tmp_path: Path) -> None:
+    file = tmp_path / "data.csv"
+    file.write_text(content, encoding="utf-8")
+    refused(DataError, f"data.csv.*{says}", released_files.read_table, file)
+
+
+def test_what_is_left_off_at_the_end_of_a_row_is_none(tmp_path: Path) -> None:
+    file = tmp_path / "data.csv"
+    file.write_bytes(b"\xef\xbb\xbfid,answer\r\n1\r\n")
+    assert released_files.read_table(file) == [{"id": "1", "answer": None}]
+
+
+@table(
+    "content, says",
+    [
         (b"[1,\n oops]", "line 2 column 2"),
         (b'["\xff"]', "not UTF-8 text"),
         (b"[" * 100_000, "not valid JSON"),
@@ -142,6 +164,9 @@ def test_lines_of_samples(line: bytes, says: str, tmp_path: Path) -> None:
     [
         ([], "expected an object"),
         ({"config": []}, "config: expected an object"),
+        ({"config": {"offset": "4"}}, "config, offset: expected a whole number"),
+        ({"n-samples": {"t": "4"}}, "n-samples, t: expected an object"),
+        ({"n-samples": {"t": {"original": "4"}}}, "n-samples, t, original: expected a whole"),
         ({"results": {"t": 5}}, "results, t: expected an object"),
         ({"group_subtasks": {"g": "t"}}, "group_subtasks, g: expected a list"),
         ({"lmms_eval_tasks": {"maia": {"warnings": "x"}}}, "maia.*warnings: expected a list"),

@@ -25,6 +25,7 @@ from lmms_eval_tasks.utils.released_files import named
 from lmms_eval_tasks.utils.validation import quoted
 
 MIN_SHARE = 0.5
+FORM = "00:00:01,000 --> 00:00:02,500"
 _MOST_ACCENTS = 0.25  # of the letters of a western European text; a word alone may have half
 
 # Known names only: "<laughs>" is what somebody transcribed, not markup.
@@ -42,6 +43,8 @@ _INVISIBLE = re.compile(
 _TIME = r"(?:([0-9]{1,4}):)?([0-5]?[0-9]):([0-5]?[0-9](?:[.,][0-9]{1,9})?)"
 _TIMING = re.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}(?:\s.*)?")  # then maybe coordinates
 _COUNTER = re.compile(r"\s*[0-9]+\s*")
+# A timing without its arrow, whole or cut off: never said, and else the end of the text before it.
+_NO_ARROW = re.compile(r"\s*[0-9]{1,2}:[0-5][0-9]:[0-5][0-9][.,:][0-9]")
 
 
 @dataclass(frozen=True)
@@ -152,6 +155,10 @@ def parse(text: str, source: str = "subtitles") -> list[Cue]:
     cues = []
     for i, following in zip(timings, [*timings[1:], None], strict=False):
         body = lines[i + 1 : following]
+        for number, line in enumerate(body, i + 2):
+            if _NO_ARROW.match(line):
+                found = f"found {quoted(line)}"
+                raise DataError(f"{source}, line {number}: expected a timing like {FORM}, {found}")
         while body and not body[-1].strip():
             body.pop()
         # The number of the next cue stands before the next timing, or alone at the end of a file
@@ -166,8 +173,7 @@ def parse(text: str, source: str = "subtitles") -> list[Cue]:
             body.pop()
         try:
             if not (match := _TIMING.fullmatch(lines[i])):
-                form = "00:00:01,000 --> 00:00:02,500"
-                raise ValueError(f"expected a timing like {form}, found {quoted(lines[i])}")
+                raise ValueError(f"expected a timing like {FORM}, found {quoted(lines[i])}")
             start, end = (
                 round(int(h or 0) * 3600 + int(m) * 60 + float(s.replace(",", ".")), 3)
                 for h, m, s in (match.groups()[:3], match.groups()[3:])

@@ -36,6 +36,7 @@ _ROUNDED = 1.0  # seconds that a file may be shorter than its header says
 _STEP = Fraction(2, 1000)  # seconds; containers with a clock of 1 ms round every time
 _TEXT_CODECS = {"ansi", "bintext", "idf", "xbin"}  # FFmpeg draws plain text as if it were video
 _STILL_FORMATS = ("_pipe", "image2", "ico", "gif_pipe")
+_LISTS = {"concat", "hls", "dash"}  # of other files, whose change nobody would notice
 # Containers whose head tells how long the whole is; of others FFmpeg guesses from what is there.
 _TOLD_SECONDS, _TOLD_FRAMES = ("matroska", "flv"), "avi"
 _FROM_ZERO = ("mp4", "matroska")  # whose clock begins at 0, whatever is shown then
@@ -98,6 +99,9 @@ def open_video(path: str, threads: int = MAX_THREADS) -> Iterator[tuple[Any, Any
             raise MediaError(f"is {said}")
     try:
         with av.open(path) as container:
+            if container.format.name in _LISTS:
+                one = "make one of them: ffmpeg -i FILE -c copy FILE.mkv"
+                raise MediaError(f"is a list of other files ({container.format.name}); {one}")
             stream = _picture(container)
             stream.thread_type = "AUTO"
             stream.codec_context.thread_count = threads

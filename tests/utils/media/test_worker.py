@@ -37,6 +37,7 @@ BROKEN = {
     "noise.mp4": NO_VIDEO,
     "png.mp4": "holds no video that FFmpeg can decode",
     "sound.mp4": "holds no video that FFmpeg can decode",
+    "list.mp4": r"is a list of other files \(concat\); make one of them",
     "cut.mp4": "not a readable video",
     "cut early.mp4": "cut short",
     "cut.mkv": "is cut short: it ends at",  # its header alone tells that there was more
@@ -59,6 +60,7 @@ def broken_files(tmp_path_factory):
         "html.mp4": b"<!DOCTYPE html><html><body>404 not found</body></html>" * 50,
         "pointer.mp4": b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n",
         "zeros.mp4": bytes(20_000),
+        "list.mp4": b"ffconcat version 1.0\nfile good.mp4\n",
         "noise.mp4": noise,
         "cut.mp4": good[: len(good) // 2],
         "cut early.mp4": early[: len(early) * 3 // 4],
