@@ -34,6 +34,10 @@ _STRANGE = (
         "a web page, not the file itself: download the raw file",
     ),
     (
+        rb"(?s)PK\x03\x04.{26}(\[Content_Types\]|_rels/|docProps/|xl/)",
+        "a workbook or document, not a table of text: save it as CSV",
+    ),
+    (
         rb"PK\x03\x04|\x1f\x8b\x08|\x28\xb5\x2f\xfd|BZh[1-9]1AY|\xfd7zXZ",
         "compressed: unpack it first",
     ),

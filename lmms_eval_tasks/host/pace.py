@@ -39,7 +39,7 @@ class Pace:
         model = running.current()
         arguments = model.arguments if model is not None else {}
         told = [run.get("batch_size"), *(arguments.get(name) for name in _BATCH)]
-        told += [getattr(lm, name, None) for name in _BATCH]
+        told += [_said(lm, name) for name in _BATCH]
         # Requests that the class answers together.
         self.at_once = max([1, *(int(one) for one in map(str, told) if one.isdecimal())])
         # Requests that it has in flight, if it can be called for each from a thread; else 0.
@@ -55,14 +55,22 @@ class Pace:
 
 
 def _in_flight(lm: Any) -> int:
-    client: Any = getattr(lm, "client", None)
+    client = _said(lm, "client")
     for name in ("chat", "completions", "create"):
-        client = getattr(client, name, None)
-    numbers = (getattr(lm, name, None) for name in _IN_FLIGHT)
+        client = _said(client, name)
+    numbers = (_said(lm, name) for name in _IN_FLIGHT)
     number = next((one for one in numbers if isinstance(one, int)), None)
     # One that finds its own number needs many requests for it; tools end with a call.
-    own = getattr(lm, "adaptive_concurrency", False) or getattr(lm, "mcp_client", None) is not None
+    own = _said(lm, "adaptive_concurrency") or _said(lm, "mcp_client") is not None
     return 0 if client is None or number is None or own else max(1, number)
+
+
+def _said(owner: Any, name: str) -> Any:
+    """An attribute of somebody's class; None if there is none, or reading it fails."""
+    try:
+        return getattr(owner, name, None)
+    except Exception:
+        return None
 
 
 def _works_on_several(lm: Any) -> bool:

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import threading
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -144,6 +145,14 @@ def test_small_files_that_unpack_to_gigabytes(tmp_path: Path) -> None:
     assert record.read_arrays(arrays, ["video_1"]) == {
         "video_1": "arrays of more than 1,073,741,824 bytes"
     }
+
+
+@table("inside, says", [("xl/workbook.xml", "save it as CSV"), ("data.json", "unpack it first")])
+def test_workbooks_are_told_from_archives(inside: str, says: str, tmp_path: Path) -> None:
+    file = tmp_path / "data.csv"
+    with zipfile.ZipFile(file, "w") as made:
+        made.writestr(inside, "<x/>")
+    refused(DataError, says, released_files.read_table, file)
 
 
 DEVICES = ("/dev/zero", "/dev/null")

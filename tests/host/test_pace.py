@@ -1,0 +1,87 @@
+"""How many requests a class is handed at a time, by what it has."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tqdm import tqdm
+
+from lmms_eval_tasks.host.pace import PORTION, SECONDS, Pace, one_bar
+from tests.checks import table
+
+CHAT = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=print)))
+
+
+class Plain:
+    def __init__(self, **more: Any) -> None:
+        vars(self).update(more)
+
+    def generate_until(self, requests: list[Any]) -> list[Any]:
+        return requests
+
+
+class Threads(Plain):
+    def generate_until(self, requests: list[Any]) -> list[Any]:
+        with ThreadPoolExecutor() as pool:
+            return list(pool.map(str, requests))
+
+
+class Strange(Plain):
+    """As some classes: the device decides on the batch, and there is none yet."""
+
+    @property
+    def batch_size(self) -> int:
+        raise RuntimeError("no device")
+
+
+@table(
+    "lm, run, in_flight, at_once",
+    [
+        (Plain(), {}, 0, 1),
+        (Plain(batch_size_per_gpu=4, batch_size=4), {}, 0, 4),
+        (Plain(), {"batch_size": "8"}, 0, 8),
+        (Plain(), {"batch_size": "auto"}, 0, 1),
+        (Strange(), {}, 0, 1),
+        (Plain(client=CHAT, num_concurrent=16), {}, 16, 16),
+        (Plain(client=CHAT, num_cpus=0), {}, 1, 1),
+        (Plain(client=CHAT), {}, 0, 1),  # nobody knows how many it may be asked at a time
+        (Plain(num_concurrent=16), {}, 0, 16),  # with a client of its own
+        (Plain(client=CHAT, num_concurrent=16, adaptive_concurrency=True), {}, 0, 16),
+        (Plain(client=CHAT, num_cpus=16, mcp_client=object()), {}, 0, 16),
+    ],
+)
+def test_what_a_class_is_handed(lm: Any, run: Any, in_flight: int, at_once: int) -> None:
+    pace = Pace(lm, run)
+    assert (pace.in_flight, pace.at_once) == (in_flight, at_once)
+
+
+@table(
+    "kind, asked, seconds, expected",
+    [
+        (Plain, 4, 0.1, 4),  # batch after batch
+        (Threads, 4, SECONDS, 4),  # a portion takes so long
+        (Threads, 4, SECONDS / 3, 12),
+        (Threads, 8, SECONDS / 3, 24),
+        (Threads, 4, 0.0, 4 * PORTION),
+        (Threads, 4, 10 * SECONDS, 4),
+    ],
+)
+def test_a_portion_ends_by_time_and_by_count(
+    kind: Any, asked: int, seconds: float, expected: int
+) -> None:
+    pace = Pace(kind(batch_size=4), {})
+    assert pace.next_portion(asked, seconds) == expected
+
+
+def test_one_bar_counts_all(capsys: pytest.CaptureFixture[str]) -> None:
+    with one_bar(10, 4, silent=False) as bar:
+        for _ in tqdm(range(3), desc="of the class"):
+            bar.update()
+    shown = capsys.readouterr().err
+    assert "7/10" in shown
+    assert "of the class" not in shown
+    list(tqdm(range(1), desc="afterwards"))
+    assert "afterwards" in capsys.readouterr().err

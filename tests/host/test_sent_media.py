@@ -1,0 +1,160 @@
+"""What lmms-eval's chat classes send of a video: read and encoded once, and what they meant."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import openai
+import pytest
+from lmms_eval import protocol
+from lmms_eval.protocol import ChatMessages
+from PIL import Image
+
+from lmms_eval_tasks.host import endpoints
+from tests.checks import table
+from tests.local_endpoint import LocalEndpoint
+from tests.utils.media.media_files import write_video
+
+FORMS = ("to_openai_messages", "to_qwen3_vl_openai_messages")
+
+
+def asked(clip: Path, question: str = "Who?") -> ChatMessages:
+    content = [{"type": "video", "url": str(clip)}, {"type": "text", "text": question}]
+    return ChatMessages(messages=[{"role": "user", "content": content}])
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The videos that the host has read."""
+    found: list[str] = []
+    fetch = protocol.fetch_video
+
+    def counted(video: dict[str, Any], **how: Any) -> Any:
+        found.append(video["video"])
+        return fetch(video, **how)
+
+    monkeypatch.setattr(protocol, "fetch_video", counted)
+    return found
+
+
+def pixels(part: dict[str, Any]) -> Any:
+    coded = part["image_url"]["url"].partition(",")[2]
+    return np.asarray(Image.open(io.BytesIO(base64.b64decode(coded))))
+
+
+@table("form", FORMS)
+def test_a_video_is_encoded_once_for_all_its_questions(
+    form: str, tmp_path: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clip = write_video(tmp_path / "v.mp4", 16)
+    how = {"nframes": 4}
+    (plain,) = getattr(asked(clip), form)(how)
+    frames = protocol.fetch_video({"type": "video", "video": str(clip), **how})
+    with endpoints.right_media():
+        (first,) = getattr(asked(clip), form)(how)
+        (second,) = getattr(asked(clip, "Where?"), form)(how)
+        assert len(reads) == 3  # twice without ours, and once
+        # Not the pictures of `plain`: the host may send one of them twice.
+        ours = [one for one in first["content"] if one["type"] == "image_url"]
+        assert len(ours) == 4
+        for frame, one in zip(frames, ours, strict=True):
+            assert (pixels(one) == frame.permute(1, 2, 0).numpy().astype(np.uint8)).all()
+        texts = [one for one in plain["content"] if one["type"] == "text"]
+        assert [one for one in first["content"] if one["type"] == "text"] == texts
+        assert second["content"][:-1] == first["content"][:-1]
+        assert second["content"][-1]["text"] == "Where?"
+        # Another number of frames, another format, another file of this name.
+        getattr(asked(clip), form)({"nframes": 2})
+        monkeypatch.setenv("LMMS_IMAGE_ENCODE_FORMAT", "JPEG")
+        (small,) = getattr(asked(clip), form)(how)
+        assert "image/jpeg" in str(small)[:300]
+        write_video(clip, 24)
+        getattr(asked(clip), form)(how)
+    assert len(reads) == 6
+
+
+def test_questions_at_a_time_wait_for_the_one_that_encodes(
+    tmp_path: Path, reads: list[str]
+) -> None:
+    clip = write_video(tmp_path / "v.mp4", 16)
+    with endpoints.right_media():
+        threads = [
+            threading.Thread(target=asked(clip, str(n)).to_openai_messages, args=({"nframes": 4},))
+            for n in range(8)
+        ]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+    assert len(reads) == 1
+
+
+def test_what_was_used_last_is_kept_up_to_a_size() -> None:
+    kept = endpoints._Encoded(most=25)
+    made: list[str] = []
+
+    def get(key: str) -> None:
+        def make() -> Any:
+            made.append(key)
+            return [{"type": "image_url", "image_url": {"url": "x" * 10}}, {"type": "text"}]
+
+        kept.get(key, make)
+
+    for key in "ababcabc":
+        get(key)
+    assert "".join(made) == "abcabc"
+
+    def failing() -> Any:
+        raise OSError("cannot be read")
+
+    for _ in range(2):  # and nobody waits for what failed
+        with pytest.raises(OSError, match="cannot be read"):
+            kept.get("d", failing)
+
+
+def test_each_thread_has_its_own_event_loop() -> None:
+    """What one request encodes holds up no other; connections are used again; all are closed."""
+    with LocalEndpoint(lambda request: "A") as endpoint:
+        client = openai.AsyncOpenAI(base_url=endpoint.url, api_key="no")
+
+        class Class:
+            def __init__(self) -> None:
+                self.client: Any = client
+
+            def generate_until(self, requests: list[float]) -> list[Any]:
+                async def one(seconds: float) -> Any:
+                    time.sleep(seconds)
+                    messages: Any = [{"role": "user", "content": "x"}]
+                    made = await self.client.chat.completions.create(model="m", messages=messages)
+                    return made.choices[0].message.content
+
+                async def all_of_them() -> list[Any]:
+                    return list(await asyncio.gather(*map(one, requests)))
+
+                return asyncio.run(all_of_them())
+
+        lm, run = Class(), asyncio.run
+        done: list[float] = []
+        start = time.monotonic()
+
+        def ask(seconds: float) -> None:
+            for _ in range(2):
+                assert lm.generate_until([seconds]) == ["A"]
+            done.append(seconds)
+
+        with endpoints.own_loops(lm):
+            threads = [threading.Thread(target=ask, args=(s,)) for s in (0.4, 0.4, 0.4, 0.0)]
+            for one in threads:
+                one.start()
+            for one in threads:
+                one.join()
+        assert done[0] == 0.0
+        assert time.monotonic() - start < 2.4  # the sum of all that they held up
+        assert (lm.client, asyncio.run) == (client, run)
