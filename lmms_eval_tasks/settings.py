@@ -78,6 +78,16 @@ def _frames(text: str) -> list[tuple[str, int]]:
     return found
 
 
+def _pictures(text: str) -> tuple[str, str]:
+    """`jpeg:85` as ("JPEG", "85")."""
+    name, _, quality = text.strip().lower().partition(":")
+    if name == "png" and not quality:
+        return "PNG", ""
+    if name != "jpeg" or (quality and not (quality.isdigit() and 1 <= int(quality) <= 95)):
+        raise ValueError("expected png, jpeg or jpeg:QUALITY, from 1 to 95")
+    return "JPEG", quality or "85"
+
+
 def _baselines(text: str) -> tuple[str, ...]:
     names = {name.strip().lower() for name in text.split(",") if name.strip()} - {"none"}
     if names - set(JUDGED_BASELINES):
@@ -128,6 +138,8 @@ _positions = "of text behind a video in transformers 5: put right, or as install
 MODEL_POSITIONS = _set(
     "MODEL_POSITIONS", Literal["right", "installed"], "right|installed", _positions, "right"
 )
+_sent = "how chat classes send frames to an endpoint: png, each pixel; jpeg is a seventh of it"
+MODEL_PICTURES = _set("MODEL_PICTURES", _pictures, "png|jpeg[:85]", _sent, None)
 FRESH = _set("FRESH", bool, "", "ask anew for replies that a stopped run has kept")
 _uniform = "uniform frames of a video (`32,video7=16`); MAIA: 32 if unset, else a segment's own"
 FRAMES = _set("FRAMES", _frames, "N", _uniform, ())

@@ -17,7 +17,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.utils.conditions import Condition, Kind
+
+# The variables by which the host chooses how pictures are encoded: the format, its quality.
+_PICTURES = ("LMMS_IMAGE_ENCODE_FORMAT", "LMMS_IMAGE_JPEG_QUALITY")
 _KEPT = 2**28  # characters of encoded media that are kept: about 30 clips of 32 frames as PNG
 
 Parts = list[dict[str, Any]]  # of a message
@@ -38,6 +44,8 @@ def right_media() -> Iterator[None]:
     mended: dict[str, Callable[..., Any]] = {"encode_image": _encoded}
     mended |= dict.fromkeys(("to_openai_messages", "to_qwen3_vl_openai_messages"), formed)
     with ExitStack() as stack:
+        if chosen := settings.value(settings.MODEL_PICTURES):
+            stack.enter_context(mock.patch.dict(os.environ, zip(_PICTURES, chosen, strict=True)))
         for name, own in mended.items():
             if original := vars(ChatMessages).get(name):
                 setattr(ChatMessages, name, _method(own, original))
@@ -136,11 +144,21 @@ def _key(content: Any, *how: Any) -> str:
     return json.dumps(told, sort_keys=True, default=str)
 
 
-def picture_format() -> list[str | None]:
-    """The variables by which the host chooses how pictures are encoded."""
-    return [
-        os.environ.get(name) for name in ("LMMS_IMAGE_ENCODE_FORMAT", "LMMS_IMAGE_JPEG_QUALITY")
-    ]
+def picture_format() -> tuple[str, str]:
+    """How the host encodes pictures: the format's name, and its quality if it has one."""
+    name, quality = (os.environ.get(variable, "") for variable in _PICTURES)
+    name = name.upper() or "PNG"
+    return name, (quality or "85") if name in {"JPEG", "JPG", "WEBP"} else ""
+
+
+def conditions(lm: Any) -> list[Condition]:
+    """What a class that asks an endpoint sends in the place of frames and pictures as they are."""
+    name, quality = picture_format()
+    if not quality or not hasattr(lm, "client"):
+        return []
+    option = settings.TABLE[settings.MODEL_PICTURES].option
+    told = f"frames are sent as {name} of quality {quality}, not pixel by pixel ({option} png)"
+    return [Condition(Kind.OPTION, told)]
 
 
 def _sound(url: Any) -> dict[str, Any] | None:

@@ -78,7 +78,7 @@ def kept(run: Mapping[str, Any], tasks: Sequence[str]) -> Iterator[Known]:
         lm = signature.bind(*args, **kwargs).arguments["lm"]
         own = {name: vars(lm)[name] for name in vars(lm).keys() & {"generate_until"}}
         with positions.right(lm) as found:
-            known.conditions.extend(found)
+            known.conditions.extend([*found, *endpoints.conditions(lm)])
             asked.append(_Asked(lm, run, tasks, known))
             lm.generate_until = asked[-1].generate_until
             try:
@@ -408,7 +408,7 @@ def _identity(run: Mapping[str, Any], lm: Any, mended: Sequence[str]) -> str:
         told = model.arguments.items()
         named = [model.name, {k: str(v) for k, v in told if not k.lower().endswith("key")}]
     named += [os.environ.get(name) for name in _ADDRESSES]
-    named += [*(run.get(name) for name in _CHOSEN), *mended]
+    named += [*(run.get(name) for name in _CHOSEN), *mended, *endpoints.picture_format()]
     return json.dumps(named, sort_keys=True, default=str)
 
 

@@ -8,6 +8,7 @@ import io
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,10 @@ from lmms_eval import protocol
 from lmms_eval.protocol import ChatMessages
 from PIL import Image
 
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import endpoints
-from tests.checks import table
+from tests.checks import refused, table
 from tests.local_endpoint import LocalEndpoint
 from tests.utils.media.media_files import write_video
 
@@ -78,6 +81,36 @@ def test_a_video_is_encoded_once_for_all_its_questions(
         write_video(clip, 24)
         getattr(asked(clip), form)(how)
     assert len(reads) == 6
+
+
+@table(
+    "option, variable, sent, said",
+    [
+        ("", "", ("PNG", ""), ""),
+        ("png", "JPEG", ("PNG", ""), ""),  # the option stands above the host's variable
+        ("jpeg", "", ("JPEG", "85"), "frames are sent as JPEG of quality 85, not pixel by pixel"),
+        ("jpeg:30", "", ("JPEG", "30"), "frames are sent as JPEG of quality 30"),
+        ("", "webp", ("WEBP", "85"), "frames are sent as WEBP of quality 85"),
+    ],
+)
+def test_how_frames_are_sent_is_a_condition(
+    option: str, variable: str, sent: Any, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(settings.MODEL_PICTURES, option)
+    monkeypatch.setenv("LMMS_IMAGE_ENCODE_FORMAT", variable)
+    with endpoints.right_media():
+        assert endpoints.picture_format() == sent
+        told = [one.text for one in endpoints.conditions(SimpleNamespace(client=None))]
+        assert [one[: len(said)] for one in told] == [said] * bool(said)
+        assert endpoints.conditions(SimpleNamespace()) == []  # of a class that asks no endpoint
+
+
+@table("text", ["webp", "jpeg:0", "jpeg:x", "png:3"])
+def test_no_format_of_pictures(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(settings.MODEL_PICTURES, text)
+    refused(
+        TasksError, "expected png, jpeg or jpeg:QUALITY", settings.value, settings.MODEL_PICTURES
+    )
 
 
 def test_questions_at_a_time_wait_for_the_one_that_encodes(
