@@ -45,7 +45,7 @@ _FORMS = (
     f"{settings.JUDGE} takes MODEL, MODEL@http(s)://HOST[:PORT]/v1, hf:NAME_OR_FOLDER, "
     "replay:FILE.jsonl, FILE.yml or none (docs/judges.md)"
 )
-_SPEC = re.compile(r"(?P<model>(?!https?://)[^@\s]+)(?:@(?P<url>https?://\S+))?")
+_SPEC = re.compile(r"(?P<model>(?!(?i:https?)://)[^@\s]+)(?:@(?P<url>(?i:https?)://\S+))?")
 _REASONING = re.compile(r"(?:.*/)?(?:o[1-9]|gpt-5)(?!\d)", re.IGNORECASE)
 _FILE = (".yml", ".yaml")
 
