@@ -106,8 +106,7 @@ def _image(doc: Doc) -> Image:
     """The first frame; or a black picture of its size, one for the whole video."""
     from PIL import Image as pillow  # noqa: N813
 
-    with pillow.open(media_of(doc).path) as frame:
-        picture = frame.convert("RGB")
+    (picture,) = clips.images(media_of(doc))
     if doc["setting"] == "black":
         picture = pillow.new("RGB", picture.size)
     return _fitted(picture)

@@ -239,7 +239,7 @@ FAULTS = [
         spoils="cache/judge/replies.sqlite3",
         says="cannot be used as the cache of judges' replies: .*Move it away",
         ends=(0, 2),
-        verdicts=400,
+        verdicts=500,
         honest="verdicts that cannot be read; those of saved samples stand (rescore)",
     ),
     Fault("damaged results and samples", given(*DAMAGE), spoils="out/**/*_[rs]*_*.json*"),
