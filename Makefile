@@ -43,7 +43,7 @@ types: env
 
 # A file's tests stay in one process: many share runs of the host. Each worker needs about 4 GB.
 unit: env
-	$(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 40
 
 # Texts that models and judges write, and files, as nobody would expect them (docs/hostile_input.md).
 N ?= 1000000
