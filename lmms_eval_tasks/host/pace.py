@@ -4,6 +4,7 @@ lmms-eval hands a class all requests of a run in one call, and a reply is known 
 returns. How a class works on the requests of a call decides on what can be handed to it without
 making it slower; it is seen by what the class has, not by its name:
 
+- it says itself how many it wants in a call (`requests_at_once`), since each call costs it much;
 - its `client` is one of chat completions, and it says how many requests it has in flight: it is
   called for each request by itself, from so many threads;
 - its `generate_until` starts threads, tasks or a loader (it prepares the next request while one is
@@ -40,15 +41,22 @@ class Pace:
         arguments = model.arguments if model is not None else {}
         told = [run.get("batch_size"), *(arguments.get(name) for name in _BATCH)]
         told += [_said(lm, name) for name in _BATCH]
+        batch = max([1, *(int(one) for one in map(str, told) if one.isdecimal())])
+        wanted = _said(lm, "requests_at_once")
+        self._wants = isinstance(wanted, int) and wanted > 0
         # Requests that the class answers together.
-        self.at_once = max([1, *(int(one) for one in map(str, told) if one.isdecimal())])
+        self.at_once = wanted if self._wants else batch
         # Requests that it has in flight, if it can be called for each from a thread; else 0.
         self.in_flight = _in_flight(lm)
         self._several = _works_on_several(lm)
 
+    def first_portion(self, most: int) -> int:
+        """How many requests to hand over first: `most`, where more would only show the same."""
+        return self.at_once if self._wants else min(self.at_once, most)
+
     def next_portion(self, asked: int, seconds: float) -> int:
         """How many requests to hand over, after so many were answered in so many seconds."""
-        if not self._several:
+        if self._wants or not self._several:
             return self.at_once
         batches = SECONDS * asked / (self.at_once * max(seconds, 1e-9))
         return self.at_once * int(min(max(batches, 1), PORTION))

@@ -190,7 +190,7 @@ class _Asked:
     def _ask_in_portions(self, call: _Call, places: Sequence[int]) -> None:
         """Ask one task's requests, as many in a portion as the class works on together."""
         # At first no more than it takes to see that all fails.
-        size = min(self._pace.at_once, self._stop_after or self._pace.at_once)
+        size = self._pace.first_portion(self._stop_after or self._pace.at_once)
         while places:
             now, places = places[:size], places[size:]
             asked = [call.requests[place] for place in now]

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import gc
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,7 @@ class LmPairs(HostModel):
     """
 
     is_simple = True
+    requests_at_once = sys.maxsize  # each call loads each model
 
     def __init__(self, pretrained: str = "", dtype: str = "auto", **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tqdm import tqdm
 
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.host import plugin
 from lmms_eval_tasks.host.pace import PORTION, SECONDS, Pace, one_bar
+from lmms_eval_tasks.sample import tiny
 from tests.checks import table
 
 CHAT = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=print)))
@@ -47,6 +51,7 @@ class Strange(Plain):
         (Strange(), {}, 0, 1),
         (Plain(client=CHAT, num_concurrent=16), {}, 16, 16),
         (Plain(client=CHAT, num_cpus=0), {}, 1, 1),
+        (Plain(batch_size=4, requests_at_once=500), {}, 0, 500),
         (Plain(client=CHAT), {}, 0, 1),  # nobody knows how many it may be asked at a time
         (Plain(num_concurrent=16), {}, 0, 16),  # with a client of its own
         (Plain(client=CHAT, num_concurrent=16, adaptive_concurrency=True), {}, 0, 16),
@@ -76,6 +81,19 @@ def test_a_portion_ends_by_time_and_by_count(
     assert pace.next_portion(asked, seconds) == expected
 
 
+@table(
+    "more, first, next_one",
+    [
+        ({"batch_size": 64}, 20, 64),  # enough to see that all fails
+        ({"batch_size": 4}, 4, 4),
+        ({"requests_at_once": 500}, 500, 500),
+    ],
+)
+def test_the_first_portion(more: Any, first: int, next_one: int) -> None:
+    pace = Pace(Plain(**more), {})
+    assert (pace.first_portion(20), pace.next_portion(first, SECONDS)) == (first, next_one)
+
+
 def test_one_bar_counts_all(capsys: pytest.CaptureFixture[str]) -> None:
     with one_bar(10, 4, silent=False) as bar:
         for _ in tqdm(range(3), desc="of the class"):
@@ -85,3 +103,32 @@ def test_one_bar_counts_all(capsys: pytest.CaptureFixture[str]) -> None:
     assert "of the class" not in shown
     list(tqdm(range(1), desc="afterwards"))
     assert "afterwards" in capsys.readouterr().err
+
+
+def test_each_language_model_is_loaded_once(
+    on_sample: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`lm_pairs` works in passes: in portions it would load all of its models for each."""
+    plugin.install()
+    from lmms_eval import evaluator
+
+    from lmms_eval_tasks.sample import lm_pairs
+
+    loads: list[str] = []
+    load = lm_pairs.load
+
+    def counted(loader: str, name: str, **kwargs: Any) -> Any:
+        loads.extend([name] * (loader == "AutoModelForCausalLM"))
+        return load(loader, name, **kwargs)
+
+    monkeypatch.setattr(lm_pairs, "load", counted)
+    monkeypatch.setenv(settings.FRESH, "1")
+    names = [str(tiny.build(kind, tmp_path / kind)) for kind in ("llama", "gpt2")]
+    evaluator.simple_evaluate(
+        model="lm_pairs",
+        model_args=f"pretrained={','.join(names)},device=cpu",
+        tasks=["maia_unimodal"],
+        limit=48,
+        verbosity="ERROR",
+    )
+    assert loads == names
