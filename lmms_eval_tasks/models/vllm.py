@@ -97,7 +97,7 @@ class VLLM(HostModel):
         self._params = SamplingParams
         engine = {"enable_prefix_caching": True} | {
             # The host leaves JSON as text.
-            k: json.loads(v) if str(v).startswith(("{", "[")) else v
+            k: json.loads(v) if isinstance(v, str) and v.startswith(("{", "[")) else v
             for k, v in engine.items()
         }
         bounds = {"min_pixels": min_pixels, "max_pixels": max_pixels}

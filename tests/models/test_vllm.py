@@ -254,6 +254,7 @@ def test_arguments(checkpoint: str, engine: Any, monkeypatch: pytest.MonkeyPatch
             {"fps": 2, "max_pixels": 401408},
         ),
         ({"mm_processor_kwargs": '{"fps": 2}'}, {"fps": 2}),
+        ({"mm_processor_kwargs": {"fps": 2}}, {"fps": 2}),  # of a model that somebody builds
     ],
 )
 def test_pixels_go_to_the_processor(
