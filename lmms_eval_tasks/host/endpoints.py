@@ -11,15 +11,15 @@ import json
 import os
 import sys
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 from lmms_eval_tasks import settings
+from lmms_eval_tasks.models.files import Files
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 
 # The variables by which the host chooses how pictures are encoded: the format, its quality.
@@ -40,7 +40,9 @@ def right_media() -> Iterator[None]:
     """
     from lmms_eval.protocol import ChatMessages
 
-    formed = functools.partial(_formed, _Encoded(_KEPT))
+    # No more at a time than there are processors: else the first is done when the last is.
+    turn = threading.Semaphore(os.cpu_count() or 1)
+    formed = functools.partial(_formed, Files(_KEPT, _length), turn)
     mended: dict[str, Callable[..., Any]] = {"encode_image": _encoded}
     mended |= dict.fromkeys(("to_openai_messages", "to_qwen3_vl_openai_messages"), formed)
     with ExitStack() as stack:
@@ -74,62 +76,41 @@ def _encoded(
     return base64.b64encode(coded.getvalue()).decode()
 
 
-class _Encoded:
-    """Parts of messages by what they were made of: those used last, up to so many characters."""
-
-    def __init__(self, most: int) -> None:
-        self._most, self._length = most, 0
-        self._known: OrderedDict[str, Parts] = OrderedDict()
-        self._making: dict[str, threading.Lock] = {}
-        self._lock = threading.Lock()
-        # No more at a time than there are processors: else the first is done when the last is.
-        self._turn = threading.Semaphore(os.cpu_count() or 1)
-
-    def get(self, key: str, make: Callable[[], Parts]) -> Parts:
-        """What was made for this key, by the first that asked for it."""
-        with self._lock:
-            own = self._making.setdefault(key, threading.Lock())
-        with own:
-            with self._lock:
-                if key in self._known:
-                    self._known.move_to_end(key)
-                    return self._known[key]
-            with self._turn:
-                made = make()
-            with self._lock:
-                self._known[key] = made
-                self._length += _length(made)
-                while self._length > self._most and len(self._known) > 1:
-                    self._length -= _length(self._known.popitem(last=False)[1])
-                self._making.pop(key, None)
-            return made
-
-
 def _length(parts: Parts) -> int:
     return sum(len(part["image_url"]["url"]) for part in parts if part["type"] == "image_url")
 
 
 def _formed(
-    encoded: _Encoded, form: Callable[..., Any], messages: Any, *args: Any, **kwargs: Any
+    encoded: Files,
+    turn: AbstractContextManager[Any],
+    form: Callable[..., Any],
+    messages: Any,
+    *args: Any,
+    **kwargs: Any,
 ) -> list[dict[str, Any]]:
-    """The host's messages, each part of which is made by itself."""
+    """The host's messages, each part of which is made by itself, and a video's frames once."""
 
     def alone(message: Any, content: Any) -> Parts:
         single = type(message)(role=message.role, content=[content])
         (made,) = form(type(messages)(messages=[single]), *args, **kwargs)
         return list(made["content"])
 
+    def in_turn(message: Any, content: Any, _: str) -> Parts:
+        with turn:
+            return alone(message, content)
+
     told: list[dict[str, Any]] = []
     for message in messages.messages:
         parts: Parts = []
         for content in message.content:
-            make = functools.partial(alone, message, content)
-            if content.type == "audio":
-                parts.append(_sound(content.url) or make()[0])
-            elif content.type == "video" and (key := _key(content, form.__name__, args, kwargs)):
-                parts += encoded.get(key, make)
+            sound = _sound(content.url) if content.type == "audio" else None
+            key = _key(content, form.__name__, args, kwargs) if content.type == "video" else ""
+            if sound is not None:
+                parts.append(sound)
+            elif key:
+                parts += encoded.get(key, functools.partial(in_turn, message, content))
             else:
-                parts += make()
+                parts += alone(message, content)
         told.append({"role": message.role, "content": parts})
     return told
 

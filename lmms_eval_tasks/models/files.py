@@ -13,27 +13,47 @@ from lmms_eval_tasks.utils.media import recipes, segments, video
 
 
 class Files:
-    """What the last `size` files held: each is read once, whoever asks; safe in threads."""
+    """What the files that were used last held: each is read once, whoever asks; safe in threads.
 
-    def __init__(self, size: int) -> None:
-        self._size = size
+    Args:
+        most: files, or what they may weigh together; the last one is kept whatever it weighs.
+        weigh: the weight of what a file held; 1 unless given.
+    """
+
+    def __init__(self, most: int, weigh: Callable[[Any], int] = lambda _: 1) -> None:
+        self._most, self._weigh = most, weigh
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, Future[Any]] = OrderedDict()
 
     def get(self, path: str, read: Callable[[str], Any]) -> Any:
-        """What `read` makes of the file, or has made; an error is the same for all who ask."""
+        """What `read` makes of the file, or has made.
+
+        An error of the file itself (MediaError) is the same for all who ask; another may pass, and
+        is raised to those only who wait for it.
+        """
         with self._lock:
             known = path in self._kept
             found = self._kept.setdefault(path, Future())
             self._kept.move_to_end(path)
-            while len(self._kept) > self._size:
-                self._kept.popitem(last=False)
         if not known:
             try:
                 found.set_result(read(path))
             except Exception as error:
                 found.set_exception(error)
+                if not isinstance(error, MediaError):
+                    with self._lock:
+                        self._kept.pop(path, None)
+            self._drop_oldest()
         return found.result()
+
+    def _drop_oldest(self) -> None:
+        with self._lock:
+            weight = sum(map(self._weight, self._kept.values()))
+            while weight > self._most and len(self._kept) > 1:
+                weight -= self._weight(self._kept.popitem(last=False)[1])
+
+    def _weight(self, one: Future[Any]) -> int:
+        return self._weigh(one.result()) if one.done() and not one.exception() else 1
 
 
 def frames(path: str, most: int) -> tuple[Any, dict[str, Any]]:

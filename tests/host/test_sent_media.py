@@ -21,6 +21,7 @@ from PIL import Image
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import endpoints
+from lmms_eval_tasks.models.files import Files
 from tests.checks import refused, table
 from tests.local_endpoint import LocalEndpoint
 from tests.utils.media.media_files import write_video
@@ -130,11 +131,11 @@ def test_questions_at_a_time_wait_for_the_one_that_encodes(
 
 
 def test_what_was_used_last_is_kept_up_to_a_size() -> None:
-    kept = endpoints._Encoded(most=25)
+    kept = Files(25, endpoints._length)
     made: list[str] = []
 
     def get(key: str) -> None:
-        def make() -> Any:
+        def make(_: str) -> Any:
             made.append(key)
             return [{"type": "image_url", "image_url": {"url": "x" * 10}}, {"type": "text"}]
 
@@ -144,7 +145,7 @@ def test_what_was_used_last_is_kept_up_to_a_size() -> None:
         get(key)
     assert "".join(made) == "abcabc"
 
-    def failing() -> Any:
+    def failing(_: str) -> Any:
         raise OSError("cannot be read")
 
     for _ in range(2):  # and nobody waits for what failed
