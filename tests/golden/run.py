@@ -131,7 +131,7 @@ def run_all(
         runs[name] = arguments
     # 3: the judge fails more often than a run may, so that the mark is recorded too.
     given: dict[str, Any] = {"codes": (0, 3), "env": env, "timeout": 3600}
-    return launch_all(launch, folder, runs, processes, by_torchrun=processes > 1, **given)
+    return launch_all(launch, folder, runs, processes, **given)
 
 
 def once(launch: Launch, cache: Path, folder: Path, processes: int) -> Golden:
