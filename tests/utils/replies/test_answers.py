@@ -102,7 +102,7 @@ SLOW = [
 
 @table("piece", SLOW)
 def test_long_replies(piece: str) -> None:
-    """15,000 characters, at which quadratic matching takes a minute or more."""
+    """15,000 characters, at which quadratic matching is seen: seconds for each."""
     text = (piece * 15_000)[:15_000]
     assert answers.read_choice(text, OPTIONS).status in STATUSES
     assert reply_text.reply_status(text) in STATUSES

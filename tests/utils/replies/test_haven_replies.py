@@ -266,7 +266,7 @@ STATUSES = {"ok", "unparsed", "refused", "empty"}
 
 @table("piece", {*ARRAYS, *PARTS, *ORDERS, *CLIPS})
 def test_long_replies(piece: str) -> None:
-    """10,000 characters, at which quadratic matching takes a minute or more."""
+    """10,000 characters, at which quadratic matching is seen: seconds for each."""
     text = piece * (10_000 // len(piece)) + "x"
     for head in ("", "SUMMARY:", "Summary 1: "):
         read_joint(head + text, 100, 15, 4)
