@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import importlib.util
+import itertools
 import json
 import os
 import socket
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SHARED = REPOSITORY.parent / "shared"
+SECONDS = REPOSITORY / "out" / "test_seconds.txt"  # what pytest_terminal_summary writes
 BIN = Path(sys.executable).parent
 HOST = Path(getattr(importlib.util.find_spec("lmms_eval"), "origin", "")).parent
 
@@ -64,6 +68,42 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return (True, item.get_closest_marker("host") is None, item.path in waiting)
 
     items.sort(key=place)
+
+
+def pytest_collection_finish() -> None:
+    """Leave all modules and collected tests out of every collection of garbage from here on.
+
+    The host makes two of them a run, which took a second each.
+    """
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """Let the end of the process find everything: bindings in C++ tell of what is left."""
+    gc.unfreeze()
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """With `--durations N`: the N slowest tests and all files by seconds, in SECONDS.
+
+    What several tests share is counted with the first of them, and with those that wait for it.
+    """
+    if not (most := config.getoption("durations")):
+        return
+    tests: Counter[str] = Counter()
+    for report in itertools.chain.from_iterable(terminalreporter.stats.values()):
+        if isinstance(report, pytest.TestReport):
+            tests[report.nodeid] += report.duration
+    files: Counter[str] = Counter()
+    for name, seconds in tests.items():
+        files[name.partition("::")[0]] += seconds
+    by_file = [f"{seconds:8.1f} s {name}" for name, seconds in files.most_common()]
+    by_test = [f"{seconds:8.1f} s {name}" for name, seconds in tests.most_common(most)]
+    SECONDS.parent.mkdir(exist_ok=True)
+    SECONDS.write_text("\n".join([*by_file, "", *by_test, ""]), encoding="utf-8")
+    terminalreporter.section(f"slowest files (all: {SECONDS.relative_to(REPOSITORY)})")
+    terminalreporter.write_line("\n".join(by_file[: most // 2]))
 
 
 @pytest.fixture(autouse=True)

@@ -29,7 +29,7 @@ from tests.report.test_run_page import texts
 
 LINKS = {"src", "href", "xlink:href", "action", "formaction", "style", "http-equiv", "content"}
 TASKS = ["maverix_av", "movierecapsqa_segment", "haven_v2vt", "cvrr_es_partial_actions"]
-LINES = 16  # of each task's samples
+LINES = 8  # of each task's samples
 
 
 Dress = Callable[[int], str]

@@ -14,12 +14,20 @@ from tests.fuzz import readers
 ITEMS = 1500
 
 
+@pytest.fixture(scope="module")
+def found(sample_root):
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in readers.environment(sample_root).items():
+            patch.setenv(name, value)
+        return readers.found(sample_root)
+
+
 @pytest.fixture
-def fuzz(sample_root, monkeypatch):
+def fuzz(sample_root, found, monkeypatch):
     for name, value in readers.environment(sample_root).items():
         monkeypatch.setenv(name, value)
     with run.use(run.Run(JudgeLimits())):
-        yield readers.Fuzz(readers.found(sample_root), longest=20_000)
+        yield readers.Fuzz([*found], longest=20_000)
 
 
 def test_every_reader(fuzz):

@@ -46,12 +46,20 @@ class Setting(NamedTuple):
 # The host prints the tables of the last one only.
 RUNS: Mapping[str, Setting] = {
     **{f"few {name}": Setting("main", "chat", (name,), 5) for name in OTHER_GROUPS},
-    "faulty": Setting("faulty", "simple", GROUPS),
-    "simple": Setting("main", "simple", GROUPS),
+    "faulty": Setting("faulty", "simple", GROUPS, 48),
+    "simple": Setting("main", "simple", GROUPS, 6),
     "chat": Setting("main", "chat", GROUPS),
 }
-TWICE = ("chat",)  # in two processes as well, under the name and a 2
-# Recorded as -> the run; `simple` must say what `chat` says.
+# In two processes: whole tasks of each benchmark, which must say what `chat` says of them. All of
+# them would take as long again as `chat`.
+TWICE: Mapping[str, Setting] = {
+    "chat 2": Setting(
+        "main",
+        "chat",
+        ("maia", "haven", "movierecapsqa", "maverix_oe", "cvrr_es", *GROUPS[-3:]),
+    ),
+}
+# Recorded as -> the run; the items of `simple` must be those of `chat`.
 LABELS = {"main": "chat", "faulty": "faulty", **{name: name for name in RUNS if " " in name}}
 
 
@@ -112,8 +120,7 @@ def run_all(
     """
     files = write_replies(folder)
     runs: dict[str, dict[str, Any]] = {}
-    for name in RUNS if processes == 1 else TWICE:
-        one = RUNS[name]
+    for name, one in (RUNS if processes == 1 else TWICE).items():
         arguments: dict[str, Any] = {
             "model": "tasks_recorded",
             "model_args": f"replies={files[one.model]}",
@@ -121,10 +128,10 @@ def run_all(
         }
         arguments |= {"force_simple": True} if one.interface == "simple" else {}
         arguments |= {"limit": one.limit} if one.limit is not None else {}
-        runs[name if processes == 1 else f"{name} {processes}"] = arguments
+        runs[name] = arguments
     # 3: the judge fails more often than a run may, so that the mark is recorded too.
     given: dict[str, Any] = {"codes": (0, 3), "env": env, "timeout": 3600}
-    return launch_all(launch, folder, runs, processes, by_torchrun=processes > 1, **given)
+    return launch_all(launch, folder, runs, processes, **given)
 
 
 def once(launch: Launch, cache: Path, folder: Path, processes: int) -> Golden:

@@ -10,6 +10,7 @@ import pytest
 from tests.conftest import HostRun
 from tests.golden import commands, numbers, record, run
 from tests.golden.numbers import Outcome
+from tests.golden.run import Golden
 
 pytestmark = pytest.mark.host
 
@@ -34,15 +35,26 @@ def settle(outcomes: Mapping[str, Outcome]) -> None:
 @pytest.mark.parametrize("benchmark", numbers.BENCHMARKS)
 def test_host(benchmark: str, found: dict[str, dict[str, numbers.Values]]) -> None:
     golden = numbers.load(benchmark)["runs"]
-    names = {label: [name] for label, name in run.LABELS.items() if label in golden}
-    names["main"] += ["simple", "chat 2"]
-    settle(
-        {
-            f"{benchmark}, {name}": numbers.compare(golden[label], found[name][benchmark], name)
-            for label, both in names.items()
-            for name in both
-        }
-    )
+    outcomes = {
+        f"{benchmark}, {name}": numbers.compare(golden[label], found[name][benchmark], name)
+        for label, name in run.LABELS.items()
+        if label in golden
+    }
+    for name in run.TWICE:
+        part = numbers.compare(golden["main"], found[name][benchmark], name, part=True)
+        outcomes[f"{benchmark}, {name}"] = part
+    settle(outcomes)
+
+
+def test_the_simple_interface(golden_once: Golden) -> None:
+    """Of every task: the same prompts and the same items as through messages."""
+    simple, chat = (golden_once.runs[name] for name in ("simple", "chat"))
+    assert simple.results["n-samples"].keys() == chat.results["n-samples"].keys()
+    for task in simple.results["n-samples"]:
+        known = {one["doc_id"]: one for one in chat.samples(task)}
+        for one in simple.samples(task):
+            for part in ("input", "target", "failed"):
+                assert one[part] == known[one["doc_id"]][part], (task, one["doc_id"], part)
 
 
 def test_rescore_and_tables(golden_runs: Mapping[str, HostRun], cache: Path) -> None:

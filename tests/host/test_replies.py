@@ -390,7 +390,7 @@ def test_replies_at_the_token_limit_are_counted(play: Any, monkeypatch: pytest.M
     play.model.asked = 100
     assert at_limit(play(reported(6))).count(True) == 12
     monkeypatch.setattr(play.model, "tokenizer", Holder(""), raising=False)
-    counted, warned = told(play(lambda n: "A: " + "w " * 5000))
+    counted, warned = told(play(lambda n: "A: " + "w " * counted["limit"]))
     assert counted["at_limit"] == 200
     assert warned
 

@@ -1,7 +1,8 @@
 """All five benchmarks through the host: simple and chat, one and two processes.
 
-The runs are those of tests/golden, where their numbers are compared: with the recorded ones, and so
-with each other. Here is what must hold of what a run writes beside its numbers.
+The runs are those of tests/golden, where their numbers are compared with the recorded ones, and the
+items of the simple interface with those of the other. Here is what must hold of what a run writes
+beside its numbers.
 """
 
 from __future__ import annotations

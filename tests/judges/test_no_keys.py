@@ -121,7 +121,9 @@ def test_a_run_of_the_host_and_the_commands_after_it(launch, tmp_path):
     command = ["--model", "tasks_scripted", "--tasks", "maia_oevqa_1frame", "--verbosity", "DEBUG"]
     command += ["--log_samples", "--output_path", str(out)]
     with echo_endpoint() as endpoint:
-        spec = ["--judge", f"m@{endpoint.url}"]
+        file = tmp_path / "judge.yml"
+        file.write_text(f"model: m\nbase_url: {endpoint.url}\nretries: 1\n", encoding="utf-8")
+        spec = ["--judge", str(file)]  # asked again once: five times are half a minute of waiting
         run = launch(host(*command, *spec), out, env=env)
         assert run.code == 3, run.stderr[-3000:]  # most verdicts fail at such an endpoint
         sent = {request.headers["authorization"] for request in endpoint.chats}

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from lmms_eval_tasks import sample
-from lmms_eval_tasks.benchmarks import NAMES
 from lmms_eval_tasks.errors import DataError
 
 
@@ -90,11 +89,12 @@ def test_a_failed_build_keeps_the_old_one_and_clears_up(copy, monkeypatch):
 
 
 def test_two_processes_at_once(tmp_path):
+    names = ("cvrr_es", "maia")  # those that take least
     code = "import pathlib, sys; from lmms_eval_tasks import sample; "
-    code += "sample.build(pathlib.Path(sys.argv[1]))"
+    code += f"sample.BENCHMARKS = {names}; sample.build(pathlib.Path(sys.argv[1]))"
     command = [sys.executable, "-c", code, str(tmp_path)]
     both = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
     errors = [process.communicate(timeout=600)[1] for process in both]
     assert [process.returncode for process in both] == [0, 0], errors
-    assert sorted(p.name for p in tmp_path.iterdir()) == [".sample.lock", *sorted(NAMES)]
-    assert all(sample.is_current(tmp_path / name) for name in NAMES)
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".sample.lock", *names]
+    assert all(sample.is_current(tmp_path / name) for name in names)

@@ -80,12 +80,12 @@ def judge(request: Mapping[str, Any]) -> str:
 
 
 def placed(root: Path, sources: Sequence[Path]) -> Path:
-    """Releases in JSON as the hub's tables, and their videos, where both look; numbered anew."""
+    """Two videos of each release as the hub's tables, where both look; numbered anew."""
     folder = root / DATASET
     (folder / "videos").mkdir(parents=True)
     entries: list[dict[str, Any]] = []
     for source in sources:
-        for entry in json.loads((source / "data.json").read_text("utf-8")):
+        for entry in json.loads((source / "data.json").read_text("utf-8"))[:2]:
             file, name = entry["video"].removeprefix("video"), f"video{len(entries) + 1}"
             entries.append({**entry, "video": name})
             (folder / "videos" / f"{name}.mp4").symlink_to(source / "videos" / f"{file}.mp4")
