@@ -15,9 +15,11 @@ making it slower; it is seen by what the class has, not by its name:
 from __future__ import annotations
 
 import inspect
+import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from tqdm.std import tqdm
@@ -30,7 +32,7 @@ SECONDS, PORTION = 30.0, 20
 _IN_FLIGHT = ("num_concurrent", "num_cpus")
 _BATCH = (*_IN_FLIGHT, "batch_size", "concurrency", "max_workers")
 _SEVERAL = re.compile(r"\b(?:ThreadPoolExecutor|DataLoader|Thread|submit)\(|\basyncio\.")
-_PLACE_OF_DISABLE = 11  # among the positional arguments of tqdm
+_PLACE_OF_FILE = 4  # among the positional arguments of tqdm
 
 
 class Pace:
@@ -93,18 +95,24 @@ def _works_on_several(lm: Any) -> bool:
 def one_bar(total: int, done: int, silent: bool) -> Iterator[tqdm[Any]]:
     """A bar over all of a run's requests, and within it no other: classes show one for each call.
 
+    The others are written nowhere, and count all the same: vLLM divides by the time that its own
+    has, which is 0 of one that is disabled.
+
     Args:
         total: requests.
         done: those whose replies were kept of an earlier run.
         silent: as on all ranks but the first.
     """
     plain = tqdm.__init__
+    with (
+        Path(os.devnull).open("w", encoding="utf-8") as nowhere,
+        tqdm(total=total, initial=done, desc="Model Responding", disable=silent) as bar,
+    ):
 
-    def hidden(self: Any, *args: Any, **kwargs: Any) -> None:
-        given = kwargs if len(args) >= _PLACE_OF_DISABLE else {**kwargs, "disable": True}
-        plain(self, *args, **given)
+        def hidden(self: Any, *args: Any, **kwargs: Any) -> None:
+            given = kwargs if len(args) > _PLACE_OF_FILE else {**kwargs, "file": nowhere}
+            plain(self, *args, **given)
 
-    with tqdm(total=total, initial=done, desc="Model Responding", disable=silent) as bar:
         tqdm.__init__ = hidden
         try:
             yield bar

@@ -190,9 +190,11 @@ class VLLM(HostModel):
         threading.Thread(target=work, daemon=True).start()
         while not wait([done], LOOK).done:
             self._check_engine()
-        if isinstance(error := done.exception(), Exception):
+        try:
+            return done.result()
+        except Exception as error:
             self._check_engine(error)
-        return done.result()
+            raise
 
     def _check_engine(self, error: Exception | None = None) -> None:
         """Raise one line if a process of the engine has ended, or if `error` says so."""

@@ -96,8 +96,10 @@ def test_the_first_portion(more: Any, first: int, next_one: int) -> None:
 
 def test_one_bar_counts_all(capsys: pytest.CaptureFixture[str]) -> None:
     with one_bar(10, 4, silent=False) as bar:
-        for _ in tqdm(range(3), desc="of the class"):
+        own = tqdm(range(3), desc="of the class")
+        for _ in own:
             bar.update()
+        assert own.format_dict["elapsed"] > 0
     shown = capsys.readouterr().err
     assert "7/10" in shown
     assert "of the class" not in shown

@@ -266,8 +266,8 @@ STATUSES = {"ok", "unparsed", "refused", "empty"}
 
 @table("piece", {*ARRAYS, *PARTS, *ORDERS, *CLIPS})
 def test_long_replies(piece: str) -> None:
-    """10,000 characters, at which quadratic matching is seen: seconds for each."""
-    text = piece * (10_000 // len(piece)) + "x"
+    """20,000 characters, at which quadratic matching takes minutes."""
+    text = piece * (20_000 // len(piece)) + "x"
     for head in ("", "SUMMARY:", "Summary 1: "):
         read_joint(head + text, 100, 15, 4)
         assert read_frames(head + text, 100, 15).status in STATUSES

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
+from tqdm import tqdm
 
 _ENGINE = (Path(__file__).parents[1] / "engine_arguments.txt").read_text().split()
 _PROMPT = {
@@ -80,6 +81,9 @@ class LLM:
         """What all that were added say, in their order."""
         now, self.waiting = self.waiting, []
         self.asked += now
+        if use_tqdm:  # as `_run_engine`, which tells tokens a second
+            with tqdm(total=len(now)) as bar:
+                bar.postfix = f"{len(now) / bar.format_dict['elapsed']:.2f} prompts/s"
         return [self.answer(one) for one in now]
 
     def answer(self, asked: dict[str, Any]) -> Any:
