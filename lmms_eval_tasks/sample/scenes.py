@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.sample.render import Canvas, Clip, Colour, Point, Tone, soundtrack
 from lmms_eval_tasks.sample.second_code import AAC, PALETTE, X264
+from lmms_eval_tasks.utils import json_files
 
 if TYPE_CHECKING:
     import numpy as np
@@ -128,9 +129,7 @@ def load(beside: str, name: str) -> Any:
 
     Its name ends in _yaml: a .yaml the host would read as a task.
     """
-    import yaml
-
-    return yaml.safe_load(Path(beside).with_name(name).read_text(encoding="utf-8"))
+    return json_files.package_yaml(Path(beside).with_name(name).read_text(encoding="utf-8"))
 
 
 def both(text: str) -> tuple[str, str]:

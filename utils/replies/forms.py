@@ -12,6 +12,8 @@ from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
 
+from lmms_eval_tasks.utils import json_files
+
 RANKS = ("machine", "label", "alone", "verdict")  # best first
 _ENGLISH_AND_ITALIAN = ("en", "it")  # their words stand in the forms themselves
 
@@ -30,10 +32,8 @@ class Form(NamedTuple):
 @cache
 def table(name: str) -> dict[str, Any]:
     """Return a data file of this package, `forms` or `languages`, as plain types."""
-    import yaml
-
     text = (resources.files(__package__) / f"{name}.yml").read_text(encoding="utf-8")
-    return dict(yaml.safe_load(text))
+    return dict(json_files.package_yaml(text))
 
 
 @cache
