@@ -81,7 +81,8 @@ def colours_of(frame: NDArray[Any]) -> tuple[str, str]:
     names = []
     for x0, x1 in ((0.1, 0.4), (0.6, 0.9)):
         flat = part(frame, x0, x1, 0.15, 0.75).reshape(-1, 3).astype(np.float64)
-        far = {one: float(np.linalg.norm(flat.mean(axis=0) - rgb)) for one, rgb in PALETTE.items()}
+        mean = flat.mean(axis=0)
+        far = {one: float(np.linalg.norm(mean - rgb)) for one, rgb in PALETTE.items()}
         name = min(far, key=lambda one: far[one])
         near = max(far[name], float(flat.std(axis=0).max())) < _COLOUR_LIMIT
         names.append(name if near else "")

@@ -21,6 +21,7 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from lmms_eval_tasks.utils.replies import forms, refusals
@@ -59,10 +60,7 @@ class _Item(NamedTuple):
         Args:
             plain: what of both is compared, `_bare` for a text without its article.
         """
-        window = text[: 2 * self.longest + AFTER]
-        ends = [match.start() for match in _END.finditer(window)][:16]
-        heads = {plain(fold(window[:end])): end for end in (len(window), *reversed(ends))}
-        heads.pop("", None)
+        heads = _heads(text[: 2 * self.longest + AFTER], plain)
         return [(x, heads[own]) for x, one in self.options.items() if (own := plain(one)) in heads]
 
     def named_by(self, text: str) -> set[str]:
@@ -81,6 +79,15 @@ class _Item(NamedTuple):
         """Whether these two words stand side by side in an option's text."""
         pair = f" {fold(first)} {fold(second)} "
         return any(pair in f" {option} " for option in self.options.values())
+
+
+@lru_cache(maxsize=256)  # several rules ask of one statement, and forms meet in one place
+def _heads(window: str, plain: Callable[[str], str]) -> Mapping[str, int]:
+    """What opens a text up to the end of each clause or line, folded; and where it ends."""
+    ends = [match.start() for match in _END.finditer(window)][:16]
+    heads = {plain(fold(window[:end])): end for end in (len(window), *reversed(ends))}
+    heads.pop("", None)
+    return heads
 
 
 class _Statement(NamedTuple):

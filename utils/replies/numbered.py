@@ -420,7 +420,9 @@ def read_alignment(
         extra = extra or reply_text.has_words(rest) or statement is None
         sentence = number(head["id"] or head["inner"])
         line = visible[visible.rfind("\n", 0, head.start()) + 1 : head.start()]
-        at_head = head["id"] or not reply_text.has_words(_guard("corrected").sub("", line))
+        at_head = head["id"] or (
+            len(line) <= _LEAD and not reply_text.has_words(_guard("corrected").sub("", line))
+        )
         rank = MACHINE if head.start() >= final else LABEL if at_head else PROSE
         if not statement:  # numbers with words behind them count before one inside a line
             rank = ALONE if at_head and re.match(rf" ?(?i:{_CLIP})?\d", body) else 0
