@@ -19,6 +19,7 @@ import importlib.util
 import json
 import os
 import pickle
+import re
 import runpy
 import signal
 import subprocess
@@ -92,6 +93,7 @@ def main() -> None:
     for folder in yaml_folders():
         for file in Path(folder).rglob("*.yaml"):
             utils.load_yaml_config(str(file), mode="simple")
+    remember_patterns()
     gc.collect()
     gc.freeze()  # each run of the host collects garbage; in all this there is none
     for line in sys.stdin:
@@ -130,6 +132,24 @@ def remember_yamls(utils: ModuleType) -> None:
         return pickle.loads(known[path])
 
     utils.load_yaml_config = load_yaml_config
+
+
+# Those by which replies are read: each process that reads one compiles all.
+PATTERNS = """
+import json
+from lmms_eval_tasks.utils.replies import forms
+
+found = [one for rank in forms.RANKS for form in forms.of_rank(rank) for one in form[2:4] if one]
+found += [one for file in ("forms", "text") for one in forms.guards(file).values()]
+print(json.dumps([one.pattern for one in found]))
+"""
+
+
+def remember_patterns() -> None:
+    """Compile what `forms` does, which `re` then finds among those that it keeps."""
+    done = subprocess.run([sys.executable, "-c", PATTERNS], capture_output=True, check=True)
+    for pattern in json.loads(done.stdout):
+        re.compile(pattern, re.IGNORECASE)
 
 
 def fork(
