@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tests import warm
 from tests.upstream import host_copy, test_transformers
 from tests.upstream.test_contributions import HAVE_TESTS, NAMES, outcomes
 
 
-def test_the_hosts_tests_fail_before(tmp_path: Path) -> None:
+def test_the_hosts_tests_fail_before(tmp_path: Path, server: warm.Server) -> None:
     before = host_copy.copy(tmp_path)
     for contribution in HAVE_TESTS:
         for file in contribution.glob("test/**/*"):
@@ -22,7 +23,7 @@ def test_the_hosts_tests_fail_before(tmp_path: Path) -> None:
                 place = before.folder / file.relative_to(contribution)
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_bytes(file.read_bytes())
-    ended = outcomes(before)
+    ended = outcomes(before, server)
     assert {name for name in NAMES if "failed" not in ended.get(name, set())} == set()
 
 

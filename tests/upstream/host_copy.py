@@ -11,11 +11,13 @@ import importlib.util
 import json
 import shutil
 import subprocess
+import sys
 import venv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests import warm
 from tests.conftest import OFFLINE, REPOSITORY
 from tests.judged import Script
 from tests.local_endpoint import LocalEndpoint
@@ -23,6 +25,25 @@ from tests.local_endpoint import LocalEndpoint
 UPSTREAM = REPOSITORY / "upstream"
 DESCRIPTION, CHANGE, DOCS = "PULL_REQUEST.md", "change.patch", "docs.patch"
 OURS = ("lmms_eval_tasks", "__editable__.lmms_eval_tasks")
+
+# A forked process first forgets the installed host, and imports from the copy's folder
+# alone, where nothing of ours is; then, as Python does, `-m` or a file with its arguments.
+HERE = """
+import importlib, runpy, sys
+
+for name in [*sys.modules]:
+    if name.partition(".")[0] in ("lmms_eval", "lmms_eval_tasks"):
+        del sys.modules[name]
+own = ("site-packages", "__editable__")
+sys.path[:] = [{packages!r}, *(one for one in sys.path if not any(part in one for part in own))]
+importlib.invalidate_caches()
+sys.argv[:] = {arguments!r}
+if sys.argv[0] == "-m":
+    del sys.argv[0]
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+else:
+    runpy.run_path(sys.argv[0], run_name="__main__")
+"""
 
 
 class HostCopy(NamedTuple):
@@ -41,14 +62,25 @@ class HostCopy(NamedTuple):
         (found,) = (self.folder / "venv" / "lib").glob("python*/site-packages")
         return found
 
-    def run(
-        self, *arguments: str, env: dict[str, str] | None = None, timeout: float = 600
-    ) -> subprocess.CompletedProcess[str]:
-        """Run its Python in its folder, offline."""
-        given = {"PATH": f"{self.python.parent}:/usr/bin:/bin", "HOME": str(self.folder), **OFFLINE}
-        options = {"cwd": self.folder, "capture_output": True, "text": True, "timeout": timeout}
+    @property
+    def env(self) -> dict[str, str]:
+        """The environment of its processes: offline, and nothing of this one's."""
+        return {"PATH": f"{self.python.parent}:/usr/bin:/bin", "HOME": str(self.folder), **OFFLINE}
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run its Python in its folder."""
+        options = {"cwd": self.folder, "capture_output": True, "text": True, "timeout": 600}
         command = [str(self.python), *arguments]
-        return subprocess.run(command, env=given | (env or {}), check=False, **options)
+        return subprocess.run(command, env=self.env, check=False, **options)
+
+    def forked(
+        self, server: warm.Server, *arguments: str, env: Mapping[str, str] | None = None
+    ) -> warm.Done:
+        """The same in a process that has other packages imported, as they are linked here."""
+        code = HERE.format(packages=str(self.packages), arguments=list(arguments))
+        command = [sys.executable, "-c", code]
+        (done,) = server.run(command, [self.env | {**(env or {})}], self.folder, 600)
+        return done
 
     def lay(self, contribution: Path) -> None:
         """Add a contribution's files, and make its change; `CalledProcessError` if it misfits."""
@@ -84,7 +116,7 @@ def copy(folder: Path, laid: Iterable[Path] = ()) -> HostCopy:
     assert spec is not None
     assert spec.submodule_search_locations
     host = Path(spec.submodule_search_locations[0])
-    shutil.copytree(host, made.packages / host.name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(host, made.packages / host.name)  # compiled, as far as it is
     for package in host.parent.iterdir():
         if package.name != host.name and not package.name.startswith(OURS):
             (made.packages / package.name).symlink_to(package)
@@ -94,7 +126,11 @@ def copy(folder: Path, laid: Iterable[Path] = ()) -> HostCopy:
 
 
 def scored(
-    benchmark: str, jobs: Sequence[dict[str, Any]], judge: Script, folder: Path
+    benchmark: str,
+    jobs: Sequence[dict[str, Any]],
+    judge: Script,
+    folder: Path,
+    server: warm.Server,
 ) -> tuple[Any, list[list[str]]]:
     """What a contribution's tasks make of `jobs` (host_scored.py), and what a judge was asked."""
     host = copy(folder / "host", [UPSTREAM / benchmark])
@@ -103,8 +139,8 @@ def scored(
     with LocalEndpoint(judge) as endpoint:
         env = {"OPENAI_API_URL": endpoint.url, "OPENAI_API_KEY": "none", "HF_HOME": str(folder)}
         files = (str(folder / f"{name}.json") for name in ("jobs", "made"))
-        done = host.run(driver, benchmark, *files, env=env)
-        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        done = host.forked(server, driver, benchmark, *files, env=env)
+        assert done.code == 0, done.stdout[-3000:] + done.stderr[-3000:]
         return json.loads((folder / "made.json").read_text()), messages(endpoint)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import warm
 from tests.upstream import host_copy
 from tests.upstream.host_copy import HostCopy
 
@@ -35,12 +36,13 @@ yaml.FullLoader = yaml.loader.FullLoader = Fast
 """
 
 
-def outcomes(host: HostCopy) -> Mapping[str, set[str]]:
+def outcomes(host: HostCopy, server: warm.Server) -> Mapping[str, set[str]]:
     """Of each test file of the host's folder: how its tests ended (`passed`, `failed`)."""
     report = host.folder / "report.xml"
     (host.folder / "conftest.py").write_text(FAST, encoding="utf-8")
     options = ("-p", "no:cacheprovider", "--continue-on-collection-errors")
-    done = host.run("-m", "pytest", "-q", *options, f"--junitxml={report}", "test")
+    given = (*options, f"--junitxml={report}", "test")
+    done = host.forked(server, "-m", "pytest", "-q", *given)
     assert report.is_file(), done.stdout[-3000:] + done.stderr[-3000:]
     ended: dict[str, set[str]] = {}
     for case in ElementTree.parse(report).iter("testcase"):
@@ -58,10 +60,10 @@ def after(tmp_path_factory: pytest.TempPathFactory) -> HostCopy:
 
 
 @pytest.mark.host
-def test_tests_pass_after(after: HostCopy) -> None:
+def test_tests_pass_after(after: HostCopy, server: warm.Server) -> None:
     """One that fails with its contribution shows a bug."""
     assert NAMES
-    ended = outcomes(after)
+    ended = outcomes(after, server)
     assert {name: ended.get(name) for name in NAMES} == {name: {"passed"} for name in NAMES}
 
 

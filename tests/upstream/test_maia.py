@@ -19,6 +19,7 @@ from lmms_eval_tasks.maia.release import POOL_SIZE
 from lmms_eval_tasks.maia.tasks import BENCHMARK
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.utils.metrics import aggregate
+from tests import warm
 from tests.conftest import SHARED
 from tests.local_endpoint import last_user_text
 from tests.maia.test_data import hub_rows, write_table
@@ -148,7 +149,7 @@ def seen(visual: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def both(
-    tmp_path_factory: pytest.TempPathFactory, sample_root: Path, cache: Path
+    tmp_path_factory: pytest.TempPathFactory, sample_root: Path, cache: Path, server: warm.Server
 ) -> tuple[Made, Made]:
     """Ours, and the host's copy with the contribution."""
     root = tmp_path_factory.mktemp("jobs")
@@ -168,7 +169,7 @@ def both(
         {**job, "tasks": [f"maia_{kind}{end}" for kind in said], "group": f"maia{end}"}
         for end in SETTINGS
     ]
-    found, asked = host_copy.scored("maia", jobs, judge, root)
+    found, asked = host_copy.scored("maia", jobs, judge, root, server)
     theirs = {}
     for end, one in zip(SETTINGS, found, strict=True):
         theirs |= {f"maia{end}": one.pop("group"), **one}

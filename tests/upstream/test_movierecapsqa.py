@@ -16,6 +16,7 @@ from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, WORDS
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.utils.media import clips
+from tests import warm
 from tests.conftest import SHARED
 from tests.local_endpoint import last_user_text
 from tests.movierecapsqa import test_release_tables as small
@@ -120,7 +121,9 @@ def ours(name: str, doc_of: Mapping[str, Doc], replies: Mapping[str, str]) -> di
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> tuple[Made, Made]:
+def both(
+    tmp_path_factory: pytest.TempPathFactory, cache: Path, server: warm.Server
+) -> tuple[Made, Made]:
     """Ours, and the host's copy with the contribution."""
     folder = tmp_path_factory.mktemp("jobs")
     jobs = {"released": released(folder / "released")}
@@ -148,7 +151,7 @@ def both(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> tuple[Made, M
             }
             told.append({"root": str(root), "env": env, "tasks": job.tasks, "replies": {"*": said}})
         made = Made(own, host_copy.messages(endpoint))
-    found, asked = host_copy.scored("movierecapsqa", told, judge, folder)
+    found, asked = host_copy.scored("movierecapsqa", told, judge, folder, server)
     return made, Made(dict(zip(own, found, strict=True)), asked)
 
 
