@@ -26,6 +26,7 @@ PLACES = {"metrics", "numbers", "splits"}  # where our section holds metrics of 
 # host's standard errors depend on the items' order. All other numbers are equal to the last digit.
 CLOSE = {"bertscore": 2e-6, "bartscore": 2e-6, "clip": 2e-6, "_stderr": 1e-9}
 CLIP_TOLERANCE = 1e-7  # absolute: cosines near 0
+LEAST = 1e-37  # below it numbers of 32 bits are 0 to some processors
 RESCORED = ("table", "details")  # what `rescore` computes again
 _ERRORS = re.compile(r"_stderr(_clt|_clustered)?$")
 _BETWEEN = " / "  # parts of a path, in a recording
@@ -213,7 +214,7 @@ def same(value: Any, now: Any, name: str = "") -> bool:
     if math.isnan(value) or math.isnan(now):
         return math.isnan(value) and math.isnan(now)
     relative = max((error for part, error in CLOSE.items() if part in name), default=0.0)
-    absolute = CLIP_TOLERANCE if "clip" in name else 0.0
+    absolute = CLIP_TOLERANCE if "clip" in name else LEAST if relative else 0.0
     return value == now or math.isclose(value, now, rel_tol=relative, abs_tol=absolute)
 
 

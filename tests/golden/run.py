@@ -25,12 +25,18 @@ from tests.local_endpoint import LocalEndpoint, last_user_text
 from tests.utils.metrics import tiny_bert, tiny_clip
 
 # No two of them share a task: the host cannot take two groups that do.
-GROUPS = (
-    *(f"maia{setting}{en}" for setting in ("", "_1frame", "_black") for en in ("", "_en")),
-    *("maia_unimodal", "haven", "haven_text", "movierecapsqa_all"),
-    *("maverix_table3", "maverix_oe", "maverix_long", "maverix_long_oe", "maverix_circular"),
+WHOLE = (
+    *("maia", "haven", "haven_text", "movierecapsqa_all"),
+    *("maverix_table3", "maverix_oe", "maverix_long", "maverix_long_oe"),
     *("cvrr_es", "cvrr_judge", "cvrr_judge_collective", "cvrr_judge_mixture"),
 )
+# The same questions in other settings, half of all docs: MAIA's with other media or words, those of
+# MAVERIX with their options in every order.
+SETTINGS = (
+    *("maia_en", "maia_1frame", "maia_1frame_en", "maia_black", "maia_black_en"),
+    *("maia_unimodal", "maverix_circular"),
+)
+GROUPS = (*WHOLE, *SETTINGS)
 OTHER_GROUPS = ("maverix", "movierecapsqa", "movierecapsqa_lengths")  # of the same tasks
 
 
@@ -48,9 +54,10 @@ RUNS: Mapping[str, Setting] = {
     **{f"few {name}": Setting("main", "chat", (name,), 5) for name in OTHER_GROUPS},
     "faulty": Setting("faulty", "simple", GROUPS, 48),
     "simple": Setting("main", "simple", GROUPS, 6),
-    "chat": Setting("main", "chat", GROUPS),
+    "settings": Setting("main", "chat", SETTINGS, 48),
+    "chat": Setting("main", "chat", WHOLE),
 }
-# In two processes: every task with few docs, whose items must be those of `chat`; and whole tasks
+# In two processes: every task with few docs, whose items must be those of one; and whole tasks
 # of each benchmark, whose numbers must be those of `chat`. All of them whole take as long as it.
 WHOLE_TWICE = "chat 2"
 TWICE: Mapping[str, Setting] = {
@@ -58,11 +65,11 @@ TWICE: Mapping[str, Setting] = {
     WHOLE_TWICE: Setting(
         "main",
         "chat",
-        ("maia", "haven", "movierecapsqa", "maverix_oe", "cvrr_es", *GROUPS[-3:]),
+        ("maia", "haven", "movierecapsqa", "maverix_oe", "cvrr_es", *WHOLE[-3:]),
     ),
 }
-# Recorded as -> the run; the items of `simple` must be those of `chat`.
-LABELS = {"main": "chat", "faulty": "faulty", **{name: name for name in RUNS if " " in name}}
+# Recorded as -> the run; the items of `simple` must be those of `settings` and `chat`.
+LABELS = {"main": "chat", **{name: name for name in RUNS if name not in ("chat", "simple")}}
 
 
 def environment(cache: Path, judge: str) -> dict[str, str]:

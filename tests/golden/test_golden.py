@@ -56,12 +56,17 @@ def compared(sample: Mapping[str, Any]) -> Any:
 @pytest.mark.parametrize("name", ["simple", "simple 2"])
 def test_the_simple_interface(name: str, golden_runs: Mapping[str, HostRun]) -> None:
     """Of every task, in one and two processes: the same prompts and items as through messages."""
-    simple, chat = golden_runs[name], golden_runs["chat"]
-    assert simple.results["n-samples"].keys() == chat.results["n-samples"].keys()
-    for task in simple.results["n-samples"]:
+    simple = golden_runs[name]
+    chat = {
+        task: golden_runs[one]
+        for one in ("settings", "chat")
+        for task in golden_runs[one].results["n-samples"]
+    }
+    assert simple.results["n-samples"].keys() == chat.keys()
+    for task, run_of_task in chat.items():
         known, found = (
             {one["failed"]["id"]: compared(one) for one in host_run.samples(task)}
-            for host_run in (chat, simple)
+            for host_run in (run_of_task, simple)
         )
         assert found
         assert found == {name: known[name] for name in found}, task
