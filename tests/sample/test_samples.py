@@ -54,12 +54,10 @@ def folded(text: str) -> str:
     return "".join(c if c.isalnum() else " " for c in plain if c.isascii()).strip()
 
 
-EVERY = [one for scene in maia.told() for part in "AB" for one in maia.items(scene, part)]
-
-
 def test_maia_recorded_judge_accepts_answers_and_rejects_lures(sample_root: Path) -> None:
     judge = judges.make(judges.resolve(recorded_judge(sample_root), {}, default_model=""))
-    for one in EVERY:
+    items = (one for scene in maia.told() for part in "AB" for one in maia.items(scene, part))
+    for one in items:
         given = {"question": one.question, "references": one.answers}
         for candidates, score in ((one.answers, 1.0), ((one.lure, UNKNOWN), 0.0)):
             for candidate in candidates:
