@@ -32,7 +32,9 @@ demo: env
 docs: env
 	@$(BIN)/python docs/build_site.py
 
-test: lint types unit
+# Types are checked by one core, beside the tests' imports.
+test: lint
+	@$(MAKE) --no-print-directory --jobs 2 types unit
 
 lint: env
 	$(BIN)/ruff check .
