@@ -8,7 +8,6 @@ import os
 import re
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -389,34 +388,26 @@ def test_an_engine_that_is_killed_ends_the_run_in_one_line(
     where: str, checkpoint: str, engine: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """vLLM's client waits for ever for an engine that was killed."""
-    process = multiprocessing.get_context("spawn").Process(
-        target=time.sleep, args=(600,), daemon=True
-    )
-    plain = engine.__init__
-
-    def start(self: Any, **given: Any) -> None:
-        process.start()
-        plain(self, **given)
-
-    monkeypatch.setattr(engine, "__init__", start)
+    monkeypatch.setattr(engine, "has_process", True)
     lm = model(checkpoint)
+    (process,) = multiprocessing.active_children()
     docs = [{"parts": [text("x")]}]
+    assert ask(lm, docs)[0].text == "A"
+    plain = engine.step
+
+    def killed(*_: Any, **__: Any) -> Any:
+        process.kill()
+        process.join()
+        if where == "before it is asked":
+            raise RuntimeError("refused by a dead engine")
+        return plain(lm._engine._llm)
+
+    def told(*_: Any, **__: Any) -> None:
+        raise type("EngineDeadError", (Exception,), {})("the core is dead")
+
+    does = told if where == "by its own word" else killed
+    monkeypatch.setattr(engine, "enqueue" if where == "before it is asked" else "step", does)
     try:
-        assert ask(lm, docs)[0].text == "A"
-
-        def killed(*_: Any, **__: Any) -> None:
-            process.kill()
-            process.join()
-            if where == "before it is asked":
-                raise RuntimeError("refused by a dead engine")
-            threading.Event().wait(60)  # for ever
-
-        def told(*_: Any, **__: Any) -> None:
-            raise type("EngineDeadError", (Exception,), {})("the core is dead")
-
-        does = {"while it answers": killed, "before it is asked": killed, "by its own word": told}
-        before = where == "before it is asked"
-        monkeypatch.setattr(engine, "enqueue" if before else "step", does[where])
         refused(TasksError, r"vLLM's engine has ended.*--batch_size", ask, lm, docs)
     finally:
         process.kill()

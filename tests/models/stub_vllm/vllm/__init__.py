@@ -3,12 +3,15 @@
 Arguments are those of `vllm/sampling_params.py`, of `enqueue` in `vllm/entrypoints/llm.py` and of
 `EngineArgs` (engine_arguments.txt), a prompt's keys those of `vllm/inputs/llm.py`. A video item is
 taken as `vllm/multimodal/parse.py` and `models/qwen2_5_vl.py` take it. What an engine was given is
-kept in `LLM.made`. It answers the last prompt first, and may be called by one thread at a time.
+kept in `LLM.made`. It answers the last prompt first, may be called by one thread at a time, and
+waits for ever once its process was killed.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -53,6 +56,7 @@ class LLM:
     """An engine that answers every prompt with A, and refuses what vLLM refuses."""
 
     made: ClassVar[list[LLM]] = []
+    has_process: ClassVar[bool] = False  # of its own, as the real one, which computes there
 
     def __init__(self, **given: Any) -> None:
         if unknown := [name for name in given if name not in _ENGINE]:
@@ -62,6 +66,11 @@ class LLM:
         self.asked: list[dict[str, Any]] = []
         self.llm_engine = self  # of which `step` is used
         self._lock = threading.Lock()
+        self._process = multiprocessing.get_context("fork").Process(
+            target=time.sleep, args=(600,), daemon=True
+        )
+        if self.has_process:
+            self._process.start()
         LLM.made.append(self)
 
     def enqueue(
@@ -87,6 +96,8 @@ class LLM:
     def step(self) -> list[Any]:
         """Outputs of requests: the first goes on, the last is done."""
         with self._alone():
+            if self.has_process and not self._process.is_alive():
+                threading.Event().wait()
             first = SimpleNamespace(request_id=next(iter(self.waiting)), finished=False)
             number, asked = self.waiting.popitem()
             done = self.answer(asked)
