@@ -83,6 +83,12 @@ def one(kind: str, model: str, candidate: str, *references: str) -> float:
         ("x", 6, 6),
     ],
 )
+def test_the_default_encoders_are_the_librarys() -> None:
+    from bert_score.utils import lang2model
+
+    assert {lang: lang2model[lang] for lang in model_scores.DEFAULTS} == model_scores.DEFAULTS
+
+
 def test_agrees_with_bert_score_at_the_layer_that_is_named(name, layers, layer, tmp_path) -> None:
     from bert_score import BERTScorer
 
