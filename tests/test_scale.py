@@ -78,8 +78,9 @@ def test_twice_the_items_are_twice_the_work(
     monkeypatch.setenv(settings.JUDGE, "none")
     counts: dict[str, list[int]] = {}
     source = first_videos(sample_root, tmp_path) if benchmark == "maia" else sample_root
-    for times in (1, 2, 4, 8):
-        root = tmp_path / str(times)
+    # MAIA's one video has 192 pairs: half the size is enough.
+    for place, times in enumerate((1, 1, 2, 4) if benchmark == "maia" else (1, 2, 4, 8)):
+        root = tmp_path / str(place)
         scale.write_release(benchmark, source, root / "data", times)
         if change:
             change(root / "data")
@@ -94,7 +95,7 @@ def test_twice_the_items_are_twice_the_work(
             "report": report,
         }
         for name, phase in phases.items():
-            if times == 1:
+            if place == 0:
                 phase()  # with its imports
             else:
                 counts.setdefault(name, []).append(lines(phase))
