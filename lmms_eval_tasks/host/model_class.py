@@ -7,6 +7,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import inspect
+import io
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -57,6 +58,18 @@ def interface_of(model: str, force_simple: bool = False) -> running.Interface:
             f"lmms-eval has no model {model!r}: `lmms-eval models` lists them"
         ) from None
     return "chat" if resolved.model_type == "chat" else "simple"
+
+
+def _some_video() -> bytes:
+    """An mp4 of one small frame."""
+    import av
+
+    written = io.BytesIO()
+    with av.open(written, "w", format="mp4") as file:
+        stream = file.add_stream("mpeg4", rate=1)
+        stream.width = stream.height = 32
+        file.mux([*stream.encode(av.VideoFrame(32, 32, "yuv420p")), *stream.encode()])
+    return written.getvalue()
 
 
 def prepare(run: dict[str, Any]) -> list[str]:
@@ -247,7 +260,8 @@ def _check_torchcodec(reader: str, who: str) -> None:
     if not (reader == "transformers" or (qwens and there and not forced)):
         return
     try:
-        importlib.import_module("torchcodec.decoders")
+        # Some versions load FFmpeg when they are imported, others with the first video.
+        importlib.import_module("torchcodec.decoders").VideoDecoder(_some_video())
     except Exception as error:
         why = " ".join(str(error).split())[:120]
         mend = "pip uninstall torchcodec, or set FORCE_QWENVL_VIDEO_READER=decord"

@@ -37,6 +37,7 @@ from lmms_eval_tasks.sample.host_model import HostModel
 from lmms_eval_tasks.utils.replies import refusals
 
 IN_FLIGHT = 256  # what vLLM itself answers at once on most GPUs (its max_num_seqs)
+BATCHED = 8192  # tokens that vLLM computes at once on most GPUs (its max_num_batched_tokens)
 READERS = 16  # requests whose media are read at once
 KEPT = 2**30  # bytes of media that the last questions asked for, and the next may
 # Arguments of generation that vLLM calls as the host does, and that matter where tokens are drawn.
@@ -63,7 +64,8 @@ class VLLM(HostModel):
         batch_size: requests that the engine has at once; 1 is the host's default and means 256.
             Its media are not in memory as long: 16 requests' at most, and 1 GB for the next ones.
         device, max_batch_size: of the host; not used.
-        engine: all else is passed to `vllm.LLM`; texts that look like JSON are read as such.
+        engine: all else is passed to `vllm.LLM`; texts that look like JSON are read as such. A
+            `max_model_len` above 8192 is `max_num_batched_tokens`, too, unless that is given.
 
     Raises:
         TasksError: no checkpoint is named, or vLLM is not there or too old.
@@ -105,6 +107,9 @@ class VLLM(HostModel):
             k: json.loads(v) if isinstance(v, str) and v.startswith(("{", "[")) else v
             for k, v in engine.items()
         }
+        if (longest := int(engine.get("max_model_len") or 0)) > BATCHED:
+            # vLLM refuses a video of more tokens than it computes at once.
+            engine.setdefault("max_num_batched_tokens", longest)
         bounds = {"min_pixels": min_pixels, "max_pixels": max_pixels}
         if pixels := {name: int(value) for name, value in bounds.items() if value is not None}:
             engine["mm_processor_kwargs"] = (engine.get("mm_processor_kwargs") or {}) | pixels

@@ -18,7 +18,7 @@ TEXT = {
     "num_hidden_layers": 2,
     "num_attention_heads": HEADS,
     "num_key_value_heads": 1,
-    "max_position_embeddings": 65536,
+    "max_position_embeddings": 32768,
     "initializer_range": tiny.WIDE,
     "bos_token_id": None,
     "tie_word_embeddings": False,

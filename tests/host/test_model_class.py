@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import io
 from abc import ABC, abstractmethod
 from types import SimpleNamespace
 from typing import Any
 
+import av
 import pytest
 import torch
 
@@ -121,7 +123,9 @@ def test_the_simple_class_in_place_of_the_chat_class(name: str, forced: bool) ->
     [
         ("transformers", False, False, "", "pip install torchcodec"),
         ("transformers", True, False, "", r"cannot be loaded here \(no libavutil\): install FFmp"),
+        ("transformers", True, None, "", r"cannot be loaded here \(no libtorch\): install FFmp"),
         ("transformers", True, True, "", ""),
+        ("qwen_vl_utils", True, None, "", "or set FORCE_QWENVL_VIDEO_READER=decord"),
         ("qwen_vl_utils", False, False, "", ""),
         ("qwen_vl_utils", True, False, "", "or set FORCE_QWENVL_VIDEO_READER=decord"),
         ("qwen_vl_utils", True, False, "decord", ""),
@@ -132,7 +136,7 @@ def test_the_simple_class_in_place_of_the_chat_class(name: str, forced: bool) ->
 def test_torchcodec(
     reader: str,
     installed: bool,
-    loads: bool,
+    loads: bool | None,  # None: not before the first video, as in 0.17
     setting: str,
     said: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -142,9 +146,15 @@ def test_torchcodec(
     def import_module(name: str, *more: Any) -> Any:
         if name != "torchcodec.decoders":
             return real(name, *more)
-        if not loads:
+        if loads is False:
             raise RuntimeError("no libavutil")
-        return None
+        return SimpleNamespace(VideoDecoder=decoder)
+
+    def decoder(content: bytes) -> None:
+        with av.open(io.BytesIO(content)) as file:
+            assert len(list(file.decode(video=0))) == 1
+        if not loads:
+            raise RuntimeError("no libtorch")
 
     monkeypatch.setattr(importlib, "import_module", import_module)
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: object() if installed else None)

@@ -293,6 +293,11 @@ def test_arguments(checkpoint: str, engine: Any, monkeypatch: pytest.MonkeyPatch
     assert given["limit_mm_per_prompt"] == {"image": 40, "video": 1}
     assert (given["model"], given["tensor_parallel_size"]) == (checkpoint, 2)
     assert given["enable_prefix_caching"] is True
+    assert given["max_num_batched_tokens"] == 32768  # a video of so many tokens is not refused
+    model(checkpoint, max_model_len="32768", max_num_batched_tokens=16384)
+    assert engine.made[-1].given["max_num_batched_tokens"] == 16384
+    model(checkpoint, max_model_len=8192)
+    assert "max_num_batched_tokens" not in engine.made[-1].given
     assert lm.batch_size == model(checkpoint, batch_size="1").batch_size == 256
     assert model(checkpoint, batch_size=3, enable_prefix_caching=False).batch_size == 3
     assert engine.made[-1].given["enable_prefix_caching"] is False
