@@ -75,14 +75,8 @@ class Engine:
                 if not new and not asked:
                     self._works = False
                     return
-            for prompt, params, added in new:
-                try:
-                    asked |= (one := self._added(prompt, params))
-                except BaseException as error:
-                    added.set_exception(error)
-                else:
-                    added.set_result(*one.values())
-            del new  # the media of its prompts
+            while new:  # nothing holds the media of a prompt that was added
+                self._enqueue(*new.pop(0), asked)
             try:
                 done = self._llm.llm_engine.step() if asked else ()
             except BaseException as error:
@@ -90,13 +84,26 @@ class Engine:
                     asked.popitem()[1].set_exception(error)
                 continue
             for output in done:
-                if output.finished and (one := asked.pop(_number(output.request_id), None)):
-                    one.set_result(output)
+                answer = asked.pop(_number(output.request_id), None) if output.finished else None
+                if answer is not None:
+                    answer.set_result(output)
 
-    def _added(self, prompt: Any, params: Any) -> dict[str, Future[Any]]:
+    def _enqueue(
+        self,
+        prompt: Any,
+        params: Any,
+        added: Future[Future[Any]],
+        asked: dict[str, Future[Any]],
+    ) -> None:
         plain = {"add_special_tokens": False}  # the chat template has written them, as in LLM.chat
-        (name,) = self._llm.enqueue(prompt, params, use_tqdm=False, tokenization_kwargs=plain)
-        return {_number(name): Future()}
+        try:
+            (name,) = self._llm.enqueue(prompt, params, use_tqdm=False, tokenization_kwargs=plain)
+        except BaseException as error:
+            added.set_exception(error)
+            return
+        answer: Future[Any] = Future()
+        asked[_number(name)] = answer
+        added.set_result(answer)
 
     def _check(self, error: BaseException | None = None) -> None:
         """Raise one line if a process of the engine has ended, or if `error` says so."""
