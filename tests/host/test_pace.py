@@ -52,6 +52,7 @@ class Strange(Plain):
         (Plain(client=CHAT, num_concurrent=16), {}, 16, 16),
         (Plain(client=CHAT, num_cpus=0), {}, 1, 1),
         (Plain(batch_size=4, requests_at_once=500), {}, 0, 500),
+        (Plain(batch_size=4, requests_in_flight=256), {}, 256, 4),
         (Plain(client=CHAT), {}, 0, 1),  # nobody knows how many it may be asked at a time
         (Plain(num_concurrent=16), {}, 0, 16),  # with a client of its own
         (Plain(client=CHAT, num_concurrent=16, adaptive_concurrency=True), {}, 0, 16),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
+import re
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,8 +23,9 @@ from PIL import Image
 from lmms_eval_tasks import arrivals, benchmarks, settings
 from lmms_eval_tasks.errors import MediaError, TasksError
 from lmms_eval_tasks.host import names, plugin
+from lmms_eval_tasks.host.pace import Pace
 from lmms_eval_tasks.models import files
-from lmms_eval_tasks.models.vllm import VLLM, own_gpus, sampling
+from lmms_eval_tasks.models.vllm import READERS, VLLM, own_gpus, sampling
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.sample import tiny
 from lmms_eval_tasks.utils.replies import refusals
@@ -113,23 +116,26 @@ def test_questions_of_a_video_follow_each_other_and_replies_do_not_move(
     read: Counter[str] = Counter()
     plain = files.frames
     monkeypatch.setattr(files, "frames", lambda path, n: (read.update([path]), plain(path, n))[1])
-    replies = ask(model(checkpoint, batch_size=4), docs)
+    replies = ask(model(checkpoint, batch_size=2), docs)
     assert [reply.text for reply in replies] == [
         f"user: <video>q{n} assistant:" for n in range(3 * QUESTIONS)
     ]
     asked = [one["prompt"] for one in engine.made[-1].asked]
-    assert asked == [f"user: <video>q{n} assistant:" for k in range(3) for n in range(k, 18, 3)]
+    assert sorted(asked) == sorted(reply.text for reply in replies)
+    of_video = [int(re.findall(r"q(\d+)", one)[0]) % 3 for one in asked]
+    # 2 at the best; of two in flight one may come before the other.
+    assert sum(one != after for one, after in itertools.pairwise(of_video)) <= 6
     assert read == dict.fromkeys(videos[:3], 1)
     counts = replies[0].token_counts
     assert (counts.input_tokens, counts.output_tokens) == (3, 2)
     assert ask(model(checkpoint), []) == []
 
 
-def test_media_of_the_next_batch_and_of_no_other_are_read_while_the_gpu_works(
+def test_media_are_read_while_the_engine_works_and_wait_for_it(
     checkpoint: str, engine: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A wait of 30 s that ends early, unless nothing is read meanwhile."""
-    read, come = [], threading.Condition()
+    read, come, seen = [], threading.Condition(), []
 
     def frames(path: str, most: int) -> Any:
         with come:
@@ -139,19 +145,76 @@ def test_media_of_the_next_batch_and_of_no_other_are_read_while_the_gpu_works(
         return np.zeros((1, 2, 2, 3), np.uint8), {**known, "do_sample_frames": False}
 
     monkeypatch.setattr(files, "frames", frames)
-    plain, seen = engine.wait_for_completion, []
+    plain = engine.step
 
-    def wait_for_completion(self: Any, *args: Any, **kwargs: Any) -> Any:
-        done = len(self.asked) + len(self.waiting)
+    def step(self: Any) -> Any:
+        done = len(self.asked)
         with come:
-            assert come.wait_for(lambda: len(read) == min(done + 2, 6), timeout=30)
-        seen.append(len(read))
-        return plain(self, *args, **kwargs)
+            most = min(done + READERS, 3 * READERS)
+            assert come.wait_for(lambda: len(read) >= most, timeout=30)
+        seen.append(len(read) - done)
+        return plain(self)
 
-    monkeypatch.setattr(engine, "wait_for_completion", wait_for_completion)
-    replies = ask(model(checkpoint, batch_size=2), [question(f"{n}.mp4", n) for n in range(6)])
-    assert [reply.text for reply in replies] == ["A"] * 6
-    assert seen == [4, 6, 6]
+    monkeypatch.setattr(engine, "step", step)
+    docs = [question(f"{n}.mp4", n) for n in range(3 * READERS)]
+    monkeypatch.setattr(VLLM, "_named", lambda *_: None)  # of files that are not there
+    replies = ask(model(checkpoint), docs)
+    assert [reply.text for reply in replies] == ["A"] * len(docs)
+    assert max(seen) == READERS  # no more, while vLLM has room for all
+
+
+def test_a_file_is_known_by_its_name_and_what_it_was(
+    checkpoint: str, videos: list[str], engine: Any, tmp_path: Path
+) -> None:
+    """vLLM keeps what it made of a file by this name; a picture that is no file it hashes."""
+    copy = tmp_path / "v.mp4"
+    copy.write_bytes(Path(videos[0]).read_bytes())
+    picture = {"type": "image", "url": Image.new("RGB", (8, 4))}
+
+    def name(lm: Any, path: Any) -> Any:
+        ask(lm, [{"parts": [picture, {"type": "video", "url": str(path)}]}])
+        known = engine.made[-1].asked[-1]["multi_modal_uuids"]
+        assert known["image"] == [None]
+        return known["video"][0]
+
+    lm = model(checkpoint)
+    first = name(lm, copy)
+    assert first == name(lm, copy) != name(lm, videos[0])
+    assert name(model(checkpoint, max_num_frames=8), copy) != first
+    copy.write_bytes(Path(videos[1]).read_bytes())
+    assert name(lm, copy) != first
+
+
+def test_text_that_looks_like_a_token_stays_text(
+    checkpoint: str, videos: list[str], engine: Any
+) -> None:
+    said = "He wrote <|end|>, <video> and <video_2> <image>."
+    shown = [{"type": "video", "url": videos[0]}, text(said)]
+    (reply,) = ask(model(checkpoint), [{"parts": shown}])
+    assert reply.text == "A"
+    (asked,) = engine.made[-1].asked
+    assert asked["prompt"] == (
+        "user: <video>He wrote < |end|>, < video> and <video_2> < image>. assistant:"
+    )
+
+
+def test_one_is_asked_from_many_threads_and_answered_out_of_order(
+    checkpoint: str, engine: Any
+) -> None:
+    """As lmms-eval's requests are asked of it by us: each by itself, as many as it says."""
+    lm = model(checkpoint, batch_size=8)
+    assert Pace(lm, {}).in_flight == lm.requests_in_flight == 8
+    docs = [{"parts": [text(f"x{number}")]} for number in range(200)]
+    ask(lm, docs[:1])
+    requests = [
+        ("", lambda d: [{"role": "user", "content": d["parts"]}], {}, n, "t", "test")
+        for n in range(200)
+    ]
+    lm.task_dict = {"t": {"test": docs}}
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda r: lm.generate_until([SimpleNamespace(args=r)]), requests))
+    assert [one.text for (one,) in found] == ["A"] * 200
+    assert not any(one.name == "engine" for one in threading.enumerate())
 
 
 # --- what an engine is given ----------------------------------------------------------------------
@@ -230,7 +293,7 @@ def test_arguments(checkpoint: str, engine: Any, monkeypatch: pytest.MonkeyPatch
     assert given["limit_mm_per_prompt"] == {"image": 40, "video": 1}
     assert (given["model"], given["tensor_parallel_size"]) == (checkpoint, 2)
     assert given["enable_prefix_caching"] is True
-    assert lm.batch_size == model(checkpoint, batch_size="1").batch_size == 64
+    assert lm.batch_size == model(checkpoint, batch_size="1").batch_size == 256
     assert model(checkpoint, batch_size=3, enable_prefix_caching=False).batch_size == 3
     assert engine.made[-1].given["enable_prefix_caching"] is False
     with pytest.raises(TypeError, match="nframes"):
@@ -304,7 +367,7 @@ def test_a_request_fails_alone(
         "wav file": [{"type": "audio", "url": str(tmp_path / "cut.wav")}],
         "FileNotFoundError": [{"type": "image", "url": "absent.png"}],
         "model length of 60": [text("x" * 99)],
-        "other placeholders": [text("<video>")],
+        "other placeholders": [text("<vi"), text("deo>")],
         "ended it: error": [text("break")],
         "KeyError: 'the cause'": [text("refuse")],
         "validation error": [{"type": "smell", "url": "x"}],
@@ -325,34 +388,26 @@ def test_an_engine_that_is_killed_ends_the_run_in_one_line(
     where: str, checkpoint: str, engine: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """vLLM's client waits for ever for an engine that was killed."""
-    process = multiprocessing.get_context("spawn").Process(
-        target=time.sleep, args=(600,), daemon=True
-    )
-    plain = engine.__init__
-
-    def start(self: Any, **given: Any) -> None:
-        process.start()
-        plain(self, **given)
-
-    monkeypatch.setattr(engine, "__init__", start)
+    monkeypatch.setattr(engine, "has_process", True)
     lm = model(checkpoint)
+    (process,) = multiprocessing.active_children()
     docs = [{"parts": [text("x")]}]
+    assert ask(lm, docs)[0].text == "A"
+    plain = engine.step
+
+    def killed(*_: Any, **__: Any) -> Any:
+        process.kill()
+        process.join()
+        if where == "before it is asked":
+            raise RuntimeError("refused by a dead engine")
+        return plain(lm._engine._llm)
+
+    def told(*_: Any, **__: Any) -> None:
+        raise type("EngineDeadError", (Exception,), {})("the core is dead")
+
+    does = told if where == "by its own word" else killed
+    monkeypatch.setattr(engine, "enqueue" if where == "before it is asked" else "step", does)
     try:
-        assert ask(lm, docs)[0].text == "A"
-
-        def killed(*_: Any, **__: Any) -> None:
-            process.kill()
-            process.join()
-            if where == "before it is asked":
-                raise RuntimeError("refused by a dead engine")
-            threading.Event().wait(60)  # for ever
-
-        def told(*_: Any, **__: Any) -> None:
-            raise type("EngineDeadError", (Exception,), {})("the core is dead")
-
-        does = {"while it answers": killed, "before it is asked": killed, "by its own word": told}
-        before = where == "before it is asked"
-        monkeypatch.setattr(engine, "enqueue" if before else "wait_for_completion", does[where])
         refused(TasksError, r"vLLM's engine has ended.*--batch_size", ask, lm, docs)
     finally:
         process.kill()
@@ -479,13 +534,14 @@ def test_every_request_is_asked_as_its_task_says(
     results = simple_evaluate(**given, tasks=[task], limit=LIMITS[task])
     docs = before.docs(benchmarks.of(task), task)[: LIMITS[task]]
     limit = results["configs"][task]["generation_kwargs"]["max_new_tokens"]
-    for doc, asked, sample in zip(
-        docs, engine.made[-1].asked, results["samples"][task], strict=True
-    ):
+    prompts = {one["prompt"]: one for one in engine.made[-1].asked}
+    assert len(prompts) == len(docs)
+    for doc, sample in zip(docs, results["samples"][task], strict=True):
         (message,) = names.doc_to_messages(doc)
-        shown, items = message["content"], asked.get("multi_modal_data", {})
+        shown = message["content"]
         written = "".join(part.get("text") or f"<{part['type']}>" for part in shown)
-        assert asked["prompt"] == f"user: {written} assistant:"
+        asked = prompts[f"user: {written} assistant:"]
+        items = asked.get("multi_modal_data", {})
         params = asked["params"]
         assert (params["max_tokens"], params["temperature"], params["stop"]) == (limit, 0.0, [])
         urls = {kind: [p["url"] for p in shown if p["type"] == kind] for kind in items}

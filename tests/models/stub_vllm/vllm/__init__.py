@@ -3,17 +3,22 @@
 Arguments are those of `vllm/sampling_params.py`, of `enqueue` in `vllm/entrypoints/llm.py` and of
 `EngineArgs` (engine_arguments.txt), a prompt's keys those of `vllm/inputs/llm.py`. A video item is
 taken as `vllm/multimodal/parse.py` and `models/qwen2_5_vl.py` take it. What an engine was given is
-kept in `LLM.made`.
+kept in `LLM.made`. It answers the last prompt first, may be called by one thread at a time, and
+waits for ever once its process was killed.
 """
 
 from __future__ import annotations
 
+import multiprocessing
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
-from tqdm import tqdm
 
 _ENGINE = (Path(__file__).parents[1] / "engine_arguments.txt").read_text().split()
 _PROMPT = {
@@ -51,13 +56,21 @@ class LLM:
     """An engine that answers every prompt with A, and refuses what vLLM refuses."""
 
     made: ClassVar[list[LLM]] = []
+    has_process: ClassVar[bool] = False  # of its own, as the real one, which computes there
 
     def __init__(self, **given: Any) -> None:
         if unknown := [name for name in given if name not in _ENGINE]:
             raise TypeError(f"EngineArgs.__init__() got an unexpected keyword argument {unknown}")
         self.given = given
-        self.waiting: list[dict[str, Any]] = []
+        self.waiting: dict[str, dict[str, Any]] = {}
         self.asked: list[dict[str, Any]] = []
+        self.llm_engine = self  # of which `step` is used
+        self._lock = threading.Lock()
+        self._process = multiprocessing.get_context("fork").Process(
+            target=time.sleep, args=(600,), daemon=True
+        )
+        if self.has_process:
+            self._process.start()
         LLM.made.append(self)
 
     def enqueue(
@@ -72,19 +85,32 @@ class LLM:
     ) -> list[str]:
         """Add a prompt, unless it is refused."""
         assert isinstance(sampling_params, SamplingParams)
-        self._check(prompts)
-        told = {"tokenization": tokenization_kwargs, "params": sampling_params.given}
-        self.waiting.append({**prompts, **told})
-        return [f"{len(self.asked) + len(self.waiting)}-0a1b2c3d"]
+        with self._alone():
+            self._check(prompts)
+            told = {"tokenization": tokenization_kwargs, "params": sampling_params.given}
+            self.asked.append({**prompts, **told})
+            number = str(len(self.asked))
+            self.waiting[number] = self.asked[-1]
+            return [f"{number}-0a1b2c3d"]
 
-    def wait_for_completion(self, output_type: Any = None, *, use_tqdm: Any = True) -> list[Any]:
-        """What all that were added say, in their order."""
-        now, self.waiting = self.waiting, []
-        self.asked += now
-        if use_tqdm:  # as `_run_engine`, which tells tokens a second
-            with tqdm(total=len(now)) as bar:
-                bar.postfix = f"{len(now) / bar.format_dict['elapsed']:.2f} prompts/s"
-        return [self.answer(one) for one in now]
+    def step(self) -> list[Any]:
+        """Outputs of requests: the first goes on, the last is done."""
+        with self._alone():
+            if self.has_process and not self._process.is_alive():
+                threading.Event().wait()
+            first = SimpleNamespace(request_id=next(iter(self.waiting)), finished=False)
+            number, asked = self.waiting.popitem()
+            done = self.answer(asked)
+            done.request_id, done.finished = number, True
+            return [first, done] if self.waiting else [done]
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        assert self._lock.acquire(blocking=False), "vLLM's LLM is not safe in threads"
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     def answer(self, asked: dict[str, Any]) -> Any:
         """A RequestOutput."""
@@ -95,6 +121,10 @@ class LLM:
         if unknown := set(prompt) - _PROMPT:
             raise TypeError(f"no part of a TextPrompt: {unknown}")
         items = prompt.get("multi_modal_data", {})
+        names = prompt.get("multi_modal_uuids", {})
+        assert {kind: len(known) for kind, known in names.items()} == {
+            kind: len(given) for kind, given in items.items()
+        }
         if unknown := set(items) - set(MARKS):
             raise ValueError(f"Unsupported modality: {unknown}")
         for kind, mark in MARKS.items():

@@ -1,0 +1,116 @@
+"""vLLM's engine, asked from many threads at once: each reply is there as soon as it is done."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from concurrent.futures import Future, wait
+from typing import Any
+
+from lmms_eval_tasks.errors import TasksError
+
+LOOK = 1.0  # seconds between two looks whether the engine's processes live
+
+
+class EngineEndedError(TasksError):
+    """A process of the engine has ended: nothing more will be answered."""
+
+
+class Engine:
+    """A `vllm.LLM` whose methods may be called from any thread.
+
+    vLLM's own may not: all calls of it are made by one thread, which lives while there is a
+    request.
+
+    Args:
+        build: makes the LLM; the processes that it starts are the engine's.
+    """
+
+    def __init__(self, build: Any) -> None:
+        others = multiprocessing.active_children()
+        self._llm = build()
+        self._processes = [one for one in multiprocessing.active_children() if one not in others]
+        self._lock = threading.Lock()
+        self._new: list[tuple[Any, Any, Future[Future[Any]]]] = []
+        self._works = False
+
+    def add(self, prompt: Any, params: Any) -> Future[Any]:
+        """Add a request; returns when the engine has it, and holds none of its media any more.
+
+        Returns:
+            vLLM's RequestOutput, when it is done; see `result`.
+
+        Raises:
+            EngineEndedError: the engine is dead.
+            Exception: what vLLM says of a request that it refuses.
+        """
+        added: Future[Future[Any]] = Future()
+        with self._lock:
+            self._new.append((prompt, params, added))
+            if not self._works:
+                self._works = True
+                threading.Thread(target=self._work, name="engine", daemon=True).start()
+        found: Future[Any] = self.result(added)
+        return found
+
+    def result(self, coming: Future[Any]) -> Any:
+        """What a future holds, once it does; vLLM's client waits for ever for a killed engine.
+
+        Raises:
+            EngineEndedError: the engine is dead.
+            Exception: the future's own.
+        """
+        while not wait([coming], LOOK).done:
+            self._check()
+        if error := coming.exception():
+            self._check(error)
+        return coming.result()
+
+    def _work(self) -> None:
+        """Add what is new and see what is done, until nothing is left."""
+        asked: dict[str, Future[Any]] = {}  # by the request's number
+        while True:
+            with self._lock:
+                new, self._new = self._new, []
+                if not new and not asked:
+                    self._works = False
+                    return
+            for prompt, params, added in new:
+                try:
+                    asked |= (one := self._added(prompt, params))
+                except BaseException as error:
+                    added.set_exception(error)
+                else:
+                    added.set_result(*one.values())
+            del new  # the media of its prompts
+            try:
+                done = self._llm.llm_engine.step() if asked else ()
+            except BaseException as error:
+                while asked:
+                    asked.popitem()[1].set_exception(error)
+                continue
+            for output in done:
+                if output.finished and (one := asked.pop(_number(output.request_id), None)):
+                    one.set_result(output)
+
+    def _added(self, prompt: Any, params: Any) -> dict[str, Future[Any]]:
+        plain = {"add_special_tokens": False}  # the chat template has written them, as in LLM.chat
+        (name,) = self._llm.enqueue(prompt, params, use_tqdm=False, tokenization_kwargs=plain)
+        return {_number(name): Future()}
+
+    def _check(self, error: BaseException | None = None) -> None:
+        """Raise one line if a process of the engine has ended, or if `error` says so."""
+        ended = [one.exitcode for one in self._processes if not one.is_alive()]
+        if ended or type(error).__name__ == "EngineDeadError":
+            how = (
+                f" (exit code {ended[0]}; -9 is often the system's want of memory)" if ended else ""
+            )
+            raise EngineEndedError(
+                f"vLLM's engine has ended{how}; its own message stands above, if it had one. For "
+                "less memory: a smaller --batch_size, max_model_len or gpu_memory_utilization"
+            ) from error
+
+
+def _number(request_id: str) -> str:
+    """What `enqueue` and an output call a request alike: "7" of "7-0a1b2c3d"."""
+    return request_id.partition("-")[0]

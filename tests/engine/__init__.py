@@ -1,0 +1,1 @@
+"""A real vLLM engine on a CPU: `make test-engine` (.ci/test-engine makes its environment)."""
