@@ -66,7 +66,7 @@ class Recipe(NamedTuple):
     model: Model
     tasks: list[str]  # and groups, as the host is told
     settings: Mapping[str, str]  # of ours, by variable
-    batch: int  # requests that the model's class gets together
+    batch: int  # requests that the class gets together, or its engine has at once
     options: tuple[str, ...] = ()  # of the command, above what the file says
     differs: str = ""  # what the model is given otherwise than by the file
 
