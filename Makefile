@@ -5,6 +5,7 @@
 #   make fuzz N=1000000 FILES=20000   that many hostile texts and files for every reader
 #   make faults  breaks runs on purpose, and prints what was lost: about half an hour
 #   make test-host HOST=0.7.3 (or a folder with its sources)   what depends on the host, with another
+#   make test-engine   tasks_vllm on a real vLLM engine, on a CPU
 #   make test-upstream   the contributions to others: that their tests fail without them, too
 # All make the environment first (once; most of it is PyTorch) and reuse it later.
 
@@ -24,7 +25,7 @@ quietly = $(1) >> $(LOG) 2>&1 || { tail -n 20 $(LOG); echo "failed; all of it: $
 SOURCES := $(shell find lmms_eval_tasks utils judges leaderboards -type f ! -name '*.pyc' | LC_ALL=C sort)
 LINKED := $(VENV)/.linked-$(shell echo $(SOURCES) | cksum | cut -d' ' -f1)
 
-.PHONY: demo docs test test-host test-upstream lint types unit fuzz faults env clean
+.PHONY: demo docs test test-host test-engine test-upstream lint types unit fuzz faults env clean
 
 demo: env
 	@$(BIN)/lmms-eval-tasks demo
@@ -56,6 +57,9 @@ fuzz: env
 
 test-host: env
 	@VENV=$(VENV) .ci/test-host "$(HOST)"
+
+test-engine: env
+	@VENV=$(VENV) .ci/test-engine
 
 test-upstream: env
 	$(BIN)/pytest tests/upstream/before.py tests/upstream

@@ -117,10 +117,13 @@ def given_by(judge: Judge) -> Callable[[Ask, Verdict], bool]:
     settings and prompt.
     """
 
+    likely = (judge.config, geval.sampling(judge.config))  # once: each is hashed
+
     def keeps(ask: Ask, verdict: Verdict) -> bool:
-        likely = (judge.config, geval.sampling(judge.config))
+        if judge.config.provider == NONE:
+            return True
         same = verdict.setup in {judges.setup(config, ask.criterion) for config in likely}
-        return judge.config.provider == NONE or (verdict.score is not None and same)
+        return verdict.score is not None and same
 
     return keeps
 

@@ -7,6 +7,7 @@ and our section is added to the results.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import re
@@ -68,6 +69,7 @@ def evaluated(
         work = judged.end()
         if results is not None:
             after.annotate(results, tasks, work, known.lengths, known.conditions)
+            results["lmms_eval_tasks"]["answered"] = dataclasses.asdict(known.answered)
     return results
 
 

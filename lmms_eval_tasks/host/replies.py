@@ -31,7 +31,7 @@ from lmms_eval_tasks.host import arrived, cut_replies, endpoints, positions
 from lmms_eval_tasks.host.kept_replies import Kept
 from lmms_eval_tasks.host.pace import Pace, one_bar
 from lmms_eval_tasks.runs import given
-from lmms_eval_tasks.runs.invalid import Lengths
+from lmms_eval_tasks.runs.invalid import Answered, Lengths
 from lmms_eval_tasks.utils import interrupts
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.replies import reasoning, refusals
@@ -55,6 +55,7 @@ class Known(NamedTuple):
 
     lengths: dict[str, Lengths]  # of each of our tasks' replies
     conditions: list[Condition]  # that the model is run under
+    answered: Answered
 
 
 @contextmanager
@@ -67,7 +68,7 @@ def kept(run: Mapping[str, Any], tasks: Sequence[str]) -> Iterator[Known]:
     evaluate = evaluator.evaluate
     signature = inspect.signature(evaluate)
     asked: list[_Asked] = []
-    known = Known({}, [])
+    known = Known({}, [], Answered())
     here = threading.get_ident()
     Kept.finished.clear()
 
@@ -122,7 +123,8 @@ class _Asked:
     """One model's requests in one run."""
 
     def __init__(self, lm: Any, run: Mapping[str, Any], tasks: Sequence[str], known: Known) -> None:
-        self._lm, self._tasks, self._lengths = lm, frozenset(tasks), known.lengths
+        self._lm, self._tasks = lm, frozenset(tasks)
+        self._lengths, self._said = known.lengths, known.answered
         self._reads = not cut_replies.has_processor(lm)
         self._plain = lm.generate_until
         self._pace = Pace(lm, run)
@@ -165,7 +167,7 @@ class _Asked:
                 f"{number} of {len(own)} replies were kept of a run that was stopped: going on "
                 "from there (--fresh asks all of them anew)"
             )
-        silent = self._rank != 0
+        silent, begun = self._rank != 0, time.monotonic()
         with (
             audible(*_AFTER_CALLS),
             logged("ERROR", _is_of_a_model, self._errors.hear),
@@ -173,6 +175,8 @@ class _Asked:
             endpoints.own_loops(self._lm),
         ):
             self._ask(_Call(requests, replies, ids, keys, bar), left, own)
+        self._said.seconds += time.monotonic() - begun
+        self._said.processes = getattr(self._lm, "world_size", 1)
         self._finish({place: (requests[place], ids[place]) for place in own}, replies)
         return replies
 
@@ -237,6 +241,8 @@ class _Asked:
         call.bar.update()
         request = call.requests[place]
         text, counts = _unwrapped(reply)
+        self._said.replies += 1
+        self._said.tokens += getattr(counts, "output_tokens", None) or 0
         # A class of ours tells it itself.
         told = getattr(reply, "arrived", seen.told() if seen else None)
         if told and (number := getattr(counts, "input_tokens", None)):

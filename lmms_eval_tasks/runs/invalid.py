@@ -37,6 +37,26 @@ class Lengths:
         self.limit = limit
 
 
+@dataclass
+class Answered:
+    """How fast a model answered, in one process of a run."""
+
+    replies: int = 0  # that it was asked for in this run
+    seconds: float = 0.0  # reading media included, judging not
+    tokens: int = 0  # of the replies, as far as they are known
+    processes: int = 1  # of the run
+
+    def __str__(self) -> str:
+        """One line for the user; "" of a run that asked nothing."""
+        if not self.replies or not self.seconds:
+            return ""
+        rates = f"{self.replies / self.seconds:,.2f} a second"
+        if self.tokens:
+            rates += f", {self.tokens / self.seconds:,.1f} tokens a second"
+        each = f" in each of {self.processes} processes" if self.processes > 1 else ""
+        return f"answered: {self.replies:,} replies in {self.seconds:,.1f} s{each}: {rates}"
+
+
 def of_judge(usage: Iterable[Mapping[str, Any]], labels: Collection[str]) -> dict[str, str]:
     """Tasks whose share of verdicts that failed through the judge passes the user's limit.
 

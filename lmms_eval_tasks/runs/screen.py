@@ -18,6 +18,7 @@ from lmms_eval_tasks.benchmark import Benchmark, Row
 from lmms_eval_tasks.judges import report
 from lmms_eval_tasks.report.fold import show
 from lmms_eval_tasks.report.paper_tables import NONE, Sure, fixed, number
+from lmms_eval_tasks.runs.invalid import Answered
 from lmms_eval_tasks.utils.conditions import (
     Condition,
     Kind,
@@ -42,6 +43,7 @@ def first(results: Mapping[str, Any], console: Console, files: Sequence[Path] = 
         show(console, [*_of_benchmark(benchmarks.load(name), results), ""])
     with_tables = bool(settings.value(settings.TABLES))
     shown = [] if with_tables else report.of_results(results, by_task=False)
+    shown += filter(None, [str(Answered(**section.get("answered", {})))])
     shown += [f"INVALID: {line}" for line in section.get("invalid", {}).values()]
     shown += [f"written: {file}" for file in files]
     if not with_tables:

@@ -119,6 +119,9 @@ def test_a_run_that_was_stopped_goes_on(
     play.model.asked = 100
     results = play(letters)
     assert play.model.asked == DOCS
+    said = results["lmms_eval_tasks"]["answered"]
+    assert said["replies"] == DOCS - 100  # those of this run
+    assert said["seconds"] > 0
     whole = play(letters)
     assert play.model.asked == 2 * DOCS  # a run that got its results is asked anew
     replied = [s["failed"]["reply"] for s in results["samples"][TASK]]
@@ -350,7 +353,9 @@ def test_a_prompt_that_its_class_counted(play: Any, monkeypatch: pytest.MonkeyPa
         samples = play(reply, limit=2)["samples"][TASK]
         return [one[saved_runs.CARRIER]["arrived"].get("prompt_tokens") for one in samples]
 
-    ids = [one[saved_runs.CARRIER]["id"] for one in play(reply, limit=2)["samples"][TASK]]
+    first = play(reply, limit=2)
+    assert first["lmms_eval_tasks"]["answered"]["tokens"] == 2
+    ids = [one[saved_runs.CARRIER]["id"] for one in first["samples"][TASK]]
     assert counted({}) == [None, 100]  # 0 is what classes say that do not know
     assert counted({"prompt_tokens": 7}) == [7, 7]
 

@@ -69,6 +69,30 @@ def test_ten_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     assert lines[7:9] == ["written: out/1_results.json", "written: out/1_tables.txt"]
 
 
+@table(
+    "answered, expected",
+    [
+        ({}, []),
+        ({"replies": 0, "seconds": 2.0}, []),  # all were kept of an earlier run
+        (
+            {"replies": 19200, "seconds": 1800.0, "tokens": 57600, "processes": 1},
+            ["19,200 replies in 1,800.0 s: 10.67 a second, 32.0 tokens a second"],
+        ),
+        (
+            {"replies": 10, "seconds": 20.0, "processes": 4},
+            ["10 replies in 20.0 s in each of 4 processes: 0.50 a second"],
+        ),
+    ],
+)
+def test_the_last_lines_say_how_fast_it_answered(
+    answered: dict[str, Any], expected: list[str]
+) -> None:
+    of = results()
+    of["lmms_eval_tasks"]["answered"] = answered
+    lines = [line for line in shown(of) if line.startswith("answered: ")]
+    assert lines == [f"answered: {line}" for line in expected]
+
+
 def test_what_is_invalid_is_said_first() -> None:
     of = results(conditions=[*DOUBTS, INVALID])
     of["lmms_eval_tasks"]["invalid"] = {"maia_vsv": INVALID["text"]}

@@ -60,6 +60,9 @@ def _clean(text: str | None) -> str:
 
 # --- BERTScore ----------------------------------------------------------------------------------
 
+# bert-score's default of each language; the library itself imports torch, which takes seconds.
+DEFAULTS = {"it": "bert-base-multilingual-cased", "en": "roberta-large"}
+
 
 def bert_score(
     candidates: Sequence[str],
@@ -80,18 +83,18 @@ def bert_score(
         references: per item any number of texts.
         model: folder of an encoder, or a name in the local Hugging Face cache. None: bert-score's
             default for `lang` (bert-base-multilingual-cased for Italian), from the cache only.
-        lang: language code, used only if `model` is None.
+        lang: `it` or `en`, used only if `model` is None.
 
     Raises:
         ValueError: the lengths differ. A model that is absent, broken or no encoder raises nothing:
             there are no values, and the note says why.
     """
-    from bert_score import utils as library
-
-    name = model or library.lang2model[lang.lower()]
+    name = model or DEFAULTS[lang]
     items = list(zip(candidates, references, strict=True))
 
     def score(encoder: _Encoder) -> Scores:
+        from bert_score import utils as library
+
         values = tuple(encoder.best_f1(text, refs) if refs else None for text, refs in items)
         digest = library.get_hash(name, encoder.layer, False, False, False, False)
         note = (

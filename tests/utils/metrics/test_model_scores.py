@@ -200,3 +200,9 @@ def test_long_texts_are_cut_and_counted(
     if kind == "bart" and expected == 32:
         direct = directly(model, LONG, LONG, limit=expected)
         assert one(kind, model, LONG, LONG) == pytest.approx(direct, abs=ROUNDING)
+
+
+def test_the_default_encoders_are_the_librarys() -> None:
+    from bert_score.utils import lang2model
+
+    assert {lang: lang2model[lang] for lang in model_scores.DEFAULTS} == model_scores.DEFAULTS
