@@ -58,6 +58,7 @@ def doctor_command(
 
 def _findings(names: list[str], run: dict[str, Any]) -> Iterator[Finding]:
     from lmms_eval_tasks import running
+    from lmms_eval_tasks.commands import uploads
     from lmms_eval_tasks.host import model_class, needs
     from lmms_eval_tasks.running import class_table
     from lmms_eval_tasks.runs import machine
@@ -70,7 +71,8 @@ def _findings(names: list[str], run: dict[str, Any]) -> Iterator[Finding]:
         named = model_class.named(run)
     model = partial(model_class.examined, run) if run["model"] else None
     with machine.usable_cache(), running.model(named):
-        yield from carried_out(Examination(names, model).checks())
+        sent = uploads.lines if run["model"] else None
+        yield from carried_out(Examination(names, model, sent).checks())
 
 
 def _show(console: Console, one: Finding) -> None:

@@ -22,12 +22,22 @@ Folder = Annotated[
 ]
 
 
-@with_settings(settings.JUDGE)
+@with_settings(settings.JUDGE, settings.MODEL_PICTURES)
 def estimate_command(
     *,
     tasks: Annotated[str, typer.Option(help="Tasks or groups, separated by commas.")],
     limit: Annotated[int | None, typer.Option(help="As the host's --limit.")] = None,
     rate: Annotated[float | None, typer.Option(help="Judge calls a second.")] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="As the host's --model: say what a run uploads to its server."),
+    ] = None,
+    model_args: Annotated[
+        str, typer.Option("--model_args", help="As the host's --model_args.")
+    ] = "",
+    force_simple: Annotated[
+        bool, typer.Option("--force_simple", help="As the host's --force_simple.")
+    ] = False,
 ) -> None:
     """Say before a run how much it generates and judges, what that costs and how long it takes."""
     from lmms_eval_tasks.judges import costs, run
@@ -54,6 +64,11 @@ def estimate_command(
         + ("" if rate else f" ({why}; --rate)")
     )
     notes.append(f"cost: {run.current().prices.origin}; verdicts in the cache are free")
+    if model:
+        from lmms_eval_tasks.commands import uploads
+
+        run_of = {"model": model, "model_args": model_args, "force_simple": force_simple}
+        notes += [f"uploads: {line}" for line in uploads.of_run(run_of, chosen, limit)]
     for note in dict.fromkeys(notes):
         print(note)
 

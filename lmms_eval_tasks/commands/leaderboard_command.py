@@ -44,6 +44,12 @@ def _add(benchmark: str) -> None:
         slurm: Annotated[
             bool, typer.Option("--slurm", help="With --plan: as a Slurm job array.")
         ] = False,
+        engine: Annotated[
+            Literal["vllm"] | None,
+            typer.Option(
+                "--engine", help="With --plan: by this engine, through our class tasks_vllm."
+            ),
+        ] = None,
         force: Annotated[
             bool,
             typer.Option("--force", help="hf: also INVALID numbers, and those of a part."),
@@ -52,10 +58,12 @@ def _add(benchmark: str) -> None:
         settings.check()
         if force and form != "hf":
             raise TasksError("--force is for --format hf: leave it out")
+        if engine and not (plan or slurm):
+            raise TasksError("--engine is for --plan: add it, or leave --engine out")
         if plan or slurm:
             from lmms_eval_tasks.runs import planned
 
-            print("\n".join(planned.lines(benchmark, slurm=slurm)))
+            print("\n".join(planned.lines(benchmark, slurm=slurm, engine=engine)))
         elif form in ("eee", "hf"):
             from lmms_eval_tasks.report.exchange import sent
 

@@ -84,7 +84,7 @@ def prepare(run: dict[str, Any]) -> list[str]:
     model, plan = running.current(), running.planned()
     if model is None:
         return []
-    devices = _device_map(_built(model), model)
+    devices = _device_map(built(model), model)
     _check_torchcodec(plan.reader, f"{model.name} ({model.interface})")
     if model.interface != interface_of(model.name, bool(run.get("force_simple"))):
         run["force_simple"] = True
@@ -147,7 +147,7 @@ def examined(run: dict[str, Any], needs: Sequence[Needs]) -> Findings:
     for line in plan.told:
         broken = media is not None and media.broken and media.broken in line
         yield Finding("error" if broken else "warning" if line in plan.short else "ok", line)
-    found = _built(model)
+    found = built(model)
     yield from _key(found, model)
     yield from _checkpoint(model)
     yield from (Finding("ok", line) for line in prepare(dict(run)))
@@ -211,7 +211,7 @@ def _positions(checkpoint: Path) -> Findings:
             yield Finding("warning", positions.told(one), mend)
 
 
-def _built(model: running.Model) -> type:
+def built(model: running.Model) -> type:
     """The class, imported as the host does it a moment later."""
     from lmms_eval.models import MODEL_REGISTRY_V2
 

@@ -15,6 +15,8 @@ from lmms_eval_tasks import leaderboards
 from lmms_eval_tasks.running import Model, class_table
 from lmms_eval_tasks.utils.released_files import read_yaml
 
+VLLM = "tasks_vllm"  # our class over vLLM
+
 
 class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -24,6 +26,7 @@ class Work(_Strict):
     """A task's docs, and one of them on average (data.yaml): seconds, tokens, counts."""
 
     docs: int
+    clips: int = 0  # different media before the docs' texts; 0: each doc has its own
     text: float  # tokens of the prompt's text
     reply: float
     video: float = 0  # seconds
@@ -48,6 +51,14 @@ class Facts(_Strict):
     output: float | None = None
 
 
+class _Form(_Strict):
+    """A recipe by vLLM (vllm.yaml)."""
+
+    batch_size: int
+    model_args: str
+    differs: str = ""
+
+
 class Recipe(NamedTuple):
     """How a published row is made again."""
 
@@ -55,6 +66,9 @@ class Recipe(NamedTuple):
     model: Model
     tasks: list[str]  # and groups, as the host is told
     settings: Mapping[str, str]  # of ours, by variable
+    batch: int  # requests that the class gets together, or its engine has at once
+    options: tuple[str, ...] = ()  # of the command, above what the file says
+    differs: str = ""  # what the model is given otherwise than by the file
 
     @property
     def checkpoint(self) -> str:
@@ -76,6 +90,32 @@ def missing(benchmark: str) -> Mapping[str, str]:
     """Published models without a recipe, by identity, with what is missing."""
     found: Mapping[str, str] = _stored("missing").get(benchmark, {})
     return found
+
+
+def on_vllm(recipe: Recipe) -> Recipe | str:
+    """The recipe by `tasks_vllm`, our class over vLLM; or a sentence on why it has no such form."""
+    if recipe.model.name == VLLM:
+        return recipe
+    if not facts(recipe.checkpoint).billions:
+        return "a server has the model"
+    name = recipe.path.stem
+    stored = _stored("vllm")[recipe.path.parent.name][name]
+    if isinstance(stored, str):
+        return stored
+    form = _Form.model_validate(stored)
+    # Beside the replies of the recipe's own class, not over them.
+    output = f"{read_yaml(recipe.path, 'options of lmms_eval')['output_path']}_vllm"
+    options = {"model": VLLM, "model_args": form.model_args, "batch_size": str(form.batch_size)}
+    return recipe._replace(
+        model=Model(VLLM, "chat", _arguments(form.model_args)),
+        batch=form.batch_size,
+        options=tuple(
+            word
+            for option, value in {**options, "output_path": output}.items()
+            for word in (f"--{option}", value)
+        ),
+        differs=form.differs,
+    )
 
 
 def facts(checkpoint: str) -> Facts:
@@ -110,11 +150,15 @@ def _stored(name: str) -> Mapping[str, Any]:
 
 def _read(path: Path) -> Recipe:
     given = read_yaml(path, "options of lmms_eval")
-    # A value may hold commas: lm_pairs reads a list of models.
-    arguments = dict(re.findall(r"(\w+)=(.*?)(?=,\w+=|$)", given["model_args"]))
     entry = class_table.table().model(given["model"]) or class_table.Entry()
     kinds = [kind for kind, _ in entry.classes()]
     interface = "chat" if "chat" in kinds and not given.get("force_simple") else "simple"
     said = {name: str(value) for name, value in given.get("env", {}).items()}
+    arguments = _arguments(given["model_args"])
     model = Model(given["model"], interface, arguments)  # type: ignore[arg-type]
-    return Recipe(path, model, given["tasks"].split(","), said)
+    return Recipe(path, model, given["tasks"].split(","), said, int(given["batch_size"]))
+
+
+def _arguments(model_args: str) -> dict[str, str]:
+    """By name; a value may hold commas, since lm_pairs reads a list of models."""
+    return dict(re.findall(r"(\w+)=(.*?)(?=,\w+=|$)", model_args))

@@ -78,6 +78,9 @@ def _without_keys(text: str) -> str:
     return text
 
 
+Asked = tuple[Benchmark, Found, str]  # a task, with its benchmark's data
+
+
 class Examination:
     """Of a run of some tasks.
 
@@ -85,14 +88,16 @@ class Examination:
         names: tasks, groups or patterns; without any, the group of each benchmark whose data are
             there.
         model: looks at the running model (running.current), told what the tasks hand over.
+        uploads: lines on what the running model's class sends to a server for such tasks.
     """
 
     def __init__(
         self,
         names: Sequence[str],
         model: Callable[[Sequence[plan.Needs]], Iterable[Finding]] | None = None,
+        uploads: Callable[[Sequence[Asked]], Iterable[str]] | None = None,
     ) -> None:
-        self._names, self._model = names, model
+        self._names, self._model, self._uploads = names, model, uploads
         self._chosen: list[tuple[Benchmark, list[str]]] = []
         self._found: dict[str, Found] = {}  # by benchmark
         # What is made for the requests, with the video that each is made of, by benchmark.
@@ -123,6 +128,8 @@ class Examination:
                 mend = f"export {KEY}=..., or --judge SPEC, which may be none (docs/judges.md)"
                 look = partial(self._judge, benchmark, names)
                 yield Check(f"{benchmark.name}: judge", look, mend)
+        if self._uploads is not None:
+            yield Check("uploads", self._sent, "leave these tasks out of --tasks")
 
     def _of_media(self, benchmark: Benchmark) -> Iterator[Check]:
         own, cuts = benchmark.name, self._cuts[benchmark.name]
@@ -185,9 +192,15 @@ class Examination:
 
     def _of_model(self) -> Iterable[Finding]:
         assert self._model
+        return self._model([before.needs_of(*one) for one in self._asked()])
+
+    def _asked(self) -> list[Asked]:
         there = [(one, self._found.get(one.name), names) for one, names in self._chosen]
-        own = [(one, found, name) for one, found, names in there if found for name in names]
-        return self._model([before.needs_of(*one) for one in own])
+        return [(one, found, name) for one, found, names in there if found for name in names]
+
+    def _sent(self) -> Findings:
+        assert self._uploads
+        yield from (Finding("ok", line) for line in self._uploads(self._asked()))
 
     def _requests(self, benchmark: Benchmark, names: Sequence[str], found: Found) -> Findings:
         """What a run checks of tasks where data and model are known."""

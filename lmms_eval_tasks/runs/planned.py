@@ -2,9 +2,11 @@
 
 Requests, texts and the judge's tokens are `estimate`'s on the user's data, or the published counts
 (leaderboards/recipes/data.yaml). A GPU computes a prompt with 2 operations for each parameter and
-token, and reads all weights for each token of a reply, as with one request at a time; both at a
-share of what an A100's data sheet says. Vision towers, loading and waiting are left out; what
-engines save by batches and shared prefixes, too. None of it was ever measured on a GPU.
+token, and reads all weights for each token of a reply; both at a share of what an A100's data sheet
+says. Over vLLM (`tasks_vllm`) media that stand before several questions are computed once, a batch
+shares one reading of the weights, and all GPUs of a model work at once; with the other classes one
+request follows another, and GPUs take turns on a model's layers. Vision towers, loading, what an
+engine does for each request and waiting are left out. None of it was ever measured on a GPU.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import os
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from lmms_eval_tasks import benchmarks, settings
 from lmms_eval_tasks.errors import TasksError
@@ -35,6 +37,7 @@ SHARE = 0.4  # of both that a run reaches: a guess
 BYTES = 2  # of a parameter
 ROOM = 2  # times the longest estimate is what a job is given
 
+Engine = Literal["vllm"]
 Counted = Callable[[str, Recipe], Plan]  # the work of a task, as a recipe says it
 
 
@@ -44,6 +47,7 @@ class Cost(NamedTuple):
     name: str
     requests: int
     prompt: int  # tokens, media with them
+    cached: int  # of these tokens, which an engine has from an earlier question on the same media
     reply: int  # tokens
     hours: float  # of GPUs
     gpus: int  # at a time; 0 where a server has the model
@@ -53,7 +57,7 @@ class Cost(NamedTuple):
 
     @property
     def wall(self) -> float:
-        """Hours that it runs: GPUs take turns on a model's layers; servers at `estimate`'s rate."""
+        """Hours that it runs; servers at `estimate`'s rate."""
         asked = self.calls + (0 if self.gpus else self.requests)
         return self.hours / max(1, self.gpus) + asked / default_rate()[0] / 3600
 
@@ -61,36 +65,64 @@ class Cost(NamedTuple):
         by = f"about {self.hours:,.1f} GPU hours ({self.gpus} of 80 GB)"
         where = by if self.gpus else f"its server: {price(self.dollars)}"
         judge = f"; judge: {self.calls:,} calls, {price(self.judge)}" if self.calls else ""
-        tokens = f"{self.prompt / 1e6:,.1f} + {self.reply / 1e6:,.2f} million tokens"
+        share = f" ({self.cached / self.prompt:.1%} of the prompts' cached)" if self.cached else ""
+        tokens = f"{self.prompt / 1e6:,.1f} + {self.reply / 1e6:,.2f} million tokens{share}"
         took = f"; {duration(self.wall * 3600)} in all"
         return f"{self.name}: {self.requests:,} requests, {tokens}, {where}{judge}{took}"
 
 
-def lines(benchmark: str, *, slurm: bool) -> Iterator[str]:
+def lines(benchmark: str, *, slurm: bool, engine: Engine | None = None) -> Iterator[str]:
     """The commands of a benchmark's recipes with their estimates: a shell script, or a job array.
+
+    Args:
+        benchmark: its name.
+        slurm: a job array.
+        engine: only the recipes that it can run, by it; the others with the reason.
 
     Raises:
         TasksError: there are no recipes, or the judge's settings are wrong.
     """
-    if not (found := recipes.of(benchmark)):
-        raise TasksError(f"there are no recipes of {benchmark} in leaderboards/recipes")
+    found = own = recipes.of(benchmark)
+    refused: dict[str, str] = {}
+    if engine is not None:
+        forms = {one.path.stem: recipes.on_vllm(one) for one in found}
+        refused = {name: one for name, one in forms.items() if isinstance(one, str)}
+        found = [one for one in forms.values() if isinstance(one, Recipe)]
+    without = [f"# no form of {name} for {engine}: {why}" for name, why in refused.items()]
+    if not found:
+        of_engine = f" for {engine}" if engine else ""
+        where = f"there are no recipes of {benchmark}{of_engine} in leaderboards/recipes"
+        raise TasksError("\n".join([where, *(line.removeprefix("# ") for line in without)]))
     notes: dict[str, None] = {}
-    each, commands = costs(found, notes), [_command(one.path) for one in found]
+    each = costs(found, notes)
     if slurm:
         yield from _directives(benchmark, each)
-    yield from (f"# {line}" for line in [*_headed(benchmark, each), *notes])
-    yield from _array(each, commands) if slurm else _script(each, commands)
+    yield from (f"# {line}" for line in [*_headed(benchmark, found, each), *notes])
+    if engine is not None:
+        hours = {one.name: one.hours for one in costs(own, notes)}
+        lost = sum(hours[name] for name in refused)
+        yield (
+            f"# By the recipes' own classes these are about {sum(hours.values()) - lost:,.1f} "
+            f"hours, and those without a form {lost:,.1f}."
+        )
+    jobs = [(_told(*one), _command(one[0])) for one in zip(found, each, strict=True)]
+    yield from _array(jobs) if slurm else _script(jobs)
+    yield from without
     for name, why in recipes.missing(benchmark).items():
         yield f"# no recipe of {name}: {why}"
 
 
-def _command(path: Path) -> str:
-    whole, here = path.resolve(), Path.cwd()
+def _told(recipe: Recipe, cost: Cost) -> list[str]:
+    return [str(cost), *([f"not the same: {recipe.differs}"] if recipe.differs else [])]
+
+
+def _command(recipe: Recipe) -> str:
+    whole, here = recipe.path.resolve(), Path.cwd()
     shown = whole.relative_to(here) if whole.is_relative_to(here) else whole
-    return shlex.join(["lmms_eval", "--config", str(shown)])
+    return shlex.join(["lmms_eval", "--config", str(shown), *recipe.options])
 
 
-def _headed(benchmark: str, each: Sequence[Cost]) -> Iterator[str]:
+def _headed(benchmark: str, found: Sequence[Recipe], each: Sequence[Cost]) -> Iterator[str]:
     hours = sum(one.hours for one in each)
     yield (
         f"{benchmark}: {len(each)} recipes, about {hours:,.1f} hours of A100s, "
@@ -100,8 +132,17 @@ def _headed(benchmark: str, each: Sequence[Cost]) -> Iterator[str]:
     yield (
         f"GPU hours: 2 operations a parameter and prompt token at {SHARE:.0%} of "
         f"{OPERATIONS / 1e12:g} TFLOP/s, all weights a reply token at {SHARE:.0%} of "
-        f"{BANDWIDTH / 1e12:g} TB/s. Never measured."
+        f"{BANDWIDTH / 1e12:g} TB/s. Never measured on a GPU."
     )
+    if any(one.model.name == recipes.VLLM for one in found):
+        yield (
+            f"With {recipes.VLLM}: media that stand before several questions are computed once "
+            "(MAIA: 192 pairs and 24 questions a video; of 192 prompts on one clip vLLM 0.32 for "
+            "CPUs cached 94.2%, and this formula says 94.2%), and a batch shares the weights: "
+            f"{', '.join(sorted({str(one.batch) for one in found}, key=int))} requests. Loading, "
+            "vision towers and the engine's own work for each request are left out, and may be "
+            "most of what it then takes."
+        )
 
 
 def _summed(each: Sequence[float | None]) -> str:
@@ -110,9 +151,9 @@ def _summed(each: Sequence[float | None]) -> str:
     return dollars(sum(known)) + (f" and {unknown} unknown prices" if unknown else "")
 
 
-def _script(each: Sequence[Cost], commands: Sequence[str]) -> Iterator[str]:
-    for cost, command in zip(each, commands, strict=True):
-        yield from ("", f"# {cost}", command)
+def _script(jobs: Sequence[tuple[Sequence[str], str]]) -> Iterator[str]:
+    for told, command in jobs:
+        yield from ("", *(f"# {line}" for line in told), command)
     yield ""
 
 
@@ -134,10 +175,10 @@ def _directives(benchmark: str, each: Sequence[Cost]) -> Iterator[str]:
         yield f"#   {f'sbatch --array={own} --gres=gpu:{gpus} FILE' if gpus else served}"
 
 
-def _array(each: Sequence[Cost], commands: Sequence[str]) -> Iterator[str]:
+def _array(jobs: Sequence[tuple[Sequence[str], str]]) -> Iterator[str]:
     yield from ("set -euo pipefail", 'case "${SLURM_ARRAY_TASK_ID:-${1:?which recipe}}" in')
-    for number, (cost, command) in enumerate(zip(each, commands, strict=True)):
-        yield from (f"{number})  # {cost}", f"  {command}", "  ;;")
+    for number, (told, command) in enumerate(jobs):
+        yield from (f"{number})", *(f"  # {line}" for line in told), f"  {command}", "  ;;")
     yield from ('*) echo "no such recipe" >&2; exit 2 ;;', "esac")
 
 
@@ -156,21 +197,29 @@ def costs(found: Sequence[Recipe], notes: dict[str, None]) -> list[Cost]:
 
 def _cost(recipe: Recipe, counted: Counted) -> Cost:
     facts, frames = recipes.facts(recipe.checkpoint), _frames(recipe)
-    prompt, reply, total = 0.0, 0.0, Plan()
+    prompt, cached, reply, total = 0.0, 0.0, 0.0, Plan()
+    batched = recipe.model.name == recipes.VLLM
     for task in benchmarks.selected(recipe.tasks):
         plan, one = counted(task, recipe), recipes.work(task)
         total.add(plan)
-        prompt += plan.prompt_tokens + plan.generations * _media(one, facts, frames)
+        media = plan.generations * _media(one, facts, frames)
+        prompt += plan.prompt_tokens + media
+        cached += media * (1 - one.clips / one.docs) if batched and one.clips else 0
         reply += plan.generations * (one.reply + facts.thinks)
     weights = facts.billions * 1e9
-    seconds = 2 * weights * prompt / OPERATIONS + reply * weights * BYTES / BANDWIDTH
+    reading = BYTES / BANDWIDTH / (recipe.batch if batched else 1)
+    # Where a batch is large, its operations take longer than the reading.
+    a_reply_token = max(reading, 2 / OPERATIONS)
+    seconds = weights * (2 * (prompt - cached) / OPERATIONS + reply * a_reply_token)
     gpus = facts.gpus if weights else 0
+    idle = 1 if batched else gpus  # GPUs that take turns on the layers all count while one works
     return Cost(
         recipe.path.stem,
         total.generations,
         round(prompt),
+        round(cached),
         round(reply),
-        seconds / SHARE / 3600 * gpus,
+        seconds / SHARE / 3600 * idle,
         gpus,
         0.0 if gpus else _dollars(recipe.checkpoint, facts, round(prompt), round(reply)),
         total.calls,

@@ -68,7 +68,7 @@ def test_the_host_reads_it_and_its_class_can_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    monkeypatch.setattr(model_class, "_built", lambda _: Stub)
+    monkeypatch.setattr(model_class, "built", lambda _: Stub)
     run = as_the_host_reads(recipe)
     tasks = benchmarks.selected(run["tasks"].split(","))
     assert {benchmarks.of_task_name(task) for task in tasks} == {benchmark}

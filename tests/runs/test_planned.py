@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 from pathlib import Path
@@ -112,6 +113,96 @@ def test_tokens_and_hours(
     assert cost.gpus == (facts.gpus if facts.billions else 0)
 
 
+def _by_vllm() -> recipes.Recipe:
+    (own,) = (one for one in recipes.of("maia") if one.path.stem == "qwen2_5_vl_7b_instruct")
+    form = recipes.on_vllm(own)
+    assert isinstance(form, recipes.Recipe)
+    return form._replace(tasks=["maia_vsv"])
+
+
+IN_AN_HOUR = planned.OPERATIONS * HOUR / 2e9  # prompt tokens of 1e9 parameters
+
+
+@table(
+    "facts, work, batch, cached, hours",
+    [
+        # All docs have the media of 2 clips before their texts: 8 of 10 find theirs computed.
+        (Facts(billions=1, picture=1000), Work(docs=10, clips=2, text=0, reply=0, pictures=1), 64,
+         8000, 2000 / IN_AN_HOUR),
+        # Texts are computed for each.
+        (Facts(billions=1, picture=1000), Work(docs=10, clips=2, text=500, reply=0, pictures=1),
+         64, 8000, 7000 / IN_AN_HOUR),
+        (Facts(billions=1, picture=1000), Work(docs=10, text=0, reply=0, pictures=1), 64, 0,
+         10_000 / IN_AN_HOUR),
+        # A batch shares the reading of the weights, up to where its operations take as long.
+        (ONE, Work(docs=1, text=0, reply=planned.BANDWIDTH * HOUR / 2e9), 64, 0, 1 / 64),
+        (ONE, Work(docs=1, text=0, reply=IN_AN_HOUR), 1000, 0, 1.0),
+        # All GPUs work at once.
+        (Facts(billions=1, gpus=4), Work(docs=1, text=IN_AN_HOUR, reply=0), 64, 0, 1.0),
+    ],
+)  # fmt: skip
+def test_an_engine_computes_shared_media_once(
+    facts: Facts,
+    work: Work,
+    batch: int,
+    cached: int,
+    hours: float,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    form = _by_vllm()
+    monkeypatch.setattr(recipes, "facts", lambda _: facts)
+    monkeypatch.setattr(recipes, "work", lambda _: work)
+    (cost,) = planned.costs([form._replace(batch=batch)], {})
+    assert (cost.cached, cost.gpus) == (cached, facts.gpus)
+    assert cost.hours == pytest.approx(hours, rel=1e-6)
+    assert cost.wall == pytest.approx(hours / facts.gpus, rel=1e-6)
+
+
+def test_the_share_is_the_one_that_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """192 questions on one MAIA clip: prompts of 3,733 tokens, 3,536 of them the clip's; 94.2 %."""
+    form = _by_vllm()
+    clip = 3536  # 16 groups of 13 x 17 tokens
+    monkeypatch.setattr(recipes, "facts", lambda _: Facts(billions=1, picture=clip))
+    work = Work(docs=192, clips=1, text=3733 - clip, reply=2, pictures=1)
+    monkeypatch.setattr(recipes, "work", lambda _: work)
+    (cost,) = planned.costs([form], {})
+    assert f"({0.942:.1%} of the prompts' cached)" in str(cost)
+
+
+@pytest.mark.parametrize("slurm", [False, True])
+def test_by_an_engine_its_forms_are_run_and_the_others_explained(
+    slurm: bool, echo: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    script = "\n".join(planned.lines("maia", slurm=slurm, engine="vllm"))
+    own = recipes.of("maia")
+    forms = [form for one in own if not isinstance(form := recipes.on_vllm(one), str)]
+    wanted = [" ".join(["--config", str(one.path.resolve()), *one.options]) for one in forms]
+    numbers = range(len(forms)) if slurm else [""]
+    ran = [run(script, str(number), env=echo).stdout.splitlines() for number in numbers]
+    assert [line for lines in ran for line in lines] == wanted
+    assert script.count("not the same: pictures (not videos)") == 2
+    assert "vLLM 0.32 for CPUs cached 94.2%" in script
+    assert "Never measured on a GPU." in script
+    for one in own:
+        assert (f"# no form of {one.path.stem} for vllm: " in script) == (
+            isinstance(recipes.on_vllm(one), str)
+        )
+    without = "\n".join(planned.lines("maia", slurm=slurm))
+    (total,) = re.findall(r"7 recipes, about ([\d,.]+) hours", without)
+    (mine, rest) = re.findall(r"own classes these are about (.+) hours, .* form (.+)\.$",
+                              script, re.MULTILINE)[0]  # fmt: skip
+    assert sum(float(one.replace(",", "")) for one in (mine, rest)) == pytest.approx(
+        float(total.replace(",", "")), abs=0.2
+    )
+
+
+def test_no_recipe_by_an_engine() -> None:
+    with pytest.raises(TasksError, match="no recipes of cvrr_es for vllm") as caught:
+        list(planned.lines("cvrr_es", slurm=False, engine="vllm"))
+    assert "no form of llama_vid for vllm: vLLM has no class for it" in str(caught.value)
+
+
 def test_the_user_s_data_are_counted_where_they_are(
     on_sample: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,8 +240,18 @@ def test_a_command_can_be_pasted() -> None:
     assert [Path(shlex.split(one)[2]).is_file() for one in commands] == [True] * 5
 
 
-@table("options", [("--plan",), ("--slurm",), ("--plan", "--slurm")])
+def test_an_engine_is_of_a_plan() -> None:
+    done = CliRunner().invoke(leaderboard_app, ["maia", "--engine", "vllm"])
+    assert "--engine is for --plan: add it" in str(done.exception)
+
+
+@table("options", [("--plan",), ("--slurm",), ("--plan", "--slurm"),
+                   ("--plan", "--engine", "vllm")])  # fmt: skip
 def test_the_command_prints_it(options: tuple[str, ...]) -> None:
     done = CliRunner().invoke(leaderboard_app, ["maia", *options])
     assert done.exit_code == 0
-    assert done.stdout.splitlines() == list(planned.lines("maia", slurm="--slurm" in options))
+    assert done.stdout.splitlines() == list(
+        planned.lines(
+            "maia", slurm="--slurm" in options, engine="vllm" if "vllm" in options else None
+        )
+    )
