@@ -41,6 +41,7 @@ MORE = {
     **{name: {*ENGINE.read_text().split()} for name in ("tasks_vllm", "vllm", "vllm_generate")},
     "sglang": {"mm_process_config", "dp_size"},
 }
+SERVE = {"trust_request_mm_kwargs"}  # of `vllm serve` beyond its engine's
 NO_COMMANDS = (  # how indented blocks start that are none
     *(
         "ROOT/",
@@ -177,7 +178,7 @@ def options() -> frozenset[str]:
     scripts = (file.read_text(encoding="utf-8") for file in files)
     named = re.findall(r"--[a-z][\w-]*", "\n".join((told.getvalue(), *scripts)))
     own = (one.option for one in settings.TABLE.values())
-    served = (f"--{name.replace('_', '-')}" for name in MORE["vllm"] | MORE["sglang"])
+    served = (f"--{name.replace('_', '-')}" for name in MORE["vllm"] | MORE["sglang"] | SERVE)
     ours = of_click(typer.main.get_command(cli.app))
     return frozenset((*named, *own, *ours, *served, *OTHERS))
 
@@ -313,7 +314,7 @@ def _make(words: list[str], whole: bool) -> None:
 def _vllm(words: list[str], whole: bool) -> None:
     options = {word[2:].replace("-", "_") for word in words if word.startswith("--")}
     assert words[0] == "serve"
-    assert options <= MORE["vllm"]
+    assert options <= MORE["vllm"] | SERVE
 
 
 def _pip(words: list[str], whole: bool) -> None:
