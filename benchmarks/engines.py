@@ -165,9 +165,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
             # Two engines at a time would share the processors.
             for way in ways(folder, "", told.limit)[:3]:
                 found.setdefault(way.name, []).append(seconds(way, root / "out"))
+                print(f"{way.name}: {found[way.name][-1]:.3f} s", flush=True)
             with served(folder) as address:
                 for way in ways(folder, address, told.limit)[3:]:
                     found.setdefault(way.name, []).append(seconds(way, root / "out"))
+                    print(f"{way.name}: {found[way.name][-1]:.3f} s", flush=True)
     first = statistics.median(next(iter(found.values())))
     print(f"{'':32} seconds a reply (each round)   times as fast")
     for name, spent in found.items():
