@@ -332,7 +332,8 @@ def _size(part: Mapping[str, Any]) -> Iterable[Size]:
 
     found = max(texts(part), key=len, default="")
     begin = found.find(",", 0, 100) + 1  # of a data address; else it stands alone
-    for end in (begin + 2**16, None):  # the header alone; it may stand behind a long note
+    # The header alone, for each of 32 frames and question; it may stand behind a long note.
+    for end in (begin + 2**8, begin + 2**16, None):
         with contextlib.suppress(Exception):  # whatever it is, the endpoint will say it
             coded = base64.b64decode(found[begin:end])
             with Image.open(io.BytesIO(coded)) as picture:
