@@ -76,10 +76,10 @@ def ways(folder: Path, address: str, limit: int) -> list[Way]:
             "tasks_vllm, no kept prefixes",
             "tasks_vllm",
             f"{own},{VLLM},enable_prefix_caching=False",
-            limit // 2,
+            limit // 8,
         ),
-        Way("server, by file", "openai", f"{asked},pass_video_url=True", limit),
-        Way("server, by frames", "openai", asked, limit // 2),
+        Way("server, by file", "openai", f"{asked},pass_video_url=True", limit // 2),
+        Way("server, by frames", "openai", asked, limit // 8),
         Way("server, frames encoded anew", "openai", asked, limit // 8, anew=True),
     ]
 
@@ -153,6 +153,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--limit", type=int, default=192, help="pairs of the fastest ways")
+    parser.add_argument("--only", default="", help="a part of the names of ways, beside the first")
     told = parser.parse_args(arguments)
     own = {settings.DATA: "sample", settings.JUDGE: "none", settings.FRESH: "1"}
     plain = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
@@ -161,15 +162,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
         os.environ.update({**own, **plain, settings.CACHE: str(root / "cache")})
         folder = checkpoint(root)
         found: dict[str, list[float]] = {}
-        for _ in range(told.rounds):
-            # Two engines at a time would share the processors.
-            for way in ways(folder, "", told.limit)[:3]:
+
+        def measure(chosen: Sequence[Way]) -> None:
+            for way in chosen:
                 found.setdefault(way.name, []).append(seconds(way, root / "out"))
                 print(f"{way.name}: {found[way.name][-1]:.3f} s", flush=True)
-            with served(folder) as address:
-                for way in ways(folder, address, told.limit)[3:]:
-                    found.setdefault(way.name, []).append(seconds(way, root / "out"))
-                    print(f"{way.name}: {found[way.name][-1]:.3f} s", flush=True)
+
+        for _ in range(told.rounds):
+            every = [
+                way
+                for number, way in enumerate(ways(folder, "", told.limit))
+                if not number or told.only in way.name
+            ]
+            # Two engines at a time would share the processors.
+            measure([way for way in every if way.model != "openai"])
+            if any(way.model == "openai" for way in every):
+                names = [way.name for way in every]
+                with served(folder) as address:
+                    asked = ways(folder, address, told.limit)
+                    measure([way for way in asked if way.model == "openai" and way.name in names])
     first = statistics.median(next(iter(found.values())))
     print(f"{'':32} seconds a reply (each round)   times as fast")
     for name, spent in found.items():
