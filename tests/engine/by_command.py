@@ -171,7 +171,8 @@ def test_an_engine_that_is_killed_ends_the_run_and_the_same_command_goes_on(
             command, env=environment(cache), stdout=stderr, stderr=stderr, cwd=tmp_path
         )
         count = kept(cache, process)
-        subprocess.run(["pkill", "-KILL", "-f", "VLLM::EngineCore"], check=True)
+        engine = ["-P", str(process.pid), "-f", "VLLM::EngineCore"]
+        subprocess.run(["pkill", "-KILL", *engine], check=True)
         begun = time.monotonic()
         while "vLLM's engine has ended" not in (tmp_path / "stderr").read_text():
             assert time.monotonic() - begun < 60
