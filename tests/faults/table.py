@@ -102,7 +102,7 @@ FAULTS = [
     ),
     Fault(
         "the engine of tasks_vllm is killed",
-        at(100, 1, 21, 192),
+        at(100, 1, 21, 150),
         "asked",
         "kill engine",
         r"vLLM's engine has ended \(exit code -9;",
