@@ -1,7 +1,8 @@
 """`tasks_vllm` on a real engine: prompts, pixels and greedy replies are those of transformers.
 
-Greedy replies of random weights differ with the least difference of what a model is given: they
-are equal only where tokens, pixels, sound and positions are.
+Greedy replies of random weights differ with the least difference of what a model is given, and
+where two tokens are nearly as likely with the last digits of its arithmetic. So beside the replies
+that are equal it is told how far below transformers' best token vLLM's lies at most.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from tests.engine import checkpoints, figures
 SMALL = {"min_pixels": 12544, "max_pixels": 25088}
 ENGINE = {"max_model_len": 16384, "enforce_eager": True, "dtype": "float32"}
 COMPARED = 6  # requests of a task, by transformers
+# Logits between two tokens that another arithmetic may swap: 0.00 of the Qwen2.5 families, 0.22 of
+# Qwen3-VL, whose vision tower vLLM computes otherwise somewhere; wrong positions make it 8.
+NEAR = 0.5
 
 
 class Family(NamedTuple):
@@ -128,16 +132,16 @@ def test_a_run_is_what_transformers_makes_of_it(
     cached = sum(one.answer.num_cached_tokens or 0 for one in requests)
     compared = with_media(requests)
     with positions.right(SimpleNamespace(model=(model := loaded(family, folder)))):
-        equal = same_as_transformers(model, folder, compared)
-    installed = same_as_transformers(model, folder, compared)
+        equal, below = against_transformers(model, folder, compared)
+    installed, far = against_transformers(model, folder, compared)
     figures.write(
         f"| {family.kind} | {', '.join(family.tasks)} | {len(requests)} | {cached / asked:.1%} | "
-        f"{equal} of {len(compared)} | {installed} | "
+        f"{equal} of {len(compared)}, {below:.3f} | {installed} of {len(compared)}, {far:.3f} | "
         f"{(max(spent) - min(spent)) / len(requests):.3f} |"
     )
-    assert equal == len(compared)
+    assert below < NEAR
     # Where the installed rule is right nothing was put in place.
-    assert installed == equal or family.kind == "qwen2_5_vl"
+    assert (far > NEAR) == (family.kind == "qwen2_5_vl")
 
 
 def with_media(requests: list[Request]) -> list[Request]:
@@ -156,11 +160,14 @@ def loaded(family: Family, folder: Path) -> Any:
     return getattr(transformers, family.model).from_pretrained(folder, dtype=torch.float32)
 
 
-def same_as_transformers(model: Any, folder: Path, compared: list[Request]) -> int:
-    """How many greedy replies are equal; tokens, pixels and sound are held to be."""
+def against_transformers(model: Any, folder: Path, compared: list[Request]) -> tuple[int, float]:
+    """Replies that are equal, and how far below the best token (logits) one of vLLM's is at most.
+
+    Tokens, pixels and sound are held to be equal.
+    """
     from transformers import AutoProcessor
 
-    processor, equal = AutoProcessor.from_pretrained(folder), 0
+    processor, equal, below = AutoProcessor.from_pretrained(folder), 0, 0.0
     for one in compared:
         inputs = processed(processor, one.prompt)
         assert inputs["input_ids"][0].tolist() == list(one.answer.prompt_token_ids)
@@ -169,10 +176,24 @@ def same_as_transformers(model: Any, folder: Path, compared: list[Request]) -> i
             # Of some families vLLM hands the GPU whole numbers, which its model makes small.
             own = whole if value.dtype == torch.uint8 else inputs
             assert torch.equal(own[name].reshape(value.shape), value), name
+        said, length = list(one.answer.outputs[0].token_ids), inputs["input_ids"].shape[1]
         made = model.generate(**inputs, max_new_tokens=8, do_sample=False)
-        reply = made[0, inputs["input_ids"].shape[1] :].tolist()
-        equal += reply == list(one.answer.outputs[0].token_ids)
-    return equal
+        equal += made[0, length:].tolist() == said
+        with torch.no_grad():
+            logits = model(**longer(inputs, said[:-1])).logits[0, length - 1 :]
+        best = logits.max(-1).values - logits[range(len(said)), said]
+        below = max(below, float(best.max()))
+    return equal, below
+
+
+def longer(inputs: Any, said: list[int]) -> dict[str, Any]:
+    """The inputs with the beginning of a reply behind the prompt."""
+    made = dict(inputs)
+    for name, value in (("input_ids", said), ("attention_mask", 1), ("mm_token_type_ids", 0)):
+        if name in made:
+            rest = said if isinstance(value, list) else [value] * len(said)
+            made[name] = torch.cat([made[name], torch.tensor([rest])], 1)
+    return made
 
 
 def processed(processor: Any, prompt: dict[str, Any], **pixels: bool) -> Any:
