@@ -17,7 +17,7 @@ from PIL import Image
 
 from lmms_eval_tasks import benchmarks, running, settings
 from lmms_eval_tasks.benchmark import Benchmark, Doc, Found, Part
-from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.host import endpoints, model_class
 from lmms_eval_tasks.running import class_table, recipes
 from lmms_eval_tasks.running.plan import FRAMES
@@ -85,7 +85,10 @@ def of_run(run: Mapping[str, Any], tasks: Sequence[str], limit: int | None = Non
     with running.model(model_class.named(run)):
         model, asked = running.current(), []
         for benchmark, names in benchmarks.chosen(tasks):
-            found = benchmark.look(names, videos=False)
+            try:
+                found = benchmark.look(names)
+            except DataError:  # a video that is bad; without one some clips cannot be made
+                found = benchmark.look(names, videos=False)
             asked += [(benchmark, found, name) for name in names]
         if model is not None:
             before.go_by_plan(model, [before.needs_of(*one) for one in asked])
@@ -148,8 +151,9 @@ def _of_task(
     task = benchmark.tasks[name]
     try:
         sent = [measure(task.prompt({**doc, "task": name})) for doc in tried]
-    except (TasksError, OSError, ValueError, RuntimeError, ImportError) as error:
-        return _published(name, len(docs), str(error).splitlines()[0], measure)
+    except Exception as error:  # of the host's code, which fails so in the run, too
+        why = " ".join(str(error).split()) or type(error).__name__
+        return _published(name, len(docs), why[:200], measure)
     if not sent:
         return Upload(name, 0, 0.0, how="no docs")
     each, file = (sum(numbers) / len(sent) for numbers in zip(*sent, strict=True))
@@ -176,6 +180,8 @@ def _published(name: str, requests: int, why: str, measure: Measure) -> Upload:
     if model is None or (work.video and not _format(measure)):
         return Upload(name, requests, None, how=why)  # whole files, of whatever size
     frames = _frames(model) if work.video and not model.arguments.get("pass_video_url") else 0
+    if frames < 0:  # all of them, however many
+        return Upload(name, requests, None, how=why)
     coded = (work.pictures + frames) * SIZE * PIXEL[_format(measure).partition(" ")[0] or "PNG"]
     how = f"by published lengths, and frames of 640 x 360 as {_format(measure)}: {why}"
     return Upload(name, requests, coded + work.sound * SECOND * CODED, how=how)
@@ -200,10 +206,10 @@ def _measure(name: str, model: running.Model) -> Measure | None:
     if name == "async_openai":
         known = class_table.media_of(model.name, model.interface)
         bounds = {**known.pixel_arguments, **arguments} if known else arguments
-        frames = {one: int(bounds[one]) for one in ("min_pixels", "max_pixels")}
+        frames = {one: _whole(one, bounds[one]) for one in ("min_pixels", "max_pixels")}
         rate = arguments.get("fps")
         frames |= {"fps": float(rate)} if rate else {"nframes": int(_frames(model))}
-        frames["max_frames"] = int(arguments.get("max_frames", 768))
+        frames["max_frames"] = _whole("max_frames", arguments.get("max_frames", 768))
         qwen3 = "to_qwen3_vl_openai_messages"
         return _Chat(qwen3 if arguments.get("is_qwen3_vl") else "to_openai_messages", frames, {})
     return None
@@ -213,7 +219,15 @@ def _frames(model: running.Model) -> int:
     media_ = class_table.media_of(model.name, model.interface)
     assert media_ is not None
     assert media_.frames_argument
-    return int(model.arguments.get(media_.frames_argument) or media_.frames_default or FRAMES)
+    name = media_.frames_argument
+    return _whole(name, model.arguments.get(name) or media_.frames_default or FRAMES)
+
+
+def _whole(name: str, value: Any) -> int:
+    try:
+        return int(value)
+    except ValueError:
+        raise TasksError(f"--model_args {name}={value}: expected a whole number") from None
 
 
 class _Chat:

@@ -252,19 +252,25 @@ def _device_map(found: type, model: running.Model) -> dict[str, str]:
     return {"device_map": "cpu", **({} if "device" in model.arguments else {"device": "cpu"})}
 
 
+_FORCED = "FORCE_QWENVL_VIDEO_READER"
+
+
 def _check_torchcodec(reader: str, who: str) -> None:
     """Can this reader of videos (class_table.Media.video) of a class be used here?"""
     qwens = reader == "qwen_vl_utils"  # takes torchcodec if it is installed
-    forced = qwens and os.environ.get("FORCE_QWENVL_VIDEO_READER")
+    forced = os.environ.get(_FORCED) if qwens else None
+    if forced is not None and forced not in ("decord", "torchcodec", "torchvision"):
+        raise TasksError(f"{_FORCED}={forced}: qwen-vl-utils has decord, torchcodec, torchvision")
     there = importlib.util.find_spec("torchcodec") is not None
-    if not (reader == "transformers" or (qwens and there and not forced)):
+    taken = forced == "torchcodec" or (qwens and there and forced is None)
+    if not (reader == "transformers" or taken):
         return
     try:
         # Some versions load FFmpeg when they are imported, others with the first video.
         importlib.import_module("torchcodec.decoders").VideoDecoder(_some_video())
     except Exception as error:
         why = " ".join(str(error).split())[:120]
-        mend = "pip uninstall torchcodec, or set FORCE_QWENVL_VIDEO_READER=decord"
+        mend = f"pip uninstall torchcodec, or set {_FORCED}=decord"
         raise TasksError(
             f"{who} reads videos with torchcodec, which cannot be loaded here ({why}): install "
             f"FFmpeg (apt install ffmpeg), or {mend if qwens else 'pip install torchcodec'}"

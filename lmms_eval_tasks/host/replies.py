@@ -88,6 +88,8 @@ def kept(run: Mapping[str, Any], tasks: Sequence[str]) -> Iterator[Known]:
             finally:
                 del lm.generate_until
                 vars(lm).update(own)
+                if isinstance(run.get("model"), str) and hasattr(lm, "end_run"):
+                    lm.end_run()  # or its GPUs would not be free for the next run of a list
 
     evaluator.evaluate = through_us
     try:
@@ -241,8 +243,6 @@ class _Asked:
         call.bar.update()
         request = call.requests[place]
         text, counts = _unwrapped(reply)
-        self._said.replies += 1
-        self._said.tokens += getattr(counts, "output_tokens", None) or 0
         # A class of ours tells it itself.
         told = getattr(reply, "arrived", seen.told() if seen else None)
         if told and (number := getattr(counts, "input_tokens", None)):
@@ -251,6 +251,9 @@ class _Asked:
         _remember(request, call.ids[place], told)
         why = _failed(text)
         self._answered |= why is None
+        if why is None:
+            self._said.replies += 1
+            self._said.tokens += getattr(counts, "output_tokens", None) or 0
         self._failed_in_a_row = 0 if why is None else self._failed_in_a_row + 1
         if why is not None and 0 < self._stop_after <= self._failed_in_a_row:
             self._stopped_by = why
@@ -412,7 +415,11 @@ def _identity(run: Mapping[str, Any], lm: Any, mended: Sequence[str]) -> str:
         named: list[Any] = [vars(lm).setdefault("_lmms_eval_tasks_name", uuid.uuid4().hex)]
     else:
         told = model.arguments.items()
-        named = [model.name, {k: str(v) for k, v in told if not k.lower().endswith("key")}]
+        free = getattr(lm, "of_memory", ())
+        named = [
+            model.name,
+            {k: str(v) for k, v in told if not k.lower().endswith("key") and k not in free},
+        ]
     named += [os.environ.get(name) for name in _ADDRESSES]
     named += [*(run.get(name) for name in _CHOSEN), *mended, *endpoints.picture_format()]
     return json.dumps(named, sort_keys=True, default=str)

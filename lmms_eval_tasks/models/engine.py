@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import threading
 from concurrent.futures import Future, wait
+from contextlib import suppress
 from typing import Any
 
 from lmms_eval_tasks.errors import TasksError
@@ -65,6 +66,11 @@ class Engine:
         if error := coming.exception():
             self._check(error)
         return coming.result()
+
+    def end(self) -> None:
+        """Shut the engine's processes down; nothing can be asked any more."""
+        with suppress(Exception):  # of an engine that is dead, or of a version that has none
+            self._llm.llm_engine.engine_core.shutdown()
 
     def _work(self) -> None:
         """Add what is new and see what is done, until nothing is left."""

@@ -36,6 +36,7 @@ from lmms_eval_tasks.models.engine import Engine, EngineEndedError
 from lmms_eval_tasks.sample.host_model import HostModel
 from lmms_eval_tasks.utils.replies import refusals
 
+MOST = 1024  # threads, and what vLLM answers at once on the largest GPUs
 IN_FLIGHT = 256  # what vLLM itself answers at once on most GPUs (its max_num_seqs)
 BATCHED = 8192  # tokens that vLLM computes at once on most GPUs (its max_num_batched_tokens)
 READERS = 16  # requests whose media are read at once
@@ -55,23 +56,32 @@ class VLLM(HostModel):
     Args:
         pretrained, model: the checkpoint, by either name.
         max_num_frames: a video of no more frames is given whole, of a longer one so many uniform
-            frames; 0 is no limit.
+            frames; 0 or less is no limit.
         min_pixels, max_pixels: the fewest and the most of a frame or picture, to which the
             processor of the checkpoint brings it; its own default unless given. They go to the
             engine as `mm_processor_kwargs`, and only some processors (Qwen-VL's) know them.
         enable_thinking: of the chat template, where it has such a switch.
         tensor_parallel_size: GPUs of each process.
-        batch_size: requests that the engine has at once; 1 is the host's default and means 256.
+        batch_size: requests that the engine has at once, at most 1024; 1 is the host's default and
+            means 256.
             Its media are not in memory as long: 16 requests' at most, and 1 GB for the next ones.
         device, max_batch_size: of the host; not used.
         engine: all else is passed to `vllm.LLM`; texts that look like JSON are read as such. A
             `max_model_len` above 8192 is `max_num_batched_tokens`, too, unless that is given.
 
     Raises:
-        TasksError: no checkpoint is named, or vLLM is not there or too old.
+        TasksError: no checkpoint is named, it cannot be loaded or has no chat template, an argument
+            is no number, or vLLM is not there or too old.
     """
 
     is_simple = False
+    # Arguments that decide on memory and speed: replies are kept whatever they are.
+    of_memory = frozenset(
+        {
+            *("gpu_memory_utilization", "max_model_len", "max_num_batched_tokens", "max_num_seqs"),
+            *("kv_cache_memory_bytes", "cpu_offload_gb", "swap_space"),
+        }
+    )
 
     def __init__(
         self,
@@ -99,29 +109,37 @@ class VLLM(HostModel):
             raise TasksError("tasks_vllm needs a newer vLLM: this one has no LLM.enqueue")
         super().__init__(batch_size, device, max_batch_size)
         self.batch_size = IN_FLIGHT if self.batch_size == 1 else self.batch_size
-        self.requests_in_flight = self.batch_size  # of calls, one for each request (host/pace.py)
-        self._most_frames = int(max_num_frames)
+        # Of calls, one for each request, from so many threads (host/pace.py).
+        self.requests_in_flight = min(self.batch_size, MOST)
+        self._most_frames = max(0, _whole("max_num_frames", max_num_frames))
+        parallel = _whole("tensor_parallel_size", tensor_parallel_size)
         self._params = SamplingParams
         engine = {"enable_prefix_caching": True} | {
-            # The host leaves JSON as text.
-            k: json.loads(v) if isinstance(v, str) and v.startswith(("{", "[")) else v
+            k: _read(k, v) if isinstance(v, str) and v.startswith(("{", "[")) else v
             for k, v in engine.items()
         }
-        if (longest := int(engine.get("max_model_len") or 0)) > BATCHED:
+        longest = str(engine.get("max_model_len"))  # vLLM takes `16k` and `auto`, too
+        if longest.isdecimal() and int(longest) > BATCHED:
             # vLLM refuses a video of more tokens than it computes at once.
-            engine.setdefault("max_num_batched_tokens", longest)
+            engine.setdefault("max_num_batched_tokens", int(longest))
         bounds = {"min_pixels": min_pixels, "max_pixels": max_pixels}
-        if pixels := {name: int(value) for name, value in bounds.items() if value is not None}:
+        if pixels := {k: _whole(k, value) for k, value in bounds.items() if value is not None}:
             engine["mm_processor_kwargs"] = (engine.get("mm_processor_kwargs") or {}) | pixels
         # What has the chat template of a checkpoint: its processor, or its tokenizer.
-        found = AutoProcessor.from_pretrained(
-            name, trust_remote_code=bool(engine.get("trust_remote_code"))
-        )
+        try:
+            found = AutoProcessor.from_pretrained(
+                name, trust_remote_code=bool(engine.get("trust_remote_code"))
+            )
+        except (OSError, ValueError) as error:
+            why = " ".join(str(error).split())[:200]
+            raise TasksError(f"{name}: no processor or tokenizer can be loaded: {why}") from error
         # The tokens that stand for pictures in a prompt.
         ids = (getattr(found, f"{kind}_token_id", None) for kind in ("image", "video"))
         self._visual = {one for one in ids if isinstance(one, int)}
         templated = getattr(found, "chat_template", None)
         self.processor = found if templated else getattr(found, "tokenizer", found)
+        if not getattr(self.processor, "chat_template", None):
+            raise TasksError(f"{name} has no chat template, with which tasks_vllm writes prompts")
         if enable_thinking is not None:
             # For whoever asks the processor what the template writes (host/cut_replies.py), too.
             self.processor.apply_chat_template = functools.partial(
@@ -130,10 +148,12 @@ class VLLM(HostModel):
         self._literal = _literal_tokens(found)
         self._files = files.Files(KEPT, lambda read: int(read[0].nbytes))
         self._reading = threading.BoundedSemaphore(READERS)
-        with own_gpus(int(tensor_parallel_size)):
-            self._engine = Engine(
-                lambda: LLM(model=name, tensor_parallel_size=int(tensor_parallel_size), **engine)
-            )
+        with own_gpus(parallel):
+            self._engine = Engine(lambda: LLM(model=name, tensor_parallel_size=parallel, **engine))
+
+    def end_run(self) -> None:
+        """Give the GPUs back: the run that built this model is over (host/replies.py)."""
+        self._engine.end()
 
     def generate_until(self, requests: list[Any]) -> list[Any]:
         """One reply per request, in order; of one that failed the text that the host's classes say.
@@ -187,8 +207,9 @@ class VLLM(HostModel):
                     parts.append({"type": "text", "text": words})
                 else:
                     parts.append({"type": part.type})
-                    items.setdefault(part.type, []).append(self._item(part.type, part.url))
-                    names.setdefault(part.type, []).append(self._named(part.type, part.url))
+                    name = self._named(part.type, part.url)
+                    names.setdefault(part.type, []).append(name)
+                    items.setdefault(part.type, []).append(self._item(part.type, part.url, name))
             turns.append({"role": message.role, "content": parts})
         text = self.processor.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
         prompt: dict[str, Any] = {"prompt": text}
@@ -202,23 +223,38 @@ class VLLM(HostModel):
             prompt["mm_processor_kwargs"] = {"fps": known["fps"] * share}
         return prompt, self._params(**sampling(given or {})), _counted(items)
 
-    def _item(self, kind: str, given: Any) -> Any:
+    def _item(self, kind: str, given: Any, name: str | None) -> Any:
         if kind == "video":
-            return self._files.get(given, lambda path: files.frames(path, self._most_frames))
+            return self._files.get(str(name), lambda _: files.frames(given, self._most_frames))
         if kind == "audio":
-            return self._files.get(given, files.sound)
+            return self._files.get(str(name), lambda _: files.sound(given))
         if isinstance(given, Image.Image):
             return given
         with Image.open(given) as image:
             return image.convert("RGB")
 
     def _named(self, kind: str, given: Any) -> str | None:
-        """What vLLM may know a file's content by; None of a picture that is no file."""
+        """What we and vLLM know a file's content by; None of a picture that is no file."""
         if isinstance(given, Image.Image):
             return None
         about = Path(given).stat()
         told = [kind, str(given), about.st_size, about.st_mtime_ns, self._most_frames]
         return json.dumps(told)
+
+
+def _whole(name: str, value: int | str) -> int:
+    try:
+        return int(value)
+    except ValueError:
+        raise TasksError(f"tasks_vllm: {name}={value}: expected a whole number") from None
+
+
+def _read(name: str, value: str) -> Any:
+    """An argument as JSON, which lmms-eval leaves as text."""
+    try:
+        return json.loads(value)
+    except ValueError as error:
+        raise TasksError(f"tasks_vllm: {name}={value}: no JSON ({error})") from None
 
 
 def _literal_tokens(processor: Any) -> re.Pattern[str]:

@@ -129,6 +129,8 @@ def test_the_simple_class_in_place_of_the_chat_class(name: str, forced: bool) ->
         ("qwen_vl_utils", False, False, "", ""),
         ("qwen_vl_utils", True, False, "", "or set FORCE_QWENVL_VIDEO_READER=decord"),
         ("qwen_vl_utils", True, False, "decord", ""),
+        ("qwen_vl_utils", True, False, "torchcodec", "or set FORCE_QWENVL_VIDEO_READER=decord"),
+        ("qwen_vl_utils", True, True, "opencv", "=opencv: qwen-vl-utils has decord, torchcodec"),
         ("decord", True, False, "", ""),
         ("", False, False, "", ""),
     ],
@@ -158,7 +160,9 @@ def test_torchcodec(
 
     monkeypatch.setattr(importlib, "import_module", import_module)
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: object() if installed else None)
-    monkeypatch.setenv("FORCE_QWENVL_VIDEO_READER", setting)
+    monkeypatch.delenv("FORCE_QWENVL_VIDEO_READER", raising=False)
+    if setting:
+        monkeypatch.setenv("FORCE_QWENVL_VIDEO_READER", setting)
     plan, arguments = Plan("chat", reader=reader), "device_map=cpu"
     if not said:
         assert prepared("Inherits", plan, model_args=arguments)["model_args"] == arguments

@@ -203,6 +203,11 @@ def test_failures_that_a_class_hides(play: Any, lost: int, monkeypatch: pytest.M
     assert (TASK in section["invalid"]) == (lost == 40)
 
 
+def test_failures_are_no_replies_that_were_answered(play: Any) -> None:
+    found = play(lambda number: "[LMMS_EVAL_REQUEST_FAILED] why" if number % 2 else "A", limit=8)
+    assert found["lmms_eval_tasks"]["answered"]["replies"] == 4
+
+
 def test_empty_answers_are_answers_unless_all_are(play: Any) -> None:
     some = play(lambda number: "" if number < 100 else "A")
     assert statuses(some) == {"empty": 100, "ok": 100}

@@ -22,7 +22,7 @@ from PIL import Image
 
 from lmms_eval_tasks import arrivals, benchmarks, settings
 from lmms_eval_tasks.errors import MediaError, TasksError
-from lmms_eval_tasks.host import names, plugin
+from lmms_eval_tasks.host import names, plugin, replies
 from lmms_eval_tasks.host.pace import Pace
 from lmms_eval_tasks.models import files
 from lmms_eval_tasks.models.vllm import READERS, VLLM, own_gpus, sampling
@@ -157,7 +157,7 @@ def test_media_are_read_while_the_engine_works_and_wait_for_it(
 
     monkeypatch.setattr(engine, "step", step)
     docs = [question(f"{n}.mp4", n) for n in range(3 * READERS)]
-    monkeypatch.setattr(VLLM, "_named", lambda *_: None)  # of files that are not there
+    monkeypatch.setattr(VLLM, "_named", lambda _, kind, given: given)  # of files that are not there
     replies = ask(model(checkpoint), docs)
     assert [reply.text for reply in replies] == ["A"] * len(docs)
     assert max(seen) == READERS  # no more, while vLLM has room for all
@@ -173,7 +173,7 @@ def test_a_file_is_known_by_its_name_and_what_it_was(
 
     def name(lm: Any, path: Any) -> Any:
         ask(lm, [{"parts": [picture, {"type": "video", "url": str(path)}]}])
-        known = engine.made[-1].asked[-1]["multi_modal_uuids"]
+        known = lm._engine._llm.asked[-1]["multi_modal_uuids"]
         assert known["image"] == [None]
         return known["video"][0]
 
@@ -181,8 +181,10 @@ def test_a_file_is_known_by_its_name_and_what_it_was(
     first = name(lm, copy)
     assert first == name(lm, copy) != name(lm, videos[0])
     assert name(model(checkpoint, max_num_frames=8), copy) != first
-    copy.write_bytes(Path(videos[1]).read_bytes())
+    write_video(copy, n_frames=5)
     assert name(lm, copy) != first
+    ((pixels, _),) = lm._engine._llm.asked[-1]["multi_modal_data"]["video"]
+    assert len(pixels) == 5  # not what the file once held
 
 
 def test_text_that_looks_like_a_token_stays_text(
@@ -305,6 +307,9 @@ def test_arguments(checkpoint: str, engine: Any, monkeypatch: pytest.MonkeyPatch
         model(checkpoint, nframes=32)
     refused(TasksError, "pretrained=NAME", model, "")
     refused(TasksError, "batch_size=auto", model, checkpoint, batch_size="auto")
+    assert model(checkpoint, batch_size=100_000).requests_in_flight == 1024
+    model(checkpoint, max_model_len="16k")
+    assert "max_num_batched_tokens" not in engine.made[-1].given
     monkeypatch.delattr(engine, "enqueue")
     refused(TasksError, "newer vLLM", model, checkpoint)
     monkeypatch.setitem(sys.modules, "vllm", None)
@@ -332,6 +337,28 @@ def test_pixels_go_to_the_processor(
 ) -> None:
     model(checkpoint, **given)
     assert engine.made[-1].given.get("mm_processor_kwargs") == expected
+
+
+@table(
+    "arguments, said",
+    [
+        ({"max_pixels": "602k"}, "max_pixels=602k: expected a whole number"),
+        ({"tensor_parallel_size": "auto"}, "tensor_parallel_size=auto: expected"),
+        ({"max_num_frames": "all"}, "max_num_frames=all: expected"),
+        ({"limit_mm_per_prompt": "{image:40}"}, "limit_mm_per_prompt={image:40}: no JSON"),
+        ({"pretrained": "Org/NoSuch-7B"}, "Org/NoSuch-7B: no processor or tokenizer"),
+        ({"pretrained": "no template"}, "has no chat template"),
+    ],
+)
+def test_what_cannot_work_is_said_before_the_engine_starts(
+    arguments: dict[str, Any], said: str, checkpoint: str, engine: Any, tmp_path: Path
+) -> None:
+    if arguments.get("pretrained") == "no template":
+        tiny.tokenizer_of(("<|end|>",), eos_token="<|end|>").save_pretrained(tmp_path)
+        arguments = {"pretrained": str(tmp_path)}
+    before = len(engine.made)
+    refused(TasksError, re.escape(said), VLLM, **{"pretrained": checkpoint, **arguments})
+    assert len(engine.made) == before
 
 
 def test_thinking_is_told_to_the_template_and_to_who_asks_it(checkpoint: str, engine: Any) -> None:
@@ -535,8 +562,16 @@ def test_every_request_is_asked_as_its_task_says(
     from lmms_eval.evaluator import simple_evaluate
 
     arguments = f"pretrained={checkpoint},max_model_len=99999"
+    named: list[str] = []
+    identity = replies._identity
+    monkeypatch.setattr(
+        replies, "_identity", lambda *a: (named.append(identity(*a)), identity(*a))[1]
+    )
     given = {"model": "tasks_vllm", "model_args": arguments, "batch_size": 2, "verbosity": "ERROR"}
     results = simple_evaluate(**given, tasks=[task], limit=LIMITS[task])
+    assert engine.made[-1].ended  # or a second run would find the GPU full
+    assert checkpoint in named[0]
+    assert "99999" not in named[0]  # another length for want of memory keeps the replies
     docs = before.docs(benchmarks.of(task), task)[: LIMITS[task]]
     limit = results["configs"][task]["generation_kwargs"]["max_new_tokens"]
     prompts = {one["prompt"]: one for one in engine.made[-1].asked}

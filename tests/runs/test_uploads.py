@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,10 @@ from typer.testing import CliRunner
 
 from lmms_eval_tasks import benchmarks, settings
 from lmms_eval_tasks.commands import cli, uploads
+from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import discovery, plugin
 from lmms_eval_tasks.runs import given
-from tests.checks import table
+from tests.checks import refused, table
 from tests.local_endpoint import LocalEndpoint
 
 TASKS = ["maia_vsv", "maia_vsv_1frame", "maverix_av", "haven_v2t"]
@@ -121,6 +123,24 @@ def _media(doc: dict[str, Any]) -> dict[str, Path]:
 )
 def test_classes_that_are_not_counted(model: str, said: str, on_sample: None) -> None:
     assert uploads.of_run({"model": model}, ["maia_vsv"]) == [said]
+
+
+@table(
+    "task, arguments, said",
+    [
+        # The doc of a clip names the movie's file once it was looked at.
+        ("movierecapsqa_segment", "", r": 24 requests of [\d.]+ kB \(by 5 of them, of "),
+        ("maia_vsv", ",max_frames_num=-1", r"maia_vsv: not known \("),
+    ],
+)
+def test_what_can_be_counted_is(on_sample: None, task: str, arguments: str, said: str) -> None:
+    run = {"model": "openai", "model_args": f"model_version=m{arguments}"}
+    assert re.search(said, uploads.of_run(run, [task])[0])
+
+
+def test_a_number_that_is_none(on_sample: None) -> None:
+    run = {"model": "openai", "model_args": "model_version=m,max_frames_num=abc"}
+    refused(TasksError, "max_frames_num=abc: expected a whole", uploads.of_run, run, ["maia_vsv"])
 
 
 def test_without_videos_the_published_lengths_count(

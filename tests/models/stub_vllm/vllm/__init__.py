@@ -64,7 +64,8 @@ class LLM:
         self.given = given
         self.waiting: dict[str, dict[str, Any]] = {}
         self.asked: list[dict[str, Any]] = []
-        self.llm_engine = self  # of which `step` is used
+        self.llm_engine = self.engine_core = self  # of which `step` and `shutdown` are used
+        self.ended = False
         self._lock = threading.Lock()
         self._process = multiprocessing.get_context("fork").Process(
             target=time.sleep, args=(600,), daemon=True
@@ -103,6 +104,12 @@ class LLM:
             done = self.answer(asked)
             done.request_id, done.finished = number, True
             return [first, done] if self.waiting else [done]
+
+    def shutdown(self) -> None:
+        """End the engine."""
+        self.ended = True
+        if self.has_process:
+            self._process.kill()
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
