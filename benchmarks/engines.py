@@ -176,11 +176,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
             ]
             # Two engines at a time would share the processors.
             measure([way for way in every if way.model != "openai"])
-            if any(way.model == "openai" for way in every):
-                names = [way.name for way in every]
-                with served(folder) as address:
-                    asked = ways(folder, address, told.limit)
-                    measure([way for way in asked if way.model == "openai" and way.name in names])
+            for way in every:
+                if way.model == "openai":  # a server of its own: one keeps what it computed
+                    with served(folder) as address:
+                        asked = ways(folder, address, told.limit)
+                        measure([one for one in asked if one.name == way.name])
     first = statistics.median(next(iter(found.values())))
     print(f"{'':32} seconds a reply (each round)   times as fast")
     for name, spent in found.items():
