@@ -25,7 +25,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
@@ -63,10 +63,10 @@ class Way(NamedTuple):
     anew: bool = False
 
 
-def ways(folder: Path, address: str, limit: int) -> list[Way]:
-    """The first is what the others are compared with."""
+def ways(folder: Path, limit: int) -> list[Way]:
+    """The first is what the others are compared with; ADDRESS is the server's."""
     own = f"pretrained={folder},{PIXELS}"
-    asked = f"model={folder},base_url={address}/v1,api_key=no,timeout=600,num_concurrent=16"
+    asked = f"model={folder},base_url=ADDRESS/v1,api_key=no,timeout=600,num_concurrent=16"
     return [
         Way(
             "qwen2_5_vl of lmms-eval", "qwen2_5_vl", f"{own},device=cpu,device_map=cpu", limit // 8
@@ -163,24 +163,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         folder = checkpoint(root)
         found: dict[str, list[float]] = {}
 
-        def measure(chosen: Sequence[Way]) -> None:
-            for way in chosen:
-                found.setdefault(way.name, []).append(seconds(way, root / "out"))
-                print(f"{way.name}: {found[way.name][-1]:.3f} s", flush=True)
-
         for _ in range(told.rounds):
-            every = [
-                way
-                for number, way in enumerate(ways(folder, "", told.limit))
-                if not number or told.only in way.name
-            ]
-            # Two engines at a time would share the processors.
-            measure([way for way in every if way.model != "openai"])
-            for way in every:
-                if way.model == "openai":  # a server of its own: one keeps what it computed
-                    with served(folder) as address:
-                        asked = ways(folder, address, told.limit)
-                        measure([one for one in asked if one.name == way.name])
+            for number, way in enumerate(ways(folder, told.limit)):
+                if number and told.only not in way.name:
+                    continue
+                # A server of its own: one keeps what it computed. And two would share processors.
+                of_server = served(folder) if way.model == "openai" else nullcontext("")
+                with of_server as address:
+                    own = way._replace(arguments=way.arguments.replace("ADDRESS", address))
+                    found.setdefault(way.name, []).append(seconds(own, root / "out"))
+                print(f"{way.name}: {found[way.name][-1]:.3f} s", flush=True)
     first = statistics.median(next(iter(found.values())))
     print(f"{'':32} seconds a reply (each round)   times as fast")
     for name, spent in found.items():

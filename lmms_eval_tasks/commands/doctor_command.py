@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.commands.options import with_settings
+from lmms_eval_tasks.commands.options import ForceSimple, ModelArgs, with_settings
 from lmms_eval_tasks.console import table_console
 from lmms_eval_tasks.runs.doctor import Finding
 
@@ -29,12 +29,8 @@ def doctor_command(
         str, typer.Option(help="Tasks or groups, separated by commas; of all data there are.")
     ] = "",
     model: Annotated[str | None, typer.Option(help="As the host's --model.")] = None,
-    model_args: Annotated[
-        str, typer.Option("--model_args", help="As the host's --model_args.")
-    ] = "",
-    force_simple: Annotated[
-        bool, typer.Option("--force_simple", help="As the host's --force_simple.")
-    ] = False,
+    model_args: ModelArgs = "",
+    force_simple: ForceSimple = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Find what would stop a run, before it. A judge that --judge names is asked one question."""

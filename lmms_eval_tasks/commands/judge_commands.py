@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from lmms_eval_tasks import benchmarks, settings
-from lmms_eval_tasks.commands.options import environment, with_settings
+from lmms_eval_tasks.commands.options import ForceSimple, ModelArgs, environment, with_settings
 from lmms_eval_tasks.console import table_console
 from lmms_eval_tasks.errors import JudgeError, TasksError
 from lmms_eval_tasks.report.fold import show
@@ -32,12 +32,8 @@ def estimate_command(
         str | None,
         typer.Option(help="As the host's --model: say what a run uploads to its server."),
     ] = None,
-    model_args: Annotated[
-        str, typer.Option("--model_args", help="As the host's --model_args.")
-    ] = "",
-    force_simple: Annotated[
-        bool, typer.Option("--force_simple", help="As the host's --force_simple.")
-    ] = False,
+    model_args: ModelArgs = "",
+    force_simple: ForceSimple = False,
 ) -> None:
     """Say before a run how much it generates and judges, what that costs and how long it takes."""
     from lmms_eval_tasks.judges import costs, run

@@ -20,6 +20,8 @@ LIMITS = (
     settings.JUDGE_TIMEOUT,
     settings.JUDGE_PATIENCE,
 )
+ModelArgs = Annotated[str, typer.Option("--model_args", help="As the host's --model_args.")]
+ForceSimple = Annotated[bool, typer.Option("--force_simple", help="As the host's --force_simple.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Ask nobody: say what it would cost.")]
 
 

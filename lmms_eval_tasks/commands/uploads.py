@@ -17,7 +17,7 @@ from PIL import Image
 
 from lmms_eval_tasks import benchmarks, running, settings
 from lmms_eval_tasks.benchmark import Benchmark, Doc, Found, Part
-from lmms_eval_tasks.errors import DataError, TasksError
+from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.host import endpoints, model_class
 from lmms_eval_tasks.running import class_table, recipes
 from lmms_eval_tasks.running.plan import FRAMES
@@ -206,10 +206,10 @@ def _measure(name: str, model: running.Model) -> Measure | None:
     if name == "async_openai":
         known = class_table.media_of(model.name, model.interface)
         bounds = {**known.pixel_arguments, **arguments} if known else arguments
-        frames = {one: _whole(one, bounds[one]) for one in ("min_pixels", "max_pixels")}
+        frames = {one: running.whole(one, bounds[one]) for one in ("min_pixels", "max_pixels")}
         rate = arguments.get("fps")
         frames |= {"fps": float(rate)} if rate else {"nframes": int(_frames(model))}
-        frames["max_frames"] = _whole("max_frames", arguments.get("max_frames", 768))
+        frames["max_frames"] = running.whole("max_frames", arguments.get("max_frames", 768))
         qwen3 = "to_qwen3_vl_openai_messages"
         return _Chat(qwen3 if arguments.get("is_qwen3_vl") else "to_openai_messages", frames, {})
     return None
@@ -220,14 +220,7 @@ def _frames(model: running.Model) -> int:
     assert media_ is not None
     assert media_.frames_argument
     name = media_.frames_argument
-    return _whole(name, model.arguments.get(name) or media_.frames_default or FRAMES)
-
-
-def _whole(name: str, value: Any) -> int:
-    try:
-        return int(value)
-    except ValueError:
-        raise TasksError(f"--model_args {name}={value}: expected a whole number") from None
+    return running.whole(name, model.arguments.get(name) or media_.frames_default or FRAMES)
 
 
 class _Chat:

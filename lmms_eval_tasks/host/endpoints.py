@@ -7,7 +7,6 @@ import base64
 import contextvars
 import functools
 import io
-import json
 import os
 import sys
 import threading
@@ -19,7 +18,7 @@ from typing import Any
 from unittest import mock
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.models.files import Files
+from lmms_eval_tasks.models.files import Files, known_as
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 
 # The variables by which the host chooses how pictures are encoded: the format, its quality.
@@ -118,11 +117,9 @@ def _formed(
 def _key(content: Any, *how: Any) -> str:
     """What decides on the frames of a video and their encoding; "" if it is no file."""
     try:
-        about = Path(content.url).stat()
+        return known_as(content.url, content.model_dump(), picture_format(), how)
     except (OSError, TypeError, ValueError):
         return ""
-    told = [content.model_dump(), about.st_mtime_ns, about.st_size, picture_format(), how]
-    return json.dumps(told, sort_keys=True, default=str)
 
 
 def picture_format() -> tuple[str, str]:

@@ -250,11 +250,12 @@ class _Asked:
             told = {"prompt_tokens": number, **told}
         _remember(request, call.ids[place], told)
         why = _failed(text)
-        self._answered |= why is None
         if why is None:
+            self._answered, self._failed_in_a_row = True, 0
             self._said.replies += 1
             self._said.tokens += getattr(counts, "output_tokens", None) or 0
-        self._failed_in_a_row = 0 if why is None else self._failed_in_a_row + 1
+        else:
+            self._failed_in_a_row += 1
         if why is not None and 0 < self._stop_after <= self._failed_in_a_row:
             self._stopped_by = why
         if call.replies[place] is not None:  # asked for the sake of other processes

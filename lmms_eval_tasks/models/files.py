@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks.errors import MediaError
@@ -54,6 +56,17 @@ class Files:
 
     def _weight(self, one: Future[Any]) -> int:
         return self._weigh(one.result()) if one.done() and not one.exception() else 1
+
+
+def known_as(path: str, *how: Any) -> str:
+    """What is kept of a file is known by this: its path, what it was, and how it is read.
+
+    Raises:
+        OSError, TypeError, ValueError: it is no file.
+    """
+    about = Path(path).stat()
+    told = [str(path), about.st_size, about.st_mtime_ns, *how]
+    return json.dumps(told, sort_keys=True, default=str)
 
 
 def frames(path: str, most: int) -> tuple[Any, dict[str, Any]]:

@@ -22,7 +22,6 @@ import threading
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from lmms_eval.api.instance import GenerationResult, TokenCounts
@@ -33,6 +32,7 @@ from transformers import AutoProcessor
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.models import files
 from lmms_eval_tasks.models.engine import Engine, EngineEndedError
+from lmms_eval_tasks.running import whole
 from lmms_eval_tasks.sample.host_model import HostModel
 from lmms_eval_tasks.utils.replies import refusals
 
@@ -63,8 +63,7 @@ class VLLM(HostModel):
         enable_thinking: of the chat template, where it has such a switch.
         tensor_parallel_size: GPUs of each process.
         batch_size: requests that the engine has at once, at most 1024; 1 is the host's default and
-            means 256.
-            Its media are not in memory as long: 16 requests' at most, and 1 GB for the next ones.
+            means 256. Media are in memory of 16 requests at most, and 1 GB for the next ones.
         device, max_batch_size: of the host; not used.
         engine: all else is passed to `vllm.LLM`; texts that look like JSON are read as such. A
             `max_model_len` above 8192 is `max_num_batched_tokens`, too, unless that is given.
@@ -111,8 +110,8 @@ class VLLM(HostModel):
         self.batch_size = IN_FLIGHT if self.batch_size == 1 else self.batch_size
         # Of calls, one for each request, from so many threads (host/pace.py).
         self.requests_in_flight = min(self.batch_size, MOST)
-        self._most_frames = max(0, _whole("max_num_frames", max_num_frames))
-        parallel = _whole("tensor_parallel_size", tensor_parallel_size)
+        self._most_frames = max(0, whole("max_num_frames", max_num_frames))
+        parallel = whole("tensor_parallel_size", tensor_parallel_size)
         self._params = SamplingParams
         engine = {"enable_prefix_caching": True} | {
             k: _read(k, v) if isinstance(v, str) and v.startswith(("{", "[")) else v
@@ -123,7 +122,7 @@ class VLLM(HostModel):
             # vLLM refuses a video of more tokens than it computes at once.
             engine.setdefault("max_num_batched_tokens", int(longest))
         bounds = {"min_pixels": min_pixels, "max_pixels": max_pixels}
-        if pixels := {k: _whole(k, value) for k, value in bounds.items() if value is not None}:
+        if pixels := {k: whole(k, value) for k, value in bounds.items() if value is not None}:
             engine["mm_processor_kwargs"] = (engine.get("mm_processor_kwargs") or {}) | pixels
         # What has the chat template of a checkpoint: its processor, or its tokenizer.
         try:
@@ -237,16 +236,7 @@ class VLLM(HostModel):
         """What we and vLLM know a file's content by; None of a picture that is no file."""
         if isinstance(given, Image.Image):
             return None
-        about = Path(given).stat()
-        told = [kind, str(given), about.st_size, about.st_mtime_ns, self._most_frames]
-        return json.dumps(told)
-
-
-def _whole(name: str, value: int | str) -> int:
-    try:
-        return int(value)
-    except ValueError:
-        raise TasksError(f"tasks_vllm: {name}={value}: expected a whole number") from None
+        return files.known_as(given, kind, self._most_frames)
 
 
 def _read(name: str, value: str) -> Any:

@@ -11,6 +11,8 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal, TypeVar
 
+from lmms_eval_tasks.errors import TasksError
+
 T = TypeVar("T")
 Interface = Literal["simple", "chat"]
 
@@ -80,6 +82,18 @@ def go_by(plan: Plan) -> None:
 def planned() -> Plan:
     """What was decided for the running model: nothing, unless told."""
     return _plan
+
+
+def whole(name: str, value: Any) -> int:
+    """A model's argument that is a whole number, as text or not.
+
+    Raises:
+        TasksError: it is none.
+    """
+    try:
+        return int(value)
+    except ValueError:
+        raise TasksError(f"--model_args {name}={value}: expected a whole number") from None
 
 
 _docs = slice(None)

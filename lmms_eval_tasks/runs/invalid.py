@@ -41,7 +41,7 @@ class Lengths:
 class Answered:
     """How fast a model answered, in one process of a run."""
 
-    replies: int = 0  # that it was asked for in this run
+    replies: int = 0  # that it gave in this run; a failure is none
     seconds: float = 0.0  # reading media included, judging not
     tokens: int = 0  # of the replies, as far as they are known
     processes: int = 1  # of the run
