@@ -385,7 +385,7 @@ class Benchmark:
 
         The first ones are the headline; the others are splits (`--tables all`).
         """
-        from lmms_eval_tasks.report.paper_tables import by_row, fixed, number
+        from lmms_eval_tasks.tables.paper_tables import by_row, fixed, number
 
         names = [metric.name for task in self.tasks.values() for metric in task.metrics]
         columns = list(dict.fromkeys(names))

@@ -36,7 +36,7 @@ from lmms_eval_tasks.maia import judge as judging
 from lmms_eval_tasks.maia import release as files
 from lmms_eval_tasks.maia import tables as layouts
 from lmms_eval_tasks.maia.release import POOL_SIZE
-from lmms_eval_tasks.sample.players import read_lm_pairs
+from lmms_eval_tasks.models.players import read_lm_pairs
 from lmms_eval_tasks.utils import prompts, provenance
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.media import clips, recipes
