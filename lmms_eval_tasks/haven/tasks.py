@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import provenance, settings
 from lmms_eval_tasks.benchmark import (
     Benchmark,
     Cut,
@@ -37,7 +37,6 @@ from lmms_eval_tasks.judges import Criterion, JudgeConfig, geval
 from lmms_eval_tasks.judges.verdict import Scoring
 from lmms_eval_tasks.media.video_checks import stop
 from lmms_eval_tasks.prompts import Prompt
-from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.metrics import clipscore, local_models, selections, text_metrics
 from lmms_eval_tasks.utils.released_files import listed

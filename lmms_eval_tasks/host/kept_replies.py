@@ -9,7 +9,7 @@ import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, ClassVar
+from typing import IO, Any
 
 from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.notify import say
@@ -24,10 +24,6 @@ class Kept:
     that no other run takes them for those of a stopped one; the lock ends with the process. A run
     that got its results renames its files, so that the same command asks again.
     """
-
-    # Who saves the results puts the replies away after it (`put_away`), not the run itself.
-    until_saved: ClassVar[bool] = False
-    finished: ClassVar[list[Kept]] = []  # those of runs whose results are not saved yet
 
     def __init__(self, model: str, tasks: Sequence[str], rank: int) -> None:
         """Read what was kept of a model, and of all that decides on its replies beside.
@@ -111,20 +107,28 @@ class Kept:
     def finish(self) -> None:
         """The run has its results."""
         self.close()
-        Kept.finished.append(self)
-        if not Kept.until_saved:
+        command = context.outside().get(Unsaved)
+        if command is None:
             self.put_away()
+        else:
+            command.append(self)
 
-    @staticmethod
-    def put_away() -> None:
+    def put_away(self) -> None:
         """The results are saved: the same command asks anew."""
-        for kept in Kept.finished:
-            for file in kept._own() if kept._rank == 0 else ():
-                try:
-                    file.replace(file.with_name(file.name + _DONE))
-                except OSError as error:
-                    say(f"{file}: not put away ({error.strerror}); next time give --fresh")
-        Kept.finished.clear()
+        for file in self._own() if self._rank == 0 else ():
+            try:
+                file.replace(file.with_name(file.name + _DONE))
+            except OSError as error:
+                say(f"{file}: not put away ({error.strerror}); next time give --fresh")
+
+
+class Unsaved(list[Kept]):
+    """Replies of runs that are through, in a command that saves their results after them."""
+
+    def put_away(self) -> None:
+        """The results are saved."""
+        while self:
+            self.pop().put_away()
 
 
 def _is_held(file: Path) -> bool:

@@ -84,7 +84,7 @@ def true_letters(video: str, question: Question) -> list[str]:
 
 def still() -> bool:
     """Whether a single picture goes as a clip that repeats it: the user's wish or the model's."""
-    return settings.value(settings.STILL_CLIP) or context.planned().pictures_as_videos
+    return settings.value(settings.STILL_CLIP) or context.current().plan.pictures_as_videos
 
 
 def _asked(found: Found, setting: str) -> Iterator[tuple[Question, dict[str, Any]]]:

@@ -65,14 +65,14 @@ def prompt(doc: Doc) -> list[Part]:
 
     def alone() -> list[Any]:
         path, rate = made("sound"), sounds.RATE
-        wants = class_table.sound_form(context.current()) == "samples"
+        wants = class_table.sound_form(context.current().model) == "samples"
         return [{"array": segments.samples(path), "sampling_rate": rate} if wants else path]
 
     muted, sound, both = (
         functools.partial(made, name) for name in ("video", "sound", "video_with_sound")
     )
     shown: list[Part] = []
-    if mode.picture and mode.sound and class_table.sound_form(context.current()) == "track":
+    if mode.picture and mode.sound and class_table.sound_form(context.current().model) == "track":
         shown = [Part("video", both)]
     elif mode.picture and mode.sound:
         shown = [Part("video", muted, lambda: [both()]), Part("audio", sound, [])]
@@ -143,7 +143,7 @@ def handed(doc: Doc) -> dict[str, Any]:
 
     In modes without sound too: whether S stands in for A is up to the model, not to what was run.
     """
-    hears = class_table.hears(context.current())
+    hears = class_table.hears(context.current().model)
     return {"hears": hears, "sound": hears.get(doc["mode"], ""), "media": _media(doc)}
 
 
@@ -342,7 +342,7 @@ class Maverix(Benchmark):
     def check(self, names: Sequence[str], found: Found) -> None:
         """A model that raises on sound would lose the run; missing subtitles are told of."""
         if raising := [name for name, state in _sound(names).items() if state == "raises"]:
-            why = class_table.heard(context.current(), TASKS[raising[0]].mode.picture)[1]
+            why = class_table.heard(context.current().model, TASKS[raising[0]].mode.picture)[1]
             raise DataError(f"{why} Leave out {', '.join(raising)}")
         for line in cast(data.Checked, found).silent:
             say(f"MAVERIX: {line}")
@@ -352,7 +352,7 @@ class Maverix(Benchmark):
         # `hears`: also of modes that were not run, since S may stand in for A.
         section: dict[str, Any] = {
             "sound": _sound(ran.names),
-            "hears": class_table.hears(context.current()),
+            "hears": class_table.hears(context.current().model),
         }
         checked = cast(data.Checked | None, ran.found)
         is_released = settings.is_sample() or (checked is not None and checked.release.released)
@@ -373,7 +373,7 @@ class Maverix(Benchmark):
                 )
                 conditions.append(Condition(Kind.NOTE, told))
         for name in _sound(ran.names):
-            why = class_table.heard(context.current(), TASKS[name].mode.picture)[1]
+            why = class_table.heard(context.current().model, TASKS[name].mode.picture)[1]
             conditions += [Condition(Kind.SOUND, why, (name,))] if why else []
         return section, conditions
 
@@ -382,7 +382,7 @@ def _sound(names: Sequence[str]) -> dict[str, str]:
     """What becomes of the sound in the running model, by task that has any."""
     modes = {name: TASKS[name].mode for name in names}
     return {
-        name: class_table.heard(context.current(), mode.picture)[0]
+        name: class_table.heard(context.current().model, mode.picture)[0]
         for name, mode in modes.items()
         if mode.sound
     }

@@ -64,7 +64,7 @@ def messages_of(parts: Sequence[Part]) -> list[dict[str, Any]]:
 
 def _fitting(parts: Sequence[Part]) -> Sequence[Part]:
     """The parts in the form that the running model's class takes (models/plan.py)."""
-    if not context.planned().videos_as_pictures:
+    if not context.current().plan.videos_as_pictures:
         return parts
 
     def pictures(video: Any) -> list[Image]:

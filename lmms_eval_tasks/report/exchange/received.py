@@ -236,7 +236,7 @@ def _data(benchmark: Benchmark, tasks: Sequence[str], facts: Facts) -> Iterator[
 
 def _share(missing: int, of: int, what: str) -> Iterator[Line]:
     """As a run's failures: some are told, more than the share that makes one invalid stop it."""
-    most = settings.TABLE[settings.MAX_FAILED].default
+    most = settings.MAX_FAILED.default
     if missing > most * of:
         yield ERROR, f"{what}: more than {most:.0%} lack; run the rest"
     elif missing > 0:
