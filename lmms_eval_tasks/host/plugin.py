@@ -1,7 +1,8 @@
 """The hook in lmms-eval: what is arranged in it, and when.
 
 lmms-eval loads the entry point group `lmms_eval.models` before it imports its task manager
-(host.md). `register` uses that moment to arrange three things, each when its module is ready:
+(docs/design.md, "What lmms-eval does"). `register` uses that moment to arrange three things, each
+when its module is ready:
 
 - `TaskManager` also reads our folder, where lmms-eval does not do so by itself (discovery.py);
 - `simple_evaluate` asks whether tasks of ours are among those to run: all that we do in such a run
