@@ -300,8 +300,10 @@ def departures(found: Iterable[Sequence[str]]) -> list[str]:
 
 def allow_files(wanted: int) -> int:
     """How many files this process may open, after its limit was raised to `wanted` if it may be."""
-    import resource
-
+    try:
+        import resource
+    except ImportError:  # Windows, which has no such limit
+        return wanted
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
@@ -455,7 +457,8 @@ def _after_fork() -> None:
     _current, _lock = None, threading.Lock()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
+    os.register_at_fork(after_in_child=_after_fork)
 interrupts.ACTS.append(lambda: "" if _current is None else _current.interrupt())
 
 

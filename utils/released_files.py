@@ -56,7 +56,7 @@ def user_folder(benchmark: str) -> Path:
     if settings.is_sample():
         from lmms_eval_tasks import sample
 
-        sample.build(root)
+        sample.build(root, [benchmark])
     return root / benchmark
 
 

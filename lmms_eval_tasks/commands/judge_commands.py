@@ -42,10 +42,6 @@ def estimate_command(
     chosen = benchmarks.selected([name.strip() for name in tasks.split(",") if name.strip()])
     if rate is not None and rate <= 0:
         raise TasksError(f"--rate {rate:g}: expected a number above 0")
-    if settings.is_sample():
-        from lmms_eval_tasks import sample
-
-        sample.build(settings.data_root())
     found = []
     for task in chosen:
         benchmark = benchmarks.of(task)

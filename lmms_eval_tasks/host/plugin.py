@@ -219,8 +219,6 @@ def _evaluation() -> ModuleType:
         from lmms_eval_tasks.errors import TasksError
 
         mend = "pip install --upgrade lmms-eval-tasks"
-        if error.name == "fcntl":
-            mend = "Linux or macOS is needed (on Windows: WSL)"
         raise TasksError(f"tasks of lmms-eval-tasks cannot run here: {error}; {mend}") from error
     return evaluation
 

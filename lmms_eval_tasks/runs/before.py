@@ -12,7 +12,7 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import JudgeConfig, checks
 from lmms_eval_tasks.running import plan
 from lmms_eval_tasks.runs import media
-from lmms_eval_tasks.utils import prompts
+from lmms_eval_tasks.utils import extras, prompts
 from lmms_eval_tasks.utils.media.video_checks import bad_items, missing_videos, stop
 
 
@@ -41,6 +41,7 @@ def check(tasks: Sequence[str]) -> None:
     settings.check()
     prompts.forget()
     chosen, looked = list(benchmarks.chosen(tasks)), {}
+    check_extras(chosen)
     check_frames(chosen)
     for benchmark, names in chosen:
         _checked.pop(benchmark.name, None)
@@ -56,6 +57,15 @@ def check(tasks: Sequence[str]) -> None:
         if any(benchmark.tasks[name].asks for name in names):
             check_judge(benchmark)
         _checked[benchmark.name] = Checked(found, names)
+
+
+def check_extras(chosen: Iterable[tuple[Benchmark, Sequence[str]]]) -> None:
+    """Stop before a run that lacks packages of its numbers, or of the page it is to write."""
+    if settings.value(settings.REPORT):
+        extras.require("report", settings.TABLE[settings.REPORT].option)
+    for benchmark, names in chosen:
+        for name in names:
+            extras.require(benchmark.tasks[name].extra, name)
 
 
 def check_frames(chosen: Iterable[tuple[Benchmark, Sequence[str]]]) -> None:

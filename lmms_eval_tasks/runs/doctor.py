@@ -108,6 +108,7 @@ class Examination:
     def checks(self) -> Iterator[Check]:
         """In the order of a run: a check rests on what those before it found."""
         yield Check("tasks", self._tasks, "lmms-eval-tasks list")
+        yield Check("extras", self._extras, "pip install 'lmms-eval-tasks[all]'")
         yield Check("frames", self._frames, f"another {settings.TABLE[settings.FRAMES].option}")
         for benchmark, names in self._chosen:
             own = benchmark.name
@@ -148,7 +149,8 @@ class Examination:
         if settings.is_sample():
             from lmms_eval_tasks import sample
 
-            sample.build(root)
+            chosen = benchmarks.chosen(benchmarks.selected(self._names)) if self._names else ()
+            sample.build(root, [benchmark.name for benchmark, _ in chosen])
         there = [name for name in benchmarks.NAMES if (root / name).is_dir()]
         if not self._names and not there:
             get = "lmms-eval-tasks data prepare BENCHMARK --from DIR_OR_FILE"
@@ -159,6 +161,10 @@ class Examination:
         self._chosen = list(benchmarks.chosen(tasks))
         own = ", ".join(benchmark.name for benchmark, _ in self._chosen)
         yield Finding("ok", f"{len(tasks)} of {own}")
+
+    def _extras(self) -> Findings:
+        before.check_extras(self._chosen)
+        yield from ()
 
     def _frames(self) -> Findings:
         before.check_frames(self._chosen)

@@ -17,12 +17,14 @@ import importlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.console import say
+from lmms_eval_tasks.errors import DataError, TasksError
+from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils.json_files import write_json, write_lines
 
 BENCHMARKS = ("maia", "maverix", "movierecapsqa", "haven", "cvrr_es")
@@ -30,26 +32,31 @@ VERSION = "VERSION"  # no .json: a benchmark may look for its data among *.json
 _LOCK_SECONDS = 300  # a build takes seconds; longer means that another process hangs
 
 
-def build(root: Path) -> Path:
-    """Make the whole sample under `root`, one subfolder per benchmark, and return `root`.
+def build(root: Path, names: Sequence[str] = ()) -> Path:
+    """Make the sample under `root`, one subfolder per benchmark, and return `root`.
+
+    Made are those of `names`; without names all but those whose packages are not installed, of
+    which a line tells.
 
     A sample of the same version (same sources) is left as it is. Anything else that we made is
     replaced, by renaming a finished folder into its place. Safe to call from several processes at
     once: one builds, the others wait for it.
 
     Raises:
+        TasksError: packages that a benchmark of `names` needs are not installed.
         DataError: a subfolder exists that this function did not make (it is never deleted), the
             folder cannot be written, or another process has been building for five minutes.
         MediaError: a clip cannot be encoded.
     """
     from filelock import FileLock, Timeout
 
-    if all(is_current(root / name) for name in BENCHMARKS):
+    wanted = names or [name for name in BENCHMARKS if is_buildable(name)]
+    if all(is_current(root / name) for name in wanted):
         return root  # no lock, so that a complete sample may lie on a read-only disk
     try:
         root.mkdir(parents=True, exist_ok=True)
         with FileLock(root / ".sample.lock", timeout=_LOCK_SECONDS):
-            for folder in (root / name for name in BENCHMARKS):
+            for folder in (root / name for name in wanted):
                 if folder.exists() and not (folder / VERSION).is_file():
                     raise DataError(
                         f"{folder} exists and is not a packaged sample; it is left alone. "
@@ -65,6 +72,16 @@ def build(root: Path) -> Path:
     except OSError as error:
         raise DataError(f"{root}: the packaged sample cannot be written here: {error}") from error
     return root
+
+
+def is_buildable(name: str) -> bool:
+    """True if the packages that a benchmark's sample needs are installed; else a line tells."""
+    try:
+        extras.require(name, f"the packaged sample of {name}")
+    except TasksError as error:
+        say(f"left out: {error}")
+        return False
+    return True
 
 
 def module(name: str) -> Any:

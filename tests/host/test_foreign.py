@@ -91,19 +91,13 @@ def test_no_module_of_ours_is_needed_for_another_task(launch: Launch, tmp_path: 
     assert outcome(as_it_is) == expected
 
 
-@table(
-    "lacking, said",
-    [
-        ("fcntl", "No module named 'fcntl'; Linux or macOS is needed"),
-        ("pydantic", "No module named 'pydantic'; pip install"),
-    ],
-)
 def test_an_import_that_fails_ends_a_run_of_ours_with_one_line(
-    lacking: str, said: str, launch: Launch, tmp_path: Path
+    launch: Launch, tmp_path: Path
 ) -> None:
     asked = [LMMS_EVAL, "--model", "dummy", "--tasks", "maia_vsv", "--limit", "1"]
-    run = launch(after(blocked((), [lacking]), asked), tmp_path)
+    run = launch(after(blocked((), ["pydantic"]), asked), tmp_path)
     (line,) = (one for one in run.stderr.splitlines() if one.startswith("lmms-eval-tasks: "))
+    said = "No module named 'pydantic'; pip install"
     assert f"tasks of lmms-eval-tasks cannot run here: {said}" in line
     assert (run.code, "Traceback" in run.stderr) == (2, False)
 
