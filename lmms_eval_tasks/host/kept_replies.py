@@ -147,9 +147,13 @@ def _is_held(file: Path) -> bool:
     return False
 
 
+class _Lock(FileLock):
+    """A class of its own: lmms-eval makes all `FileLock`s of one path one, which it takes twice."""
+
+
 def _lock(file: Path) -> BaseFileLock:
     """The lock of a file of replies, a file beside it; acquiring it waits for nobody."""
-    return FileLock(f"{file}.lock", timeout=0, thread_local=False)
+    return _Lock(f"{file}.lock", timeout=0, thread_local=False)
 
 
 def _read(file: Path) -> dict[str, Mapping[str, Any]]:

@@ -124,7 +124,7 @@ def run(out: Path, console: Console) -> bool:
         f"results  {out}/MODEL/, with all tables, and all that the host printed in host.log",
         f"page     {page}: the four beside each other, and every item"
         if page
-        else "page     none: pip install 'lmms-eval-tasks[report]'",
+        else r"page     none: pip install 'lmms-eval-tasks\[report]'",
         "next     lmms_eval --tasks maia --data YOUR_DATA --log_samples --output_path out \\",
         "           --model qwen2_5_vl --model_args pretrained=Qwen/Qwen2.5-VL-7B-Instruct",
     ):
