@@ -102,6 +102,23 @@ def test_an_import_that_fails_ends_a_run_of_ours_with_one_line(
     assert (run.code, "Traceback" in run.stderr) == (2, False)
 
 
+def test_a_run_of_ours_needs_no_module_that_windows_lacks(
+    launch: Launch, on_sample: None, tmp_path: Path
+) -> None:
+    """Nor forks; what else is different there no test here can tell."""
+    asked = ["--model", "tasks_scripted", "--tasks", "maia_vsv", "--limit", "2", "--log_samples"]
+    prelude = blocked((), ["fcntl", "resource", "termios", "pwd", "grp"])
+    prelude += "\nimport os, torch\ndel os.fork, os.register_at_fork\n"
+    found = []
+    for name, first in (("here", ""), ("there", prelude)):
+        out = tmp_path / name
+        command = after(first, [LMMS_EVAL, *asked, "--output_path", str(out)])
+        run = launch(command, out, fresh=bool(first))
+        assert run.code == 0, run.stderr[-3000:]
+        found.append((run.results["results"], [one["failed"] for one in run.samples("maia_vsv")]))
+    assert found[0] == found[1]
+
+
 def test_what_the_entry_point_imports(launch: Launch, tmp_path: Path) -> None:
     """Four small modules of ours, in every command of lmms-eval: nothing of runs or judges."""
     listed = "\nprint(*sorted(set(sys.modules)), sep='\\n')"
