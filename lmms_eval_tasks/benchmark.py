@@ -29,7 +29,7 @@ from lmms_eval_tasks.utils.released_files import Seen
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges import JudgeConfig
-    from lmms_eval_tasks.utils.prompts import Prompt
+    from lmms_eval_tasks.prompts import Prompt
 
 Doc = Mapping[str, Any]  # one thing that a model is asked, in plain types
 Item = Mapping[str, Any]  # one reply and what it is worth, in plain types; what the log keeps
@@ -386,7 +386,7 @@ class Benchmark:
 
         The first ones are the headline; the others are splits (`--tables all`).
         """
-        from lmms_eval_tasks.report.paper_tables import by_row, fixed, number
+        from lmms_eval_tasks.tables.paper_tables import by_row, fixed, number
 
         names = [metric.name for task in self.tasks.values() for metric in task.metrics]
         columns = list(dict.fromkeys(names))

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from annotated_types import Ge, Gt, Le, Lt
 
-from lmms_eval_tasks.errors import TasksError, nearest
+from lmms_eval_tasks.errors import DataError, TasksError, nearest
 
 PREFIX = "LMMS_EVAL_TASKS_"
 SAMPLE = "sample"
@@ -301,6 +301,27 @@ def data_root() -> Path:
     return cache_dir() / SAMPLE if is_sample() else value(DATA) or cache_dir() / "data"
 
 
+def data_folder(benchmark: str) -> Path:
+    """A benchmark's folder under the data root, whether it is there or not."""
+    return data_root() / benchmark
+
+
+def required_folder(benchmark: str, title: str, how_to_get: str) -> Path:
+    """A benchmark's folder under the data root.
+
+    Raises:
+        DataError: it is not there; says how to get the data and where to put them.
+    """
+    place = data_folder(benchmark)
+    if not place.is_dir():
+        raise DataError(
+            f"no {title} data at {place}. {how_to_get}. Then run: lmms-eval-tasks data prepare "
+            f"{benchmark} --from DIR_OR_FILE  (or set {DATA}=ROOT with ROOT/{benchmark} "
+            f"as its README says, or {DATA}={SAMPLE} to try the packaged sample)"
+        )
+    return place
+
+
 def judge_cache() -> Path | None:
     """Folder of the judges' replies; None if the user switched the cache off."""
     if text(JUDGE_CACHE).lower() in ("off", "none"):
@@ -325,6 +346,11 @@ def judge_limits() -> JudgeLimits:
     """The user's limits."""
     budget = (JUDGE_CONCURRENCY, JUDGE_RPM, MAX_CALLS, MAX_COST, JUDGE_STOP_AFTER)
     return JudgeLimits(*map(value, (*budget, JUDGE_TIMEOUT, JUDGE_PATIENCE)))
+
+
+def may_fail() -> float:
+    """The share of verdicts or requests that may fail in a valid run."""
+    return float(value(MAX_FAILED))
 
 
 def frames_for(video: str, default: int = 32) -> int:

@@ -10,12 +10,12 @@ import typer
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.commands.options import with_settings
-from lmms_eval_tasks.console import table_console
 from lmms_eval_tasks.cvrr_es.study import page, tables
 from lmms_eval_tasks.cvrr_es.study import ratings as rating_files
 from lmms_eval_tasks.cvrr_es.study.report import report
-from lmms_eval_tasks.report.fold import show
+from lmms_eval_tasks.notify import table_console
 from lmms_eval_tasks.runs.invalid import stop
+from lmms_eval_tasks.tables.fold import show
 from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils.conditions import OF_JUDGE, Kind
 from lmms_eval_tasks.utils.json_files import check_output, write_json, write_text
@@ -61,7 +61,7 @@ def reliability_command(
         {
             f"{run.model}, {run.task}": one.text
             for run in loaded.runs
-            for one in run.conditions(BENCHMARK)
+            for one in run.conditions(BENCHMARK, settings.may_fail())
             if one.kind == Kind.INVALID
         }
     )
@@ -73,6 +73,10 @@ def _told(found: rating_files.Loaded) -> Sequence[str]:
     notes = [f"left out: {line.strip()}" for line in left_out]
     for run in found.runs:
         # The judge's are of answers, not of its ratings.
-        own = [one.line for one in run.conditions(BENCHMARK) if one.kind not in OF_JUDGE]
+        own = [
+            one.line
+            for one in run.conditions(BENCHMARK, settings.may_fail())
+            if one.kind not in OF_JUDGE
+        ]
         notes += [f"{run.model}: {line}" for line in own]
     return notes

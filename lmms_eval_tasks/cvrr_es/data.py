@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from lmms_eval_tasks import running, settings
+from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.benchmark import Found, option_set
 from lmms_eval_tasks.cvrr_es import candidates, release
 from lmms_eval_tasks.cvrr_es.candidates import Aligned
@@ -23,10 +23,10 @@ from lmms_eval_tasks.cvrr_es.study.rated import Rated, make
 from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow, folded
 from lmms_eval_tasks.cvrr_es.study.study import Place
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.media import video_checks
+from lmms_eval_tasks.media.video_checks import bad_items, missing_videos, stop
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.conditions import Condition, Kind
-from lmms_eval_tasks.utils.media import video_checks
-from lmms_eval_tasks.utils.media.video_checks import bad_items, missing_videos, stop
 
 NAMED = 20  # questions of one warning
 NO_REFERENCE = (
@@ -47,7 +47,7 @@ def running_model() -> str:
     """
     if given := settings.text(settings.CVRR_NAME):
         return given
-    model = running.current()
+    model = context.current()
     if model is None:
         return "model"
     for name in _NAMING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval_tasks.benchmark import Row
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, HEADS, JUDGE_TASKS
 from lmms_eval_tasks.cvrr_es.metrics import PREFIX
-from lmms_eval_tasks.report.paper_tables import by_row, doubted, fixed, number
+from lmms_eval_tasks.tables.paper_tables import by_row, doubted, fixed, number
 
 if TYPE_CHECKING:
     from rich.table import Table

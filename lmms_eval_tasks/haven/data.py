@@ -20,6 +20,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Found
 from lmms_eval_tasks.haven import options
 from lmms_eval_tasks.haven.options import (
@@ -34,11 +35,11 @@ from lmms_eval_tasks.haven.options import (
 from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.haven.records.record import Record
 from lmms_eval_tasks.haven.records.release import Release
-from lmms_eval_tasks.utils import released_files
+from lmms_eval_tasks.media import video_checks
+from lmms_eval_tasks.media.recipes import uniform_indices
+from lmms_eval_tasks.media.video_checks import bad_items, missing_videos, stop
+from lmms_eval_tasks.utils import extras, released_files
 from lmms_eval_tasks.utils.conditions import Condition, Kind
-from lmms_eval_tasks.utils.media import video_checks
-from lmms_eval_tasks.utils.media.recipes import uniform_indices
-from lmms_eval_tasks.utils.media.video_checks import bad_items, missing_videos, stop
 from lmms_eval_tasks.utils.released_files import Seen
 
 Row = dict[str, Any]
@@ -89,7 +90,9 @@ def load() -> Release:
         DataError: they are not there (the message says how to get them) or do not fit the schema.
         TasksError: an option has no value of its range.
     """
-    place = released_files.required_folder("haven", "HAVEN", HOW_TO_GET)
+    if settings.is_sample():
+        extras.require("haven", "HAVEN's packaged sample")
+    place = settings.required_folder("haven", "HAVEN", HOW_TO_GET)
     return released.read(place, options.current())
 
 

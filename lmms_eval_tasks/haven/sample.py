@@ -40,11 +40,10 @@ from lmms_eval_tasks.haven.sample_stories import (
     summary,
 )
 from lmms_eval_tasks.judges.geval import HIGHEST, SAMPLES
+from lmms_eval_tasks.models.players import UNREADABLE, Chance, Known, Played
 from lmms_eval_tasks.sample import scenes
-from lmms_eval_tasks.sample.players import UNREADABLE, Chance, Known, Played
 from lmms_eval_tasks.sample.render import Canvas, Clip
-from lmms_eval_tasks.sample.second_code import PALETTE
-from lmms_eval_tasks.utils import extras
+from lmms_eval_tasks.utils.media.second_code import PALETTE
 
 if TYPE_CHECKING:
     import numpy as np
@@ -174,11 +173,7 @@ def _write_h5(own: Sequence[Story], path: Path) -> None:
     change_points (n_shots, 2), both ends inclusive, n_frame_per_seg (n_shots,) and picks (n_steps,)
     count frames of the video; gtscore (n_steps,) is in [0, 1]; gtframe (n_steps,) and shot_level_gt
     (n_shots,) are 0 or 1.
-
-    Raises:
-        TasksError: h5py is not installed.
     """
-    extras.require("haven", "HAVEN's packaged sample")
     import h5py
     import numpy as np
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from lmms_eval_tasks.benchmark import Row
 from lmms_eval_tasks.haven.metrics import IS_GT, ORDER
 from lmms_eval_tasks.haven.options import KINDS
-from lmms_eval_tasks.report.paper_tables import by_row, doubted, fixed, number, signed
+from lmms_eval_tasks.tables.paper_tables import by_row, doubted, fixed, number, signed
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -12,8 +12,8 @@ from typing import IO, Any, ClassVar
 
 from filelock import BaseFileLock, FileLock, Timeout
 
-from lmms_eval_tasks import running, settings
-from lmms_eval_tasks.console import say
+from lmms_eval_tasks import context, settings
+from lmms_eval_tasks.notify import say
 
 _NO_LOCKS = (OSError, NotImplementedError)  # of a file system without locks
 _DONE = ".done"  # of a run that got its results: nothing to go on with
@@ -39,7 +39,7 @@ class Kept:
         name = hashlib.sha256(model.encode()).hexdigest()[:16]
         self.folder = settings.cache_dir() / "replies" / name
         self._tasks, self._rank = tuple(tasks), rank
-        self._run, *_ = running.gathered(uuid.uuid4().hex[:8])
+        self._run, *_ = context.gathered(uuid.uuid4().hex[:8])
         self._files: dict[str, IO[str]] = {}
         self._locks: list[BaseFileLock] = []  # of these files, while they are written
         self._writable = True

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.benchmark import Row
-from lmms_eval_tasks.report.paper_tables import by_row, fixed, number
+from lmms_eval_tasks.tables.paper_tables import by_row, fixed, number
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -18,14 +18,16 @@ from pathlib import Path
 from typing import Any, cast
 from unicodedata import normalize
 
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Doc, Found
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maverix import release as files
 from lmms_eval_tasks.maverix.labels import LETTERS, N_OPTIONS, SPLITS, TASKS, duration_class
 from lmms_eval_tasks.maverix.release import Item, Release
+from lmms_eval_tasks.media import video_checks
+from lmms_eval_tasks.media.video_checks import VideoInfo, bad_items, missing_videos
 from lmms_eval_tasks.utils import released_files
-from lmms_eval_tasks.utils.media import subtitles, video_checks
-from lmms_eval_tasks.utils.media.video_checks import VideoInfo, bad_items, missing_videos
+from lmms_eval_tasks.utils.media import subtitles
 from lmms_eval_tasks.utils.released_files import Seen
 
 HOW_TO_GET = (
@@ -77,7 +79,7 @@ def look(
         DataError: they are not there; items are bad and `--allow-bad-items` was not given; videos
             cannot be used and `--allow-missing-videos` was not given; or nothing is left.
     """
-    release = files.read(released_files.required_folder("maverix", "MAVERIX", HOW_TO_GET))
+    release = files.read(settings.required_folder("maverix", "MAVERIX", HOW_TO_GET))
     tasks = [TASKS[name] for name in names]
     # Our own form has one file for both lengths.
     asked = {task.length for task in tasks}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lmms_eval_tasks.benchmark import Row
 from lmms_eval_tasks.maverix import metrics
 from lmms_eval_tasks.maverix.labels import DIMENSIONS, MODES, MULTIMODAL, SPLITS, TASKS, UNIMODAL
-from lmms_eval_tasks.report.paper_tables import (
+from lmms_eval_tasks.tables.paper_tables import (
     DOUBT,
     NONE,
     by_row,

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from lmms_eval_tasks import running, settings
+from lmms_eval_tasks import context, prompts, settings
 from lmms_eval_tasks.benchmark import (
     Benchmark,
     Cut,
@@ -27,7 +27,6 @@ from lmms_eval_tasks.benchmark import (
     Ran,
     Task,
 )
-from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import DataError, MediaError, TasksError
 from lmms_eval_tasks.judges.verdict import Ask, Criterion, Judged, Scoring, graded
 from lmms_eval_tasks.maverix import data, metrics
@@ -35,11 +34,13 @@ from lmms_eval_tasks.maverix import judge as judging
 from lmms_eval_tasks.maverix import release as files
 from lmms_eval_tasks.maverix import tables as layouts
 from lmms_eval_tasks.maverix.labels import CONSISTENCY, DIMENSIONS, LETTERS, MODES, SPLITS, TASKS
-from lmms_eval_tasks.utils import prompts
+from lmms_eval_tasks.media import segments
+from lmms_eval_tasks.models import class_table
+from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.prompts import Prompt
 from lmms_eval_tasks.utils.conditions import Condition, Kind
-from lmms_eval_tasks.utils.media import segments, subtitles
+from lmms_eval_tasks.utils.media import sounds, subtitles
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES
-from lmms_eval_tasks.utils.prompts import Prompt
 from lmms_eval_tasks.utils.replies import answers, reasoning, reply_text
 
 # --- what the model is given --------------------------------------------------------------------
@@ -52,7 +53,7 @@ def prompt(doc: Doc) -> list[Part]:
     one that did not would hear it twice; one that reads a video's own track gets it. For simple
     classes, which use the first visual only (docs/design.md), picture and sound travel as one mp4
     with its track; sound alone is the wav's path, or its samples for classes that take no path
-    (running/classes.json).
+    (models/classes.json).
     """
     mode = MODES[doc["mode"]]
 
@@ -63,15 +64,15 @@ def prompt(doc: Doc) -> list[Part]:
         return path
 
     def alone() -> list[Any]:
-        path, rate = made("sound"), segments.RATE
-        wants = running.sound_form() == "samples"
+        path, rate = made("sound"), sounds.RATE
+        wants = class_table.sound_form(context.current()) == "samples"
         return [{"array": segments.samples(path), "sampling_rate": rate} if wants else path]
 
     muted, sound, both = (
         functools.partial(made, name) for name in ("video", "sound", "video_with_sound")
     )
     shown: list[Part] = []
-    if mode.picture and mode.sound and running.sound_form() == "track":
+    if mode.picture and mode.sound and class_table.sound_form(context.current()) == "track":
         shown = [Part("video", both)]
     elif mode.picture and mode.sound:
         shown = [Part("video", muted, lambda: [both()]), Part("audio", sound, [])]
@@ -107,7 +108,7 @@ task_prompts = prompts.file("maverix", "task", _PARTS)
 
 
 def media_of(doc: Doc) -> segments.Segment:
-    """The doc's segment, or the whole video, cut once for all modes (utils/media/segments.py)."""
+    """The doc's segment, or the whole video, cut once for all modes (media/segments.py)."""
     return cut(doc["video_path"], doc["start"], doc["end"])
 
 
@@ -142,7 +143,7 @@ def handed(doc: Doc) -> dict[str, Any]:
 
     In modes without sound too: whether S stands in for A is up to the model, not to what was run.
     """
-    hears = running.hears()
+    hears = class_table.hears(context.current())
     return {"hears": hears, "sound": hears.get(doc["mode"], ""), "media": _media(doc)}
 
 
@@ -341,7 +342,7 @@ class Maverix(Benchmark):
     def check(self, names: Sequence[str], found: Found) -> None:
         """A model that raises on sound would lose the run; missing subtitles are told of."""
         if raising := [name for name, state in _sound(names).items() if state == "raises"]:
-            why = running.heard(TASKS[raising[0]].mode.picture)[1]
+            why = class_table.heard(context.current(), TASKS[raising[0]].mode.picture)[1]
             raise DataError(f"{why} Leave out {', '.join(raising)}")
         for line in cast(data.Checked, found).silent:
             say(f"MAVERIX: {line}")
@@ -349,7 +350,10 @@ class Maverix(Benchmark):
     def describe(self, ran: Ran) -> tuple[dict[str, Any], list[Condition]]:
         """Where data, subtitles and sound came from."""
         # `hears`: also of modes that were not run, since S may stand in for A.
-        section: dict[str, Any] = {"sound": _sound(ran.names), "hears": running.hears()}
+        section: dict[str, Any] = {
+            "sound": _sound(ran.names),
+            "hears": class_table.hears(context.current()),
+        }
         checked = cast(data.Checked | None, ran.found)
         is_released = settings.is_sample() or (checked is not None and checked.release.released)
         conditions = [] if is_released else [Condition(Kind.NOTE, data.OUR_SCHEMA)]
@@ -369,7 +373,7 @@ class Maverix(Benchmark):
                 )
                 conditions.append(Condition(Kind.NOTE, told))
         for name in _sound(ran.names):
-            why = running.heard(TASKS[name].mode.picture)[1]
+            why = class_table.heard(context.current(), TASKS[name].mode.picture)[1]
             conditions += [Condition(Kind.SOUND, why, (name,))] if why else []
         return section, conditions
 
@@ -377,7 +381,11 @@ class Maverix(Benchmark):
 def _sound(names: Sequence[str]) -> dict[str, str]:
     """What becomes of the sound in the running model, by task that has any."""
     modes = {name: TASKS[name].mode for name in names}
-    return {name: running.heard(mode.picture)[0] for name, mode in modes.items() if mode.sound}
+    return {
+        name: class_table.heard(context.current(), mode.picture)[0]
+        for name, mode in modes.items()
+        if mode.sound
+    }
 
 
 BENCHMARK = Maverix()

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple, cast
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Cut, Doc, Found
+from lmms_eval_tasks.media import clips, video_checks
+from lmms_eval_tasks.media.video_checks import bad_items, missing_videos, stop
 from lmms_eval_tasks.movierecapsqa import schema
 from lmms_eval_tasks.movierecapsqa.schema import UNLABELLED, Release
 from lmms_eval_tasks.utils import released_files
-from lmms_eval_tasks.utils.media import clips, video_checks
-from lmms_eval_tasks.utils.media.video_checks import bad_items, missing_videos, stop
 from lmms_eval_tasks.utils.released_files import Seen, listed
 
 HOW_TO_GET = (
@@ -195,7 +195,7 @@ def look(
             bad and `--allow-bad-items` was not given, or a source is not there and
             `--allow-missing-videos` was not given, or nothing is left of one; says all of it.
     """
-    place = released_files.required_folder("movierecapsqa", "MovieRecapsQA", HOW_TO_GET)
+    place = settings.required_folder("movierecapsqa", "MovieRecapsQA", HOW_TO_GET)
     release = schema.read(place)
     shown = [name for name in names if videos and shows(name)]
     sources = dict.fromkeys(TASKS[name][0] for name in shown)

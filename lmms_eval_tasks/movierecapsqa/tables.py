@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from lmms_eval_tasks.benchmark import Items, Row
 from lmms_eval_tasks.movierecapsqa.data import CONDITIONS, SOURCES, task_name
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS, UNLABELLED
-from lmms_eval_tasks.report.paper_tables import NONE, by_row, fixed, marked, number, signed
+from lmms_eval_tasks.tables.paper_tables import NONE, by_row, fixed, marked, number, signed
 from lmms_eval_tasks.utils.metrics import aggregate
 
 if TYPE_CHECKING:

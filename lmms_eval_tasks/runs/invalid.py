@@ -8,7 +8,7 @@ from typing import Any
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Items
-from lmms_eval_tasks.console import say
+from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.utils.metrics import aggregate
 from lmms_eval_tasks.utils.replies import refusals
 
@@ -97,7 +97,7 @@ def of_items(name: str, items: Items) -> dict[str, str]:
 
 
 def _above_limit(name: str, failed: int, total: int, told: str) -> dict[str, str]:
-    limit = settings.value(settings.MAX_FAILED)
+    limit = settings.may_fail()
     if failed <= limit * total:
         return {}
     return {name: f"{told}, more than the {limit:.0%} allowed by {settings.MAX_FAILED}"}

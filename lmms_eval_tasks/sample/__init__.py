@@ -15,42 +15,37 @@ import functools
 import hashlib
 import importlib
 import os
-import shutil
-import tempfile
-from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks.console import say
-from lmms_eval_tasks.errors import DataError, TasksError
+from lmms_eval_tasks import registry, settings
+from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils.json_files import write_json, write_lines
+from lmms_eval_tasks.utils.released_files import put_folder
 
-BENCHMARKS = ("maia", "maverix", "movierecapsqa", "haven", "cvrr_es")
 VERSION = "VERSION"  # no .json: a benchmark may look for its data among *.json
 _LOCK_SECONDS = 300  # a build takes seconds; longer means that another process hangs
 
 
-def build(root: Path, names: Sequence[str] = ()) -> Path:
-    """Make the sample under `root`, one subfolder per benchmark, and return `root`.
+def build(root: Path) -> Path:
+    """Make the whole sample under `root`, one subfolder per benchmark, and return `root`.
 
-    Made are those of `names`; without names all but those whose packages are not installed, of
-    which a line tells.
+    A benchmark whose extra (extras.py) is not installed is left out; its own data say so.
 
     A sample of the same version (same sources) is left as it is. Anything else that we made is
     replaced, by renaming a finished folder into its place. Safe to call from several processes at
     once: one builds, the others wait for it.
 
     Raises:
-        TasksError: packages that a benchmark of `names` needs are not installed.
         DataError: a subfolder exists that this function did not make (it is never deleted), the
             folder cannot be written, or another process has been building for five minutes.
         MediaError: a clip cannot be encoded.
     """
     from filelock import FileLock, Timeout
 
-    wanted = names or [name for name in BENCHMARKS if is_buildable(name)]
+    wanted = [name for name in registry.NAMES if not extras.missing(name)]
     if all(is_current(root / name) for name in wanted):
         return root  # no lock, so that a complete sample may lie on a read-only disk
     try:
@@ -63,7 +58,7 @@ def build(root: Path, names: Sequence[str] = ()) -> Path:
                         "Name another folder, or move this one away"
                     )
                 if not is_current(folder):  # by now
-                    put(folder, functools.partial(write, folder.name))
+                    put_folder(folder, functools.partial(write, folder.name))
     except Timeout as error:
         raise DataError(
             f"{root}: another process has been building the sample for {_LOCK_SECONDS} s; "
@@ -74,14 +69,13 @@ def build(root: Path, names: Sequence[str] = ()) -> Path:
     return root
 
 
-def is_buildable(name: str) -> bool:
-    """True if the packages that a benchmark's sample needs are installed; else a line tells."""
-    try:
-        extras.require(name, f"the packaged sample of {name}")
-    except TasksError as error:
-        say(f"left out: {error}")
-        return False
-    return True
+def ready() -> None:
+    """Make the sample where the user asked for it by name (`settings.is_sample`).
+
+    Whoever begins work on the user's data calls it: a run, a command.
+    """
+    if settings.is_sample():
+        build(settings.data_root())
 
 
 def module(name: str) -> Any:
@@ -120,22 +114,6 @@ def write(name: str, folder: Path) -> None:
                 (write_lines if path.suffix == ".jsonl" else write_json)(path, content)
         list(pool.map(lambda file: videos[file].write(folder / file), videos))
     (folder / VERSION).write_text(version(name), encoding="utf-8")
-
-
-def put(folder: Path, make: Callable[[Path], None]) -> None:
-    """Make a folder beside its place and rename it there: whole or not at all.
-
-    The caller holds a lock: what killed processes left beside it goes.
-    """
-    for leftover in folder.parent.glob(f".{folder.name}-*"):
-        shutil.rmtree(leftover, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as work:
-        new = Path(work, "new")
-        new.mkdir()
-        make(new)
-        if folder.exists():
-            folder.rename(Path(work, "old"))
-        new.rename(folder)
 
 
 def is_current(folder: Path) -> bool:

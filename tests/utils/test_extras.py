@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from lmms_eval_tasks import sample, settings
+from lmms_eval_tasks import registry, sample, settings
 from lmms_eval_tasks.commands import cli
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.haven.records import record
@@ -108,16 +108,17 @@ def test_a_run_is_stopped_before_its_model(
     refused(TasksError, "--report needs altair, .*report", before.check, ["maia_vsv"])
 
 
-def test_haven_says_what_its_files_need(plain: None, tmp_path: Path) -> None:
+def test_haven_says_what_its_files_need(
+    plain: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     refused(TasksError, r"a\.h5, .* needs h5py", record.read_arrays, tmp_path / "a.h5", ["video_1"])
-    refused(TasksError, "sample needs h5py", sample.build, tmp_path / "sample", ["haven"])
-    assert [one.name for one in (tmp_path / "sample").glob("haven*")] == []
+    monkeypatch.setenv(settings.DATA, "sample")
+    refused(TasksError, "sample needs h5py", before.check, ["haven_temporal_text"])
 
 
 def test_the_sample_is_made_without_what_cannot_be(
-    plain: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    plain: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(sample, "BENCHMARKS", ("maia", "haven"))
+    monkeypatch.setattr(registry, "NAMES", ("maia", "haven"))
     sample.build(tmp_path)
     assert [one.name for one in tmp_path.iterdir() if one.is_dir()] == ["maia"]
-    assert "left out: the packaged sample of haven needs h5py" in capfd.readouterr().err

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lmms_eval_tasks.haven.options import SOURCES
 from lmms_eval_tasks.haven.records.record import Record
-from lmms_eval_tasks.report.pages import filled
+from lmms_eval_tasks.tables.pages import filled
 
 _GOLDEN = 137.508  # degrees of hue from one sentence to the next: neighbours never look alike
 THUMBNAIL = 112  # longest side in pixels
@@ -42,7 +42,7 @@ def taken(record: Record) -> dict[int, str]:
     Raises:
         MediaError: the video cannot be decoded.
     """
-    from lmms_eval_tasks.utils.media import indexed_frames
+    from lmms_eval_tasks.media import indexed_frames
 
     if not record.path.is_file():
         return {}

@@ -1,0 +1,225 @@
+"""The authors' own wording out of a user's clone of their repository, as a folder of prompts.
+
+Their sentences are theirs: they are not in this package. A benchmark's `prompts/authors.json` says
+where each part of its prompt files stands in the authors' files; Python is read, never run.
+
+    [{"repository": "OWNER/NAME", "files": {"judge.yml": {"system": {
+        "in": ["eval/judge.py"], "at": "ask.system", "names": {"pred": "candidate"}}}}}]
+
+`at` is a constant's name, or a function's and what stands in it: a variable (`ask.user`, its second
+value `ask.user[1]`), a key in a literal dict (`get.prompt.tasks.score`), the role of a message
+(`ask.system`), a message's `text`, what is given to `append`, or its `return`. Without it the file
+is a whole jinja template. `names` are our placeholders: by theirs, or a list for `{}` in order; ""
+is for what is left out. `joined` is ours for what they join from a list. The text is cut where one
+of ours `starts` (or `after` it) and where one `ends`, blanks around it too if so told (`strip`);
+`then` is put behind it. In these and in names `@PLACE` is the text that stands at that place. `of`
+lists instead what a text that their code puts together of several places consists of; a place of a
+YAML file of the same folder is `@FILE:key.key`. `ours` keeps our part, where no file of `in` is
+there, and says why. A file of another package than the benchmark's is `judges/debate.yml`.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from lmms_eval_tasks.errors import DataError, PromptError
+from lmms_eval_tasks.prompts import placeholders
+from lmms_eval_tasks.utils import json_files
+from lmms_eval_tasks.utils.released_files import read_text
+
+_JINJA = re.compile(r"\{\{-?\s*(\w+)[^}]*?-?\}\}")
+_JINJA_BLOCK = re.compile(r"\{%-?\s*(?:end)?raw\s*-?%\}\n?|\{#.*?#\}", re.DOTALL)
+
+
+def write(benchmark: str, clone: Path, folder: Path) -> list[str]:
+    """Write `folder/<benchmark>/*.yml` for `--prompts folder`.
+
+    Args:
+        benchmark: its name here.
+        clone: the user's copy of the authors' repository.
+        folder: of prompts; its files of these names are replaced.
+
+    Returns:
+        What was written and what stayed ours, in lines.
+
+    Raises:
+        PromptError: naming the file and the part that could not be found or read.
+    """
+    place = resources.files(f"lmms_eval_tasks.{benchmark}") / "prompts"
+    if not (place / "authors.json").is_file():
+        raise PromptError(f"{benchmark}: no way from the authors' texts to ours is known")
+    known = json.loads((place / "authors.json").read_text(encoding="utf-8"))
+    own = [one for one in known if any((clone / file).is_file() for file in _files(one))]
+    if not own:
+        where = "; ".join(
+            f"{', '.join(sorted(_files(one)))} of https://github.com/{one['repository']}"
+            for one in known
+        )
+        raise PromptError(f"{clone}: another repository, or an older state of it; wanted: {where}")
+    told: list[str] = []
+    made = {}
+    for name, parts in [pair for one in own for pair in one["files"].items()]:
+        owner, file = Path(benchmark, name).parts[-2:]
+        ours = resources.files(f"lmms_eval_tasks.{owner}") / "prompts" / file
+        text = yaml.safe_load(ours.read_text(encoding="utf-8"))
+        for part in {**text, **parts}:
+            source = parts.get(part, {"ours": "the authors have none"})
+            there = [clone / one for one in source.get("in", ()) if (clone / one).is_file()]
+            if there:
+                text[part] = _part(there[0], f"{name}, {part}", source)
+            elif "ours" in source:
+                told.append(f"{name}, {part}: ours ({source['ours']})")
+            else:
+                raise PromptError(f"{name}, {part}: {clone} has no {' or '.join(source['in'])}")
+        made[name] = folder / owner / file, text
+    packaged = {file.name for file in place.iterdir() if file.name.endswith(".yml")}
+    if kept := packaged - made.keys():
+        told.append(f"{', '.join(sorted(kept))}: ours (no text for them is known there)")
+    for target, text in made.values():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        lines = yaml.safe_dump(text, allow_unicode=True, sort_keys=False, width=10_000)
+        target.write_text(lines, encoding="utf-8")
+    return [
+        f"written: {', '.join(str(target) for target, _ in made.values())}",
+        *told,
+        "as in ours, what a model wrote stands between tagged lines, and lists are numbered 1., 2.",
+        f"use them with --prompts {folder}",
+    ]
+
+
+def _files(known: Mapping[str, Any]) -> set[str]:
+    sources = (source for parts in known["files"].values() for source in parts.values())
+    return {file for source in sources for file in source.get("in", ())}
+
+
+def _part(file: Path, part: str, source: Mapping[str, Any]) -> str:
+    """One part's text, with our placeholders."""
+    try:
+        content, tree = read_text(file), ast.Module([], [])
+        if "of" in source or "at" in source:
+            tree = ast.parse(content)
+            pieces = source.get("of") or [f"@{source['at']}"]
+            text = "".join(_placed(one, source, tree, file.parent) for one in pieces)
+        else:
+            text = _JINJA_BLOCK.sub("", content)
+            if "{%" in text:
+                raise ValueError("a jinja statement")
+            text = _JINJA.sub(lambda match: _named(match[1], source), text)
+        if isinstance(names := source.get("names"), list):
+            if text.count("{}") != len(names):
+                raise ValueError(f"{source['at']} has {text.count('{}')} places for {names}")
+            for name in names:
+                text = text.replace("{}", f"{{{name}}}", 1)
+        for kind, keep in (("starts", slice(1, 3)), ("after", slice(2, 3)), ("ends", slice(0, 1))):
+            if kind in source:
+                parts = text.partition(_placed(source[kind], source, tree))
+                if not parts[1]:
+                    raise ValueError(f"{source[kind]!r} does not stand in it")
+                text = "".join(parts[keep])
+        text = f"{text.strip() if 'strip' in source else text}{source.get('then', '')}"
+    except (DataError, ValueError, OSError, SyntaxError, RecursionError, MemoryError) as error:
+        raise PromptError(f"{part}: {file}: {error}; its form is not the one we know") from None
+    if lost := set(source.get("needs", ())) - placeholders(text):
+        raise PromptError(f"{part}: the authors' text lacks {sorted(lost)}")
+    return text
+
+
+def _named(name: str, source: Mapping[str, Any]) -> str:
+    names = source.get("names", {})
+    if name not in names:
+        raise ValueError(f"the placeholder {name!r}")
+    return f"{{{names[name]}}}" if names[name] else ""
+
+
+def _placed(text: str, source: Mapping[str, Any], tree: ast.AST, folder: Path | None = None) -> str:
+    """A text of ours, or with "@PLACE" what stands there, maybe in a YAML file of `folder`."""
+    file, colon, keys = text[1:].partition(":")
+    if not text.startswith("@"):
+        return text
+    if folder is None or not colon:
+        node = tree
+        for step in text[1:].split("."):
+            name, _, number = step.rstrip("]").partition("[")
+            found = list(_inside(node, name))
+            if len(found) <= int(number or 0):
+                raise ValueError(f"{text[1:]}: no {step}")
+            node = found[int(number or 0)]
+        if not isinstance(node, ast.expr):
+            raise ValueError(f"{text[1:]} is no text")
+        return _string(node, source, tree)
+    here: Any = json_files.parsed_yaml(read_text(folder / file), _Yaml)
+    for key in keys.split("."):
+        here = here.get(key) if isinstance(here, dict) else None
+    if not isinstance(here, str):
+        raise ValueError(f"{file}: no text at {keys}")
+    return here
+
+
+class _Yaml(yaml.SafeLoader):
+    """Reads a task's YAML without what it calls."""
+
+
+_Yaml.add_multi_constructor("!", lambda *_: None)
+
+
+# --- Python ---------------------------------------------------------------------------------------
+
+
+def _inside(here: ast.AST, name: str) -> Iterator[ast.AST]:
+    """What a name stands for inside a module, a function or a dict, in the file's order."""
+    if isinstance(here, ast.Dict):
+        for key, value in zip(here.keys, here.values, strict=True):
+            if isinstance(key, ast.Constant) and key.value == name:
+                yield value
+        return
+    for node in sorted(ast.walk(here), key=lambda one: getattr(one, "lineno", 0)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
+            yield node
+        elif isinstance(node, ast.Assign | ast.AugAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(name in (getattr(one, "id", ""), getattr(one, "attr", "")) for one in targets):
+                yield node.value
+        elif isinstance(node, ast.Return) and name == "return" and node.value:
+            yield node.value
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == name == "append":
+            yield node.args[0]
+        elif isinstance(node, ast.Dict) and name == "text":
+            yield from _inside(node, name)
+        elif isinstance(node, ast.Dict):
+            roles = list(_inside(node, "role"))
+            if any(isinstance(one, ast.Constant) and one.value == name for one in roles):
+                yield from _inside(node, "content")
+
+
+def _string(node: ast.expr, source: Mapping[str, Any], tree: ast.AST) -> str:
+    """The text of constants, f-strings and what is put together of them."""
+    while isinstance(node, ast.BoolOp | ast.IfExp):  # "... or USUAL", "... if special else USUAL"
+        node = node.values[-1] if isinstance(node, ast.BoolOp) else node.orelse
+    pieces: list[ast.expr] = []
+    if isinstance(node, ast.JoinedStr | ast.List):
+        pieces = node.values if isinstance(node, ast.JoinedStr) else node.elts
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        pieces = [node.left, node.right]
+    if pieces:
+        return "".join(_string(piece, source, tree) for piece in pieces)
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.FormattedValue):
+        return _named(ast.unparse(node.value), source)
+    if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".join"):
+        if "joined" not in source:
+            raise ValueError(f"line {node.lineno}: a list that is joined")
+        return f"{{{source['joined']}}}"
+    names = source.get("names", {})
+    place = names.get(ast.unparse(node)) if isinstance(names, dict) else None
+    if place is not None and (not place or place.startswith("@")):
+        return _placed(place, source, tree)
+    raise ValueError(f"line {node.lineno}: {ast.unparse(node)[:60]}")

@@ -1,0 +1,311 @@
+"""What would stop or spoil a run of tasks, looked for in a minute before it: the command `doctor`.
+
+Where a run checks something itself, this is the same check (before.py), so that both say the same.
+A run ends at the first error; here what one check finds stops no other. Beside these stands what a
+run meets only later: frames that cannot be decoded, a full disk, a judge that gives no verdict.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+from lmms_eval_tasks import context, judges, registry, settings
+from lmms_eval_tasks.benchmark import Benchmark, Cut, Found
+from lmms_eval_tasks.errors import DataError, TasksError
+from lmms_eval_tasks.judges import Criterion, JudgeConfig, Status
+from lmms_eval_tasks.judges.config import KEY
+from lmms_eval_tasks.judges.verdict import NONE, OPENAI
+from lmms_eval_tasks.media import video_checks
+from lmms_eval_tasks.models import plan
+from lmms_eval_tasks.runs import before, estimate, media
+from lmms_eval_tasks.utils.released_files import listed
+
+TRIAL = 3  # clips of a benchmark that are made to see whether that works and how large they are
+ROOM = 2**30  # bytes that replies, results and tables may need beside the clips
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
+_ALLOW = (settings.ALLOW_MISSING, settings.ALLOW_BAD_ITEMS)
+
+
+State = Literal["ok", "warning", "error"]
+
+
+class Finding(NamedTuple):
+    """What was found of one thing."""
+
+    state: State
+    told: str  # what there is, or what is wrong and where
+    mend: str = ""  # the command or setting that mends it; "" where nothing needs to be done
+    about: str = ""  # what was looked at
+
+
+Findings = Iterator[Finding]
+
+
+class Check(NamedTuple):
+    """One thing to look at; `mend` is of all that it finds and says no other one of."""
+
+    about: str
+    look: Callable[[], Iterable[Finding]]
+    mend: str
+
+
+def carried_out(checks: Iterable[Check]) -> Findings:
+    """All that the checks find; an exception in one is an error, and stops no other.
+
+    What variables of the environment hold that may be keys is not in it.
+    """
+    for about, look, mend in checks:
+        try:
+            for one in look():
+                needed = one.mend or (mend if one.state != "ok" else "")
+                yield one._replace(told=_without_keys(one.told), mend=needed, about=about)
+        except Exception as error:
+            kind = "" if isinstance(error, TasksError) else f"{type(error).__name__}: "
+            yield Finding("error", _without_keys(f"{kind}{error}"), mend, about)
+
+
+def _without_keys(text: str) -> str:
+    for name, value in os.environ.items():
+        if _SECRET.search(name) and len(value) >= 8:  # what is shorter is a common word
+            text = text.replace(value, f"[{name}]")
+    return text
+
+
+Asked = tuple[Benchmark, Found, str]  # a task, with its benchmark's data
+
+
+class Examination:
+    """Of a run of some tasks.
+
+    Args:
+        names: tasks, groups or patterns; without any, the group of each benchmark whose data are
+            there.
+        model: looks at the running model (running.current), told what the tasks hand over.
+        uploads: lines on what the running model's class sends to a server for such tasks.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        model: Callable[[Sequence[plan.Needs]], Iterable[Finding]] | None = None,
+        uploads: Callable[[Sequence[Asked]], Iterable[str]] | None = None,
+    ) -> None:
+        self._names, self._model, self._uploads = names, model, uploads
+        self._chosen: list[tuple[Benchmark, list[str]]] = []
+        self._found: dict[str, Found] = {}  # by benchmark
+        # What is made for the requests, with the video that each is made of, by benchmark.
+        self._cuts: dict[str, list[tuple[str, Cut]]] = {}
+        self._needed = 0.0  # bytes of clips that are still to be made
+        self._probed: dict[str, Finding] = {}  # by the judge's label: it is asked once
+
+    def checks(self) -> Iterator[Check]:
+        """In the order of a run: a check rests on what those before it found."""
+        yield Check("tasks", self._tasks, "lmms-eval-tasks list")
+        yield Check("extras", self._extras, "pip install 'lmms-eval-tasks[all]'")
+        yield Check("frames", self._frames, f"another {settings.TABLE[settings.FRAMES].option}")
+        for benchmark, names in self._chosen:
+            own = benchmark.name
+            get = f"lmms-eval-tasks data prepare {own} --from DIR_OR_FILE"
+            yield Check(f"{own}: data", partial(self._data, benchmark, names), get)
+            look = partial(self._prompts, benchmark, names)
+            yield Check(f"{own}: prompts", look, f"mend that file, or unset {settings.PROMPTS}")
+        if self._model is not None:
+            name = model.name if (model := context.current()) else ""
+            yield Check("model", self._of_model, f"lmms-eval-tasks models {name}".strip())
+        for benchmark, names in self._chosen:
+            if found := self._found.get(benchmark.name):
+                look = partial(self._requests, benchmark, names, found)
+                yield Check(f"{benchmark.name}: requests", look, "leave these tasks out of --tasks")
+            if benchmark.name in self._cuts:
+                yield from self._of_media(benchmark)
+            if any(benchmark.tasks[name].asks for name in names):
+                mend = f"export {KEY}=..., or --judge SPEC, which may be none (docs/judges.md)"
+                look = partial(self._judge, benchmark, names)
+                yield Check(f"{benchmark.name}: judge", look, mend)
+        if self._uploads is not None:
+            yield Check("uploads", self._sent, "leave these tasks out of --tasks")
+
+    def _of_media(self, benchmark: Benchmark) -> Iterator[Check]:
+        own, cuts = benchmark.name, self._cuts[benchmark.name]
+        option = settings.ALLOW_MISSING if benchmark.whole_videos else settings.ALLOW_BAD_ITEMS
+        again = f"fetch it again, or leave it out with {settings.TABLE[option].option}"
+        videos = sorted({path for path, _ in cuts})
+        yield Check(f"{own}: videos", partial(_videos, benchmark, videos), again)
+        different = {cut.window: cut for _, cut in cuts}
+        look = partial(self._clips, benchmark, [*different.values()])
+        yield Check(f"{own}: clips", look, f"more room ({settings.CACHE}=DIR), or {again}")
+
+    # --- data and model -------------------------------------------------------------------------
+
+    def _tasks(self) -> Findings:
+        root = settings.data_root()
+        there = [name for name in registry.NAMES if (root / name).is_dir()]
+        if not self._names and not there:
+            get = "lmms-eval-tasks data prepare BENCHMARK --from DIR_OR_FILE"
+            mend = f"{get}, {settings.DATA}=ROOT or {settings.DATA}={settings.SAMPLE}"
+            yield Finding("error", f"{root}: there are no data of any benchmark", mend)
+            return
+        tasks = registry.selected(self._names or there)
+        self._chosen = list(registry.chosen(tasks))
+        own = ", ".join(benchmark.name for benchmark, _ in self._chosen)
+        yield Finding("ok", f"{len(tasks)} of {own}")
+
+    def _extras(self) -> Findings:
+        before.check_extras(self._chosen)
+        yield from ()
+
+    def _frames(self) -> Findings:
+        before.check_frames(self._chosen)
+        yield from ()
+
+    def _data(self, benchmark: Benchmark, names: Sequence[str]) -> Findings:
+        try:
+            found = self._found[benchmark.name] = before.look(benchmark, names)
+        except DataError as error:
+            named = [one for one in settings.TABLE.values() if f"{one.option} " in str(error)]
+            ways = [f"{one.option} {one.value}".strip() for one in named]
+            if any(one.variable in _ALLOW for one in named):
+                ways = ["put them there (lmms-eval-tasks data status)", *ways]
+            yield Finding("error", str(error), " or ".join(ways))
+            # What can be used is looked at nonetheless.
+            with suppress(DataError), settings.said(dict.fromkeys(_ALLOW, "1")):
+                self._found[benchmark.name] = benchmark.look(names)
+            return
+        seen = benchmark.status(settings.data_root())
+        counts = [f"{number:,} {what}" for what, number in seen.counts.items() if number]
+        told = ", ".join([*counts, f"{seen.videos:,} video files", f"version {found.digest}"])
+        yield Finding("ok", f"{seen.where}: {told}")
+        if left := {one: why for name in names for one, why in found.left_out(name).items()}:
+            told = f"{len(left):,} left out, as was allowed:\n{listed(left)}"
+            yield Finding("warning", told, "put them there (lmms-eval-tasks data status)")
+
+    def _prompts(self, benchmark: Benchmark, names: Sequence[str]) -> Findings:
+        used = [*benchmark.prompts(names).values(), benchmark.judge_prompt()]
+        told = ", ".join(dict.fromkeys(prompt.name for prompt in used if prompt is not None))
+        yield Finding("ok", told)
+
+    def _of_model(self) -> Iterable[Finding]:
+        assert self._model
+        return self._model([before.needs_of(*one) for one in self._asked()])
+
+    def _asked(self) -> list[Asked]:
+        there = [(one, self._found.get(one.name), names) for one, names in self._chosen]
+        return [(one, found, name) for one, found, names in there if found for name in names]
+
+    def _sent(self) -> Findings:
+        assert self._uploads
+        yield from (Finding("ok", line) for line in self._uploads(self._asked()))
+
+    def _requests(self, benchmark: Benchmark, names: Sequence[str], found: Found) -> Findings:
+        """What a run checks of tasks where data and model are known."""
+        docs = {name: benchmark.docs(found, name) for name in names}
+        if empty := [name for name, own in docs.items() if not own]:
+            yield Finding("error", f"nothing is left of {', '.join(empty)}")
+        made = [
+            (str(doc["video_path"]), cut)
+            for name, own in docs.items()
+            for doc in own
+            if (cut := benchmark.cut(doc)) is not None
+        ]
+        if made:
+            self._cuts[benchmark.name] = made
+        benchmark.check(names, found)
+        yield Finding("ok", ", ".join(f"{name} {len(own):,}" for name, own in docs.items()))
+
+    # --- media ----------------------------------------------------------------------------------
+
+    def _clips(self, benchmark: Benchmark, cuts: Sequence[Cut]) -> Findings:
+        """A run finds those that are made for trial; from all over the data, as one video's follow
+        each other.
+        """
+        tried = cuts[:: -(-len(cuts) // TRIAL)]
+        size = _media_bytes()
+        parts = [media.Needs(benchmark.name, tried, len(tried))]
+        lost = media.make(parts, benchmark.title, benchmark.cuts[0])
+        if lost:
+            why = {cut.name: lost[cut.window] for cut in tried if cut.window in lost}
+            yield Finding("error", f"{len(lost)} of {len(tried)} made for trial:\n{listed(why)}")
+        if made := len(tried) - len(lost):
+            grown = _media_bytes() - size
+            self._needed += grown / made * (len(cuts) - made)
+            free = shutil.disk_usage(settings.cache_dir()).free
+            state: State = "error" if free < self._needed else "ok"
+            if state == "ok" and free < self._needed + ROOM:
+                state = "warning"
+            told = (
+                f"{made} of {len(cuts):,} made for trial took {grown / 1e6:,.1f} MB more; all that "
+                f"are left may take {self._needed / 1e9:,.2f} GB, and {free / 1e9:,.2f} are free"
+            )
+            yield Finding(state, told)
+
+    # --- the judge ------------------------------------------------------------------------------
+
+    def _judge(self, benchmark: Benchmark, names: Sequence[str]) -> Findings:
+        before.check_judge(benchmark)
+        config, named = before.judge_config(benchmark), settings.text(settings.JUDGE)
+        models = {one.label: one for one in config.endpoints if one.provider == OPENAI}
+        if config.provider == NONE:
+            yield Finding("ok", "none: answers are kept, to be judged later")
+        elif not models:
+            yield Finding("ok", f"{config.label}: can be used; it is no endpoint to ask")
+        elif not named:
+            why = f"not asked: it is the paper's, nobody named it (--judge {config.label})"
+            yield Finding("ok", f"{config.label}: {why}")
+        elif found := self._found.get(benchmark.name):
+            asked = next(_requests_to_judge(benchmark, names, found), None)
+            for label, model in models.items():
+                if asked and label not in self._probed:
+                    self._probed[label] = _probed(model, *asked)
+                if label in self._probed:
+                    yield self._probed[label]
+
+
+def _videos(benchmark: Benchmark, paths: Sequence[str]) -> Findings:
+    """Their ends decoded, as many at once as there are processors."""
+    ends = [Cut(path, (path,), partial(video_checks.check_ends, path)) for path in paths]
+    parts = [media.Needs(benchmark.name, ends, len(ends))]
+    bad = media.make(parts, benchmark.title, "first and last frames decoded")
+    if good := len(paths) - len(bad):
+        yield Finding("ok", f"{good:,}: first and last frame decoded")
+    if bad:
+        told = listed({path: why.removeprefix(f"{path}: ") for (path,), why in bad.items()})
+        yield Finding("error", f"{len(bad):,} of {len(paths):,} cannot be decoded:\n{told}")
+
+
+def _media_bytes() -> int:
+    """What the made media take on disk."""
+    made = (settings.cache_dir() / "media").glob("*.*")
+    return sum(file.stat().st_size for file in made if file.is_file())
+
+
+def _requests_to_judge(
+    benchmark: Benchmark, names: Sequence[str], found: Found
+) -> Iterator[tuple[Criterion, Mapping[str, Any]]]:
+    """What each judged task would ask first, of a made-up reply to its first question."""
+    for task in (benchmark.tasks[name] for name in names):
+        if task.asks:
+            yield from estimate.requests(task, benchmark.docs(found, task.name)[:1])
+
+
+def _probed(model: JudgeConfig, criterion: Criterion, fields: Mapping[str, Any]) -> Finding:
+    begun = time.monotonic()
+    verdict, form, departures = judges.probe(model, criterion, fields)
+    took = f"{time.monotonic() - begun:.1f} s"
+    if verdict.status == Status.OK.value:
+        told = f"{model.label}: a verdict in {took}; {criterion.name} as {form}"
+        if not departures:
+            return Finding("ok", told)
+        mend = "nothing, if its numbers may rest on that; else a server that keeps to them"
+        return Finding("warning", f"{told}; it {'; it '.join(departures)}", mend)
+    told = f"{model.label}: one request, no verdict after {took}: {verdict.status}: "
+    mend = "another reply_format or model as --judge FILE.yml (docs/judges.md)"
+    if verdict.status == Status.API_ERROR.value:
+        mend = "the URL, the model's name or the key of --judge (docs/judges.md)"
+    return Finding("error", told + verdict.reason, mend)

@@ -1,0 +1,143 @@
+"""What a run needs of the machine: settings, packages, a GPU, encoders, folders, keys."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from importlib import metadata
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.doctor.checks import ROOM, Check, Finding, Findings
+from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.judges.config import AZURE_KEY, KEY
+from lmms_eval_tasks.models import class_table
+from lmms_eval_tasks.utils.json_files import check_folder
+
+# What most trouble comes of; whether the versions of all that this package needs fit is checked.
+_SHOWN = ("lmms-eval", "lmms-eval-tasks", "torch", "transformers", "av", "decord", "torchcodec")
+_KEYS = (KEY, AZURE_KEY, "HF_TOKEN")
+_ENCODERS = ("libx264", "aac")  # of the clips and their sound
+
+
+def checks() -> Iterator[Check]:
+    """Of this machine, whatever is run."""
+    yield Check("settings", _settings, f"unset it (docs/settings.md; {settings.PREFIX}...)")
+    yield Check("versions", _versions, "pip install --upgrade lmms-eval-tasks")
+    yield Check("gpu", _gpu, "nvidia-smi; install the torch that fits its CUDA (pytorch.org)")
+    yield Check("encoders", _encoders, "pip install --force-reinstall 'av>=15,<16'")
+    yield Check("keys", _keys, f"export {KEY}=...")
+    places = {settings.CACHE: settings.cache_dir, settings.JUDGE_CACHE: settings.judge_cache}
+    for variable, folder in places.items():
+        yield Check("folders", partial(_folder, variable, folder()), f"{variable}=DIR")
+    yield Check("folders", _hub, "HF_HOME=DIR")
+
+
+@contextmanager
+def usable_cache() -> Iterator[None]:
+    """Where the user's cache cannot be written, which is an error of its own, another one for now:
+    else every video would seem unreadable.
+    """
+    try:
+        check_folder(settings.cache_dir(), settings.CACHE)
+    except TasksError:
+        data = settings.SAMPLE if settings.is_sample() else settings.data_root()
+    else:
+        yield
+        return
+    given = {settings.DATA: data}
+    with TemporaryDirectory() as folder, settings.said({**given, settings.CACHE: folder}):
+        yield
+
+
+def _settings() -> Findings:
+    for line in settings.misspelt():
+        yield Finding("error", line, f"unset {line.partition(':')[0]}")
+    chosen = [one for one in settings.TABLE.values() if settings.text(one.variable)]
+    for one in chosen:
+        try:
+            settings.value(one.variable)
+        except TasksError as error:
+            yield Finding("error", str(error), f"{one.option} {one.value}, or unset {one.variable}")
+    # Not what they say: somebody may have put a key into one.
+    yield Finding("ok", f"set: {', '.join(one.variable for one in chosen) or 'none'}")
+
+
+def _versions() -> Findings:
+    from packaging.requirements import Requirement
+
+    there = {one: _version(one) for one in _SHOWN}
+    told = [f"{name} {version or 'not installed'}" for name, version in there.items()]
+    yield Finding("ok", ", ".join([f"Python {platform.python_version()}", *told]))
+    for needed in map(Requirement, metadata.requires("lmms-eval-tasks") or ()):
+        if needed.marker is not None and not needed.marker.evaluate({"extra": ""}):
+            continue
+        found = _version(needed.name)
+        if found is None or not needed.specifier.contains(found, prereleases=True):
+            told_ = f"{needed.name} {found or 'is not installed'}; {needed.specifier} is needed"
+            yield Finding("error", told_, f"pip install '{needed.name}{needed.specifier}'")
+    if another := class_table.of_another_host():
+        yield Finding("warning", another, f"pip install lmms-eval=={class_table.table().host}")
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _gpu() -> Findings:
+    import torch
+
+    if torch.cuda.is_available():
+        for number in range(torch.cuda.device_count()):
+            free, total = torch.cuda.mem_get_info(number)
+            name = torch.cuda.get_device_name(number)
+            told = f"{name}: {free / 1e9:.0f} of {total / 1e9:.0f} GB free"
+            yield Finding("ok", f"{told}, CUDA {torch.version.cuda}")
+    elif shutil.which("nvidia-smi"):
+        made_for = f"CUDA {torch.version.cuda}" if torch.version.cuda else "no CUDA"
+        yield Finding("warning", f"a driver is here, but torch, made for {made_for}, sees no GPU")
+    else:
+        yield Finding("ok", "none: for models behind an API, and small ones")
+
+
+def _encoders() -> Findings:
+    import av
+
+    if lacking := [name for name in _ENCODERS if name not in av.codecs_available]:
+        yield Finding("error", f"PyAV {av.__version__} was built without {', '.join(lacking)}")
+    else:
+        yield Finding("ok", f"{', '.join(_ENCODERS)} in PyAV {av.__version__}")
+
+
+def _keys() -> Findings:
+    """Their names alone."""
+    states = {one: "set" if os.environ.get(one) else "not set" for one in _KEYS}
+    yield Finding("ok", ", ".join(f"{one} is {state}" for one, state in states.items()))
+
+
+def _folder(variable: str, folder: Path | None) -> Findings:
+    if folder is None:
+        yield Finding("warning", "replies of the judge are not kept: a stopped run pays again")
+        return
+    check_folder(folder, variable)
+    free = shutil.disk_usage(folder).free
+    told = f"{folder} can be written, {free / 1e9:,.1f} GB free"
+    yield Finding("ok" if free > ROOM else "warning", told)
+
+
+def _hub() -> Findings:
+    """Weights may be there, in a folder that others share."""
+    from huggingface_hub.constants import HF_HOME
+
+    try:
+        yield from _folder("HF_HOME", Path(HF_HOME))
+    except TasksError as error:
+        yield Finding("warning", f"{error}: nothing can be fetched from the hub")

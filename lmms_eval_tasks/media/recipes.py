@@ -1,0 +1,150 @@
+"""Media recipes: what a model is given of a video, made once and kept (architecture, decision 4).
+
+    >>> clip = make("videos/5.mp4", Recipe("uniform", 32))
+    >>> clip.path, clip.n_frames
+    ('.../media/uniform-32-3f....mp4', 32)
+
+A clip has the source's size and duration, and each frame keeps the time at which the source shows
+it, counted from the first frame. So "32 uniform frames" are the same 32 frames for every model, and
+a question costs a reader 32 decoded frames instead of all. Every frame is a key frame. Up to
+`_LOSSLESS` bytes they are encoded without loss: 4:2:0 with 8 bits bit for bit, anything else, and
+odd sizes, as the RGB that readers make of it; more are encoded at 46 dB or better.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+
+from lmms_eval_tasks.media import cache
+from lmms_eval_tasks.utils.media import mp4, video
+
+# Raise when a made file can change for the same source and recipe.
+_VERSION = 4
+# A clip of the first frame only: four frames, which is what Qwen's reader wants at least
+# (FPS_MIN_FRAMES), at the two frames a second that it samples.
+STILL_FRAMES, STILL_RATE = 4, 2.0
+_LOSSLESS = 32 * 2**20  # bytes of samples; 32 frames of 4:2:0 at up to 854 x 480 and a little more
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to make a medium from a video.
+
+    kind: `uniform` (n_frames frames), `first_frame`, or `black` (the uniform clip, painted black).
+    n_frames: at least 1; a video with fewer frames gives all of them. Not used by first_frame.
+    still: first_frame only: a clip of the repeated frame (4 frames, 2 s) instead of an image, for
+        readers that take no images. Qwen's reader fails on a clip of one frame, so whatever is one
+        frame is handed over as an image otherwise, be it a first frame, n_frames = 1 or a video of
+        one frame.
+    """
+
+    kind: str
+    n_frames: int = 32
+    still: bool = False
+
+    @property
+    def name(self) -> str:
+        """`uniform-32`, `black-32`, `first_frame` or `first_frame-still`."""
+        if self.kind == "first_frame":
+            return f"first_frame{'-still' * self.still}"
+        return f"{self.kind}-{self.n_frames}"
+
+
+@dataclass(frozen=True)
+class Media:
+    """A file for a model: `image` or `video`, its size in pixels, and what it was made of."""
+
+    path: str
+    source: str
+    recipe: str
+    kind: str
+    n_frames: int
+    width: int
+    height: int
+
+
+def make(source: str | Path, recipe: Recipe) -> Media:
+    """The file that `recipe` makes of `source`, from the cache if it is there.
+
+    Raises:
+        MediaError: the source cannot be read or the result cannot be written; names the source.
+    """
+    work = (__name__, "write")
+    entry = cache.kept(source, recipe.name, _VERSION, work, recipe=asdict(recipe))
+    (made,) = entry.paths.values()
+    facts = (entry.facts[name] for name in ("kind", "n_frames", "width", "height"))
+    return Media(made, entry.source, recipe.name, *facts)
+
+
+def uniform_indices(n_total: int, n: int) -> list[int]:
+    """Positions of `n` uniform frames among `n_total`: numpy.linspace rounded down, as the host's.
+
+    Fewer frames than asked for: all of them.
+
+    Raises:
+        ValueError: n_total or n is below 1.
+    """
+    import numpy as np
+
+    if n_total < 1 or n < 1:
+        raise ValueError(f"cannot take {n} of {n_total} frames")
+    indices: list[int] = np.linspace(0, n_total - 1, min(n, n_total)).astype(int).tolist()
+    return indices
+
+
+# --- in the child process -----------------------------------------------------------------------
+
+
+def write(source: str, out: str, recipe: dict[str, Any]) -> dict[str, Any]:
+    """Write the recipe's result to `out` and an ending, and describe it (fields of Media).
+
+    Black is painted over the frames of the uniform recipe, so that both have the same times.
+
+    Raises:
+        MediaError: what is wrong with the file, without its name.
+    """
+    import numpy as np
+    from PIL import Image
+
+    wanted = Recipe(**recipe)
+    count = 1 if wanted.kind == "first_frame" else wanted.n_frames
+    table, taken = video.pick(source, lambda total: uniform_indices(total, count), _upright)
+    (look, _), planes = taken[0], [one for _, one in taken]
+    if wanted.kind == "black":  # exactly 0 in RGB
+        levels = (0, 0, 0) if look.rgb else (16, 128, 128)
+        black = [np.full_like(one, level) for one, level in zip(planes[0], levels, strict=True)]
+        look, planes = mp4.Look(look.width, look.height, look.rgb), [black] * len(planes)
+    facts: dict[str, Any] = {"width": look.width, "height": look.height}
+    if len(planes) == 1 and not wanted.still:
+        Image.fromarray(video.rgb(mp4.frame_of(planes[0], look))).save(f"{out}.png")
+        return {**facts, "files": [".png"], "kind": "image", "n_frames": 1}
+    if wanted.still:
+        planes = planes * STILL_FRAMES
+        times, duration = [n / STILL_RATE for n in range(STILL_FRAMES)], STILL_FRAMES / STILL_RATE
+    else:
+        indices = uniform_indices(len(table.times), count)
+        times, duration = [table.seconds(index) for index in indices], table.duration
+    size = sum(plane.size for one in planes for plane in one)
+    options = mp4.LOSSLESS if wanted.kind != "black" and size <= _LOSSLESS else mp4.CLIP
+    shown = zip([*times, duration], [*planes, None], repeat(True), strict=False)
+    mp4.write_encoded(f"{out}.mp4", look, options, shown)
+    return {**facts, "files": [".mp4"], "kind": "video", "n_frames": len(times)}
+
+
+def _upright(frame: Any) -> tuple[mp4.Look, mp4.Planes]:
+    """A frame's planes, upright; RGB where 4:2:0 cannot hold it."""
+    import numpy as np
+
+    turn = video.turn(frame)
+    size = turn.size(frame.width, frame.height)
+    if frame.format.name not in video.PLAIN or frame.width % 2 or frame.height % 2:
+        look = mp4.Look(*size, rgb=True)
+        planes = list(np.moveaxis(video.rgb(frame)[..., [1, 2, 0]], 2, 0))
+    else:
+        full = video.is_full_range(frame)
+        look = mp4.Look(*size, full_range=full, matrix=int(frame.colorspace))
+        planes = video.planes(frame)
+    return look, [turn(plane) for plane in planes]

@@ -1,0 +1,218 @@
+"""Facts about the user's videos, and what benchmarks with windows in them ask before a run.
+
+    >>> look({"1": Path("videos/1.mp4"), "2": Path("videos/2.mp4")})
+    ({'1': VideoInfo(n_frames=750, ...)},
+     {'2': 'unreadable: /data/videos/2.mp4: the file is empty'})
+
+A file is read once, by child processes that go from file to file (worker.py). What they say is kept
+in the cache folder for all later runs, by the file's path, size and time of change (cache.py).
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from lmms_eval_tasks import notify, settings
+from lmms_eval_tasks.errors import DataError, MediaError
+from lmms_eval_tasks.media import cache
+from lmms_eval_tasks.utils.media import cut, video, worker
+from lmms_eval_tasks.utils.released_files import listed
+
+# Raise when a probe can say something else about the same file.
+_VERSION = 5
+_TIME_LIMIT = 60.0  # seconds for one file
+_FEW = 4  # files for which another child process is not worth its start
+
+# A window may end this much after its video, in seconds: times in files are rounded.
+ROUNDED = 1.0
+# A window that begins less than this before its video's end, in seconds, has nothing to show.
+LEAST = 0.02
+LEAVE_OUT = (
+    "Correct them, or leave them out (they are counted in the results) with --allow-bad-items or "
+    f"{settings.ALLOW_BAD_ITEMS}=1"
+)
+
+
+_noted: set[Path] = set()  # files whose notes were shown
+
+
+@dataclass(frozen=True)
+class VideoInfo:
+    """Facts about a source video; times in seconds after the first frame shown.
+
+    duration: of the picture. fps: its mean rate.
+    end: of the file: `duration`, or the end of its sound where that is later. A segment may end
+        there: its last frame stays on screen (cut.py).
+    note: what a user may want to know of the file, as one line; "" for nothing.
+    """
+
+    n_frames: int
+    duration: float
+    end: float
+    fps: float
+    has_audio: bool
+    note: str = ""
+
+
+def probe(source: str | Path) -> VideoInfo:
+    """Facts about a video file, read from its packets; the first frame is decoded to be sure.
+
+    Raises:
+        MediaError: it is not a readable video; the message names the file and the trouble.
+    """
+    file = worker.source_file(source)
+    state = file.stat()
+    found = _looked(file, state.st_size, state.st_mtime_ns)
+    if isinstance(found, str):
+        raise MediaError(found)
+    return found
+
+
+def look(
+    paths: Mapping[str, Path], only: Collection[str] | None = None
+) -> tuple[dict[str, VideoInfo], dict[str, str]]:
+    """Facts about the videos that can be read, and what is wrong with the others.
+
+    Args:
+        paths: by name, of each video where it is or would be.
+        only: resolved paths that are looked at; others are in neither result. None is all.
+
+    Returns:
+        Both by name; a reason starts with "missing" or "unreadable".
+    """
+
+    def one(path: Path) -> VideoInfo | str:
+        try:
+            path.stat()
+            return probe(path)
+        except OSError:
+            return f"missing: {path}"
+        except MediaError as error:
+            return f"unreadable: {error}"
+
+    # realpath, unlike Path.resolve, leaves a link that leads to itself as it is: it is missing.
+    asked = {n: p for n, p in paths.items() if only is None or os.path.realpath(p) in only}
+    different = list(dict.fromkeys(asked.values()))
+    pool = ThreadPoolExecutor(min(os.cpu_count() or 1, -(-len(different) // _FEW) or 1))
+    try:
+        known = dict(zip(different, pool.map(one, different), strict=True))
+    finally:
+        pool.shutdown(cancel_futures=True)  # who stops the run does not wait for all
+    said = {name: known[path] for name, path in asked.items()}
+    found = {name: one for name, one in said.items() if isinstance(one, VideoInfo)}
+    odd = {name: one.note for name, one in found.items() if one.note and asked[name] not in _noted}
+    if odd:
+        _noted.update(asked[name] for name in odd)
+        notify.say(f"videos to look at ({len(odd):,}):\n{listed(odd)}")
+    return found, {name: one for name, one in said.items() if isinstance(one, str)}
+
+
+def check_ends(source: str | Path) -> None:
+    """Decode the first and the last frame of a video; nothing of that is kept.
+
+    Raises:
+        MediaError: as `probe`, or one of them cannot be decoded.
+    """
+    duration = probe(source).duration
+    file = worker.source_file(source)
+    worker.call(__name__, "ends", file, _TIME_LIMIT, duration=duration)
+
+
+def outside(start: float | None, end: float | None, seconds: float) -> str:
+    """Why a window is not inside its video, or "".
+
+    Args:
+        start, end: of the window in seconds; None is the video's own.
+        seconds: the video's end: that of its picture or of its sound, whichever is later.
+    """
+    if start is not None and start > seconds - LEAST:
+        return f"starts at {start:g} s; its video ends at {seconds:.3f} s"
+    if end is not None and end > seconds + ROUNDED:
+        return f"ends at {end:g} s; its video ends at {seconds:.3f} s"
+    return ""
+
+
+def bad_items(problems: Mapping[str, str], what: str) -> list[str]:
+    """The complaint about broken items; none without any, or where the user leaves them out.
+
+    Args:
+        problems: by name, with the reason.
+        what: behind their number, such as "of 20 MAVERIX items cannot be used".
+    """
+    if not problems or settings.value(settings.ALLOW_BAD_ITEMS):
+        return []
+    return [f"{len(problems):,} {what}:\n{listed(problems)}\n{LEAVE_OUT}"]
+
+
+def missing_videos(
+    problems: Mapping[str, str], what: str, cure: str = "Put them there"
+) -> list[str]:
+    """As `bad_items`, of videos that are missing or unreadable."""
+    if not problems or settings.value(settings.ALLOW_MISSING):
+        return []
+    return [
+        f"{len(problems):,} {what}:\n{listed(problems)}\n{cure}, or leave their items out (they "
+        f"are counted in the results) with --allow-missing-videos or {settings.ALLOW_MISSING}=1"
+    ]
+
+
+def stop(place: Path | str, complaints: Sequence[str]) -> None:
+    """Say all complaints about the data of a place, if there are any.
+
+    Raises:
+        DataError: there are.
+    """
+    if complaints:
+        raise DataError(f"{place}: " + "\n".join(complaints))
+
+
+@functools.lru_cache(maxsize=65536)
+def _looked(file: Path, size: int, changed: int) -> VideoInfo | str:
+    """Facts about a state of a file (bytes, nanoseconds), or why it cannot be read.
+
+    Within a process that stays so; later ones look at bad files again, which may be readable then.
+    """
+    # Not its content, which takes longer to read than its packets. Another reader may say something
+    # else.
+    identity = f"{file} {size} {changed} {metadata.version('av')}"
+    work = (__name__, "facts")
+    how: dict[str, Any] = {"time_limit": _TIME_LIMIT, "identity": identity}
+    try:
+        kept = cache.kept(file, "probe", _VERSION, work, folder="probes", **how)
+    except MediaError as error:
+        return str(error)
+    return VideoInfo(**kept.facts)
+
+
+def ends(source: str, duration: float) -> dict[str, Any]:
+    """Decode a video's ends as `cut` does; in the child process. As `check_ends`."""
+    for _ in cut.frames(source, cut.head(source), Fraction(duration)):
+        pass
+    return {}
+
+
+def facts(source: str, out: str) -> dict[str, Any]:  # noqa: ARG001
+    """Fields of VideoInfo; in the child process.
+
+    Raises:
+        MediaError: what is wrong with the file, without its name.
+    """
+    table, _ = video.pick(source, lambda _: [0], id)
+    sound_end = table.origin if table.sound_end is None else table.sound_end
+    return {
+        "files": [],
+        "n_frames": len(table.times),
+        "duration": table.duration,
+        "end": max(table.duration, float(sound_end - table.origin)),
+        "fps": len(table.times) / table.duration,
+        "has_audio": table.sound_end is not None,
+        "note": "; ".join(table.notes),
+    }

@@ -1,0 +1,109 @@
+"""The table of model classes for people: all of them, one of them, and docs/models.md."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from lmms_eval_tasks.context import Interface
+from lmms_eval_tasks.errors import TasksError, nearest
+from lmms_eval_tasks.models.class_table import Class, class_of, table
+
+PAPERS_FRAMES = 32  # MAIA's, and what most papers give
+FRAMES = f"{PAPERS_FRAMES} frames"
+COLUMNS = (
+    *("model", "class", FRAMES, "pixels", "needs", "pictures", "sound", "failed request", "how"),
+)
+
+
+def others() -> dict[str, str]:
+    """The classes that take none of our media, with the reason: NAME, or `NAME (simple)`."""
+    found: dict[str, str] = {}
+    for name, entry in table().models.items():
+        why = {kind: one.media.none for kind, one in entry.classes()}
+        if all(why.values()):
+            found[name] = next(iter(why.values()))
+        else:
+            found |= {f"{name} ({kind})": said for kind, said in why.items() if said}
+    return found
+
+
+def facts(name: str) -> list[str]:
+    """All that is known of a model, in lines: its rows, and its entry in classes.json.
+
+    Raises:
+        TasksError: the host has no model of this name.
+    """
+    import yaml
+
+    if (entry := table().model(name)) is None:
+        near = nearest(name, table().models)
+        raise TasksError(f"{name}: lmms-eval {table().host} has no such model{near}")
+    told = [f"{name}, lmms-eval {table().host}"]
+    for kind, one in entry.classes():
+        row = zip(COLUMNS[2:], _row(name, kind, one)[2:], strict=True)
+        told += ["", f"{kind} class", *(f"  {what}: {said}" for what, said in row if said)]
+    known = entry.model_dump(mode="json", exclude_defaults=True)
+    return [*told, "", yaml.safe_dump(known, sort_keys=False, allow_unicode=True, width=100)]
+
+
+def line(model: str, interface: Interface) -> str:
+    """What a model's class takes of our media, in one line; "" of one that is not in the table."""
+    if (one := class_of(model, interface)) is None:
+        return ""
+    if one.media.none:
+        return one.media.none
+    told = zip(COLUMNS, _row(model, interface, one), strict=True)
+    shown = (FRAMES, "pixels", "pictures", "sound", "needs")
+    return "; ".join(f"{what}: {said}" for what, said in told if what in shown and said)
+
+
+def markdown() -> str:
+    """docs/models.md."""
+    classes = [(name, *own) for name, entry in table().models.items() for own in entry.classes()]
+    rows = [_row(*one) for one in classes if not one[-1].media.none]
+    cells = [[text.replace("|", "\\|").replace("<", "&lt;") for text in row] for row in rows]
+    lines = [
+        "# What the host's model classes do with our media",
+        "",
+        f"Of lmms-eval {table().host}. `lmms-eval-tasks models` makes this page of",
+        "`lmms_eval_tasks/models/classes.json`; `lmms-eval-tasks models NAME` says more of one.",
+        "",
+        f"- **{FRAMES}**: the argument of `--model_args` with which a clip of {PAPERS_FRAMES}",
+        "  frames (MAIA's) reaches the model whole; our tasks set it unless you do.",
+        "- **pixels**: the arguments of `--model_args` that decide on the size of a frame or",
+        "  picture, with their defaults (pixels are its width times its height); or what decides",
+        "  where there are none ([the same pixels](#the-same-pixels-on-each-class)).",
+        "- **needs**: what has to be installed or passed.",
+        "- **pictures**: one in a request, several, or several that stay between the texts.",
+        "- **sound**: whether it arrives alone (A) and beside the picture (V+A), by default.",
+        "- **how** it is known: run, its code called alone, or read.",
+        "",
+        f"| {' | '.join(COLUMNS)} |",
+        f"|{'---|' * len(COLUMNS)}",
+        *(f"| {' | '.join(row)} |" for row in cells),
+        "",
+        "## Classes that take none of our media",
+        "",
+        *(f"- `{name}`: {why}" for name, why in others().items()),
+        "",
+        files(__package__).joinpath("recipes.md").read_text(encoding="utf-8"),
+    ]
+    return "\n".join(lines)
+
+
+def _row(name: str, kind: str, one: Class) -> tuple[str, ...]:
+    """One class of a model, in words: COLUMNS."""
+    said = {"delivered": "yes", "not delivered": "no", "raises": "raises", "unknown": "?"}
+    media = one.media
+    pictures = "interleaved" if media.interleaved else "several" if media.images else "one"
+    alone, beside = (said[one.sound(with_picture).status] for with_picture in (False, True))
+    sound = alone if alone == beside else f"A {alone}, V+A {beside}"
+    known = (
+        media.sizes(),
+        media.needs,
+        pictures if media.image else "none",
+        sound,
+        media.failed,
+        media.how,
+    )
+    return (name, kind, media.frames(PAPERS_FRAMES), *known)

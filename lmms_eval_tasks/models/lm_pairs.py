@@ -1,0 +1,181 @@
+"""MAIA's unimodal baseline (paper, 4.3 and B.1): which of two statements do language models prefer?
+
+    lmms_eval --model lm_pairs --model_args pretrained=a,b,c --tasks maia_unimodal
+
+`pretrained` names causal language models (Hub names or folders), separated by commas. One is in
+memory at a time: all requests are scored under it before the next is loaded. The other arguments:
+`dtype` (default `auto`, the checkpoint's own), `batch_size` (pairs in one forward pass, default 1)
+and `device`.
+
+A statement's score is its length-normalised log-probability. It follows minicons 0.3.39, which the
+paper used (`IncrementalLMScorer.sequence_score` with its defaults): the statement is tokenized
+alone, with the special tokens that the tokenizer itself adds and no others; the first token,
+whatever it is, only gives context; the score is the mean natural log-probability of the tokens
+after it. So with a tokenizer that adds a BOS token (Llama, Gemma) every token of the statement is
+scored, and with one that does not (GPT-2, Qwen2.5) the statement's first token is not. Nothing is
+added to make them alike. minicons averages in the model's own precision; here logits become
+float32 first.
+
+The pair goes to the statement that holds the highest score of all models and both statements
+(paper, 4.3). Means per token of different tokenizers are not on one scale; the paper compares them
+nevertheless. Two equal maxima are no choice (null). All scores are in the reply, as JSON
+(players.read_lm_pairs).
+
+A class of the host: importing this module imports the host and torch.
+"""
+
+from __future__ import annotations
+
+import gc
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.nn.utils.rnn import pad_sequence
+from tqdm import tqdm
+
+from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.models import players
+from lmms_eval_tasks.models.host_model import HostModel
+
+_OPTIONS = ("pretrained", "dtype", "batch_size", "device")
+_DTYPES = ("auto", "float32", "float16", "bfloat16")
+
+
+class LmPairs(HostModel):
+    """Language models as judges of statement pairs; no video, no prompt.
+
+    Args:
+        pretrained: models, as one text (see above).
+        dtype: `auto`, `float32`, `float16` or `bfloat16`.
+        batch_size: pairs in one forward pass. With 1 the scores do not depend on how requests are
+            spread over processes, to the last digit.
+        device: `cpu`, `cuda`, ...; default: the process's GPU if there is one.
+
+    Raises:
+        TasksError: no model, one named twice, an unknown dtype or a tokenizer that cannot be
+            loaded. Weights are loaded later.
+    """
+
+    is_simple = True
+    requests_at_once = sys.maxsize  # each call loads each model
+
+    def __init__(self, pretrained: str = "", dtype: str = "auto", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.names = [name.strip() for name in pretrained.split(",") if name.strip()]
+        if not self.names or len(set(self.names)) < len(self.names):
+            raise TasksError(
+                "lm_pairs needs its models, each once: --model_args pretrained=NAME_OR_FOLDER,..., "
+                f"not {', '.join(self.names) or 'none'}"
+            )
+        if dtype not in _DTYPES:
+            raise TasksError(f"lm_pairs: dtype={dtype}: expected one of {', '.join(_DTYPES)}")
+        self._dtype = dtype
+        # Small, and a misspelt last name shows before the first model's hours are spent.
+        self._tokenizers = {name: load("AutoTokenizer", name) for name in self.names}
+
+    @classmethod
+    def create_from_arg_string(
+        cls, arg_string: str, additional_config: dict[str, Any] | None = None
+    ) -> LmPairs:
+        """Build from `--model_args`, where the commas of `pretrained=a,b,c` belong to its value.
+
+        The model's own arguments win over the command line's (`--batch_size` is always sent).
+
+        Raises:
+            TasksError: an argument is unknown, or see the class.
+        """
+        given = {k: v for k, v in (additional_config or {}).items() if v is not None}
+        for part in filter(None, re.split(r",(?=\s*[A-Za-z_]\w*=)", arg_string)):
+            name, _, value = part.partition("=")
+            if name.strip() not in _OPTIONS:
+                raise TasksError(f"lm_pairs does not know {name!r}: {', '.join(_OPTIONS)}")
+            given[name.strip()] = value.strip()
+        return cls(**given)
+
+    def generate_until(self, requests: list[Any]) -> list[str]:
+        """One JSON reply per request, in order (players.lm_pairs_reply).
+
+        Raises:
+            TasksError: a doc has no two `options`, a statement is too short to be scored, a model
+                cannot be loaded or gives no finite probability.
+        """
+        keys = [tuple(request.args[-3:]) for request in requests]  # doc_id, task, split
+        # Idle ranks and repeats ask for the same doc again.
+        pairs = {key: self._pair(*key) for key in keys}
+        scores: dict[tuple[Any, ...], dict[str, list[float]]] = {key: {} for key in pairs}
+        for name, tokenizer in self._tokenizers.items() if pairs else ():
+            # Before the weights are loaded: a text that cannot be scored shows at once.
+            tokens = {key: [tokenize(tokenizer, t, name) for t in pairs[key]] for key in pairs}
+            model = load("AutoModelForCausalLM", name, torch_dtype=self._dtype)
+            model = model.to(self.compute_device).eval()
+            size, once = self.batch_size, list(pairs)
+            for start in tqdm(range(0, len(once), size), desc=name, disable=self.rank != 0):
+                batch = once[start : start + size]
+                flat = mean_logprobs(model, [ids for key in batch for ids in tokens[key]])
+                for key, *pair in zip(batch, flat[::2], flat[1::2], strict=True):
+                    if not all(float("-inf") < score <= 0 for score in pair):
+                        raise TasksError(
+                            f"lm_pairs: {name} gives {pair} for {pairs[key]}; try dtype=float32"
+                        )
+                    scores[key][name] = pair
+            del model  # the next one is loaded after this one is gone
+            gc.collect()
+            torch.cuda.empty_cache()
+        replies = [players.lm_pairs_reply(scores[key]) for key in keys]
+        for request, reply in zip(requests, replies, strict=True):
+            self.cache_hook.add_partial("generate_until", request.args[:2], reply)
+        return replies
+
+    def _pair(self, doc_id: int, task: str, split: str) -> tuple[str, str]:
+        options = self.doc(task, split, doc_id).get("options")
+        if options is None or len(options) != 2 or not all(isinstance(o, str) for o in options):
+            raise TasksError(f"lm_pairs: {task}, doc {doc_id}: no two statements in `options`")
+        return options[0], options[1]
+
+
+def load(loader: str, name: str, **kwargs: Any) -> Any:
+    """The tokenizer or model `name`, by a class of transformers."""
+    import transformers
+
+    try:
+        return getattr(transformers, loader).from_pretrained(str(Path(name).expanduser()), **kwargs)
+    except (OSError, ValueError, ImportError) as error:
+        reason = (str(error).strip() or repr(error)).splitlines()[0]
+        raise TasksError(f"lm_pairs: {name} cannot be loaded: {reason}") from None
+
+
+def tokenize(tokenizer: Any, text: str, name: str) -> list[int]:
+    """Token ids with the special tokens that the tokenizer adds by itself.
+
+    Raises:
+        TasksError: fewer than two tokens, so that none has a probability given another.
+    """
+    ids: list[int] = tokenizer(text)["input_ids"]
+    if len(ids) < 2:
+        raise TasksError(f"lm_pairs: {text!r} has {len(ids)} token under {name}: nothing to score")
+    return ids
+
+
+def mean_logprobs(model: Any, texts: Sequence[Sequence[int]]) -> list[float]:
+    """Mean log-probability (natural, at most 0) of the tokens after the first, per text.
+
+    Padded on the right and masked: in a causal model no token sees the padding after it, and any id
+    may stand there, so a tokenizer without a padding token will do.
+
+    Args:
+        model: a causal language model; its logits are (texts, length, vocabulary).
+        texts: token ids of each text, two or more.
+    """
+    ids = pad_sequence([torch.tensor(text) for text in texts], batch_first=True).to(model.device)
+    mask = pad_sequence([torch.ones(len(text)).long() for text in texts], batch_first=True)
+    mask = mask.to(model.device)
+    with torch.inference_mode():
+        logits = model(input_ids=ids, attention_mask=mask, use_cache=False).logits[:, :-1].float()
+    logprobs = logits.log_softmax(-1).gather(-1, ids[:, 1:, None])[..., 0]
+    scored = mask[:, 1:].bool()
+    # Row by row, over its own tokens only: a sum over padded rows would round differently.
+    return [row[keep].mean().item() for row, keep in zip(logprobs, scored, strict=True)]

@@ -1,0 +1,165 @@
+"""The recipes of leaderboards/recipes: a file of the host's `--config` for each published model."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ConfigDict
+
+from lmms_eval_tasks import leaderboards
+from lmms_eval_tasks.context import Model
+from lmms_eval_tasks.models import class_table
+from lmms_eval_tasks.utils.released_files import read_yaml
+
+VLLM = "tasks_vllm"  # our class over vLLM
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Work(_Strict):
+    """A task's docs, and one of them on average (data.yaml): seconds, tokens, counts."""
+
+    docs: int
+    clips: int = 0  # different media before the docs' texts; 0: each doc has its own
+    text: float  # tokens of the prompt's text
+    reply: float
+    video: float = 0  # seconds
+    sound: float = 0  # seconds
+    pictures: float = 0
+    calls: float = 0  # requests to the judge
+    asked: float = 0  # tokens of each
+    told: float = 0  # tokens of the reply to each
+
+
+class Facts(_Strict):
+    """A model (models.yaml): 0 billions of parameters is one that a server has."""
+
+    billions: float = 0  # parameters that a token passes
+    gpus: int = 1  # of 80 GB
+    frame: int = 0  # tokens of a video's frame
+    picture: int | None = None  # tokens of a picture; None: of a frame
+    second: int = 0  # tokens of a second of an uploaded video, in place of frames
+    sound: int = 0  # tokens of a second
+    thinks: int = 0  # tokens of reasoning before a reply
+    input: float | None = None  # dollars per million tokens; None: not known here
+    output: float | None = None
+
+
+class _Form(_Strict):
+    """A recipe by vLLM (vllm.yaml)."""
+
+    batch_size: int
+    model_args: str
+    differs: str = ""
+
+
+class Recipe(NamedTuple):
+    """How a published row is made again."""
+
+    path: Path
+    model: Model
+    tasks: list[str]  # and groups, as the host is told
+    settings: Mapping[str, str]  # of ours, by variable
+    batch: int  # requests that the class gets together, or its engine has at once
+    options: tuple[str, ...] = ()  # of the command, above what the file says
+    differs: str = ""  # what the model is given otherwise than by the file
+
+    @property
+    def checkpoint(self) -> str:
+        """The model's own name; several, separated by commas, of a class that takes several."""
+        return str(self.model.arguments.get("pretrained") or self.model.arguments["model"])
+
+
+def slug(identity: str) -> str:
+    """What a model's recipe is called, perhaps with more words behind (`gpt_4o_judge`)."""
+    return re.sub(r"[^a-z0-9]+", "_", identity.rpartition("/")[2].lower()).strip("_")
+
+
+def of(benchmark: str) -> list[Recipe]:
+    """The recipes of a benchmark, by name."""
+    return [_read(path) for path in sorted(_folder().joinpath(benchmark).glob("*.yaml"))]
+
+
+def missing(benchmark: str) -> Mapping[str, str]:
+    """Published models without a recipe, by identity, with what is missing."""
+    found: Mapping[str, str] = _stored("missing").get(benchmark, {})
+    return found
+
+
+def on_vllm(recipe: Recipe) -> Recipe | str:
+    """The recipe by `tasks_vllm`, our class over vLLM; or a sentence on why it has no such form."""
+    if recipe.model.name == VLLM:
+        return recipe
+    if not facts(recipe.checkpoint).billions:
+        return "a server has the model"
+    name = recipe.path.stem
+    stored = _stored("vllm")[recipe.path.parent.name][name]
+    if isinstance(stored, str):
+        return stored
+    form = _Form.model_validate(stored)
+    # Beside the replies of the recipe's own class, not over them.
+    output = f"{read_yaml(recipe.path, 'options of lmms_eval')['output_path']}_vllm"
+    options = {"model": VLLM, "model_args": form.model_args, "batch_size": str(form.batch_size)}
+    return recipe._replace(
+        model=Model(VLLM, "chat", _arguments(form.model_args)),
+        batch=form.batch_size,
+        options=tuple(
+            word
+            for option, value in {**options, "output_path": output}.items()
+            for word in (f"--{option}", value)
+        ),
+        differs=form.differs,
+    )
+
+
+def facts(checkpoint: str) -> Facts:
+    """What is known of a model; of several their parameters together.
+
+    Raises:
+        KeyError: nothing is.
+    """
+    known = _stored("models")
+    each = [Facts.model_validate(known[name]) for name in checkpoint.split(",")]
+    return each[0].model_copy(update={"billions": sum(one.billions for one in each)})
+
+
+def work(task: str) -> Work:
+    """A task of the published data.
+
+    Raises:
+        KeyError: no recipe has it.
+    """
+    return Work.model_validate(_stored("data")[task])
+
+
+def _folder() -> Path:
+    with as_file(files(leaderboards) / "recipes") as folder:
+        return Path(folder)
+
+
+@functools.cache
+def _stored(name: str) -> Mapping[str, Any]:
+    return read_yaml(_folder() / f"{name}.yaml", "a mapping")
+
+
+def _read(path: Path) -> Recipe:
+    given = read_yaml(path, "options of lmms_eval")
+    entry = class_table.table().model(given["model"]) or class_table.Entry()
+    kinds = [kind for kind, _ in entry.classes()]
+    interface = "chat" if "chat" in kinds and not given.get("force_simple") else "simple"
+    said = {name: str(value) for name, value in given.get("env", {}).items()}
+    arguments = _arguments(given["model_args"])
+    model = Model(given["model"], interface, arguments)  # type: ignore[arg-type]
+    return Recipe(path, model, given["tasks"].split(","), said, int(given["batch_size"]))
+
+
+def _arguments(model_args: str) -> dict[str, str]:
+    """By name; a value may hold commas, since lm_pairs reads a list of models."""
+    return dict(re.findall(r"(\w+)=(.*?)(?=,\w+=|$)", model_args))

@@ -1,0 +1,162 @@
+"""The players as models of the host.
+
+    lmms_eval --model tasks_oracle --model_args key=key.json --tasks maia
+    lmms_eval --model tasks_coin --model_args key=key.json,seed=3 --tasks maia
+    lmms_eval --model tasks_scripted --tasks maia
+    lmms_eval --model tasks_witness --tasks maverix_table3
+    lmms_eval --model tasks_recorded --model_args replies=replies.jsonl --tasks cvrr_es
+
+Each is a chat class and, under its name with `Simple`, a simple one. For every request they call
+the task's doc_to_visual or doc_to_messages, so the media really are made, and check what comes back
+as a real model class would. Batches do not matter: a reply depends on one request alone, and
+replies come in the order of the requests.
+
+Classes of the host: importing this module imports the host and torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lmms_eval.protocol import ChatMessages
+from pydantic import BaseModel, ValidationError
+
+from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.models import players, witness
+from lmms_eval_tasks.models.host_model import HostModel
+from lmms_eval_tasks.utils.released_files import read_lines
+from lmms_eval_tasks.utils.validation import told
+
+Parts = list[Any]  # a request's texts and media in their order (players.fingerprint)
+
+
+class Player(HostModel):
+    """A player behind the host's interface; `reply` is what makes the difference."""
+
+    is_simple = False
+
+    def reply(self, parts: Parts, doc: Mapping[str, Any], task: str) -> str:
+        """Answer one request from what was handed over (or, scripted and recorded, its doc)."""
+        raise NotImplementedError
+
+    def generate_until(self, requests: list[Any]) -> list[str]:
+        """One reply per request, in order.
+
+        Raises:
+            TasksError: a request's media are missing, or a doc lacks what `tasks_scripted` needs.
+        """
+        return list(map(self._reply, requests))
+
+    def _reply(self, request: Any) -> str:
+        *_, doc_id, task, split = request.args
+        doc = self.doc(task, split, doc_id)
+        if self.is_simple:
+            context, kwargs, doc_to_visual, *_ = request.args
+            parts = players.of_visuals(doc_to_visual(doc) or [], context)
+        else:
+            context, doc_to_messages, kwargs, *_ = request.args
+            messages = doc_to_messages(doc)
+            ChatMessages(messages=messages)  # of the host's form
+            parts = players.of_messages(messages)
+        for part in parts:
+            if part is None:
+                raise TasksError(f"{task}: a request holds an empty medium")
+            if isinstance(part, Path) and not (part.is_file() and part.stat().st_size):
+                raise TasksError(f"{task}: {part} is missing or empty")
+        reply = self.reply(parts, doc, task)
+        self.cache_hook.add_partial("generate_until", (context, kwargs), reply)  # `--use_cache`
+        return reply
+
+
+class Oracle(Player):
+    """Always right, by a key of requests (`key=PATH`)."""
+
+    def __init__(self, key: str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if key is None:
+            raise TasksError(f"{type(self).__name__} needs its key: --model_args key=PATH")
+        self.key = players.load_key(key)
+
+    def reply(self, parts: Parts, doc: Mapping[str, Any], task: str) -> str:  # noqa: ARG002
+        """The right one."""
+        return players.oracle(self.key, parts)
+
+
+class Coin(Oracle):
+    """Any of the replies that the key (`key=PATH`) has, by a hash of request and `seed`."""
+
+    def __init__(self, seed: int = 0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.seed = seed
+
+    def reply(self, parts: Parts, doc: Mapping[str, Any], task: str) -> str:  # noqa: ARG002
+        """One of them."""
+        return players.coin(self.key, parts, self.seed)
+
+
+class Scripted(Player):
+    """Right on about 70 % of items, unreadable on 5 %, by the doc's id (players.scripted)."""
+
+    def reply(self, parts: Parts, doc: Mapping[str, Any], task: str) -> str:  # noqa: ARG002
+        """That of the doc."""
+        return players.scripted(doc)
+
+
+class Witness(Player):
+    """Sees, hears and reads MAVERIX's packaged sample (witness.py)."""
+
+    def reply(self, parts: Parts, doc: Mapping[str, Any], task: str) -> str:  # noqa: ARG002
+        """A letter."""
+        return witness.reply(parts)
+
+
+class Line(BaseModel, extra="forbid"):
+    """One line of a file of recorded replies; `id` is the doc's, which a run's samples show."""
+
+    id: str
+    reply: str
+    task: str = ""  # of every task with such an item; a task's own reply stands before it
+
+
+class Recorded(Player):
+    """The recorded reply to each item (`replies=FILE`), one JSON object a line (`Line`)."""
+
+    def __init__(self, replies: str | None = None, **kwargs: Any) -> None:
+        if replies is None:
+            raise TasksError("tasks_recorded needs its replies: --model_args replies=FILE")
+        super().__init__(**kwargs)
+        self.file = Path(str(replies)).expanduser()
+        self.replies = recorded(self.file)
+
+    def reply(self, parts: Parts, doc: Mapping[str, Any], task: str) -> str:  # noqa: ARG002
+        """The reply to an item: that of its task before that of every task."""
+        for key in ((doc["id"], task), (doc["id"], "")):
+            if key in self.replies:
+                return self.replies[key]
+        raise TasksError(f"{self.file}: no reply to {doc['id']} of {task}")
+
+
+def recorded(file: Path) -> dict[tuple[str, str], str]:
+    """The replies of a file by item and task.
+
+    Raises:
+        TasksError: it cannot be read, a line is of another form, or two lines give different
+            replies to one item; names the file and the line.
+    """
+    found: dict[tuple[str, str], str] = {}
+    for number, entry in read_lines(file):
+        try:
+            line = Line.model_validate(entry)
+        except ValidationError as error:
+            raise TasksError(f"{file}, line {number}: {told(error)}") from None
+        if found.setdefault((line.id, line.task), line.reply) != line.reply:
+            raise TasksError(f"{file}, line {number}: another reply to {line.id} stands before")
+    return found
+
+
+OracleSimple, CoinSimple, ScriptedSimple, WitnessSimple, RecordedSimple = (
+    type(f"{one.__name__}Simple", (one,), {"is_simple": True, "__doc__": one.__doc__})
+    for one in (Oracle, Coin, Scripted, Witness, Recorded)
+)

@@ -1,0 +1,265 @@
+"""How a task's replies were read and judged, in lines: for runs, saved runs and reports alike.
+
+The next model's habit is to be seen, not scored (docs/metrics.md, "What a reply says"): a line
+stands only where it matters, and shows a reply of each kind that it counts.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from lmms_eval_tasks import registry
+from lmms_eval_tasks.benchmark import Item, Items, Metric, Task
+from lmms_eval_tasks.judges import checks
+from lmms_eval_tasks.judges.verdict import REPLAY
+from lmms_eval_tasks.notify import visible
+from lmms_eval_tasks.utils.replies import reasoning, refusals
+
+MANY_UNREAD = 0.05  # share of a task's replies above which a line says so
+APART = 0.02  # two points: difference of our number and the authors' above which a line says so
+UNREAD = frozenset({"unparsed", "empty", "truncated", refusals.LOST, "error"})  # no answer was read
+EXAMPLE = 48  # characters of a reply in a line
+
+
+class Note(NamedTuple):
+    """One line on a task's replies, without the task's name."""
+
+    weight: float  # what orders lines: the share of replies, or the difference of two numbers
+    text: str  # safe to print: on one line, without control characters
+
+
+def notes(task: Task, items: Items) -> list[Note]:
+    """The lines on a task's replies, the heaviest first; none where nothing is odd."""
+    ordered = sorted(items, key=lambda item: str(item["id"]))
+    judged = judged_alike(task, ordered)
+    found = (_unread(ordered), _marked(ordered), judged, *_apart(task, ordered)[:1])
+    return sorted(filter(None, found), reverse=True)
+
+
+def is_thin(statuses: dict[str, int]) -> bool:
+    """Return True if under half of a task's replies were read, by the counts of their statuses."""
+    return 2 * count_read(statuses) < sum(statuses.values())
+
+
+def count_read(statuses: dict[str, int]) -> int:
+    """The number of replies that were read, by the counts of a task's statuses."""
+    return sum(count for status, count in statuses.items() if status not in UNREAD)
+
+
+# --- replies that were not read -------------------------------------------------------------------
+
+
+def _unread(items: Items) -> Note | None:
+    """That many replies were not read, their commonest forms, and what the numbers rest on."""
+    unread = [item for item in items if item["status"] == "unparsed"]
+    if len(unread) <= MANY_UNREAD * len(items):
+        return None
+    share, statuses = len(unread) / len(items), Counter(item["status"] for item in items)
+    rests = ""
+    if is_thin(statuses):
+        read = count_read(statuses)
+        rests = f", so its numbers rest on {read or 'none'} of {len(items)}"
+    forms = ", ".join(f"{count} like {example}" for count, example in commonest(unread))
+    told = f"{len(unread)} of {len(items)} replies were not read ({100 * share:.3g} %){rests}"
+    return Note(share, f"{told}; the commonest: {forms}")
+
+
+FORMS = 3  # that a line shows
+# Replies whose shapes begin alike are of one form: a model's habit shows where its replies begin.
+# Alike over the first of these lengths, in characters, at which half of the replies are; else over
+# FEWEST, as many as are.
+LENGTHS = (32, 24, 16, 12, 8, 6, 4, 2)
+FEWEST = 4
+_GENERAL = (
+    (re.compile(r"""["“”„«「『][^"“”»」』]*["”»」』](?!\s*:)"""), "…"),  # but a JSON's key
+    (re.compile(r"\d+(?:[\s,.:;>/-]*\d+)*"), "0"),
+    (re.compile(r"(?<!\w)[a-z](?!\w)"), "x"),  # a letter, or an article
+)
+_SHAPED = 500  # characters of a reply that its shape is made of
+
+
+def commonest(items: Items) -> list[tuple[int, str]]:
+    """The commonest forms of replies, at most FORMS, each with its count and an example."""
+    rest = [(_shape(item), item) for item in items]
+    found: list[tuple[int, str]] = []
+    while rest and len(found) < FORMS:
+        for length in (*LENGTHS, FEWEST):
+            ((start, count),) = Counter(shape[:length] for shape, _ in rest).most_common(1)
+            if 2 * count >= len(rest):
+                break
+        first = next(item for shape, item in rest if shape[:length] == start)
+        found.append((count, example(first)))
+        rest = [(shape, item) for shape, item in rest if shape[:length] != start]
+    return sorted(found, key=lambda form: -form[0])
+
+
+def _shape(item: Item) -> str:
+    """The beginning of a reply without what differs from item to item.
+
+    Numbers, single letters, quotations and the texts of the item's options stand as one sign each.
+    """
+    text = _plain(_seen(item)[:_SHAPED])
+    options = [own for one in item.get("options") or () if len(own := _plain(str(one))) > 1]
+    if options:
+        longest_first = "|".join(map(re.escape, sorted(options, key=len, reverse=True)))
+        text = re.sub(rf"(?<!\w)(?:{longest_first})(?!\w)", "…", text)
+    for pattern, instead in _GENERAL:
+        text = pattern.sub(instead, text)
+    return text
+
+
+def _plain(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def _seen(item: Item) -> str:
+    """A reply without its reasoning; the whole one if nothing is left."""
+    return reasoning.strip_reasoning(item["reply"])[0] or str(item["reply"])
+
+
+def example(item: Item) -> str:
+    """The beginning of a reply in quotation marks, on one line, as a terminal may show it."""
+    return _quoted(_seen(item))
+
+
+def _quoted(text: str) -> str:
+    line = visible(" ".join(text[:_SHAPED].split()))
+    return f'"{line[:EXAMPLE]}…"' if len(line) > EXAMPLE else f'"{line}"'
+
+
+# --- special tokens that nobody knows -------------------------------------------------------------
+
+
+def _marked(items: Items) -> Note | None:
+    """That replies begin with a special token that no reader knows: it may hide the answer."""
+    found = [(mark, item) for item in items if (mark := reasoning.unknown_mark(item["reply"]))]
+    if not found:
+        return None
+    (mark, _), *_ = Counter(mark for mark, _ in found).most_common(1)
+    item = next(item for own, item in found if own == mark)
+    told = f"{len(found)} of {len(items)} replies begin with a special token that nobody knows"
+    shown = f"{_quoted(mark)}, as in {visible(str(item['id']))}: {_quoted(item['reply'])}"
+    return Note(len(found) / len(items), f"{told}: {shown}")
+
+
+# --- a judge that always says the same ------------------------------------------------------------
+
+JUDGED = 20  # verdicts below which nothing is said of equal ones
+NEARLY_ALL = 0.95  # share of equal verdicts from which a line says so
+IN_A_ROW = 20  # equal verdicts in the order of ids from which a line says so, if they are no chance
+CHANCE = 0.01  # of such rows, so many are expected by the task's other verdicts at most
+# Parts of the names of asks about an answer's form, which is good in nearly all answers.
+_OF_FORM = ("coherence", "fluency")
+
+
+def judged_alike(task: Task, items: Items) -> Note | None:
+    """That the judge gave one and the same verdict to nearly all answers, or to many in a row.
+
+    A model may be that good or that bad: nothing is invalid, but the judge is to be looked at.
+    """
+    parts: list[tuple[float, str]] = []
+    judge: Mapping[str, Any] = {}
+    for ask in (one for one in task.asks if not any(form in one for form in _OF_FORM)):
+        given = [(item.get("verdicts") or {}).get(ask) for item in items]
+        scored = [one for one in given if one and one.get("score") is not None]
+        if len(scored) < JUDGED or any(map(_is_recorded, scored)):
+            continue
+        if same := _sameness([one["score"] for one in scored]):
+            judge, total = scored[0], len(scored)
+            word = _verdict(ask, same.score, is_label="right" in items[0])
+            of = f"answers in a row, of {total}" if same.is_row else f"of {total} answers"
+            parts.append((same.number / total, f"({word}) to {same.number} {of}"))
+    if not parts:
+        return None
+    command = checks.command(str(registry.of_task_name(task.name)), _spec(judge))
+    told = f"the judge gave one and the same verdict {', '.join(part for _, part in parts)}"
+    return Note(
+        max(share for share, _ in parts), f"{told}: look at it before its number ({command})"
+    )
+
+
+class _Same(NamedTuple):
+    """How many verdicts are equal: of all, or one after the other."""
+
+    score: float
+    number: int
+    is_row: bool
+
+
+def _sameness(scores: Sequence[float]) -> _Same | None:
+    """The equal verdicts that a line has to tell of; None if there are none.
+
+    In a long run of a good model rows of equal verdicts are chance: among 2,400 answers of which
+    three in four are right, 20 right ones follow each other twice. So a row counts only if no more
+    than CHANCE of its kind are expected by how often its verdict occurs among the others.
+    """
+    total = len(scores)
+    (score, count), *_ = Counter(scores).most_common(1)
+    if count >= NEARLY_ALL * total:
+        return _Same(score, count, is_row=False)
+    length, score = max((sum(1 for _ in row), score) for score, row in groupby(scores))
+    others = total - length
+    share = (scores.count(score) - length + 1) / (others + 2)  # never 0 or 1
+    expected = ((1 - share) * others + 1) * share**length
+    is_news = length >= IN_A_ROW and expected <= CHANCE
+    return _Same(score, length, is_row=True) if is_news else None
+
+
+def _verdict(ask: str, score: float, *, is_label: bool) -> str:
+    """A verdict in words: "correct", or "factuality 5"."""
+    if is_label:
+        return "correct" if score else "incorrect"
+    return f"{ask} {score:g}"
+
+
+def _spec(verdict: Mapping[str, Any]) -> str:
+    """The judge of a verdict as a user names it; of several judges only their file says it."""
+    label = str(verdict.get("judge"))
+    is_one = all(part.get("judge") == label for part in verdict.get("parts", ()))
+    return visible(label) if is_one else "SPEC"
+
+
+def _is_recorded(verdict: Mapping[str, Any]) -> bool:
+    """True if no language model gave the verdict."""
+    return str(verdict.get("judge")).startswith(f"{REPLAY}:")
+
+
+# --- ours and the authors' rule -------------------------------------------------------------------
+
+
+def _apart(task: Task, items: Items) -> list[Note]:
+    """That a number and the authors' reading of the same replies differ, the widest first."""
+    return sorted(_differences(task, items), reverse=True)
+
+
+def _differences(task: Task, items: Items) -> Iterator[Note]:
+    metrics = {metric.name: metric for metric in task.metrics}
+    for name, ours in metrics.items():
+        if (theirs := metrics.get(f"{name}_authors")) is None:
+            continue
+        a, b = _value(ours, items), _value(theirs, items)
+        if a is None or b is None or round(abs(a - b), 9) <= APART:  # 0.52 - 0.5 is above 0.02
+            continue
+        # A number that no item has alone, such as a kappa, differs by its formula, not by reading.
+        items_apart = [item for item in items if _value(ours, [item]) != _value(theirs, [item])]
+        if items_apart:
+            first = items_apart[0]
+            told = f"{name} is {a:.3f}, and {b:.3f} as the authors' rule reads the same replies"
+            shown = f"{visible(str(first['id']))}: {example(first)}"
+            text = f"{told}: {len(items_apart)} of {len(items)} items differ, such as {shown}"
+            yield Note(abs(a - b), text)
+
+
+def _value(metric: Metric, items: Sequence[Item]) -> float | None:
+    own = metric.own(items)
+    try:
+        value: Any = metric.of(own) if own else None
+    except (KeyError, TypeError):  # saved before the authors' rule was read
+        return None
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None

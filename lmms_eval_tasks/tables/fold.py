@@ -1,0 +1,95 @@
+"""Tables on a terminal of any width: what does not fit beside stands below, nothing is cut off."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval_tasks.notify import UNSEEN, visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Column, Table
+
+# A path or an error in brackets is no markup of rich's, and ":x:" no picture.
+_PLAIN: Any = {"highlight": False, "markup": False, "emoji": False}
+NAME_WIDTH = 34  # columns that a column of names takes at most
+
+
+def show(console: Console, made: Iterable[Any]) -> None:
+    """Print tables and lines; a wide table in several parts, each with its names."""
+    from rich.table import Table
+
+    for one in made:
+        if not isinstance(one, Table):
+            console.print(_shown(one), **_PLAIN)
+            continue
+        if one.title:
+            console.print(_shown(one.title), style="table.title", **_PLAIN)
+        for part in parts(one, console.width):
+            console.print(part)
+        if one.caption:
+            console.print(_shown(one.caption), style="table.caption", **_PLAIN)
+
+
+def as_file(made: Iterable[Any]) -> str:
+    """Tables and lines as the text of a file, of any width."""
+    from rich.console import Console
+
+    stream = io.StringIO()
+    show(Console(file=stream, width=UNSEEN), made)
+    return stream.getvalue()
+
+
+def _shown(part: Any) -> Any:
+    """A text without what a terminal obeys; markup in it stays markup."""
+    from rich.text import Text
+
+    if isinstance(part, Text):
+        part.plain = visible(part.plain)
+        return part
+    return visible(part) if isinstance(part, str) else part
+
+
+def parts(table: Table, width: int) -> list[Table]:
+    """A table as one or more that are at most `width` wide, without title and caption.
+
+    The columns of names, which are aligned to the left, stand in each of them.
+    """
+    from itertools import takewhile
+
+    if sum(_width(column, whole=True) for column in table.columns) <= width:
+        return [_of_columns(table, table.columns)]
+    names = list(takewhile(lambda column: column.justify == "left", table.columns))
+    room = width - sum(map(_width, names)) - 2
+    groups: list[list[Column]] = [[]]
+    for column in table.columns[len(names) :]:
+        if groups[-1] and sum(map(_width, [*groups[-1], column])) > room:
+            groups.append([])
+        groups[-1].append(column)
+    return [_of_columns(table, [*names, *group], NAME_WIDTH) for group in groups]
+
+
+def _width(column: Column, *, whole: bool = False) -> int:
+    """Columns of the terminal that it takes, the space beside it included."""
+    texts = [str(column.header), *map(str, column.cells)]
+    widest = max((len(line) for text in texts for line in text.split("\n")), default=0)
+    if column.justify == "left" and not whole:
+        widest = min(widest, NAME_WIDTH)
+    return max(widest, column.min_width or 0) + 2
+
+
+def _of_columns(table: Table, columns: Sequence[Column], names: int | None = None) -> Table:
+    """Some columns as a table of their own; `names` is how wide a column of names may be."""
+    from rich.table import Table
+
+    own = [column.copy() for column in columns]  # without cells
+    for column in own:
+        column.header = _shown(column.header)
+        column.max_width = names if column.justify == "left" else None
+    made = Table(*own, box=table.box, padding=table.padding)
+    cells = [list(column.cells) for column in columns]
+    for place, row in enumerate(table.rows):
+        made.add_row(*(_shown(one[place]) for one in cells), end_section=row.end_section)
+    return made
