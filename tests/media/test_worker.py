@@ -179,7 +179,8 @@ def test_crashes(look, tmp_path, fake_worker):
     fake_worker("""
         import os
         from pathlib import Path
-        from lmms_eval_tasks.utils.media import video_checks, worker
+        from lmms_eval_tasks.media import video_checks
+        from lmms_eval_tasks.utils.media import worker
         work, done = video_checks.facts, []
         def facts(source, out):
             name = Path(source).stem
