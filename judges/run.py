@@ -300,8 +300,10 @@ def departures(found: Iterable[Sequence[str]]) -> list[str]:
 
 def allow_files(wanted: int) -> int:
     """How many files this process may open, after its limit was raised to `wanted` if it may be."""
-    import resource
-
+    try:
+        import resource
+    except ImportError:  # Windows, which has no such limit
+        return wanted
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)

@@ -118,7 +118,8 @@ def _after_fork() -> None:
         one.forked()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def current() -> Context:

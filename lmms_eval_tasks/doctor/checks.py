@@ -108,6 +108,7 @@ class Examination:
     def checks(self) -> Iterator[Check]:
         """In the order of a run: a check rests on what those before it found."""
         yield Check("tasks", self._tasks, "lmms-eval-tasks list")
+        yield Check("extras", self._extras, "pip install 'lmms-eval-tasks[all]'")
         yield Check("frames", self._frames, f"another {settings.FRAMES.option}")
         for benchmark, names in self._chosen:
             own = benchmark.name
@@ -155,6 +156,10 @@ class Examination:
         self._chosen = list(registry.chosen(tasks))
         own = ", ".join(benchmark.name for benchmark, _ in self._chosen)
         yield Finding("ok", f"{len(tasks)} of {own}")
+
+    def _extras(self) -> Findings:
+        before.check_extras(self._chosen)
+        yield from ()
 
     def _frames(self) -> Findings:
         before.check_frames(self._chosen)

@@ -74,6 +74,7 @@ def _versions() -> Findings:
     from packaging.requirements import Requirement
 
     there = {one: _version(one) for one in _SHOWN}
+    there["decord"] = there["decord"] or _version("decord2")  # the same module, for ARM
     told = [f"{name} {version or 'not installed'}" for name, version in there.items()]
     yield Finding("ok", ", ".join([f"Python {platform.python_version()}", *told]))
     for needed in map(Requirement, metadata.requires("lmms-eval-tasks") or ()):

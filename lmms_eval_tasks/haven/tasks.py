@@ -231,7 +231,7 @@ def _order(doc: Item, reply: str, truth: list[float], unit: str) -> dict[str, An
     worth: dict[str, float | None] = {name: getattr(found, name) or 0.0 for name in ORDER}
     if identity.reason:
         worth = dict.fromkeys(ORDER)
-    elif len(read.units) < 2:  # an order of fewer than two units is worth 0 (metrics.md)
+    elif len(read.units) < 2:  # an order of fewer than two units is worth 0 (docs/metrics.md)
         worth = dict.fromkeys(ORDER, 0.0)
     theirs = numbered.authors_order(reply, n, unit, in_time=doc["kind"] == "temporal")
     by_theirs = selections.correlations(selections.predicted_ranks(theirs, n), truth)

@@ -71,7 +71,7 @@ def true_letters(video: str, question: Question) -> list[str]:
     """The letter of the true statement in each of the pool's eight pairs.
 
     Depends on video, category, question and index only; exactly four are A, so that a model that
-    always answers A solves no pool (metrics.md, Pools).
+    always answers A solves no pool (docs/metrics.md, Pools).
     """
 
     def rank(index: int) -> str:

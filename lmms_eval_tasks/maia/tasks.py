@@ -223,6 +223,7 @@ def _tasks() -> dict[str, Task]:
         metrics=metrics.ANSWERS,
         splits={"category": "star"},
         asks=("agrees",),
+        extra="metrics",
         blank={"right": None, "candidate": ""},
         # The references in turn: people's, so models that write more cost more.
         stand_in=lambda doc, number: str(doc["references"][number % POOL_SIZE]),

@@ -51,8 +51,8 @@ def prompt(doc: Doc) -> list[Part]:
 
     The video is muted with sound too: most chat classes read sound from the audio item alone, and
     one that did not would hear it twice; one that reads a video's own track gets it. For simple
-    classes, which use the first visual only (host.md), picture and sound travel as one mp4 with its
-    track; sound alone is the wav's path, or its samples for classes that take no path
+    classes, which use the first visual only (docs/design.md), picture and sound travel as one mp4
+    with its track; sound alone is the wav's path, or its samples for classes that take no path
     (models/classes.json).
     """
     mode = MODES[doc["mode"]]

@@ -15,7 +15,7 @@ from lmms_eval_tasks.utils.metrics import aggregate
 if TYPE_CHECKING:
     from rich.table import Table
 
-# Metric -> heading, in Table 4's order; `geval_samples` is G-Eval's other mode (metrics.md).
+# Metric -> heading, in Table 4's order; `geval_samples` is G-Eval's other mode (docs/metrics.md).
 _TABLE_4 = {
     "rouge_l": "ROUGE-L",
     "bertscore": "BERTScore",

@@ -13,6 +13,7 @@ from lmms_eval_tasks.media.video_checks import bad_items, missing_videos, stop
 from lmms_eval_tasks.models import plan
 from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.runs import media
+from lmms_eval_tasks.utils import extras
 
 
 class Checked:
@@ -41,6 +42,7 @@ def check(tasks: Sequence[str]) -> None:
     settings.check()
     prompts.forget()
     chosen, looked, known = list(registry.chosen(tasks)), {}, context.current().own(_Known)
+    check_extras(chosen)
     check_frames(chosen)
     for benchmark, names in chosen:
         known.pop(benchmark.name, None)
@@ -56,6 +58,15 @@ def check(tasks: Sequence[str]) -> None:
         if any(benchmark.tasks[name].asks for name in names):
             check_judge(benchmark)
         known[benchmark.name] = Checked(found, names)
+
+
+def check_extras(chosen: Iterable[tuple[Benchmark, Sequence[str]]]) -> None:
+    """Stop before a run that lacks packages of its numbers, or of the page it is to write."""
+    if settings.value(settings.REPORT):
+        extras.require("report", settings.REPORT.option)
+    for benchmark, names in chosen:
+        for name in names:
+            extras.require(benchmark.tasks[name].extra, name)
 
 
 def check_frames(chosen: Iterable[tuple[Benchmark, Sequence[str]]]) -> None:

@@ -50,7 +50,7 @@ def visuals_of(parts: Sequence[Part]) -> list[Any]:
 
 
 def messages_of(parts: Sequence[Part]) -> list[dict[str, Any]]:
-    """For chat models: one user turn with the parts in order (host.md, Requests)."""
+    """For chat models: one user turn with the parts in order (docs/design.md)."""
     content = []
     for part in _fitting(parts):
         if part.kind == "text":

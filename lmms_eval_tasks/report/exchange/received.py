@@ -23,6 +23,7 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges.verdict import NONE, REPLAY, Status
 from lmms_eval_tasks.leaderboards import figures
 from lmms_eval_tasks.report.exchange.records import OURS, UNKNOWN, Record, schema
+from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils.conditions import OF_JUDGE, Kind, from_dicts
 from lmms_eval_tasks.utils.conditions import Record as Conditions
 from lmms_eval_tasks.utils.released_files import read_json
@@ -68,7 +69,12 @@ class Facts(BaseModel):
 
 
 def problems(file: Path) -> list[Problem]:
-    """What a record lacks, errors first; none if it can stand as it is."""
+    """What a record lacks, errors first; none if it can stand as it is.
+
+    Raises:
+        TasksError: the packages that check a schema are not installed.
+    """
+    extras.require("report", "leaderboard check")
     try:
         record = read_json(file)
     except DataError as error:
