@@ -26,7 +26,6 @@ from lmms_eval_tasks.benchmark import (
 )
 from lmms_eval_tasks.cvrr_es import data, metrics, published, release
 from lmms_eval_tasks.cvrr_es import judge as judging
-from lmms_eval_tasks.cvrr_es import tables as layouts
 from lmms_eval_tasks.cvrr_es.data import running_model
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, HINT, JUDGE_TASKS
 from lmms_eval_tasks.cvrr_es.study import replies
@@ -182,7 +181,6 @@ class CvrrEs(Benchmark):
     docs = staticmethod(data.docs)
     seen = staticmethod(release.seen)
     files = staticmethod(release.placed)
-    tables = staticmethod(layouts.tables)
 
     def cut(self, doc: Doc) -> Cut:
         """The muted copy of a video, or its frames."""

@@ -34,7 +34,6 @@ from lmms_eval_tasks.judges.verdict import Criterion, Scoring
 from lmms_eval_tasks.maia import data, metrics
 from lmms_eval_tasks.maia import judge as judging
 from lmms_eval_tasks.maia import release as files
-from lmms_eval_tasks.maia import tables as layouts
 from lmms_eval_tasks.maia.release import POOL_SIZE
 from lmms_eval_tasks.sample.players import read_lm_pairs
 from lmms_eval_tasks.utils import prompts, provenance
@@ -284,7 +283,6 @@ class Maia(Benchmark):
     seen = staticmethod(data.seen)
     files = staticmethod(data.placed)
     suited = staticmethod(judging.suited)
-    tables = staticmethod(layouts.tables)
     judge_prompt = staticmethod(judging.prompt)
 
     def docs(self, found: Found, task: str) -> Sequence[Doc]:

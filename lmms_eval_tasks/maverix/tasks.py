@@ -25,15 +25,15 @@ from lmms_eval_tasks.benchmark import (
     KnownAnswers,
     Part,
     Ran,
+    Row,
     Task,
 )
 from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import DataError, MediaError, TasksError
 from lmms_eval_tasks.judges.verdict import Ask, Criterion, Judged, Scoring, graded
-from lmms_eval_tasks.maverix import data, metrics
+from lmms_eval_tasks.maverix import data, metrics, tables
 from lmms_eval_tasks.maverix import judge as judging
 from lmms_eval_tasks.maverix import release as files
-from lmms_eval_tasks.maverix import tables as layouts
 from lmms_eval_tasks.maverix.labels import CONSISTENCY, DIMENSIONS, LETTERS, MODES, SPLITS, TASKS
 from lmms_eval_tasks.utils import prompts
 from lmms_eval_tasks.utils.conditions import Condition, Kind
@@ -301,8 +301,11 @@ class Maverix(Benchmark):
     docs = staticmethod(data.docs)
     seen = staticmethod(data.seen)
     files = staticmethod(data.placed)
-    tables = staticmethod(layouts.tables)
     judge_prompt = staticmethod(judging.prompt)
+
+    def table_rows(self, rows: Sequence[Row]) -> list[Row]:
+        """With what stands by mode, and with marks of sound that did not arrive."""
+        return list(tables.rows(rows))
 
     def cut(self, doc: Doc) -> Cut | None:
         """Its segment, or the whole video; modes without picture and sound need none."""
