@@ -44,7 +44,13 @@ def tables(board: Spec, rows: Sequence[Row]) -> list[Table]:
         rows: the numbers of one or more models, by task or group.
     """
     by_task = {(row.model, row.task): row for row in rows}
-    return [table for layout in board["layouts"] for table in _drawn(board, layout, by_task)]
+    return [table for layout in layouts_of(board) for table in _drawn(board, layout, by_task)]
+
+
+def layouts_of(board: Spec) -> list[dict[str, Any]]:
+    """The fields of each table of ours."""
+    found = [{**board.get("common", {}), **one} for one in _expanded(board, board["layouts"])]
+    return [{**one, "title": one["title"].format_map(one)} for one in found]
 
 
 def _drawn(board: Spec, layout: Spec, rows: Rows) -> list[Table]:
@@ -84,8 +90,12 @@ def _marks(text: str, known: Iterable[str]) -> str:
 
 def columns_of(board: Spec, layout: Spec) -> list[dict[str, Any]]:
     """The fields of each column, with the layout's."""
-    found = [{**layout, **column} for column in _expanded(board, layout["columns"])]
-    return [one if "heading" in one else {**one, "heading": metric_of(one)} for one in found]
+    made = []
+    for column in _expanded(board, layout["columns"]):
+        whole = {"decimals": 0} if column.get("unit") == COUNT else {}
+        cell = {**layout, **whole, **column}
+        made.append(cell if "heading" in cell else {**cell, "heading": metric_of(cell)})
+    return made
 
 
 def _expanded(board: Spec, given: Iterable[Any]) -> Iterator[dict[str, Any]]:
