@@ -88,7 +88,7 @@ def checkpoint(folder: Path) -> Path:
     """A checkpoint of 24 layers with random weights."""
     from transformers import AutoConfig, Qwen2_5_VLForConditionalGeneration
 
-    from lmms_eval_tasks.sample import tiny
+    from lmms_eval_tasks.models import tiny
 
     small = tiny.build("qwen2_5_vl", folder / "tiny")
     config = AutoConfig.from_pretrained(small)

@@ -68,8 +68,8 @@ class Measured(NamedTuple):
 
 def checkpoint(folder: Path, tiny: bool, device: str) -> Path:
     """A checkpoint with random weights; the large one is made where it will run."""
+    from lmms_eval_tasks.models import tiny as recipes
     from lmms_eval_tasks.sample import put
-    from lmms_eval_tasks.sample import tiny as recipes
 
     small = recipes.build("qwen2_5_vl", folder / "tiny")
     if tiny or (folder / "7b" / "config.json").is_file():

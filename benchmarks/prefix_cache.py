@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from itertools import chain, pairwise, product, takewhile
 from unittest.mock import patch
 
-from lmms_eval_tasks import benchmarks, running
+from lmms_eval_tasks import context, registry
 from lmms_eval_tasks.benchmark import Part
 from lmms_eval_tasks.runs import before
 
@@ -69,8 +69,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--video-tokens", type=int, default=4096, help="of one video")
     told = parser.parse_args()
-    docs = before.docs(benchmarks.load("maia"), TASK)
-    prompt = benchmarks.of(TASK).tasks[TASK].prompt
+    docs = before.docs(registry.load("maia"), TASK)
+    prompt = registry.of(TASK).tasks[TASK].prompt
     ours = [blocks(doc["video_path"], prompt(doc), told.video_tokens) for doc in docs]
     videos = [doc["video_path"] for doc in docs]
     changes = 1 + sum(one != other for one, other in pairwise(videos))
@@ -78,7 +78,7 @@ def main() -> None:
     orders = {"ours": ours, "shuffled": random.Random(0).sample(ours, len(ours))}
     for ranks in (2, 4, 8):
         with patch.dict(os.environ, WORLD_SIZE=str(ranks)):
-            orders[f"rank 0 of {ranks}"] = list(running.by_rank(ours))[::ranks]
+            orders[f"rank 0 of {ranks}"] = list(context.by_rank(ours))[::ranks]
     each = -(-told.video_tokens // BLOCK)
     for batch, held in product(BATCHES, (2, 4, 100)):
         shares = (

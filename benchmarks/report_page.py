@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from lmms_eval_tasks import benchmarks, sample, settings
+from lmms_eval_tasks import registry, sample, settings
 
 TASKS = ("maia_vsv", "maia_oevqa")
 RUNS = {"model-a": 0.8, "model-b": 0.75}  # share of right answers
@@ -65,7 +65,7 @@ def write_data(root: Path, videos: list[Path]) -> None:
 
 def write_runs(out: Path) -> None:
     """Saved runs in the host's form, without the host."""
-    benchmark = benchmarks.load("maia")
+    benchmark = registry.load("maia")
     found = benchmark.look(TASKS, only=())
     for model, right in RUNS.items():
         draw = random.Random(model)

@@ -30,7 +30,7 @@ from unittest.mock import patch
 
 import slow_endpoint
 
-from lmms_eval_tasks import benchmarks, sample, settings
+from lmms_eval_tasks import registry, sample, settings
 from lmms_eval_tasks.benchmark import Benchmark, Found
 from lmms_eval_tasks.runs import after, before, estimate, given, scoring
 from lmms_eval_tasks.utils import saved_runs
@@ -92,7 +92,7 @@ class Work:
     """The phases of a run without the host; each after those before it."""
 
     def __init__(self, name: str, out: Path) -> None:
-        self.benchmark, self.tasks, self.out = benchmarks.load(name), DATA[name].tasks, out
+        self.benchmark, self.tasks, self.out = registry.load(name), DATA[name].tasks, out
         self.docs: dict[str, list[Any]] = {}
 
     def read(self) -> int:

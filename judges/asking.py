@@ -18,11 +18,11 @@ from functools import lru_cache
 from typing import Any
 
 from lmms_eval_tasks import judges
-from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict, geval, reader
 from lmms_eval_tasks.judges.providers.replay import NoJudge
 from lmms_eval_tasks.judges.verdict import NONE, Ask, Asks, Judged, Scoring, graded
+from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.utils.replies import reply_text
 
 Answer = Callable[[Asks], Sequence[Verdict]]

@@ -28,7 +28,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks import console, settings
+from lmms_eval_tasks import notify, settings
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges.verdict import Reply, Request, Sampling, Token
 
@@ -231,7 +231,7 @@ class Cache:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(old))
         self._file, self._places = new, list(map(_place, _files(self.path)))
         self._asked = -1  # gone too; threads that hold a lock in it end it there
-        console.say(
+        notify.say(
             f"{self.path} was removed or replaced while it was in use: written again, with "
             f"{count:,} replies; none is paid for again"
         )
@@ -258,7 +258,7 @@ class Cache:
         with self._lock:
             first, self._warned = not self._warned, True
         if first:
-            console.say(f"{error} (said once; the run goes on, replies may be paid for again)")
+            notify.say(f"{error} (said once; the run goes on, replies may be paid for again)")
 
 
 # Of a row, or of the file.

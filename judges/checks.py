@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.console import say
 from lmms_eval_tasks.judges.verdict import NONE, REPLAY, JudgeConfig
+from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.utils.json_files import write_json
 from lmms_eval_tasks.utils.metrics import stats
 from lmms_eval_tasks.utils.metrics.aggregate import NO_CLAIMS

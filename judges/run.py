@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges.config import resolve
 from lmms_eval_tasks.judges.limits import START, Breaker, Budget, Flight, Rate, share
@@ -40,6 +39,7 @@ from lmms_eval_tasks.judges.verdict import (
     Status,
     Verdict,
 )
+from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.settings import JudgeLimits
 from lmms_eval_tasks.utils import interrupts
 

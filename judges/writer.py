@@ -26,11 +26,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, create_model, model_validator
 
 from lmms_eval_tasks import judges, settings
-from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, Status, Verdict, engine, reader, run
 from lmms_eval_tasks.judges.report import dollars
 from lmms_eval_tasks.judges.verdict import MAX_TOKENS
+from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.utils import prompts
 from lmms_eval_tasks.utils.prompts import Prompt
 

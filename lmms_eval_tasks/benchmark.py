@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
-from lmms_eval_tasks import leaderboards, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
 from lmms_eval_tasks.judges.verdict import DEBATE, PANEL, Criterion, Scoring
 from lmms_eval_tasks.utils import released_files
@@ -377,12 +377,10 @@ class Benchmark:
         return ({"data": {"hash": ran.found.digest}} if ran.found else {}), []
 
     def board(self) -> Mapping[str, Any]:
-        """The paper's figures and the layouts of our tables (the form: leaderboards/__init__.py).
+        """The layouts of the tables, beside the paper's figures (leaderboards/__init__.py).
 
-        Without a file of its own: one table with a column for each metric.
+        Unless overridden: one table with a column for each metric.
         """
-        if self.name in leaderboards.BENCHMARKS:
-            return leaderboards.stored(self.name)
         metrics = [metric.name for task in self.tasks.values() for metric in task.metrics]
         columns = [{"metric": one} for one in dict.fromkeys(metrics)]
         names = {"task": "{task} {given}"}
@@ -393,7 +391,7 @@ class Benchmark:
 
         The first ones are the headline; the others are splits (`--tables all`).
         """
-        from lmms_eval_tasks.report import layouts
+        from lmms_eval_tasks.tables import layouts
 
         return layouts.tables(self.board(), self.table_rows(rows))
 

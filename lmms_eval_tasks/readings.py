@@ -14,11 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from lmms_eval_tasks import benchmarks
+from lmms_eval_tasks import registry
 from lmms_eval_tasks.benchmark import Item, Items, Metric, Task
-from lmms_eval_tasks.console import visible
 from lmms_eval_tasks.judges import checks
 from lmms_eval_tasks.judges.verdict import REPLAY
+from lmms_eval_tasks.notify import visible
 from lmms_eval_tasks.utils.replies import reasoning, refusals
 
 MANY_UNREAD = 0.05  # share of a task's replies above which a line says so
@@ -177,7 +177,7 @@ def judged_alike(task: Task, items: Items) -> Note | None:
             parts.append((same.number / total, f"({word}) to {same.number} {of}"))
     if not parts:
         return None
-    command = checks.command(str(benchmarks.of_task_name(task.name)), _spec(judge))
+    command = checks.command(str(registry.of_task_name(task.name)), _spec(judge))
     told = f"the judge gave one and the same verdict {', '.join(part for _, part in parts)}"
     return Note(
         max(share for share, _ in parts), f"{told}: look at it before its number ({command})"

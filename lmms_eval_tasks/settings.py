@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from annotated_types import Ge, Gt, Le, Lt
 
-from lmms_eval_tasks.errors import TasksError, nearest
+from lmms_eval_tasks.errors import DataError, TasksError, nearest
 
 PREFIX = "LMMS_EVAL_TASKS_"
 SAMPLE = "sample"
@@ -299,6 +299,27 @@ def is_sample() -> bool:
 def data_root() -> Path:
     """Folder with one subfolder per benchmark; the user cache if nothing is set."""
     return cache_dir() / SAMPLE if is_sample() else value(DATA) or cache_dir() / "data"
+
+
+def data_folder(benchmark: str) -> Path:
+    """A benchmark's folder under the data root, whether it is there or not."""
+    return data_root() / benchmark
+
+
+def required_folder(benchmark: str, title: str, how_to_get: str) -> Path:
+    """A benchmark's folder under the data root.
+
+    Raises:
+        DataError: it is not there; says how to get the data and where to put them.
+    """
+    place = data_folder(benchmark)
+    if not place.is_dir():
+        raise DataError(
+            f"no {title} data at {place}. {how_to_get}. Then run: lmms-eval-tasks data prepare "
+            f"{benchmark} --from DIR_OR_FILE  (or set {DATA}=ROOT with ROOT/{benchmark} "
+            f"as its README says, or {DATA}={SAMPLE} to try the packaged sample)"
+        )
+    return place
 
 
 def judge_cache() -> Path | None:

@@ -18,7 +18,7 @@ from rich.table import Table
 
 from lmms_eval_tasks import measures, settings
 from lmms_eval_tasks.benchmark import Items, Row
-from lmms_eval_tasks.console import UNSEEN
+from lmms_eval_tasks.notify import UNSEEN
 from lmms_eval_tasks.runs import after, scoring
 from lmms_eval_tasks.utils import prompts
 from lmms_eval_tasks.utils.conditions import Kind, from_dicts

@@ -29,7 +29,7 @@ import yaml
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.commands import cli
 from lmms_eval_tasks.host import script
 from tests.conftest import BIN, OFFLINE, REPOSITORY
@@ -156,8 +156,8 @@ def without_dots(words: list[str]) -> list[str]:
 @cache
 def tasks() -> set[str]:
     """All that `--tasks` may name."""
-    each = benchmarks.NAMES
-    return {x for one in each for x in (*benchmarks.load(one).tasks, *benchmarks.groups(one))}
+    each = registry.NAMES
+    return {x for one in each for x in (*registry.load(one).tasks, *registry.groups(one))}
 
 
 @cache
@@ -242,7 +242,7 @@ def _ours(words: list[str], whole: bool) -> None:
             return
         context = command.context_class(command, parent=context, info_name=name)
         name, *words = words
-        name = benchmarks.NAMES[0] if name in ("BENCHMARK", "NAME") else name
+        name = registry.NAMES[0] if name in ("BENCHMARK", "NAME") else name
         assert name in command.commands, f"{context.command_path} {name}: no such command"
         command = command.commands[name]
     try:
@@ -254,7 +254,7 @@ def _ours(words: list[str], whole: bool) -> None:
     given = parsed.params
     assert {*(given.get("tasks") or "").split(",")} - {""} <= tasks(), words
     if isinstance(benchmark := given.get("benchmark"), str) and not benchmark.isupper():
-        assert benchmark in (*benchmarks.NAMES, "results", "check"), benchmark
+        assert benchmark in (*registry.NAMES, "results", "check"), benchmark
     if isinstance(model := given.get("model"), str) and name == "doctor":
         assert model in models()
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from lmms_eval_tasks.sample.second_code import (
+from lmms_eval_tasks.utils.media.second_code import (
     COUNT,
     TICKS,
     colours,

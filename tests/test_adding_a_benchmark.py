@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 import lmms_eval_tasks
-from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.commands import cli
-from lmms_eval_tasks.console import table_console
 from lmms_eval_tasks.host import plugin
+from lmms_eval_tasks.notify import table_console
 from lmms_eval_tasks.runs import screen
 from tests.conftest import REPOSITORY
 from tests.local_endpoint import LocalEndpoint
@@ -50,7 +50,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(
         lmms_eval_tasks, "__path__", [*lmms_eval_tasks.__path__, str(tmp_path / "package")]
     )
-    monkeypatch.setattr(benchmarks, "NAMES", (*benchmarks.NAMES, "toy"))
+    monkeypatch.setattr(registry, "NAMES", (*registry.NAMES, "toy"))
     root = tmp_path / "root"
     (root / "toy" / "videos").mkdir(parents=True)
     for row in ROWS:  # the player looks whether they are there

@@ -21,11 +21,11 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from lmms_eval_tasks import benchmarks
+from lmms_eval_tasks import registry
 from lmms_eval_tasks.benchmark import Doc, Task
 from lmms_eval_tasks.commands.cli import app
+from lmms_eval_tasks.models import players
 from lmms_eval_tasks.runs import after, invalid, screen
-from lmms_eval_tasks.sample import players
 from lmms_eval_tasks.utils import saved_runs
 from lmms_eval_tasks.utils.conditions import (
     FACTS,
@@ -93,7 +93,7 @@ def run(sample_root: Path, cache: Path, tmp_path_factory: pytest.TempPathFactory
     found = [Condition(kind, f"{words} ({kind.value})") for kind, words in STORED.items()]
     found.append(Condition(Kind.PART, part({"limit": 3})))
     problems, numbers = {}, {}
-    benchmark = benchmarks.load("maia")
+    benchmark = registry.load("maia")
     for file in folder.glob("*.jsonl"):
         lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
         for line in lines:

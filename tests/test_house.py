@@ -9,7 +9,7 @@ from pathlib import Path
 import networkx
 import pytest
 
-from lmms_eval_tasks import benchmarks
+from lmms_eval_tasks import registry
 from tests.conftest import REPOSITORY
 
 PACKAGE = "lmms_eval_tasks"
@@ -19,19 +19,15 @@ PLACES = {
     f"{PACKAGE}.judges": REPOSITORY / "judges",
     f"{PACKAGE}.leaderboards": REPOSITORY / "leaderboards",
 }
-# From the top to the ground; a module imports of its own floor and of those below.
+# From the top to the ground: a room imports of its own floor, without circles, and of those below.
 FLOORS = (
-    {"commands", "host"},
-    {"runs", "sample", "models", *benchmarks.NAMES},
-    {"report", "benchmark", "benchmarks", "measures", "readings", "arrivals", "running"},
+    {"commands", "host", "doctor"},
+    {"runs", "sample", "models", *registry.NAMES},
+    {"report"},
+    {"benchmark", "registry", "tables", "measures", "readings"},
     {"judges"},
-    {"utils", "leaderboards"},
-    {"console", "errors", "settings", ""},
+    {"utils", "leaderboards", "context", "settings", "errors", "notify", ""},
 )
-
-
-# What builds the packaged sample is asked for wherever data are read.
-SAMPLE = {f"{PACKAGE}.sample", f"{PACKAGE}.sample.render", f"{PACKAGE}.sample.second_code"}
 
 
 def modules() -> dict[str, Path]:
@@ -67,35 +63,49 @@ def room(module: str) -> str:
     return module.removeprefix(PACKAGE).removeprefix(".").partition(".")[0]
 
 
-def floor(module: str) -> int:
-    if module in SAMPLE:
-        return len(FLOORS) - 2
-    return next(place for place, rooms in enumerate(FLOORS) if room(module) in rooms)
+def floor(room: str) -> int:
+    return next(place for place, rooms in enumerate(FLOORS) if room in rooms)
 
 
 @pytest.fixture(scope="module")
-def graph() -> networkx.DiGraph:
-    known = modules()
-    made = networkx.DiGraph()
+def rooms() -> networkx.DiGraph:
+    """Which room imports which, with the lines that do so; `__init__` modules are of theirs."""
+    known, made = modules(), networkx.DiGraph()
     for name, file in known.items():
-        made.add_edges_from((name, other) for other in imported(file, known) if other != name)
+        for other in imported(file, known):
+            if (edge := (room(name), room(other)))[0] != edge[1]:
+                made.add_edge(*edge)
+                made.edges[edge].setdefault("lines", []).append(f"{name} -> {other}")
     return made
 
 
-def test_imports_go_down_without_circles(graph: networkx.DiGraph) -> None:
-    """In circles packages do not count: every module of one imports it, and may be named in it."""
-    assert sorted(f"{a} -> {b}" for a, b in graph.edges if floor(b) < floor(a)) == []
-    packages = {name for name, file in modules().items() if file.name == "__init__.py"}
-    own = graph.subgraph(graph.nodes - packages)
-    assert [
-        sorted(one) for one in networkx.strongly_connected_components(own) if len(one) > 1
-    ] == []
+def test_rooms_import_down_without_circles(rooms: networkx.DiGraph) -> None:
+    """`python -m tests.test_house` prints them."""
+    up = [edge for edge in rooms.edges if floor(edge[1]) < floor(edge[0])]
+    assert [line for edge in up for line in rooms.edges[edge]["lines"]] == []
+    circles = networkx.strongly_connected_components(rooms)
+    assert [sorted(one) for one in circles if len(one) > 1] == []
 
 
-def test_benchmarks_know_no_host_no_run_and_not_each_other(graph: networkx.DiGraph) -> None:
-    others = {"host", "runs", "commands", *benchmarks.NAMES}
-    edges = [(a, b) for a, b in graph.edges if room(a) in benchmarks.NAMES and room(a) != room(b)]
-    assert sorted(f"{a} -> {b}" for a, b in edges if room(b) in others) == []
+def test_no_circles_of_files() -> None:
+    """Beside those of a package and its own modules, which import it to reach each other."""
+    known, made = modules(), networkx.DiGraph()
+    for name, file in known.items():
+        others = (other for other in imported(file, known) if other != name)
+        made.add_edges_from((name, one) for one in others if not name.startswith(f"{one}."))
+    circles = networkx.strongly_connected_components(made)
+    assert [sorted(one) for one in circles if len(one) > 1] == []
+
+
+def test_benchmarks_know_no_host_no_run_and_not_each_other(rooms: networkx.DiGraph) -> None:
+    others = {"host", "runs", "commands", "doctor", *registry.NAMES}
+    assert [edge for edge in rooms.edges if edge[0] in registry.NAMES and edge[1] in others] == []
+
+
+def test_what_is_pure(rooms: networkx.DiGraph) -> None:
+    """utils takes values as arguments; benchmark.py knows what judges and metrics give."""
+    assert set(rooms["utils"]) == {"errors", "notify"}
+    assert set(rooms["benchmark"]) <= {"judges", "utils", "tables", "settings", "errors"}
 
 
 def files(folder: Path) -> list[Path]:
@@ -106,7 +116,7 @@ def files(folder: Path) -> list[Path]:
 def test_rooms_are_small() -> None:
     package = REPOSITORY / PACKAGE
     assert len(files(package)) <= 8, sorted(files(package))
-    for name in benchmarks.NAMES:
+    for name in registry.NAMES:
         assert len(files(package / name)) <= 12, name
         assert len({file.parent for file in (package / name).glob("*/*.py")}) <= 1, name
     for folder in {file.parent for file in package.rglob("*.py")}:
@@ -158,3 +168,11 @@ def test_no_file_of_others_is_run_or_unpacked() -> None:
         (base,) = [ast.unparse(base) for kind in kinds for base in kind.bases] or [loader]
         assert base in SAFE_LOADERS, (file, loader)
     assert loaders
+
+
+if __name__ == "__main__":
+    drawn = rooms.__wrapped__()
+    for story in FLOORS:
+        for own in sorted(story):
+            print(f"{own or PACKAGE:14} -> {', '.join(sorted(drawn[own])) if own in drawn else ''}")
+        print()

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from lmms_eval_tasks import __version__, benchmarks
+from lmms_eval_tasks import __version__, registry
 from tests.conftest import REPOSITORY
 from tests.upstream import host_copy
 
@@ -101,7 +101,7 @@ def test_the_wheel_works_where_it_is_installed(built: Built, tmp_path: Path) -> 
 
     assert said("lmms-eval-tasks", "--version").startswith(f"lmms-eval-tasks {__version__}, lmms-")
     ours, of_the_host = said("lmms-eval-tasks", "list"), said("lmms_eval", "--tasks", "list")
-    for name in benchmarks.NAMES:
-        for task in (*benchmarks.load(name).tasks, *benchmarks.groups(name)):
+    for name in registry.NAMES:
+        for task in (*registry.load(name).tasks, *registry.groups(name)):
             assert task in of_the_host
         assert name in ours

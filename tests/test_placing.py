@@ -5,15 +5,15 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from lmms_eval_tasks import benchmarks
+from lmms_eval_tasks import registry
 from lmms_eval_tasks.errors import DataError
 from tests.checks import refused, table
 
 
-@table("name", benchmarks.NAMES)
+@table("name", registry.NAMES)
 def test_a_release_in_its_place(name: str, sample_root: Path, tmp_path: Path) -> None:
     """Copied or linked, also twice; another file in a place stays, and nothing is put then."""
-    benchmark, source = benchmarks.load(name), sample_root / name
+    benchmark, source = registry.load(name), sample_root / name
     whole = benchmark.status(sample_root)
     for link in (True, False):
         place = tmp_path / str(link) / name
@@ -35,7 +35,7 @@ def test_a_release_in_its_place(name: str, sample_root: Path, tmp_path: Path) ->
     assert taken.read_text(encoding="utf-8") == "[]"
 
 
-@table("name", [name for name in benchmarks.NAMES if name not in ("haven", "maia")])
+@table("name", [name for name in registry.NAMES if name not in ("haven", "maia")])
 def test_a_video_that_hides_another(name: str, sample_root: Path, tmp_path: Path) -> None:
     """Of another container: the one that was there would be taken for it."""
     source = shutil.copytree(sample_root / name, tmp_path / "download")
@@ -44,10 +44,10 @@ def test_a_video_that_hides_another(name: str, sample_root: Path, tmp_path: Path
     shutil.copy(video, tmp_path / name / video.relative_to(source))
     video.rename(video.with_suffix(".mkv"))
     says = f"{tmp_path / name}: another file there hides .*{video.stem}.mkv; remove it first"
-    refused(DataError, says, benchmarks.load(name).prepare, source, tmp_path, link=False)
+    refused(DataError, says, registry.load(name).prepare, source, tmp_path, link=False)
 
 
 def test_no_data(tmp_path: Path) -> None:
-    for name in benchmarks.NAMES:
-        benchmark = benchmarks.load(name)
+    for name in registry.NAMES:
+        benchmark = registry.load(name)
         assert benchmark.status(tmp_path).problem == benchmark.how_to_get

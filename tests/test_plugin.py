@@ -14,7 +14,7 @@ from lmms_eval.models.model_utils.media_encoder import _build_cache_key
 from lmms_eval.protocol import ChatMessages
 from PIL import Image
 
-from lmms_eval_tasks import running, settings
+from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.host import discovery
 from lmms_eval_tasks.host.endpoints import right_media
@@ -71,7 +71,7 @@ def test_a_run_knows_what_the_host_was_told_to_ask(
         verbosity: str = "ERROR",
         task_manager: Any = None,
     ) -> None:
-        runs.append(running.docs())
+        runs.append(context.docs())
 
     file = Path(discovery.task_folders()[0], "maia", "maia_vsv_1frame.yaml")
     known = {"type": "task", "yaml_path": str(file)}
@@ -85,7 +85,7 @@ def test_a_run_knows_what_the_host_was_told_to_ask(
         with pytest.raises(DataError, match=r"1 of 2 .*\n  video2: unreadable: "):
             evaluate("tasks_coin", ["maia_vsv_1frame"], **more)
     assert len(runs) == 2
-    assert running.docs() == slice(None)
+    assert context.docs() == slice(None)
 
 
 @table(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import script as host_script
 from lmms_eval_tasks.runs import before
@@ -90,7 +90,7 @@ def test_frames_of_a_video_that_does_not_exist(
 ) -> None:
     monkeypatch.setenv(settings.DATA, str(sample_root))
     monkeypatch.setenv(settings.JUDGE, "none")
-    known = str(before.checked(benchmarks.load("maia"), ["maia_vsv"]).found.release.videos[0].video)
+    known = str(before.checked(registry.load("maia"), ["maia_vsv"]).found.release.videos[0].video)
     monkeypatch.setenv(settings.FRAMES, f"32,{known}=16")
     before.check(["maia_vsv"])
     monkeypatch.setenv(settings.FRAMES, f"32,{known}x=16")

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from lmms_eval_tasks.console import say
+from lmms_eval_tasks.notify import say
 
 GRACE = 2.0  # seconds in which the process may end by itself
 _TOLD = 1.0  # seconds that the main thread waits for what is said

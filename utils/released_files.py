@@ -7,16 +7,16 @@ import filecmp
 import io
 import os
 import shutil
+import tempfile
 import time
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import json_files
 
@@ -48,32 +48,6 @@ def find_file(folder: Path, names: Sequence[str], *forms: str) -> Path:
     if folder.is_dir() and not found:
         raise DataError(f"{folder}: no data file (expected {' or '.join((*names, *forms))})")
     return found[0] if found else folder
-
-
-def user_folder(benchmark: str) -> Path:
-    """A benchmark's folder under the user's data root; the packaged sample is built if meant."""
-    root = settings.data_root()
-    if settings.is_sample():
-        from lmms_eval_tasks import sample
-
-        sample.build(root)
-    return root / benchmark
-
-
-def required_folder(benchmark: str, title: str, how_to_get: str) -> Path:
-    """`user_folder`, where there is one.
-
-    Raises:
-        DataError: it is not there; says how to get the data and where to put them.
-    """
-    place = user_folder(benchmark)
-    if not place.is_dir():
-        raise DataError(
-            f"no {title} data at {place}. {how_to_get}. Then run: lmms-eval-tasks data prepare "
-            f"{benchmark} --from DIR_OR_FILE  (or set {settings.DATA}=ROOT with ROOT/{benchmark} "
-            f"as its README says, or {settings.DATA}=sample to try the packaged sample)"
-        )
-    return place
 
 
 # --- reading: a DataError names the file, and the place in it that cannot be read -----------------
@@ -202,6 +176,22 @@ def place(target: Path, files: Mapping[str, Path], link: bool) -> None:
     for name, file in [one for one in files.items() if is_new(target / one[0], one[1])]:
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         put(file, target / name, link)
+
+
+def put_folder(folder: Path, make: Callable[[Path], None]) -> None:
+    """Make a folder beside its place and rename it there: whole or not at all.
+
+    The caller holds a lock: what killed processes left beside it goes.
+    """
+    for leftover in folder.parent.glob(f".{folder.name}-*"):
+        shutil.rmtree(leftover, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as work:
+        new = Path(work, "new")
+        new.mkdir()
+        make(new)
+        if folder.exists():
+            folder.rename(Path(work, "old"))
+        new.rename(folder)
 
 
 # --- looking --------------------------------------------------------------------------------------

@@ -18,7 +18,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from lmms_eval_tasks.console import say
 from lmms_eval_tasks.judges import JudgeConfig, Status
 from lmms_eval_tasks.judges.config import AZURE_HOSTS, is_local, is_reasoning
 from lmms_eval_tasks.judges.limits import asked_wait
@@ -40,6 +39,7 @@ from lmms_eval_tasks.judges.verdict import (
     Token,
     token_count,
 )
+from lmms_eval_tasks.notify import say
 
 # Of an account with several, who pays, by the variables of OpenAI's own client.
 _BILLED_TO = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.commands.options import LIMITS, DryRun, environment, with_settings
-from lmms_eval_tasks.console import say, table_console
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
 from lmms_eval_tasks.judges import checks
-from lmms_eval_tasks.report.fold import show
+from lmms_eval_tasks.notify import say, table_console
+from lmms_eval_tasks.tables.fold import show
 from lmms_eval_tasks.utils.metrics import aggregate
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ REASON = '{"reason": "%s", "score": 1}' % ("word " * 20)
 
 @with_settings(settings.JUDGE, *LIMITS)
 def agreement_command(
-    benchmark: Annotated[str, typer.Argument(help=f"One of: {', '.join(benchmarks.NAMES)}.")],
+    benchmark: Annotated[str, typer.Argument(help=f"One of: {', '.join(registry.NAMES)}.")],
     *,
     items: Annotated[
         str, typer.Option(metavar="N|all", help="How many answers the judge gets; 0 is all.")
@@ -52,7 +52,7 @@ def agreement_command(
     from lmms_eval_tasks.runs import before, invalid
     from lmms_eval_tasks.utils.json_files import check_output, write_json
 
-    whose, count = benchmarks.named(benchmark), _count(items)
+    whose, count = registry.named(benchmark), _count(items)
     if dry_run and output is not None:
         raise TasksError("--dry-run has no results to write to --output")
     if output is not None:
@@ -125,9 +125,8 @@ def _known_answers(
         DataError: there are none in `--from`, or data cannot be read.
     """
     from lmms_eval_tasks import sample
-    from lmms_eval_tasks.utils.released_files import user_folder
 
-    place = source or user_folder(whose.name)
+    place = source or settings.data_folder(whose.name)
     found = whose.known_answers(place, whole=whole) if source or place.is_dir() else None
     if found is None:
         if source is not None:
@@ -199,7 +198,7 @@ def _keep(benchmark: str, check: Mapping[str, Any], items: Items) -> None:
 
 def _table(check: Mapping[str, Any], clusters: str) -> list[Table]:
     """How often which verdict came of each known one; a row for each kind and known verdict."""
-    from lmms_eval_tasks.report.paper_tables import by_row
+    from lmms_eval_tasks.tables.paper_tables import by_row
 
     is_label, several = len(check["scale"]) == 2, len(check["verdicts"]) > 1
     heads = ["refused", "accepted"] if is_label else list(map(str, check["scale"]))

@@ -10,7 +10,7 @@ import typer
 from rich.padding import Padding
 from rich.table import Table
 
-from lmms_eval_tasks import __version__, benchmarks, running, settings
+from lmms_eval_tasks import __version__, registry, sample, settings
 from lmms_eval_tasks.commands import (
     agreement_command,
     debate_command,
@@ -23,9 +23,9 @@ from lmms_eval_tasks.commands import (
     report_command,
     saved_runs,
 )
-from lmms_eval_tasks.console import say, table_console
 from lmms_eval_tasks.errors import DataError, TasksError, about_file
-from lmms_eval_tasks.report.fold import show
+from lmms_eval_tasks.notify import say, table_console
+from lmms_eval_tasks.tables.fold import show
 from lmms_eval_tasks.utils import interrupts
 
 app = typer.Typer(
@@ -59,7 +59,9 @@ def main() -> None:
 
 def _print_version(asked: bool) -> None:
     if asked:
-        host = running.host_version() or "not installed"
+        from lmms_eval_tasks.models.class_table import host_version
+
+        host = host_version() or "not installed"
         print(f"lmms-eval-tasks {__version__}, lmms-eval {host}")
         raise typer.Exit
 
@@ -80,9 +82,9 @@ def _options(
 def list_tasks() -> None:
     """Show the tasks and groups, by benchmark."""
     console = table_console()
-    for name in benchmarks.NAMES:
-        tasks, groups = benchmarks.load(name).tasks, benchmarks.groups(name)
-        console.print(f"[bold]{benchmarks.load(name).title}[/] ({len(tasks)} tasks)")
+    for name in registry.NAMES:
+        tasks, groups = registry.load(name).tasks, registry.groups(name)
+        console.print(f"[bold]{registry.load(name).title}[/] ({len(tasks)} tasks)")
         for kind, names in (("groups", groups), ("tasks", tasks)):
             console.print(Padding(f"{kind}: {', '.join(names)}", (0, 0, 0, 2)), highlight=False)
 
@@ -116,17 +118,14 @@ def demo(
 def status() -> None:
     """Show which benchmarks' data is there, and what is missing or unreadable."""
     root = settings.data_root()
-    if settings.is_sample():
-        from lmms_eval_tasks import sample
-
-        sample.build(root)
+    sample.ready()
     left = ("benchmark", "found", "where", "version")
     table = Table(*left, title=f"Data root: {root} ({settings.DATA})", title_justify="left")
     for column in ("questions", "pools", "videos present", "missing", "unreadable"):
         table.add_column(column, justify="right")
     details = []
-    for name in benchmarks.NAMES:
-        found = benchmarks.load(name).status(root)
+    for name in registry.NAMES:
+        found = registry.load(name).status(root)
         counts = [str(found.counts.get(key, "-")) for key in ("questions", "pools")]
         kinds = [why.partition(":")[0] for why in found.bad.values()]
         counts += map(str, (found.videos, kinds.count("missing"), kinds.count("unreadable")))
@@ -141,14 +140,14 @@ def status() -> None:
 
 @data_app.command()
 def prepare(
-    benchmark: Annotated[str, typer.Argument(help=f"One of: {', '.join(benchmarks.NAMES)}.")],
+    benchmark: Annotated[str, typer.Argument(help=f"One of: {', '.join(registry.NAMES)}.")],
     source: Annotated[Path, typer.Option("--from", help="The data file, or its folder.")],
     link: Annotated[bool, typer.Option(help="Link instead of copying.")] = False,
 ) -> None:
     """Validate a benchmark's release and put it under the data root."""
     if settings.is_sample():  # which is never changed
         raise DataError(f"{settings.DATA}=sample is the packaged sample; unset it or name a folder")
-    print(benchmarks.named(benchmark).prepare(source, settings.data_root(), link))
+    print(registry.named(benchmark).prepare(source, settings.data_root(), link))
 
 
 @app.command()
@@ -158,7 +157,7 @@ def models(
     ] = None,
 ) -> None:
     """Say how each model class takes videos, pictures and sound, and what to pass for 32 frames."""
-    from lmms_eval_tasks.running import class_pages
+    from lmms_eval_tasks.models import class_pages
 
     for name in names or ():
         print("\n".join(class_pages.facts(name)))
@@ -180,7 +179,7 @@ def import_prompts(
     """Write the authors' exact wording, out of your clone of their repository, for --prompts."""
     from lmms_eval_tasks.utils import authors_prompts
 
-    for line in authors_prompts.write(benchmarks.named(benchmark).name, clone, to):
+    for line in authors_prompts.write(registry.named(benchmark).name, clone, to):
         print(line)
 
 

@@ -11,7 +11,6 @@ import typer
 
 from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.commands.options import LIMITS, DryRun, environment, with_settings
-from lmms_eval_tasks.console import say
 from lmms_eval_tasks.cvrr_es import candidates as candidate_files
 from lmms_eval_tasks.cvrr_es import release
 from lmms_eval_tasks.cvrr_es.judge import prompt
@@ -19,6 +18,7 @@ from lmms_eval_tasks.cvrr_es.study import ratings, reference
 from lmms_eval_tasks.cvrr_es.study.reference import Asked, Rated
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import JudgeConfig, run
+from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.runs import invalid
 from lmms_eval_tasks.utils.json_files import check_output, write_lines
 from lmms_eval_tasks.utils.media.video_checks import bad_items, stop

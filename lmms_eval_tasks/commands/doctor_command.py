@@ -14,10 +14,10 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import sample, settings
 from lmms_eval_tasks.commands.options import ForceSimple, ModelArgs, with_settings
-from lmms_eval_tasks.console import table_console
-from lmms_eval_tasks.runs.doctor import Finding
+from lmms_eval_tasks.doctor.checks import Finding, Findings
+from lmms_eval_tasks.notify import table_console
 
 _MARKS = {"ok": ("✔", "green"), "warning": ("!", "yellow"), "error": ("✘", "red")}
 
@@ -53,12 +53,12 @@ def doctor_command(
 
 
 def _findings(names: list[str], run: dict[str, Any]) -> Iterator[Finding]:
-    from lmms_eval_tasks import running
+    from lmms_eval_tasks import context
     from lmms_eval_tasks.commands import uploads
+    from lmms_eval_tasks.doctor import machine
+    from lmms_eval_tasks.doctor.checks import Check, Examination, carried_out
     from lmms_eval_tasks.host import model_class, needs
-    from lmms_eval_tasks.running import class_table
-    from lmms_eval_tasks.runs import machine
-    from lmms_eval_tasks.runs.doctor import Check, Examination, carried_out
+    from lmms_eval_tasks.models import class_table
 
     host = Check("host", needs.examined, f"pip install lmms-eval=={class_table.table().host}")
     yield from carried_out([*machine.checks(), host])
@@ -66,9 +66,17 @@ def _findings(names: list[str], run: dict[str, Any]) -> Iterator[Finding]:
     with suppress(Exception):  # is told when the model's turn comes
         named = model_class.named(run)
     model = partial(model_class.examined, run) if run["model"] else None
-    with machine.usable_cache(), running.model(named):
+    with machine.usable_cache(), context.model(named):
         sent = uploads.lines if run["model"] else None
+        if settings.is_sample():
+            yield from carried_out([Check("packaged sample", _sample, f"{settings.CACHE}=DIR")])
         yield from carried_out(Examination(names, model, sent).checks())
+
+
+def _sample() -> Findings:
+    """Make it: the checks behind this one look at its files."""
+    sample.ready()
+    yield from ()
 
 
 def _show(console: Console, one: Finding) -> None:

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from lmms_eval_tasks.commands.options import LIMITS, DryRun, environment, with_settings
-from lmms_eval_tasks.console import table_console
-from lmms_eval_tasks.report.fold import show
+from lmms_eval_tasks.notify import table_console
+from lmms_eval_tasks.tables.fold import show
 
 PAPER_MODEL = "gpt-4.1"  # paper, 3.2
 

@@ -10,11 +10,11 @@ from typing import Annotated
 
 import typer
 
-from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.commands.options import ForceSimple, ModelArgs, environment, with_settings
-from lmms_eval_tasks.console import table_console
 from lmms_eval_tasks.errors import JudgeError, TasksError
-from lmms_eval_tasks.report.fold import show
+from lmms_eval_tasks.notify import table_console
+from lmms_eval_tasks.tables.fold import show
 
 cache_app = typer.Typer(help="Export and load the judges' replies.", no_args_is_help=True)
 Folder = Annotated[
@@ -39,16 +39,12 @@ def estimate_command(
     from lmms_eval_tasks.judges import costs, run
     from lmms_eval_tasks.runs import before, estimate
 
-    chosen = benchmarks.selected([name.strip() for name in tasks.split(",") if name.strip()])
+    chosen = registry.selected([name.strip() for name in tasks.split(",") if name.strip()])
     if rate is not None and rate <= 0:
         raise TasksError(f"--rate {rate:g}: expected a number above 0")
-    if settings.is_sample():
-        from lmms_eval_tasks import sample
-
-        sample.build(settings.data_root())
     found = []
     for task in chosen:
-        benchmark = benchmarks.of(task)
+        benchmark = registry.of(task)
         asks, env = benchmark.tasks[task].asks, environment(dry_run=True)
         config = before.judge_config(benchmark, env=env) if asks else None
         found.append(estimate.estimate(task, config, limit))

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from lmms_eval_tasks import benchmarks, settings
-from lmms_eval_tasks.console import table_console
+from lmms_eval_tasks import registry, sample, settings
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.notify import table_console
 
 Form = Literal["text", "html", "md", "csv", "json", "eee", "hf"]
 
@@ -56,6 +56,7 @@ def _add(benchmark: str) -> None:
         ] = False,
     ) -> None:
         settings.check()
+        sample.ready()
         if force and form != "hf":
             raise TasksError("--force is for --format hf: leave it out")
         if engine and not (plan or slurm):
@@ -74,7 +75,7 @@ def _add(benchmark: str) -> None:
             board.show(benchmark, runs or [], form, output, table_console(), names=same or [])
 
 
-for _name in benchmarks.NAMES:
+for _name in registry.NAMES:
     _add(_name)
 
 

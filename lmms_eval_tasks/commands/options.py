@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import sample, settings
 
 Command = Callable[..., None]
 LIMITS = (
@@ -46,6 +46,7 @@ def with_settings(*variables: str, checked: bool = True) -> Callable[[Command], 
             with settings.said(said):
                 if checked:
                     settings.check()
+                    sample.ready()
                 command(**given)
 
         own = list(inspect.signature(command, eval_str=True).parameters.values())

@@ -10,12 +10,12 @@ import typer
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.commands.options import with_settings
-from lmms_eval_tasks.console import table_console
 from lmms_eval_tasks.cvrr_es.study import page, tables
 from lmms_eval_tasks.cvrr_es.study import ratings as rating_files
 from lmms_eval_tasks.cvrr_es.study.report import report
-from lmms_eval_tasks.report.fold import show
+from lmms_eval_tasks.notify import table_console
 from lmms_eval_tasks.runs.invalid import stop
+from lmms_eval_tasks.tables.fold import show
 from lmms_eval_tasks.utils.conditions import OF_JUDGE, Kind
 from lmms_eval_tasks.utils.json_files import check_output, write_json, write_text
 from lmms_eval_tasks.utils.released_files import listed

@@ -9,9 +9,9 @@ import typer
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.commands.options import with_settings
-from lmms_eval_tasks.console import table_console
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.report.fold import show
+from lmms_eval_tasks.notify import table_console
+from lmms_eval_tasks.tables.fold import show
 from lmms_eval_tasks.utils.json_files import check_folder, check_output, write_text
 
 Form = Literal["html", "text", "md", "csv", "latex", "json", "inspect"]

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.commands.options import LIMITS, with_settings
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.runs import before
@@ -48,7 +48,7 @@ def judge_command(
         raise TasksError("either --batch writes a file or --batch-results reads one, not both")
     saved = _read(logs)
     spec = settings.text(settings.JUDGE)
-    spec = spec or before.judge_config(benchmarks.load(saved[0][0]), env=os.environ).model
+    spec = spec or before.judge_config(registry.load(saved[0][0]), env=os.environ).model
     if save is None:
         place = logs[0].absolute()
         place = place if place.is_dir() else place.parent
@@ -73,8 +73,8 @@ def _read(logs: Sequence[Path]) -> Saved:
     runs = saved_files.join_parts([saved_files.read(file) for file in saved_files.find(logs)])
     found = [
         (name, own)
-        for name in benchmarks.NAMES
-        if (own := [run for run in runs if benchmarks.of_task_name(run.task) == name])
+        for name in registry.NAMES
+        if (own := [run for run in runs if registry.of_task_name(run.task) == name])
     ]
     if not found:
         raise DataError(f"no tasks of this suite in {', '.join(str(run.file) for run in runs)}")

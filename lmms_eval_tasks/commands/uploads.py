@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 from PIL import Image
 
-from lmms_eval_tasks import benchmarks, running, settings
+from lmms_eval_tasks import context, registry, settings
 from lmms_eval_tasks.benchmark import Benchmark, Doc, Found, Part
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.host import endpoints, model_class
-from lmms_eval_tasks.running import class_table, recipes
-from lmms_eval_tasks.running.plan import FRAMES
+from lmms_eval_tasks.models import class_table, recipes
+from lmms_eval_tasks.models.plan import FRAMES, whole
 from lmms_eval_tasks.runs import before, given, media
 
 SAMPLED = 5  # docs of a task whose media are encoded, from all over it
@@ -82,9 +82,9 @@ def of_run(run: Mapping[str, Any], tasks: Sequence[str], limit: int | None = Non
     Raises:
         TasksError: there is no such model, or it cannot take what the tasks hand over.
     """
-    with running.model(model_class.named(run)):
-        model, asked = running.current(), []
-        for benchmark, names in benchmarks.chosen(tasks):
+    with context.model(model_class.named(run)):
+        model, asked = context.current(), []
+        for benchmark, names in registry.chosen(tasks):
             try:
                 found = benchmark.look(names)
             except DataError:  # a video that is bad; without one some clips cannot be made
@@ -97,7 +97,7 @@ def of_run(run: Mapping[str, Any], tasks: Sequence[str], limit: int | None = Non
 
 def lines(asked: Sequence[tuple[Benchmark, Found, str]], limit: int | None = None) -> Iterator[str]:
     """Of the running model, whose plan is made: what it uploads for these tasks."""
-    if (model := running.current()) is None:
+    if (model := context.current()) is None:
         return
     who, name = f"{model.name} ({model.interface})", _name(model.name)
     if name in UNKNOWN:
@@ -172,7 +172,7 @@ def _clips(benchmark: Benchmark, docs: Iterable[Doc]) -> int:
 
 def _published(name: str, requests: int, why: str, measure: Measure) -> Upload:
     """By the published lengths and frames of one size, where a clip cannot be made."""
-    model = running.current()
+    model = context.current()
     try:
         work = recipes.work(name)
     except KeyError:
@@ -190,7 +190,7 @@ def _published(name: str, requests: int, why: str, measure: Measure) -> Upload:
 # --- what the classes send ------------------------------------------------------------------------
 
 
-def _measure(name: str, model: running.Model) -> Measure | None:
+def _measure(name: str, model: context.Model) -> Measure | None:
     """How to tell what a class sends for a doc; None if it asks no server."""
     arguments = model.arguments
     if name == "gemini":
@@ -206,21 +206,21 @@ def _measure(name: str, model: running.Model) -> Measure | None:
     if name == "async_openai":
         known = class_table.media_of(model.name, model.interface)
         bounds = {**known.pixel_arguments, **arguments} if known else arguments
-        frames = {one: running.whole(one, bounds[one]) for one in ("min_pixels", "max_pixels")}
+        frames = {one: whole(one, bounds[one]) for one in ("min_pixels", "max_pixels")}
         rate = arguments.get("fps")
         frames |= {"fps": float(rate)} if rate else {"nframes": int(_frames(model))}
-        frames["max_frames"] = running.whole("max_frames", arguments.get("max_frames", 768))
+        frames["max_frames"] = whole("max_frames", arguments.get("max_frames", 768))
         qwen3 = "to_qwen3_vl_openai_messages"
         return _Chat(qwen3 if arguments.get("is_qwen3_vl") else "to_openai_messages", frames, {})
     return None
 
 
-def _frames(model: running.Model) -> int:
+def _frames(model: context.Model) -> int:
     media_ = class_table.media_of(model.name, model.interface)
     assert media_ is not None
     assert media_.frames_argument
     name = media_.frames_argument
-    return running.whole(name, model.arguments.get(name) or media_.frames_default or FRAMES)
+    return whole(name, model.arguments.get(name) or media_.frames_default or FRAMES)
 
 
 class _Chat:
@@ -240,7 +240,7 @@ class _Chat:
 class _Simple:
     """The simple class `openai`, and `litellm`'s, which is made of it: its own methods."""
 
-    def __init__(self, model: running.Model) -> None:
+    def __init__(self, model: context.Model) -> None:
         self._class: Any = model_class.built(model)
         rate = float(model.arguments.get("video_fps") or 0)
         most = int(model.arguments.get("max_size_in_mb") or 20)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from lmms_eval_tasks import running, settings
+from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.benchmark import Found, option_set
 from lmms_eval_tasks.cvrr_es import candidates, release
 from lmms_eval_tasks.cvrr_es.candidates import Aligned
@@ -47,7 +47,7 @@ def running_model() -> str:
     """
     if given := settings.text(settings.CVRR_NAME):
         return given
-    model = running.current()
+    model = context.current()
     if model is None:
         return "model"
     for name in _NAMING:

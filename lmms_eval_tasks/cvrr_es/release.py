@@ -25,6 +25,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, PAPER_COUNTS
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import released_files
@@ -100,7 +101,7 @@ class _Row(BaseModel):
 
 def load() -> Release:
     """The data the user pointed to (`read`); no video is opened."""
-    return read(released_files.required_folder("cvrr_es", "CVRR-ES", HOW_TO_GET))
+    return read(settings.required_folder("cvrr_es", "CVRR-ES", HOW_TO_GET))
 
 
 def read(folder: Path) -> Release:

@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, HIGHEST_SCORE, RATINGS
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
+from lmms_eval_tasks.models.players import UNREADABLE, Chance, Known, Played
 from lmms_eval_tasks.sample import scenes
-from lmms_eval_tasks.sample.players import UNREADABLE, Chance, Known, Played
 from lmms_eval_tasks.sample.render import Clip
 
 FIRST, REFERENCE = "ratings/first.jsonl", "ratings/reference.jsonl"  # below the folder

@@ -20,6 +20,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Found
 from lmms_eval_tasks.haven import options
 from lmms_eval_tasks.haven.options import (
@@ -89,7 +90,7 @@ def load() -> Release:
         DataError: they are not there (the message says how to get them) or do not fit the schema.
         TasksError: an option has no value of its range.
     """
-    place = released_files.required_folder("haven", "HAVEN", HOW_TO_GET)
+    place = settings.required_folder("haven", "HAVEN", HOW_TO_GET)
     return released.read(place, options.current())
 
 

@@ -40,10 +40,10 @@ from lmms_eval_tasks.haven.sample_stories import (
     summary,
 )
 from lmms_eval_tasks.judges.geval import HIGHEST, SAMPLES
+from lmms_eval_tasks.models.players import UNREADABLE, Chance, Known, Played
 from lmms_eval_tasks.sample import scenes
-from lmms_eval_tasks.sample.players import UNREADABLE, Chance, Known, Played
 from lmms_eval_tasks.sample.render import Canvas, Clip
-from lmms_eval_tasks.sample.second_code import PALETTE
+from lmms_eval_tasks.utils.media.second_code import PALETTE
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,9 +12,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from lmms_eval_tasks import benchmarks
-from lmms_eval_tasks.console import say
+from lmms_eval_tasks import registry
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.notify import say
 
 OUR_FOLDER = '--include_path "$(lmms-eval-tasks path)"'
 _MARK = "_lmms_eval_tasks"
@@ -28,7 +28,7 @@ def task_folders() -> list[str]:
     import lmms_eval_tasks
 
     paths = [Path(folder) for folder in lmms_eval_tasks.__path__]
-    places = [path / name / "__init__.py" for path in paths for name in benchmarks.NAMES]
+    places = [path / name / "__init__.py" for path in paths for name in registry.NAMES]
     # Of the file, not the folder: an editable installation links files one by one.
     return sorted({str(one.resolve().parent.parent) for one in places if one.is_file()})
 
@@ -114,12 +114,12 @@ def our_tasks(names: Sequence[Any], manager: Any = None) -> list[str]:
             name says it. Of two files with one name the host takes the first: of its own tasks,
             `include_path`, ours; but ours, if the user named our folder. A line says which.
     """
-    groups = functools.cache(benchmarks.groups)
+    groups = functools.cache(registry.groups)
     ours_first = _names_our_folder(manager)
     others: dict[str, str] = {}
 
     def tasks_of(name: Any) -> list[str]:
-        own = benchmarks.of_task_name(name) if isinstance(name, str) else None
+        own = registry.of_task_name(name) if isinstance(name, str) else None
         if own is None or not (file := _our_file(own, name)):
             return []
         members = groups(own).get(name, ())
@@ -145,11 +145,11 @@ def check_names(names: Sequence[str], include_path: Any = None) -> None:
         TasksError: names it, and the nearest of ours.
     """
     for name in names:
-        own = benchmarks.of_task_name(name)
+        own = registry.of_task_name(name)
         if own is None or _our_file(own, name):
             continue
         try:
-            benchmarks.selected([name])  # a pattern
+            registry.selected([name])  # a pattern
         except TasksError:
             from lmms_eval.tasks import TaskManager
 

@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from lmms_eval_tasks import running
-from lmms_eval_tasks.console import say
+from lmms_eval_tasks import context, sample
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import endpoints, model_class, needs, replies
+from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.runs import after, before, judging
 from lmms_eval_tasks.utils import interrupts
 
@@ -53,9 +53,9 @@ def evaluated(
         stack.callback(_ALONE.release)
         stack.enter_context(interrupts.ending(exits=_is_command()))
         judged = stack.enter_context(judging.judging(tasks))
-        stack.enter_context(running.limited(given.get("limit"), given.get("offset") or 0))
+        stack.enter_context(context.limited(given.get("limit"), given.get("offset") or 0))
         with _of_all():
-            stack.enter_context(running.model(model_class.named(given)))
+            stack.enter_context(context.model(model_class.named(given)))
             _check(given, tasks)
             wanted = judged.begin()
         if wanted:
@@ -86,6 +86,7 @@ def _check(given: dict[str, Any], tasks: Sequence[str]) -> None:
             f"--num_fewshot {number}: tasks of this suite are asked without examples "
             f"({', '.join(tasks)}); leave it out, and run tasks that have examples by themselves"
         )
+    sample.ready()
     before.check(tasks)
     for line in (*model_class.prepare(given), *model_class.advice(given)):
         say(line)
@@ -103,7 +104,7 @@ def _of_all() -> Iterator[None]:
         yield
     except Exception as error:
         raised = error
-    told = running.gathered(raised and (str(raised) or repr(raised)))
+    told = context.gathered(raised and (str(raised) or repr(raised)))
     if not (first := next(filter(None, told), None)):
         return
     raised = raised or TasksError(first)

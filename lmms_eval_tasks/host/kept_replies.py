@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
-from lmms_eval_tasks import running, settings
-from lmms_eval_tasks.console import say
+from lmms_eval_tasks import context, settings
+from lmms_eval_tasks.notify import say
 
 _DONE = ".done"  # of a run that got its results: nothing to go on with
 
@@ -37,7 +37,7 @@ class Kept:
         name = hashlib.sha256(model.encode()).hexdigest()[:16]
         self.folder = settings.cache_dir() / "replies" / name
         self._tasks, self._rank = tuple(tasks), rank
-        self._run, *_ = running.gathered(uuid.uuid4().hex[:8])
+        self._run, *_ = context.gathered(uuid.uuid4().hex[:8])
         self._files: dict[str, IO[str]] = {}
         self._writable = True
         # By key a `reply`'s text, and what had `arrived` at the model, if it is known.

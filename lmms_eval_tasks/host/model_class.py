@@ -14,17 +14,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import running, settings
+from lmms_eval_tasks import context, settings
+from lmms_eval_tasks.doctor.checks import Finding, Findings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import positions
-from lmms_eval_tasks.running import class_pages, class_table
-from lmms_eval_tasks.running.plan import Needs
+from lmms_eval_tasks.models import class_pages, class_table
+from lmms_eval_tasks.models.plan import Needs
 from lmms_eval_tasks.runs import before
-from lmms_eval_tasks.runs.doctor import Finding, Findings
 from lmms_eval_tasks.utils.metrics import local_models
 
 
-def named(run: Mapping[str, Any]) -> running.Model | None:
+def named(run: Mapping[str, Any]) -> context.Model | None:
     """The run's model as `simple_evaluate` was told; None for an object that the user made.
 
     Raises:
@@ -40,10 +40,10 @@ def named(run: Mapping[str, Any]) -> running.Model | None:
             arguments = simple_parse_args_string(arguments)
         except ValueError:  # a class may read its arguments itself, as `lm_pairs` does
             arguments = {"": arguments}
-    return running.Model(name, interface_of(name, bool(run.get("force_simple"))), arguments)
+    return context.Model(name, interface_of(name, bool(run.get("force_simple"))), arguments)
 
 
-def interface_of(model: str, force_simple: bool = False) -> running.Interface:
+def interface_of(model: str, force_simple: bool = False) -> context.Interface:
     """Which class of a model the host takes: the chat class if there is one, unless told not to.
 
     Raises:
@@ -81,7 +81,7 @@ def prepare(run: dict[str, Any]) -> list[str]:
     Raises:
         TasksError: the class cannot be imported, built, or read videos here.
     """
-    model, plan = running.current(), running.planned()
+    model, plan = context.current(), context.planned()
     if model is None:
         return []
     devices = _device_map(built(model), model)
@@ -121,7 +121,7 @@ def _as_text(arguments: Mapping[str, Any]) -> str:
 
 def advice(run: Mapping[str, Any]) -> list[str]:
     """What to pass for the running model's class (class_table.advice), a line each."""
-    model, batch = running.current(), str(run.get("batch_size") or 1)
+    model, batch = context.current(), str(run.get("batch_size") or 1)
     return class_table.advice(model, int(batch)) if model and batch.isdecimal() else []
 
 
@@ -134,11 +134,11 @@ def examined(run: dict[str, Any], needs: Sequence[Needs]) -> Findings:
     Raises:
         TasksError: the class cannot be used for these tasks.
     """
-    if (model := running.current()) is None:
+    if (model := context.current()) is None:
         named(run)  # says why
         return
     plan = before.go_by_plan(model, needs)
-    model = running.current() or model  # whose class may be another one now
+    model = context.current() or model  # whose class may be another one now
     who, taken = f"{model.name} ({model.interface})", class_pages.line(model.name, model.interface)
     unknown = "not in the table of classes: what it does with our media is not known"
     media = class_table.media_of(model.name, model.interface)
@@ -154,7 +154,7 @@ def examined(run: dict[str, Any], needs: Sequence[Needs]) -> Findings:
     yield from (Finding("warning", line) for line in advice(run))
 
 
-def _key(found: type, model: running.Model) -> Findings:
+def _key(found: type, model: context.Model) -> Findings:
     """Whether a variable of a key that the class's module reads is set."""
     asked = re.findall(r"""["']([A-Z_]*API_KEY)["']""", _source(found))
     if not asked or model.arguments.keys() & {"api_key", "base_url"}:
@@ -172,7 +172,7 @@ def _source(found: type) -> str:
     return "\n".join(inspect.getsource(importlib.import_module(one)) for one in sorted(modules))
 
 
-def _checkpoint(model: running.Model) -> Findings:
+def _checkpoint(model: context.Model) -> Findings:
     """Whether the weights that are named are on this machine."""
     if not (name := str(model.arguments.get("pretrained") or "")):
         return
@@ -211,7 +211,7 @@ def _positions(checkpoint: Path) -> Findings:
             yield Finding("warning", positions.told(one), mend)
 
 
-def built(model: running.Model) -> type:
+def built(model: context.Model) -> type:
     """The class, imported as the host does it a moment later."""
     from lmms_eval.models import MODEL_REGISTRY_V2
 
@@ -232,7 +232,7 @@ def built(model: running.Model) -> type:
     return found
 
 
-def _device_map(found: type, model: running.Model) -> dict[str, str]:
+def _device_map(found: type, model: context.Model) -> dict[str, str]:
     """What to set where a class's own `device_map` is "", which transformers 5 refuses.
 
     Several processes are left alone: the classes then name each process's device themselves.

@@ -15,13 +15,13 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks import benchmarks, running, settings
+from lmms_eval_tasks import context, registry, sample, settings
 from lmms_eval_tasks.benchmark import Benchmark, Doc, Task
-from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import arrived, needs
 from lmms_eval_tasks.judges import run as judge_run
 from lmms_eval_tasks.judges.asking import Asker, usable
+from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.runs import before, given, scoring
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ Kwargs = Mapping[str, Any] | None
 
 def __getattr__(name: str) -> Any:
     kind, _, rest = name.partition("_")
-    if kind == "data" and rest in benchmarks.NAMES:
+    if kind == "data" and rest in registry.NAMES:
         return str(_rows(rest))
     if kind == "docs":
         return _docs(rest)
@@ -43,7 +43,7 @@ def __getattr__(name: str) -> Any:
         return scoring.metric_list(task, benchmark.joins)
     if kind == "joined":
         group, _, number = rest.partition("__")
-        benchmark = benchmarks.of(group)
+        benchmark = registry.of(group)
         (join,) = (one for one in benchmark.joins if one.group == group)
         return scoring.group_number(join, number)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -51,7 +51,7 @@ def __getattr__(name: str) -> Any:
 
 @cache
 def _of(task: str) -> tuple[Benchmark, Task]:
-    benchmark = benchmarks.of(task)
+    benchmark = registry.of(task)
     return benchmark, benchmark.tasks[task]
 
 
@@ -83,7 +83,8 @@ def _docs(task: str) -> Callable[[Dataset], Dataset]:
         from datasets.table import InMemoryTable
 
         needs.met()  # says it where nothing of ours came before
-        docs = list(running.by_rank(before.docs(_of(task)[0], task)))
+        sample.ready()
+        docs = list(context.by_rank(before.docs(_of(task)[0], task)))
         columns = {name: [doc.get(name) for doc in docs] for name in (docs[0] if docs else ())}
         # Its fingerprint, by which nothing is looked up here, is a hash of all rows: four fifths
         # of the time.
@@ -130,7 +131,7 @@ def process_results(doc: Doc, results: list[str]) -> dict[str, Any]:
     return scoring.spread(task, benchmark.joins, scoring.scored(task, kept, reply, answer))
 
 
-@lru_cache(maxsize=len(benchmarks.NAMES))
+@lru_cache(maxsize=len(registry.NAMES))
 def _judge(run: judge_run.Run, benchmark: Benchmark) -> Judge:  # noqa: ARG001
     """Looked up once in a run: a file or a setting that changes meanwhile must not change it."""
     return usable(lambda: before.judge_config(benchmark))
@@ -140,7 +141,7 @@ def _handed(task: Task, doc: Doc) -> dict[str, Any]:
     """What was handed over; where it cannot be told any more, the answer still counts."""
     try:
         told = task.handed(doc)
-        if told.get("media") and running.planned().videos_as_pictures:
+        if told.get("media") and context.planned().videos_as_pictures:
             told["media"] = {**told["media"], "as": "images"}
         return told
     except (TasksError, OSError):  # a file is gone by now

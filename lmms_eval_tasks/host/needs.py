@@ -16,12 +16,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.running import host_version
+from lmms_eval_tasks.models.class_table import host_version
+from lmms_eval_tasks.notify import say
 
 if TYPE_CHECKING:
-    from lmms_eval_tasks.runs.doctor import Findings
+    from lmms_eval_tasks.doctor.checks import Findings
 
 COMMAND = "lmms_eval.__main__"  # there only in a run by the command line
 
@@ -114,7 +114,7 @@ def met() -> bool:
 
 def examined() -> Findings:
     """The same for the command `doctor`."""
-    from lmms_eval_tasks.runs.doctor import Finding
+    from lmms_eval_tasks.doctor.checks import Finding
 
     told = unmet()
     fine = f"lmms-eval {host_version()} has all that the hook needs"

@@ -25,7 +25,7 @@ from typing import Any
 
 from tqdm.std import tqdm
 
-from lmms_eval_tasks import running
+from lmms_eval_tasks import context
 
 # A portion ends after so many seconds or so many batches, whichever is first.
 SECONDS, PORTION = 30.0, 20
@@ -40,7 +40,7 @@ class Pace:
     """What one class is handed at a time in one run."""
 
     def __init__(self, lm: Any, run: Mapping[str, Any]) -> None:
-        model = running.current()
+        model = context.current()
         arguments = model.arguments if model is not None else {}
         told = [run.get("batch_size"), *(arguments.get(name) for name in _BATCH)]
         told += [_said(lm, name) for name in _BATCH]

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.console import say
+from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 
 if TYPE_CHECKING:

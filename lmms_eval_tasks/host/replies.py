@@ -24,12 +24,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lmms_eval_tasks import benchmarks, running, settings
-from lmms_eval_tasks.console import say
+from lmms_eval_tasks import context, registry, settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import arrived, cut_replies, endpoints, positions
 from lmms_eval_tasks.host.kept_replies import Kept
 from lmms_eval_tasks.host.pace import Pace, one_bar
+from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.runs import given
 from lmms_eval_tasks.runs.invalid import Answered, Lengths
 from lmms_eval_tasks.utils import interrupts
@@ -132,7 +132,7 @@ class _Asked:
         self._pace = Pace(lm, run)
         self._stop_after = settings.value(settings.MODEL_STOP_AFTER)
         self._failed_in_a_row, self._answered, self._stopped_by = 0, False, ""
-        self._one_by_one = running.planned().one_by_one
+        self._one_by_one = context.planned().one_by_one
         self._errors = _Errors()
         # Not the model's own rank, which the host sets later.
         self._rank = int(os.environ.get("RANK", "0"))
@@ -189,7 +189,7 @@ class _Asked:
             return
         # Many classes take the first request's task, or what its media are, for a whole batch.
         for task, places in _even(left, own).items():
-            if modality := running.planned().modality.get(task):
+            if modality := context.planned().modality.get(task):
                 self._lm.modality = modality
             self._ask_in_portions(call, places)
 
@@ -336,7 +336,7 @@ class _Asked:
         Beside the model that is the doc, its text, its media, the sampling.
         """
         name, doc = request.task_name, self._doc(request)
-        task = benchmarks.of(name).tasks[name]
+        task = registry.of(name).tasks[name]
         request.doc = task.keep(doc)  # for `doc_hash`: the host hashes it, and leaves it empty
         shown: list[Any] = []
         # Where it cannot be told the request fails for the same reason, or is not asked.
@@ -352,9 +352,9 @@ class _Asked:
         return arrived.Expected(name, functools.partial(self._shown, request))
 
     def _shown(self, request: Any) -> arrived.Shown:
-        task = benchmarks.of(request.task_name).tasks[request.task_name]
+        task = registry.of(request.task_name).tasks[request.task_name]
         parts = task.prompt(self._doc(request))
-        model, kinds = running.current(), [part.kind for part in parts]
+        model, kinds = context.current(), [part.kind for part in parts]
         texts = [request.args[0]]
         if model is not None and model.interface == "chat":
             texts = [part.given for part in parts if part.kind == "text"]
@@ -378,7 +378,7 @@ def _even(left: Mapping[str, list[int]], own: Sequence[int]) -> dict[str, list[i
     """
     if not own:
         return dict(left)
-    everyone = running.gathered({name: len(places) for name, places in left.items()})
+    everyone = context.gathered({name: len(places) for name, places in left.items()})
     made = {}
     for name in dict.fromkeys(name for one in everyone for name in one):
         places = left.get(name, [])
@@ -412,7 +412,7 @@ def _identity(run: Mapping[str, Any], lm: Any, mended: Sequence[str]) -> str:
 
     A model that is `mended` replies otherwise than one as installed.
     """
-    if (model := running.current()) is None:
+    if (model := context.current()) is None:
         named: list[Any] = [vars(lm).setdefault("_lmms_eval_tasks_name", uuid.uuid4().hex)]
     else:
         told = model.arguments.items()

@@ -24,9 +24,9 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.console import UNSEEN, say, table_console
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import discovery, plugin
+from lmms_eval_tasks.notify import UNSEEN, say, table_console
 from lmms_eval_tasks.utils import interrupts
 from lmms_eval_tasks.utils.json_files import check_folder, write_text
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import running, settings
+from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.benchmark import Found
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maia import release as files
@@ -54,7 +54,7 @@ def look(
             missing or unreadable and `--allow-missing-videos` was not given.
     """
     options()
-    release = files.read(released_files.required_folder("maia", "MAIA", HOW_TO_GET))
+    release = files.read(settings.required_folder("maia", "MAIA", HOW_TO_GET))
     shown = videos and set(names) != {"maia_unimodal"}
     problems = video_problems(release, only) if shown else {}
     what = f"of {len(release.videos)} MAIA videos cannot be used"
@@ -84,7 +84,7 @@ def true_letters(video: str, question: Question) -> list[str]:
 
 def still() -> bool:
     """Whether a single picture goes as a clip that repeats it: the user's wish or the model's."""
-    return settings.value(settings.STILL_CLIP) or running.planned().pictures_as_videos
+    return settings.value(settings.STILL_CLIP) or context.planned().pictures_as_videos
 
 
 def _asked(found: Found, setting: str) -> Iterator[tuple[Question, dict[str, Any]]]:

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from lmms_eval_tasks.maia import judge
+from lmms_eval_tasks.models.players import UNKNOWN, Chance, Played
 from lmms_eval_tasks.sample import scenes
-from lmms_eval_tasks.sample.players import UNKNOWN, Chance, Played
 from lmms_eval_tasks.sample.render import Clip, Tone
 
 SIZE, FPS, AUDIO_RATE = (384, 240), 15, 16_000

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import leaderboards, settings
 from lmms_eval_tasks.benchmark import (
     Benchmark,
     Cut,
@@ -35,7 +35,7 @@ from lmms_eval_tasks.maia import data, metrics
 from lmms_eval_tasks.maia import judge as judging
 from lmms_eval_tasks.maia import release as files
 from lmms_eval_tasks.maia.release import POOL_SIZE
-from lmms_eval_tasks.sample.players import read_lm_pairs
+from lmms_eval_tasks.models.players import read_lm_pairs
 from lmms_eval_tasks.utils import prompts, provenance
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.media import clips, recipes
@@ -279,6 +279,7 @@ class Maia(Benchmark):
     tasks = _tasks()
     joins = tuple(map(_join, ENDS))
 
+    board = staticmethod(functools.partial(leaderboards.stored, "maia"))
     look = staticmethod(data.look)
     seen = staticmethod(data.seen)
     files = staticmethod(data.placed)

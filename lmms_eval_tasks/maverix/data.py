@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 from unicodedata import normalize
 
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Doc, Found
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maverix import release as files
@@ -77,7 +78,7 @@ def look(
         DataError: they are not there; items are bad and `--allow-bad-items` was not given; videos
             cannot be used and `--allow-missing-videos` was not given; or nothing is left.
     """
-    release = files.read(released_files.required_folder("maverix", "MAVERIX", HOW_TO_GET))
+    release = files.read(settings.required_folder("maverix", "MAVERIX", HOW_TO_GET))
     tasks = [TASKS[name] for name in names]
     # Our own form has one file for both lengths.
     asked = {task.length for task in tasks}

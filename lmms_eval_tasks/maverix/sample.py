@@ -21,10 +21,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmms_eval_tasks.maverix.labels import LETTERS, MODES, N_OPTIONS, SPLITS
-from lmms_eval_tasks.sample import scenes, second_code
-from lmms_eval_tasks.sample.players import Chance, Played
+from lmms_eval_tasks.models.players import Chance, Played
+from lmms_eval_tasks.sample import scenes
 from lmms_eval_tasks.sample.render import Clip
-from lmms_eval_tasks.sample.second_code import AAC, BAR, NAMES, PALETTE, TICKS, X264
+from lmms_eval_tasks.utils.media import second_code
+from lmms_eval_tasks.utils.media.second_code import AAC, BAR, NAMES, PALETTE, TICKS, X264
 from lmms_eval_tasks.utils.media.subtitles import clock
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from lmms_eval_tasks.benchmark import Row
 from lmms_eval_tasks.maverix import metrics
 from lmms_eval_tasks.maverix.labels import MODES, MULTIMODAL, TASKS, UNIMODAL
-from lmms_eval_tasks.report.paper_tables import Sure, number
+from lmms_eval_tasks.tables.paper_tables import Sure, number
 
 _STANDS_IN = {"a": "s", "av": "vs"}
 _LENGTHS = {"localized": "", "long": "long_"}  # of a video -> how names of tasks begin

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from lmms_eval_tasks import running, settings
+from lmms_eval_tasks import context, leaderboards, settings
 from lmms_eval_tasks.benchmark import (
     Benchmark,
     Cut,
@@ -28,13 +28,14 @@ from lmms_eval_tasks.benchmark import (
     Row,
     Task,
 )
-from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import DataError, MediaError, TasksError
 from lmms_eval_tasks.judges.verdict import Ask, Criterion, Judged, Scoring, graded
 from lmms_eval_tasks.maverix import data, metrics, tables
 from lmms_eval_tasks.maverix import judge as judging
 from lmms_eval_tasks.maverix import release as files
 from lmms_eval_tasks.maverix.labels import CONSISTENCY, DIMENSIONS, LETTERS, MODES, SPLITS, TASKS
+from lmms_eval_tasks.models import class_table
+from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.utils import prompts
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.media import segments, subtitles
@@ -64,14 +65,14 @@ def prompt(doc: Doc) -> list[Part]:
 
     def alone() -> list[Any]:
         path, rate = made("sound"), segments.RATE
-        wants = running.sound_form() == "samples"
+        wants = class_table.sound_form(context.current()) == "samples"
         return [{"array": segments.samples(path), "sampling_rate": rate} if wants else path]
 
     muted, sound, both = (
         functools.partial(made, name) for name in ("video", "sound", "video_with_sound")
     )
     shown: list[Part] = []
-    if mode.picture and mode.sound and running.sound_form() == "track":
+    if mode.picture and mode.sound and class_table.sound_form(context.current()) == "track":
         shown = [Part("video", both)]
     elif mode.picture and mode.sound:
         shown = [Part("video", muted, lambda: [both()]), Part("audio", sound, [])]
@@ -142,7 +143,7 @@ def handed(doc: Doc) -> dict[str, Any]:
 
     In modes without sound too: whether S stands in for A is up to the model, not to what was run.
     """
-    hears = running.hears()
+    hears = class_table.hears(context.current())
     return {"hears": hears, "sound": hears.get(doc["mode"], ""), "media": _media(doc)}
 
 
@@ -297,6 +298,7 @@ class Maverix(Benchmark):
         ),
     )
 
+    board = staticmethod(functools.partial(leaderboards.stored, "maverix"))
     look = staticmethod(data.look)
     docs = staticmethod(data.docs)
     seen = staticmethod(data.seen)
@@ -344,7 +346,7 @@ class Maverix(Benchmark):
     def check(self, names: Sequence[str], found: Found) -> None:
         """A model that raises on sound would lose the run; missing subtitles are told of."""
         if raising := [name for name, state in _sound(names).items() if state == "raises"]:
-            why = running.heard(TASKS[raising[0]].mode.picture)[1]
+            why = class_table.heard(context.current(), TASKS[raising[0]].mode.picture)[1]
             raise DataError(f"{why} Leave out {', '.join(raising)}")
         for line in cast(data.Checked, found).silent:
             say(f"MAVERIX: {line}")
@@ -352,7 +354,10 @@ class Maverix(Benchmark):
     def describe(self, ran: Ran) -> tuple[dict[str, Any], list[Condition]]:
         """Where data, subtitles and sound came from."""
         # `hears`: also of modes that were not run, since S may stand in for A.
-        section: dict[str, Any] = {"sound": _sound(ran.names), "hears": running.hears()}
+        section: dict[str, Any] = {
+            "sound": _sound(ran.names),
+            "hears": class_table.hears(context.current()),
+        }
         checked = cast(data.Checked | None, ran.found)
         is_released = settings.is_sample() or (checked is not None and checked.release.released)
         conditions = [] if is_released else [Condition(Kind.NOTE, data.OUR_SCHEMA)]
@@ -372,7 +377,7 @@ class Maverix(Benchmark):
                 )
                 conditions.append(Condition(Kind.NOTE, told))
         for name in _sound(ran.names):
-            why = running.heard(TASKS[name].mode.picture)[1]
+            why = class_table.heard(context.current(), TASKS[name].mode.picture)[1]
             conditions += [Condition(Kind.SOUND, why, (name,))] if why else []
         return section, conditions
 
@@ -380,7 +385,11 @@ class Maverix(Benchmark):
 def _sound(names: Sequence[str]) -> dict[str, str]:
     """What becomes of the sound in the running model, by task that has any."""
     modes = {name: TASKS[name].mode for name in names}
-    return {name: running.heard(mode.picture)[0] for name, mode in modes.items() if mode.sound}
+    return {
+        name: class_table.heard(context.current(), mode.picture)[0]
+        for name, mode in modes.items()
+        if mode.sound
+    }
 
 
 BENCHMARK = Maverix()

@@ -32,8 +32,8 @@ from transformers import AutoProcessor
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.models import files
 from lmms_eval_tasks.models.engine import Engine, EngineEndedError
-from lmms_eval_tasks.running import whole
-from lmms_eval_tasks.sample.host_model import HostModel
+from lmms_eval_tasks.models.host_model import HostModel
+from lmms_eval_tasks.models.plan import whole
 from lmms_eval_tasks.utils.replies import refusals
 
 MOST = 1024  # threads, and what vLLM answers at once on the largest GPUs

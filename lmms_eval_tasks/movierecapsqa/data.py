@@ -195,7 +195,7 @@ def look(
             bad and `--allow-bad-items` was not given, or a source is not there and
             `--allow-missing-videos` was not given, or nothing is left of one; says all of it.
     """
-    place = released_files.required_folder("movierecapsqa", "MovieRecapsQA", HOW_TO_GET)
+    place = settings.required_folder("movierecapsqa", "MovieRecapsQA", HOW_TO_GET)
     release = schema.read(place)
     shown = [name for name in names if videos and shows(name)]
     sources = dict.fromkeys(TASKS[name][0] for name in shown)

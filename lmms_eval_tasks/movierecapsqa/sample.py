@@ -20,15 +20,15 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from lmms_eval_tasks.models.players import Chance, Played
 from lmms_eval_tasks.movierecapsqa import judge
 from lmms_eval_tasks.movierecapsqa.data import CONDITIONS, task_name
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, HIGHEST, Context
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS, Segment
 from lmms_eval_tasks.sample import scenes
-from lmms_eval_tasks.sample.players import Chance, Played
 from lmms_eval_tasks.sample.render import Clip, Tone
 from lmms_eval_tasks.sample.scenes import Actor
-from lmms_eval_tasks.sample.second_code import TICKS
+from lmms_eval_tasks.utils.media.second_code import TICKS
 from lmms_eval_tasks.utils.media.subtitles import clock
 
 SIZE = (320, 240)

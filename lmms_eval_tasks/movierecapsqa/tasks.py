@@ -12,7 +12,7 @@ from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import judges, settings
+from lmms_eval_tasks import judges, leaderboards, settings
 from lmms_eval_tasks.benchmark import (
     Benchmark,
     Doc,
@@ -186,6 +186,7 @@ class MovieRecapsQA(Benchmark):
         for name in data.TASKS
     }
 
+    board = staticmethod(functools.partial(leaderboards.stored, "movierecapsqa"))
     look = staticmethod(data.look)
     docs = staticmethod(data.docs)
     cut = staticmethod(data.cut)

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lmms_eval_tasks import __version__, benchmarks, leaderboards
+from lmms_eval_tasks import __version__, leaderboards, registry
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.leaderboards import Ours
-from lmms_eval_tasks.report import cells, drawn, fold, sides
-from lmms_eval_tasks.report.pages import HERE, filled
+from lmms_eval_tasks.report import drawn, sides
 from lmms_eval_tasks.report.paper_rows import Board, Line, Own, boards, called
-from lmms_eval_tasks.report.paper_tables import (
+from lmms_eval_tasks.tables import cells, fold
+from lmms_eval_tasks.tables.pages import filled
+from lmms_eval_tasks.tables.paper_tables import (
     INVALID,
     NONE,
     by_row,
@@ -211,8 +212,8 @@ def _csv(made: Sequence[Board], conditions: Conditions) -> str:
 def _html(made: Sequence[Board], conditions: Conditions) -> str:
     (name,) = {board.benchmark for board in made}
     return filled(
-        HERE / "board.html",
-        title=benchmarks.load(name).title,
+        Path(__file__).with_name("board.html"),
+        title=registry.load(name).title,
         paper=leaderboards.stored(name)["paper"],
         parts=[(board, *_grid(board), _picture(board)) for board in made],
         conditions=conditions,
@@ -281,7 +282,7 @@ def show(
     Raises:
         DataError: a run is not there or has nothing of this benchmark, or a name is unknown.
     """
-    benchmark = benchmarks.load(name)
+    benchmark = registry.load(name)
     file = Path(f"leaderboard_{name}.html") if output is None and form == "html" else output
     if file is not None:
         check_output(file)

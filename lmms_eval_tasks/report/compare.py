@@ -8,9 +8,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from lmms_eval_tasks import arrivals, benchmarks, leaderboards, measures
+from lmms_eval_tasks import leaderboards, measures, registry
 from lmms_eval_tasks.benchmark import ASKED, Benchmark, Item, Items, Join, Metric, Task, Units
 from lmms_eval_tasks.measures import Asked
+from lmms_eval_tasks.report import arrivals
 from lmms_eval_tasks.report.sides import Side
 from lmms_eval_tasks.utils.conditions import Condition, Kind, Record, record
 from lmms_eval_tasks.utils.metrics import aggregate, stats
@@ -324,7 +325,7 @@ def _other_pixels(first: Side, second: Side, tasks: Sequence[Task]) -> Iterator[
     if first.model != second.model:
         return
     for name in (task.name for task in tasks if task.name in first.runs.keys() & second.runs):
-        task = benchmarks.of(name).tasks[name]
+        task = registry.of(name).tasks[name]
         found = paired(*([(task, item) for item in one.items[name]] for one in (first, second)))
         before, after = ([pair[place][1] for pair in found.pairs] for place in (0, 1))
         if told := arrivals.differing_prompts(name, before, after):

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks.report.pages import SERIES, WIDE, named, picture
-from lmms_eval_tasks.report.paper_tables import number
+from lmms_eval_tasks.tables.pages import SERIES, WIDE, named, picture
+from lmms_eval_tasks.tables.paper_tables import number
 
 if TYPE_CHECKING:
     import altair

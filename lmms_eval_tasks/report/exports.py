@@ -6,8 +6,10 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lmms_eval_tasks.report import cells, compare, fold
-from lmms_eval_tasks.report.paper_tables import (
+from lmms_eval_tasks.report import compare
+from lmms_eval_tasks.report.sides import Side, tasks_of
+from lmms_eval_tasks.tables import cells, fold
+from lmms_eval_tasks.tables.paper_tables import (
     INVALID,
     NONE,
     Sure,
@@ -18,7 +20,6 @@ from lmms_eval_tasks.report.paper_tables import (
     p_text,
     signed,
 )
-from lmms_eval_tasks.report.sides import Side, tasks_of
 from lmms_eval_tasks.utils.conditions import as_columns, concerning, lines
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from lmms_eval_tasks import __version__, benchmarks
+from lmms_eval_tasks import __version__, registry
 from lmms_eval_tasks.benchmark import Benchmark, Item, Task
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.report import compare
@@ -58,7 +58,7 @@ def write(sides: Sequence[Side], folder: Path) -> list[Path]:
     files = []
     for side in sides:
         for name in side.runs:
-            benchmark = benchmarks.of(name)
+            benchmark = registry.of(name)
             made = _log(benchmark, benchmark.tasks[name], side)
             stamp = made.eval.created[:19].replace(":", "-")  # as Inspect names its own
             parts = (stamp, name.replace("_", "-"), made.eval.task_id)

@@ -17,11 +17,12 @@ from lmms_eval_tasks.benchmark import Benchmark, Task
 from lmms_eval_tasks.judges import report as judge_report
 from lmms_eval_tasks.report import compare, drawn, item_rows, strips
 from lmms_eval_tasks.report.compare import Line
-from lmms_eval_tasks.report.pages import HERE, filled
-from lmms_eval_tasks.report.paper_tables import INVALID, fixed, p_text, signed
 from lmms_eval_tasks.report.sides import Side, command, tasks_of
+from lmms_eval_tasks.tables.pages import filled
+from lmms_eval_tasks.tables.paper_tables import INVALID, fixed, p_text, signed
 from lmms_eval_tasks.utils.conditions import limits
 
+_HERE = Path(__file__).parent
 SCRIPTS = ("vendor/tabulator.min.js", "run_page.js")
 STYLES = ("vendor/tabulator.min.css", "run_page.css")
 
@@ -69,9 +70,9 @@ def html(sides: Sequence[Side], media: Path | None = None, page: Path | None = N
     by_benchmark = tasks_of(sides)
     tasks = [task for _, own in by_benchmark for task in own]
     index, chunks = item_rows.made(tasks, sides, places)
-    scripts = [(HERE / name).read_text(encoding="utf-8") for name in SCRIPTS]
+    scripts = [(_HERE / name).read_text(encoding="utf-8") for name in SCRIPTS]
     return filled(
-        HERE / "run_page.html",
+        _HERE / "run_page.html",
         sides=sides,
         parts=[_part(benchmark, own, sides) for benchmark, own in by_benchmark],
         told=told,
@@ -79,7 +80,7 @@ def html(sides: Sequence[Side], media: Path | None = None, page: Path | None = N
         data={"index": item_rows.packed(index), "media": item_rows.packed(shown)},
         chunks=chunks,
         items=len(index["id"]),
-        styles=[(HERE / name).read_text(encoding="utf-8") for name in STYLES],
+        styles=[(_HERE / name).read_text(encoding="utf-8") for name in STYLES],
         scripts=scripts,
         hashes=" ".join(f"'sha256-{_sha256(one)}'" for one in scripts),
         value=_value,

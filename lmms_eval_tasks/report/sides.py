@@ -11,10 +11,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import benchmarks, measures, readings
+from lmms_eval_tasks import measures, readings, registry
 from lmms_eval_tasks.benchmark import ASKED, Benchmark, Item, Items, Task
-from lmms_eval_tasks.console import visible
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.notify import visible
 from lmms_eval_tasks.utils import saved_runs as saved
 from lmms_eval_tasks.utils.conditions import Condition, Kind, Record, is_valid, merged, record
 from lmms_eval_tasks.utils.metrics import aggregate
@@ -43,7 +43,7 @@ class Side:
         """The items of each task as its numbers count them."""
         found = {}
         for task, run in self.runs.items():
-            items, of = saved.saved_items(run), benchmarks.of(task).tasks[task]
+            items, of = saved.saved_items(run), registry.of(task).tasks[task]
             needed = [of.cluster, *({"right"} & of.blank.keys())]
             for item, name in product(items, needed):
                 if name not in item:
@@ -56,7 +56,7 @@ class Side:
     def asked(self) -> list[tuple[Task, Item]]:
         """Every item, with the task that it is of."""
         return [
-            (benchmarks.of(name).tasks[name], item)
+            (registry.of(name).tasks[name], item)
             for name, own in self.items.items()
             for item in own
         ]
@@ -92,7 +92,7 @@ class Side:
 
     def _not_joined(self, names: Sequence[str]) -> Iterator[Condition]:
         """Which numbers are not joined because its tasks are of different data or settings."""
-        for benchmark, _ in benchmarks.chosen(names):
+        for benchmark, _ in registry.chosen(names):
             for join in benchmark.joins:
                 own = {name: self.items[name] for name in join.tasks if name in names}
                 if differ := measures.data_of(own):
@@ -107,7 +107,7 @@ class Side:
 
     def _conditions_of(self, name: str) -> Record:
         """The conditions of one task; what its items show is found anew."""
-        benchmark, items = benchmarks.of(name), self.items[name]
+        benchmark, items = registry.of(name), self.items[name]
         task = benchmark.tasks[name]
         saved_ones = self.runs[name].conditions(benchmark.name)
         found = [one for one in saved_ones if one.kind not in (Kind.READING, Kind.FEW)]
@@ -122,7 +122,7 @@ class Side:
     def is_valid(self, tasks: Iterable[str]) -> bool:
         """Return False if a number of these tasks is INVALID."""
         own = (self.runs[name] for name in tasks if name in self.runs)
-        return all(is_valid(run.conditions(benchmarks.of(run.task).name)) for run in own)
+        return all(is_valid(run.conditions(registry.of(run.task).name)) for run in own)
 
 
 def read(paths: Sequence[Path]) -> list[Side]:
@@ -134,7 +134,7 @@ def read(paths: Sequence[Path]) -> list[Side]:
     found: list[tuple[Path, str, dict[str, saved.Run]]] = []
     for path in paths:
         runs = saved.join_parts([saved.read(file) for file in saved.find([path])])
-        own = [run for run in runs if benchmarks.of_task_name(run.task)]
+        own = [run for run in runs if registry.of_task_name(run.task)]
         if not own:
             raise DataError(
                 f"{path}: no tasks of this suite, but {', '.join(r.task for r in runs)}"
@@ -156,13 +156,13 @@ def read(paths: Sequence[Path]) -> list[Side]:
 def _ordered(names: Iterable[str]) -> list[str]:
     """Tasks as their benchmarks have them."""
     given = list(names)
-    return [task for one, own in benchmarks.chosen(given) for task in one.tasks if task in own]
+    return [task for one, own in registry.chosen(given) for task in one.tasks if task in own]
 
 
 def tasks_of(sides: Sequence[Side]) -> list[tuple[Benchmark, list[Task]]]:
     """The benchmarks of some sides, each with the tasks that any of them has."""
     names = _ordered({task for side in sides for task in side.runs})
-    return [(one, [one.tasks[name] for name in own]) for one, own in benchmarks.chosen(names)]
+    return [(one, [one.tasks[name] for name in own]) for one, own in registry.chosen(names)]
 
 
 def _name(run: saved.Run) -> str:

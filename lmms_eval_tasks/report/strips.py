@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lmms_eval_tasks import benchmarks
+from lmms_eval_tasks import registry
 from lmms_eval_tasks.benchmark import Benchmark, Doc, Part, Task
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.report.sides import Side
@@ -40,7 +40,7 @@ def find(sides: Sequence[Side]) -> tuple[dict[tuple[str, str], Seen], list[str]]
     found: dict[tuple[str, str], Seen] = {}
     told = []
     names = list(dict.fromkeys(name for side in sides for name in side.runs))
-    for benchmark, own in benchmarks.chosen(names):
+    for benchmark, own in registry.chosen(names):
         try:
             found |= _of_benchmark(benchmark, own, sides)
         except TasksError as error:

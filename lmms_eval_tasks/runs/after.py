@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
-from lmms_eval_tasks import __version__, arrivals, benchmarks, measures, running, settings
+from lmms_eval_tasks import __version__, context, measures, registry, settings
 from lmms_eval_tasks.benchmark import Benchmark, Found, Item, Items, Ran, Task
-from lmms_eval_tasks.console import say
 from lmms_eval_tasks.judges.asking import Asker, usable
-from lmms_eval_tasks.running import class_table
+from lmms_eval_tasks.models import class_table
+from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.report import arrivals
 from lmms_eval_tasks.runs import before, invalid, scoring, screen
 from lmms_eval_tasks.runs.invalid import Lengths
 from lmms_eval_tasks.runs.judging import Work
@@ -62,7 +63,7 @@ def annotate(
             "departures": list(judged.departures),
         }
     problems = invalid.of_judge(judged.usage, judged.labels)
-    for benchmark, names in benchmarks.chosen(tasks):
+    for benchmark, names in registry.chosen(tasks):
         try:
             carried = {name: _carried(results, name) for name in names}
             items = {name: one.items for name, one in carried.items() if one is not None}
@@ -95,7 +96,7 @@ def annotate(
 def score_together(results: dict[str, Any], tasks: Sequence[str]) -> None:
     """What is scored of several items at once, now that the host has those of every process."""
     for name in tasks:
-        benchmark = benchmarks.of(name)
+        benchmark = registry.of(name)
         if (carried := _carried(results, name)) is None:
             continue
 
@@ -238,7 +239,7 @@ def _videos(
 
 def _not_counted() -> str:
     """Of a model class that shows nowhere what the model gets; "" of our own."""
-    model = running.current()
+    model = context.current()
     media = class_table.media_of(model.name, model.interface) if model else None
     if model is None or (media is not None and media.ours):
         return ""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks import benchmarks, judges, running, settings
+from lmms_eval_tasks import context, judges, registry, settings
 from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found
-from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import JudgeConfig, checks
-from lmms_eval_tasks.running import plan
+from lmms_eval_tasks.models import plan
+from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.runs import media
 from lmms_eval_tasks.utils import prompts
 from lmms_eval_tasks.utils.media.video_checks import bad_items, missing_videos, stop
@@ -40,13 +40,13 @@ def check(tasks: Sequence[str]) -> None:
     """
     settings.check()
     prompts.forget()
-    chosen, looked = list(benchmarks.chosen(tasks)), {}
+    chosen, looked = list(registry.chosen(tasks)), {}
     check_frames(chosen)
     for benchmark, names in chosen:
         _checked.pop(benchmark.name, None)
         looked[benchmark.name] = look(benchmark, names)
         benchmark.prompts(names)
-    if (model := running.current()) is not None:
+    if (model := context.current()) is not None:
         own = [(one, looked[one.name], name) for one, names in chosen for name in names]
         for line in go_by_plan(model, [needs_of(*one) for one in own]).told:
             say(line)
@@ -70,10 +70,10 @@ def check_frames(chosen: Iterable[tuple[Benchmark, Sequence[str]]]) -> None:
         )
 
 
-def go_by_plan(model: running.Model, needs: Sequence[plan.Needs]) -> running.Plan:
+def go_by_plan(model: context.Model, needs: Sequence[plan.Needs]) -> context.Plan:
     """Decide what the running model's class needs for these tasks, if it can take them."""
     made = plan.of(model, needs)
-    running.go_by(made)
+    context.go_by(made)
     if made.pictures_as_videos and (left := [one.task for one in needs if one.pictures]):
         raise TasksError(
             f"{model.name} ({made.interface}) takes videos alone, and {', '.join(left)} hand over "
@@ -84,7 +84,7 @@ def go_by_plan(model: running.Model, needs: Sequence[plan.Needs]) -> running.Pla
 
 def needs_of(benchmark: Benchmark, found: Found, name: str) -> plan.Needs:
     """What a task's requests hold: its first one tells it for all."""
-    task, asked = benchmark.tasks[name], benchmark.docs(found, name)[running.docs()]
+    task, asked = benchmark.tasks[name], benchmark.docs(found, name)[context.docs()]
     parts = task.prompt({**asked[0], "task": name}) if asked else []
     kinds = [part.kind for part in parts]
     several = plan.FRAMES if "images" in kinds else 0
@@ -98,7 +98,7 @@ def needs_of(benchmark: Benchmark, found: Found, name: str) -> plan.Needs:
 
 def look(benchmark: Benchmark, names: Sequence[str]) -> Found:
     """The user's data; of the videos those that this run shows (`--limit`, `--offset`)."""
-    run = running.docs()
+    run = context.docs()
     whole = run.stop is None and not run.start
     # Docs that are left out make way for others, which have to be good then.
     if whole or settings.value(settings.ALLOW_MISSING) or settings.value(settings.ALLOW_BAD_ITEMS):
@@ -157,13 +157,13 @@ def make_media(tasks: Sequence[str], limit: float | None = None) -> None:
         DataError: something cannot be made and the user did not allow it (`--allow-bad-items`, or
             `--allow-missing-videos` of whole videos), or nothing else is left of a task.
     """
-    for benchmark, names in benchmarks.chosen(tasks):
+    for benchmark, names in registry.chosen(tasks):
         known = checked(benchmark, names)
         docs_of = {name: benchmark.docs(known.found, name) for name in names}
         empty = [name for name, own in docs_of.items() if not own]
         stop(benchmark.title, [f"nothing is left of {', '.join(empty)}"] if empty else [])
         counts = media.asked([len(own) for own in docs_of.values()], limit)
-        first, parts = running.docs().start or 0, []
+        first, parts = context.docs().start or 0, []
         for (name, own), count in zip(docs_of.items(), counts, strict=True):
             cuts = [benchmark.cut(doc) for doc in own[first:]]
             parts.append(media.Needs(name, [cut for cut in cuts if cut is not None], count))

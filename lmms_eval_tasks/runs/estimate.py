@@ -10,16 +10,16 @@ import contextlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks import benchmarks
+from lmms_eval_tasks import registry
 from lmms_eval_tasks.benchmark import Doc, Item, Task
 from lmms_eval_tasks.judges import JudgeConfig
 from lmms_eval_tasks.judges.asking import settle
 from lmms_eval_tasks.judges.costs import Plan, add_judge, calls_per_verdict
 from lmms_eval_tasks.judges.prices import counter
 from lmms_eval_tasks.judges.verdict import DEBATE, Ask, Asks, Criterion, Verdict
-from lmms_eval_tasks.report.paper_tables import by_row
 from lmms_eval_tasks.runs import media
 from lmms_eval_tasks.runs.given import text_of
+from lmms_eval_tasks.tables.paper_tables import by_row
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def estimate(task: str, config: JudgeConfig | None, limit: int | None = None) -> Plan:
     """The work of one task."""
-    benchmark = benchmarks.of(task)
+    benchmark = registry.of(task)
     own = benchmark.tasks[task]
     docs = benchmark.docs(benchmark.look([task], videos=False), task)
     docs = docs[: media.asked([len(docs)], limit)[0]]

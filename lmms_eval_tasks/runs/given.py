@@ -7,9 +7,9 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks import running, settings
+from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.benchmark import SAME, Part
-from lmms_eval_tasks.running import plan
+from lmms_eval_tasks.models import plan
 from lmms_eval_tasks.utils.media import clips, recipes
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def messages_of(parts: Sequence[Part]) -> list[dict[str, Any]]:
 
 def _fitting(parts: Sequence[Part]) -> Sequence[Part]:
     """The parts in the form that the running model's class takes (running/plan.py)."""
-    if not running.planned().videos_as_pictures:
+    if not context.planned().videos_as_pictures:
         return parts
 
     def pictures(video: Any) -> list[Image]:

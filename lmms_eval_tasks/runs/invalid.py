@@ -8,7 +8,7 @@ from typing import Any
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Items
-from lmms_eval_tasks.console import say
+from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.utils.metrics import aggregate
 from lmms_eval_tasks.utils.replies import refusals
 

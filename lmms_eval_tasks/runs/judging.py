@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lmms_eval_tasks import benchmarks, running
-from lmms_eval_tasks.console import say
+from lmms_eval_tasks import context, registry
+from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.runs import before
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Judging:
     """The judged tasks of one run of the host, in this process."""
 
     def __init__(self, tasks: Collection[str]) -> None:
-        self.names = {name for name in tasks if benchmarks.of(name).tasks[name].asks}
+        self.names = {name for name in tasks if registry.of(name).tasks[name].asks}
         self._configs: list[JudgeConfig] = []
         self._expected: set[str] = set()
         self._lock = threading.Lock()
@@ -43,7 +43,7 @@ class Judging:
         from lmms_eval_tasks import judges
         from lmms_eval_tasks.judges import run
 
-        for benchmark, _ in benchmarks.chosen(self.names):
+        for benchmark, _ in registry.chosen(self.names):
             self._configs.append(before.judge_config(benchmark))
             say(judges.announcement(self._configs[-1], before.judge_prompt(benchmark)))
         asked = any(config.endpoints for config in self._configs)
@@ -69,9 +69,9 @@ class Judging:
         current.progress.close()
         whole = Ledger()
         # The host has left its last barrier, so all get here.
-        for rows in running.gathered(current.ledger.as_dicts()):
+        for rows in context.gathered(current.ledger.as_dicts()):
             whole.merge(rows)
-        departed = itertools.chain(*running.gathered(current.departed()))
+        departed = itertools.chain(*context.gathered(current.departed()))
         return Work(
             tuple(whole.as_dicts()),
             frozenset(config.label for config in self._configs),

@@ -19,16 +19,16 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import JudgeConfig, run
 from lmms_eval_tasks.judges.config import KEY
 from lmms_eval_tasks.judges.costs import Plan, default_rate
 from lmms_eval_tasks.judges.prices import Price
 from lmms_eval_tasks.judges.report import dollars, duration, price
-from lmms_eval_tasks.running import class_table, recipes
-from lmms_eval_tasks.running.plan import FRAMES
-from lmms_eval_tasks.running.recipes import Facts, Recipe, Work
+from lmms_eval_tasks.models import class_table, recipes
+from lmms_eval_tasks.models.plan import FRAMES
+from lmms_eval_tasks.models.recipes import Facts, Recipe, Work
 from lmms_eval_tasks.runs import before, estimate
 
 OPERATIONS = 312e12  # a second, of an A100, dense bfloat16
@@ -199,7 +199,7 @@ def _cost(recipe: Recipe, counted: Counted) -> Cost:
     facts, frames = recipes.facts(recipe.checkpoint), _frames(recipe)
     prompt, cached, reply, total = 0.0, 0.0, 0.0, Plan()
     batched = recipe.model.name == recipes.VLLM
-    for task in benchmarks.selected(recipe.tasks):
+    for task in registry.selected(recipe.tasks):
         plan, one = counted(task, recipe), recipes.work(task)
         total.add(plan)
         media = plan.generations * _media(one, facts, frames)
@@ -262,7 +262,7 @@ def _counted(
 
 
 def _on_data(task: str, notes: dict[str, None]) -> Plan:
-    benchmark = benchmarks.of(task)
+    benchmark = registry.of(task)
     config = None
     if benchmark.tasks[task].asks:
         env = {**os.environ, KEY: os.environ.get(KEY) or "none"}  # nobody is asked

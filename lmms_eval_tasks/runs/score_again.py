@@ -13,12 +13,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks import benchmarks, judges
-from lmms_eval_tasks.console import say, table_console
+from lmms_eval_tasks import judges, registry
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.report.fold import show
+from lmms_eval_tasks.notify import say, table_console
 from lmms_eval_tasks.runs import after, before, invalid, scoring, screen
 from lmms_eval_tasks.runs.rescore import Rescored, rescore_saved
+from lmms_eval_tasks.tables.fold import show
 from lmms_eval_tasks.utils import saved_runs as saved_files
 from lmms_eval_tasks.utils.conditions import Record, as_dicts, departed, merged, of_judge
 from lmms_eval_tasks.utils.json_files import check_folder, check_output, write_json, write_lines
@@ -54,7 +54,7 @@ def score_again(
     if judge == NONE:  # what was paid for stands
         judge = None
     for name, own in saved if judge else ():  # all of them before one of them is asked
-        benchmark = benchmarks.load(name)
+        benchmark = registry.load(name)
         if any(benchmark.tasks[one.task].asks for one in own if one.task in benchmark.tasks):
             before.check_judge(benchmark, judge)
     if save is not None:
@@ -63,7 +63,7 @@ def score_again(
     written: dict[str, Any] = {}
     problems: dict[str, str] = {}
     for name, own in saved:
-        benchmark = benchmarks.load(name)
+        benchmark = registry.load(name)
         if judge:
             config = before.judge_config(benchmark, judge)
             say(judges.announcement(config, before.judge_prompt(benchmark)))
@@ -199,7 +199,7 @@ def _shown_judge(saved: Saved, spec: str) -> str:
     """How to show the judge that a batch is for, an OpenAI-compatible one: without a password."""
     from lmms_eval_tasks.judges.verdict import OPENAI
 
-    config = before.judge_config(benchmarks.load(saved[0][0]), spec, os.environ)  # no run yet
+    config = before.judge_config(registry.load(saved[0][0]), spec, os.environ)  # no run yet
     models = config.endpoints
     if not models or any(model.provider != OPENAI for model in models):
         raise TasksError(f"the judge {spec} has no batches: name a model at an endpoint (--judge)")
@@ -227,7 +227,7 @@ def write_batch(saved: Saved, spec: str, path: Path) -> None:
             )
             with run.use(made):
                 for name, own in saved:
-                    rescore_saved(benchmarks.load(name), own, spec)
+                    rescore_saved(registry.load(name), own, spec)
         if not writer.count:
             print("every verdict is there already: nothing to put into a batch")
             return

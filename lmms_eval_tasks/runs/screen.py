@@ -13,12 +13,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks import benchmarks, leaderboards, readings, settings
+from lmms_eval_tasks import leaderboards, readings, registry, settings
 from lmms_eval_tasks.benchmark import Benchmark, Row
 from lmms_eval_tasks.judges import report
-from lmms_eval_tasks.report.fold import show
-from lmms_eval_tasks.report.paper_tables import NONE, Sure, fixed, number
 from lmms_eval_tasks.runs.invalid import Answered
+from lmms_eval_tasks.tables.fold import show
+from lmms_eval_tasks.tables.paper_tables import NONE, Sure, fixed, number
 from lmms_eval_tasks.utils.conditions import (
     Condition,
     Kind,
@@ -39,8 +39,8 @@ NOTES = 3  # of one kind of condition; others: likewise
 def first(results: Mapping[str, Any], console: Console, files: Sequence[Path] = ()) -> None:
     """Print the first screen of the host's results."""
     section = results["lmms_eval_tasks"]
-    for name in (one for one in benchmarks.NAMES if one in section):
-        show(console, [*_of_benchmark(benchmarks.load(name), results), ""])
+    for name in (one for one in registry.NAMES if one in section):
+        show(console, [*_of_benchmark(registry.load(name), results), ""])
     with_tables = bool(settings.value(settings.TABLES))
     shown = [] if with_tables else report.of_results(results, by_task=False)
     shown += filter(None, [str(Answered(**section.get("answered", {})))])
@@ -54,9 +54,9 @@ def first(results: Mapping[str, Any], console: Console, files: Sequence[Path] = 
 
 def full(results: Mapping[str, Any], console: Console, *, every: bool) -> None:
     """Print the papers' tables; `every` one of them, or the headlines."""
-    for name in benchmarks.NAMES:
+    for name in registry.NAMES:
         if name in results["lmms_eval_tasks"]:
-            show(console, tables(benchmarks.load(name), results, every=every))
+            show(console, tables(registry.load(name), results, every=every))
     for line in report.of_results(results):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 
@@ -207,6 +207,6 @@ def invalid_names(results: Mapping[str, Any]) -> set[str]:
     """Tasks of the host's results that are invalid, and the groups they are part of."""
     tasks = results["lmms_eval_tasks"].get("invalid", {}).keys()
     groups = dict(results.get("group_subtasks", {}))
-    for benchmark, _ in benchmarks.chosen(tasks):
+    for benchmark, _ in registry.chosen(tasks):
         groups |= {join.group: join.tasks for join in benchmark.joins}
     return {*tasks, *(name for name, members in groups.items() if tasks & set(members))}

@@ -15,17 +15,15 @@ import functools
 import hashlib
 import importlib
 import os
-import shutil
-import tempfile
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils.json_files import write_json, write_lines
+from lmms_eval_tasks.utils.released_files import put_folder
 
-BENCHMARKS = ("maia", "maverix", "movierecapsqa", "haven", "cvrr_es")
 VERSION = "VERSION"  # no .json: a benchmark may look for its data among *.json
 _LOCK_SECONDS = 300  # a build takes seconds; longer means that another process hangs
 
@@ -44,19 +42,19 @@ def build(root: Path) -> Path:
     """
     from filelock import FileLock, Timeout
 
-    if all(is_current(root / name) for name in BENCHMARKS):
+    if all(is_current(root / name) for name in registry.NAMES):
         return root  # no lock, so that a complete sample may lie on a read-only disk
     try:
         root.mkdir(parents=True, exist_ok=True)
         with FileLock(root / ".sample.lock", timeout=_LOCK_SECONDS):
-            for folder in (root / name for name in BENCHMARKS):
+            for folder in (root / name for name in registry.NAMES):
                 if folder.exists() and not (folder / VERSION).is_file():
                     raise DataError(
                         f"{folder} exists and is not a packaged sample; it is left alone. "
                         "Name another folder, or move this one away"
                     )
                 if not is_current(folder):  # by now
-                    put(folder, functools.partial(write, folder.name))
+                    put_folder(folder, functools.partial(write, folder.name))
     except Timeout as error:
         raise DataError(
             f"{root}: another process has been building the sample for {_LOCK_SECONDS} s; "
@@ -65,6 +63,15 @@ def build(root: Path) -> Path:
     except OSError as error:
         raise DataError(f"{root}: the packaged sample cannot be written here: {error}") from error
     return root
+
+
+def ready() -> None:
+    """Make the sample where the user asked for it by name (`settings.is_sample`).
+
+    Whoever begins work on the user's data calls it: a run, a command.
+    """
+    if settings.is_sample():
+        build(settings.data_root())
 
 
 def module(name: str) -> Any:
@@ -103,22 +110,6 @@ def write(name: str, folder: Path) -> None:
                 (write_lines if path.suffix == ".jsonl" else write_json)(path, content)
         list(pool.map(lambda file: videos[file].write(folder / file), videos))
     (folder / VERSION).write_text(version(name), encoding="utf-8")
-
-
-def put(folder: Path, make: Callable[[Path], None]) -> None:
-    """Make a folder beside its place and rename it there: whole or not at all.
-
-    The caller holds a lock: what killed processes left beside it goes.
-    """
-    for leftover in folder.parent.glob(f".{folder.name}-*"):
-        shutil.rmtree(leftover, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as work:
-        new = Path(work, "new")
-        new.mkdir()
-        make(new)
-        if folder.exists():
-            folder.rename(Path(work, "old"))
-        new.rename(folder)
 
 
 def is_current(folder: Path) -> bool:

@@ -23,12 +23,12 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from lmms_eval_tasks import benchmarks, sample, settings
+from lmms_eval_tasks import registry, sample, settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.verdict import NONE, REPLAY
+from lmms_eval_tasks.models import players
+from lmms_eval_tasks.models.players import Chance, Played
 from lmms_eval_tasks.runs import before, given
-from lmms_eval_tasks.sample import players
-from lmms_eval_tasks.sample.players import Chance, Played
 from lmms_eval_tasks.utils import saved_runs as saved
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def run(out: Path, console: Console) -> bool:
     settings.say({settings.DATA: settings.SAMPLE, settings.JUDGE: NONE})
     out = out.resolve()
     out.mkdir(parents=True, exist_ok=True)
-    played = {name: sample.module(name).PLAYED for name in benchmarks.NAMES}
+    played = {name: sample.module(name).PLAYED for name in registry.NAMES}
     lines = (SpinnerColumn(finished_text="✓"), TextColumn("{task.description}"))
     with (
         Progress(*lines, TimeElapsedColumn(), console=console) as progress,
@@ -163,7 +163,7 @@ def write_key(path: Path, names: Sequence[str]) -> Path:
     """
     found = {}
     for name in names:
-        benchmark = benchmarks.of(name)
+        benchmark = registry.of(name)
         for doc in before.docs(benchmark, name) if name in benchmark.tasks else ():
             known, parts = players.known(doc), benchmark.tasks[name].prompt(doc)
             chat = players.of_messages(given.messages_of(parts))
@@ -285,7 +285,7 @@ def screen(
         values = (f"{numbers[model][task][metric]:.3f}" for model in (ORACLE, COIN))
         own = [check.good for check in checks if (check.model, check.benchmark) == (ORACLE, name)]
         tick = f"{_mark(all(own))} {sum(own)} of {len(own)} as expected"
-        found.add_row(benchmarks.load(name).title, f"{task} {metric}", *values, tick)
+        found.add_row(registry.load(name).title, f"{task} {metric}", *values, tick)
     yield found
     yield ""
     for check in checks:

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.sample.render import Canvas, Clip, Colour, Point, Tone, soundtrack
-from lmms_eval_tasks.sample.second_code import AAC, PALETTE, X264
 from lmms_eval_tasks.utils import json_files
+from lmms_eval_tasks.utils.media.second_code import AAC, PALETTE, X264
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks.sample import tiny
+from lmms_eval_tasks.models import tiny
 
 SIDE, PATCH = 56, 14
 SQUARE = {"height": SIDE, "width": SIDE}

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from lmms_eval_tasks.maverix import sample as maverix
 from lmms_eval_tasks.sample import render
-from lmms_eval_tasks.sample.second_code import AAC, BAR, PALETTE, TICKS, X264, colours
+from lmms_eval_tasks.utils.media.second_code import AAC, BAR, PALETTE, TICKS, X264, colours
 from tests.seconds import number_of_frame, tick_of_frame
 
 SIDE = 240

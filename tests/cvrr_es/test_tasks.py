@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import running, settings
+from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.cvrr_es import sample
 from lmms_eval_tasks.cvrr_es.data import running_model
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, HINT, JUDGE_TASKS
@@ -88,14 +88,14 @@ def test_what_the_model_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"pretrained": " / "}, "some_class"),
         ({"pretrained": 7}, "some_class"),
     ):
-        with running.model(running.Model("some_class", "chat", arguments)):
+        with context.model(context.Model("some_class", "chat", arguments)):
             for given, expected in (("  ", name), (" GPT-4o mini ", "GPT-4o mini")):
                 monkeypatch.setenv(settings.CVRR_NAME, given)
                 assert running_model() == expected
 
 
 def test_the_judge_is_asked_by_item(stated: Stated) -> None:
-    with running.model(running.Model("c", "chat", {"pretrained": "a/tiny"})):
+    with context.model(context.Model("c", "chat", {"pretrained": "a/tiny"})):
         item = answered("<think>A cat?</think> right 4.5 ", place=7)
     (fields,) = stated.asked
     assert fields == {

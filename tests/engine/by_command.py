@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.sample import tiny
+from lmms_eval_tasks.models import tiny
 from tests import page_commands
 from tests.conftest import BIN, HostRun, environment, host, launcher
 from tests.engine import checkpoints, figures

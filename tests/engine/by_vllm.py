@@ -16,7 +16,7 @@ import torch
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.host import plugin, positions
-from lmms_eval_tasks.sample import tiny
+from lmms_eval_tasks.models import tiny
 from lmms_eval_tasks.utils.replies import refusals
 from tests.engine import checkpoints, figures
 

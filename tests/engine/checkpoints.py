@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lmms_eval_tasks.sample import tiny
+from lmms_eval_tasks.models import tiny
 
 SPECIALS = (
     *tiny.QWEN_SPECIALS,

@@ -30,7 +30,7 @@ from lmms_eval_tasks.host import plugin
 # Where a run gets to: a function of a module, and whether the moment is before or after it.
 POINTS = {
     "media": ("lmms_eval_tasks.runs.before", "make_media", "before"),
-    "request": ("lmms_eval_tasks.sample.scripted", "Player._reply", "before"),
+    "request": ("lmms_eval_tasks.models.scripted", "Player._reply", "before"),
     # Of classes that ask an endpoint, in one of the threads that wait for a reply.
     "asked": ("lmms_eval_tasks.host.replies", "_Asked._alone", "before"),
     "verdict": ("lmms_eval_tasks.judges.cache", "Cache.put", "after"),
@@ -197,7 +197,7 @@ def stand_in_for_vllm() -> None:
     sys.path.insert(0, str(Path(__file__).parents[1] / "models" / "stub_vllm"))
     import vllm
 
-    from lmms_eval_tasks.sample import tiny
+    from lmms_eval_tasks.models import tiny
 
     vllm.LLM.has_process = True
     tokenizer = tiny.tokenizer_of(("<|end|>",), eos_token="<|end|>", pad_token="<|end|>")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import console
+from lmms_eval_tasks import notify
 from tests import warm
 from tests.faults.__main__ import complaints
 from tests.faults.home import Home, Subject, reply
@@ -69,7 +69,7 @@ def test_a_log_on_a_full_disk_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     told: list[str] = []
     with suppress(OSError), open("/dev/full", "w", buffering=1) as full:
         monkeypatch.setattr(sys, "stderr", full)
-        console.say("a line")
+        notify.say("a line")
         monkeypatch.undo()
         told.append("went on")
     assert told == ["went on"]

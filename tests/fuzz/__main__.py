@@ -15,8 +15,8 @@ from pathlib import Path
 from rich.table import Table
 
 from lmms_eval_tasks import sample, settings
-from lmms_eval_tasks.console import table_console
 from lmms_eval_tasks.judges import run
+from lmms_eval_tasks.notify import table_console
 from lmms_eval_tasks.settings import JudgeLimits
 from tests.conftest import cvrr_study
 from tests.fuzz import handed_over, readers

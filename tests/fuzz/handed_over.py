@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.commands import cli
 from lmms_eval_tasks.cvrr_es.study import ratings
 from lmms_eval_tasks.errors import TasksError, about_file
@@ -26,10 +26,10 @@ from lmms_eval_tasks.judges.providers.batch import Results
 from lmms_eval_tasks.judges.providers.replay import ReplayJudge
 from lmms_eval_tasks.judges.verdict import REPLAY
 from lmms_eval_tasks.maia import release
+from lmms_eval_tasks.models import players
 from lmms_eval_tasks.movierecapsqa.facts import recap_file
 from lmms_eval_tasks.report import sides
 from lmms_eval_tasks.report.exchange import received, records
-from lmms_eval_tasks.sample import players
 from lmms_eval_tasks.utils import authors_prompts, prompts
 from lmms_eval_tasks.utils.media import recipes, subtitles, video_checks
 from tests.fuzz.files import mistaken, readable
@@ -111,13 +111,13 @@ def _told(handed: Handed, file: Path, random: Random) -> str:
 
 
 def _data(root: Path) -> Iterator[Handed]:
-    for name in benchmarks.NAMES:
+    for name in registry.NAMES:
         yield Handed(name, root / name, partial(_docs, name, root))
 
 
 def _docs(name: str, root: Path) -> None:
     """All that is made of a benchmark's data before a model is loaded, without its media."""
-    benchmark = benchmarks.load(name)
+    benchmark = registry.load(name)
     benchmark.status(root)
     found = benchmark.look([*benchmark.tasks], videos=False)
     for task in benchmark.tasks.values():
@@ -128,7 +128,7 @@ def _docs(name: str, root: Path) -> None:
 
 
 def _prompts(folder: Path) -> Iterator[Handed]:
-    for name in (*benchmarks.NAMES, "judges"):
+    for name in (*registry.NAMES, "judges"):
         own = folder / "prompts" / name
         packaged = resources.files(f"lmms_eval_tasks.{name}") / "prompts"
         shutil.copytree(Path(str(packaged)), own, ignore=shutil.ignore_patterns("*.json"))
@@ -141,7 +141,7 @@ def _prompts_of(name: str) -> None:
 
         debate.load_prompts()
         return
-    benchmark = benchmarks.load(name)
+    benchmark = registry.load(name)
     benchmark.prompts([*benchmark.tasks])
     benchmark.judge_prompt()
     benchmark.criteria()
@@ -229,7 +229,7 @@ def _clip(file: Path) -> None:
 
 def _record(folder: Path) -> Any:
     (side,) = sides.read([folder / "run"])
-    return records.of_run(benchmarks.load("maia"), side)
+    return records.of_run(registry.load("maia"), side)
 
 
 def _problems(file: Path) -> None:

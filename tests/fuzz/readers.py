@@ -21,7 +21,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.benchmark import Benchmark, Task
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Verdict, reader
@@ -29,7 +29,7 @@ from lmms_eval_tasks.judges.asking import ask_judge, settle
 from lmms_eval_tasks.judges.debate import DebateJudge, PanelJudge
 from lmms_eval_tasks.judges.providers.replay import NoJudge
 from lmms_eval_tasks.judges.verdict import DEBATE, PANEL, REPLAY, Reply, Token
-from lmms_eval_tasks.sample import players
+from lmms_eval_tasks.models import players
 from lmms_eval_tasks.utils.released_files import read_lines
 from tests.conftest import cvrr_study
 from tests.fuzz import texts
@@ -78,7 +78,7 @@ def environment(root: Path) -> dict[str, str]:
 def found(root: Path, most: int = 40) -> list[Scored]:
     """Tasks, one of those with the same `score` and metrics, with up to `most` docs each."""
     made: dict[Any, Scored] = {}
-    for benchmark in map(benchmarks.load, benchmarks.NAMES):
+    for benchmark in map(registry.load, registry.NAMES):
         looked = benchmark.look([*benchmark.tasks], videos=False)
         recorded: dict[str, list[str]] = {}
         for file in (root / benchmark.name).glob("*.jsonl"):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lmms_eval_tasks import benchmarks
+from lmms_eval_tasks import registry
 from lmms_eval_tasks.judges import run
 from lmms_eval_tasks.settings import JudgeLimits
 from tests.fuzz import readers
@@ -34,7 +34,7 @@ def test_every_reader(fuzz):
     fuzz.run(range(ITEMS))
     assert [told for one in fuzz.tallies.values() for told in one.failures] == []
     tasks = {name for name in fuzz.tallies if ":" not in name}
-    assert {benchmarks.of_task_name(task) for task in tasks} == {*benchmarks.NAMES}
+    assert {registry.of_task_name(task) for task in tasks} == {*registry.NAMES}
     asked = {ask for one in fuzz.scored for ask in one.task.asks}
     assert len(fuzz.tallies) - len(tasks) >= len(asked)
 

@@ -9,8 +9,9 @@ import json
 import pytest
 from rich.console import Console
 
-from lmms_eval_tasks import console
-from lmms_eval_tasks.report import cells, exports, fold
+from lmms_eval_tasks import notify
+from lmms_eval_tasks.report import exports
+from lmms_eval_tasks.tables import cells, fold
 from tests.fuzz.hostile import TEXTS
 
 ROW = {"benchmark": "maia", "task": "maia_vsv", "metric": "acc", "value": -0.5, "low": None}
@@ -21,12 +22,12 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 def rows(text):
     """As sides name them."""
-    return [{**ROW, "run": "harmless"}, {**ROW, "run": console.visible(text)}]
+    return [{**ROW, "run": "harmless"}, {**ROW, "run": notify.visible(text)}]
 
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_every_form(text):
-    shown = console.visible(text)
+    shown = notify.visible(text)
     made = list(csv.DictReader(io.StringIO(exports.as_csv(rows(text)), newline="")))
     assert [one["value"] for one in made] == ["-0.5", "-0.5"]
     assert made[1]["run"] in (shown, f"'{shown}")
@@ -55,11 +56,11 @@ def test_on_a_terminal(text):
     assert "\x1b[2J" not in told
     assert "\x1b]8" not in told
     # Long names fold in their column: what is left of the line below the tables is whole.
-    assert told.replace("\r", "").endswith(f"{console.visible(text).expandtabs()}\n")
+    assert told.replace("\r", "").endswith(f"{notify.visible(text).expandtabs()}\n")
 
 
 def test_lines_for_the_user(capsys):
-    console.say("\x1b[2Jm\ud83d")
+    notify.say("\x1b[2Jm\ud83d")
     assert capsys.readouterr().err == "lmms-eval-tasks: \\x1b[2Jm\\ud83d\n"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lmms_eval_tasks.haven.sample import CHECK_BITS, COLUMNS, ROWS, TOP_EDGE, WIDTHS, check
-from lmms_eval_tasks.sample.second_code import part
+from lmms_eval_tasks.utils.media.second_code import part
 
 _SURE = 60  # how far from half of full scale a cell's mean must be
 

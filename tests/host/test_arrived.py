@@ -20,9 +20,10 @@ from PIL import Image
 from transformers import Qwen2VLImageProcessor, Qwen2VLVideoProcessor, WhisperFeatureExtractor
 from transformers.generation.utils import GenerationMixin
 
-from lmms_eval_tasks import arrivals, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.host import arrived, plugin
 from lmms_eval_tasks.host.arrived import Expected, Shown
+from lmms_eval_tasks.report import arrivals
 from tests.checks import table
 from tests.utils.media.media_files import write_video
 

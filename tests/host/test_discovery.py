@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks import registry, settings
 from tests.conftest import BIN, REPOSITORY, Launch, host
 from tests.golden.command import tasks_command
 
@@ -64,9 +64,9 @@ def test_a_folder_of_a_tasks_name(launch: Launch, tmp_path: Path) -> None:
 def test_list_and_version(cache: Path) -> None:
     """Neither needs the host."""
     listed = tasks_command("list", cache=cache).stdout
-    for benchmark in map(benchmarks.load, benchmarks.NAMES):
+    for benchmark in map(registry.load, registry.NAMES):
         assert f"{benchmark.title} ({len(benchmark.tasks)} tasks)" in listed
-        names = {*benchmark.tasks, *benchmarks.groups(benchmark.name)}
+        names = {*benchmark.tasks, *registry.groups(benchmark.name)}
         assert names <= set(listed.replace(",", " ").split())
     assert tasks_command("--version", cache=cache).stdout.split()[-1] == version("lmms_eval")
 

@@ -13,12 +13,11 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import running, settings
+from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
 from lmms_eval_tasks.maia import sample as maia
 from lmms_eval_tasks.maverix.labels import MODES
-from lmms_eval_tasks.running import class_table
-from lmms_eval_tasks.sample import tiny
+from lmms_eval_tasks.models import class_table, tiny
 from tests.checks import limits_of
 from tests.conftest import HostRun, Launch, cvrr_study, launch_all, recorded_judge
 from tests.cvrr_es import hosted
@@ -48,8 +47,8 @@ def endpoint() -> Iterator[LocalEndpoint]:
             return hosted.reply(request)
         return oracle(text) if request["model"] == "oracle" else "A"
 
-    with LocalEndpoint(play) as running:
-        yield running
+    with LocalEndpoint(play) as endpoint:
+        yield endpoint
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +171,7 @@ def test_a_run_says_whether_the_sound_arrived(interface: Any, runs: dict[str, Ho
     assert section["sound"] == {"maverix_a": alone, "maverix_av": both}
     for mode, status in {"a": alone, "av": both, "v": "", "s": "", "vs": ""}.items():
         assert [item["sound"] for item in run.items(f"maverix_{mode}")] == [status] * N_DOCS
-    _, warning = class_table.heard(running.Model("openai", interface), with_picture=True)
+    _, warning = class_table.heard(context.Model("openai", interface), with_picture=True)
     assert (warning is None) == (both == "delivered")
     if warning is not None:
         assert warning in limits_of(section)

@@ -12,10 +12,10 @@ import av
 import pytest
 import torch
 
-from lmms_eval_tasks import running
+from lmms_eval_tasks import context
+from lmms_eval_tasks.context import Plan
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import model_class
-from lmms_eval_tasks.running import Plan
 from tests.checks import refused, table
 
 
@@ -55,8 +55,8 @@ def host(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def prepared(name: str, plan: Plan, **run: Any) -> dict[str, Any]:
     given = {"model": name, **run}
-    with running.model(model_class.named(given)):
-        running.go_by(plan)
+    with context.model(model_class.named(given)):
+        context.go_by(plan)
         model_class.prepare(given)
     return given
 

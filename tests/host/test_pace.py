@@ -13,7 +13,7 @@ from tqdm import tqdm
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.host import plugin
 from lmms_eval_tasks.host.pace import PORTION, SECONDS, Pace, one_bar
-from lmms_eval_tasks.sample import tiny
+from lmms_eval_tasks.models import tiny
 from tests.checks import table
 
 CHAT = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=print)))
@@ -115,7 +115,7 @@ def test_each_language_model_is_loaded_once(
     plugin.install()
     from lmms_eval import evaluator
 
-    from lmms_eval_tasks.sample import lm_pairs
+    from lmms_eval_tasks.models import lm_pairs
 
     loads: list[str] = []
     load = lm_pairs.load

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import running, settings
+from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.host import arrived, plugin, replies
 from lmms_eval_tasks.host.kept_replies import Kept
 from lmms_eval_tasks.runs import after
@@ -241,8 +241,8 @@ def test_a_class_that_mixes_replies_up(
         return found
 
     monkeypatch.setattr(play.model, "generate_until", generate_until)
-    plan = running.Plan("simple", one_by_one=not extra)
-    monkeypatch.setattr(running, "planned", lambda: plan)
+    plan = context.Plan("simple", one_by_one=not extra)
+    monkeypatch.setattr(context, "planned", lambda: plan)
     made = play(letters)
     items = {one["doc_id"]: one[saved_runs.CARRIER] for one in made["samples"][TASK]}
     told = {number: (item["status"], item["reply"]) for number, item in items.items()}
@@ -264,8 +264,8 @@ def test_each_task_is_asked_for_itself(play: Any, monkeypatch: pytest.MonkeyPatc
         return ["A"] * len(asked)
 
     monkeypatch.setattr(play.model, "generate_until", generate_until)
-    plan = running.Plan("simple", modality={TASK: "image", "maia_vsv_black": "video"})
-    monkeypatch.setattr(running, "planned", lambda: plan)
+    plan = context.Plan("simple", modality={TASK: "image", "maia_vsv_black": "video"})
+    monkeypatch.setattr(context, "planned", lambda: plan)
     play(letters, tasks=[TASK, "maia_vsv_black"], limit=8)
     assert len(batches) > 1
     assert {(*names, modality) for names, modality in batches} == {
@@ -424,7 +424,7 @@ def test_each_process_asks_as_many_of_each_task(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert replies._even(mine, [0, 1]) == mine
-    monkeypatch.setattr(running, "gathered", lambda own: [own, *others])
+    monkeypatch.setattr(context, "gathered", lambda own: [own, *others])
     assert replies._even(mine, [0, 1]) == expected
     assert replies._even(mine, []) == mine
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.host import discovery
 from tests.checks import table
 from tests.conftest import HostRun, Launch, host
@@ -21,8 +21,8 @@ pytestmark = pytest.mark.host
 BY_OURSELVES, BY_ENTRY_POINT = False, True  # whether the host has the change
 OURS = {
     name
-    for benchmark in benchmarks.NAMES
-    for name in (*benchmarks.load(benchmark).tasks, *benchmarks.groups(benchmark))
+    for benchmark in registry.NAMES
+    for name in (*registry.load(benchmark).tasks, *registry.groups(benchmark))
 }
 
 

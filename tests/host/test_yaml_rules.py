@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import lmms_eval_tasks
-from lmms_eval_tasks import benchmarks
+from lmms_eval_tasks import registry
 
 pytestmark = pytest.mark.usefixtures("on_sample")
 
@@ -57,7 +57,7 @@ def test_all_yamls_are_registered(manager: Any) -> None:
     assert sorted(names) == sorted(file.stem for file in YAMLS)
     assert len(names) >= 19
     for file in YAMLS:
-        assert benchmarks.of_task_name(file.stem) == file.parent.name
+        assert registry.of_task_name(file.stem) == file.parent.name
 
 
 def test_functions_are_absolute() -> None:

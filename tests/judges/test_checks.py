@@ -12,7 +12,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.benchmark import KnownAnswer
 from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import DataError, TasksError
@@ -210,12 +210,12 @@ EXPECTED: dict[str, tuple[float, float | None, str]] = {
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("name", benchmarks.NAMES)
+@pytest.mark.parametrize("name", registry.NAMES)
 def test_judges_on_the_sample(
     name: str, rule: str, sample_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a judge is worth is said, kept, and found by a run with the same judge."""
-    benchmark, out = benchmarks.load(name), tmp_path / "out.json"
+    benchmark, out = registry.load(name), tmp_path / "out.json"
     monkeypatch.setenv(settings.JUDGE_CACHE, str(tmp_path / "replies"))
     source = benchmark.known_answers(sample_root / name)
     assert source is not None
@@ -258,7 +258,7 @@ def test_a_judge_on_real_data(name: str) -> None:
     folder = SHARED / "data"
     if not (folder / name).is_dir():
         pytest.skip(f"no real data at {folder / name}")
-    source = benchmarks.load(name).known_answers(folder / name)
+    source = registry.load(name).known_answers(folder / name)
     assert source is not None
     with LocalEndpoint(playing(source, RULES["right"])) as endpoint:
         done = agreement(name, endpoint.url, **{settings.DATA: str(folder)})
@@ -274,7 +274,7 @@ def test_a_judge_on_real_data(name: str) -> None:
 
 def test_without_data_the_packaged_sample_is_used(sample_root: Path, tmp_path: Path) -> None:
     env = {settings.DATA: str(tmp_path), settings.CACHE: str(sample_root.parent)}
-    source = benchmarks.load("cvrr_es").known_answers(sample_root / "cvrr_es")
+    source = registry.load("cvrr_es").known_answers(sample_root / "cvrr_es")
     assert source is not None
     # Annotations alone hold no verdicts.
     (tmp_path / "cvrr_es" / "partial_actions").mkdir(parents=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.cvrr_es import judge as cvrr_judge
 from lmms_eval_tasks.cvrr_es.study import reference, replies
 from lmms_eval_tasks.haven.records import steps as haven_steps
@@ -20,7 +20,7 @@ from tests.checks import table
 
 def criteria() -> dict[str, Criterion]:
     """All criteria with a packaged prompt: of judges, and of models that write data."""
-    found = [one for name in benchmarks.NAMES for one in benchmarks.load(name).criteria()]
+    found = [one for name in registry.NAMES for one in registry.load(name).criteria()]
     found += [*baselines.criteria(settings.JUDGED_BASELINES).values(), reference.criterion()]
     for name, own in (("build", haven_steps.STEPS), ("facts", facts_steps.STEPS)):
         found += [step.criterion(writer.load(name, own)) for step in own]

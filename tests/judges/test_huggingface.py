@@ -18,7 +18,7 @@ from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges.providers import huggingface
 from lmms_eval_tasks.judges.providers.huggingface import HuggingFaceProvider
 from lmms_eval_tasks.judges.verdict import JudgeConfig, ProviderError, Reply, Request, Sampling
-from lmms_eval_tasks.sample import tiny
+from lmms_eval_tasks.models import tiny
 from tests.checks import table
 
 TEMPLATE = (

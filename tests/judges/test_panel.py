@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from lmms_eval_tasks import benchmarks
+from lmms_eval_tasks import registry
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Verdict
 from lmms_eval_tasks.judges.asking import settle
@@ -60,7 +60,7 @@ def test_the_mean_of_votes_is_an_items_score():
         ("maia_oevqa", lambda item: item["right"], (1, 1, 1), 1),
         ("maverix_a_oe", lambda item: item["dimensions"]["detail"]["score"], (3, 4, 4), 11 / 3),
     ):
-        scoring = benchmarks.of(task).tasks[task].score(doc, "An answer.")
+        scoring = registry.of(task).tasks[task].score(doc, "An answer.")
         made = settle(scoring, lambda asks, votes=votes: [panel(*votes, rule="mean")] * len(asks))
         assert field(made) == pytest.approx(score)
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from datasets import Dataset
 
-from lmms_eval_tasks import running
+from lmms_eval_tasks import context
 from lmms_eval_tasks.benchmark import Found, Ran
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maia import data, release, tasks
 from lmms_eval_tasks.maia.categories import SLUGS
 from lmms_eval_tasks.maia.tasks import BENCHMARK
-from lmms_eval_tasks.running.plan import Plan
+from lmms_eval_tasks.models.plan import Plan
 from lmms_eval_tasks.runs import before, given
 from lmms_eval_tasks.utils.media import clips
 from tests.checks import refused, table
@@ -264,8 +264,8 @@ def test_in_the_form_that_a_class_takes(
 ) -> None:
     """The same frames as pictures; and a picture as a clip that shows it alone."""
     monkeypatch.setenv("LMMS_EVAL_TASKS_FRAMES", "4")
-    with running.model(running.Model("some", "simple")):
-        running.go_by(plan)
+    with context.model(context.Model("some", "simple")):
+        context.go_by(plan)
         doc = data.questions(data.look([]), setting)[0]
         parts = tasks.prompt("it", doc)
         shown = given.visuals_of(parts)

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from lmms_eval_tasks.console import UNSEEN, table_console
 from lmms_eval_tasks.maia import tables
 from lmms_eval_tasks.maia.categories import SLUGS
-from lmms_eval_tasks.report.fold import show
+from lmms_eval_tasks.notify import UNSEEN, table_console
+from lmms_eval_tasks.tables.fold import show
 from tests.checks import rows
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from PIL import Image
 
 from lmms_eval_tasks.maverix.sample import SECONDS, VIDEOS, Moment, plans
-from lmms_eval_tasks.sample.second_code import TICKS
+from lmms_eval_tasks.utils.media.second_code import TICKS
 from tests.maverix import runs
 from tests.seconds import number_of_frame, number_of_sound, tick_of_frame
 

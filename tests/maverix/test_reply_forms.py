@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.report.paper_tables import fixed, number
+from lmms_eval_tasks.tables.paper_tables import fixed, number
 from tests.checks import table
 from tests.maverix import runs
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lmms_eval_tasks import running
+from lmms_eval_tasks import context
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.maverix.labels import LETTERS, MODES
 from lmms_eval_tasks.maverix.sample import SECONDS, Moment
@@ -62,9 +62,9 @@ def test_media(mode: str, length: str) -> None:
 
 
 def test_samples_for_classes_that_take_no_path() -> None:
-    doc, simple = docs("choice", "a", "localized")[0], running.Model("whisper", "simple")
+    doc, simple = docs("choice", "a", "localized")[0], context.Model("whisper", "simple")
     (path,) = names.doc_to_visual(doc)
-    with running.model(simple):
+    with context.model(simple):
         (item,) = names.doc_to_visual(doc)
     assert item["sampling_rate"] == 16_000
     with wave.open(path) as file:

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.sample import lm_pairs, tiny
-from lmms_eval_tasks.sample.lm_pairs import LmPairs
+from lmms_eval_tasks.models import lm_pairs, tiny
+from lmms_eval_tasks.models.lm_pairs import LmPairs
 from tests.checks import refused, table
 
 STATEMENTS = [

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import settings
+from lmms_eval_tasks.models import players, tiny
 from lmms_eval_tasks.runs import before
-from lmms_eval_tasks.sample import demo, players, tiny
+from lmms_eval_tasks.sample import demo
 from tests.checks import table
 from tests.conftest import HostRun, Launch, launch_all
 

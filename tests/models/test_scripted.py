@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.sample import players, scripted
+from lmms_eval_tasks.models import players, scripted
 from tests.checks import refused, table
 
 PAIRS = [(f"La scatola {i} è blu.", f"La scatola {i} è rossa.") for i in range(6)]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.sample import tiny
+from lmms_eval_tasks.models import tiny
 from tests.checks import refused, table
 
 

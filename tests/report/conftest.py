@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_tasks import benchmarks
+from lmms_eval_tasks import registry
 from lmms_eval_tasks.report import sides
 from lmms_eval_tasks.report.exchange import records
 from tests.report import made
@@ -27,7 +27,7 @@ def told_run(sample_root: Path, cache: Path, tmp_path_factory: pytest.TempPathFa
 def whole(told_run: Path) -> Record:
     """The record of the run with as many items as the release has, and intervals."""
     (side,) = sides.read([told_run])
-    record = records.of_run(benchmarks.load("maia"), side)
+    record = records.of_run(registry.load("maia"), side)
     record["source_metadata"]["source_organization_name"] = "Some | lab"
     for one in record["evaluation_results"]:
         items = {name: TASKS[name] for name in json.loads(facts(one)["items"])}

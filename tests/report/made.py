@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import benchmarks
+from lmms_eval_tasks import registry
 from lmms_eval_tasks.benchmark import Doc, Task
 from lmms_eval_tasks.judges.asking import Asker, usable
+from lmms_eval_tasks.models import players
 from lmms_eval_tasks.runs import before, given, scoring
-from lmms_eval_tasks.sample import players
 
 Reply = Callable[[Task, Doc, int], str]
 
@@ -45,7 +45,7 @@ def saved_run(
     """A run's samples, of each task the first ones or all, and results, as the host writes them."""
     folder.mkdir(parents=True)
     for name in names:
-        benchmark = benchmarks.of(name)
+        benchmark = registry.of(name)
         task = benchmark.tasks[name]
         asker = Asker(usable(lambda benchmark=benchmark: before.judge_config(benchmark, judge)))
         lines = []

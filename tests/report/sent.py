@@ -8,7 +8,7 @@ from typing import Any
 
 from jsonschema import Draft7Validator
 
-from lmms_eval_tasks import __version__, benchmarks
+from lmms_eval_tasks import __version__, registry
 from lmms_eval_tasks.report.exchange import received, records
 from lmms_eval_tasks.utils.conditions import Condition, Kind, as_dicts
 from tests.report import made
@@ -20,7 +20,7 @@ TASKS = {"maia_vsv": 19200, "maia_oevqa": 2400}  # items of the whole release
 
 def section(name: str) -> dict[str, Any]:
     """What the hook tells of a whole run with the paper's judge."""
-    benchmark = benchmarks.load(name)
+    benchmark = registry.load(name)
     prompt = benchmark.judge_prompt()
     judge = {"provider": "openai", "model": benchmark.paper_judge, "comparable": True}
     prompts = benchmark.prompts(list(TASKS))

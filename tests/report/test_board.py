@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from lmms_eval_tasks import benchmarks, leaderboards
+from lmms_eval_tasks import leaderboards, registry
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.leaderboards import Cell, Ours, cells, tables
 from lmms_eval_tasks.report import board, sides
@@ -32,7 +32,7 @@ def every_cell(benchmark: str) -> list[Cell]:
 
 @pytest.mark.parametrize("name", leaderboards.BENCHMARKS)
 def test_every_figure_has_a_number_of_ours_or_a_reason(name: str) -> None:
-    benchmark, found = benchmarks.load(name), every_cell(name)
+    benchmark, found = registry.load(name), every_cell(name)
     joins = {one.group: one for one in benchmark.joins}
     known = {task.name: {one.name for one in task.metrics} for task in benchmark.tasks.values()}
     known |= {group: {*one.of({task: [] for task in one.tasks})} for group, one in joins.items()}
@@ -53,7 +53,7 @@ def test_every_figure_has_a_number_of_ours_or_a_reason(name: str) -> None:
 @pytest.mark.parametrize("name", ["maia", "maverix", "movierecapsqa", "cvrr_es"])
 def test_every_category_is_one_of_items(name: str) -> None:
     """Of the sample, which has all; HAVEN's figures are of all items."""
-    benchmark = benchmarks.load(name)
+    benchmark = registry.load(name)
     joined = {one.group: one.tasks for one in benchmark.joins}
     wanted: dict[str, set[tuple[str, str]]] = {}
     for cell in every_cell(name):
@@ -260,7 +260,7 @@ def test_models_that_are_columns(tmp_path: Path) -> None:
     (tmp_path / "1_samples_maverix_vs.jsonl").write_text(lines, encoding="utf-8")
     (tmp_path / "1_results.json").write_text(json.dumps({"model_name": "gpt-4o"}), encoding="utf-8")
     found = sides.read([tmp_path])
-    made = board.boards(benchmarks.load("maverix"), {}, found)
+    made = board.boards(registry.load("maverix"), {}, found)
     (one,) = (one for one in made if one.title == "MAVERIX, Table 10")
     line = one.lines[-1]
     assert (line.name, line.beside) == ("gpt-4o (maverix_vs)", "GPT-4o")

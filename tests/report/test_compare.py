@@ -18,14 +18,15 @@ import pytest
 import scipy.stats
 from typer.testing import CliRunner
 
-from lmms_eval_tasks import benchmarks
+from lmms_eval_tasks import registry
 from lmms_eval_tasks.benchmark import ASKED, Item
 from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.report import cells, compare, exports, sides
+from lmms_eval_tasks.models.players import UNREADABLE
+from lmms_eval_tasks.report import compare, exports, sides
 from lmms_eval_tasks.report.sides import Side
 from lmms_eval_tasks.runs.rescore import rescore_saved
-from lmms_eval_tasks.sample.players import UNREADABLE
+from lmms_eval_tasks.tables import cells
 from lmms_eval_tasks.utils.conditions import Condition, Kind, as_dicts
 from tests.checks import refused, table
 from tests.report import made
@@ -61,7 +62,7 @@ def rises(both: list[Side]) -> dict[str, list[float]]:
 
 
 def line(both: list[Side], task: str, metric: str) -> compare.Line:
-    benchmark = benchmarks.of(task)
+    benchmark = registry.of(task)
     lines = compare.headlines(benchmark, [benchmark.tasks[task]], both)
     (found,) = (one for one in lines if one.quantity.metric == metric)
     return found
@@ -82,7 +83,7 @@ def test_an_item_that_lacks_a_field_is_named(
     said = refused(DataError, f"has no `{lost}`", lambda: side.items)
     assert said.startswith(f"{file}: {lines[1]['failed']['id']} ")
     if lost == "video":
-        run, of = side.runs[task], benchmarks.of(task)
+        run, of = side.runs[task], registry.of(task)
         assert refused(DataError, "has no `video`", rescore_saved, of, [run]).startswith(str(file))
 
 
@@ -108,7 +109,7 @@ def test_a_mean_differs_by_the_mean_of_its_items(both: list[Side]) -> None:
 
 def test_what_is_no_mean_is_not_tested_over_few_videos(both: list[Side]) -> None:
     """It has its interval, and its p-value is None, which no correction of others counts."""
-    task = benchmarks.of("maverix_av").tasks["maverix_av"]
+    task = registry.of("maverix_av").tasks["maverix_av"]
     (acc, *_) = compare.shown(task)
     plain = compare.by_category(task, replace(acc, units=None), "ability", both)
     tested = compare.by_category(task, acc, "ability", both)
@@ -131,7 +132,7 @@ def test_what_only_one_run_was_asked_is_in_no_difference(both: list[Side]) -> No
 
 def test_categories_are_corrected_together(both: list[Side]) -> None:
     """Benjamini and Hochberg, by the definition: the least of p * m / rank from there on."""
-    task = benchmarks.of("maverix_av").tasks["maverix_av"]
+    task = registry.of("maverix_av").tasks["maverix_av"]
     (acc, *_) = compare.shown(task)
     plain = []
     for value in {one["ability"] for one in both[0].items["maverix_av"]}:
@@ -230,7 +231,7 @@ def test_the_terminal_has_intervals_below_numbers(runs: list[Path], both: list[S
 
 # --- the same items, or none ---------------------------------------------------------------------
 
-PAIRS = benchmarks.load("maia").tasks["maia_vsv"]
+PAIRS = registry.load("maia").tasks["maia_vsv"]
 
 
 def asked(name: str, **changes: Any) -> Item:
@@ -310,7 +311,7 @@ def test_runs_on_other_data(runs: list[Path], tmp_path: Path) -> None:
         row["failed"].pop(ASKED)
     file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     both = sides.read([runs[0], folder])
-    benchmark = benchmarks.of("maverix_av")
+    benchmark = registry.of("maverix_av")
     task, count = benchmark.tasks["maverix_av"], len(rows)
     told = f"maverix_av: {count - 3} items are compared with one, which has {count} and this run "
     told += f"{count}; 3 have the same id in both and ask something else"
@@ -366,7 +367,7 @@ def test_runs_of_a_checkpoint_that_saw_other_pixels(
         results = json.loads(file.read_text(encoding="utf-8")) | {"model_name": name}
         file.write_text(json.dumps(results), encoding="utf-8")
     both = sides.read(folders)
-    tasks = [benchmarks.of("maverix_av").tasks["maverix_av"]]
+    tasks = [registry.of("maverix_av").tasks["maverix_av"]]
     found = compare.conditions(tasks, both)[both[1].label]
     told = " ".join(one.text for one in found if one.kind is Kind.PIXELS)
     assert words in told
@@ -377,7 +378,7 @@ def test_runs_of_a_checkpoint_that_saw_other_pixels(
 def test_tasks_of_different_data_or_settings_are_not_joined(tmp_path: Path) -> None:
     """Two runs of a model in one folder, one on other data: the same id may be two questions."""
     folder = made.saved_run(tmp_path / "m", "m", ["maia_vsv", "maia_oevqa"], made.right, "none")
-    benchmark = benchmarks.load("maia")
+    benchmark = registry.load("maia")
     tasks = [benchmark.tasks[name] for name in ("maia_vsv", "maia_oevqa")]
     (file,) = folder.glob("*_samples_maia_oevqa.jsonl")
     lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]

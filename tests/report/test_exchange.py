@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lmms_eval_tasks import benchmarks, leaderboards
+from lmms_eval_tasks import leaderboards, registry
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.leaderboards import figures
 from lmms_eval_tasks.report import compare, sides
@@ -27,7 +27,7 @@ def test_the_papers_rows_are_records(name: str, tmp_path: Path) -> None:
     sent.write(name, [], "eee", tmp_path)
     found = [json.loads(file.read_text("utf-8")) for file in tmp_path.glob(f"{name}/*.json")]
     assert sorted(len(one["evaluation_results"]) for one in found) == sorted(
-        len(one["evaluation_results"]) for one in records.published(benchmarks.load(name)).values()
+        len(one["evaluation_results"]) for one in records.published(registry.load(name)).values()
     )
     results = [one for record in found for one in record["evaluation_results"]]
     assert len(results) == len(list(figures.of_models(name)))
@@ -52,7 +52,7 @@ def test_the_papers_rows_are_records(name: str, tmp_path: Path) -> None:
 def test_a_figure_keeps_its_digits(
     name: str, model: str, identity: str, printed: str, score: float
 ) -> None:
-    record = records.published(benchmarks.load(name))[identity]
+    record = records.published(registry.load(name))[identity]
     found = [one["score_details"] for one in record["evaluation_results"]]
     own = [one for one in found if one["details"]["place"].startswith(model)]
     assert {"score": score, "printed": printed} in [
@@ -62,7 +62,7 @@ def test_a_figure_keeps_its_digits(
 
 def test_a_judges_figures_are_the_judges() -> None:
     """Where a table's groups are judges, its rows are whose answers they judge."""
-    record = records.published(benchmarks.load("cvrr_es"))["Collective thought"]
+    record = records.published(registry.load("cvrr_es"))["Collective thought"]
     assert {one["evaluation_name"] for one in record["evaluation_results"]} == {
         "cvrr_es.cvrr_judge_collective"
     }
@@ -75,7 +75,7 @@ def test_a_run_is_a_record(told_run: Path, tmp_path: Path) -> None:
     assert record["model_info"]["id"] == "org/m"
     assert record["evaluation_id"] == "maia/org/m/2026-01-01T00:00:00"
     (side,) = sides.read([told_run])
-    benchmark = benchmarks.load("maia")
+    benchmark = registry.load("maia")
     lines = compare.headlines(benchmark, records.own_tasks(benchmark, side), [side])
     assert {
         (one["evaluation_name"], one["metric_config"]["metric_id"], one["score_details"]["score"])
@@ -101,7 +101,7 @@ def test_a_run_is_a_record(told_run: Path, tmp_path: Path) -> None:
 
 def test_every_number_of_the_hosts_table_has_a_scale() -> None:
     shown = set()
-    for benchmark in map(benchmarks.load, benchmarks.NAMES):
+    for benchmark in map(registry.load, registry.NAMES):
         for task in benchmark.tasks.values():
             for metric in compare.shown(task):
                 shown.add(metric.name)
@@ -118,7 +118,7 @@ def test_the_hubs_own_reader_takes_it(told_run: Path, tmp_path: Path) -> None:
     text = (tmp_path / "m" / ".eval_results" / "maia.yaml").read_text(encoding="utf-8")
     entries = parse_eval_result_entries(yaml.safe_load(text))
     (side,) = sides.read([told_run])
-    record = records.of_run(benchmarks.load("maia"), side)
+    record = records.of_run(registry.load("maia"), side)
     wanted = {
         "maia_vsv": named(record, "pair_acc"),
         "maia_oevqa": named(record, "judge_acc"),

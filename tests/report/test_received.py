@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from lmms_eval_tasks import benchmarks
+from lmms_eval_tasks import registry
 from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.leaderboards import figures
@@ -183,14 +183,14 @@ def test_a_run_on_the_sample_cannot_stand(told_run: Path, tmp_path: Path) -> Non
 def test_what_is_known_of_the_real_data_is_so(name: str) -> None:
     if not (SHARED / "data" / name).is_dir():
         pytest.skip(f"no real data of {name} at {SHARED}")
-    assert benchmarks.load(name).status(SHARED / "data").version in figures.releases()[name]["part"]
+    assert registry.load(name).status(SHARED / "data").version in figures.releases()[name]["part"]
 
 
 def test_what_is_known_is_of_our_tasks() -> None:
-    assert figures.releases().keys() == set(benchmarks.NAMES)
+    assert figures.releases().keys() == set(registry.NAMES)
     for name, known in figures.releases().items():
         for pattern in known["items"]:
-            assert fnmatch.filter(benchmarks.load(name).tasks, pattern), pattern
+            assert fnmatch.filter(registry.load(name).tasks, pattern), pattern
 
 
 def test_a_run_without_our_hook_cannot_stand(told_run: Path, tmp_path: Path) -> None:
@@ -218,15 +218,15 @@ def test_runs_of_tasks_that_differ_are_not_taken_for_one(told_run: Path, tmp_pat
     own["videos"]["asked"], own["judge"]["comparable"] = 97, False
     results.write_text(json.dumps(content), encoding="utf-8")
     (side,) = sides.read([both])
-    joined = named(records.of_run(benchmarks.load("maia"), side), "agg_acc")
+    joined = named(records.of_run(registry.load("maia"), side), "agg_acc")
     assert facts(joined)["hash"] == f"{RELEASE}, 0123456789ac"
     assert facts(joined)["videos"] == "97 of 100"
     found = {
-        what for _, what in received.of_result(benchmarks.load("maia"), "maia", "agg_acc", joined)
+        what for _, what in received.of_result(registry.load("maia"), "maia", "agg_acc", joined)
     }
     assert any("run on different data" in one for one in found)
     assert any("000000000000' is none of this package's" in one for one in found)
     del content["lmms_eval_tasks"]
     results.write_text(json.dumps(content), encoding="utf-8")
     (side,) = sides.read([both])
-    assert facts(named(records.of_run(benchmarks.load("maia"), side), "agg_acc"))["hash"] == ""
+    assert facts(named(records.of_run(registry.load("maia"), side), "agg_acc"))["hash"] == ""

@@ -18,9 +18,10 @@ from typer.testing import CliRunner
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.commands import cli
+from lmms_eval_tasks.doctor import checks, machine
+from lmms_eval_tasks.doctor.checks import Check, Finding
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.runs import before, doctor, machine
-from lmms_eval_tasks.runs.doctor import Check, Finding
+from lmms_eval_tasks.runs import before
 from tests.checks import table
 from tests.local_endpoint import LocalEndpoint
 
@@ -96,7 +97,7 @@ def unwritable(patient: Patient) -> None:
 
 def full(patient: Patient) -> None:
     patient.set(settings.CACHE, patient.folder / "cache")
-    patient.patch.setattr(doctor, "TRIAL", 1)
+    patient.patch.setattr(checks, "TRIAL", 1)
     patient.patch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
 
 
@@ -215,7 +216,7 @@ def test_a_good_set_up_and_one_request_to_a_judge_that_is_named(patient: Patient
 def test_nobody_is_asked_whom_nobody_named(patient: Patient) -> None:
     """The paper's judge, for which there is a key, costs money."""
     patient.patch.delenv(settings.JUDGE)
-    patient.patch.setattr(doctor.judges, "probe", pytest.fail)
+    patient.patch.setattr(checks.judges, "probe", pytest.fail)
     code, found, _ = patient.examined()
     (judge,) = (one for one in found if one.about == "maia: judge")
     assert (code, judge.state) == (0, "ok")
@@ -288,7 +289,7 @@ def test_the_gpu(
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (1e9, 2e9))
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "H")
     checks = [check for check in machine.checks() if check.about == "gpu"]
-    (found,) = doctor.carried_out(checks)
+    (found,) = checks.carried_out(checks)
     assert (found.state, bool(found.mend)) == (state, state == "warning")
     assert told in found.told
 
@@ -320,7 +321,7 @@ def test_a_bug_in_one_check_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> N
         raise ZeroDivisionError(f"by {SECRET}")
 
     fine = [Finding("warning", "so so")]
-    found = list(doctor.carried_out([Check("a", breaks, "x"), Check("b", lambda: fine, "y")]))
+    found = list(checks.carried_out([Check("a", breaks, "x"), Check("b", lambda: fine, "y")]))
     assert found == [
         Finding("ok", "begun", "", "a"),
         Finding("error", "ZeroDivisionError: by [SOME_API_KEY]", "x", "a"),

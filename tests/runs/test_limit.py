@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import benchmarks, running, settings
+from lmms_eval_tasks import context, registry, settings
 from lmms_eval_tasks.benchmark import Benchmark, Found
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.runs import before
@@ -24,7 +24,7 @@ def test_of_each_benchmark(task: str, sample_root: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv(settings.DATA, str(sample_root))
     monkeypatch.setenv(settings.JUDGE, "none")
     before.check([task])
-    whole = before.docs(benchmarks.of(task), task)
+    whole = before.docs(registry.of(task), task)
     looked: list[Path] = []
     look = video_checks._looked
 
@@ -33,9 +33,9 @@ def test_of_each_benchmark(task: str, sample_root: Path, monkeypatch: pytest.Mon
         return look(file, *state)
 
     monkeypatch.setattr(video_checks, "_looked", noted)
-    with running.limited(1, 1):
+    with context.limited(1, 1):
         before.check([task])
-        found = before.docs(benchmarks.of(task), task)
+        found = before.docs(registry.of(task), task)
     assert ([one["id"] for one in found], found[1]) == ([one["id"] for one in whole], whole[1])
     assert [str(path.resolve()) for path in looked] == [whole[1]["video_path"]]
 
@@ -84,7 +84,7 @@ def test_which_videos_are_looked_at(
     monkeypatch.setenv(settings.ALLOW_MISSING, "1" if leaves_out else "0")
     monkeypatch.setattr(before, "_checked", {})
     benchmark = Noting(tasks, leaves_out=leaves_out)
-    with running.limited(limit, offset):
+    with context.limited(limit, offset):
         before.checked(benchmark, list(benchmark.letters))
     assert benchmark.looked == {*looked}
 
@@ -92,6 +92,6 @@ def test_which_videos_are_looked_at(
 def test_a_task_without_items_stops_before_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(before, "_checked", {})
     noting = Noting(["Xa", "Y"], leaves_out=True)
-    monkeypatch.setattr(benchmarks, "chosen", lambda _: [(noting, ["0", "1"])])
+    monkeypatch.setattr(registry, "chosen", lambda _: [(noting, ["0", "1"])])
     with pytest.raises(DataError, match=r"noting: nothing is left of 1$"):
         before.make_media(["0", "1"])

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.commands.leaderboard_command import leaderboard_app
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.running import recipes
-from lmms_eval_tasks.running.recipes import Facts, Work
+from lmms_eval_tasks.models import recipes
+from lmms_eval_tasks.models.recipes import Facts, Work
 from lmms_eval_tasks.runs import planned
 from tests.checks import table
 
@@ -40,7 +40,7 @@ def run(script: str, *arguments: str, env: dict[str, str]) -> subprocess.Complet
     )
 
 
-@pytest.mark.parametrize("benchmark", benchmarks.NAMES)
+@pytest.mark.parametrize("benchmark", registry.NAMES)
 def test_the_script_runs_every_recipe(
     benchmark: str, echo: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import benchmarks, measures, readings
+from lmms_eval_tasks import measures, readings, registry
 from lmms_eval_tasks.benchmark import Metric
-from lmms_eval_tasks.console import visible
 from lmms_eval_tasks.maia.tasks import BENCHMARK
+from lmms_eval_tasks.models.players import UNREADABLE
+from lmms_eval_tasks.notify import visible
 from lmms_eval_tasks.runs.rescore import Rescored, rescore_saved
-from lmms_eval_tasks.sample.players import UNREADABLE
 from lmms_eval_tasks.utils import saved_runs
 from lmms_eval_tasks.utils.replies import reasoning
 from tests.checks import table
@@ -44,7 +44,7 @@ def pairs(*counted: tuple[int, Item]) -> list[Item]:
 
 
 def told(items: Sequence[Item], task: str = "maia_vsv") -> list[str]:
-    own = benchmarks.of(task).tasks[task]
+    own = registry.of(task).tasks[task]
     return [note.text for note in readings.notes(own, items)]
 
 
@@ -232,7 +232,7 @@ def test_one_and_the_same_rating_claim_and_judge() -> None:
 
 
 def task_of(name: str) -> Any:
-    return benchmarks.of(name).tasks[name]
+    return registry.of(name).tasks[name]
 
 
 # --- where the lines stand ------------------------------------------------------------------------
@@ -328,7 +328,7 @@ def test_verdicts_stand_for_the_text_that_they_are_on(
     def kept(judge: str | None) -> set[bool]:
         now: list[Item] = []
         lines = replace(run, samples=[{"failed": item} for item in items])
-        rescore_saved(benchmarks.of(task), [lines], judge, take=lambda _, own: now.extend(own))
+        rescore_saved(registry.of(task), [lines], judge, take=lambda _, own: now.extend(own))
         pairs = zip(items, now, strict=True)  # a verdict on two answers comes only now
         found = (after["verdicts"][name] for before, after in pairs for name in before["verdicts"])
         return {one["reason"] == "as saved" for one in found}

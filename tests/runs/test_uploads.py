@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from lmms_eval_tasks import benchmarks, settings
+from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.commands import cli, uploads
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import discovery, plugin
@@ -103,13 +103,13 @@ def test_files_are_uploaded_once_and_sound_with_each_request(on_sample: None) ->
 
 
 def _docs(task: str) -> list[dict[str, Any]]:
-    benchmark = benchmarks.of(task)
+    benchmark = registry.of(task)
     docs = benchmark.docs(benchmark.look([task], videos=False), task)
     return [{**one, "task": task} for one in docs]
 
 
 def _media(doc: dict[str, Any]) -> dict[str, Path]:
-    parts = benchmarks.of(doc["task"]).tasks[doc["task"]].prompt(doc)
+    parts = registry.of(doc["task"]).tasks[doc["task"]].prompt(doc)
     (message,) = given.messages_of(parts)
     return {one["type"]: Path(one["url"]) for one in message["content"] if one["type"] != "text"}
 

@@ -1,4 +1,4 @@
-"""The mp4 files that are made here: x264's pictures, stored ones, packets copied, and sound.
+"""The mp4 files that are made here: x264's pictures, packets copied, and sound.
 
 Times are in units of 1 / `TICKS` seconds; edit lists count in them as well.
 """
@@ -6,8 +6,6 @@ Times are in units of 1 / `TICKS` seconds; edit lists count in them as well.
 from __future__ import annotations
 
 import heapq
-import io
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -39,6 +37,9 @@ CLIP = {
     "qp": "14",
     "x264-params": f"keyint=1:cabac=0:no-deblock=1:{PARAMS}",
 }
+# The same without loss. x264's lossless mode is High 4:4:4 Predictive, which decoders of graphics
+# cards may refuse; the readers of models decode with FFmpeg.
+LOSSLESS = {**CLIP, "qp": "0"}
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def write_encoded(
     Args:
         out: the file.
         look: of the pictures.
-        options: x264's, CUT or CLIP.
+        options: x264's: CUT, CLIP or LOSSLESS.
         pictures: from when on each is shown (seconds), and whether it has to be a key frame; None
             in the end, when the last one is shown no longer.
     """
@@ -124,117 +125,6 @@ def write_encoded(
                 waiting = packet
         waiting.duration = max(1, last - waiting.pts)
         file.mux(waiting)
-
-
-# --- pictures that are stored -------------------------------------------------------------------
-#
-# H.264 without compression: every macroblock is stored as samples (mb_type I_PCM), every picture is
-# an IDR picture of one slice; any decoder reads it. An evaluation decodes the same 32 frames again
-# for each question, and entropy decoding is most of the time that lossless H.264 takes. MAIA's
-# videos 5 and 12 with the host's readers, how many times less processor time than for the source:
-#
-#                                                  read_video  load_video_decord  Qwen's reader
-#   stored (9 and 11 MB)                           58x, 45x    18x, 25x           17x, 13x
-#   x264, qp 0, CAVLC, no deblocking (3 and 5 MB)   9x,  7x     8x,  7x            6x,  6x
-#   x264, qp 0, CABAC                               3x,  2x     3x,  2x            3x,  2x
-#
-# Sections are those of ITU-T H.264.
-
-_SPS, _PPS, _IDR = 0x67, 0x68, 0x65  # nal_ref_idc 3 with nal_unit_type 7, 8, 5
-_BASELINE, _HIGH_444, _LEVEL_5_2 = 66, 244, 52
-_I_SLICE, _I_PCM, _VIDEO_UNSPECIFIED = 7, 25, 5
-_EMULATION = re.compile(rb"\x00\x00(?=[\x00-\x03])")
-
-
-def write_stored(
-    out: str, pictures: Sequence[Planes], look: Look, times: Sequence[float], duration: float
-) -> None:
-    """Write pictures without loss, shown from `times` (seconds, from 0) until `duration`."""
-    import av
-
-    ticks = [round(time * TICKS) for time in times]
-    ticks.append(max(round(duration * TICKS), ticks[-1] + 1))
-    head = _parameter_sets(look)
-    units = [_unit(planes, look, number) for number, planes in enumerate(pictures)]
-    units[0] = head + units[0]
-    # The muxer takes the parameter sets from a stream that was opened, so open the first picture.
-    with av.open(io.BytesIO(units[0]), format="h264") as parsed, open_mp4(out) as file:
-        stream = file.add_stream_from_template(parsed.streams.video[0], opaque=True)
-        stream.time_base = Fraction(1, TICKS)
-        for number, unit in enumerate(units):
-            packet = av.Packet(unit)
-            packet.stream, packet.time_base, packet.is_keyframe = stream, stream.time_base, True
-            packet.pts = packet.dts = ticks[number]
-            packet.duration = ticks[number + 1] - ticks[number]
-            file.mux(packet)
-
-
-def _u(width: int, value: int) -> str:
-    return format(value, f"0{width}b")
-
-
-def _ue(*values: int) -> str:
-    codes = [format(value + 1, "b") for value in values]
-    return "".join("0" * (len(code) - 1) + code for code in codes)
-
-
-def _aligned(bits: str) -> bytes:
-    bits += "0" * (-len(bits) % 8)
-    return int(bits, 2).to_bytes(len(bits) // 8, "big")
-
-
-def _nal(header: int, payload: bytes) -> bytes:
-    """A NAL unit with start code and emulation prevention (7.4.1.1, annex B)."""
-    return b"\x00\x00\x00\x01" + bytes([header]) + _EMULATION.sub(b"\x00\x00\x03", payload)
-
-
-def _parameter_sets(look: Look) -> bytes:
-    if look.rgb:  # id 0, 4:4:4, one colour plane set, 8 bits, no scaling
-        bits = _u(8, _HIGH_444) + _u(8, 0) + _u(8, _LEVEL_5_2) + _ue(0, 3) + "0" + _ue(0, 0) + "00"
-    else:
-        bits = _u(8, _BASELINE) + _u(8, 0b11000000) + _u(8, _LEVEL_5_2) + _ue(0)
-    # log2_max_frame_num = 4; order of output = order of decoding (type 2); no reference frames.
-    bits += _ue(0, 2, 0) + "0"
-    across, down = _macroblocks(look)
-    bits += _ue(across - 1, down - 1) + "11"  # frames only, direct_8x8_inference
-    unit = 1 if look.rgb else 2  # of cropping
-    right, bottom = (16 * across - look.width) // unit, (16 * down - look.height) // unit
-    bits += "1" + _ue(0, right, 0, bottom)
-    matrix, whole = (0, True) if look.rgb else (look.matrix, look.full_range)
-    bits += "1001" + _u(3, _VIDEO_UNSPECIFIED) + _u(1, whole) + "1"  # VUI (E.1.1)
-    bits += _u(8, _UNSPECIFIED) + _u(8, _UNSPECIFIED) + _u(8, matrix)
-    bits += "00000"  # chroma location, timing, two HRDs, pic_struct
-    # Restriction: nothing is reordered or kept, so that a decoder hands out a picture at once.
-    bits += "11" + _ue(0, 0, 16, 16, 0, 0)
-    pps = _ue(0, 0) + "00" + _ue(0, 0, 0) + "000" + _ue(0, 0, 0) + "100"  # slices: no deblocking
-    return _nal(_SPS, _aligned(bits + "1")) + _nal(_PPS, _aligned(pps + "1"))
-
-
-def _unit(planes: Planes, look: Look, number: int) -> bytes:
-    """One IDR slice: its header (7.3.3), then `mb_type`, alignment and samples of each block."""
-    import numpy as np
-
-    across, down = _macroblocks(look)
-    sides = (16, 16, 16) if look.rgb else (16, 8, 8)
-    samples = []
-    for plane, side in zip(planes, sides, strict=True):
-        # Blocks in raster order: (down * across, side * side), edges repeated.
-        edges = [
-            (0, n * side - length) for n, length in zip((down, across), plane.shape, strict=True)
-        ]
-        grid = np.pad(plane, edges, mode="edge").reshape(down, side, across, side).swapaxes(1, 2)
-        samples.append(grid.reshape(down * across, side * side))
-    header = _ue(0, _I_SLICE, 0) + _u(4, 0) + _ue(number % 2)  # neighbours differ in idr_pic_id
-    header += "00" + _ue(0, 1)  # marking, slice_qp_delta, disable_deblocking_filter_idc
-    # From the second block on, everything starts at a byte: the type is the same two bytes.
-    kind = np.frombuffer(_aligned(_ue(_I_PCM)), np.uint8)
-    kinds = np.broadcast_to(kind, (across * down, kind.size))
-    body = np.concatenate([kinds, *samples], axis=1).tobytes()[kind.size :]
-    return _nal(_IDR, _aligned(header + _ue(_I_PCM)) + body + b"\x80")
-
-
-def _macroblocks(look: Look) -> tuple[int, int]:
-    return -(-look.width // 16), -(-look.height // 16)
 
 
 # --- packets of other files ---------------------------------------------------------------------

@@ -7,8 +7,8 @@
 A clip has the source's size and duration, and each frame keeps the time at which the source shows
 it, counted from the first frame. So "32 uniform frames" are the same 32 frames for every model, and
 a question costs a reader 32 decoded frames instead of all. Every frame is a key frame. Up to
-`_STORED` bytes they are stored without loss (mp4.py): 4:2:0 with 8 bits bit for bit, anything else,
-and odd sizes, as the RGB that readers make of it; more are encoded at 46 dB or better.
+`_LOSSLESS` bytes they are encoded without loss: 4:2:0 with 8 bits bit for bit, anything else, and
+odd sizes, as the RGB that readers make of it; more are encoded at 46 dB or better.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from typing import Any
 from lmms_eval_tasks.utils.media import cache, mp4, video
 
 # Raise when a made file can change for the same source and recipe.
-_VERSION = 3
+_VERSION = 4
 # A clip of the first frame only: four frames, which is what Qwen's reader wants at least
 # (FPS_MIN_FRAMES), at the two frames a second that it samples.
 STILL_FRAMES, STILL_RATE = 4, 2.0
-_STORED = 32 * 2**20  # bytes; 32 frames of 4:2:0 at up to 854 x 480 and a little more
+_LOSSLESS = 32 * 2**20  # bytes of samples; 32 frames of 4:2:0 at up to 854 x 480 and a little more
 
 
 @dataclass(frozen=True)
@@ -126,11 +126,10 @@ def write(source: str, out: str, recipe: dict[str, Any]) -> dict[str, Any]:
     else:
         indices = uniform_indices(len(table.times), count)
         times, duration = [table.seconds(index) for index in indices], table.duration
-    if wanted.kind != "black" and sum(plane.size for one in planes for plane in one) <= _STORED:
-        mp4.write_stored(f"{out}.mp4", planes, look, times, duration)
-    else:
-        shown = zip([*times, duration], [*planes, None], repeat(True), strict=False)
-        mp4.write_encoded(f"{out}.mp4", look, mp4.CLIP, shown)
+    size = sum(plane.size for one in planes for plane in one)
+    options = mp4.LOSSLESS if wanted.kind != "black" and size <= _LOSSLESS else mp4.CLIP
+    shown = zip([*times, duration], [*planes, None], repeat(True), strict=False)
+    mp4.write_encoded(f"{out}.mp4", look, options, shown)
     return {**facts, "files": [".mp4"], "kind": "video", "n_frames": len(times)}
 
 

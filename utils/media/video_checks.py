@@ -20,7 +20,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import console, settings
+from lmms_eval_tasks import notify, settings
 from lmms_eval_tasks.errors import DataError, MediaError
 from lmms_eval_tasks.utils.media import cache, cut, video, worker
 from lmms_eval_tasks.utils.released_files import listed
@@ -110,7 +110,7 @@ def look(
     odd = {name: one.note for name, one in found.items() if one.note and asked[name] not in _noted}
     if odd:
         _noted.update(asked[name] for name in odd)
-        console.say(f"videos to look at ({len(odd):,}):\n{listed(odd)}")
+        notify.say(f"videos to look at ({len(odd):,}):\n{listed(odd)}")
     return found, {name: one for name, one in said.items() if isinstance(one, str)}
 
 

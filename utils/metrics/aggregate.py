@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from lmms_eval_tasks.console import say
+from lmms_eval_tasks.notify import say
 
 Item = Mapping[str, Any]
 

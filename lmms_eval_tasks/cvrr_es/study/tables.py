@@ -6,9 +6,9 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lmms_eval_tasks.console import UNSEEN
 from lmms_eval_tasks.cvrr_es.labels import HEADS, RATINGS
-from lmms_eval_tasks.report.paper_tables import NONE, by_row, fixed, has_numbers, signed
+from lmms_eval_tasks.notify import UNSEEN
+from lmms_eval_tasks.tables.paper_tables import NONE, by_row, fixed, has_numbers, signed
 
 if TYPE_CHECKING:
     from rich.table import Table

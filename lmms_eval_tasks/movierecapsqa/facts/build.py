@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lmms_eval_tasks.console import say
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import JudgeConfig, writer
 from lmms_eval_tasks.judges.writer import Written
 from lmms_eval_tasks.movierecapsqa.facts import steps
 from lmms_eval_tasks.movierecapsqa.facts.recap_file import Narrated
+from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.json_files import write_json
 from lmms_eval_tasks.utils.prompts import Prompt

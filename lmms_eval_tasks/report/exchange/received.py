@@ -17,7 +17,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, Json, NonNegativeInt, StringConstraints, ValidationError
 
-from lmms_eval_tasks import __version__, benchmarks, settings
+from lmms_eval_tasks import __version__, registry, settings
 from lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges.verdict import NONE, REPLAY, Status
@@ -130,8 +130,8 @@ def _of_record(record: Record) -> Iterator[Found]:
         return
     results = record["evaluation_results"]
     names = [one["evaluation_name"].partition(".")[0] for one in results]
-    if len(set(names)) != 1 or names[0] not in benchmarks.NAMES:
-        known = ", ".join(benchmarks.NAMES)
+    if len(set(names)) != 1 or names[0] not in registry.NAMES:
+        known = ", ".join(registry.NAMES)
         yield ERROR, "", f"of {quoted(sorted(set(names)))}: a record is of one of {known}"
         return
     if record["source_metadata"]["source_organization_name"] == UNKNOWN:
@@ -139,7 +139,7 @@ def _of_record(record: Record) -> Iterator[Found]:
     version = record["eval_library"].get("additional_details", {}).get(OURS)
     if version != __version__:
         yield NOTE, "", f"made with lmms-eval-tasks {quoted(version)}, this is {__version__}"
-    benchmark, seen = benchmarks.load(names[0]), set()
+    benchmark, seen = registry.load(names[0]), set()
     for result in results:
         row = result["evaluation_name"].partition(".")[2]
         metric = result["metric_config"].get("metric_name", "")

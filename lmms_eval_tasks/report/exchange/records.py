@@ -23,8 +23,8 @@ from lmms_eval_tasks.leaderboards import figures
 from lmms_eval_tasks.leaderboards.figures import INFINITE, Figure, Scale
 from lmms_eval_tasks.report import compare, sides
 from lmms_eval_tasks.report.compare import Line
-from lmms_eval_tasks.report.paper_tables import number
 from lmms_eval_tasks.report.sides import Side
+from lmms_eval_tasks.tables.paper_tables import number
 from lmms_eval_tasks.utils.conditions import OF_JUDGE, as_dicts, is_valid
 from lmms_eval_tasks.utils.metrics.aggregate import by_status
 from lmms_eval_tasks.utils.metrics.stats import Interval

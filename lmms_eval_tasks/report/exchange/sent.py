@@ -15,15 +15,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from lmms_eval_tasks import benchmarks
+from lmms_eval_tasks import registry
 from lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.leaderboards import figures
 from lmms_eval_tasks.report import sides
 from lmms_eval_tasks.report.compare import Line
 from lmms_eval_tasks.report.exchange import received, records
-from lmms_eval_tasks.report.paper_tables import NONE, fixed
 from lmms_eval_tasks.report.sides import Side
+from lmms_eval_tasks.tables.paper_tables import NONE, fixed
 from lmms_eval_tasks.utils.conditions import Kind, from_dicts
 from lmms_eval_tasks.utils.json_files import check_folder, write_text
 from lmms_eval_tasks.utils.released_files import read_json
@@ -44,7 +44,7 @@ def write(name: str, runs: Sequence[Path], form: str, output: Path, *, force: bo
         TasksError: the runs hold nothing of this benchmark, `output` cannot be written, or the
             numbers are none for the Hub.
     """
-    benchmark = benchmarks.named(name)
+    benchmark = registry.named(name)
     if form == "hf" and not runs:
         raise TasksError("--format hf is for results of your own: name the folders of their runs")
     read = sides.read(runs) if runs else []
@@ -160,11 +160,11 @@ def page(folder: Path) -> str:
         TasksError: one of them cannot stand, or lies with another benchmark's.
     """
     lines = []
-    for name in benchmarks.NAMES:
+    for name in registry.NAMES:
         files = sorted(folder.glob(f"{name}/*.json"))
-        if rows := [row for file in files for row in _rows(benchmarks.load(name), file)]:
+        if rows := [row for file in files for row in _rows(registry.load(name), file)]:
             table = [COLUMNS, ("---",) * len(COLUMNS), *sorted(rows)]
-            lines += [f"\n## {benchmarks.load(name).title}\n"]
+            lines += [f"\n## {registry.load(name).title}\n"]
             lines += [f"| {' | '.join(row)} |" for row in table]
     return "\n".join([_HEAD, *(lines or ["No row has been sent yet."]), ""])
 

@@ -8,7 +8,7 @@ import judge_panels
 from judge_panels import study
 from simulation import WORLDS
 
-from lmms_eval_tasks.report.paper_tables import fixed
+from lmms_eval_tasks.tables.paper_tables import fixed
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "cvrr_es.md"
 PANELS = ("mean", "majority", "dawid_skene", "kappa_weighted")  # in the page's order

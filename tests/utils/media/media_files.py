@@ -20,8 +20,7 @@ import numpy as np
 import pytest
 from scipy.signal import correlate
 
-from lmms_eval_tasks.sample import second_code
-from lmms_eval_tasks.utils.media import segments
+from lmms_eval_tasks.utils.media import second_code, segments
 from tests import seconds as code
 
 # Options of `write_video`, by the name of the file that is made.

@@ -128,7 +128,7 @@ def test_a_clip_that_is_gone_or_another_one_has_no_images(video, tmp_path):
 
 
 def test_large_clips_are_near_lossless(tmp_path, monkeypatch):
-    monkeypatch.setattr(recipes, "_STORED", 0)
+    monkeypatch.setattr(recipes, "_LOSSLESS", 0)
     for name in ("b-frames.mp4", "odd size 444.mp4"):
         source = files.write_video(tmp_path / name, 9, **files.SOURCES[name])
         recipes.write(str(source), str(tmp_path / "clip"), vars(UNIFORM))

@@ -9,8 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks.running import class_pages, host_version
-from lmms_eval_tasks.running import class_table as classes
+from lmms_eval_tasks.models import class_pages
+from lmms_eval_tasks.models import class_table as classes
+from lmms_eval_tasks.models.class_table import host_version
 from tests.checks import table
 
 TABLE = classes.table()

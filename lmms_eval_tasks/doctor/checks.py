@@ -16,13 +16,13 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
-from lmms_eval_tasks import benchmarks, judges, running, settings
+from lmms_eval_tasks import context, judges, registry, settings
 from lmms_eval_tasks.benchmark import Benchmark, Cut, Found
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, Status
 from lmms_eval_tasks.judges.config import KEY
 from lmms_eval_tasks.judges.verdict import NONE, OPENAI
-from lmms_eval_tasks.running import plan
+from lmms_eval_tasks.models import plan
 from lmms_eval_tasks.runs import before, estimate, media
 from lmms_eval_tasks.utils.media import video_checks
 from lmms_eval_tasks.utils.released_files import listed
@@ -116,7 +116,7 @@ class Examination:
             look = partial(self._prompts, benchmark, names)
             yield Check(f"{own}: prompts", look, f"mend that file, or unset {settings.PROMPTS}")
         if self._model is not None:
-            name = model.name if (model := running.current()) else ""
+            name = model.name if (model := context.current()) else ""
             yield Check("model", self._of_model, f"lmms-eval-tasks models {name}".strip())
         for benchmark, names in self._chosen:
             if found := self._found.get(benchmark.name):
@@ -145,18 +145,14 @@ class Examination:
 
     def _tasks(self) -> Findings:
         root = settings.data_root()
-        if settings.is_sample():
-            from lmms_eval_tasks import sample
-
-            sample.build(root)
-        there = [name for name in benchmarks.NAMES if (root / name).is_dir()]
+        there = [name for name in registry.NAMES if (root / name).is_dir()]
         if not self._names and not there:
             get = "lmms-eval-tasks data prepare BENCHMARK --from DIR_OR_FILE"
             mend = f"{get}, {settings.DATA}=ROOT or {settings.DATA}={settings.SAMPLE}"
             yield Finding("error", f"{root}: there are no data of any benchmark", mend)
             return
-        tasks = benchmarks.selected(self._names or there)
-        self._chosen = list(benchmarks.chosen(tasks))
+        tasks = registry.selected(self._names or there)
+        self._chosen = list(registry.chosen(tasks))
         own = ", ".join(benchmark.name for benchmark, _ in self._chosen)
         yield Finding("ok", f"{len(tasks)} of {own}")
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks.sample import second_code
+from lmms_eval_tasks.utils.media import second_code
 
 _OPTION = re.compile(r"^([A-H])\. (.+)$", re.MULTILINE)
 _SIDES = re.compile(r"(\w+) on the left and (\w+) on the right")

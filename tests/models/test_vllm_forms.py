@@ -12,20 +12,19 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 from PIL import Image
+from tests.running.test_classes_host import parameters, registered
 
-from lmms_eval_tasks import benchmarks
+from lmms_eval_tasks import registry
 from lmms_eval_tasks.host import model_class
-from lmms_eval_tasks.running import class_table, recipes
-from lmms_eval_tasks.running.recipes import Recipe
-from lmms_eval_tasks.sample import tiny
+from lmms_eval_tasks.models import class_table, recipes, tiny
+from lmms_eval_tasks.models.recipes import Recipe
 from lmms_eval_tasks.utils.media.recipes import uniform_indices
 from tests.checks import table
 from tests.page_commands import MORE
-from tests.running.test_classes_host import parameters, registered
 from tests.utils.media.media_files import write_video
 
 STUB = Path(__file__).parent.parent / "models" / "stub_vllm"
-OWN = [one for name in benchmarks.NAMES for one in recipes.of(name)]
+OWN = [one for name in registry.NAMES for one in recipes.of(name)]
 FORMS = [
     (own, form)
     for own in OWN
@@ -102,7 +101,7 @@ def test_the_longest_request_fits(own: Recipe, form: Recipe) -> None:
     """Of videos: all frames at max_pixels in groups of two, and the longest text of the tables."""
     given = {name: value for name, value in form.model.arguments.items() if value.isdecimal()}
     length = int(given["max_model_len"])
-    works = [recipes.work(task) for task in benchmarks.selected(own.tasks)]
+    works = [recipes.work(task) for task in registry.selected(own.tasks)]
     frames = int(given.get("max_num_frames", 0))
     pixels = int(given["max_pixels"])
     video = frames // 2 * pixels // 28**2 if any(one.video for one in works) else 0

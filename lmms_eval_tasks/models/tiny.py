@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.sample import put
+from lmms_eval_tasks.utils.released_files import put_folder
 
 # Standard deviation of the weights. With the usual 0.02 so small a model replies the same to all.
 WIDE = 0.2
@@ -65,7 +65,7 @@ def build(kind: str, folder: str | Path, seed: int = 0) -> Path:
                 part.save_pretrained(str(new))
 
     folder.parent.mkdir(parents=True, exist_ok=True)
-    put(folder, save)
+    put_folder(folder, save)
     return folder
 
 

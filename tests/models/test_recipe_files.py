@@ -8,17 +8,17 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
+from tests.running.test_classes_host import parameters, registered
 
-from lmms_eval_tasks import benchmarks, leaderboards, running, settings
+from lmms_eval_tasks import context, leaderboards, registry, settings
 from lmms_eval_tasks.host import model_class
-from lmms_eval_tasks.running import class_table, recipes
-from lmms_eval_tasks.running.recipes import Recipe
+from lmms_eval_tasks.models import class_table, recipes
+from lmms_eval_tasks.models.recipes import Recipe
 from lmms_eval_tasks.runs import before
 from tests.checks import table
 from tests.page_commands import MORE
-from tests.running.test_classes_host import parameters, registered
 
-ALL = [(name, one) for name in benchmarks.NAMES for one in recipes.of(name)]
+ALL = [(name, one) for name in registry.NAMES for one in recipes.of(name)]
 
 
 class Stub:
@@ -46,7 +46,7 @@ def as_the_host_reads(monkeypatch: pytest.MonkeyPatch) -> Any:
     return read
 
 
-@pytest.mark.parametrize("benchmark", benchmarks.NAMES)
+@pytest.mark.parametrize("benchmark", registry.NAMES)
 def test_every_published_model_has_a_recipe_or_lacks_something(benchmark: str) -> None:
     names = leaderboards.stored(benchmark)["models"]
     published = {identity for identity in names.values() if identity}
@@ -70,8 +70,8 @@ def test_the_host_reads_it_and_its_class_can_run(
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     monkeypatch.setattr(model_class, "built", lambda _: Stub)
     run = as_the_host_reads(recipe)
-    tasks = benchmarks.selected(run["tasks"].split(","))
-    assert {benchmarks.of_task_name(task) for task in tasks} == {benchmark}
+    tasks = registry.selected(run["tasks"].split(","))
+    assert {registry.of_task_name(task) for task in tasks} == {benchmark}
     model = model_class.named(run)
     read = recipe.model
     assert model is not None
@@ -80,10 +80,10 @@ def test_the_host_reads_it_and_its_class_can_run(
         str(model.arguments[name]) == value for name, value in read.arguments.items()
     )
     absent = {settings.CLIPSCORE: ""}  # its model is in nobody's cache here
-    with running.model(model), settings.said(absent):
+    with context.model(model), settings.said(absent):
         before.check(tasks)
         model_class.prepare(run)
-        decided = running.planned()
+        decided = context.planned()
     media = class_table.media_of(model.name, decided.interface)
     assert media is not None
     assert not media.broken
@@ -98,7 +98,7 @@ def test_its_arguments_are_the_class_s(benchmark: str, recipe: Recipe) -> None:
     assert set(recipe.model.arguments) <= parameters(path).keys() | MORE.get(name, set())
 
 
-@pytest.mark.parametrize("benchmark", benchmarks.NAMES)
+@pytest.mark.parametrize("benchmark", registry.NAMES)
 def test_each_task_of_the_tables_is_in_a_recipe(benchmark: str) -> None:
     cells = (
         cell
@@ -107,8 +107,8 @@ def test_each_task_of_the_tables_is_in_a_recipe(benchmark: str) -> None:
         for cell in row
     )
     wanted = {cell.ours.task for cell in cells if isinstance(cell.ours, leaderboards.Ours)}
-    found = {task for one in recipes.of(benchmark) for task in benchmarks.selected(one.tasks)}
-    assert set(benchmarks.selected(wanted)) <= found
+    found = {task for one in recipes.of(benchmark) for task in registry.selected(one.tasks)}
+    assert set(registry.selected(wanted)) <= found
 
 
 def test_what_a_user_says_stands_above_a_recipe(as_the_host_reads: Any) -> None:
@@ -120,11 +120,11 @@ def test_what_a_user_says_stands_above_a_recipe(as_the_host_reads: Any) -> None:
 
 
 def test_the_data_of_plans_are_of_tasks_and_models_that_there_are() -> None:
-    tasks = {task for name in benchmarks.NAMES for task in benchmarks.load(name).tasks}
+    tasks = {task for name in registry.NAMES for task in registry.load(name).tasks}
     assert set(recipes._stored("data")) <= tasks
     used = {one for _, recipe in ALL for one in recipe.checkpoint.split(",")}
     assert set(recipes._stored("models")) == used
     for name in used:
         recipes.facts(name)
     folder = Path(str(ALL[0][1].path)).parent.parent
-    assert {one.name for one in folder.iterdir() if one.is_dir()} == set(benchmarks.NAMES)
+    assert {one.name for one in folder.iterdir() if one.is_dir()} == set(registry.NAMES)

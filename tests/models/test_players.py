@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from lmms_eval_tasks import benchmarks, measures, sample, settings
+from lmms_eval_tasks import measures, registry, sample, settings
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.models import players, witness
 from lmms_eval_tasks.runs import before, given, scoring
-from lmms_eval_tasks.sample import players, witness
 from lmms_eval_tasks.sample.demo import coin_check, oracle_checks, witness_check, write_key
 from lmms_eval_tasks.utils.replies import answers
 from tests.checks import refused, table
@@ -95,13 +95,13 @@ def on_sample_alone(sample_root: Path, cache: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.usefixtures("on_sample_alone")
-@pytest.mark.parametrize("name", benchmarks.NAMES)
+@pytest.mark.parametrize("name", registry.NAMES)
 def test_oracle_and_coin_get_what_the_demo_expects(name: str, tmp_path: Path) -> None:
     """From chat and from simple requests, through the recorded judge; and the reverse is seen."""
     from lmms_eval_tasks import judges
     from lmms_eval_tasks.judges.asking import Asker
 
-    benchmark, played = benchmarks.load(name), sample.module(name).PLAYED
+    benchmark, played = registry.load(name), sample.module(name).PLAYED
     tasks = [task for task in played.oracle if task in benchmark.tasks]
     key = players.load_key(write_key(tmp_path / "key.json", tasks))
     spec = benchmark.criteria() and before.judge_config(benchmark)
@@ -159,7 +159,7 @@ def test_fingerprints_and_files(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("on_sample_alone")
 def test_the_witness_knows_what_reached_it() -> None:
     """Whatever the mode hands over decides is right, chat and simple; the rest is guessed."""
-    benchmark, decided = benchmarks.load("maverix"), sample.module("maverix").DECIDED
+    benchmark, decided = registry.load("maverix"), sample.module("maverix").DECIDED
     for task, sure in decided.items():
         made, right = benchmark.tasks[task], []
         for doc in before.docs(benchmark, task):

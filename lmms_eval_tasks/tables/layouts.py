@@ -11,7 +11,7 @@ from itertools import groupby, product
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import leaderboards
-from lmms_eval_tasks.report.paper_tables import (
+from lmms_eval_tasks.tables.paper_tables import (
     DOUBT,
     INVALID,
     NONE,

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ConfigDict
 
 from lmms_eval_tasks import leaderboards
-from lmms_eval_tasks.running import Model, class_table
+from lmms_eval_tasks.context import Model
+from lmms_eval_tasks.models import class_table
 from lmms_eval_tasks.utils.released_files import read_yaml
 
 VLLM = "tasks_vllm"  # our class over vLLM

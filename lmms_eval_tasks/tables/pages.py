@@ -12,13 +12,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks.console import visible
+from lmms_eval_tasks.notify import visible
 
 if TYPE_CHECKING:
     import altair
     from markupsafe import Markup
 
-HERE = Path(__file__).parent
 WIDE, NARROW = 700, 190  # pixels of a chart's plot, without the names beside it
 SERIES = tuple(f"var(--s{n})" for n in range(1, 5))  # colours that both settings have
 
@@ -30,7 +29,7 @@ def filled(template: Path, **values: Any) -> str:
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    folders = FileSystemLoader([template.parent, HERE])
+    folders = FileSystemLoader([template.parent, Path(__file__).parent])
     env = Environment(loader=folders, autoescape=True, undefined=StrictUndefined, finalize=_shown)
     return env.get_template(template.name).render(values)
 

@@ -8,29 +8,29 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from lmms_eval_tasks import running
+from lmms_eval_tasks import context
 from lmms_eval_tasks.commands.cli import app
-from lmms_eval_tasks.running import Model
-from lmms_eval_tasks.running import class_table as sound
+from lmms_eval_tasks.context import Model
+from lmms_eval_tasks.models import class_table as sound
 from tests.checks import table
 
 
 def test_the_model_is_known_inside_and_forgotten_after_errors() -> None:
-    assert running.current() is None
+    assert context.current() is None
     for picture in (True, False):  # without our hook nothing is known
-        status, said = running.heard(picture)
+        status, said = sound.heard(context.current(), picture)
         assert (status, "not known" in str(said)) == ("unknown", True)
     outer, inner = Model("a", "chat"), Model("b", "simple", {"x": 1})
-    with running.model(outer):
-        running.go_by(running.Plan("simple", {"n": 1}, videos_as_pictures=True))
-        assert running.current() == Model("a", "simple", {"n": 1})
-        with contextlib.suppress(ZeroDivisionError), running.model(inner):
-            assert running.current() is inner
-            assert running.planned() == running.Plan()
+    with context.model(outer):
+        context.go_by(context.Plan("simple", {"n": 1}, videos_as_pictures=True))
+        assert context.current() == Model("a", "simple", {"n": 1})
+        with contextlib.suppress(ZeroDivisionError), context.model(inner):
+            assert context.current() is inner
+            assert context.planned() == context.Plan()
             raise ZeroDivisionError
-        assert running.planned().videos_as_pictures
-    assert running.current() is None
-    assert running.planned() == running.Plan()
+        assert context.planned().videos_as_pictures
+    assert context.current() is None
+    assert context.planned() == context.Plan()
 
 
 # --- sound ----------------------------------------------------------------------------------------
@@ -64,9 +64,9 @@ def test_the_model_is_known_inside_and_forgotten_after_errors() -> None:
 def test_whether_it_arrives(
     name: str, interface: Any, way: str, arguments: Any, status: str
 ) -> None:
-    with running.model(Model(name, interface, arguments)):
-        found, said = running.heard(way == "av")
-        assert found == status == running.hears()[way]
+    with context.model(Model(name, interface, arguments)):
+        found, said = sound.heard(context.current(), way == "av")
+        assert found == status == sound.hears(context.current())[way]
     assert (said is None) == (status == "delivered")
     assert said is None or name in said
 
@@ -81,13 +81,13 @@ def test_whether_it_arrives(
     ],
 )
 def test_in_which_form_a_class_takes_it(name: str, interface: Any, form: str) -> None:
-    assert running.sound_form() == "path"
-    with running.model(Model(name, interface)):
-        assert running.sound_form() == form
+    assert sound.sound_form(context.current()) == "path"
+    with context.model(Model(name, interface)):
+        assert sound.sound_form(context.current()) == form
 
 
 def test_of_another_host_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "host_version", lambda: "0.9.0")
+    monkeypatch.setattr(sound, "host_version", lambda: "0.9.0")
     status, said = sound.heard(Model("qwen2_5_omni", "chat"), with_picture=False)
     assert status == "unknown"
     assert "was made for lmms-eval 0.7.3, and this is 0.9.0." in str(said)
@@ -114,8 +114,8 @@ def ranks(processes: int, limit: float | None, offset: int) -> list[list[str]]:
     from lmms_eval.utils import create_iterator
 
     number = -(-len(DOCS) * limit // 1) if limit and limit < 1 else limit
-    with running.limited(limit, offset):
-        docs = running.by_rank(DOCS)
+    with context.limited(limit, offset):
+        docs = context.by_rank(DOCS)
     assert sorted(docs) == DOCS
     given = (int(number) if number else None, offset)
     return [list(create_iterator(iter(docs), one, processes, *given)) for one in range(processes)]

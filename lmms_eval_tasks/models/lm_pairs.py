@@ -38,8 +38,8 @@ from torch.nn.utils.rnn import pad_sequence
 from tqdm import tqdm
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.sample import players
-from lmms_eval_tasks.sample.host_model import HostModel
+from lmms_eval_tasks.models import players
+from lmms_eval_tasks.models.host_model import HostModel
 
 _OPTIONS = ("pretrained", "dtype", "batch_size", "device")
 _DTYPES = ("auto", "float32", "float16", "bfloat16")

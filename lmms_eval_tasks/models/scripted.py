@@ -24,8 +24,8 @@ from lmms_eval.protocol import ChatMessages
 from pydantic import BaseModel, ValidationError
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.sample import players, witness
-from lmms_eval_tasks.sample.host_model import HostModel
+from lmms_eval_tasks.models import players, witness
+from lmms_eval_tasks.models.host_model import HostModel
 from lmms_eval_tasks.utils.released_files import read_lines
 from lmms_eval_tasks.utils.validation import told
 

@@ -7,23 +7,10 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal, TypeVar
-
-from lmms_eval_tasks.errors import TasksError
 
 T = TypeVar("T")
 Interface = Literal["simple", "chat"]
-
-
-@cache
-def host_version() -> str | None:
-    """Version of the installed lmms-eval, or None; asked of the disk once."""
-    try:
-        return version("lmms_eval")
-    except PackageNotFoundError:
-        return None
 
 
 @dataclass(frozen=True)
@@ -84,18 +71,6 @@ def planned() -> Plan:
     return _plan
 
 
-def whole(name: str, value: Any) -> int:
-    """A model's argument that is a whole number, as text or not.
-
-    Raises:
-        TasksError: it is none.
-    """
-    try:
-        return int(value)
-    except ValueError:
-        raise TasksError(f"--model_args {name}={value}: expected a whole number") from None
-
-
 _docs = slice(None)
 _share = False  # of the docs is asked, which `_docs` does not tell
 
@@ -152,23 +127,3 @@ def gathered(own: T) -> list[T]:
     found: list[Any] = [None] * processes.get_world_size()
     processes.all_gather_object(found, own)
     return found
-
-
-def heard(with_picture: bool) -> tuple[str, str | None]:
-    """Whether sound reaches the running model, and what a result must say (class_table.heard)."""
-    from lmms_eval_tasks.running import class_table
-
-    return class_table.heard(_model, with_picture)
-
-
-def hears() -> dict[str, str]:
-    """The states of sound alone (`a`) and beside the picture (`av`), whatever is run now."""
-    return {"a": heard(with_picture=False)[0], "av": heard(with_picture=True)[0]}
-
-
-def sound_form() -> str:
-    """How the running model's class takes sound (class_table.Class.form)."""
-    from lmms_eval_tasks.running import class_table
-
-    one = class_table.class_of(_model.name, _model.interface) if _model else None
-    return one.form if one else "path"

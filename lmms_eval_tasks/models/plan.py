@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lmms_eval_tasks.context import Interface, Model, Plan
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.running import Interface, Model, Plan, class_table
-from lmms_eval_tasks.running.class_table import Media
+from lmms_eval_tasks.models import class_table
+from lmms_eval_tasks.models.class_table import Media
 
 FRAMES = 32  # of a video that goes as pictures: MAIA's number, and what most papers give
 
@@ -160,3 +161,15 @@ def _frames(
     shown = ", ".join(f"{name}={value}" for name, value in made.items())
     set_ = [f"{model.name}: {shown} set for {tasks}; say another to override"] if made else []
     return made, set_, lines
+
+
+def whole(name: str, value: Any) -> int:
+    """A model's argument that is a whole number, as text or not.
+
+    Raises:
+        TasksError: it is none.
+    """
+    try:
+        return int(value)
+    except ValueError:
+        raise TasksError(f"--model_args {name}={value}: expected a whole number") from None

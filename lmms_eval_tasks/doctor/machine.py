@@ -13,10 +13,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from lmms_eval_tasks import settings
+from lmms_eval_tasks.doctor.checks import ROOM, Check, Finding, Findings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.config import AZURE_KEY, KEY
-from lmms_eval_tasks.running import class_table
-from lmms_eval_tasks.runs.doctor import ROOM, Check, Finding, Findings
+from lmms_eval_tasks.models import class_table
 from lmms_eval_tasks.utils.json_files import check_folder
 
 # What most trouble comes of; whether the versions of all that this package needs fit is checked.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks.running import Model, class_table, plan
+from lmms_eval_tasks.context import Model
+from lmms_eval_tasks.models import class_table, plan
 from tests import page_commands
 from tests.checks import table
 

@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks.console import UNSEEN, visible
+from lmms_eval_tasks.notify import UNSEEN, visible
 
 if TYPE_CHECKING:
     from rich.console import Console

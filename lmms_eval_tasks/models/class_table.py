@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lmms_eval_tasks import running
-from lmms_eval_tasks.running import Interface
+from lmms_eval_tasks.context import Interface, Model
 
 Text = Annotated[str, Field(min_length=1)]
 Library = Literal["decord", "qwen_vl_utils", "PyAV", "transformers", "torchvision", "opencv"]
@@ -204,14 +204,23 @@ def media_of(model: str, interface: Interface) -> Media | None:
     return one.media if one else None
 
 
+@functools.cache
+def host_version() -> str | None:
+    """Version of the installed lmms-eval, or None; asked of the disk once."""
+    try:
+        return version("lmms_eval")
+    except PackageNotFoundError:
+        return None
+
+
 def of_another_host() -> str:
     """That the installed host is not the one that was read; "" if it is."""
-    installed = running.host_version()
+    installed = host_version()
     read = f"the table of models was made for lmms-eval {table().host}, and this is {installed}"
     return "" if installed == table().host else read
 
 
-def heard(model: running.Model | None, with_picture: bool) -> tuple[str, str | None]:
+def heard(model: Model | None, with_picture: bool) -> tuple[str, str | None]:
     """Whether sound reaches a model: its state, and the sentence that a result must carry.
 
     Returns:
@@ -239,7 +248,18 @@ def heard(model: running.Model | None, with_picture: bool) -> tuple[str, str | N
     return status, words[status]
 
 
-def advice(model: running.Model, batch_size: int) -> list[str]:
+def hears(model: Model | None) -> dict[str, str]:
+    """The states of sound alone (`a`) and beside the picture (`av`) for a model."""
+    return {"a": heard(model, with_picture=False)[0], "av": heard(model, with_picture=True)[0]}
+
+
+def sound_form(model: Model | None) -> str:
+    """How a model's class takes sound (Class.form)."""
+    one = class_of(model.name, model.interface) if model else None
+    return one.form if one else "path"
+
+
+def advice(model: Model, batch_size: int) -> list[str]:
     """What to pass for speed and for a task's limit of tokens, a line each; empty if nothing."""
     media = media_of(model.name, model.interface)
     if media is None or media.none or media.broken:

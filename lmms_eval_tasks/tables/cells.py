@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks.console import visible
+from lmms_eval_tasks.notify import visible
 
 if TYPE_CHECKING:
     from pandas import DataFrame

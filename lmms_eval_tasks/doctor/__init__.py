@@ -1,0 +1,1 @@
+"""What would stop or spoil a run, looked for before it."""

@@ -1,0 +1,1 @@
+"""How tables and pages are laid out: the papers' tables, terminals of any width, HTML, CSV."""
