@@ -214,7 +214,7 @@ def _html(made: Sequence[Board], conditions: Conditions) -> str:
     return filled(
         Path(__file__).with_name("board.html"),
         title=registry.load(name).title,
-        paper=leaderboards.stored(name)["paper"],
+        paper=registry.load(name).board()["paper"],
         parts=[(board, *_grid(board), _picture(board)) for board in made],
         conditions=conditions,
         differ=_DIFFER,
@@ -291,7 +291,7 @@ def show(
         if not any(task in benchmark.tasks for task in side.runs):
             own = ", ".join(side.runs)
             raise DataError(f"{side.label}: no tasks of {benchmark.title}, but {own}")
-    made = boards(benchmark, called(name, found, names), found)
+    made = boards(benchmark, called(benchmark.board(), found, names), found)
     conditions = {side.label: side.record(benchmark.tasks) for side in found}
     if form != "text":
         text = FORMS[form](made, conditions)

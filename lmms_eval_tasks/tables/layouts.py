@@ -191,11 +191,13 @@ def _text(cell: Spec, own: Sequence[Row], rows: Rows) -> str:
         return NONE
     decimals = int(cell.get("decimals", 0 if unit == COUNT else 2))
     base = rows.get((cell["given"], cell.get("minus", "").format_map(cell)))
-    if base is not None and base not in own and not (base.invalid or is_invalid):
-        before = number(base.values.get(metric))
-        return NONE if before is None else signed(value - before, decimals)
+    is_apart = base is not None and base not in own and not (base.invalid or is_invalid)
+    if base is not None and is_apart:
+        if (before := number(base.values.get(metric))) is None:
+            return NONE
+        value -= before
     value = 100 * value if unit in leaderboards.SCALES else value
-    text = signed(value, decimals) if unit in CHANGES else fixed(value, decimals)
+    text = (signed if is_apart or unit in CHANGES else fixed)(value, decimals)
     if spread := cell.get("spread"):
         variance = _value(own, spread.format_map(cell))
         text = text if variance is None else marked(text, f"±{fixed(variance, decimals)}")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from lmms_eval_tasks.maia import tables
+from lmms_eval_tasks import registry
 from lmms_eval_tasks.maia.categories import SLUGS
 from lmms_eval_tasks.notify import UNSEEN, table_console
 from lmms_eval_tasks.tables.fold import show
@@ -17,7 +17,7 @@ from tests.checks import rows
 
 def printed(values: dict[str, Any], model: str = "", width: int = UNSEEN) -> str:
     sink = io.StringIO()
-    show(Console(file=sink, width=width), tables.tables(rows({"maia_oevqa": values}, model)))
+    show(Console(file=sink, width=width), registry.load("maia").tables(rows({"maia_oevqa": values}, model)))
     return sink.getvalue()
 
 
