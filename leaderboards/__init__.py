@@ -10,6 +10,30 @@ Which number of ours a cell stands beside is said under `ours` of its table, its
 items that it is of. A text in place of these is why there is none. In values, `{column}`, `{group}`
 and `{row}` stand for the cell's own. A value may differ by kind, which is the row's group unless
 `kind` says another: the one of "" is for kinds that are not named.
+
+`layouts` are our tables in the papers' form (tables/layouts.py draws them). A layout has
+
+- `title`, `notes` below the table, and `names`: the heading and the text of each name of a line;
+- `columns`: a name in the file's `columns`, or fields of a column of ours: `heading` (else the
+  metric's name), `task` (several: the sum), `metric`, `unit` and what else describes a cell;
+- `lines`: fields of each line of a model; without them each task that was run is a line.
+
+A cell is described by the fields of its layout, column and line; of the same field the last of
+these three holds. In a text `{field}` stands for another field, `{model}` for the model ("this run"
+without a name), `{given}` for its name, `{marks}` for the marks of a row. Further fields:
+
+- `where` and `suffix` end the metric's name: `_VALUE` for each value in `where`, unless `split`
+  gives another form (`_{field}_{value}`), then the suffix;
+- `decimals`: 2 unless said, 0 of an `amount`; `spread`: the metric behind a ±; `minus`: the task
+  that other tasks are shown as differences to;
+- `optional`: the column is left out without a number; `if`: so is a line without this metric;
+- `doubt`: `cells` marks the numbers of INVALID tasks, else the line's first name says it;
+- `names_below`: names that all lines share stand below the table; `turned`: lines are drawn as
+  columns, the layout's columns in blocks (`block`).
+
+In `layouts`, `columns` and `lines` an entry that is a list of lists stands for every combination,
+`{"rows_of": N}` for the rows of Table N that are parts of the items (of one `group`), and a name in
+the file's `lists` for its entries. `common` has the fields of all layouts, `marks` what marks mean.
 """
 
 from __future__ import annotations

@@ -377,7 +377,7 @@ class Benchmark:
         return ({"data": {"hash": ran.found.digest}} if ran.found else {}), []
 
     def board(self) -> Mapping[str, Any]:
-        """The layouts of the tables, beside the paper's figures (leaderboards/__init__.py).
+        """The layouts of the tables, and the paper's figures (the form: leaderboards/__init__.py).
 
         Unless overridden: one table with a column for each metric.
         """

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lmms_eval_tasks import __version__, leaderboards, registry
+from lmms_eval_tasks import __version__, registry
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.leaderboards import Ours
 from lmms_eval_tasks.report import drawn, sides

@@ -85,7 +85,7 @@ def _marks(text: str, known: Iterable[str]) -> str:
     return plain[len(plain.rstrip("".join(known))) :]
 
 
-# --- columns, lines and cells -----------------------------------------------------------------------
+# --- columns, lines and cells ---------------------------------------------------------------------
 
 
 def columns_of(board: Spec, layout: Spec) -> list[dict[str, Any]]:
@@ -160,7 +160,10 @@ def metric_of(cell: Spec) -> str:
 def _line(columns: Sequence[Spec], line: Spec, rows: Rows) -> tuple[list[str], list[str]] | None:
     """The names and the cells of a line as text; None if it is left out."""
     cells = [{**column, **line} for column in columns]
-    found = [[rows[key] for task in tasks_of(one) if (key := (one["given"], task)) in rows] for one in cells]
+    found = [
+        [rows[key] for task in tasks_of(cell) if (key := (cell["given"], task)) in rows]
+        for cell in cells
+    ]
     texts = [_text(cell, own, rows) for cell, own in zip(cells, found, strict=True)]
     first, own_rows = cells[0], [row for own in found for row in own]
     # A count alone makes no line.

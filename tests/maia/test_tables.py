@@ -17,7 +17,8 @@ from tests.checks import rows
 
 def printed(values: dict[str, Any], model: str = "", width: int = UNSEEN) -> str:
     sink = io.StringIO()
-    show(Console(file=sink, width=width), registry.load("maia").tables(rows({"maia_oevqa": values}, model)))
+    made = registry.load("maia").tables(rows({"maia_oevqa": values}, model))
+    show(Console(file=sink, width=width), made)
     return sink.getvalue()
 
 
