@@ -42,7 +42,8 @@ from lmms_eval_tasks.haven import data, options
 from lmms_eval_tasks.haven.options import TASKS
 from lmms_eval_tasks.haven.records.record import Record
 from lmms_eval_tasks.host.names import doc_to_messages
-from lmms_eval_tasks.utils.media import indexed_frames, worker
+from lmms_eval_tasks.media import indexed_frames
+from lmms_eval_tasks.utils.media import worker
 
 GROWTH = 1.2
 RATE, STEP = 30, 15  # frames a second of the video, from one sampled frame to the next

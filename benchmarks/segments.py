@@ -29,9 +29,9 @@ from unittest.mock import patch
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils.media import cache as media_cache
+from lmms_eval_tasks.media import cache as media_cache
+from lmms_eval_tasks.media.segments import Segment, segment
 from lmms_eval_tasks.utils.media import worker
-from lmms_eval_tasks.utils.media.segments import Segment, segment
 
 RATE, KEYS = 25, 10  # frames a second; seconds from key frame to key frame
 SOUND_RATE = 48_000

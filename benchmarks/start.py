@@ -99,7 +99,8 @@ def one_child_each(paths: list[Path]) -> None:
 
 def start(paths: list[Path]) -> None:
     """The look of a start."""
-    from lmms_eval_tasks.utils.media import video_checks, worker
+    from lmms_eval_tasks.media import video_checks
+    from lmms_eval_tasks.utils.media import worker
 
     _, bad = video_checks.look({str(path): path for path in paths})
     worker.end_waiting()

@@ -34,7 +34,7 @@ from lmms_eval_tasks.judges.verdict import (
     failure_of,
     total_usage,
 )
-from lmms_eval_tasks.utils.prompts import Prompt, fill, load
+from lmms_eval_tasks.prompts import Prompt, fill, load
 
 
 def _check_different(config: JudgeConfig, judges: Sequence[Judge]) -> None:

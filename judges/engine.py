@@ -39,7 +39,7 @@ from lmms_eval_tasks.judges.verdict import (
     sum_known,
     total_usage,
 )
-from lmms_eval_tasks.utils.prompts import fill
+from lmms_eval_tasks.prompts import fill
 
 if TYPE_CHECKING:
     from PIL.Image import Image

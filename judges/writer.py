@@ -25,14 +25,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, create_model, model_validator
 
-from lmms_eval_tasks import judges, settings
+from lmms_eval_tasks import judges, prompts, settings
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, Status, Verdict, engine, reader, run
 from lmms_eval_tasks.judges.report import dollars
 from lmms_eval_tasks.judges.verdict import MAX_TOKENS
 from lmms_eval_tasks.notify import say
-from lmms_eval_tasks.utils import prompts
-from lmms_eval_tasks.utils.prompts import Prompt
+from lmms_eval_tasks.prompts import Prompt
 
 if TYPE_CHECKING:
     from rich.table import Table

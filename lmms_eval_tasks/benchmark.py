@@ -29,7 +29,7 @@ from lmms_eval_tasks.utils.released_files import Seen
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges import JudgeConfig
-    from lmms_eval_tasks.utils.prompts import Prompt
+    from lmms_eval_tasks.prompts import Prompt
 
 Doc = Mapping[str, Any]  # one thing that a model is asked, in plain types
 Item = Mapping[str, Any]  # one reply and what it is worth, in plain types; what the log keeps

@@ -348,6 +348,11 @@ def judge_limits() -> JudgeLimits:
     return JudgeLimits(*map(value, (*budget, JUDGE_TIMEOUT, JUDGE_PATIENCE)))
 
 
+def may_fail() -> float:
+    """The share of verdicts or requests that may fail in a valid run."""
+    return float(value(MAX_FAILED))
+
+
 def frames_for(video: str, default: int = 32) -> int:
     """Number of uniform frames for `video`, which may be an exception (MAIA's paper, 4.4)."""
     named: dict[str, int] = dict(reversed(value(FRAMES)))

@@ -16,13 +16,13 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from lmms_eval_tasks import measures, settings
+from lmms_eval_tasks import prompts, settings
 from lmms_eval_tasks.benchmark import Items, Row
+from lmms_eval_tasks.media.video_checks import VideoInfo
 from lmms_eval_tasks.notify import UNSEEN
+from lmms_eval_tasks.report import measures
 from lmms_eval_tasks.runs import after, scoring
-from lmms_eval_tasks.utils import prompts
 from lmms_eval_tasks.utils.conditions import Kind, from_dicts
-from lmms_eval_tasks.utils.media.video_checks import VideoInfo
 
 Test = Callable[..., None]
 T = TypeVar("T")

@@ -118,8 +118,8 @@ def clean_environment(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[None]:
     """No test sees the developer's own settings, keys, proxies, judges' replies or cache."""
+    from lmms_eval_tasks import prompts
     from lmms_eval_tasks.judges import run
-    from lmms_eval_tasks.utils import prompts
 
     for name in list(os.environ):
         if name.startswith(("LMMS_EVAL_", "OPENAI_", "AZURE_")):

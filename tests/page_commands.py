@@ -33,7 +33,7 @@ from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.commands import cli
 from lmms_eval_tasks.host import script
 from tests.conftest import BIN, OFFLINE, REPOSITORY
-from tests.running.test_classes_host import parameters, registered
+from tests.models.test_classes_host import parameters, registered
 
 ENGINE = REPOSITORY / "tests" / "models" / "stub_vllm" / "engine_arguments.txt"
 # What classes pass on: to vLLM's EngineArgs, to SGLang's ServerArgs (of which these two).

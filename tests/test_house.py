@@ -24,9 +24,9 @@ FLOORS = (
     {"commands", "host", "doctor"},
     {"runs", "sample", "models", *registry.NAMES},
     {"report"},
-    {"benchmark", "registry", "tables", "measures", "readings"},
+    {"benchmark", "registry", "tables", "media"},
     {"judges"},
-    {"utils", "leaderboards", "context", "settings", "errors", "notify", ""},
+    {"utils", "leaderboards", "context", "settings", "prompts", "errors", "notify", ""},
 )
 
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import conditions, json_files, results_file
 from lmms_eval_tasks.utils.conditions import Condition, Kind
@@ -74,8 +73,13 @@ class Run:
         found: Mapping[str, Any] = self.results.get("lmms_eval_tasks", {}).get(benchmark) or {}
         return found
 
-    def conditions(self, benchmark: str) -> conditions.Record:
-        """The conditions of its task's numbers, those too that its file alone shows."""
+    def conditions(self, benchmark: str, may_fail: float) -> conditions.Record:
+        """The conditions of its task's numbers, those too that its file alone shows.
+
+        Args:
+            benchmark: whose task it is.
+            may_fail: the share of the samples that may be missing in a valid run (`--max-failed`).
+        """
         known = conditions.of_results(self.results, benchmark, [self.task])
         found = [one for one in known if one.concerns([self.task])]
         if not known:
@@ -84,8 +88,8 @@ class Run:
             found.append(Condition(Kind.UNKNOWN, told))
             if line := conditions.part(self.results.get("config") or {}):
                 found.append(Condition(Kind.PART, line))
-        if self.broken:
-            found.append(Condition(Kind.INVALID, self.broken, (self.task,)))
+        if broken := self.broken(may_fail):
+            found.append(Condition(Kind.INVALID, broken, (self.task,)))
         elif self.cut_off:
             found.append(Condition(Kind.NOTE, self.cut_off))
         return conditions.record(found)
@@ -107,11 +111,10 @@ class Run:
         text = f"{self.file.name} has {found:,} of the run's {asked:,} samples: run the task again"
         return text if found < asked else ""
 
-    @property
-    def broken(self) -> str:
-        """`cut_off`, where more samples are missing than requests may fail (`--max-failed`)."""
+    def broken(self, share: float) -> str:
+        """`cut_off`, where more than this share of the samples is missing."""
         found, asked = self.counted
-        return self.cut_off if asked - found > settings.value(settings.MAX_FAILED) * asked else ""
+        return self.cut_off if asked - found > share * asked else ""
 
 
 def find(paths: Iterable[Path]) -> list[Path]:
@@ -172,11 +175,12 @@ def read(file: Path) -> Run:
     )
 
 
-def join_parts(runs: Sequence[Run]) -> list[Run]:
+def join_parts(runs: Sequence[Run], may_fail: float) -> list[Run]:
     """The runs; those of one task and model that were asked a part of its docs each, as one.
 
     The parts (`--offset`, `--limit`) of a job array are one run: it is told to be of a part only if
-    docs are missing. Which docs two of them share is told when their items are read.
+    docs are missing. Which docs two of them share is told when their items are read. `may_fail` as
+    in Run.conditions.
 
     Raises:
         DataError: what their numbers rest on differs; names both files.
@@ -187,7 +191,7 @@ def join_parts(runs: Sequence[Run]) -> list[Run]:
     made: list[Run] = []
     for own in found.values():
         parts = len(own) > 1 and all(map(_is_part, own))
-        made += [_joined(sorted(own, key=_offset))] if parts else own
+        made += [_joined(sorted(own, key=_offset), may_fail)] if parts else own
     return made
 
 
@@ -213,7 +217,7 @@ def _is_benchmark(section: Any) -> bool:
     return isinstance(section, dict) and not {"conditions", "warnings"}.isdisjoint(section)
 
 
-def _joined(parts: Sequence[Run]) -> Run:
+def _joined(parts: Sequence[Run], may_fail: float) -> Run:
     first, *others = parts
     for other in others:
         if differing := difference(_rests_on(first), _rests_on(other)):
@@ -226,7 +230,7 @@ def _joined(parts: Sequence[Run]) -> Run:
     ours = dict(first.results.get("lmms_eval_tasks", {}))
     for name, section in ours.items():
         if _is_benchmark(section):
-            told = (one.conditions(name) for one in parts)
+            told = (one.conditions(name, may_fail) for one in parts)
             # What is counted in one part does not hold of all; the numbers are computed again.
             gone = {Kind.ARRIVED, *((Kind.PART,) if whole else ())}
             left = [one for one in itertools.chain(*told) if one.kind not in gone]

@@ -177,7 +177,7 @@ def import_prompts(
     to: Annotated[Path, typer.Option(help="The folder to write, for --prompts.")] = Path("prompts"),
 ) -> None:
     """Write the authors' exact wording, out of your clone of their repository, for --prompts."""
-    from lmms_eval_tasks.utils import authors_prompts
+    from lmms_eval_tasks.commands import authors_prompts
 
     for line in authors_prompts.write(registry.named(benchmark).name, clone, to):
         print(line)

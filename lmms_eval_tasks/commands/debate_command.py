@@ -18,10 +18,10 @@ from lmms_eval_tasks.cvrr_es.study import ratings, reference
 from lmms_eval_tasks.cvrr_es.study.reference import Asked, Rated
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import JudgeConfig, run
+from lmms_eval_tasks.media.video_checks import bad_items, stop
 from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.runs import invalid
 from lmms_eval_tasks.utils.json_files import check_output, write_lines
-from lmms_eval_tasks.utils.media.video_checks import bad_items, stop
 from lmms_eval_tasks.utils.metrics.aggregate import mean
 
 # Not .jsonl: a folder of ratings is read as all its .jsonl files (cvrr_es/study/ratings.py).

@@ -58,7 +58,7 @@ def reliability_command(
         {
             f"{run.model}, {run.task}": one.text
             for run in loaded.runs
-            for one in run.conditions(BENCHMARK)
+            for one in run.conditions(BENCHMARK, settings.may_fail())
             if one.kind == Kind.INVALID
         }
     )
@@ -70,6 +70,10 @@ def _told(found: rating_files.Loaded) -> Sequence[str]:
     notes = [f"left out: {line.strip()}" for line in left_out]
     for run in found.runs:
         # The judge's are of answers, not of its ratings.
-        own = [one.line for one in run.conditions(BENCHMARK) if one.kind not in OF_JUDGE]
+        own = [
+            one.line
+            for one in run.conditions(BENCHMARK, settings.may_fail())
+            if one.kind not in OF_JUDGE
+        ]
         notes += [f"{run.model}: {line}" for line in own]
     return notes

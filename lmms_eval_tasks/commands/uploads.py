@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -19,11 +19,12 @@ from lmms_eval_tasks import context, registry, settings
 from lmms_eval_tasks.benchmark import Benchmark, Doc, Found, Part
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.host import endpoints, model_class
+from lmms_eval_tasks.media.recipes import uniform_indices
 from lmms_eval_tasks.models import class_table, recipes
 from lmms_eval_tasks.models.plan import FRAMES, whole
 from lmms_eval_tasks.runs import before, given, media
 
-SAMPLED = 5  # docs of a task whose media are encoded, from all over it
+SAMPLED = 5  # docs of a task whose media are encoded, from all over it and of different videos
 CODED = 4 / 3  # base64
 # Of a pixel in base64 where no video is at hand: five MAIA clips as the class `openai` sends them.
 PIXEL = {"PNG": 1.72, "JPEG": 0.24, "JPG": 0.24, "WEBP": 0.24}
@@ -147,7 +148,9 @@ def _of_task(
 ) -> Upload:
     docs = benchmark.docs(found, name)
     docs = docs[: media.asked([len(docs)], limit)[0]]
-    tried = docs[:: -(-len(docs) // SAMPLED)] if docs else []
+    shown = list({_window(benchmark, doc): doc for doc in docs}.values())
+    among = shown if len(shown) >= SAMPLED else docs  # files differ more than texts
+    tried = [among[place] for place in uniform_indices(len(among), SAMPLED)] if docs else []
     task = benchmark.tasks[name]
     try:
         sent = [measure(task.prompt({**doc, "task": name})) for doc in tried]
@@ -161,13 +164,13 @@ def _of_task(
     spread = "" if least == most else f", of {least} to {most}"
     coded = f", as {name_of}" if (name_of := _format(measure)) else ""
     how = f"by {len(sent)} of them{spread}{coded}"
-    return Upload(name, len(docs), each, _clips(benchmark, docs) if file else 0, file, how)
+    return Upload(name, len(docs), each, len(shown) if file else 0, file, how)
 
 
-def _clips(benchmark: Benchmark, docs: Iterable[Doc]) -> int:
-    """Different media of docs."""
-    cuts = ((doc, benchmark.cut(doc)) for doc in docs)
-    return len({cut.window if cut else (doc.get("video_path"),) for doc, cut in cuts})
+def _window(benchmark: Benchmark, doc: Doc) -> tuple[Any, ...]:
+    """What tells a doc's media from others."""
+    cut = benchmark.cut(doc)
+    return cut.window if cut else (doc.get("video_path"),)
 
 
 def _published(name: str, requests: int, why: str, measure: Measure) -> Upload:

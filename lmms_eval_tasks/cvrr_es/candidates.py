@@ -31,8 +31,8 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, dimension_of
 from lmms_eval_tasks.cvrr_es.release import Question, Release
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.media.video_checks import LEAVE_OUT
 from lmms_eval_tasks.utils import released_files, saved_runs
-from lmms_eval_tasks.utils.media.video_checks import LEAVE_OUT
 from lmms_eval_tasks.utils.replies import reply_text
 
 # <image>, <video>, <|image|>, <image_1>, <im_start>, <ImageHere>: what prompts put in for pictures.

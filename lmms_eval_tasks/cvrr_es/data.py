@@ -23,10 +23,10 @@ from lmms_eval_tasks.cvrr_es.study.rated import Rated, make
 from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow, folded
 from lmms_eval_tasks.cvrr_es.study.study import Place
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.media import video_checks
+from lmms_eval_tasks.media.video_checks import bad_items, missing_videos, stop
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.conditions import Condition, Kind
-from lmms_eval_tasks.utils.media import video_checks
-from lmms_eval_tasks.utils.media.video_checks import bad_items, missing_videos, stop
 
 NAMED = 20  # questions of one warning
 NO_REFERENCE = (

@@ -28,8 +28,8 @@ from pydantic import BaseModel, ValidationError
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, PAPER_COUNTS
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.media import video_checks
 from lmms_eval_tasks.utils import released_files
-from lmms_eval_tasks.utils.media import video_checks
 from lmms_eval_tasks.utils.released_files import Seen
 from lmms_eval_tasks.utils.validation import FileName, Text, told
 

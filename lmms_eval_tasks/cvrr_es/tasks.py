@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import leaderboards
+from lmms_eval_tasks import leaderboards, prompts
 from lmms_eval_tasks.benchmark import (
     Benchmark,
     Cut,
@@ -35,10 +35,10 @@ from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow, rated_hash
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges.asking import judged
 from lmms_eval_tasks.judges.verdict import Criterion, Scoring
-from lmms_eval_tasks.utils import prompts, saved_runs
+from lmms_eval_tasks.media import clips
+from lmms_eval_tasks.prompts import Prompt
+from lmms_eval_tasks.utils import saved_runs
 from lmms_eval_tasks.utils.conditions import Condition, Kind
-from lmms_eval_tasks.utils.media import clips
-from lmms_eval_tasks.utils.prompts import Prompt
 
 # --- what the model is given ------------------------------------------------------------------
 

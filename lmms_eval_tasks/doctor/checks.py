@@ -22,9 +22,9 @@ from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, Status
 from lmms_eval_tasks.judges.config import KEY
 from lmms_eval_tasks.judges.verdict import NONE, OPENAI
+from lmms_eval_tasks.media import video_checks
 from lmms_eval_tasks.models import plan
 from lmms_eval_tasks.runs import before, estimate, media
-from lmms_eval_tasks.utils.media import video_checks
 from lmms_eval_tasks.utils.released_files import listed
 
 TRIAL = 3  # clips of a benchmark that are made to see whether that works and how large they are

@@ -12,11 +12,11 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from lmms_eval_tasks import prompts
 from lmms_eval_tasks.benchmark import Doc, Part
 from lmms_eval_tasks.haven import options
 from lmms_eval_tasks.haven.options import SELECTIONS, SUMMARIES
-from lmms_eval_tasks.utils import prompts
-from lmms_eval_tasks.utils.media import indexed_frames
+from lmms_eval_tasks.media import indexed_frames
 
 if TYPE_CHECKING:
     from PIL.Image import Image

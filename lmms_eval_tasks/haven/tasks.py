@@ -34,11 +34,11 @@ from lmms_eval_tasks.haven.options import OF_SENTENCES, SELECTIONS, SUMMARIES, T
 from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, geval
 from lmms_eval_tasks.judges.verdict import Scoring
+from lmms_eval_tasks.media.video_checks import stop
+from lmms_eval_tasks.prompts import Prompt
 from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils.conditions import Condition, Kind
-from lmms_eval_tasks.utils.media.video_checks import stop
 from lmms_eval_tasks.utils.metrics import clipscore, local_models, selections, text_metrics
-from lmms_eval_tasks.utils.prompts import Prompt
 from lmms_eval_tasks.utils.released_files import listed
 from lmms_eval_tasks.utils.replies import numbered, reasoning, summaries
 
@@ -375,7 +375,8 @@ class Haven(Benchmark):
         stop(known.release.folder, told)
         if any(TASKS[name].kind in SUMMARIES for name in names):
             like = "openai/clip-vit-base-patch32"
-            local_models.check(settings.CLIPSCORE, clipscore.KIND, like)
+            model = settings.value(settings.CLIPSCORE)
+            local_models.check(settings.CLIPSCORE, model, clipscore.KIND, like)
 
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:  # noqa: ARG002
         """The one file of all tasks."""

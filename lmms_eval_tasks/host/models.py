@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from typing import Any
 
-_SAMPLE = "lmms_eval_tasks.sample"
+_MODELS = "lmms_eval_tasks.models"
 # Arguments of the host's ModelManifest. `lm_pairs` reads statements, not messages: a simple class
 # only, so it needs no --force_simple.
 MANIFESTS: tuple[dict[str, str], ...] = (
     *(
         {
             "model_id": f"tasks_{name.lower()}",
-            "simple_class_path": f"{_SAMPLE}.scripted.{name}Simple",
-            "chat_class_path": f"{_SAMPLE}.scripted.{name}",
+            "simple_class_path": f"{_MODELS}.scripted.{name}Simple",
+            "chat_class_path": f"{_MODELS}.scripted.{name}",
         }
         for name in ("Oracle", "Coin", "Scripted", "Witness", "Recorded")
     ),
-    {"model_id": "lm_pairs", "simple_class_path": f"{_SAMPLE}.lm_pairs.LmPairs"},
-    {"model_id": "tasks_vllm", "chat_class_path": "lmms_eval_tasks.models.vllm.VLLM"},
+    {"model_id": "lm_pairs", "simple_class_path": f"{_MODELS}.lm_pairs.LmPairs"},
+    {"model_id": "tasks_vllm", "chat_class_path": f"{_MODELS}.vllm.VLLM"},
 )
 
 

@@ -12,8 +12,8 @@ from lmms_eval_tasks.benchmark import Found
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maia import release as files
 from lmms_eval_tasks.maia.release import PAPER_COUNTS, POOL_SIZE, Question, Release
+from lmms_eval_tasks.media import video_checks
 from lmms_eval_tasks.utils import released_files
-from lmms_eval_tasks.utils.media import video_checks
 from lmms_eval_tasks.utils.released_files import Seen
 
 HOW_TO_GET = (

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from pydantic import BaseModel, ConfigDict
 
+from lmms_eval_tasks import prompts
 from lmms_eval_tasks.judges import Criterion, JudgeConfig
 from lmms_eval_tasks.judges.verdict import HUGGINGFACE, MAX_TOKENS, OPENAI, PANEL
-from lmms_eval_tasks.utils import prompts
 
 NAME = "reference_agreement"
 prompt = prompts.file(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from lmms_eval_tasks import leaderboards, settings
+from lmms_eval_tasks import leaderboards, prompts, settings
 from lmms_eval_tasks.benchmark import (
     Benchmark,
     Cut,
@@ -35,12 +35,12 @@ from lmms_eval_tasks.maia import data, metrics
 from lmms_eval_tasks.maia import judge as judging
 from lmms_eval_tasks.maia import release as files
 from lmms_eval_tasks.maia.release import POOL_SIZE
+from lmms_eval_tasks.media import clips, recipes
 from lmms_eval_tasks.models.players import read_lm_pairs
-from lmms_eval_tasks.utils import prompts, provenance
+from lmms_eval_tasks.prompts import Prompt
+from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils.conditions import Condition, Kind
-from lmms_eval_tasks.utils.media import clips, recipes
 from lmms_eval_tasks.utils.metrics import text_metrics
-from lmms_eval_tasks.utils.prompts import Prompt
 from lmms_eval_tasks.utils.replies import answers
 
 if TYPE_CHECKING:

@@ -24,9 +24,10 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maverix import release as files
 from lmms_eval_tasks.maverix.labels import LETTERS, N_OPTIONS, SPLITS, TASKS, duration_class
 from lmms_eval_tasks.maverix.release import Item, Release
+from lmms_eval_tasks.media import video_checks
+from lmms_eval_tasks.media.video_checks import VideoInfo, bad_items, missing_videos
 from lmms_eval_tasks.utils import released_files
-from lmms_eval_tasks.utils.media import subtitles, video_checks
-from lmms_eval_tasks.utils.media.video_checks import VideoInfo, bad_items, missing_videos
+from lmms_eval_tasks.utils.media import subtitles
 from lmms_eval_tasks.utils.released_files import Seen
 
 HOW_TO_GET = (

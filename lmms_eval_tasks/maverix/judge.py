@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from lmms_eval_tasks import prompts
 from lmms_eval_tasks.judges import Criterion
 from lmms_eval_tasks.maverix.labels import CONSISTENCY, DIMENSIONS
-from lmms_eval_tasks.utils import prompts
 
 _USER = ("question", "reference", "candidate")
 _ANSWERS = ("candidate", "candidate_paraphrase")  # a model under test wrote them

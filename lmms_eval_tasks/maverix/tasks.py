@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from lmms_eval_tasks import context, leaderboards, settings
+from lmms_eval_tasks import context, leaderboards, prompts, settings
 from lmms_eval_tasks.benchmark import (
     Benchmark,
     Cut,
@@ -34,13 +34,13 @@ from lmms_eval_tasks.maverix import data, metrics, tables
 from lmms_eval_tasks.maverix import judge as judging
 from lmms_eval_tasks.maverix import release as files
 from lmms_eval_tasks.maverix.labels import CONSISTENCY, DIMENSIONS, LETTERS, MODES, SPLITS, TASKS
+from lmms_eval_tasks.media import segments
 from lmms_eval_tasks.models import class_table
 from lmms_eval_tasks.notify import say
-from lmms_eval_tasks.utils import prompts
+from lmms_eval_tasks.prompts import Prompt
 from lmms_eval_tasks.utils.conditions import Condition, Kind
-from lmms_eval_tasks.utils.media import segments, subtitles
+from lmms_eval_tasks.utils.media import sounds, subtitles
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES
-from lmms_eval_tasks.utils.prompts import Prompt
 from lmms_eval_tasks.utils.replies import answers, reasoning, reply_text
 
 # --- what the model is given --------------------------------------------------------------------
@@ -53,7 +53,7 @@ def prompt(doc: Doc) -> list[Part]:
     one that did not would hear it twice; one that reads a video's own track gets it. For simple
     classes, which use the first visual only (host.md), picture and sound travel as one mp4 with its
     track; sound alone is the wav's path, or its samples for classes that take no path
-    (running/classes.json).
+    (models/classes.json).
     """
     mode = MODES[doc["mode"]]
 
@@ -64,7 +64,7 @@ def prompt(doc: Doc) -> list[Part]:
         return path
 
     def alone() -> list[Any]:
-        path, rate = made("sound"), segments.RATE
+        path, rate = made("sound"), sounds.RATE
         wants = class_table.sound_form(context.current()) == "samples"
         return [{"array": segments.samples(path), "sampling_rate": rate} if wants else path]
 
@@ -108,7 +108,7 @@ task_prompts = prompts.file("maverix", "task", _PARTS)
 
 
 def media_of(doc: Doc) -> segments.Segment:
-    """The doc's segment, or the whole video, cut once for all modes (utils/media/segments.py)."""
+    """The doc's segment, or the whole video, cut once for all modes (media/segments.py)."""
     return cut(doc["video_path"], doc["start"], doc["end"])
 
 

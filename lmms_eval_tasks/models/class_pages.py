@@ -66,7 +66,7 @@ def markdown() -> str:
         "# What the host's model classes do with our media",
         "",
         f"Of lmms-eval {table().host}. `lmms-eval-tasks models` makes this page of",
-        "`lmms_eval_tasks/running/classes.json`; `lmms-eval-tasks models NAME` says more of one.",
+        "`lmms_eval_tasks/models/classes.json`; `lmms-eval-tasks models NAME` says more of one.",
         "",
         f"- **{FRAMES}**: the argument of `--model_args` with which a clip of {PAPERS_FRAMES}",
         "  frames (MAIA's) reaches the model whole; our tasks set it unless you do.",

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils.media import recipes, segments, video
+from lmms_eval_tasks.media import recipes, segments
+from lmms_eval_tasks.utils.media import sounds, video
 
 
 class Files:
@@ -107,4 +108,4 @@ def sound(path: str) -> tuple[Any, int]:
     Raises:
         MediaError: it cannot be read.
     """
-    return segments.samples(path), segments.RATE
+    return segments.samples(path), sounds.RATE

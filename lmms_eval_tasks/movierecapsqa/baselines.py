@@ -18,12 +18,11 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import prompts, settings
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, Verdict, geval
 from lmms_eval_tasks.judges.asking import judged
 from lmms_eval_tasks.judges.geval import Rating
 from lmms_eval_tasks.judges.verdict import Asks
-from lmms_eval_tasks.utils import prompts
 
 GEVAL, HELMET = settings.JUDGED_BASELINES
 GEVAL_NAMES = ("geval_coherence", "geval_consistency")  # of criteria and asks

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple, cast
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Cut, Doc, Found
+from lmms_eval_tasks.media import clips, video_checks
+from lmms_eval_tasks.media.video_checks import bad_items, missing_videos, stop
 from lmms_eval_tasks.movierecapsqa import schema
 from lmms_eval_tasks.movierecapsqa.schema import UNLABELLED, Release
 from lmms_eval_tasks.utils import released_files
-from lmms_eval_tasks.utils.media import clips, video_checks
-from lmms_eval_tasks.utils.media.video_checks import bad_items, missing_videos, stop
 from lmms_eval_tasks.utils.released_files import Seen, listed
 
 HOW_TO_GET = (

@@ -24,12 +24,12 @@ from typing import Any, NamedTuple
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
+from lmms_eval_tasks import prompts
 from lmms_eval_tasks.errors import PromptError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict, run
 from lmms_eval_tasks.judges.asking import said
 from lmms_eval_tasks.judges.engine import MAX_REASON
 from lmms_eval_tasks.judges.verdict import MAX_TOKENS, Ask, Asks, graded
-from lmms_eval_tasks.utils import prompts
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES, NO_CLAIMS, NOT_JUDGED
 from lmms_eval_tasks.utils.replies import reply_text
 

@@ -14,14 +14,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks import leaderboards, measures, settings
+from lmms_eval_tasks import leaderboards, settings
 from lmms_eval_tasks.benchmark import Doc, Item, Items, KnownAnswer, KnownAnswers, Task
 from lmms_eval_tasks.benchmark import Row as TableRow
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.media.video_checks import bad_items, stop
 from lmms_eval_tasks.movierecapsqa import data, judge, schema
+from lmms_eval_tasks.report import measures
 from lmms_eval_tasks.tables import layouts
 from lmms_eval_tasks.tables.paper_tables import by_row, fixed
-from lmms_eval_tasks.utils.media.video_checks import bad_items, stop
 from lmms_eval_tasks.utils.metrics import aggregate, rating_means, stats
 from lmms_eval_tasks.utils.metrics.agreement import Pair, Row, row
 

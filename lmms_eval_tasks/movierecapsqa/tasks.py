@@ -12,7 +12,7 @@ from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import judges, leaderboards, settings
+from lmms_eval_tasks import judges, leaderboards, prompts, settings
 from lmms_eval_tasks.benchmark import (
     Benchmark,
     Doc,
@@ -26,14 +26,14 @@ from lmms_eval_tasks.benchmark import (
     option_set,
 )
 from lmms_eval_tasks.judges.verdict import Asks, Criterion, Verdict
+from lmms_eval_tasks.media import clips
 from lmms_eval_tasks.movierecapsqa import baselines, data, metrics, published
 from lmms_eval_tasks.movierecapsqa import judge as judging
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS
-from lmms_eval_tasks.utils import prompts, provenance
+from lmms_eval_tasks.prompts import Prompt
+from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils.conditions import Condition, Kind
-from lmms_eval_tasks.utils.media import clips
 from lmms_eval_tasks.utils.metrics import aggregate, local_models, model_scores, text_metrics
-from lmms_eval_tasks.utils.prompts import Prompt
 
 NAMED = 20  # segments of one warning
 
@@ -230,7 +230,8 @@ class MovieRecapsQA(Benchmark):
 
     def check(self, names: Sequence[str], found: Found) -> None:  # noqa: ARG002
         """The model of BARTScore, if the user named one."""
-        local_models.check(settings.BARTSCORE, model_scores.SEQ2SEQ, "facebook/bart-large-cnn")
+        model, like = settings.value(settings.BARTSCORE), "facebook/bart-large-cnn"
+        local_models.check(settings.BARTSCORE, model, model_scores.SEQ2SEQ, like)
 
     # --- results ------------------------------------------------------------------------------
 

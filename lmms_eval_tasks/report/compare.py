@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from lmms_eval_tasks import leaderboards, measures, registry
+from lmms_eval_tasks import leaderboards, registry
 from lmms_eval_tasks.benchmark import ASKED, Benchmark, Item, Items, Join, Metric, Task, Units
-from lmms_eval_tasks.measures import Asked
-from lmms_eval_tasks.report import arrivals
+from lmms_eval_tasks.report import arrivals, measures
+from lmms_eval_tasks.report.measures import Asked
 from lmms_eval_tasks.report.sides import Side
 from lmms_eval_tasks.utils.conditions import Condition, Kind, Record, record
 from lmms_eval_tasks.utils.metrics import aggregate, stats

@@ -11,10 +11,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import measures, readings, registry
+from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.benchmark import ASKED, Benchmark, Item, Items, Task
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.notify import visible
+from lmms_eval_tasks.report import measures, readings
 from lmms_eval_tasks.utils import saved_runs as saved
 from lmms_eval_tasks.utils.conditions import Condition, Kind, Record, is_valid, merged, record
 from lmms_eval_tasks.utils.metrics import aggregate
@@ -109,7 +110,7 @@ class Side:
         """The conditions of one task; what its items show is found anew."""
         benchmark, items = registry.of(name), self.items[name]
         task = benchmark.tasks[name]
-        saved_ones = self.runs[name].conditions(benchmark.name)
+        saved_ones = self.runs[name].conditions(benchmark.name, settings.may_fail())
         found = [one for one in saved_ones if one.kind not in (Kind.READING, Kind.FEW)]
         waiting = sum(i["status"] == "unjudged" or "judge_" in i["status"] for i in items)
         if waiting:
@@ -122,7 +123,9 @@ class Side:
     def is_valid(self, tasks: Iterable[str]) -> bool:
         """Return False if a number of these tasks is INVALID."""
         own = (self.runs[name] for name in tasks if name in self.runs)
-        return all(is_valid(run.conditions(registry.of(run.task).name)) for run in own)
+        return all(
+            is_valid(run.conditions(registry.of(run.task).name, settings.may_fail())) for run in own
+        )
 
 
 def read(paths: Sequence[Path]) -> list[Side]:
@@ -133,7 +136,9 @@ def read(paths: Sequence[Path]) -> list[Side]:
     """
     found: list[tuple[Path, str, dict[str, saved.Run]]] = []
     for path in paths:
-        runs = saved.join_parts([saved.read(file) for file in saved.find([path])])
+        runs = saved.join_parts(
+            [saved.read(file) for file in saved.find([path])], settings.may_fail()
+        )
         own = [run for run in runs if registry.of_task_name(run.task)]
         if not own:
             raise DataError(

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from lmms_eval_tasks import registry
 from lmms_eval_tasks.benchmark import Benchmark, Doc, Part, Task
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.media.recipes import uniform_indices
 from lmms_eval_tasks.report.sides import Side
-from lmms_eval_tasks.utils.media.recipes import uniform_indices
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks import context, judges, registry, settings
+from lmms_eval_tasks import context, judges, prompts, registry, settings
 from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import JudgeConfig, checks
+from lmms_eval_tasks.media.video_checks import bad_items, missing_videos, stop
 from lmms_eval_tasks.models import plan
 from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.runs import media
-from lmms_eval_tasks.utils import prompts
-from lmms_eval_tasks.utils.media.video_checks import bad_items, missing_videos, stop
 
 
 class Checked:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.benchmark import SAME, Part
+from lmms_eval_tasks.media import clips, recipes
 from lmms_eval_tasks.models import plan
-from lmms_eval_tasks.utils.media import clips, recipes
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -63,7 +63,7 @@ def messages_of(parts: Sequence[Part]) -> list[dict[str, Any]]:
 
 
 def _fitting(parts: Sequence[Part]) -> Sequence[Part]:
-    """The parts in the form that the running model's class takes (running/plan.py)."""
+    """The parts in the form that the running model's class takes (models/plan.py)."""
     if not context.planned().videos_as_pictures:
         return parts
 

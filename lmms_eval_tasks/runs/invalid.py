@@ -97,7 +97,7 @@ def of_items(name: str, items: Items) -> dict[str, str]:
 
 
 def _above_limit(name: str, failed: int, total: int, told: str) -> dict[str, str]:
-    limit = settings.value(settings.MAX_FAILED)
+    limit = settings.may_fail()
     if failed <= limit * total:
         return {}
     return {name: f"{told}, more than the {limit:.0%} allowed by {settings.MAX_FAILED}"}

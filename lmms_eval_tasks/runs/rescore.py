@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from lmms_eval_tasks import measures
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Benchmark, Item, Items, Task
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import Judge, Verdict
 from lmms_eval_tasks.judges.asking import Asker, given_by, usable
 from lmms_eval_tasks.judges.run import ordered_map
 from lmms_eval_tasks.judges.verdict import NONE, Ask, JudgeConfig
+from lmms_eval_tasks.report import measures
 from lmms_eval_tasks.runs import after, before, invalid, scoring
 from lmms_eval_tasks.runs.invalid import Lengths
 from lmms_eval_tasks.utils.conditions import (
@@ -296,9 +297,11 @@ def _tell(
     given = statuses(label, items)
     done.judged = done.judged or bool(given)
     failed = invalid.of_judge(given, {row["judge"] for row in given})
-    broken = {label: run.broken} if run.broken else {}
+    may_fail = settings.may_fail()
+    lost = run.broken(may_fail)
+    broken = {label: lost} if lost else {}
     problems = invalid.together(failed, invalid.of_items(label, items), broken)
-    conditions = run.conditions(benchmark.name)
+    conditions = run.conditions(benchmark.name, may_fail)
     changes = done.changes.get(label)
     if not problems and not judged_anew and changes is not None and not changes.changed:
         # Numbers that come out as they were are as INVALID as they were.

@@ -7,12 +7,12 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from lmms_eval_tasks import measures
 from lmms_eval_tasks.benchmark import Item, Items, Join, Metric, Task
 from lmms_eval_tasks.judges.asking import Answer, settle
 from lmms_eval_tasks.judges.run import ordered_map
 from lmms_eval_tasks.judges.verdict import Scoring
 from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.report import measures
 from lmms_eval_tasks.utils.metrics import aggregate
 from lmms_eval_tasks.utils.replies import reply_text
 from lmms_eval_tasks.utils.saved_runs import CARRIER

@@ -13,9 +13,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks import leaderboards, readings, registry, settings
+from lmms_eval_tasks import leaderboards, registry, settings
 from lmms_eval_tasks.benchmark import Benchmark, Row
 from lmms_eval_tasks.judges import report
+from lmms_eval_tasks.report import readings
 from lmms_eval_tasks.runs.invalid import Answered
 from lmms_eval_tasks.tables.fold import show
 from lmms_eval_tasks.tables.paper_tables import NONE, Sure, fixed, number

@@ -49,7 +49,7 @@ def user(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     Videos are empty files, which are taken for good ones; one with "bad" in it for a bad one.
     """
-    from lmms_eval_tasks.utils.media import video_checks
+    from lmms_eval_tasks.media import video_checks
     from tests.cvrr_es.release_files import row, write
 
     monkeypatch.setenv(settings.DATA, str(tmp_path / "root"))

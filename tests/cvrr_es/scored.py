@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import measures
 from lmms_eval_tasks.cvrr_es.candidates import Aligned
 from lmms_eval_tasks.cvrr_es.study.rated import Rated
 from lmms_eval_tasks.cvrr_es.study.ratings import Item as RatedItem
@@ -18,6 +17,7 @@ from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.judges.verdict import OPENAI, Criterion, JudgeConfig, Status, Verdict
+from lmms_eval_tasks.report import measures
 from lmms_eval_tasks.runs import rescore
 from lmms_eval_tasks.utils import json_files
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from rich.table import Table
 
-from lmms_eval_tasks import measures
 from lmms_eval_tasks.cvrr_es import metrics
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
+from lmms_eval_tasks.report import measures
 from tests.checks import rows
 from tests.cvrr_es.scored import (
     FAILED,

@@ -34,7 +34,7 @@ POINTS = {
     # Of classes that ask an endpoint, in one of the threads that wait for a reply.
     "asked": ("lmms_eval_tasks.host.replies", "_Asked._alone", "before"),
     "verdict": ("lmms_eval_tasks.judges.cache", "Cache.put", "after"),
-    "aggregate": ("lmms_eval_tasks.measures", "count_failed", "before"),
+    "aggregate": ("lmms_eval_tasks.report.measures", "count_failed", "before"),
 }
 
 # A chat template with the marks that the stub of vLLM counts.

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import yaml
 
-from lmms_eval_tasks import registry, settings
-from lmms_eval_tasks.commands import cli
+from lmms_eval_tasks import prompts, registry, settings
+from lmms_eval_tasks.commands import authors_prompts, cli
 from lmms_eval_tasks.cvrr_es.study import ratings
 from lmms_eval_tasks.errors import TasksError, about_file
 from lmms_eval_tasks.haven.records import structure
@@ -26,12 +26,12 @@ from lmms_eval_tasks.judges.providers.batch import Results
 from lmms_eval_tasks.judges.providers.replay import ReplayJudge
 from lmms_eval_tasks.judges.verdict import REPLAY
 from lmms_eval_tasks.maia import release
+from lmms_eval_tasks.media import recipes, video_checks
 from lmms_eval_tasks.models import players
 from lmms_eval_tasks.movierecapsqa.facts import recap_file
 from lmms_eval_tasks.report import sides
 from lmms_eval_tasks.report.exchange import received, records
-from lmms_eval_tasks.utils import authors_prompts, prompts
-from lmms_eval_tasks.utils.media import recipes, subtitles, video_checks
+from lmms_eval_tasks.utils.media import subtitles
 from tests.fuzz.files import mistaken, readable
 from tests.fuzz.watch import TooSlow, at_most
 from tests.maia.test_data import hub_rows, write_table

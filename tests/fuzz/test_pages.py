@@ -14,12 +14,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from lmms_eval_tasks import readings
 from lmms_eval_tasks.benchmark import Items, Task
 from lmms_eval_tasks.cvrr_es.study import page as study_page
 from lmms_eval_tasks.cvrr_es.study.report import report
 from lmms_eval_tasks.haven.records import picture
-from lmms_eval_tasks.report import board, run_page, sides
+from lmms_eval_tasks.report import board, readings, run_page, sides
 from lmms_eval_tasks.utils.json_files import write_text
 from tests.cvrr_es.study.study_rows import FOURS, given, judged, referred
 from tests.fuzz import hostile

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from lmms_eval_tasks import settings
+from lmms_eval_tasks.media import video_checks
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.utils import provenance
-from lmms_eval_tasks.utils.media import video_checks
 from tests.checks import look_at_texts
 from tests.haven import release_files
 from tests.haven.records.desk import Desk, open_desk, render_video

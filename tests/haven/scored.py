@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import measures
 from lmms_eval_tasks.haven import judge as texts
 from lmms_eval_tasks.haven.tasks import BENCHMARK, BLANK, keep
 from lmms_eval_tasks.host import names
+from lmms_eval_tasks.report import measures
 from lmms_eval_tasks.runs import rescore
 from lmms_eval_tasks.utils.metrics.local_models import Scores
 from lmms_eval_tasks.utils.saved_runs import Run

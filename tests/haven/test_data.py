@@ -19,8 +19,8 @@ from lmms_eval_tasks.errors import DataError, MediaError, PromptError, TasksErro
 from lmms_eval_tasks.haven import data
 from lmms_eval_tasks.haven.options import TASKS, Options
 from lmms_eval_tasks.haven.tasks import BENCHMARK
+from lmms_eval_tasks.media import indexed_frames
 from lmms_eval_tasks.runs import before
-from lmms_eval_tasks.utils.media import indexed_frames
 from tests.checks import annotated, limits_of, refused
 from tests.haven.docs import doc
 from tests.haven.release_files import write

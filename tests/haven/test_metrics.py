@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import measures
 from lmms_eval_tasks.haven import judge as texts
 from lmms_eval_tasks.haven.tasks import BENCHMARK
+from lmms_eval_tasks.report import measures
 from tests.checks import rows
 from tests.haven.docs import doc
 from tests.haven.scored import (

@@ -14,7 +14,7 @@ import pytest
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.host.names import doc_to_visual
 from tests.haven.docs import chat, doc, text
-from tests.utils.media import media_files as files
+from tests.media import media_files as files
 
 ID, VIDEO, FILE, FOLDER = "zqid7719", "zqvideo8821", "zqfile9937", "zqfolder6613"
 DIGEST, SOURCE = "zqdigest5527", "zqsource4451"

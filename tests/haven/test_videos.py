@@ -14,10 +14,10 @@ from lmms_eval_tasks.haven.options import Options
 from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.haven.records.record import Record
 from lmms_eval_tasks.haven.tasks import BENCHMARK
-from lmms_eval_tasks.utils.media import video_checks
-from lmms_eval_tasks.utils.media.video_checks import VideoInfo
+from lmms_eval_tasks.media import video_checks
+from lmms_eval_tasks.media.video_checks import VideoInfo
 from tests.haven.release_files import write
-from tests.utils.media.media_files import write_video
+from tests.media.media_files import write_video
 
 PLACE = "videos/tvsum"
 

@@ -25,7 +25,7 @@ from lmms_eval_tasks.host import arrived, plugin
 from lmms_eval_tasks.host.arrived import Expected, Shown
 from lmms_eval_tasks.report import arrivals
 from tests.checks import table
-from tests.utils.media.media_files import write_video
+from tests.media.media_files import write_video
 
 
 def expected(name: str, text: str, videos: int, pictures: int) -> Expected:

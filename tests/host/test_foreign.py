@@ -49,7 +49,7 @@ atexit.register(lambda: print("TRIED", *sorted(tried), flush=True))
 LIGHT = (
     *("lmms_eval_tasks", "lmms_eval_tasks.host", "lmms_eval_tasks.host.plugin"),
     *("lmms_eval_tasks.host.models", "lmms_eval_tasks.host.discovery"),
-    *("lmms_eval_tasks.benchmarks", "lmms_eval_tasks.console", "lmms_eval_tasks.errors"),
+    *("lmms_eval_tasks.registry", "lmms_eval_tasks.notify", "lmms_eval_tasks.errors"),
 )
 NEEDS = ("fcntl", "pydantic", "openai", "av", "decord", "scipy", "torch", "yaml", "numpy")
 

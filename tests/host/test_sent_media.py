@@ -24,7 +24,7 @@ from lmms_eval_tasks.host import endpoints
 from lmms_eval_tasks.models.files import Files
 from tests.checks import refused, table
 from tests.local_endpoint import LocalEndpoint
-from tests.utils.media.media_files import write_video
+from tests.media.media_files import write_video
 
 FORMS = ("to_openai_messages", "to_qwen3_vl_openai_messages")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lmms_eval_tasks import registry, settings
+from lmms_eval_tasks import prompts, registry, settings
 from lmms_eval_tasks.cvrr_es import judge as cvrr_judge
 from lmms_eval_tasks.cvrr_es.study import reference, replies
 from lmms_eval_tasks.haven.records import steps as haven_steps
@@ -14,7 +14,6 @@ from lmms_eval_tasks.judges.engine import render
 from lmms_eval_tasks.judges.verdict import Reply
 from lmms_eval_tasks.movierecapsqa import baselines
 from lmms_eval_tasks.movierecapsqa.facts import steps as facts_steps
-from lmms_eval_tasks.utils import prompts
 from tests.checks import table
 
 

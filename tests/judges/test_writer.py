@@ -6,8 +6,8 @@ from typing import Any
 
 from lmms_eval_tasks.judges import run, writer
 from lmms_eval_tasks.judges.writer import Form, Line, Step, Unit, needed, words
+from lmms_eval_tasks.prompts import Prompt
 from lmms_eval_tasks.settings import JudgeLimits
-from lmms_eval_tasks.utils.prompts import Prompt
 from tests.local_endpoint import Json, LocalEndpoint, last_user_text
 
 

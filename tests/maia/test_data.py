@@ -17,9 +17,9 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maia import data, release, tasks
 from lmms_eval_tasks.maia.categories import SLUGS
 from lmms_eval_tasks.maia.tasks import BENCHMARK
+from lmms_eval_tasks.media import clips
 from lmms_eval_tasks.models.plan import Plan
 from lmms_eval_tasks.runs import before, given
-from lmms_eval_tasks.utils.media import clips
 from tests.checks import refused, table
 
 SAME = ("id", "answer", "options")  # of a pair in each setting

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from lmms_eval_tasks import prompts
 from lmms_eval_tasks.judges import JudgeConfig, config, reader
 from lmms_eval_tasks.judges.engine import render
 from lmms_eval_tasks.judges.run import Run
 from lmms_eval_tasks.judges.verdict import Reply
 from lmms_eval_tasks.maia import judge
 from lmms_eval_tasks.settings import JudgeLimits
-from lmms_eval_tasks.utils import prompts
 from tests.checks import own_prompts, table
 from tests.fuzz.watch import at_most
 from tests.local_endpoint import LocalEndpoint

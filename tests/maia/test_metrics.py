@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import measures
 from lmms_eval_tasks.maia import metrics, tasks
 from lmms_eval_tasks.maia.tasks import BENCHMARK
+from lmms_eval_tasks.report import measures
 from lmms_eval_tasks.runs import scoring
 from lmms_eval_tasks.utils.metrics import text_metrics
 from tests.checks import table

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import measures
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.maia.tasks import BENCHMARK
 from lmms_eval_tasks.models import players
+from lmms_eval_tasks.report import measures
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.utils.metrics import text_metrics
 

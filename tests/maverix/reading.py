@@ -119,7 +119,7 @@ def check_picture(path: str, video: int, start: float, end: float) -> None:
 def check_sound(samples: Any, rate: int, video: int, start: float, end: float) -> None:
     """The tone of every second in [start, end), as long as the window, and silence behind it.
 
-    How exactly sound is cut: tests/utils/media/test_cut.py.
+    How exactly sound is cut: tests/media/test_cut.py.
 
     Raises:
         AssertionError: a tone is missing, or comes from elsewhere.

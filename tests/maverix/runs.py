@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import measures
 from lmms_eval_tasks.judges.asking import Asker, usable
 from lmms_eval_tasks.maverix import judge
 from lmms_eval_tasks.maverix.labels import LETTERS
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
+from lmms_eval_tasks.report import measures
 from lmms_eval_tasks.runs import before, scoring
 
 REFUSAL = "I'm sorry, but I can't watch videos."

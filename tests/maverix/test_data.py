@@ -14,7 +14,7 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maverix import data, release
 from lmms_eval_tasks.maverix.labels import LETTERS, SPLITS, duration_class
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
-from lmms_eval_tasks.utils.media.video_checks import VideoInfo
+from lmms_eval_tasks.media.video_checks import VideoInfo
 from tests.checks import refused
 from tests.maverix.entries import entry, lines, write, write_lines
 from tests.maverix.runs import docs, edit, without_sound

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import measures
 from lmms_eval_tasks.maverix import metrics
 from lmms_eval_tasks.maverix.labels import DIMENSIONS
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
+from lmms_eval_tasks.report import measures
 from tests.checks import table
 from tests.maverix.items import answer, choice, choices, pair, rotations
 

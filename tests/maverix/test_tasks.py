@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import context
+from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.errors import DataError, MediaError, PromptError
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.maverix import judge, tasks
 from lmms_eval_tasks.maverix.labels import MODES
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
-from lmms_eval_tasks.models import class_table, settings
+from lmms_eval_tasks.models import class_table
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.runs.given import messages_of
 from lmms_eval_tasks.utils.saved_runs import CARRIER

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import context
 from lmms_eval_tasks.context import Model
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.models import plan
+from lmms_eval_tasks.models import class_table, plan
 from lmms_eval_tasks.models.plan import Needs
 from tests.checks import table
 
@@ -121,7 +120,7 @@ def test_classes_that_mix_replies_are_asked_one_by_one() -> None:
 
 
 def test_on_another_host_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(context, "host_version", lambda: "0.9")
+    monkeypatch.setattr(class_table, "host_version", lambda: "0.9")
     made = plan.of(Model("openai", "chat"), [VIDEO])
     assert made.arguments
     assert made.told[0] == (

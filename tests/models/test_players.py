@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from lmms_eval_tasks import measures, registry, sample, settings
+from lmms_eval_tasks import registry, sample, settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.models import players, witness
+from lmms_eval_tasks.report import measures
 from lmms_eval_tasks.runs import before, given, scoring
 from lmms_eval_tasks.sample.demo import coin_check, oracle_checks, witness_check, write_key
 from lmms_eval_tasks.utils.replies import answers

@@ -8,7 +8,6 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
-from tests.running.test_classes_host import parameters, registered
 
 from lmms_eval_tasks import context, leaderboards, registry, settings
 from lmms_eval_tasks.host import model_class
@@ -16,6 +15,7 @@ from lmms_eval_tasks.models import class_table, recipes
 from lmms_eval_tasks.models.recipes import Recipe
 from lmms_eval_tasks.runs import before
 from tests.checks import table
+from tests.models.test_classes_host import parameters, registered
 from tests.page_commands import MORE
 
 ALL = [(name, one) for name in registry.NAMES for one in recipes.of(name)]

@@ -31,7 +31,7 @@ from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.utils.replies import refusals
 from tests.checks import refused, table
 from tests.maverix import reading
-from tests.utils.media.media_files import write_video
+from tests.media.media_files import write_video
 
 STUB = Path(__file__).parent / "stub_vllm"
 N_FRAMES = 40

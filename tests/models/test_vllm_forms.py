@@ -12,16 +12,16 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 from PIL import Image
-from tests.running.test_classes_host import parameters, registered
 
 from lmms_eval_tasks import registry
 from lmms_eval_tasks.host import model_class
+from lmms_eval_tasks.media.recipes import uniform_indices
 from lmms_eval_tasks.models import class_table, recipes, tiny
 from lmms_eval_tasks.models.recipes import Recipe
-from lmms_eval_tasks.utils.media.recipes import uniform_indices
 from tests.checks import table
+from tests.media.media_files import write_video
+from tests.models.test_classes_host import parameters, registered
 from tests.page_commands import MORE
-from tests.utils.media.media_files import write_video
 
 STUB = Path(__file__).parent.parent / "models" / "stub_vllm"
 OWN = [one for name in registry.NAMES for one in recipes.of(name)]

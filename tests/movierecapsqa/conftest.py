@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from lmms_eval_tasks import settings
+from lmms_eval_tasks.media import clips
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.utils import provenance
-from lmms_eval_tasks.utils.media import clips
 from tests.conftest import SHARED
 from tests.movierecapsqa.entries import MOVIE, RECAP, entry, render, write
 

@@ -12,11 +12,11 @@ import pytest
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.media import clips
 from lmms_eval_tasks.movierecapsqa import data, schema
 from lmms_eval_tasks.movierecapsqa.data import SOURCES, TASKS, shows
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.runs import before
-from lmms_eval_tasks.utils.media import clips
 from tests.movierecapsqa.entries import (
     MOVIE,
     RATE,

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import prompts, settings
 from lmms_eval_tasks.benchmark import Benchmark
+from lmms_eval_tasks.commands import authors_prompts
 from lmms_eval_tasks.errors import JudgeError, PromptError
 from lmms_eval_tasks.haven.tasks import BENCHMARK as haven  # noqa: N811
 from lmms_eval_tasks.judges import reader
@@ -20,7 +21,6 @@ from lmms_eval_tasks.movierecapsqa import baselines, judge, tasks
 from lmms_eval_tasks.movierecapsqa.judge import WORDS
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.runs import before
-from lmms_eval_tasks.utils import authors_prompts, prompts
 from tests.checks import own_prompts
 from tests.movierecapsqa.asking import CLAIMS, CONTEXT, labelled
 

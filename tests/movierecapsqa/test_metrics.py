@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import measures, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Found
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.geval import MODES
@@ -21,6 +21,7 @@ from lmms_eval_tasks.movierecapsqa.baselines import HELMET_NAMES
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
+from lmms_eval_tasks.report import measures
 from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils.metrics import local_models
 

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from lmms_eval_tasks import measures, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import run as judge_run
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
+from lmms_eval_tasks.report import measures
 from tests.local_endpoint import choice, completion
 from tests.movierecapsqa.asking import (
     EVERYTHING,

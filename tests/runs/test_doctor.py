@@ -288,8 +288,8 @@ def test_the_gpu(
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (1e9, 2e9))
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "H")
-    checks = [check for check in machine.checks() if check.about == "gpu"]
-    (found,) = checks.carried_out(checks)
+    own = [check for check in machine.checks() if check.about == "gpu"]
+    (found,) = checks.carried_out(own)
     assert (found.state, bool(found.mend)) == (state, state == "warning")
     assert told in found.told
 

@@ -11,8 +11,8 @@ import pytest
 from lmms_eval_tasks import context, registry, settings
 from lmms_eval_tasks.benchmark import Benchmark, Found
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.media import video_checks
 from lmms_eval_tasks.runs import before
-from lmms_eval_tasks.utils.media import video_checks
 from tests.checks import table
 
 TASKS = ("maia_vsv", "maverix_long_av", "movierecapsqa_segment", "haven_v2v")

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import measures, readings, registry
+from lmms_eval_tasks import registry
 from lmms_eval_tasks.benchmark import Metric
 from lmms_eval_tasks.maia.tasks import BENCHMARK
 from lmms_eval_tasks.models.players import UNREADABLE
 from lmms_eval_tasks.notify import visible
+from lmms_eval_tasks.report import measures, readings
 from lmms_eval_tasks.runs.rescore import Rescored, rescore_saved
 from lmms_eval_tasks.utils import saved_runs
 from lmms_eval_tasks.utils.replies import reasoning

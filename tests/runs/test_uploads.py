@@ -96,7 +96,8 @@ def test_files_are_uploaded_once_and_sound_with_each_request(on_sample: None) ->
     assert vsv.each is not None
     assert 0 < vsv.each < 1000  # the text
     clips = [_media(one)["video"] for one in {one["video"]: one for one in docs}.values()]
-    assert vsv.total == pytest.approx(sum(one.stat().st_size for one in clips), rel=0.1)
+    # Five of the six videos are encoded, and the sixth is of the smaller ones.
+    assert vsv.total == pytest.approx(sum(one.stat().st_size for one in clips), rel=0.25)
     assert (sound.files, sound.file) == (0, 0)
     wavs = [_media(one)["audio"].stat().st_size * 4 / 3 for one in _docs("maverix_a")[:LIMIT]]
     assert sound.each == pytest.approx(sum(wavs) / len(wavs), rel=0.1)

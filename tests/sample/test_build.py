@@ -16,7 +16,7 @@ from lmms_eval_tasks.errors import DataError
 @pytest.fixture(autouse=True)
 def one_benchmark(monkeypatch) -> None:
     """One is enough for the rules of building; processes of their own build all."""
-    monkeypatch.setattr(sample, "BENCHMARKS", ("maia",))
+    monkeypatch.setattr(sample.registry, "NAMES", ("maia",))
 
 
 @pytest.fixture

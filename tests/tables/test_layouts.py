@@ -11,8 +11,8 @@ from rich.console import Console
 from lmms_eval_tasks import registry
 from lmms_eval_tasks.benchmark import Benchmark, Row
 from lmms_eval_tasks.maia.categories import SLUGS
-from lmms_eval_tasks.measures import CARRIER
 from lmms_eval_tasks.notify import UNSEEN, table_console
+from lmms_eval_tasks.report.measures import CARRIER
 from lmms_eval_tasks.tables import layouts
 from lmms_eval_tasks.tables.fold import show
 from tests import checks

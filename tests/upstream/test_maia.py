@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from lmms_eval_tasks import measures, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.maia import metrics
 from lmms_eval_tasks.maia.release import POOL_SIZE
 from lmms_eval_tasks.maia.tasks import BENCHMARK
+from lmms_eval_tasks.report import measures
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.utils.metrics import aggregate
 from tests import warm

@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from lmms_eval_tasks import measures, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Doc
+from lmms_eval_tasks.media import clips
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, WORDS
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
+from lmms_eval_tasks.report import measures
 from lmms_eval_tasks.runs import before
-from lmms_eval_tasks.utils.media import clips
 from tests import warm
 from tests.conftest import SHARED
 from tests.local_endpoint import last_user_text

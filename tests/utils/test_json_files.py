@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lmms_eval_tasks import prompts
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.haven.records import record
 from lmms_eval_tasks.judges.config import resolve
-from lmms_eval_tasks.utils import json_files, prompts, released_files, results_file, saved_runs
+from lmms_eval_tasks.utils import json_files, released_files, results_file, saved_runs
 from lmms_eval_tasks.utils.media import subtitles
 from tests.checks import refused, table
 

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils.media import mp4
-from lmms_eval_tasks.utils.media.segments import RATE
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+RATE = 16_000  # samples a second of every wav made here; Whisper knows no other
 _WAV = (1, 2, RATE, 0, "NONE", "")
 _JITTER = 0.01  # seconds that a sound's times may be off before a gap or an overlap is believed
 _MANY = 8  # channels: PyAV 15 counts the planes of such a frame wrongly and reads beyond them

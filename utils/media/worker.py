@@ -1,6 +1,6 @@
 """Work on video files in child processes: decoders may hang or crash on broken ones.
 
-    >>> call("video_checks", "facts", "videos/5.mp4", 60, out="")
+    >>> call("lmms_eval_tasks.media.video_checks", "facts", "videos/5.mp4", 60, out="")
     {'n_frames': 750, ...}
 
 Both sides stand here: `call`, and, run as a module, the child. A job is a function of this package
@@ -51,7 +51,7 @@ def source_file(source: str | Path) -> Path:
 def call(
     module: str, function: str, source: str | Path, time_limit: float, **arguments: Any
 ) -> dict[str, Any]:
-    """What a function of a module beside this one returns for a file, from a child process.
+    """What a function of ours returns for a file, from a child process.
 
     Args:
         module, function: by name; it is called as function(source, **arguments).
@@ -154,7 +154,7 @@ os.register_at_fork(after_in_child=_waiting.clear)
 
 
 def _answer(module: str, function: str, source: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    work = getattr(import_module(f"lmms_eval_tasks.utils.media.{module}"), function)
+    work = getattr(import_module(module), function)
     try:
         return {"ok": work(source, **arguments)}
     except (MediaError, MemoryError, OSError) as error:

@@ -11,7 +11,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.utils.metrics import aggregate
 
@@ -105,15 +104,15 @@ def problem(kind: str, name: str) -> str | None:
     return None if found else why
 
 
-def check(setting: str, kind: str, like: str) -> None:
-    """Stop before a run whose model, if the user's `setting` names one, cannot be used.
+def check(setting: str, model: str | None, kind: str, like: str) -> None:
+    """Stop before a run whose `model`, if the user's `setting` names one, cannot be used.
 
     Raises:
         TasksError: what is wrong with it; `like` is an example of the kind.
     """
-    if (model := settings.value(setting)) and (why := problem(kind, model)):
+    if model and (why := problem(kind, model)):
         raise TasksError(
-            f"{setting}={settings.text(setting)}: {why}; nothing is downloaded: name the folder of "
+            f"{setting}={model}: {why}; nothing is downloaded: name the folder of "
             f"a model such as {like}, or leave the option out"
         )
 

@@ -23,9 +23,9 @@ from lmms_eval_tasks.haven.records.release import h5_file, json_file
 from lmms_eval_tasks.haven.records.structure import Structure, structure
 from lmms_eval_tasks.judges import JudgeConfig, writer
 from lmms_eval_tasks.judges.writer import Written
+from lmms_eval_tasks.media.indexed_frames import Frames
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.json_files import write_json
-from lmms_eval_tasks.utils.media.indexed_frames import Frames
 
 if TYPE_CHECKING:
     from rich.table import Table

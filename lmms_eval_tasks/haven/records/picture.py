@@ -42,7 +42,7 @@ def taken(record: Record) -> dict[int, str]:
     Raises:
         MediaError: the video cannot be decoded.
     """
-    from lmms_eval_tasks.utils.media import indexed_frames
+    from lmms_eval_tasks.media import indexed_frames
 
     if not record.path.is_file():
         return {}

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 from lmms_eval_tasks.judges import writer
 from lmms_eval_tasks.judges.writer import SOME, Form, Line, Step, Unit, Want, words
-from lmms_eval_tasks.utils.prompts import Prompt
+from lmms_eval_tasks.prompts import Prompt
 
 
 class Description(Form):

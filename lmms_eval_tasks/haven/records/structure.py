@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.options import capacity
+from lmms_eval_tasks.media import indexed_frames, video_checks
 from lmms_eval_tasks.utils import json_files, released_files
-from lmms_eval_tasks.utils.media import indexed_frames, segmentation, video_checks
+from lmms_eval_tasks.utils.media import segmentation
 
 if TYPE_CHECKING:
-    from lmms_eval_tasks.utils.media.indexed_frames import Frames
+    from lmms_eval_tasks.media.indexed_frames import Frames
 
 FRAMES_PER_SHOT = 10  # round(F / 10) shots, halves up: what Table 1 shows
 SIZE = 512  # longest side in pixels of the pictures that shots and texts are made from

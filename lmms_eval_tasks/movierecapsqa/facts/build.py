@@ -20,9 +20,9 @@ from lmms_eval_tasks.judges.writer import Written
 from lmms_eval_tasks.movierecapsqa.facts import steps
 from lmms_eval_tasks.movierecapsqa.facts.recap_file import Narrated
 from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.prompts import Prompt
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.json_files import write_json
-from lmms_eval_tasks.utils.prompts import Prompt
 
 GENERATED = "generated"  # our field in a segment: how it was made
 Entry = dict[str, Any]  # a segment as the file has it

@@ -17,7 +17,7 @@ from pydantic import BaseModel, BeforeValidator
 from lmms_eval_tasks.judges.writer import SOME, Form, Line, Step, Unit, checked, needed, words
 from lmms_eval_tasks.movierecapsqa.facts.recap_file import Narrated
 from lmms_eval_tasks.movierecapsqa.schema import without_numbers
-from lmms_eval_tasks.utils.prompts import Prompt
+from lmms_eval_tasks.prompts import Prompt
 
 R = TypeVar("R", bound=BaseModel)
 

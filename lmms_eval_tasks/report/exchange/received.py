@@ -17,13 +17,12 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, Json, NonNegativeInt, StringConstraints, ValidationError
 
-from lmms_eval_tasks import __version__, registry, settings
+from lmms_eval_tasks import __version__, prompts, registry, settings
 from lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges.verdict import NONE, REPLAY, Status
 from lmms_eval_tasks.leaderboards import figures
 from lmms_eval_tasks.report.exchange.records import OURS, UNKNOWN, Record, schema
-from lmms_eval_tasks.utils import prompts
 from lmms_eval_tasks.utils.conditions import OF_JUDGE, Kind, from_dicts
 from lmms_eval_tasks.utils.conditions import Record as Conditions
 from lmms_eval_tasks.utils.released_files import read_json

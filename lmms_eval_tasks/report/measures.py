@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from lmms_eval_tasks import readings
 from lmms_eval_tasks.benchmark import Item, Items, Join, Metric, Task, Units
+from lmms_eval_tasks.report import readings
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.metrics import aggregate, stats
 from lmms_eval_tasks.utils.saved_runs import CARRIER

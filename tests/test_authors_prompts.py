@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from lmms_eval_tasks import prompts
+from lmms_eval_tasks.commands import authors_prompts
 from lmms_eval_tasks.errors import PromptError
 from lmms_eval_tasks.judges import debate
-from lmms_eval_tasks.utils import authors_prompts, prompts
 from tests.checks import table
 
 # As the authors' files are built; the sentences are made up.

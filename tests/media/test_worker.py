@@ -14,12 +14,13 @@ from PIL import Image
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils.media import cache as media_cache
-from lmms_eval_tasks.utils.media import video_checks, worker
-from lmms_eval_tasks.utils.media.indexed_frames import frames
-from lmms_eval_tasks.utils.media.recipes import Recipe, make
-from lmms_eval_tasks.utils.media.segments import segment
-from lmms_eval_tasks.utils.media.video_checks import VideoInfo, check_ends, probe
+from lmms_eval_tasks.media import cache as media_cache
+from lmms_eval_tasks.media import video_checks
+from lmms_eval_tasks.media.indexed_frames import frames
+from lmms_eval_tasks.media.recipes import Recipe, make
+from lmms_eval_tasks.media.segments import segment
+from lmms_eval_tasks.media.video_checks import VideoInfo, check_ends, probe
+from lmms_eval_tasks.utils.media import worker
 from tests.checks import refused, table
 
 UNIFORM = Recipe("uniform", 32)
@@ -178,7 +179,8 @@ def test_crashes(look, tmp_path, fake_worker):
     fake_worker("""
         import os
         from pathlib import Path
-        from lmms_eval_tasks.utils.media import video_checks, worker
+        from lmms_eval_tasks.media import video_checks
+        from lmms_eval_tasks.utils.media import worker
         work, done = video_checks.facts, []
         def facts(source, out):
             name = Path(source).stem

@@ -31,8 +31,8 @@ from typing import Any
 import yaml
 
 from lmms_eval_tasks.errors import DataError, PromptError
+from lmms_eval_tasks.prompts import placeholders
 from lmms_eval_tasks.utils import json_files
-from lmms_eval_tasks.utils.prompts import placeholders
 from lmms_eval_tasks.utils.released_files import read_text
 
 _JINJA = re.compile(r"\{\{-?\s*(\w+)[^}]*?-?\}\}")

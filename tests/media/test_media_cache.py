@@ -12,10 +12,10 @@ import media_files as files
 import numpy as np
 import pytest
 
-from lmms_eval_tasks.utils.media import cache as media_cache
+from lmms_eval_tasks.media import cache as media_cache
+from lmms_eval_tasks.media.recipes import Recipe, make
+from lmms_eval_tasks.media.segments import segment
 from lmms_eval_tasks.utils.media import cut, mp4
-from lmms_eval_tasks.utils.media.recipes import Recipe, make
-from lmms_eval_tasks.utils.media.segments import segment
 from tests.checks import table
 
 UNIFORM = Recipe("uniform", 32)
@@ -98,7 +98,7 @@ def test_muted_alone_is_the_same_video_and_nothing_else(video, window):
 
 def test_a_lock_ends_with_its_process_or_with_patience(tmp_path):
     code = (
-        "import time, pathlib; from lmms_eval_tasks.utils.media.cache import only_one\n"
+        "import time, pathlib; from lmms_eval_tasks.media.cache import only_one\n"
         f"with only_one(pathlib.Path({str(tmp_path)!r}), 'entry', 1):\n"
         " print('held', flush=True); time.sleep(60)"
     )

@@ -18,7 +18,8 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks.utils.media import cache, mp4, video
+from lmms_eval_tasks.media import cache
+from lmms_eval_tasks.utils.media import mp4, video
 
 # Raise when a made file can change for the same source and recipe.
 _VERSION = 4
@@ -71,7 +72,7 @@ def make(source: str | Path, recipe: Recipe) -> Media:
     Raises:
         MediaError: the source cannot be read or the result cannot be written; names the source.
     """
-    work = ("recipes", "write")
+    work = (__name__, "write")
     entry = cache.kept(source, recipe.name, _VERSION, work, recipe=asdict(recipe))
     (made,) = entry.paths.values()
     facts = (entry.facts[name] for name in ("kind", "n_frames", "width", "height"))

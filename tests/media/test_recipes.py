@@ -10,11 +10,11 @@ import pytest
 from PIL import Image
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils.media import recipes
-from lmms_eval_tasks.utils.media.clips import images
-from lmms_eval_tasks.utils.media.indexed_frames import frames
-from lmms_eval_tasks.utils.media.recipes import Recipe, make, uniform_indices
-from lmms_eval_tasks.utils.media.video_checks import probe
+from lmms_eval_tasks.media import recipes
+from lmms_eval_tasks.media.clips import images
+from lmms_eval_tasks.media.indexed_frames import frames
+from lmms_eval_tasks.media.recipes import Recipe, make, uniform_indices
+from lmms_eval_tasks.media.video_checks import probe
 from tests.checks import refused, table
 
 UNIFORM = Recipe("uniform", 32)

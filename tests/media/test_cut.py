@@ -11,9 +11,9 @@ from media_files import END, START, STEADY, UNEVEN
 from scipy.signal import resample_poly
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils.media import recipes
-from lmms_eval_tasks.utils.media.segments import samples, segment
-from lmms_eval_tasks.utils.media.video_checks import probe
+from lmms_eval_tasks.media import recipes
+from lmms_eval_tasks.media.segments import samples, segment
+from lmms_eval_tasks.media.video_checks import probe
 from tests.checks import refused, table
 
 

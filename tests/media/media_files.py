@@ -20,7 +20,8 @@ import numpy as np
 import pytest
 from scipy.signal import correlate
 
-from lmms_eval_tasks.utils.media import second_code, segments
+from lmms_eval_tasks.media import segments
+from lmms_eval_tasks.utils.media import second_code
 from tests import seconds as code
 
 # Options of `write_video`, by the name of the file that is made.

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils.media import cache, video
+from lmms_eval_tasks.media import cache
+from lmms_eval_tasks.utils.media import video
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -87,7 +88,7 @@ def frames(source: str | Path, indices: Sequence[int], size: int) -> Frames:
     asked = tuple(int(index) for index in indices)
     if not asked or asked[0] < 0 or any(b <= a for a, b in pairwise(asked)) or size < 1:
         raise ValueError("expected ascending indices of frames from 0, and a size of 1 or more")
-    name, work = f"frames-{len(asked)}-{size}", ("indexed_frames", "write")
+    name, work = f"frames-{len(asked)}-{size}", (__name__, "write")
     entry = cache.kept(source, name, _VERSION, work, indices=asked, size=size)
     return Frames(path=entry.paths[".zip"], source=entry.source, indices=asked, **entry.facts)
 

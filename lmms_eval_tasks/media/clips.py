@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils.media import recipes, segments, video, video_checks
+from lmms_eval_tasks.media import recipes, segments, video_checks
+from lmms_eval_tasks.utils.media import video
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -5,8 +5,8 @@ from importlib import resources
 
 import pytest
 
+from lmms_eval_tasks import prompts
 from lmms_eval_tasks.errors import PromptError
-from lmms_eval_tasks.utils import prompts
 from tests.checks import refused, table
 
 PARTS = {"system": (), "user": ("question", "references", "candidate")}

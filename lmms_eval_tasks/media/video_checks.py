@@ -22,7 +22,8 @@ from typing import Any
 
 from lmms_eval_tasks import notify, settings
 from lmms_eval_tasks.errors import DataError, MediaError
-from lmms_eval_tasks.utils.media import cache, cut, video, worker
+from lmms_eval_tasks.media import cache
+from lmms_eval_tasks.utils.media import cut, video, worker
 from lmms_eval_tasks.utils.released_files import listed
 
 # Raise when a probe can say something else about the same file.
@@ -122,7 +123,7 @@ def check_ends(source: str | Path) -> None:
     """
     duration = probe(source).duration
     file = worker.source_file(source)
-    worker.call("video_checks", "ends", file, _TIME_LIMIT, duration=duration)
+    worker.call(__name__, "ends", file, _TIME_LIMIT, duration=duration)
 
 
 def outside(start: float | None, end: float | None, seconds: float) -> str:
@@ -182,7 +183,7 @@ def _looked(file: Path, size: int, changed: int) -> VideoInfo | str:
     # Not its content, which takes longer to read than its packets. Another reader may say something
     # else.
     identity = f"{file} {size} {changed} {metadata.version('av')}"
-    work = ("video_checks", "facts")
+    work = (__name__, "facts")
     how: dict[str, Any] = {"time_limit": _TIME_LIMIT, "identity": identity}
     try:
         kept = cache.kept(file, "probe", _VERSION, work, folder="probes", **how)

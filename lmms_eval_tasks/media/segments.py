@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils.media import cache
+from lmms_eval_tasks.media import cache
+from lmms_eval_tasks.utils.media.sounds import RATE
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-RATE = 16_000  # samples a second of every wav made here; Whisper knows no other
 # Raise when a made file can change for the same source and window.
 _VERSION = 5
 
@@ -78,7 +78,7 @@ def segment(
     except (TypeError, ValueError) as error:  # also one that is infinite, or no number
         raise MediaError(f"{source}: no segment from {start} s to {end} s: {error}") from error
     name = f"{'segment' if sound else 'muted'}-{first}-{last or 'end'}"
-    work = ("cut", "write")
+    work = ("lmms_eval_tasks.utils.media.cut", "write")
     entry = cache.kept(source, name, _VERSION, work, start=first, end=last, sound=sound)
     return Segment(
         video=entry.paths[".mp4"],

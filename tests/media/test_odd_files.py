@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.utils.media import segments, video_checks
-from lmms_eval_tasks.utils.media.indexed_frames import frames
-from lmms_eval_tasks.utils.media.recipes import Recipe, make
-from lmms_eval_tasks.utils.media.segments import segment
-from lmms_eval_tasks.utils.media.video_checks import probe
+from lmms_eval_tasks.media import segments, video_checks
+from lmms_eval_tasks.media.indexed_frames import frames
+from lmms_eval_tasks.media.recipes import Recipe, make
+from lmms_eval_tasks.media.segments import segment
+from lmms_eval_tasks.media.video_checks import probe
 from tests.checks import refused, table
 
 FFMPEG = shutil.which("ffmpeg")
