@@ -105,6 +105,11 @@ def tables(board: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [*board.get("tables", ()), *board.get("beside", {}).values()]
 
 
+def heading(column: Mapping[str, Any]) -> str:
+    """The heading of a stored column in our tables: its own, or its title on two lines."""
+    return str(column.get("heading") or column["title"].replace(" ", "\n", 1))
+
+
 def title(found: Mapping[str, Any]) -> str:
     """What a stored table is called."""
     return found.get("label") or f"Table {found['number']}"

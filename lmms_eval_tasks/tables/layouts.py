@@ -112,8 +112,8 @@ def _expanded(board: Spec, given: Iterable[Any]) -> Iterator[dict[str, Any]]:
         else:
             stored = board["columns"][one]
             yield {
-                "heading": stored["title"].replace(" ", "\n", 1),
                 **stored,
+                "heading": leaderboards.heading(stored),
                 "column": one,
                 **(stored["ours"] if isinstance(stored.get("ours"), Mapping) else {}),
             }
