@@ -10,6 +10,30 @@ Which number of ours a cell stands beside is said under `ours` of its table, its
 items that it is of. A text in place of these is why there is none. In values, `{column}`, `{group}`
 and `{row}` stand for the cell's own. A value may differ by kind, which is the row's group unless
 `kind` says another: the one of "" is for kinds that are not named.
+
+`layouts` are our tables in the papers' form (tables/layouts.py draws them). A layout has
+
+- `title`, `notes` below the table, and `names`: the heading and the text of each name of a line;
+- `columns`: a name in the file's `columns`, or fields of a column of ours: `heading` (else the
+  metric's name), `task` (several: the sum), `metric`, `unit` and what else describes a cell;
+- `lines`: fields of each line of a model; without them each task that was run is a line.
+
+A cell is described by the fields of its layout, column and line; of the same field the last of
+these three holds. In a text `{field}` stands for another field, `{model}` for the model ("this run"
+without a name), `{given}` for its name, `{marks}` for the marks of a row. Further fields:
+
+- `where` and `suffix` end the metric's name: `_VALUE` for each value in `where`, unless `split`
+  gives another form (`_{field}_{value}`), then the suffix;
+- `decimals`: 2 unless said, 0 of an `amount`; `spread`: the metric behind a ±; `minus`: the task
+  that other tasks are shown as differences to;
+- `optional`: the column is left out without a number; `if`: so is a line without this metric;
+- `doubt`: `cells` marks the numbers of INVALID tasks, else the line's first name says it;
+- `names_below`: names that all lines share stand below the table; `turned`: lines are drawn as
+  columns, the layout's columns in blocks (`block`).
+
+In `layouts`, `columns` and `lines` an entry that is a list of lists stands for every combination,
+`{"rows_of": N}` for the rows of Table N that are parts of the items (of one `group`), and a name in
+the file's `lists` for its entries. `common` has the fields of all layouts, `marks` what marks mean.
 """
 
 from __future__ import annotations
@@ -76,10 +100,14 @@ def stored(benchmark: str) -> Mapping[str, Any]:
     return found
 
 
-def tables(benchmark: str) -> list[Mapping[str, Any]]:
-    """The stored tables: the paper's, then those that stand beside them."""
-    board = stored(benchmark)
-    return [*board["tables"], *board.get("beside", {}).values()]
+def tables(board: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The tables of a parsed file: the paper's, then those that stand beside them."""
+    return [*board.get("tables", ()), *board.get("beside", {}).values()]
+
+
+def heading(column: Mapping[str, Any]) -> str:
+    """The heading of a stored column in our tables: its own, or its title on two lines."""
+    return str(column.get("heading") or column["title"].replace(" ", "\n", 1))
 
 
 def title(found: Mapping[str, Any]) -> str:
@@ -87,9 +115,9 @@ def title(found: Mapping[str, Any]) -> str:
     return found.get("label") or f"Table {found['number']}"
 
 
-def rows(benchmark: str, found: Mapping[str, Any]) -> list[Row]:
-    """The rows of a stored table."""
-    models: Mapping[str, str] = stored(benchmark)["models"]
+def rows(board: Mapping[str, Any], found: Mapping[str, Any]) -> list[Row]:
+    """The rows of a file's table."""
+    models: Mapping[str, str] = board["models"]
     # What a table's rows are, if its first column is headed so: models, with one name each.
     of_models = found.get("name_title", "Model") in ("Model", "Judge", "Candidate")
     return [
@@ -103,17 +131,17 @@ def rows(benchmark: str, found: Mapping[str, Any]) -> list[Row]:
     ]
 
 
-def cells(benchmark: str, found: Mapping[str, Any]) -> list[list[Cell]]:
-    """The figures of a stored table, row by row."""
-    columns = stored(benchmark)["columns"]
+def cells(board: Mapping[str, Any], found: Mapping[str, Any]) -> list[list[Cell]]:
+    """The figures of a file's table, row by row."""
+    columns = board["columns"]
     made = []
-    for row, raw in zip(rows(benchmark, found), found["rows"], strict=True):
+    for row, raw in zip(rows(board, found), found["rows"], strict=True):
         line = []
         for column, figure in row.figures.items():
             parts = [one.get("ours", {}) for one in (found, columns[column], raw)]
             kind, ours = _ours(parts, row, column, raw.get("dashes", ""))
             unit = raw.get("unit") or found.get("unit") or columns[column]["unit"]
-            model, identity = _model(benchmark, found.get("models"), row, column)
+            model, identity = _model(board, found.get("models"), row, column)
             scale = SCALES.get(unit, 1.0)
             line.append(Cell(kind, row.name, column, figure, scale, model, identity, ours))
         made.append(line)
@@ -147,11 +175,12 @@ def _ours(
     return kind, Ours(task, metric, tuple((f, v) for f, v in where if v is not None))
 
 
-def _model(benchmark: str, place: str | None, row: Row, column: str) -> tuple[str, str | None]:
+def _model(
+    board: Mapping[str, Any], place: str | None, row: Row, column: str
+) -> tuple[str, str | None]:
     """Name and identity of the model that a figure is of."""
     if place is None:
         return row.name, row.identity
-    board = stored(benchmark)
     name = board["groups"][row.group] if place == "group" else board["columns"][column]["title"]
     return name, board["models"].get(name)
 
@@ -173,11 +202,12 @@ def headline(task: str) -> Headline | None:
     beside = Ours(task, own["metric"])
     benchmark = next(name for name in BENCHMARKS if task.startswith(name.partition("_")[0]))
     found: dict[tuple[str, str | None], float] = {}
-    for table in stored(benchmark)["tables"]:
+    board = stored(benchmark)
+    for table in board["tables"]:
         # A number that several tables have is the first one's.
         found = found or {
             (cell.model, cell.identity): cell.value
-            for line in cells(benchmark, table)
+            for line in cells(board, table)
             for cell in line
             if cell.ours == beside and cell.figure is not None
         }

@@ -61,7 +61,6 @@ class Figure(NamedTuple):
 
 
 # By a column's unit: what a printed 1 is, and the scale then. Other units are no scores.
-_RATINGS = {"maverix": (0, 5), "movierecapsqa": (0, 5), "haven": (1, 5), "cvrr_es": (1, 5)}
 _UNITS = {
     "share": (Decimal(1), Scale("share", "proportion", 0, 1)),
     "percent": (Decimal("0.01"), Scale("accuracy", "proportion", 0, 1)),
@@ -76,23 +75,23 @@ _UNITS = {
 }
 
 
-def of_models(benchmark: str) -> Iterator[Figure]:
+def of_models(board: Mapping[str, Any]) -> Iterator[Figure]:
     """The figures of a paper that are scores of models; not those of people, data or averages."""
-    told = leaderboards.stored(benchmark)
-    for table in told["tables"]:
-        grid = zip(table["rows"], leaderboards.cells(benchmark, table), strict=True)
+    for table in board.get("tables", ()):
+        grid = zip(table["rows"], leaderboards.cells(board, table), strict=True)
         for line, (row, cells) in enumerate(grid, 1):
             for cell in cells:
                 # Judges together are one, and no model of the list.
                 model = cell.identity or (cell.model if table.get("models") == "group" else None)
-                unit = table.get("unit", told["columns"][cell.column]["unit"])
+                unit = table.get("unit", board["columns"][cell.column]["unit"])
                 if cell.figure is None or not model or unit not in _UNITS:
                     continue
                 factor, scale = _UNITS[unit]
                 if unit == "rating":
-                    scale = scale._replace(low=_RATINGS[benchmark][0], high=_RATINGS[benchmark][1])
-                title = told["columns"][cell.column]["title"]
-                names = cell.row, told["groups"].get(row.get("group", "")), title
+                    low, high = map(int, board["ratings"])
+                    scale = scale._replace(low=low, high=high)
+                title = board["columns"][cell.column]["title"]
+                names = cell.row, board["groups"].get(row.get("group", "")), title
                 ours = cell.ours if isinstance(cell.ours, leaderboards.Ours) else None
                 task, metric = (ours.task, ours.metric) if ours else ("", cell.column)
                 place, value = tuple(filter(None, names)), float(cell.figure * factor)

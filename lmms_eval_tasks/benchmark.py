@@ -64,11 +64,7 @@ class Row(NamedTuple):
     values: Mapping[str, Any]  # by metric
     model: str = ""  # where there are several
     invalid: bool = False  # too many failures
-
-    @property
-    def title(self) -> str:
-        """All of it in one cell."""
-        return " ".join(filter(None, (self.task, self.model, "INVALID" * self.invalid)))
+    marks: str = ""  # of other doubts, which stand behind its name in a table
 
 
 @dataclass(frozen=True)
@@ -381,19 +377,28 @@ class Benchmark:
         """Where data and media came from, for the results, and conditions of the numbers."""
         return ({"data": {"hash": ran.found.digest}} if ran.found else {}), []
 
+    def board(self) -> Mapping[str, Any]:
+        """The layouts of the tables, and the paper's figures (the form: leaderboards/__init__.py).
+
+        Unless overridden: one table with a column for each metric.
+        """
+        metrics = [metric.name for task in self.tasks.values() for metric in task.metrics]
+        columns = [{"metric": one} for one in dict.fromkeys(metrics)]
+        names = {"task": "{task} {given}"}
+        return {"layouts": [{"title": self.title, "names": names, "columns": columns}]}
+
     def tables(self, rows: Sequence[Row]) -> Sequence[Any]:
-        """The paper's tables (rich renderables or lines); those without a number are left out.
+        """The paper's tables (rich renderables); those without a number are left out.
 
         The first ones are the headline; the others are splits (`--tables all`).
         """
-        from lmms_eval_tasks.tables.paper_tables import by_row, fixed, number
+        from lmms_eval_tasks.tables import layouts
 
-        names = [metric.name for task in self.tasks.values() for metric in task.metrics]
-        columns = list(dict.fromkeys(names))
-        lines = [
-            ((row.title,), [fixed(number(row.values.get(one))) for one in columns]) for row in rows
-        ]
-        return by_row(self.title, ["task"], columns, lines)
+        return layouts.tables(self.board(), self.table_rows(rows))
+
+    def table_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """The rows with what else `board`'s layouts name: numbers that follow from several rows."""
+        return rows
 
     def reread(
         self,

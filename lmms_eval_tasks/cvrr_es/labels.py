@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-# Slug, which is the name of the folder and of the files too -> as the study's tables head it
-# (Tables 4 to 7), in their order.
-DIMENSIONS = {
-    "continuity_and_object_instance_count": "Cont. & Obj.",
-    "fine_grained_action_understanding": "Fine Action",
-    "interpretation_of_social_context": "Social Context",
-    "interpretation_of_visual_context": "Visual Context",
-    "multiple_actions_in_a_single_video": "Multi Actions",
-    "non_existent_actions_with_existent_scene_depictions": "Non-exist (E)",
-    "non_existent_actions_with_non_existent_scene_depictions": "Non-exist (NE)",
-    "partial_actions": "Partial Actions",
-    "time_order_understanding": "Time Order",
-    "understanding_emotional_context": "Emotional Context",
-    "unusual_and_physically_anomalous_activities": "Unusual Activities",
-}
-HEADS = {slug: head.replace(" ", "\n", 1) for slug, head in DIMENSIONS.items()}  # on two lines
+# Names of folders and files, in the order of the study's tables (leaderboards/cvrr_es.json).
+DIMENSIONS = (
+    "continuity_and_object_instance_count",
+    "fine_grained_action_understanding",
+    "interpretation_of_social_context",
+    "interpretation_of_visual_context",
+    "multiple_actions_in_a_single_video",
+    "non_existent_actions_with_existent_scene_depictions",
+    "non_existent_actions_with_non_existent_scene_depictions",
+    "partial_actions",
+    "time_order_understanding",
+    "understanding_emotional_context",
+    "unusual_and_physically_anomalous_activities",
+)
 PAPER_COUNTS = {"videos": 217, "questions": 2400}
 
 # A judge of the study rates on five named levels (Figure 6).

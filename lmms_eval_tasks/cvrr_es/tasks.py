@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import prompts
+from lmms_eval_tasks import leaderboards, prompts
 from lmms_eval_tasks.benchmark import (
     Benchmark,
     Cut,
@@ -27,7 +27,6 @@ from lmms_eval_tasks.benchmark import (
 )
 from lmms_eval_tasks.cvrr_es import data, metrics, published, release
 from lmms_eval_tasks.cvrr_es import judge as judging
-from lmms_eval_tasks.cvrr_es import tables as layouts
 from lmms_eval_tasks.cvrr_es.data import running_model
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, HINT, JUDGE_TASKS
 from lmms_eval_tasks.cvrr_es.study import replies
@@ -179,11 +178,11 @@ class CvrrEs(Benchmark):
         for start in (ANSWERS, HINT)
     )
 
+    board = staticmethod(functools.partial(leaderboards.stored, "cvrr_es"))
     look = staticmethod(data.look)
     docs = staticmethod(data.docs)
     seen = staticmethod(release.seen)
     files = staticmethod(release.placed)
-    tables = staticmethod(layouts.tables)
 
     def cut(self, doc: Doc) -> Cut:
         """The muted copy of a video, or its frames."""

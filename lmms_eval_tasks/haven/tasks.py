@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from lmms_eval_tasks import provenance, settings
+from lmms_eval_tasks import leaderboards, provenance, settings
 from lmms_eval_tasks.benchmark import (
     Benchmark,
     Cut,
@@ -29,7 +29,6 @@ from lmms_eval_tasks.benchmark import (
 )
 from lmms_eval_tasks.haven import data, inputs, metrics, options
 from lmms_eval_tasks.haven import judge as judging
-from lmms_eval_tasks.haven import tables as layouts
 from lmms_eval_tasks.haven.metrics import ORDER
 from lmms_eval_tasks.haven.options import OF_SENTENCES, SELECTIONS, SUMMARIES, TASKS
 from lmms_eval_tasks.haven.records import release as released
@@ -322,10 +321,10 @@ class Haven(Benchmark):
         for end in ("", "_text")
     )
 
+    board = staticmethod(functools.partial(leaderboards.stored, "haven"))
     look = staticmethod(data.look)
     docs = staticmethod(data.docs)
     judge_notes = staticmethod(judging.notes)
-    tables = staticmethod(layouts.tables)
     seen = staticmethod(data.seen)
     files = staticmethod(released.placed)
     judge_prompt = staticmethod(judging.prompt)

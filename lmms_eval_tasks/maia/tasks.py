@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from lmms_eval_tasks import prompts, provenance, settings
+from lmms_eval_tasks import leaderboards, prompts, provenance, settings
 from lmms_eval_tasks.benchmark import (
     Benchmark,
     Cut,
@@ -34,7 +34,6 @@ from lmms_eval_tasks.judges.verdict import Criterion, Scoring
 from lmms_eval_tasks.maia import data, metrics
 from lmms_eval_tasks.maia import judge as judging
 from lmms_eval_tasks.maia import release as files
-from lmms_eval_tasks.maia import tables as layouts
 from lmms_eval_tasks.maia.release import POOL_SIZE
 from lmms_eval_tasks.media import clips, recipes
 from lmms_eval_tasks.models.players import read_lm_pairs
@@ -280,11 +279,11 @@ class Maia(Benchmark):
     tasks = _tasks()
     joins = tuple(map(_join, ENDS))
 
+    board = staticmethod(functools.partial(leaderboards.stored, "maia"))
     look = staticmethod(data.look)
     seen = staticmethod(data.seen)
     files = staticmethod(data.placed)
     suited = staticmethod(judging.suited)
-    tables = staticmethod(layouts.tables)
     judge_prompt = staticmethod(judging.prompt)
 
     def docs(self, found: Found, task: str) -> Sequence[Doc]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from lmms_eval_tasks import context, prompts, settings
+from lmms_eval_tasks import context, leaderboards, prompts, settings
 from lmms_eval_tasks.benchmark import (
     Benchmark,
     Cut,
@@ -25,14 +25,14 @@ from lmms_eval_tasks.benchmark import (
     KnownAnswers,
     Part,
     Ran,
+    Row,
     Task,
 )
 from lmms_eval_tasks.errors import DataError, MediaError, TasksError
 from lmms_eval_tasks.judges.verdict import Ask, Criterion, Judged, Scoring, graded
-from lmms_eval_tasks.maverix import data, metrics
+from lmms_eval_tasks.maverix import data, metrics, tables
 from lmms_eval_tasks.maverix import judge as judging
 from lmms_eval_tasks.maverix import release as files
-from lmms_eval_tasks.maverix import tables as layouts
 from lmms_eval_tasks.maverix.labels import CONSISTENCY, DIMENSIONS, LETTERS, MODES, SPLITS, TASKS
 from lmms_eval_tasks.media import segments
 from lmms_eval_tasks.models import class_table
@@ -298,12 +298,16 @@ class Maverix(Benchmark):
         ),
     )
 
+    board = staticmethod(functools.partial(leaderboards.stored, "maverix"))
     look = staticmethod(data.look)
     docs = staticmethod(data.docs)
     seen = staticmethod(data.seen)
     files = staticmethod(data.placed)
-    tables = staticmethod(layouts.tables)
     judge_prompt = staticmethod(judging.prompt)
+
+    def table_rows(self, rows: Sequence[Row]) -> list[Row]:
+        """With what stands by mode, and with marks of sound that did not arrive."""
+        return list(tables.rows(rows))
 
     def cut(self, doc: Doc) -> Cut | None:
         """Its segment, or the whole video; modes without picture and sound need none."""

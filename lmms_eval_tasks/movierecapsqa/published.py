@@ -19,8 +19,9 @@ from lmms_eval_tasks.benchmark import Doc, Item, Items, KnownAnswer, KnownAnswer
 from lmms_eval_tasks.benchmark import Row as TableRow
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.media.video_checks import bad_items, stop
-from lmms_eval_tasks.movierecapsqa import data, judge, schema, tables
+from lmms_eval_tasks.movierecapsqa import data, judge, schema
 from lmms_eval_tasks.report import measures
+from lmms_eval_tasks.tables import layouts
 from lmms_eval_tasks.tables.paper_tables import by_row, fixed
 from lmms_eval_tasks.utils.metrics import aggregate, rating_means, stats
 from lmms_eval_tasks.utils.metrics.agreement import Pair, Row, row
@@ -142,7 +143,8 @@ def _tables(
     for one, item in zip(found.answers, items, strict=True):
         by.setdefault(one.by, []).append(item)
     numbers = {one: measures.numbers(task, own) for one, own in by.items()}
-    shown = tables.tables([TableRow(TASK, own, name, is_invalid) for name, own in numbers.items()])
+    made = [TableRow(TASK, own, name, is_invalid) for name, own in numbers.items()]
+    shown = layouts.tables(leaderboards.stored("movierecapsqa"), made)
     by_dimension = {one: rows(found.answers, items, one) for one in DIMENSIONS}
     own_tables = [table(name, own) for name, own in by_dimension.items()]
     return [*shown, *(part for own in own_tables for part in (*own, ""))], {

@@ -12,7 +12,7 @@ from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import judges, prompts, provenance, settings
+from lmms_eval_tasks import judges, leaderboards, prompts, provenance, settings
 from lmms_eval_tasks.benchmark import (
     Benchmark,
     Doc,
@@ -29,11 +29,10 @@ from lmms_eval_tasks.judges.verdict import Asks, Criterion, Verdict
 from lmms_eval_tasks.media import clips
 from lmms_eval_tasks.movierecapsqa import baselines, data, metrics, published
 from lmms_eval_tasks.movierecapsqa import judge as judging
-from lmms_eval_tasks.movierecapsqa import tables as layouts
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS
 from lmms_eval_tasks.prompts import Prompt
 from lmms_eval_tasks.utils.conditions import Condition, Kind
-from lmms_eval_tasks.utils.metrics import local_models, model_scores, text_metrics
+from lmms_eval_tasks.utils.metrics import aggregate, local_models, model_scores, text_metrics
 
 NAMED = 20  # segments of one warning
 
@@ -186,14 +185,13 @@ class MovieRecapsQA(Benchmark):
         for name in data.TASKS
     }
 
+    board = staticmethod(functools.partial(leaderboards.stored, "movierecapsqa"))
     look = staticmethod(data.look)
     docs = staticmethod(data.docs)
     cut = staticmethod(data.cut)
     seen = staticmethod(data.seen)
     files = staticmethod(data.placed)
-    tables = staticmethod(layouts.tables)
     judge_prompt = staticmethod(judging.prompt)
-    notes = staticmethod(layouts.unlike)  # conditions that were asked other questions
 
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:  # noqa: ARG002
         """One file for all tasks."""
@@ -202,6 +200,22 @@ class MovieRecapsQA(Benchmark):
     def suited(self, judge: judges.JudgeConfig) -> judges.JudgeConfig:
         """One with room for its replies."""
         return judging.with_room(super().suited(judge))
+
+    def notes(self, asked: Mapping[str, Items]) -> list[str]:
+        """What to say if a source's conditions were not asked the same questions.
+
+        Table 5's differences are then between other questions, as where clips are missing.
+        """
+        notes = []
+        for source, title in data.SOURCES.items():
+            tasks = {one.title: data.task_name(source, at) for at, one in data.CONDITIONS.items()}
+            own = {name: asked[task] for name, task in tasks.items() if task in asked}
+            if counts := aggregate.unlike(own):
+                notes.append(
+                    f"{title}: the conditions were not asked the same questions ({counts}): their "
+                    "differences are not those of the paper's Table 5"
+                )
+        return notes
 
     def criteria(self) -> list[Criterion]:
         """Claims, their labels, and the baselines that the user asked for."""

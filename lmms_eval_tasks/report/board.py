@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lmms_eval_tasks import __version__, leaderboards, registry
+from lmms_eval_tasks import __version__, registry
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.leaderboards import Ours
 from lmms_eval_tasks.report import drawn, sides
@@ -215,7 +215,7 @@ def _html(made: Sequence[Board], conditions: Conditions) -> str:
     return filled(
         Path(__file__).with_name("board.html"),
         title=registry.load(name).title,
-        paper=leaderboards.stored(name)["paper"],
+        paper=registry.load(name).board()["paper"],
         parts=[(board, *_grid(board), _picture(board)) for board in made],
         conditions=conditions,
         differ=_DIFFER,
@@ -295,7 +295,7 @@ def show(
         if not any(task in benchmark.tasks for task in side.runs):
             own = ", ".join(side.runs)
             raise DataError(f"{side.label}: no tasks of {benchmark.title}, but {own}")
-    made = boards(benchmark, called(name, found, names), found)
+    made = boards(benchmark, called(benchmark.board(), found, names), found)
     conditions = {side.label: side.record(benchmark.tasks) for side in found}
     if form != "text":
         text = FORMS[form](made, conditions)

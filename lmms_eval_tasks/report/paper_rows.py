@@ -72,7 +72,7 @@ def boards(
         runs: the model that the paper calls a run's, by the side's label; None: by its checkpoint.
         found: the sides, any of which may have none of this benchmark's tasks.
     """
-    tables = leaderboards.tables(benchmark.name)
+    tables = leaderboards.tables(benchmark.board())
     return [_board(benchmark, table, runs, found) for table in tables]
 
 
@@ -82,13 +82,13 @@ def _board(
     runs: Mapping[str, str | None],
     found: Sequence[Side],
 ) -> Board:
-    stored = leaderboards.stored(benchmark.name)
+    stored = benchmark.board()
     groups, titles, place = stored["groups"], stored["columns"], table.get("models")
     title = f"{benchmark.title}, {leaderboards.title(table)}"
     heads = table.get("group_title", ""), table.get("name_title", "Model")
     if isinstance(why := table["ours"], str):
         return Board(benchmark.name, title, table["caption"], heads, notes=[f"Left out: {why}."])
-    grid = leaderboards.cells(benchmark.name, table)
+    grid = leaderboards.cells(stored, table)
     group_of = [groups[row.get("group", "")] for row in table["rows"]]
     if turned := place == "columns":
         rows = list(zip(group_of, (line[0].row for line in grid), strict=True))
@@ -132,7 +132,7 @@ def _own_lines(
     table: Mapping[str, Any],
 ) -> Iterator[Line]:
     """A run's numbers: one line for each set of places that the printed lines have."""
-    groups, place = leaderboards.stored(benchmark.name)["groups"], table.get("models")
+    groups, place = benchmark.board()["groups"], table.get("models")
     sets: dict[tuple[Ours | str, ...], list[Line]] = {}
     for line in lines:
         sets.setdefault(tuple(cell.ours for cell in line.cells), []).append(line)
@@ -187,7 +187,9 @@ def _short(name: str) -> str:
     return leaderboards.plain(name.rstrip("/").rpartition("/")[2])
 
 
-def called(name: str, found: Sequence[Side], given: Sequence[str]) -> dict[str, str | None]:
+def called(
+    paper: Mapping[str, Any], found: Sequence[Side], given: Sequence[str]
+) -> dict[str, str | None]:
     """The published model of each side, as the user names them in the order of the runs.
 
     Raises:
@@ -196,7 +198,7 @@ def called(name: str, found: Sequence[Side], given: Sequence[str]) -> dict[str, 
     if len(given) > len(found):
         raise DataError(f"--as names {len(given)} models for {len(found)} runs: one for each")
     cells = itertools.chain(
-        *(line for table in leaderboards.tables(name) for line in leaderboards.cells(name, table))
+        *(one for table in leaderboards.tables(paper) for one in leaderboards.cells(paper, table))
     )
     known = list(dict.fromkeys(n for cell in cells for n in (cell.model, cell.identity) if n))
     for one in given:

@@ -16,9 +16,10 @@ DOUBT = f"! {INVALID}: too many failures of the model or of the judge"
 
 
 class Sure(float):
-    """A number with its 95 % interval, which stands below it in a table."""
+    """A number with what stands beside it in a table: its 95 % interval below it, marks behind."""
 
-    ends: tuple[float, float]
+    ends: tuple[float, ...] = ()
+    marks: str = ""
 
     @classmethod
     def of(cls, value: Any, interval: Mapping[str, Any] | None) -> Any:
@@ -26,15 +27,22 @@ class Sure(float):
         low, high = (number((interval or {}).get(end)) for end in ("low", "high"))
         if number(value) is None or low is None or high is None:
             return value
+        return cls._made(value, (low, high), "")
+
+    @classmethod
+    def marked(cls, value: float | None, marks: str) -> Sure | None:
+        """The value with marks; None without a value."""
+        return None if value is None else cls._made(value, getattr(value, "ends", ()), marks)
+
+    @classmethod
+    def _made(cls, value: float, ends: tuple[float, ...], marks: str) -> Sure:
         made = cls(value)
-        made.ends = low, high
+        made.ends, made.marks = ends, marks
         return made
 
-    def __rmul__(self, times: float) -> float:
+    def __rmul__(self, times: float) -> Sure:
         """The same in another unit, as percent."""
-        made = Sure(times * float(self))
-        made.ends = times * self.ends[0], times * self.ends[1]
-        return made
+        return Sure._made(times * float(self), tuple(times * one for one in self.ends), self.marks)
 
 
 def number(value: Any) -> float | None:
@@ -53,9 +61,9 @@ def fixed(value: float | None, decimals: int = 2) -> str:
     """A number with so many decimals; a dash where there is none. Nothing is -0.00."""
     if value is None:
         return NONE
-    ends = value.ends if isinstance(value, Sure) else ()
+    ends, marks = (value.ends, value.marks) if isinstance(value, Sure) else ((), "")
     plain, *interval = (_without_zero_sign(f"{one:.{decimals}f}") for one in (value, *ends))
-    return f"{plain}\n{interval[0]}–{interval[1]}" if interval else plain
+    return f"{plain}{marks}\n{interval[0]}–{interval[1]}" if interval else f"{plain}{marks}"
 
 
 def marked(cell: str, mark: str) -> str:
@@ -65,8 +73,9 @@ def marked(cell: str, mark: str) -> str:
 
 
 def signed(value: float, decimals: int = 1) -> str:
-    """A difference with its sign; nothing that rounds to zero has one."""
-    return _without_zero_sign(f"{value:+.{decimals}f}")
+    """A difference with its sign, and its marks; nothing that rounds to zero has a sign."""
+    marks = value.marks if isinstance(value, Sure) else ""
+    return _without_zero_sign(f"{value:+.{decimals}f}") + marks
 
 
 def doubted(cell: str, invalid: bool) -> str:
@@ -112,6 +121,33 @@ def by_row(
         table.add_column(escape(heading), justify="right", no_wrap=True)
     for head, cells in kept:
         table.add_row(*map(escape, head), *cells)
+    return [table]
+
+
+def by_column(
+    title: str,
+    heads: Sequence[str],
+    blocks: Sequence[tuple[str, Sequence[tuple[str, Sequence[str]]]]],
+    notes: str = "",
+) -> list[Table]:
+    """A table with a column of numbers for each of `heads`; none if there is no block.
+
+    Args:
+        blocks: each with its heading and its rows, each of these with its name and its numbers.
+    """
+    from rich.markup import escape
+
+    if not blocks:
+        return []
+    table = empty(title, notes)
+    table.add_column("", overflow="fold", min_width=34)
+    for head in heads:
+        # The longest number is `5.0000`; a model's name is folded above it.
+        table.add_column(escape(head), justify="right", overflow="fold", min_width=6, max_width=10)
+    for block, rows in blocks:
+        table.add_row(block)
+        for name, cells in rows:
+            table.add_row(f"  {name}", *cells)
     return [table]
 
 

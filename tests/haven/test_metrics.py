@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks.haven import judge as texts
-from lmms_eval_tasks.haven.tables import tables
 from lmms_eval_tasks.haven.tasks import BENCHMARK
 from lmms_eval_tasks.report import measures
 from tests.checks import rows
@@ -202,7 +201,7 @@ def test_what_is_invalid_stays_in_its_models_row() -> None:
     mixed = {"haven_v2v": values, "haven_grounding": values, "haven": {"joined_clip_gain": 0.25}}
     table3, table4, worth, *_ = (
         [[str(cell) for cell in column.cells] for column in one.columns]
-        for one in tables(rows(mixed, bad="haven_grounding haven"))
+        for one in BENCHMARK.tables(rows(mixed, bad="haven_grounding haven"))
     )
     assert table3[0] == ["this run"]
     assert [table3[place] for place in (3, 10)] == [["0.500"], ["0.500!"]]

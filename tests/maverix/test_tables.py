@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks.maverix import tables
+from lmms_eval_tasks import registry
 from lmms_eval_tasks.maverix.labels import TASKS
 from lmms_eval_tasks.maverix.metrics import WITHOUT
+from lmms_eval_tasks.tables.paper_tables import DOUBT
 from tests import checks
 from tests.checks import lines_of as of
 from tests.checks import rows, table
 
+BENCHMARK = registry.load("maverix")
 ACC = {"a": 0.465, "s": 0.414, "v": 0.354, "vs": 0.579, "av": 0.495}  # Qwen 2.5 Omni, Table 3
 SILENT = {"a": "not delivered", "av": "not delivered"}
 Numbers = dict[str, dict[str, Any]]
 
 
 def printed(*given: checks.Row) -> dict[str, list[str]]:
-    return checks.printed(tables.tables(given))
+    return checks.printed(BENCHMARK.tables(given))
 
 
 def counted(numbers: Numbers, sound: Mapping[str, str]) -> Numbers:
@@ -85,7 +87,7 @@ def test_several_models_and_an_invalid_mode() -> None:
     assert cells(lines, "m localized") == expected
     assert cells(lines, "n[bold] localized")[1] == "25.0"
     assert cells(lines, "n[bold] full length")[2] == "50.0"
-    assert tables.MARKS["!"] in lines
+    assert DOUBT in lines
     assert cells(of(shown, "Table 6)"), "m localized")[2] == "2.0"
     by_label = of(shown, "Tables 4, 5 and 10")
     assert any(" V! " in f"{line} " for line in by_label)
@@ -97,7 +99,7 @@ def test_sound_that_does_not_arrive() -> None:
     lines = of(printed(*rows(counted(modes(), SILENT))), "Tables 4, 5 and 10")
     assert cells(lines, "acc") == ["46.5", "41.4", "35.4", "57.9", "49.5"]
     assert any("A^" in line and "V+A^" in line for line in lines)
-    assert tables.MARKS["^"] in lines
+    assert BENCHMARK.board()["marks"]["^"] in lines
     rating = {"s": 1.6, "v": 1.4, "vs": 2.2}
     numbers = {f"maverix_{m}_oe": {"correctness_valid": v} for m, v in rating.items()}
     lines = of(printed(*rows(counted(numbers, SILENT), "G")), "Table 6)")

@@ -100,10 +100,11 @@ def test_its_arguments_are_the_class_s(benchmark: str, recipe: Recipe) -> None:
 
 @pytest.mark.parametrize("benchmark", registry.NAMES)
 def test_each_task_of_the_tables_is_in_a_recipe(benchmark: str) -> None:
+    board = leaderboards.stored(benchmark)
     cells = (
         cell
-        for table in leaderboards.tables(benchmark)
-        for row in leaderboards.cells(benchmark, table)
+        for table in leaderboards.tables(board)
+        for row in leaderboards.cells(board, table)
         for cell in row
     )
     wanted = {cell.ours.task for cell in cells if isinstance(cell.ours, leaderboards.Ours)}

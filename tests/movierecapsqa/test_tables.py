@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from lmms_eval_tasks.movierecapsqa import tables
+from lmms_eval_tasks import registry
 from tests import checks
 from tests.checks import Row, rows
 from tests.checks import lines_of as of
 
+BENCHMARK = registry.load("movierecapsqa")
 BOTH = "movierecapsqa_segment"
 FRAMES, DIALOGUE = f"{BOTH}_frames", f"{BOTH}_dialogue"
 
 
 def printed(*given: Row) -> dict[str, list[str]]:
-    return checks.printed(tables.tables(given))
+    return checks.printed(BENCHMARK.tables(given))
 
 
 def cells(lines: Sequence[str], *names: str) -> list[str]:
@@ -64,8 +65,8 @@ def test_an_invalid_run_is_marked_and_nothing_is_compared_with_it() -> None:
 def test_conditions_that_were_not_asked_the_same_questions() -> None:
     a, b, c = ({"id": name} for name in "abc")
     asked = {BOTH: [a, b], FRAMES: [b, a], "movierecapsqa_movie": [c]}
-    assert tables.unlike(asked) == tables.unlike({}) == []
+    assert BENCHMARK.notes(asked) == BENCHMARK.notes({}) == []
     # As many, and others: that is unlike too.
-    (note,) = tables.unlike({**asked, DIALOGUE: [a, c]})
+    (note,) = BENCHMARK.notes({**asked, DIALOGUE: [a, c]})
     assert note.startswith("aligned recap segment: ")
     assert "(both 2, only frames 2, only dialogue 2)" in note

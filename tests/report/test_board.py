@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -20,33 +21,31 @@ from lmms_eval_tasks.report.paper_rows import Own
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.utils.metrics.stats import Interval
 from tests.checks import refused, table
+from tests.tables.test_layouts import names_of
 
 WARNING = "judged by <b>nobody</b>"
 VIDEOS = 40
 
 
-def every_cell(benchmark: str) -> list[Cell]:
-    grids = [cells(benchmark, one) for one in tables(benchmark)]
+def every_cell(board: Mapping[str, Any]) -> list[Cell]:
+    grids = [cells(board, one) for one in tables(board)]
     return [cell for grid in grids for line in grid for cell in line]
 
 
 @pytest.mark.parametrize("name", leaderboards.BENCHMARKS)
 def test_every_figure_has_a_number_of_ours_or_a_reason(name: str) -> None:
-    benchmark, found = registry.load(name), every_cell(name)
-    joins = {one.group: one for one in benchmark.joins}
-    known = {task.name: {one.name for one in task.metrics} for task in benchmark.tasks.values()}
-    known |= {group: {*one.of({task: [] for task in one.tasks})} for group, one in joins.items()}
+    stored = registry.load(name).board()
+    known, found = names_of(registry.load(name)), every_cell(stored)
     for cell in found:
         if isinstance(cell.ours, Ours):
             assert cell.ours.metric in known[cell.ours.task], cell
         else:
             assert cell.ours, cell
-    stored = leaderboards.stored(name)
     assert {cell.kind for cell in found} <= stored["groups"].keys() | {""}
-    for one in tables(name):
+    for one in tables(stored):
         # A text instead of a number of ours is for statistics and differences alone.
         if isinstance(one.get("ours", {}), dict):
-            assert any(isinstance(c.ours, Ours) for line in cells(name, one) for c in line)
+            assert any(isinstance(c.ours, Ours) for line in cells(stored, one) for c in line)
 
 
 @pytest.mark.usefixtures("on_sample")
@@ -56,7 +55,7 @@ def test_every_category_is_one_of_items(name: str) -> None:
     benchmark = registry.load(name)
     joined = {one.group: one.tasks for one in benchmark.joins}
     wanted: dict[str, set[tuple[str, str]]] = {}
-    for cell in every_cell(name):
+    for cell in every_cell(benchmark.board()):
         if isinstance(cell.ours, Ours):
             for task in joined.get(cell.ours.task, (cell.ours.task,)):
                 wanted.setdefault(task, set()).update(cell.ours.where)
@@ -73,9 +72,9 @@ def test_what_is_stored_beside_a_figure() -> None:
     """One of each way to say it: by row, by column, by group, by another kind, of no model."""
     found = {
         (name, leaderboards.title(one), c.model, c.row, c.column): c
-        for name in leaderboards.BENCHMARKS
-        for one in tables(name)
-        for line in cells(name, one)
+        for name, stored in ((one, leaderboards.stored(one)) for one in leaderboards.BENCHMARKS)
+        for one in tables(stored)
+        for line in cells(stored, one)
         for c in line
     }
     fine = "fine_grained_action_understanding"
@@ -213,7 +212,7 @@ def test_on_the_terminal(run: Path) -> None:
 @pytest.mark.parametrize("name", leaderboards.BENCHMARKS)
 def test_published_rows_alone(name: str) -> None:
     out = written("text", [], name)
-    for one in tables(name):
+    for one in tables(leaderboards.stored(name)):
         assert leaderboards.title(one) in out
     assert "conditions" not in out
     assert "95 %" not in out

@@ -30,7 +30,7 @@ def test_the_papers_rows_are_records(name: str, tmp_path: Path) -> None:
         len(one["evaluation_results"]) for one in records.published(registry.load(name)).values()
     )
     results = [one for record in found for one in record["evaluation_results"]]
-    assert len(results) == len(list(figures.of_models(name)))
+    assert len(results) == len(list(figures.of_models(leaderboards.stored(name))))
     assert len({one["evaluation_result_id"] for one in results}) == len(results)
     for record in found:
         assert wrong_in(record) == []

@@ -1,4 +1,8 @@
-"""The report's tables: as data for its page, and as printed on a terminal."""
+"""The report's tables: as data for its page, and as printed on a terminal.
+
+They are no layouts of leaderboards/: their numbers are of several judges, panels and candidates
+together, in `report.py`'s dict and not in a run's rows, and the page colours the same cells.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,8 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lmms_eval_tasks.cvrr_es.labels import HEADS, RATINGS
+from lmms_eval_tasks import leaderboards
+from lmms_eval_tasks.cvrr_es.labels import RATINGS
 from lmms_eval_tasks.notify import UNSEEN
 from lmms_eval_tasks.tables.paper_tables import NONE, by_row, fixed, has_numbers, signed
 
@@ -72,7 +77,8 @@ def _cells(report: Report, part: Report, candidate: str, key: str) -> list[Any]:
 
 
 def _heads(report: Report, last: str) -> list[str]:
-    return [*(HEADS[one] for one in report["data"]["dimensions"]), last]
+    columns = leaderboards.stored("cvrr_es")["columns"]
+    return [*(leaderboards.heading(columns[one]) for one in report["data"]["dimensions"]), last]
 
 
 def _with_reference(report: Report) -> list[Report]:

@@ -54,8 +54,8 @@ def own_tasks(benchmark: Benchmark, side: Side) -> list[Task]:
 
 def published(benchmark: Benchmark) -> dict[str, Record]:
     """A record of each model in the paper's tables: documentation, with the figures as printed."""
-    found = sorted(figures.of_models(benchmark.name), key=attrgetter("model"))
-    title = leaderboards.stored(benchmark.name)["paper"]
+    found = sorted(figures.of_models(benchmark.board()), key=attrgetter("model"))
+    title = benchmark.board()["paper"]
     source = {
         "source_type": "documentation",
         "source_name": title,
