@@ -46,7 +46,9 @@ from decimal import Decimal
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-BENCHMARKS: tuple[str, ...] = ("maia", "maverix", "movierecapsqa", "haven", "cvrr_es")
+from lmms_eval_tasks import registry
+
+_NO_PAPER = '{"paper": "", "tables": [], "models": {}, "columns": {}, "groups": {}}'
 SCALES = dict.fromkeys(("percent", "points", "kappa_percent"), 0.01)  # of units; 1 of all others
 
 
@@ -94,8 +96,13 @@ class Cell(NamedTuple):
 
 @functools.cache
 def stored(benchmark: str) -> Mapping[str, Any]:
-    """The file of a benchmark's paper: tables, and what tests hold against its text."""
-    text = files(__name__).joinpath(f"{benchmark}.json").read_text(encoding="utf-8")
+    """The file of a benchmark's paper: tables, and what tests hold against its text.
+
+    In its own package `leaderboard.json`, or here by its name; without one there are no tables.
+    """
+    own = files(registry.package(benchmark)).joinpath("leaderboard.json")
+    file = own if own.is_file() else files(__name__).joinpath(f"{benchmark}.json")
+    text = file.read_text(encoding="utf-8") if file.is_file() else _NO_PAPER
     found: Mapping[str, Any] = json.loads(text, parse_float=Decimal, parse_int=Decimal)
     return found
 
@@ -195,14 +202,17 @@ class Headline(NamedTuple):
 
 @functools.cache
 def headline(task: str) -> Headline | None:
-    """Of a task or group (headlines.json); None where nothing is stored of it."""
+    """Of a task or group; None where nothing is stored of it.
+
+    In headlines.json, or under `headlines` in the file of a benchmark's own package.
+    """
+    benchmark = registry.of_task_name(task)
+    board = stored(benchmark) if benchmark else {}
     text = files(__name__).joinpath("headlines.json").read_text(encoding="utf-8")
-    if (own := json.loads(text).get(task)) is None:
+    if (own := {**board.get("headlines", {}), **json.loads(text)}.get(task)) is None:
         return None
     beside = Ours(task, own["metric"])
-    benchmark = next(name for name in BENCHMARKS if task.startswith(name.partition("_")[0]))
     found: dict[tuple[str, str | None], float] = {}
-    board = stored(benchmark)
     for table in board["tables"]:
         # A number that several tables have is the first one's.
         found = found or {

@@ -16,7 +16,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from lmms_eval_tasks import context, settings
+from lmms_eval_tasks import context, registry, settings
 from lmms_eval_tasks.errors import DataError, PromptError, nearest
 from lmms_eval_tasks.utils import json_files
 
@@ -145,13 +145,11 @@ def forget() -> None:
 
 
 def _read(benchmark: str, file: str, override_dir: Path | None) -> tuple[bytes, str]:
-    ours = resources.files(f"lmms_eval_tasks.{benchmark}") / "prompts"
+    ours = resources.files(registry.package(benchmark)) / "prompts"
     if override_dir is not None:
         if not override_dir.is_dir():
             raise PromptError(f"{override_dir}: the folder of prompts does not exist")
-        package = resources.files("lmms_eval_tasks")
-        folders = {one.name for one in package.iterdir() if (one / "prompts").is_dir()}
-        folders.add("judges")  # beside the others in a checkout
+        folders = {*registry.NAMES, "judges"}
         known = {one.name for one in ours.iterdir() if one.name.endswith(".yml")}
         for stray in sorted(override_dir.glob("*/*.y*ml")):  # what would have no effect
             if stray.parent.name not in folders:
@@ -168,7 +166,7 @@ def _read(benchmark: str, file: str, override_dir: Path | None) -> tuple[bytes, 
                 return json_files.read_bytes(own), str(own)
             except DataError as error:
                 raise PromptError(str(error)) from None
-    source = f"lmms_eval_tasks/{benchmark}/prompts/{file}"
+    source = f"{registry.package(benchmark).replace('.', '/')}/prompts/{file}"
     if not (ours / file).is_file():
         raise PromptError(f"{source}: no such prompt file")
     return (ours / file).read_bytes(), source

@@ -1,27 +1,84 @@
-"""The list of benchmarks: the one place to name a new one (docs/adding_a_benchmark.md)."""
+"""Which benchmarks there are: those of the entry point group `lmms_eval_tasks.benchmarks`.
+
+Ours are entries of our own package, and no different from those of others. An entry's name is the
+benchmark's: of its folder under the data root, and the first part of its tasks' names. Its object
+is the `Benchmark`, in a module of a package that holds all that comes with it:
+
+- `*.yaml`, the files of its tasks and groups; `prompts/*.yml`;
+- `options.py`: settings of its own (`settings.declare`), which are options of `lmms_eval`;
+- `commands.py`: `add(app)` adds its commands to `lmms-eval-tasks`;
+- `sample.py`: its part of the packaged sample; `leaderboard.json`: the paper's figures.
+
+docs/your_benchmark.md has a whole one.
+"""
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from collections.abc import Collection, Iterator, Mapping
 from fnmatch import fnmatch
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from lmms_eval_tasks.errors import DataError, TasksError, nearest
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from lmms_eval_tasks.benchmark import Benchmark
 
-# Folder name under lmms_eval_tasks/, which is also the folder name under the data root.
-NAMES: tuple[str, ...] = ("maia", "maverix", "movierecapsqa", "haven", "cvrr_es")
-# Beginnings of task names that are not the benchmark's own.
-_ALSO = {"cvrr_judge": "cvrr_es"}
+GROUP = "lmms_eval_tasks.benchmarks"
+ENTRIES: Mapping[str, EntryPoint] = {one.name: one for one in entry_points(group=GROUP)}
+NAMES: tuple[str, ...] = tuple(sorted(ENTRIES))
 
 
 def load(name: str) -> Benchmark:
-    """The benchmark of that name, imported on demand."""
-    return cast("Benchmark", importlib.import_module(f"lmms_eval_tasks.{name}.tasks").BENCHMARK)
+    """The benchmark of that name, imported on demand.
+
+    Raises:
+        TasksError: its package cannot be imported; names it.
+    """
+    try:
+        return cast("Benchmark", ENTRIES[name].load())
+    except (ImportError, AttributeError) as error:
+        raise TasksError(
+            f"the benchmark {name} cannot be imported from {ENTRIES[name].value}: {error}"
+        ) from error
+
+
+def package(name: str) -> str:
+    """The package that holds a benchmark, or another one of ours, such as `judges`."""
+    if name not in ENTRIES:
+        return f"lmms_eval_tasks.{name}"
+    module = ENTRIES[name].module
+    return module.rpartition(".")[0] or module
+
+
+@cache
+def folder(name: str) -> Path | None:
+    """Where a benchmark's files are; None if they are in no folder or cannot be found."""
+    try:
+        spec = importlib.util.find_spec(package(name))
+    except ImportError:
+        return None
+    places = spec.submodule_search_locations if spec else None
+    # Of the file, not the folder: an editable installation links files one by one.
+    files = (Path(place, "__init__.py").resolve() for place in places or ())
+    return next((file.parent for file in files if file.is_file()), None)
+
+
+def has_part(name: str, module: str) -> bool:
+    """Whether a benchmark's package has a module, such as `sample`."""
+    place = folder(name)
+    return place is not None and (place / f"{module}.py").is_file()
+
+
+def part(name: str, module: str) -> ModuleType:
+    """A module of a benchmark's package; an ImportError if it cannot be imported."""
+    return importlib.import_module(f"{package(name)}.{module}")
 
 
 def named(name: str) -> Benchmark:
@@ -33,9 +90,18 @@ def named(name: str) -> Benchmark:
 
 
 def of_task_name(task: str) -> str | None:
-    """The benchmark whose name a task's or group's name starts with, or None."""
-    beginnings = {**{name: name for name in NAMES}, **_ALSO}
-    return next((own for one, own in beginnings.items() if f"{task}_".startswith(f"{one}_")), None)
+    """The benchmark that a task or group is of, by the first part of its name or by its file."""
+    own = next((name for name in NAMES if f"{task}_".startswith(f"{name}_")), None)
+    if own is not None or not task.isidentifier():
+        return own
+    # A file's name can be long, a task's is not: no other name of a user's is looked for.
+    return next((name for name in NAMES if _has_file(name, task)), None)
+
+
+@cache
+def _has_file(name: str, task: str) -> bool:
+    place = folder(name)
+    return len(task) < 200 and place is not None and (place / f"{task}.yaml").is_file()
 
 
 def of(task: str) -> Benchmark:
@@ -62,7 +128,8 @@ def groups(name: str) -> Mapping[str, list[str]]:
 
     Plain.add_constructor("!function", lambda loader, node: None)  # noqa: ARG005
     found = {}
-    for file in sorted((Path(__file__).parent / name).glob("*.yaml")):
+    place = folder(name)
+    for file in sorted(place.glob("*.yaml") if place else ()):
         read = yaml.load(file.read_text(encoding="utf-8"), Plain)  # noqa: S506 - a safe loader
         if "group" in read:
             found[read["group"]] = list(read["task"])

@@ -19,15 +19,13 @@ from typing import Annotated, Any, Generic, Literal, TypeVar, cast
 
 from annotated_types import Ge, Gt, Le, Lt
 
-from lmms_eval_tasks import context
+from lmms_eval_tasks import context, notify, registry
 from lmms_eval_tasks.errors import DataError, TasksError, nearest
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 PREFIX = "LMMS_EVAL_TASKS_"
 SAMPLE = "sample"
-# Judged metrics that benchmarks offer beside their own, on request: each costs further requests.
-JUDGED_BASELINES = ("geval", "helmet")
 
 
 class Setting(str, Generic[T_co]):
@@ -48,10 +46,20 @@ class Setting(str, Generic[T_co]):
 TABLE: dict[str, Setting[Any]] = {}  # by variable
 
 
-def _set(
+def declare(
     name: str, form: Any, metavar: str, told: str, default: Any = None, *, is_option: bool = True
 ) -> Setting[Any]:
-    """Put a setting into the table."""
+    """Put a setting into the table, as a benchmark's settings.py does with its own.
+
+    Args:
+        name: of its variable, without PREFIX.
+        form: of a text that is not empty: a type that pydantic reads, or a function that raises a
+            ValueError.
+        metavar: what stands for the text, in help; "" of a switch.
+        told: what it does, in one line.
+        default: what holds where it is unset.
+        is_option: of `lmms_eval`, too.
+    """
     made: Setting[Any] = Setting(PREFIX + name)
     made.form, made.metavar, made.help, made.is_option = form, metavar, told, is_option
     made.default = False if form is bool else default
@@ -91,14 +99,8 @@ def _pictures(text: str) -> tuple[str, str]:
     return "JPEG", quality or "85"
 
 
-def _baselines(text: str) -> tuple[str, ...]:
-    names = {name.strip().lower() for name in text.split(",") if name.strip()} - {"none"}
-    if names - set(JUDGED_BASELINES):
-        raise ValueError(f"expected a comma list of {', '.join(JUDGED_BASELINES)}, or none")
-    return tuple(name for name in JUDGED_BASELINES if name in names)
-
-
-def _paths(text: str) -> list[Path]:
+def paths(text: str) -> list[Path]:
+    """The form of `PATH,...`; a ValueError if nothing is in one."""
     found = [_path(part.strip()) for part in text.split(",") if part.strip()]
     for path in found:
         if not path.exists():
@@ -109,106 +111,74 @@ def _paths(text: str) -> list[Path]:
 # --- the table ------------------------------------------------------------------------------------
 
 _data = "folder with a benchmark's files in each subfolder; `sample`: the packaged; else your cache"
-DATA: Setting[Path | None] = _set("DATA", _path, "ROOT", _data)
+DATA: Setting[Path | None] = declare("DATA", _path, "ROOT", _data)
 _cache = "where clips, sample, replies and data live; the system's user cache if unset"
-CACHE: Setting[Path | None] = _set(
+CACHE: Setting[Path | None] = declare(
     "CACHE", _path, "DIR", _cache, is_option=False
 )  # of the machine, not of a run
-PROMPTS: Setting[Path | None] = _set(
+PROMPTS: Setting[Path | None] = declare(
     "PROMPTS", _path, "DIR", "DIR/BENCHMARK/FILE stands in for our prompt of that name"
 )
 _tables = "print the papers' tables below the first screen; `all`: splits and the host's table too"
-TABLES: Setting[str | None] = _set("TABLES", Literal["headline", "all"], "headline|all", _tables)
-REPORT: Setting[bool] = _set(
+TABLES: Setting[str | None] = declare("TABLES", Literal["headline", "all"], "headline|all", _tables)
+REPORT: Setting[bool] = declare(
     "REPORT", bool, "", "write a page of the run beside its results (docs/report.md)"
 )
-JUDGE: Setting[str | None] = _set(
+JUDGE: Setting[str | None] = declare(
     "JUDGE", str, "SPEC", "who judges open answers (docs/judges.md); the paper's if unset"
 )
 _kept = "where replies of judges are kept; in the cache if unset"
-JUDGE_CACHE: Setting[str | None] = _set("JUDGE_CACHE", str, "DIR|off", _kept)
+JUDGE_CACHE: Setting[str | None] = declare("JUDGE_CACHE", str, "DIR|off", _kept)
 _flight = "requests to a judge in flight; 16 if unset"
-JUDGE_CONCURRENCY: Setting[int | None] = _set(
+JUDGE_CONCURRENCY: Setting[int | None] = declare(
     "JUDGE_CONCURRENCY", Annotated[int, Ge(1)], "N", _flight
 )
 _wait = "seconds that a judge has for each attempt at a reply; 60, or its file's, if unset"
-JUDGE_TIMEOUT: Setting[float | None] = _set("JUDGE_TIMEOUT", _Positive, "SECONDS", _wait)
+JUDGE_TIMEOUT: Setting[float | None] = declare("JUDGE_TIMEOUT", _Positive, "SECONDS", _wait)
 _patience = "seconds that a question waits for a judge that says it is busy (429); 300 if unset"
-JUDGE_PATIENCE: Setting[float] = _set("JUDGE_PATIENCE", _AtLeast0, "SECONDS", _patience, 300.0)
-JUDGE_RPM: Setting[float | None] = _set(
+JUDGE_PATIENCE: Setting[float] = declare("JUDGE_PATIENCE", _AtLeast0, "SECONDS", _patience, 300.0)
+JUDGE_RPM: Setting[float | None] = declare(
     "JUDGE_RPM", _Positive, "N", "requests to a judge a minute at most"
 )
 _given_up = "failed requests in a row after which a judge is given up; 20 if unset, 0 never"
-JUDGE_STOP_AFTER: Setting[int] = _set("JUDGE_STOP_AFTER", _Count, "N", _given_up, 20)
-MAX_CALLS: Setting[int | None] = _set(
+JUDGE_STOP_AFTER: Setting[int] = declare("JUDGE_STOP_AFTER", _Count, "N", _given_up, 20)
+MAX_CALLS: Setting[int | None] = declare(
     "MAX_CALLS", _Count, "N", "pay for at most so many replies of judges"
 )
-MAX_COST: Setting[float | None] = _set(
+MAX_COST: Setting[float | None] = declare(
     "MAX_COST", _AtLeast0, "DOLLARS", "pay at most so much for judges"
 )
 _failed = (
     "share of verdicts, or of requests to the model, that may fail in a valid run; 0.05 if unset"
 )
-MAX_FAILED: Setting[float] = _set(
+MAX_FAILED: Setting[float] = declare(
     "MAX_FAILED", Annotated[float, Ge(0), Le(1)], "SHARE", _failed, 0.05
 )
-PRICES: Setting[Path | None] = _set(
+PRICES: Setting[Path | None] = declare(
     "PRICES", _path, "FILE", "your own prices of models (docs/judges.md)"
 )
 _ended = "failed requests to the model in a row that end a run; 20 if unset, 0 never"
-MODEL_STOP_AFTER: Setting[int] = _set("MODEL_STOP_AFTER", _Count, "N", _ended, 20)
+MODEL_STOP_AFTER: Setting[int] = declare("MODEL_STOP_AFTER", _Count, "N", _ended, 20)
 _positions = "of text behind a video in transformers 5: put right, or as installed (docs/models.md)"
-MODEL_POSITIONS: Setting[str] = _set(
+MODEL_POSITIONS: Setting[str] = declare(
     "MODEL_POSITIONS", Literal["right", "installed"], "right|installed", _positions, "right"
 )
 _sent = "how chat classes send frames to an endpoint: png, each pixel; jpeg is a seventh of it"
-MODEL_PICTURES: Setting[tuple[str, str] | None] = _set(
+MODEL_PICTURES: Setting[tuple[str, str] | None] = declare(
     "MODEL_PICTURES", _pictures, "png|jpeg[:85]", _sent, None
 )
-FRESH: Setting[bool] = _set("FRESH", bool, "", "ask anew for replies that a stopped run has kept")
-_uniform = "uniform frames of a video (`32,video7=16`); MAIA: 32 if unset, else a segment's own"
-FRAMES: Setting[Sequence[tuple[str, int]]] = _set("FRAMES", _frames, "N", _uniform, ())
-STILL_CLIP: Setting[bool] = _set(
-    "STILL_CLIP", bool, "", "MAIA's 1-frame and black settings as clips, not images"
+FRESH: Setting[bool] = declare(
+    "FRESH", bool, "", "ask anew for replies that a stopped run has kept"
 )
+_uniform = "uniform frames of a video (`32,video7=16`); MAIA: 32 if unset, else a segment's own"
+FRAMES: Setting[Sequence[tuple[str, int]]] = declare("FRAMES", _frames, "N", _uniform, ())
 _missing = "leave out questions whose video is missing or unreadable; they are counted"
-ALLOW_MISSING: Setting[bool] = _set("ALLOW_MISSING_VIDEOS", bool, "", _missing)
-ALLOW_BAD_ITEMS: Setting[bool] = _set(
+ALLOW_MISSING: Setting[bool] = declare("ALLOW_MISSING_VIDEOS", bool, "", _missing)
+ALLOW_BAD_ITEMS: Setting[bool] = declare(
     "ALLOW_BAD_ITEMS", bool, "", "leave out broken items; they are counted"
 )
-BERTSCORE: Setting[str | None] = _set(
+BERTSCORE: Setting[str | None] = declare(
     "BERTSCORE", str, "MODEL", "BERTScore's encoder: a name in the local cache, a path"
-)
-BARTSCORE: Setting[str | None] = _set(
-    "BARTSCORE", str, "MODEL", "BARTScore's model (MovieRecapsQA); none if unset"
-)
-CLIPSCORE: Setting[str | None] = _set(
-    "CLIPSCORE", str, "MODEL", "CLIPScore's model (HAVEN); none if unset"
-)
-_more = "MovieRecapsQA's judged baselines, which double the judge's requests; none if unset"
-BASELINES: Setting[tuple[str, ...]] = _set("BASELINES", _baselines, "geval,helmet", _more, ())
-_choices = "NAME=VALUE,..."
-MAIA: Setting[str | None] = _set(
-    "MAIA", str, _choices, "`media=images`, not a clip; `order=balanced`: of the options"
-)
-HAVEN: Setting[str | None] = _set(
-    "HAVEN", str, _choices, "HAVEN's items and pictures (docs/haven.md)"
-)
-_shown = "shown to its judge: `facts=all` or `aligned`, `dialogue=given` or `none`"
-MOVIERECAPSQA: Setting[str | None] = _set("MOVIERECAPSQA", str, _choices, _shown)
-_rated = "the judge study: whose answers are rated (lmms_eval_tasks/cvrr_es/README.md)"
-CVRR_CANDIDATES: Setting[Sequence[Path]] = _set("CVRR_CANDIDATES", _paths, "PATH,...", _rated, ())
-CVRR_RATINGS: Setting[Sequence[Path]] = _set(
-    "CVRR_RATINGS", _paths, "PATH,...", "the judge study: ratings given before", ()
-)
-CVRR_REFERENCE: Setting[Sequence[Path]] = _set(
-    "CVRR_REFERENCE", _paths, "PATH,...", "the judge study: the reference", ()
-)
-CVRR_SELECTION: Setting[str | None] = _set(
-    "CVRR_SELECTION", str, "RULE", "the judge study: which judges a mixture has"
-)
-CVRR_NAME: Setting[str | None] = _set(
-    "CVRR_NAME", str, "NAME", "the judge study: what the judging model is called"
 )
 
 
@@ -423,3 +393,18 @@ def frames_for(video: str, default: int = 32) -> int:
     """Number of uniform frames for `video`, which may be an exception (MAIA's paper, 4.4)."""
     named: dict[str, int] = dict(reversed(value(FRAMES)))
     return named.get(video, named.get("", default))
+
+
+# --- of benchmarks --------------------------------------------------------------------------------
+
+
+def _of_benchmarks() -> None:
+    for name in registry.NAMES:
+        if registry.has_part(name, "settings"):
+            try:
+                registry.part(name, "settings")
+            except Exception as error:  # of somebody's package
+                notify.say(f"the settings of {name} are not available ({error!r})")
+
+
+_of_benchmarks()

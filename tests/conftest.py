@@ -21,6 +21,7 @@ import hypothesis
 import pytest
 
 from lmms_eval_tasks import context, settings
+from lmms_eval_tasks.cvrr_es.settings import CVRR_CANDIDATES, CVRR_RATINGS, CVRR_REFERENCE
 from lmms_eval_tasks.host import plugin
 from lmms_eval_tasks.utils import saved_runs
 from tests import warm
@@ -156,9 +157,9 @@ def cvrr_study(sample_root: Path) -> dict[str, str]:
     from lmms_eval_tasks.cvrr_es import sample
 
     places = {
-        settings.CVRR_CANDIDATES: sample.PREDICTIONS,
-        settings.CVRR_RATINGS: sample.FIRST,
-        settings.CVRR_REFERENCE: sample.REFERENCE,
+        CVRR_CANDIDATES: sample.PREDICTIONS,
+        CVRR_RATINGS: sample.FIRST,
+        CVRR_REFERENCE: sample.REFERENCE,
     }
     return {name: str(sample_root / "cvrr_es" / place) for name, place in places.items()}
 

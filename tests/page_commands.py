@@ -204,7 +204,7 @@ def host_options(words: list[str]) -> argparse.Namespace:
     with settings.said({}):
         rest = script._take_own_options(words)
         for variable in settings.TABLE:
-            if settings.TABLE[variable].form is not settings._paths:  # of files that are not here
+            if settings.TABLE[variable].form is not settings.paths:  # of files that are not here
                 settings.value(variable)
     with mock.patch.object(sys, "argv", ["lmms_eval", *rest]):
         return host.parse_eval_args()[1]

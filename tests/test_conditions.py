@@ -25,7 +25,8 @@ from lmms_eval_tasks import registry
 from lmms_eval_tasks.benchmark import Doc, Task
 from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.models import players
-from lmms_eval_tasks.runs import after, invalid, screen
+from lmms_eval_tasks.report import invalid
+from lmms_eval_tasks.runs import after, screen
 from lmms_eval_tasks.utils import saved_runs
 from lmms_eval_tasks.utils.conditions import (
     FACTS,

@@ -22,9 +22,9 @@ PLACES = {
 # From the top to the ground: a room imports of its own floor, without circles, and of those below.
 FLOORS = (
     {"commands", "host", "doctor"},
-    {"runs", "sample", "models", *registry.NAMES},
+    {"runs", "sample", "models", "command_options", *registry.NAMES},
     {"report"},
-    {"benchmark", "registry", "tables", "media"},
+    {"benchmark", "tables", "media"},
     {"judges"},
     {
         "utils",

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_tasks.leaderboards import BENCHMARKS, rows, stored
+from lmms_eval_tasks.leaderboards import rows, stored
+from lmms_eval_tasks.registry import NAMES as BENCHMARKS
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared"

@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import registry, settings
+from lmms_eval_tasks.cvrr_es.settings import CVRR_REFERENCE
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import script as host_script
+from lmms_eval_tasks.maia.settings import STILL_CLIP
+from lmms_eval_tasks.movierecapsqa.settings import BARTSCORE, BASELINES
 from lmms_eval_tasks.runs import before
 from tests.checks import table
 from tests.conftest import REPOSITORY
@@ -26,10 +29,16 @@ from tests.conftest import REPOSITORY
             (settings.FRAMES, "8,video7=2", 2),
         ),
         *((settings.FRAMES, "32,video1=16", 32), (settings.FRAMES, " 4 , video7=2 ", 2)),
-        *((settings.BASELINES, "geval", ("geval",)), (settings.BASELINES, "none", ())),
-        *((settings.BASELINES, "helmet,geval", ("geval", "helmet")), (settings.BASELINES, ",", ())),
-        *((settings.STILL_CLIP, "1", True), (settings.STILL_CLIP, "YES", True)),
-        *((settings.STILL_CLIP, "false", False), (settings.STILL_CLIP, "", False)),
+        *(
+            (BASELINES, "geval", ("geval",)),
+            (BASELINES, "none", ()),
+        ),
+        *(
+            (BASELINES, "helmet,geval", ("geval", "helmet")),
+            (BASELINES, ",", ()),
+        ),
+        *((STILL_CLIP, "1", True), (STILL_CLIP, "YES", True)),
+        *((STILL_CLIP, "false", False), (STILL_CLIP, "", False)),
         *(
             (settings.MAX_CALLS, "3", 3),
             (settings.MAX_COST, "0.5", 0.5),
@@ -49,15 +58,15 @@ def test_forms(name: str, given: str, read: Any, monkeypatch: pytest.MonkeyPatch
     [
         (settings.FRAMES, ["0", "many", "-3", "16;8", "video7=", "8.5", ","], "a form like 32"),
         (
-            settings.BASELINES,
+            BASELINES,
             ["g-eval", "geval helmet", "all"],
             "a comma list of geval, helmet",
         ),
-        (settings.STILL_CLIP, ["maybe"], "should be a valid boolean"),
+        (STILL_CLIP, ["maybe"], "should be a valid boolean"),
         (settings.MAX_CALLS, ["-1", "3.5"], "should be"),
         (settings.MAX_COST, ["-1", "inf", "nan"], "should be"),
         (settings.TABLES, ["some"], "should be 'headline' or 'all'"),
-        (settings.CVRR_REFERENCE, ["/no/where"], "/no/where: no such file"),
+        (CVRR_REFERENCE, ["/no/where"], "/no/where: no such file"),
     ],
 )
 def test_another_form(
@@ -105,8 +114,8 @@ def test_paths(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setenv(settings.DATA, given)
         assert settings.data_root() == tmp_path / root
     (tmp_path / "b c").mkdir()
-    monkeypatch.setenv(settings.CVRR_REFERENCE, f" ~/b c , ,{tmp_path}")
-    assert settings.value(settings.CVRR_REFERENCE) == [tmp_path / "b c", tmp_path]
+    monkeypatch.setenv(CVRR_REFERENCE, f" ~/b c , ,{tmp_path}")
+    assert settings.value(CVRR_REFERENCE) == [tmp_path / "b c", tmp_path]
 
 
 def test_options_stand_above_variables(
@@ -117,9 +126,9 @@ def test_options_stand_above_variables(
     before = dict(os.environ)
     with settings.said({}):  # so that what the script sets is undone
         assert host_script._take_own_options(given) == ["--model", "m", "--help"]
-        assert settings.value(settings.BARTSCORE) == "some/bart"
+        assert settings.value(BARTSCORE) == "some/bart"
         assert settings.judge_limits().max_calls == 7
-    assert settings.value(settings.BARTSCORE) is None
+    assert settings.value(BARTSCORE) is None
     assert settings.judge_limits().max_calls == 3
     assert dict(os.environ) == before
     told = " ".join(capsys.readouterr().out.split())

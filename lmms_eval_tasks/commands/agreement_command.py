@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lmms_eval_tasks import registry, settings
-from lmms_eval_tasks.commands.options import LIMITS, DryRun, environment, with_settings
+from lmms_eval_tasks.command_options import LIMITS, DryRun, environment, with_settings
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
 from lmms_eval_tasks.judges import checks
 from lmms_eval_tasks.notify import say, table_console
+from lmms_eval_tasks.report import invalid
 from lmms_eval_tasks.tables.fold import show
 from lmms_eval_tasks.utils.metrics import aggregate
 
@@ -49,7 +50,7 @@ def agreement_command(
     """Put answers to a judge whose right verdicts are known: how often does it give these?"""
     from lmms_eval_tasks.judges import announcement, costs, run
     from lmms_eval_tasks.judges.verdict import NONE
-    from lmms_eval_tasks.runs import before, invalid
+    from lmms_eval_tasks.runs import before
     from lmms_eval_tasks.utils.json_files import check_output, write_json
 
     whose, count = registry.named(benchmark), _count(items)

@@ -30,6 +30,7 @@ from typing import Any
 
 import yaml
 
+from lmms_eval_tasks import registry
 from lmms_eval_tasks.errors import DataError, PromptError
 from lmms_eval_tasks.prompts import placeholders
 from lmms_eval_tasks.utils import json_files
@@ -53,7 +54,7 @@ def write(benchmark: str, clone: Path, folder: Path) -> list[str]:
     Raises:
         PromptError: naming the file and the part that could not be found or read.
     """
-    place = resources.files(f"lmms_eval_tasks.{benchmark}") / "prompts"
+    place = resources.files(registry.package(benchmark)) / "prompts"
     if not (place / "authors.json").is_file():
         raise PromptError(f"{benchmark}: no way from the authors' texts to ours is known")
     known = json.loads((place / "authors.json").read_text(encoding="utf-8"))
@@ -68,7 +69,7 @@ def write(benchmark: str, clone: Path, folder: Path) -> list[str]:
     made = {}
     for name, parts in [pair for one in own for pair in one["files"].items()]:
         owner, file = Path(benchmark, name).parts[-2:]
-        ours = resources.files(f"lmms_eval_tasks.{owner}") / "prompts" / file
+        ours = resources.files(registry.package(owner)) / "prompts" / file
         text = yaml.safe_load(ours.read_text(encoding="utf-8"))
         for part in {**text, **parts}:
             source = parts.get(part, {"ours": "the authors have none"})

@@ -13,13 +13,9 @@ from rich.table import Table
 from lmms_eval_tasks import __version__, registry, sample, settings
 from lmms_eval_tasks.commands import (
     agreement_command,
-    debate_command,
     doctor_command,
-    facts_command,
-    haven_command,
     judge_commands,
     leaderboard_command,
-    reliability_command,
     report_command,
     saved_runs,
 )
@@ -188,10 +184,18 @@ app.command("rescore")(saved_runs.rescore_command)
 app.command("judge")(saved_runs.judge_command)
 app.command("doctor")(doctor_command.doctor_command)
 app.command("agreement")(agreement_command.agreement_command)
-app.command("debate")(debate_command.debate_command)
-app.command("facts")(facts_command.facts_command)
 app.command("report")(report_command.report_command)
-app.command("reliability")(reliability_command.reliability_command)
 app.add_typer(leaderboard_command.leaderboard_app, name="leaderboard")
 app.add_typer(judge_commands.cache_app, name="cache")
-app.add_typer(haven_command.haven_app, name="haven")
+
+
+def _add_commands_of_benchmarks() -> None:
+    for name in registry.NAMES:
+        if registry.has_part(name, "commands"):
+            try:
+                registry.part(name, "commands").add(app)
+            except (ImportError, AttributeError) as error:  # of somebody's package
+                say(f"the commands of {name} are not available ({error})")
+
+
+_add_commands_of_benchmarks()

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from lmms_eval_tasks import sample, settings
-from lmms_eval_tasks.commands.options import ForceSimple, ModelArgs, with_settings
+from lmms_eval_tasks.command_options import ForceSimple, ModelArgs, with_settings
 from lmms_eval_tasks.doctor.checks import Finding, Findings
 from lmms_eval_tasks.notify import table_console
 

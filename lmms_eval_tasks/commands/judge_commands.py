@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from lmms_eval_tasks import registry, settings
-from lmms_eval_tasks.commands.options import ForceSimple, ModelArgs, environment, with_settings
+from lmms_eval_tasks.command_options import ForceSimple, ModelArgs, environment, with_settings
 from lmms_eval_tasks.errors import JudgeError, TasksError
 from lmms_eval_tasks.notify import table_console
 from lmms_eval_tasks.tables.fold import show

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.commands.options import with_settings
+from lmms_eval_tasks.command_options import with_settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.notify import table_console
 from lmms_eval_tasks.tables.fold import show

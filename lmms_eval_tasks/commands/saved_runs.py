@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from lmms_eval_tasks import registry, settings
-from lmms_eval_tasks.commands.options import LIMITS, with_settings
+from lmms_eval_tasks.command_options import LIMITS, with_settings
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.runs.score_again import Saved, read_batch, score_again, write_batch

@@ -18,6 +18,13 @@ from lmms_eval_tasks.cvrr_es.candidates import Aligned
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS, dimension_of
 from lmms_eval_tasks.cvrr_es.metrics import OF, slug
 from lmms_eval_tasks.cvrr_es.release import Question, Release
+from lmms_eval_tasks.cvrr_es.settings import (
+    CVRR_CANDIDATES,
+    CVRR_NAME,
+    CVRR_RATINGS,
+    CVRR_REFERENCE,
+    CVRR_SELECTION,
+)
 from lmms_eval_tasks.cvrr_es.study import ratings, selection
 from lmms_eval_tasks.cvrr_es.study.rated import Rated, make
 from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow, folded
@@ -30,9 +37,9 @@ from lmms_eval_tasks.utils.conditions import Condition, Kind
 
 NAMED = 20  # questions of one warning
 NO_REFERENCE = (
-    f"no reference ratings were named ({settings.CVRR_REFERENCE}): kappa and leniency are missing; "
+    f"no reference ratings were named ({CVRR_REFERENCE}): kappa and leniency are missing; "
     "make some with lmms-eval-tasks debate, and add them to these ratings with "
-    f"{settings.CVRR_REFERENCE}=FILE lmms-eval-tasks rescore RUN"
+    f"{CVRR_REFERENCE}=FILE lmms-eval-tasks rescore RUN"
 )
 _NAMING = ("model_version", "model", "pretrained", "model_name")  # of the host's classes
 
@@ -45,7 +52,7 @@ def running_model() -> str:
     from others', and a judge that rates its own answers is marked. So they must not depend on where
     a checkpoint lies.
     """
-    if given := settings.text(settings.CVRR_NAME):
+    if given := settings.text(CVRR_NAME):
         return given
     model = context.current().model
     if model is None:
@@ -102,11 +109,11 @@ def look(
         return Checked(**of)
     first: list[RatingRow] = []
     if any(JUDGE_TASKS[task] != "first" for task in judging):
-        rating_files = settings.value(settings.CVRR_RATINGS)
+        rating_files = settings.value(CVRR_RATINGS)
         if not rating_files:
             raise DataError(
                 "no ratings of other judges: name files of ratings, or saved samples of cvrr_judge "
-                f"runs, with --cvrr-ratings or {settings.CVRR_RATINGS}=PATH,PATH"
+                f"runs, with --cvrr-ratings or {CVRR_RATINGS}=PATH,PATH"
             )
         first = ratings.read(rating_files)
     answered = aligned(found)
@@ -124,7 +131,7 @@ def look(
         "places": {one.id: Place(one.dimension, one.video_id) for one in found.questions},
         "first": shown.rows,
         "reference": compared.rows,
-        "rule": selection.parse(settings.text(settings.CVRR_SELECTION)),
+        "rule": selection.parse(settings.text(CVRR_SELECTION)),
         "judge": running_model(),
     }
     rated = {task: make(task, **given) for task in judging}
@@ -143,11 +150,11 @@ def aligned(found: Release) -> list[Aligned]:
         DataError: none is named, answers do not fit, or two names differ in nothing that metrics'
             names can show.
     """
-    paths = settings.value(settings.CVRR_CANDIDATES)
+    paths = settings.value(CVRR_CANDIDATES)
     if not paths:
         raise DataError(
             "no candidates to judge: name folders MODEL/DIMENSION.json, or saved samples of "
-            f"cvrr_es runs, with --cvrr-candidates or {settings.CVRR_CANDIDATES}=PATH,PATH"
+            f"cvrr_es runs, with --cvrr-candidates or {CVRR_CANDIDATES}=PATH,PATH"
         )
     fitting = candidates.fitting(paths, found)
     named: dict[str, str] = {}
@@ -167,12 +174,12 @@ def reference() -> list[RatingRow]:
     Raises:
         DataError: the files cannot be used, or two rows are of one item.
     """
-    paths = settings.value(settings.CVRR_REFERENCE)
+    paths = settings.value(CVRR_REFERENCE)
     rows = [row for row in ratings.read(paths) if row.round == "reference"] if paths else []
     if paths and not rows:
         raise DataError(
             f"{', '.join(map(str, paths))}: no rows of the round `reference` "
-            f"({settings.CVRR_REFERENCE}); make them with lmms-eval-tasks debate"
+            f"({CVRR_REFERENCE}); make them with lmms-eval-tasks debate"
         )
     seen: dict[Item, str] = {}
     for row in rows:

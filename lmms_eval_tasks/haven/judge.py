@@ -16,14 +16,16 @@ import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lmms_eval_tasks import prompts, provenance, settings
+from lmms_eval_tasks import prompts, settings
 from lmms_eval_tasks.benchmark import Item, Items
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.haven import data, inputs, options
 from lmms_eval_tasks.haven.records.release import Release
+from lmms_eval_tasks.haven.settings import CLIPSCORE
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, geval
 from lmms_eval_tasks.judges.geval import TOP_LOGPROBS, Rating
 from lmms_eval_tasks.judges.verdict import NONE
+from lmms_eval_tasks.report import provenance
 from lmms_eval_tasks.utils.metrics import clipscore as implementation
 from lmms_eval_tasks.utils.metrics import local_models, text_metrics
 from lmms_eval_tasks.utils.metrics.model_scores import bert_score
@@ -135,8 +137,8 @@ def clipscore(items: Items) -> list[float | None]:
 
 def clip_problem() -> str | None:
     """Why there is no CLIPScore, in one line; None if the model can be used, or so it looks."""
-    if (model := settings.value(settings.CLIPSCORE)) is None:
-        return f"no model was named with --clipscore ({settings.CLIPSCORE})"
+    if (model := settings.value(CLIPSCORE)) is None:
+        return f"no model was named with --clipscore ({CLIPSCORE})"
     return local_models.problem(implementation.KIND, model)
 
 
@@ -148,7 +150,7 @@ def clip_values(asked: Sequence[Asked]) -> list[float | None]:
     if problem := clip_problem():
         provenance.note("haven", "clipscore", f"CLIPScore not computed: {problem}")
         return [None] * len(asked)
-    model = settings.value(settings.CLIPSCORE) or ""  # `clip_problem` has looked
+    model = settings.value(CLIPSCORE) or ""  # `clip_problem` has looked
     values: list[float | None] = []
     lost: list[str] = []
     load = functools.cache(data.load)

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.haven.settings import HAVEN
 from lmms_eval_tasks.utils.validation import told
 
 OWN = "own"  # a user's own videos (`lmms-eval-tasks haven build`), which are no part of the paper
@@ -152,7 +153,7 @@ def layout(task: Variant, chosen: Options, *, by_shot: bool = True) -> str:
 
 def current() -> Options:
     """The user's choice; raises as `parse`."""
-    return parse(settings.text(settings.HAVEN))
+    return parse(settings.text(HAVEN))
 
 
 def parse(text: str) -> Options:
@@ -169,4 +170,4 @@ def parse(text: str) -> Options:
             return Options.model_validate(given)
     except ValidationError as error:
         why = f"{told(error, 2)}; known: {', '.join(Options.model_fields)}"
-    raise TasksError(f"{settings.HAVEN}={text!r}: {why}")
+    raise TasksError(f"{HAVEN}={text!r}: {why}")

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from lmms_eval_tasks import leaderboards, provenance, settings
+from lmms_eval_tasks import leaderboards, settings
 from lmms_eval_tasks.benchmark import (
     Benchmark,
     Cut,
@@ -32,10 +32,12 @@ from lmms_eval_tasks.haven import judge as judging
 from lmms_eval_tasks.haven.metrics import ORDER
 from lmms_eval_tasks.haven.options import OF_SENTENCES, SELECTIONS, SUMMARIES, TASKS
 from lmms_eval_tasks.haven.records import release as released
+from lmms_eval_tasks.haven.settings import CLIPSCORE, HAVEN
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, geval
 from lmms_eval_tasks.judges.verdict import Scoring
 from lmms_eval_tasks.media.video_checks import stop
 from lmms_eval_tasks.prompts import Prompt
+from lmms_eval_tasks.report import provenance
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.metrics import clipscore, local_models, selections, text_metrics
 from lmms_eval_tasks.utils.released_files import listed
@@ -374,8 +376,8 @@ class Haven(Benchmark):
         stop(known.release.folder, told)
         if any(TASKS[name].kind in SUMMARIES for name in names):
             like = "openai/clip-vit-base-patch32"
-            model = settings.value(settings.CLIPSCORE)
-            local_models.check(settings.CLIPSCORE, model, clipscore.KIND, like)
+            model = settings.value(CLIPSCORE)
+            local_models.check(CLIPSCORE, model, clipscore.KIND, like)
 
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:  # noqa: ARG002
         """The one file of all tasks."""
@@ -397,7 +399,7 @@ class Haven(Benchmark):
             rouge = text_metrics.ROUGE_IMPLEMENTATION
             section["implementations"] = {"rouge": rouge, **provenance.notes("haven")}
         doubts = [Condition(Kind.NOTE, line) for line in judging.doubts()]
-        return section, [*conditions, *option_set(settings.HAVEN), *doubts]
+        return section, [*conditions, *option_set(HAVEN), *doubts]
 
     def notes(self, asked: Mapping[str, Items]) -> Sequence[str]:  # noqa: ARG002
         """Metrics of texts that are missing or not comparable."""

@@ -21,16 +21,19 @@ _MARK = "_lmms_eval_tasks"
 
 
 def task_folders() -> list[str]:
-    """The folders that hold benchmarks: the package's own, unless its path was made longer.
+    """The folders that hold task files: our package's own, and each package's with a benchmark.
 
     The entry point for hosts that find tasks by the group `lmms_eval.tasks` (upstream/entry_point).
     """
-    import lmms_eval_tasks
-
-    paths = [Path(folder) for folder in lmms_eval_tasks.__path__]
-    places = [path / name / "__init__.py" for path in paths for name in registry.NAMES]
-    # Of the file, not the folder: an editable installation links files one by one.
-    return sorted({str(one.resolve().parent.parent) for one in places if one.is_file()})
+    places = {name: registry.folder(name) for name in registry.NAMES}
+    ours = f"{registry.__name__.partition('.')[0]}."
+    return sorted(
+        {
+            str(place.parent if registry.package(name).startswith(ours) else place)
+            for name, place in places.items()
+            if place is not None
+        }
+    )
 
 
 def extend_task_manager(module: ModuleType) -> None:
@@ -181,6 +184,7 @@ def _other(manager: Any, file: str, name: str) -> str:
 
 def _our_file(benchmark: str, name: str) -> str:
     """Where one of our tasks or groups stands: in a file of its name; "" if it is none of ours."""
-    places = (Path(folder, benchmark, f"{name}.yaml") for folder in task_folders())
+    place = registry.folder(benchmark)
     # A list of names is longer than a file's name can be: an error of Path's.
-    return next((str(place) for place in places if os.path.isfile(place)), "")  # noqa: PTH113
+    found = place is not None and os.path.isfile(place / f"{name}.yaml")  # noqa: PTH113
+    return str(place / f"{name}.yaml") if place is not None and found else ""

@@ -30,8 +30,8 @@ from lmms_eval_tasks.host import arrived, cut_replies, endpoints, positions
 from lmms_eval_tasks.host.kept_replies import Kept
 from lmms_eval_tasks.host.pace import Pace, one_bar
 from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.report.invalid import Answered, Lengths
 from lmms_eval_tasks.runs import given
-from lmms_eval_tasks.runs.invalid import Answered, Lengths
 from lmms_eval_tasks.utils import interrupts
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.replies import reasoning, refusals

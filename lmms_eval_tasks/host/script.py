@@ -65,7 +65,7 @@ def _run(arguments: list[str]) -> None:
     invalid = [_show(*run) for run in outcome.runs]
     code = code or int(outcome.failed)
     if any(invalid):
-        from lmms_eval_tasks.runs.invalid import INVALID
+        from lmms_eval_tasks.report.invalid import INVALID
 
         code = code or INVALID
     sys.exit(code)

@@ -12,6 +12,7 @@ from lmms_eval_tasks.benchmark import Found
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maia import release as files
 from lmms_eval_tasks.maia.release import PAPER_COUNTS, POOL_SIZE, Question, Release
+from lmms_eval_tasks.maia.settings import MAIA, STILL_CLIP
 from lmms_eval_tasks.media import video_checks
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.released_files import Seen
@@ -35,7 +36,7 @@ def options() -> dict[str, str]:
     Raises:
         TasksError: an option is unknown, given twice, or has none of its values.
     """
-    return settings.chosen(settings.MAIA, CHOICES)
+    return settings.chosen(MAIA, CHOICES)
 
 
 def video_problems(release: Release, only: Collection[str] | None = None) -> dict[str, str]:
@@ -84,7 +85,7 @@ def true_letters(video: str, question: Question) -> list[str]:
 
 def still() -> bool:
     """Whether a single picture goes as a clip that repeats it: the user's wish or the model's."""
-    return settings.value(settings.STILL_CLIP) or context.current().plan.pictures_as_videos
+    return settings.value(STILL_CLIP) or context.current().plan.pictures_as_videos
 
 
 def _asked(found: Found, setting: str) -> Iterator[tuple[Question, dict[str, Any]]]:

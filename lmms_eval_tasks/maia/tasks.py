@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from lmms_eval_tasks import leaderboards, prompts, provenance, settings
+from lmms_eval_tasks import leaderboards, prompts, settings
 from lmms_eval_tasks.benchmark import (
     Benchmark,
     Cut,
@@ -35,9 +35,11 @@ from lmms_eval_tasks.maia import data, metrics
 from lmms_eval_tasks.maia import judge as judging
 from lmms_eval_tasks.maia import release as files
 from lmms_eval_tasks.maia.release import POOL_SIZE
+from lmms_eval_tasks.maia.settings import MAIA
 from lmms_eval_tasks.media import clips, recipes
 from lmms_eval_tasks.models.players import read_lm_pairs
 from lmms_eval_tasks.prompts import Prompt
+from lmms_eval_tasks.report import provenance
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.metrics import text_metrics
 from lmms_eval_tasks.utils.replies import answers
@@ -326,7 +328,7 @@ class Maia(Benchmark):
     def describe(self, ran: Ran) -> tuple[dict[str, Any], list[Condition]]:
         """Data, left-out videos, and how texts were compared."""
         section: dict[str, Any] = {}
-        conditions = option_set(settings.MAIA)
+        conditions = option_set(MAIA)
         if settings.text(settings.FRAMES) != "32":  # the paper's
             conditions = [*option_set(settings.FRAMES), *conditions]
         if ran.found is not None:

@@ -18,13 +18,14 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lmms_eval_tasks import prompts, settings
+from lmms_eval_tasks import prompts
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, Verdict, geval
 from lmms_eval_tasks.judges.asking import judged
 from lmms_eval_tasks.judges.geval import Rating
 from lmms_eval_tasks.judges.verdict import Asks
+from lmms_eval_tasks.movierecapsqa.settings import JUDGED_BASELINES
 
-GEVAL, HELMET = settings.JUDGED_BASELINES
+GEVAL, HELMET = JUDGED_BASELINES
 GEVAL_NAMES = ("geval_coherence", "geval_consistency")  # of criteria and asks
 HELMET_NAMES = ("helmet_fluency", "helmet_correctness")
 NO_REFERENCE = "no_reference"  # status: the dataset has no answer to compare with
@@ -57,8 +58,10 @@ class Correctness(_Reply):
     score: int = Field(ge=0, le=3)
 
 
-def criteria(which: Collection[str] = settings.JUDGED_BASELINES) -> dict[str, Criterion]:
-    """The criteria of some of `settings.JUDGED_BASELINES`, by name; their fields are `question`,
+def criteria(
+    which: Collection[str] = JUDGED_BASELINES,
+) -> dict[str, Criterion]:
+    """The criteria of some of `JUDGED_BASELINES`, by name; their fields are `question`,
     `reference` and `candidate`.
     """
     given = prompt()
@@ -85,7 +88,7 @@ def criteria(which: Collection[str] = settings.JUDGED_BASELINES) -> dict[str, Cr
 
 def describe(which: Collection[str], config: JudgeConfig) -> dict[str, Any]:
     """Which baselines there are and how they are made, for a run's results, as plain types."""
-    known = [name for name in settings.JUDGED_BASELINES if name in which]
+    known = [name for name in JUDGED_BASELINES if name in which]
     made = {GEVAL: geval.describe(config)} if GEVAL in which else {}
     return {"which": known, "prompt": prompt().note(), **made}
 

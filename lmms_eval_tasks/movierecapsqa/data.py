@@ -21,6 +21,7 @@ from lmms_eval_tasks.media import clips, video_checks
 from lmms_eval_tasks.media.video_checks import bad_items, missing_videos, stop
 from lmms_eval_tasks.movierecapsqa import schema
 from lmms_eval_tasks.movierecapsqa.schema import UNLABELLED, Release
+from lmms_eval_tasks.movierecapsqa.settings import BASELINES, MOVIERECAPSQA
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.released_files import Seen, listed
 
@@ -106,7 +107,7 @@ def options() -> Options:
         TasksError: an option is unknown, given twice, or has another value.
     """
     values = {"facts": (ALL, ALIGNED), "dialogue": (GIVEN, NONE)}
-    return Options(**settings.chosen(settings.MOVIERECAPSQA, values))
+    return Options(**settings.chosen(MOVIERECAPSQA, values))
 
 
 # --- what of a source is there ------------------------------------------------------------------
@@ -234,7 +235,7 @@ def without_own(release: Release, chosen: Options) -> list[str]:
     if chosen.facts == ALL or not lacking:
         return []
     return [
-        f"{settings.MOVIERECAPSQA}=facts={ALIGNED}: {len(lacking)} questions, such as "
+        f"{MOVIERECAPSQA}=facts={ALIGNED}: {len(lacking)} questions, such as "
         f"{lacking[0]}, have no facts of their own (aligned_fact_ids or alignedFacts)"
     ]
 
@@ -288,7 +289,7 @@ def docs(found: Found, task: str) -> list[dict[str, Any]]:
                 "modality": question.modality or UNLABELLED,
                 "category": question.category or UNLABELLED,
                 "data": known.digest,
-                "judged_baselines": list(settings.value(settings.BASELINES)),
+                "judged_baselines": list(settings.value(BASELINES)),
                 "source": source,
                 "condition": condition,
                 "video_path": path,

@@ -20,12 +20,14 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any
 
-from lmms_eval_tasks import provenance, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Item, Items, Metric, Units, refusals, split
 from lmms_eval_tasks.judges import geval
 from lmms_eval_tasks.movierecapsqa.baselines import GEVAL, HELMET_NAMES, NO_REFERENCE
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS
+from lmms_eval_tasks.movierecapsqa.settings import BARTSCORE
+from lmms_eval_tasks.report import provenance
 from lmms_eval_tasks.utils.metrics import aggregate, model_scores, rating_means
 from lmms_eval_tasks.utils.metrics import text_metrics as texts
 from lmms_eval_tasks.utils.metrics.local_models import Scores
@@ -120,8 +122,8 @@ LANGUAGE = "en"  # of the release; decides bert-score's default encoder (roberta
 
 def _bart_scores(candidates: Sequence[str], references: Sequence[str]) -> Scores:
     """BARTScore by the user's model, exponentiated: the geometric mean of token probabilities."""
-    if (model := settings.value(settings.BARTSCORE)) is None:
-        unnamed = f"no model was named with --bartscore ({settings.BARTSCORE})"
+    if (model := settings.value(BARTSCORE)) is None:
+        unnamed = f"no model was named with --bartscore ({BARTSCORE})"
         return Scores((), f"BARTScore not computed: {unnamed}", computed=False)
     made = model_scores.bart_score(candidates, references, model=model)
     if not made.computed:

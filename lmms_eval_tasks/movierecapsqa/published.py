@@ -20,6 +20,7 @@ from lmms_eval_tasks.benchmark import Row as TableRow
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.media.video_checks import bad_items, stop
 from lmms_eval_tasks.movierecapsqa import data, judge, schema
+from lmms_eval_tasks.movierecapsqa.settings import BASELINES, JUDGED_BASELINES
 from lmms_eval_tasks.report import measures
 from lmms_eval_tasks.tables import layouts
 from lmms_eval_tasks.tables.paper_tables import by_row, fixed
@@ -95,8 +96,8 @@ def known_answers(source: Path, task: Task, *, whole: bool) -> KnownAnswers:
         )
         return KnownAnswers(list(_made(docs.values(), task)), [told], scale)
     baselines = {}
-    if whole and not settings.text(settings.BASELINES):
-        baselines = {"judged_baselines": list(settings.JUDGED_BASELINES)}
+    if whole and not settings.text(BASELINES):
+        baselines = {"judged_baselines": list(JUDGED_BASELINES)}
     answers = [
         KnownAnswer(task.name, task.keep({**one.doc, **baselines}), one.text, one.known)
         for one in own.answers

@@ -12,7 +12,7 @@ from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import judges, leaderboards, prompts, provenance, settings
+from lmms_eval_tasks import judges, leaderboards, prompts, settings
 from lmms_eval_tasks.benchmark import (
     Benchmark,
     Doc,
@@ -30,7 +30,9 @@ from lmms_eval_tasks.media import clips
 from lmms_eval_tasks.movierecapsqa import baselines, data, metrics, published
 from lmms_eval_tasks.movierecapsqa import judge as judging
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS
+from lmms_eval_tasks.movierecapsqa.settings import BARTSCORE, BASELINES, JUDGED_BASELINES
 from lmms_eval_tasks.prompts import Prompt
+from lmms_eval_tasks.report import provenance
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.metrics import aggregate, local_models, model_scores, text_metrics
 
@@ -220,7 +222,7 @@ class MovieRecapsQA(Benchmark):
     def criteria(self) -> list[Criterion]:
         """Claims, their labels, and the baselines that the user asked for."""
         labels = [judging.dimension_criterion(name, 1) for name in judging.DIMENSIONS]
-        more = baselines.criteria(settings.value(settings.BASELINES)).values()
+        more = baselines.criteria(settings.value(BASELINES)).values()
         return [judging.claims_criterion(), *labels, *more]
 
     def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers:
@@ -229,8 +231,8 @@ class MovieRecapsQA(Benchmark):
 
     def check(self, names: Sequence[str], found: Found) -> None:  # noqa: ARG002
         """The model of BARTScore, if the user named one."""
-        model, like = settings.value(settings.BARTSCORE), "facebook/bart-large-cnn"
-        local_models.check(settings.BARTSCORE, model, model_scores.SEQ2SEQ, like)
+        model, like = settings.value(BARTSCORE), "facebook/bart-large-cnn"
+        local_models.check(BARTSCORE, model, model_scores.SEQ2SEQ, like)
 
     # --- results ------------------------------------------------------------------------------
 
@@ -265,7 +267,7 @@ class MovieRecapsQA(Benchmark):
 
         def look() -> dict[str, Any]:
             config = self.suited(judges.configured(self.paper_judge))
-            return baselines.describe(settings.value(settings.BASELINES), config)
+            return baselines.describe(settings.value(BASELINES), config)
 
         if (made := provenance.known("baselines", look, conditions)) is not None:
             rouge = text_metrics.IMPLEMENTATIONS["rouge_l"]  # no stemmer, Unicode words
@@ -275,8 +277,8 @@ class MovieRecapsQA(Benchmark):
     def reread(self, items: Sequence[dict[str, Any]], *, judged: bool) -> list[dict[str, Any]]:
         """The judged baselines of a run are kept; with a judge those asked for now come too."""
         wanted = {name for item in items for name in item["judged_baselines"]}
-        wanted |= set(settings.value(settings.BASELINES) if judged else ())
-        which = [name for name in settings.JUDGED_BASELINES if name in wanted]
+        wanted |= set(settings.value(BASELINES) if judged else ())
+        which = [name for name in JUDGED_BASELINES if name in wanted]
         return [{**item, "judged_baselines": which} for item in items]
 
 

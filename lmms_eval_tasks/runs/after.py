@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
-from lmms_eval_tasks import __version__, context, provenance, registry, settings
+from lmms_eval_tasks import __version__, context, registry, settings
 from lmms_eval_tasks.benchmark import Benchmark, Found, Item, Items, Ran, Task
 from lmms_eval_tasks.judges.asking import Asker, usable
 from lmms_eval_tasks.models import class_table
 from lmms_eval_tasks.notify import say
-from lmms_eval_tasks.report import arrivals, measures
-from lmms_eval_tasks.runs import before, invalid, scoring, screen
-from lmms_eval_tasks.runs.invalid import Lengths
+from lmms_eval_tasks.report import arrivals, invalid, measures, provenance
+from lmms_eval_tasks.report.invalid import Lengths
+from lmms_eval_tasks.runs import before, scoring, screen
 from lmms_eval_tasks.runs.judging import Work
 from lmms_eval_tasks.runs.scoring import Carried
 from lmms_eval_tasks.utils import saved_runs as saved

@@ -14,9 +14,9 @@ from lmms_eval_tasks.judges import Judge, Verdict
 from lmms_eval_tasks.judges.asking import Asker, given_by, usable
 from lmms_eval_tasks.judges.run import ordered_map
 from lmms_eval_tasks.judges.verdict import NONE, Ask, JudgeConfig
-from lmms_eval_tasks.report import measures
-from lmms_eval_tasks.runs import after, before, invalid, scoring
-from lmms_eval_tasks.runs.invalid import Lengths
+from lmms_eval_tasks.report import invalid, measures
+from lmms_eval_tasks.report.invalid import Lengths
+from lmms_eval_tasks.runs import after, before, scoring
 from lmms_eval_tasks.utils.conditions import (
     OF_JUDGE,
     Condition,

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval_tasks import judges, registry
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.notify import say, table_console
-from lmms_eval_tasks.runs import after, before, invalid, scoring, screen
+from lmms_eval_tasks.report import invalid
+from lmms_eval_tasks.runs import after, before, scoring, screen
 from lmms_eval_tasks.runs.rescore import Rescored, rescore_saved
 from lmms_eval_tasks.tables.fold import show
 from lmms_eval_tasks.utils import saved_runs as saved_files

@@ -17,7 +17,7 @@ from lmms_eval_tasks import leaderboards, registry, settings
 from lmms_eval_tasks.benchmark import Benchmark, Row
 from lmms_eval_tasks.judges import report
 from lmms_eval_tasks.report import readings
-from lmms_eval_tasks.runs.invalid import Answered
+from lmms_eval_tasks.report.invalid import Answered
 from lmms_eval_tasks.tables.fold import show
 from lmms_eval_tasks.tables.paper_tables import NONE, Sure, fixed, number
 from lmms_eval_tasks.utils.conditions import (

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -23,6 +22,7 @@ from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils.json_files import write_json, write_lines
+from lmms_eval_tasks.utils.media import second_code
 from lmms_eval_tasks.utils.released_files import put_folder
 
 VERSION = "VERSION"  # no .json: a benchmark may look for its data among *.json
@@ -45,7 +45,7 @@ def build(root: Path) -> Path:
     """
     from filelock import FileLock, Timeout
 
-    wanted = [name for name in registry.NAMES if not extras.missing(name)]
+    wanted = names()
     if all(is_current(root / name) for name in wanted):
         return root  # no lock, so that a complete sample may lie on a read-only disk
     try:
@@ -78,17 +78,23 @@ def ready() -> None:
         build(settings.data_root())
 
 
+def names() -> list[str]:
+    """The benchmarks that have a sample, and what it needs."""
+    own = (name for name in registry.NAMES if registry.has_part(name, "sample"))
+    return [name for name in own if not extras.missing(name)]
+
+
 def module(name: str) -> Any:
     """A benchmark's `sample.py`."""
-    return importlib.import_module(f"lmms_eval_tasks.{name}.sample")
+    return registry.part(name, "sample")
 
 
 def version(name: str) -> str:
     """Hash of the sources that may decide a benchmark's sample, so that nobody bumps a number."""
-    shared = Path(__file__).parent
-    own = shared.parent / name
-    sources = {*own.rglob("*.py"), *own.glob("sample*")}
-    sources |= {shared / f"{one}.py" for one in ("render", "scenes", "second_code")}
+    own = registry.folder(name)
+    sources = {*own.rglob("*.py"), *own.glob("sample*")} if own else set()
+    shared = (Path(__file__).with_name(f"{one}.py") for one in ("render", "scenes"))
+    sources |= {*shared, Path(second_code.__file__)}
     digest = hashlib.sha256()
     for source in sorted(filter(Path.is_file, sources)):  # an editable install may have stale links
         digest.update(source.name.encode())

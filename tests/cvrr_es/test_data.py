@@ -11,6 +11,13 @@ import pytest
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es import data, release
+from lmms_eval_tasks.cvrr_es.settings import (
+    CVRR_CANDIDATES,
+    CVRR_NAME,
+    CVRR_RATINGS,
+    CVRR_REFERENCE,
+    CVRR_SELECTION,
+)
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.errors import DataError
@@ -48,7 +55,7 @@ def folder(user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Candidates ada and bob, named by the user."""
     for name in ("ada", "bob"):
         say(tmp_path / "said", name)
-    monkeypatch.setenv(settings.CVRR_CANDIDATES, str(tmp_path / "said"))
+    monkeypatch.setenv(CVRR_CANDIDATES, str(tmp_path / "said"))
     return tmp_path
 
 
@@ -104,7 +111,7 @@ class TestCandidates:
         say(folder / "said", "Ada!")
         with pytest.raises(DataError, match=r"candidates Ada! and ada .*kappa_of_ada.*rename"):
             look("cvrr_judge")
-        monkeypatch.setenv(settings.CVRR_CANDIDATES, "")
+        monkeypatch.setenv(CVRR_CANDIDATES, "")
         with pytest.raises(DataError, match=r"no candidates to judge: .*--cvrr-candidates or LMMS"):
             look("cvrr_judge")
 
@@ -115,7 +122,7 @@ class TestRatings:
         for kind in ("collective", "mixture"):
             with pytest.raises(DataError, match=r"no ratings of other judges: .*--cvrr-ratings"):
                 look("cvrr_judge", f"cvrr_judge_{kind}")
-        named(settings.CVRR_RATINGS, [rating(1, 7), rating(2, 4)], tmp_path, monkeypatch)
+        named(CVRR_RATINGS, [rating(1, 7), rating(2, 4)], tmp_path, monkeypatch)
         with pytest.raises(DataError, match="rating: Input should be less than or equal to 5"):
             look("cvrr_judge_collective")
         monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
@@ -131,11 +138,11 @@ class TestRatings:
             (both, "partial_actions/001, ada: reference ratings by debate and single; name one"),
             ([rating(1, 3, "debate", "Z", round="reference")], "no reference rating is of these"),
         ):
-            named(settings.CVRR_REFERENCE, rows, tmp_path, monkeypatch)
+            named(CVRR_REFERENCE, rows, tmp_path, monkeypatch)
             with pytest.raises(DataError, match=told):
                 look("cvrr_judge")
         rows = [rating(3, 2, "debate", "bob", round="reference"), rating(3, 4, "Zoe", "bob")]
-        named(settings.CVRR_REFERENCE, rows, tmp_path, monkeypatch)
+        named(CVRR_REFERENCE, rows, tmp_path, monkeypatch)
         made = docs("cvrr_judge")
         known = {one["id"]: one["reference_rating"] for one in made}
         assert known.pop(f"{PART}/003/bob") == 2
@@ -182,10 +189,13 @@ def study(user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     first = [rating(n, r, judge) for judge in ("Zoe", "mine") for n, r in enumerate(TRUTH, 1)]
     first += [rating(1, 5, "Yan"), rating(2, None, "Yan")]
     reference = [rating(n, r, "debate", round="reference") for n, r in enumerate(TRUTH, 1)]
-    for variable, rows in ((settings.CVRR_RATINGS, first), (settings.CVRR_REFERENCE, reference)):
+    for variable, rows in (
+        (CVRR_RATINGS, first),
+        (CVRR_REFERENCE, reference),
+    ):
         named(variable, rows, tmp_path, monkeypatch)
-    monkeypatch.setenv(settings.CVRR_CANDIDATES, str(tmp_path / "said"))
-    monkeypatch.setenv(settings.CVRR_NAME, "Mine!")
+    monkeypatch.setenv(CVRR_CANDIDATES, str(tmp_path / "said"))
+    monkeypatch.setenv(CVRR_NAME, "Mine!")
     return tmp_path
 
 
@@ -193,22 +203,27 @@ class TestResults:
     def test_who_was_chosen(self, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (by_part,) = ran("cvrr_judge_mixture")["selected"].values()
         assert set(by_part) == {f"fold 0, {PART}", f"fold 1, {PART}"}
-        monkeypatch.setenv(settings.CVRR_SELECTION, "theta=0.5,cross_fit=no")
+        monkeypatch.setenv(CVRR_SELECTION, "theta=0.5,cross_fit=no")
         section = ran("cvrr_judge_mixture", "cvrr_judge_collective")
         assert section["selection"] == "theta=0.5,cross_fit=no"
         kappa = {"Yan": 0.0, "Zoe": 1.0, "mine": 1.0}
         chosen = {"judges": ["Zoe", "mine"], "fell_back": False, "kappa": kappa}
         assert section["selected"] == {"cvrr_judge_mixture": {f"all, {PART}": chosen}}
         assert set(section["first_ratings"]) == {"cvrr_judge_mixture", "cvrr_judge_collective"}
-        monkeypatch.delenv(settings.CVRR_REFERENCE)
+        monkeypatch.delenv(CVRR_REFERENCE)
         (warning,) = limits_of(ran("cvrr_judge"))
-        assert warning.startswith(f"no reference ratings were named ({settings.CVRR_REFERENCE})")
+        assert warning.startswith(f"no reference ratings were named ({CVRR_REFERENCE})")
 
     def test_where_nobody_was_chosen(self, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """The paper does not say what happens: it is named."""
-        monkeypatch.setenv(settings.CVRR_SELECTION, "theta=0.99,cross_fit=no")
+        monkeypatch.setenv(CVRR_SELECTION, "theta=0.99,cross_fit=no")
         assert limits_of(ran("cvrr_judge_mixture")) == []
-        named(settings.CVRR_RATINGS, [rating(n, 3, "Zoe") for n in (1, 2, 3)], study, monkeypatch)
+        named(
+            CVRR_RATINGS,
+            [rating(n, 3, "Zoe") for n in (1, 2, 3)],
+            study,
+            monkeypatch,
+        )
         assert limits_of(ran("cvrr_judge_mixture")) == [
             "cvrr_judge_mixture: no judge passed in 1 of 1 choices (one for each fold and "
             "dimension; theta=0.99,cross_fit=no), and there the final judge rates alone",

@@ -13,6 +13,12 @@ from lmms_eval_tasks.cvrr_es import sample
 from lmms_eval_tasks.cvrr_es.data import running_model
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, HINT, JUDGE_TASKS
 from lmms_eval_tasks.cvrr_es.sample import FLAT, MODELS
+from lmms_eval_tasks.cvrr_es.settings import (
+    CVRR_CANDIDATES,
+    CVRR_NAME,
+    CVRR_RATINGS,
+    CVRR_REFERENCE,
+)
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.host import names
@@ -39,9 +45,9 @@ def on_sample(sample_folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch)
     folder = sample_folder
     monkeypatch.setenv(settings.CACHE, str(cache))
     monkeypatch.setenv(settings.DATA, str(folder.parent))
-    monkeypatch.setenv(settings.CVRR_CANDIDATES, str(folder / sample.PREDICTIONS))
-    monkeypatch.setenv(settings.CVRR_RATINGS, str(folder / sample.FIRST))
-    monkeypatch.setenv(settings.CVRR_REFERENCE, str(folder / sample.REFERENCE))
+    monkeypatch.setenv(CVRR_CANDIDATES, str(folder / sample.PREDICTIONS))
+    monkeypatch.setenv(CVRR_RATINGS, str(folder / sample.FIRST))
+    monkeypatch.setenv(CVRR_REFERENCE, str(folder / sample.REFERENCE))
     return folder
 
 
@@ -89,7 +95,7 @@ def test_what_the_model_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         with context.begun(context.Model("some_class", "chat", arguments)):
             for given, expected in (("  ", name), (" GPT-4o mini ", "GPT-4o mini")):
-                monkeypatch.setenv(settings.CVRR_NAME, given)
+                monkeypatch.setenv(CVRR_NAME, given)
                 assert running_model() == expected
 
 
@@ -127,7 +133,7 @@ def test_a_later_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         made = [rated(n, rated_doc(n, reference=reference and n)) for n in (1, 3, 5)]
         rows = [row(*one, "debate", round="reference") for one in named]
         file = write_ratings(tmp_path / "reference.jsonl", rows)
-        monkeypatch.setenv(settings.CVRR_REFERENCE, str(file) if rows else "")
+        monkeypatch.setenv(CVRR_REFERENCE, str(file) if rows else "")
         found = rescore.rescore_saved(BENCHMARK, [saved_run("cvrr_judge", made)], None)
         numbers = found.numbers["cvrr_judge"]
         missing = found.sidecar["cvrr_judge"]["kappa"]["pooled"]["missing"]

@@ -30,6 +30,7 @@ from lmms_eval_tasks.judges.debate import DebateJudge, PanelJudge
 from lmms_eval_tasks.judges.providers.replay import NoJudge
 from lmms_eval_tasks.judges.verdict import DEBATE, PANEL, REPLAY, Reply, Token
 from lmms_eval_tasks.models import players
+from lmms_eval_tasks.movierecapsqa.settings import BASELINES, JUDGED_BASELINES
 from lmms_eval_tasks.utils.released_files import read_lines
 from tests.conftest import cvrr_study
 from tests.fuzz import texts
@@ -70,7 +71,7 @@ def environment(root: Path) -> dict[str, str]:
     return {
         settings.DATA: str(root),
         settings.JUDGE: "none",
-        settings.BASELINES: ",".join(settings.JUDGED_BASELINES),
+        BASELINES: ",".join(JUDGED_BASELINES),
         **cvrr_study(root),
     }
 

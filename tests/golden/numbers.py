@@ -19,7 +19,7 @@ from typing import Any
 from tests.conftest import HostRun
 
 FOLDER = Path(__file__).parent
-BENCHMARKS = ("maia", "maverix", "movierecapsqa", "haven", "cvrr_es")
+BENCHMARKS = ("maia", "maverix", "movierecapsqa", "haven", "cvrr_es")  # whose numbers are recorded
 PLACES = {"metrics", "numbers", "splits"}  # where our section holds metrics of a task
 # Names of what is equal within a relative error alone: models compute in 32 bits, whose last ones
 # depend on the processor and the number of threads (up to 7e-7 seen between two machines); the

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks.runs.invalid import INVALID
+from lmms_eval_tasks.report.invalid import INVALID
 from tests.conftest import HostRun, launcher
 from tests.golden import commands, judge, numbers, run, test_interface
 from tests.golden.command import tasks_command

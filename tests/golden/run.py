@@ -19,6 +19,9 @@ from typing import Any, NamedTuple
 from filelock import FileLock
 
 from lmms_eval_tasks import sample, settings
+from lmms_eval_tasks.cvrr_es.settings import CVRR_NAME
+from lmms_eval_tasks.haven.settings import CLIPSCORE
+from lmms_eval_tasks.movierecapsqa.settings import BARTSCORE, BASELINES, JUDGED_BASELINES
 from tests.conftest import HostRun, Launch, cvrr_study, launch_all
 from tests.golden import judge
 from tests.local_endpoint import LocalEndpoint, last_user_text
@@ -85,11 +88,11 @@ def environment(cache: Path, judge: str) -> dict[str, str]:
         settings.JUDGE_STOP_AFTER: "0",
         settings.TABLES: "all",
         settings.BERTSCORE: str(models / "bert"),
-        settings.BARTSCORE: str(models / "bart"),
-        settings.CLIPSCORE: str(models / "clip"),
-        settings.BASELINES: ",".join(settings.JUDGED_BASELINES),
+        BARTSCORE: str(models / "bart"),
+        CLIPSCORE: str(models / "clip"),
+        BASELINES: ",".join(JUDGED_BASELINES),
         **cvrr_study(sample.build(cache / "sample")),
-        settings.CVRR_NAME: "Invented Hasty",
+        CVRR_NAME: "Invented Hasty",
     }
 
 

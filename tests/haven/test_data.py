@@ -18,6 +18,7 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError, MediaError, PromptError, TasksError
 from lmms_eval_tasks.haven import data
 from lmms_eval_tasks.haven.options import TASKS, Options
+from lmms_eval_tasks.haven.settings import CLIPSCORE, HAVEN
 from lmms_eval_tasks.haven.tasks import BENCHMARK
 from lmms_eval_tasks.media import indexed_frames
 from lmms_eval_tasks.runs import before
@@ -88,7 +89,7 @@ def test_videos_that_are_bad_or_not_there(user: Path, monkeypatch: pytest.Monkey
 def test_a_models_limit_of_pictures(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Left out and named, never cut. TVSum's videos have 20 frames, SumMe's 40, all four shots."""
     write(user, "summe", 1, frames=40)
-    monkeypatch.setenv(settings.HAVEN, "frames_per_shot=3,max_images=20")
+    monkeypatch.setenv(HAVEN, "frames_per_shot=3,max_images=20")
     found = data.look(NAMES)
     for name in NAMES:
         lost = TASKS[name].kind in ("v2t", "v2v", "v2vt") and not TASKS[name].text
@@ -97,9 +98,9 @@ def test_a_models_limit_of_pictures(user: Path, monkeypatch: pytest.MonkeyPatch)
     before.check(["haven_v2v"])
     assert limits_of(annotated("haven", "haven_v2v")) == [
         f"haven_v2v: 1 videos left out (summe/video_1), such as summe/video_1: {why}",
-        f"made with {settings.HAVEN}=frames_per_shot=3,max_images=20: not the default",
+        f"made with {HAVEN}=frames_per_shot=3,max_images=20: not the default",
     ]
-    monkeypatch.setenv(settings.HAVEN, "max_images=11,frames_per_shot=3")
+    monkeypatch.setenv(HAVEN, "max_images=11,frames_per_shot=3")
     said = stopped("haven_v2t", "haven_temporal", "haven_v2t_text")
     assert said.count("not one of 3 items") == 2
     assert "  tvsum/video_2: not run: needs 12 images, the model's limit is 11" in said
@@ -122,10 +123,10 @@ def test_what_stops_before_a_model_is_loaded(
     root: Path, user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Prompts, judge and CLIP model of the tasks that need them; options; data."""
-    monkeypatch.setenv(settings.CLIPSCORE, str(tmp_path / "none"))
+    monkeypatch.setenv(CLIPSCORE, str(tmp_path / "none"))
     before.check(["haven_v2v"])
     assert "nothing is downloaded: name the folder" in stopped("haven_v2v", "haven_v2vt")
-    monkeypatch.delenv(settings.CLIPSCORE)
+    monkeypatch.delenv(CLIPSCORE)
     monkeypatch.delenv(settings.JUDGE)  # gpt-4.1-mini, for which no key is set
     for name in NAMES:
         if TASKS[name].kind in ("v2t", "v2vt"):
@@ -138,9 +139,9 @@ def test_what_stops_before_a_model_is_loaded(
         ("sources=ovp", "no file of ovp (expected processed/ovp_data.json"),
         ("shots=2", "shots: no such field"),
     ):
-        monkeypatch.setenv(settings.HAVEN, options)
+        monkeypatch.setenv(HAVEN, options)
         assert told in stopped("haven_temporal")
-    monkeypatch.delenv(settings.HAVEN)
+    monkeypatch.delenv(HAVEN)
     shutil.rmtree(root)
     for told in ("align_vsum", "ROOT/haven", "data prepare"):
         assert told in stopped("haven_v2t")
@@ -185,7 +186,7 @@ def test_a_record_is_told_from_others_by_what_it_says(
     write(user, "tvsum", 2)
     user.parent.rename(tmp_path / "other")
     monkeypatch.setenv(settings.DATA, str(tmp_path / "other"))
-    monkeypatch.setenv(settings.HAVEN, "sources=tvsum")
+    monkeypatch.setenv(HAVEN, "sources=tvsum")
     assert prints() == {name: one for name, one in first.items() if name[:5] == "tvsum"}
 
 
@@ -295,7 +296,7 @@ def test_frames_are_read_once_for_all_tasks(user: Path, monkeypatch: pytest.Monk
     prepared("haven_temporal", "haven_temporal_text", limit=2)
     assert sorted(name for name, *_ in read) == ALL[:2]
     with monkeypatch.context() as patched:
-        patched.setenv(settings.HAVEN, "size=64,sources=summe")
+        patched.setenv(HAVEN, "size=64,sources=summe")
         prepared("haven_grounding")
         assert read == [("summe/video_1", 20, 64)]
     (user / "videos" / "summe" / "video_1.mp4").write_text("cut")

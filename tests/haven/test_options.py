@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.haven import options
 from lmms_eval_tasks.haven.options import Options
+from lmms_eval_tasks.haven.settings import HAVEN
 from tests.checks import refused, table
 
 
 def test_every_option(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "frames_per_shot=2,size=16,max_images=250,seed=7, subset=0,temporal_text=sentences,"
-    monkeypatch.setenv(
-        settings.HAVEN, f"{text}reference=tagged,sources=tvsum+summe,ids=a.txt+b.txt"
-    )
+    monkeypatch.setenv(HAVEN, f"{text}reference=tagged,sources=tvsum+summe,ids=a.txt+b.txt")
     assert options.current() == Options(
         **{"frames_per_shot": 2, "size": 16, "max_images": 250, "seed": 7, "subset": 0},
         **{"temporal_text": "sentences", "reference": "tagged", "ids": ("a.txt", "b.txt")},
@@ -42,6 +40,6 @@ def test_every_option(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_one_line_says_what_is_wrong(text: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(settings.HAVEN, text)
+    monkeypatch.setenv(HAVEN, text)
     said = refused(TasksError, says, options.current)
     assert said.startswith(f"LMMS_EVAL_TASKS_HAVEN={text!r}: ")

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import provenance, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError, MediaError
 from lmms_eval_tasks.haven import data, inputs
 from lmms_eval_tasks.haven import judge as texts
+from lmms_eval_tasks.haven.settings import CLIPSCORE, HAVEN
+from lmms_eval_tasks.report import provenance
 from lmms_eval_tasks.utils.metrics import clipscore, local_models
 from tests.checks import refused
 from tests.haven.docs import doc
@@ -54,7 +56,7 @@ def clip(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         return clipscore.ClipScore(len(sentences) * len(given) / 4, None)
 
     no_bert(monkeypatch)
-    monkeypatch.setenv(settings.CLIPSCORE, "by hand")
+    monkeypatch.setenv(CLIPSCORE, "by hand")
     monkeypatch.setattr(local_models, "problem", lambda kind, model: None)
     monkeypatch.setattr(clipscore, "clip_score", score)
     monkeypatch.setattr(clipscore, "describe", lambda model: f"CLIP {model}")
@@ -116,7 +118,7 @@ def test_pictures(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert opened == []
         assert (first.open(), second.open()) == (0, 285)
         assert opened == [("video_2.mp4", [1]), ("video_2.mp4", [20])]
-        patched.setenv(settings.HAVEN, "size=64")
+        patched.setenv(HAVEN, "size=64")
         (other,) = pictures("tvsum/video_2", 1)
         assert len({first.key, second.key, other.key}) == 3
     (user / "videos" / "summe" / "video_1.mp4").unlink()

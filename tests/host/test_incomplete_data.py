@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks.cvrr_es.settings import CVRR_NAME, CVRR_RATINGS, CVRR_REFERENCE
 from tests.checks import limits_of
 from tests.conftest import HostRun, Launch, cvrr_study, host
 from tests.golden.command import tasks_command
@@ -37,8 +37,11 @@ def test_cvrr_reference_ratings_that_come_later(
     """Until then kappa is None, with the reason. The first ratings are those of a saved run."""
     both = ["cvrr_judge", "cvrr_judge_collective"]
     env = cvrr_study(sample_root)
-    reference = {settings.CVRR_REFERENCE: env.pop(settings.CVRR_REFERENCE)}
-    env |= {settings.CVRR_RATINGS: str(golden_once.runs["chat"].out), settings.CVRR_NAME: "another"}
+    reference = {CVRR_REFERENCE: env.pop(CVRR_REFERENCE)}
+    env |= {
+        CVRR_RATINGS: str(golden_once.runs["chat"].out),
+        CVRR_NAME: "another",
+    }
     done = run(launch, tmp_path, env, "--tasks", ",".join(both), "--limit", "20")
     found, section = done.numbers, done.results["lmms_eval_tasks"]["cvrr_es"]
     for task in both:

@@ -18,6 +18,7 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es import sample as sample_answers
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
 from lmms_eval_tasks.cvrr_es.sample import CAREFUL, FLAT, HASTY, MODELS
+from lmms_eval_tasks.cvrr_es.settings import CVRR_CANDIDATES
 from tests.conftest import HostRun
 from tests.cvrr_es.hosted import sklearn_kappas
 from tests.golden.command import tasks_command
@@ -151,6 +152,6 @@ def test_what_each_round_is_shown(runs: Mapping[str, HostRun], items: Items) -> 
 
 
 def test_saved_answers_are_a_candidate(runs: Mapping[str, HostRun], cache: Path) -> None:
-    env = {settings.CVRR_CANDIDATES: str(runs["simple"].out), settings.JUDGE: "none"}
+    env = {CVRR_CANDIDATES: str(runs["simple"].out), settings.JUDGE: "none"}
     said = tasks_command("estimate", "--tasks", "cvrr_judge", cache=cache, env=env)
     assert re.search(r"cvrr_judge +25 ", said.stdout), said  # one, with all questions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lmms_eval_tasks import prompts, registry, settings
+from lmms_eval_tasks import prompts, registry
 from lmms_eval_tasks.cvrr_es import judge as cvrr_judge
 from lmms_eval_tasks.cvrr_es.study import reference, replies
 from lmms_eval_tasks.haven.records import steps as haven_steps
@@ -14,13 +14,17 @@ from lmms_eval_tasks.judges.engine import render
 from lmms_eval_tasks.judges.verdict import Reply
 from lmms_eval_tasks.movierecapsqa import baselines
 from lmms_eval_tasks.movierecapsqa.facts import steps as facts_steps
+from lmms_eval_tasks.movierecapsqa.settings import JUDGED_BASELINES
 from tests.checks import table
 
 
 def criteria() -> dict[str, Criterion]:
     """All criteria with a packaged prompt: of judges, and of models that write data."""
     found = [one for name in registry.NAMES for one in registry.load(name).criteria()]
-    found += [*baselines.criteria(settings.JUDGED_BASELINES).values(), reference.criterion()]
+    found += [
+        *baselines.criteria(JUDGED_BASELINES).values(),
+        reference.criterion(),
+    ]
     for name, own in (("build", haven_steps.STEPS), ("facts", facts_steps.STEPS)):
         found += [step.criterion(writer.load(name, own)) for step in own]
     return {f"{one.name} {hash((one.system, one.template)):x}": one for one in found}

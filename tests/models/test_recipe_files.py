@@ -10,6 +10,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from lmms_eval_tasks import context, leaderboards, registry, settings
+from lmms_eval_tasks.haven.settings import CLIPSCORE
 from lmms_eval_tasks.host import model_class
 from lmms_eval_tasks.models import class_table, recipes
 from lmms_eval_tasks.models.recipes import Recipe
@@ -79,7 +80,7 @@ def test_the_host_reads_it_and_its_class_can_run(
     assert model.arguments.get("", "").endswith(recipe.checkpoint) or all(
         str(model.arguments[name]) == value for name, value in read.arguments.items()
     )
-    absent = {settings.CLIPSCORE: ""}  # its model is in nobody's cache here
+    absent = {CLIPSCORE: ""}  # its model is in nobody's cache here
     with context.begun(model), settings.said(absent):
         before.check(tasks)
         model_class.prepare(run)

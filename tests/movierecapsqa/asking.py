@@ -20,6 +20,7 @@ from lmms_eval_tasks.movierecapsqa.baselines import GEVAL_NAMES as GEVAL
 from lmms_eval_tasks.movierecapsqa.baselines import HELMET_NAMES as HELMET
 from lmms_eval_tasks.movierecapsqa.baselines import criteria
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, WORDS, Context
+from lmms_eval_tasks.movierecapsqa.settings import BASELINES
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.runs import before, rescore
 from lmms_eval_tasks.utils.saved_runs import Run
@@ -149,7 +150,7 @@ def judged_at(
     """The user's judge is at an endpoint."""
     with LocalEndpoint(script) as endpoint, monkeypatch.context() as patch:
         patch.setenv(settings.JUDGE, f"one@{endpoint.url}")
-        patch.setenv(settings.BASELINES, baselines)
+        patch.setenv(BASELINES, baselines)
         run.forget()
         yield endpoint
     run.forget()

@@ -17,6 +17,7 @@ from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
 from lmms_eval_tasks.judges.engine import block
 from lmms_eval_tasks.movierecapsqa import published
+from lmms_eval_tasks.movierecapsqa.settings import BASELINES
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from tests.local_endpoint import Fault, LocalEndpoint, drawn, last_user_text
 from tests.movierecapsqa.asking import (
@@ -66,7 +67,7 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., An
         with LocalEndpoint(play) as endpoint:
             spec = ("--judge", f"m@{endpoint.url}", "--from", str(tmp_path / "data"))
             spec += ("--items", "all")
-            given = {settings.BASELINES: "none"} | env
+            given = {BASELINES: "none"} | env
             done = agreement(*spec, "--output", str(out), *arguments, **given)
             return done, endpoint.chats, json.loads(out.read_text(encoding="utf-8"))
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import provenance, settings
 from lmms_eval_tasks.benchmark import Found
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.geval import MODES
@@ -20,8 +19,9 @@ from lmms_eval_tasks.movierecapsqa import metrics
 from lmms_eval_tasks.movierecapsqa.baselines import HELMET_NAMES
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS
+from lmms_eval_tasks.movierecapsqa.settings import BARTSCORE
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
-from lmms_eval_tasks.report import measures
+from lmms_eval_tasks.report import measures, provenance
 from lmms_eval_tasks.utils.metrics import local_models
 
 METRICS = {metric.name: metric for metric in metrics.METRICS}
@@ -123,8 +123,8 @@ def test_without_models_there_is_no_number_and_a_reason(monkeypatch: pytest.Monk
         "bertscore": f"BERTScore not computed: {no_encoder}",
         "bartscore": f"BARTScore not computed: {unnamed}",
     }
-    monkeypatch.setenv(settings.BARTSCORE, "/no/such/folder")
-    with pytest.raises(TasksError, match=f"^{settings.BARTSCORE}=/no/such/folder: .*is no folder"):
+    monkeypatch.setenv(BARTSCORE, "/no/such/folder")
+    with pytest.raises(TasksError, match=f"^{BARTSCORE}=/no/such/folder: .*is no folder"):
         BENCHMARK.check([], Found(None, ""))
 
 

@@ -11,6 +11,7 @@ import pytest
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.movierecapsqa import data, schema, tasks
+from lmms_eval_tasks.movierecapsqa.settings import MOVIERECAPSQA
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from tests.movierecapsqa.entries import RECAP, render
 
@@ -147,7 +148,7 @@ def test_what_is_to_be_fetched_and_what_is_left_out(
     assert list(found.left_out(name)) == ["xyz.0"]
     # Neither the model nor the judge needs it.
     monkeypatch.delenv(settings.ALLOW_MISSING)
-    monkeypatch.setenv(settings.MOVIERECAPSQA, "dialogue=none")
+    monkeypatch.setenv(MOVIERECAPSQA, "dialogue=none")
     data.look(["movierecapsqa_segment_frames"], videos=False)
 
 
@@ -155,7 +156,7 @@ def test_what_the_judge_is_shown(
     user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = "movierecapsqa_segment_dialogue"
-    monkeypatch.setenv(settings.MOVIERECAPSQA, "facts=aligned")
+    monkeypatch.setenv(MOVIERECAPSQA, "facts=aligned")
     with pytest.raises(DataError, match="have no facts of their own"):
         data.look([name])
     folder = write(tmp_path / "other" / "movierecapsqa", "json")
@@ -169,14 +170,14 @@ def test_what_the_judge_is_shown(
         ("facts=aligned", ["Fact 2."], "In the first.\nAstride."),
         ("facts=aligned,dialogue=none", ["Fact 2."], ""),
     ):
-        monkeypatch.setenv(settings.MOVIERECAPSQA, chosen)
+        monkeypatch.setenv(MOVIERECAPSQA, chosen)
         doc = tasks.keep(data.docs(data.look([name]), name)[0])
         assert tasks.shown(doc) == ("abC-1.0", facts, dialogue)
         # The model's own dialogue is another matter.
         assert doc["dialogue"] == "In the first.\nAstride."
         assert (doc["modality"], doc["category"]) == ("vision", "sta")
     for text in ("fact=all", "facts=some", "facts=all,facts=all"):
-        monkeypatch.setenv(settings.MOVIERECAPSQA, text)
+        monkeypatch.setenv(MOVIERECAPSQA, text)
         with pytest.raises(TasksError, match="expected each once of"):
             data.options()
     labels.write_text("id,modality,category\nabC-1.9/0,vision,STA\n")

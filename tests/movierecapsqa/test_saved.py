@@ -16,6 +16,7 @@ from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import run as judge_run
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
+from lmms_eval_tasks.movierecapsqa.settings import BASELINES
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.report import measures
 from tests.local_endpoint import choice, completion
@@ -65,7 +66,7 @@ def test_missing_only(fails: str, missing: dict[str, int], monkeypatch: pytest.M
         run = saved_run(TASK, score(TASK, reply))
         rater.fails, before = "", len(endpoint.chats)
         # The baselines that a run has are kept.
-        monkeypatch.setenv(settings.BASELINES, "")
+        monkeypatch.setenv(BASELINES, "")
         values = again(run, judge=f"one@{endpoint.url}").numbers[TASK]
         assert asked(endpoint, before) == missing
     failed = [values[f"{name}_failed"] for name in DIMENSIONS]

@@ -32,7 +32,7 @@ def every_cell(board: Mapping[str, Any]) -> list[Cell]:
     return [cell for grid in grids for line in grid for cell in line]
 
 
-@pytest.mark.parametrize("name", leaderboards.BENCHMARKS)
+@pytest.mark.parametrize("name", registry.NAMES)
 def test_every_figure_has_a_number_of_ours_or_a_reason(name: str) -> None:
     stored = registry.load(name).board()
     known, found = names_of(registry.load(name)), every_cell(stored)
@@ -72,7 +72,7 @@ def test_what_is_stored_beside_a_figure() -> None:
     """One of each way to say it: by row, by column, by group, by another kind, of no model."""
     found = {
         (name, leaderboards.title(one), c.model, c.row, c.column): c
-        for name, stored in ((one, leaderboards.stored(one)) for one in leaderboards.BENCHMARKS)
+        for name, stored in ((one, leaderboards.stored(one)) for one in registry.NAMES)
         for one in tables(stored)
         for line in cells(stored, one)
         for c in line
@@ -209,7 +209,7 @@ def test_on_the_terminal(run: Path) -> None:
     assert lines[-1] == f"  - {WARNING}"
 
 
-@pytest.mark.parametrize("name", leaderboards.BENCHMARKS)
+@pytest.mark.parametrize("name", registry.NAMES)
 def test_published_rows_alone(name: str) -> None:
     out = written("text", [], name)
     for one in tables(leaderboards.stored(name)):

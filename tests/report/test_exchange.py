@@ -22,7 +22,7 @@ from tests.report.sent import Record, named, put, wrong_in
 from tests.report.test_run_page import MARKUP
 
 
-@pytest.mark.parametrize("name", leaderboards.BENCHMARKS)
+@pytest.mark.parametrize("name", registry.NAMES)
 def test_the_papers_rows_are_records(name: str, tmp_path: Path) -> None:
     sent.write(name, [], "eee", tmp_path)
     found = [json.loads(file.read_text("utf-8")) for file in tmp_path.glob(f"{name}/*.json")]

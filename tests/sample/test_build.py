@@ -52,10 +52,11 @@ def test_a_sample_of_the_present_sources_is_left_alone(copy, writes):
 
 def test_version_follows_the_sources(tmp_path, monkeypatch):
     names = ("sample/scenes.py", "maia/sample.py", "maia/sample_texts_A_yaml", "maia/judge.py")
-    for name in (*names, "sample/render.py", "sample/second_code.py", "maia/README.md"):
+    for name in (*names, "sample/render.py", "maia/README.md"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(name)
     monkeypatch.setattr(sample, "__file__", str(tmp_path / "sample" / "__init__.py"))
+    monkeypatch.setattr(sample.registry, "folder", lambda name: tmp_path / name)
     versions = [sample.version("maia")]
     for name in (*names, "maia/README.md"):
         (tmp_path / name).write_text("changed")

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es.candidates import Aligned
 from lmms_eval_tasks.cvrr_es.judge import MOST
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
+from lmms_eval_tasks.cvrr_es.settings import CVRR_RATINGS, CVRR_REFERENCE
 from lmms_eval_tasks.cvrr_es.study import selection
 from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow, folded
 from lmms_eval_tasks.cvrr_es.study.selection import Choice, Selection
@@ -87,7 +87,7 @@ def make(
     if reference and not known.keys() & asked:
         raise DataError(
             f"{task}: no reference rating is of these answers: compare the ids of the questions "
-            f"and the names of the candidates in {settings.CVRR_REFERENCE}"
+            f"and the names of the candidates in {CVRR_REFERENCE}"
         )
     kind = JUDGE_TASKS[task]
     if kind == "first":
@@ -100,7 +100,7 @@ def make(
     if not shown:
         raise DataError(
             f"{task}: no first-round rating of these answers by a judge other than {judge}: "
-            f"name them with {settings.CVRR_RATINGS} or --cvrr-ratings, and compare the ids of the "
+            f"name them with {CVRR_RATINGS} or --cvrr-ratings, and compare the ids of the "
             "questions and the names of the candidates"
         )
     most = max(sum(row.rating is not None for row in rows) for rows in shown.values())

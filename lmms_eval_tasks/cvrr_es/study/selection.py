@@ -20,8 +20,8 @@ from typing import Annotated, NamedTuple
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
-from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es.labels import SCALE
+from lmms_eval_tasks.cvrr_es.settings import CVRR_REFERENCE
 from lmms_eval_tasks.cvrr_es.study.kappas import average
 from lmms_eval_tasks.cvrr_es.study.ratings import Item
 from lmms_eval_tasks.cvrr_es.study.study import Place
@@ -169,7 +169,7 @@ def choices(
     if not any(reference.get(item) in SCALE for item in strata):
         raise DataError(
             "the mixture chooses judges by their kappa with reference ratings, and none of these "
-            f"items has one: name some with --cvrr-reference or {settings.CVRR_REFERENCE} "
+            f"items has one: name some with --cvrr-reference or {CVRR_REFERENCE} "
             "(lmms-eval-tasks debate makes them), or show all judges (cvrr_judge_collective)"
         )
     if not selection.cross_fit:

@@ -283,7 +283,7 @@ def _judge(benchmark: Benchmark, given: Mapping[str, Any] | None) -> Iterator[Li
 @functools.cache
 def _prompts(name: str) -> set[str]:
     """The hashes of a benchmark's prompts as packaged (prompts.Prompt.hash)."""
-    folder = files(f"lmms_eval_tasks.{name}") / "prompts"
+    folder = files(registry.package(name)) / "prompts"
     return {
         prompts.digest(one.read_bytes()) for one in folder.iterdir() if one.name.endswith(".yml")
     }

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lmms_eval_tasks.commands.options import LIMITS, DryRun, environment, with_settings
+from lmms_eval_tasks.command_options import LIMITS, DryRun, environment, with_settings
 from lmms_eval_tasks.notify import table_console
 from lmms_eval_tasks.tables.fold import show
 
@@ -55,3 +55,8 @@ def facts_command(
             print(line)
     if any(one.failures for one in written):
         raise typer.Exit(1)
+
+
+def add(app: typer.Typer) -> None:
+    """Add it to `lmms-eval-tasks`."""
+    app.command("facts")(facts_command)

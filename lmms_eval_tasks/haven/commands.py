@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lmms_eval_tasks.commands.options import LIMITS, environment, with_settings
+from lmms_eval_tasks.command_options import LIMITS, environment, with_settings
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.notify import table_console
 from lmms_eval_tasks.tables.fold import show
@@ -89,3 +89,8 @@ def picture_command(
         raise DataError(f"{folder}: has no video {video} that can be used; it has {some}")
     write_text(out, picture.html(found, picture.taken(found)))
     print(f"{out}: {found.id}, {len(found.picks)} frames, {len(found.shots)} shots")
+
+
+def add(app: typer.Typer) -> None:
+    """Add it to `lmms-eval-tasks`."""
+    app.add_typer(haven_app, name="haven")

@@ -1,4 +1,4 @@
-"""The command `debate`: reference ratings of CVRR-ES's candidate answers, for the judge study."""
+"""Commands of the judge study: `debate` makes the reference, `reliability` holds judges to it."""
 
 from __future__ import annotations
 
@@ -10,19 +10,25 @@ from typing import Annotated, Any
 import typer
 
 from lmms_eval_tasks import judges, settings
-from lmms_eval_tasks.commands.options import LIMITS, DryRun, environment, with_settings
+from lmms_eval_tasks.command_options import LIMITS, DryRun, environment, with_settings
 from lmms_eval_tasks.cvrr_es import candidates as candidate_files
 from lmms_eval_tasks.cvrr_es import release
 from lmms_eval_tasks.cvrr_es.judge import prompt
-from lmms_eval_tasks.cvrr_es.study import ratings, reference
+from lmms_eval_tasks.cvrr_es.study import page, ratings, reference, tables
+from lmms_eval_tasks.cvrr_es.study import ratings as rating_files
 from lmms_eval_tasks.cvrr_es.study.reference import Asked, Rated
+from lmms_eval_tasks.cvrr_es.study.report import report
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import JudgeConfig, run
 from lmms_eval_tasks.media.video_checks import bad_items, stop
-from lmms_eval_tasks.notify import say
-from lmms_eval_tasks.runs import invalid
-from lmms_eval_tasks.utils.json_files import check_output, write_lines
+from lmms_eval_tasks.notify import say, table_console
+from lmms_eval_tasks.report import invalid
+from lmms_eval_tasks.tables.fold import show
+from lmms_eval_tasks.utils import extras
+from lmms_eval_tasks.utils.conditions import OF_JUDGE, Kind
+from lmms_eval_tasks.utils.json_files import check_output, write_json, write_lines, write_text
 from lmms_eval_tasks.utils.metrics.aggregate import mean
+from lmms_eval_tasks.utils.released_files import listed
 
 # Not .jsonl: a folder of ratings is read as all its .jsonl files (cvrr_es/study/ratings.py).
 ENDING = "_transcripts.ndjson"
@@ -121,3 +127,70 @@ def _tell(rated: Sequence[Rated], config: JudgeConfig, current: run.Run) -> Mapp
         print(f"{name}: {told}" + (f"; failed: {why}" if why else ""))
     print("\n".join(current.told()))
     return invalid.of_judge(current.ledger.as_dicts(), {config.label})
+
+
+BENCHMARK = "cvrr_es"
+
+
+@with_settings(settings.ALLOW_BAD_ITEMS)
+def reliability_command(
+    ratings: Annotated[
+        list[Path],
+        typer.Argument(help="Files of ratings and saved samples, of all judges and rounds."),
+    ],
+    *,
+    reference: Annotated[
+        list[Path] | None,
+        typer.Option(help="Reference ratings (`debate` makes them); repeatable; of one rater."),
+    ] = None,
+    output: Annotated[Path | None, typer.Option(help="Write everything as JSON.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write the report as one HTML page.")] = None,
+) -> None:
+    """How far judges agree with a reference: kappas, intervals, panels, as tables and a page."""
+    if html is not None:
+        extras.require("report", "--html")
+    for file in filter(None, (output, html)):
+        check_output(file)
+    loaded = rating_files.load(ratings)
+    compared = rating_files.load(reference) if reference else None
+    found = report(loaded.rows, compared.rows if compared else [])
+    told = [line for one in (loaded, compared) if one for line in _told(one)]
+    found["notes"] = [*dict.fromkeys(told), *found["notes"]]
+    show(table_console(), tables.printed(found))
+    for note in found["notes"]:
+        print(note)
+    if output is not None:
+        write_json(output, found)
+        print(f"{output}: everything as JSON")
+    if html is not None:
+        write_text(html, page.html(found))
+        print(f"{html}: the report as a page")
+    invalid.stop(
+        {
+            f"{run.model}, {run.task}": one.text
+            for run in loaded.runs
+            for one in run.conditions(BENCHMARK, settings.may_fail())
+            if one.kind == Kind.INVALID
+        }
+    )
+
+
+def _told(found: rating_files.Loaded) -> Sequence[str]:
+    """Lines on rows that are left out, and what runs told."""
+    left_out = listed(found.problems).split("\n") if found.problems else []
+    notes = [f"left out: {line.strip()}" for line in left_out]
+    for rated in found.runs:
+        # The judge's are of answers, not of its ratings.
+        own = [
+            one.line
+            for one in rated.conditions(BENCHMARK, settings.may_fail())
+            if one.kind not in OF_JUDGE
+        ]
+        notes += [f"{rated.model}: {line}" for line in own]
+    return notes
+
+
+def add(app: typer.Typer) -> None:
+    """Add them to `lmms-eval-tasks`."""
+    app.command("debate")(debate_command)
+    app.command("reliability")(reliability_command)

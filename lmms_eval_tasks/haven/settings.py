@@ -1,0 +1,14 @@
+"""HAVEN's own settings."""
+
+from __future__ import annotations
+
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.settings import Setting
+
+CLIPSCORE: Setting[str | None] = settings.declare(
+    "CLIPSCORE", str, "MODEL", "CLIPScore's model (HAVEN); none if unset"
+)
+_choices = "NAME=VALUE,..."
+HAVEN: Setting[str | None] = settings.declare(
+    "HAVEN", str, _choices, "HAVEN's items and pictures (docs/haven.md)"
+)

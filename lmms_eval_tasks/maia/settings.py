@@ -1,0 +1,14 @@
+"""MAIA's own settings."""
+
+from __future__ import annotations
+
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.settings import Setting
+
+STILL_CLIP: Setting[bool] = settings.declare(
+    "STILL_CLIP", bool, "", "MAIA's 1-frame and black settings as clips, not images"
+)
+_choices = "NAME=VALUE,..."
+MAIA: Setting[str | None] = settings.declare(
+    "MAIA", str, _choices, "`media=images`, not a clip; `order=balanced`: of the options"
+)

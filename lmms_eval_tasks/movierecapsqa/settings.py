@@ -1,0 +1,28 @@
+"""MovieRecapsQA's own settings."""
+
+from __future__ import annotations
+
+from lmms_eval_tasks import settings
+from lmms_eval_tasks.settings import Setting
+
+# Judged metrics that benchmarks offer beside their own, on request: each costs further requests.
+JUDGED_BASELINES = ("geval", "helmet")
+
+
+def _chosen(text: str) -> tuple[str, ...]:
+    names = {name.strip().lower() for name in text.split(",") if name.strip()} - {"none"}
+    if names - set(JUDGED_BASELINES):
+        raise ValueError(f"expected a comma list of {', '.join(JUDGED_BASELINES)}, or none")
+    return tuple(name for name in JUDGED_BASELINES if name in names)
+
+
+BARTSCORE: Setting[str | None] = settings.declare(
+    "BARTSCORE", str, "MODEL", "BARTScore's model (MovieRecapsQA); none if unset"
+)
+_more = "MovieRecapsQA's judged baselines, which double the judge's requests; none if unset"
+BASELINES: Setting[tuple[str, ...]] = settings.declare(
+    "BASELINES", _chosen, "geval,helmet", _more, ()
+)
+_choices = "NAME=VALUE,..."
+_shown = "shown to its judge: `facts=all` or `aligned`, `dialogue=given` or `none`"
+MOVIERECAPSQA: Setting[str | None] = settings.declare("MOVIERECAPSQA", str, _choices, _shown)
