@@ -57,11 +57,13 @@ def _drawn(board: Spec, layout: Spec, rows: Rows) -> list[Table]:
     columns = columns_of(board, layout)
     found = [_line(columns, line, rows) for line in lines_of(board, layout, rows)]
     lines = [line for line in found if line]
-    used = [
-        place
-        for place, column in enumerate(columns)
-        if not column.get("optional") or has_numbers([cells[place] for _, cells in lines])
-    ]
+    optional = {place: metric_of(one) for place, one in enumerate(columns) if one.get("optional")}
+    there = {
+        metric
+        for place, metric in optional.items()
+        if has_numbers([cells[place] for _, cells in lines])
+    }
+    used = [place for place in range(len(columns)) if optional.get(place) in {None, *there}]
     body = [(names, [cells[place] for place in used]) for names, cells in lines]
     heads, names, notes = [columns[place]["heading"] for place in used], list(layout["names"]), []
     if layout.get("names_below") and len(body) > 1 and len({(*own[1:],) for own, _ in body}) == 1:
@@ -194,7 +196,8 @@ def _text(cell: Spec, own: Sequence[Row], rows: Rows) -> str:
         return NONE
     decimals = int(cell.get("decimals", 0 if unit == COUNT else 2))
     base = rows.get((cell["given"], cell.get("minus", "").format_map(cell)))
-    is_apart = base is not None and base not in own and not (base.invalid or is_invalid)
+    # What is INVALID is not compared with what is not.
+    is_apart = base is not None and base not in own and base.invalid == is_invalid
     if base is not None and is_apart:
         if (before := number(base.values.get(metric))) is None:
             return NONE
