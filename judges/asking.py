@@ -135,8 +135,8 @@ def usable(config: Callable[[], JudgeConfig]) -> Judge:
     """The judge of `config()`; without a usable one nobody is asked, and one line says so.
 
     `judges.preflight` stops such a run before it starts. Where the host runs without our hook it
-    cannot, and an exception while scoring would lose every answer (host.md): they are kept and
-    judged later.
+    cannot, and an exception while scoring would lose every answer (docs/design.md, "What lmms-eval
+    does"): they are kept and judged later.
     """
     try:
         return judges.make(config())

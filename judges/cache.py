@@ -73,11 +73,12 @@ class Cache:
         self._unwritten: dict[str, tuple[str, bytes, bytes]] = {}  # rows by key, of a full disk
         self._asked, self._under_way = -1, set[str]()  # the file of `alone`, and keys locked in it
         # Held during a fork: no thread is inside SQLite then, and the child finds it free.
-        os.register_at_fork(
-            before=self._before_fork,
-            after_in_parent=self._lock.release,
-            after_in_child=self._after_fork,
-        )
+        if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
+            os.register_at_fork(
+                before=self._before_fork,
+                after_in_parent=self._lock.release,
+                after_in_child=self._after_fork,
+            )
         atexit.register(self.close)  # the last one to close empties the WAL
         with _explained(path), self._lock:
             self._open()
@@ -139,7 +140,11 @@ class Cache:
         such locks, after BUSY_SECONDS, or once `wait(seconds)` is False, it goes on without: both
         may pay then, and none waits for ever.
         """
-        import fcntl
+        try:
+            import fcntl
+        except ImportError:  # Windows
+            yield
+            return
         import struct
 
         # Of the open file, not of the process: no deadlock is suspected, and none is let go when

@@ -185,7 +185,7 @@ class LanguageJudge(Judge):
         self._traffic.say_once(
             "tokens",
             "does not report tokens, so each call counts as the most that it may cost: "
-            f"{_option(settings.MAX_COST)} may be reached early, and hidden reasoning is not in it",
+            f"{settings.MAX_COST.option} may be reached early, and hidden reasoning is not in it",
         )
         tokens = sum(count(reply.text or "") for reply in replies)
         price = self._traffic.price
@@ -195,7 +195,7 @@ class LanguageJudge(Judge):
 
     def _tell_of_cost(self, most: float, paid: float) -> None:
         """Say, once, that bills are above their bounds, and that the limit could not be kept."""
-        budget, traffic, option = self._run.budget, self._traffic, _option(settings.MAX_COST)
+        budget, traffic, option = self._run.budget, self._traffic, settings.MAX_COST.option
         if paid > most * (1 + STATED_ERROR):
             traffic.say_once(
                 "bills",
@@ -214,10 +214,6 @@ class LanguageJudge(Judge):
             return None
         tokens = reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens
         return price.cost(*tokens, batch=reply.batch)
-
-
-def _option(variable: str) -> str:
-    return settings.TABLE[variable].option
 
 
 @lru_cache(maxsize=256)  # generating one costs as much as a cache hit

@@ -3,9 +3,9 @@
 Liu et al. 2023, "G-Eval: NLG Evaluation using GPT-4 with Better Human Alignment", section 2: with
 the scores s_1 ... s_n of the scale and their probabilities, the rating is sum p(s_i) * s_i. Where
 a judge gives no log-probabilities, the paper takes the mean of 20 samples drawn at temperature 1.
-The two are different measurements (metrics.md): the dimensions of one text are all rated in the
-same mode, and each mode has a metric of its own. Which dimensions there are, and their prompts, is
-each benchmark's.
+The two are different measurements (docs/metrics.md, "Text"): the dimensions of one text are all
+rated in the same mode, and each mode has a metric of its own. Which dimensions there are, and their
+prompts, is each benchmark's.
 """
 
 from __future__ import annotations

@@ -348,7 +348,7 @@ def call_with_retries(
     retries: int,
     breaker: Breaker,
     on_retry: Callable[[], None] = lambda: None,
-    patience: float = settings.TABLE[settings.JUDGE_PATIENCE].default,
+    patience: float = settings.JUDGE_PATIENCE.default,
     quiet: Callable[[], float] = lambda: math.inf,
     base: float = 0.5,
     cap: float = 30.0,
@@ -389,7 +389,7 @@ def call_with_retries(
             breaker.success()
             return result
         if problem.retry and asked > max(patience, SHORT):
-            limit = f"over the {patience:.0f} s of {settings.TABLE[settings.JUDGE_PATIENCE].option}"
+            limit = f"over the {patience:.0f} s of {settings.JUDGE_PATIENCE.option}"
             told = f"the endpoint asks to wait {asked:.0f} s, {limit}: {problem}"
             problem = ProviderError(told, problem.status)
         slow += problem.load == SLOW

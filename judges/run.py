@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges.config import resolve
 from lmms_eval_tasks.judges.limits import START, Breaker, Budget, Flight, Rate, share
@@ -87,7 +87,7 @@ class Endpoint:
     def _tell(self, error: ProviderError) -> None:
         """What the first error of a kind means for the user, who would see a run stand still."""
         names = (settings.JUDGE_TIMEOUT, settings.JUDGE_CONCURRENCY, settings.JUDGE_PATIENCE)
-        longer, fewer, patience = (settings.TABLE[one].option for one in names)
+        longer, fewer, patience = (one.option for one in names)
         if error.load == SLOW:
             told = f"({error}): fewer requests go out at once, each is sent once more; "
             told += f"{longer} SECONDS gives it longer, {fewer} N sends fewer from the start"
@@ -300,8 +300,10 @@ def departures(found: Iterable[Sequence[str]]) -> list[str]:
 
 def allow_files(wanted: int) -> int:
     """How many files this process may open, after its limit was raised to `wanted` if it may be."""
-    import resource
-
+    try:
+        import resource
+    except ImportError:  # Windows, which has no such limit
+        return wanted
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
@@ -434,29 +436,20 @@ def announcement(config: JudgeConfig, prompt: str = "") -> str:
     return f"judge: {'; '.join(dict.fromkeys(parts))}{asked}; {current().summary()}"
 
 
-# --- the process's own run ------------------------------------------------------------------------
-
-_current: Run | None = None
-_lock = threading.Lock()
+# --- the judges of the run that goes on -----------------------------------------------------------
 
 
 def current() -> Run:
-    """This process's run. TasksError: a setting, the cache or the prices cannot be used."""
-    global _current  # noqa: PLW0603 - one run for each process is what is shared
-    with _lock:
-        if _current is None:
-            _current = from_settings()
-        return _current
+    """Its judges' run. TasksError: a setting, the cache or the prices cannot be used."""
+    return context.current().own(Run, from_settings)
 
 
-def _after_fork() -> None:
-    """A child makes a run of its own: every lock, client and connection belongs to a run."""
-    global _current, _lock
-    _current, _lock = None, threading.Lock()
+def _interrupt() -> str:
+    run = context.current().get(Run)
+    return "" if run is None else run.interrupt()
 
 
-os.register_at_fork(after_in_child=_after_fork)
-interrupts.ACTS.append(lambda: "" if _current is None else _current.interrupt())
+interrupts.ACTS.append(_interrupt)
 
 
 def from_settings(
@@ -473,22 +466,20 @@ def from_settings(
 
 @contextmanager
 def use(run: Run) -> Iterator[Run]:
-    """Make `run` the process's run inside the block, and close it afterwards."""
-    global _current  # noqa: PLW0603
-    before, _current = _current, run
+    """Make `run` the judges' run inside the block, and close it afterwards."""
+    here = context.current()
+    before = here.put(Run, run)
     try:
         yield run
     finally:
-        _current = before
+        here.put(Run, before)
         run.close()
 
 
 def forget() -> None:
-    """End the process's run; the next use reads the settings again."""
-    global _current  # noqa: PLW0603
-    if _current is not None:
-        _current.close()
-    _current = None
+    """End the judges' run; the next use reads the settings again."""
+    if (run := context.current().put(Run, None)) is not None:
+        run.close()
 
 
 def ordered_map(function: Callable[[Given], Made], items: Sequence[Given], name: str) -> list[Made]:

@@ -33,7 +33,7 @@ N = TypeVar("N", int, float)
 
 
 class Status(str, Enum):
-    """How a verdict came about. Only `ok` carries a score (metrics.md, every number in three)."""
+    """How a verdict came about. Only `ok` carries a score (docs/judges.md)."""
 
     OK = "ok"
     PARSE_FAILURE = "parse_failure"  # a reply that is not one verdict of the criterion's schema

@@ -137,6 +137,7 @@ class Task:
     # fields of one item, whose id stands before it. Not in the host's table.
     together: Callable[[Items], Iterable[tuple[str, Scoring]]] = lambda items: ()  # noqa: ARG005
     asks: Collection[str] = ()  # names of its asks; empty where nothing is judged
+    extra: str = ""  # packages that its numbers need beyond a plain install (extras.py)
     kept: Collection[str] = ()  # fields without which a saved item cannot be scored again
     blank: Mapping[str, Any] = field(default_factory=dict)  # of an item whose scoring broke
     # What else the results tell of its items, beside counts by status and intervals.

@@ -1,13 +1,22 @@
-"""What is running, as far as the host told our hook: tasks are never told themselves."""
+"""What the parts of one run share: made when the run begins, gone when it ends.
+
+Tasks are called by lmms-eval with a doc and nothing else, so what they need of the run stands here:
+its settings, its model and what was decided for it, which docs it asks. Whatever else a room keeps
+for a run is an object of a class of its own (`Context.own`), which ends with the run as well: no
+module has a state beside it.
+"""
 
 from __future__ import annotations
 
+import copy
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 T = TypeVar("T")
 Interface = Literal["simple", "chat"]
@@ -37,66 +46,139 @@ class Plan:
     short: tuple[str, ...] = ()  # of these, what does not arrive as the tasks have it
 
 
-_model: Model | None = None
-_plan = Plan()
+class Context:
+    """One run of lmms-eval, one command, or what is done outside of both."""
+
+    is_run: bool = False
+    model: Model | None = None  # None without our hook
+    plan: Plan = Plan()  # what was decided for the model: nothing, unless told
+    docs: slice = slice(None)  # of each task's, those that lmms-eval takes
+    share: bool = False  # of the docs is asked (a `--limit` below 1), which `docs` does not tell
+    options: Mapping[str, str]  # settings that options said, by variable
+    environment: Mapping[str, str] | None = None  # that settings are read in; None: as it is now
+    values: dict[str, Any]  # settings that were read in it, by variable
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self.options, self.values = options, {}
+        self._own: dict[type, Any] = {}
+        self._lock = threading.RLock()
+
+    def own(self, kind: type[T], make: Callable[[], T] | None = None) -> T:
+        """The run's own object of a class: made by `make`, or without arguments, when asked first.
+
+        Its `close`, if it has one, is called in the end.
+        """
+        with self._lock:
+            if kind not in self._own:
+                self._own[kind] = (make or kind)()
+            return cast(T, self._own[kind])
+
+    def get(self, kind: type[T]) -> T | None:
+        """As `own`; None where it was not made."""
+        return cast("T | None", self._own.get(kind))
+
+    def put(self, kind: type[T], one: T | None) -> T | None:
+        """Put an object in the place of its kind, or nothing; returns what was there."""
+        with self._lock:
+            before = self._own.pop(kind, None)
+            if one is not None:
+                self._own[kind] = one
+            return cast("T | None", before)
+
+    def go_by(self, plan: Plan) -> None:
+        """Take over what was decided for the model, whose class may be another one by now."""
+        if self.model is not None:
+            arguments = {**self.model.arguments, **plan.arguments}
+            self.model, self.plan = Model(self.model.name, plan.interface, arguments), plan
+
+    def close(self) -> None:
+        """End it, and what is kept in it."""
+        for one in self._own.values():
+            if hasattr(one, "close"):
+                one.close()
+        self._own.clear()
+
+    def forked(self) -> None:
+        """In the child process of a fork: locks and clients belong to the parent's threads."""
+        self._lock = threading.RLock()
+        self._own.clear()
+
+
+_OUTSIDE = Context({})
+_HERE: ContextVar[Context | None] = ContextVar("_HERE", default=None)
+# For threads that lmms-eval, a model's class or a command start, which inherit nothing: the runs
+# that go on in this process, of which there is one at a time (host/evaluation.py), perhaps with
+# other options for a while; and the options of commands.
+_RUNS: list[Context] = []
+_COMMANDS: list[Context] = []
+
+
+def _after_fork() -> None:
+    for one in (_OUTSIDE, *_COMMANDS, *_RUNS):
+        one.forked()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def current() -> Context:
+    """The context of the run or command that goes on in this thread."""
+    return _HERE.get() or next(reversed(_RUNS or _COMMANDS), _OUTSIDE)
+
+
+def _begins_in() -> Context:
+    """What something begins in: a new thread may have nothing to do with the run that goes on."""
+    return _HERE.get() or _OUTSIDE
+
+
+def outside() -> Context:
+    """The context of this process, in which runs begin and end."""
+    return _OUTSIDE
 
 
 @contextmanager
-def model(running: Model | None) -> Iterator[None]:
-    """Around one run of the host (plugin.py)."""
-    global _model, _plan
-    before = _model, _plan
-    _model, _plan = running, Plan()
-    try:
-        yield
-    finally:
-        _model, _plan = before
-
-
-def current() -> Model | None:
-    """The running model; None without our hook."""
-    return _model
-
-
-def go_by(plan: Plan) -> None:
-    """What was decided for the running model; its class may be another one by now."""
-    global _model, _plan
-    if _model is not None:
-        arguments = {**_model.arguments, **plan.arguments}
-        _model, _plan = Model(_model.name, plan.interface, arguments), plan
-
-
-def planned() -> Plan:
-    """What was decided for the running model: nothing, unless told."""
-    return _plan
-
-
-_docs = slice(None)
-_share = False  # of the docs is asked, which `_docs` does not tell
-
-
-@contextmanager
-def limited(limit: float | None, offset: int) -> Iterator[None]:
-    """Around one run of the host that asks a part of each task's docs only.
+def begun(
+    model: Model | None = None, limit: float | None = None, offset: int = 0
+) -> Iterator[Context]:
+    """Around one run: a context of its own, with the options that hold now.
 
     Args:
-        limit: as the host's `--limit`: how many docs; below 1 a share, which counts as all here,
-            since only the host knows of how many; None, 0 and -1 are all.
-        offset: as the host's `--offset`: how many come before these.
+        model: that runs; it may be named later.
+        limit: as lmms-eval's `--limit`: how many docs; below 1 a share, which counts as all here,
+            since only lmms-eval knows of how many; None, 0 and -1 are all.
+        offset: as lmms-eval's `--offset`: how many come before these.
     """
-    global _docs, _share
+    made = Context(_begins_in().options)
+    made.model, made.is_run = model, True
     stop = offset + int(limit) if limit is not None and limit >= 1 else None
-    before = _docs, _share
-    _docs, _share = slice(offset, stop), limit is not None and 0 < limit < 1
+    made.docs = slice(offset, stop) if offset or stop else slice(None)
+    made.share = limit is not None and 0 < limit < 1
+    with _entered(made):
+        try:
+            yield made
+        finally:
+            made.close()
+
+
+@contextmanager
+def with_options(given: Mapping[str, str]) -> Iterator[None]:
+    """Within it options say this too, by variable; all else is as outside."""
+    made = copy.copy(_begins_in())
+    made.options, made.values = {**made.options, **given}, {}
+    with _entered(made):
+        yield
+
+
+@contextmanager
+def _entered(one: Context) -> Iterator[None]:
+    token, going = _HERE.set(one), _RUNS if one.is_run else _COMMANDS
+    going.append(one)
     try:
         yield
     finally:
-        _docs, _share = before
-
-
-def docs() -> slice:
-    """Which docs of each task the host takes; all without our hook, and outside of a run."""
-    return _docs
+        _HERE.reset(token)
+        going.remove(one)
 
 
 def by_rank(docs: Sequence[T]) -> Sequence[T]:
@@ -108,10 +190,11 @@ def by_rank(docs: Sequence[T]) -> Sequence[T]:
     1) would, so its order stays.
     """
     processes = int(os.environ.get("WORLD_SIZE", "1"))  # as the host reads it
-    if processes == 1 or _share:
+    run = current()
+    if processes == 1 or run.share:
         return docs
-    first = min(_docs.start or 0, len(docs))
-    taken = docs[_docs]
+    first = min(run.docs.start or 0, len(docs))
+    taken = docs[run.docs]
     whole, more = divmod(len(taken), processes)
     starts = [rank * whole + min(rank, more) for rank in range(processes)]
     dealt = [taken[starts[place % processes] + place // processes] for place in range(len(taken))]

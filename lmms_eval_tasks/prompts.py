@@ -16,7 +16,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.errors import DataError, PromptError, nearest
 from lmms_eval_tasks.utils import json_files
 
@@ -112,16 +112,20 @@ def load(
     return Prompt(text, digest(content), source)
 
 
-_kept: list[Callable[[], None]] = []
+class _Made(dict[Any, Any]):
+    """What prompts made in a run, by the function and its arguments."""
 
 
 def once(make: Made) -> Made:
-    """`make`, called once for its arguments: a run asks with every item for what prompts make.
+    """`make`, called once in a run for its arguments: each item asks for what prompts make."""
 
-    The user's folder is that of the first call, until `forget`.
-    """
-    kept = functools.cache(make)
-    _kept.append(kept.cache_clear)
+    @functools.wraps(make)
+    def kept(*args: Any, **named: Any) -> Any:
+        made, key = context.current().own(_Made), (make, args, *sorted(named.items()))
+        if key not in made:
+            made[key] = make(*args, **named)
+        return made[key]
+
     return cast(Made, kept)
 
 
@@ -136,9 +140,8 @@ def file(
 
 
 def forget() -> None:
-    """Before another run of this process, whose prompts may be others."""
-    for clear in _kept:
-        clear()
+    """Read prompts anew from now on, in the run that goes on."""
+    context.current().put(_Made, None)
 
 
 def _read(benchmark: str, file: str, override_dir: Path | None) -> tuple[bytes, str]:

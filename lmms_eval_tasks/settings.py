@@ -11,49 +11,52 @@ import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Generic, Literal, TypeVar, cast
 
 from annotated_types import Ge, Gt, Le, Lt
 
+from lmms_eval_tasks import context
 from lmms_eval_tasks.errors import DataError, TasksError, nearest
 
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 PREFIX = "LMMS_EVAL_TASKS_"
 SAMPLE = "sample"
 # Judged metrics that benchmarks offer beside their own, on request: each costs further requests.
 JUDGED_BASELINES = ("geval", "helmet")
 
 
-class Setting(NamedTuple):
-    """One row of the table."""
+class Setting(str, Generic[T_co]):
+    """One setting: its variable, as a text, with all that is known of it; T_co is what is read."""
 
-    variable: str  # its name in the environment
     form: Any  # of a text that is not empty: a type that pydantic reads, or a function
-    value: str  # what stands for the text, in help; "" of a switch
+    metavar: str  # what stands for the text, in help; "" of a switch
     help: str  # what it does, in one line
-    default: Any = None  # what holds where it is unset
-    is_option: bool = True  # of `lmms_eval`
+    default: T_co  # what holds where it is unset
+    is_option: bool  # of `lmms_eval`
 
     @property
     def option(self) -> str:
         """As on the command line."""
-        return "--" + self.variable.removeprefix(PREFIX).lower().replace("_", "-")
+        return "--" + self.removeprefix(PREFIX).lower().replace("_", "-")
 
 
-TABLE: dict[str, Setting] = {}  # by variable
-_said: dict[str, str] = {}  # what options of this process said, by variable
+TABLE: dict[str, Setting[Any]] = {}  # by variable
 
 
 def _set(
-    name: str, form: Any, value: str, told: str, default: Any = None, *, is_option: bool = True
-) -> str:
-    """Put a setting into the table; returns its variable."""
-    default = False if form is bool else default
-    TABLE[PREFIX + name] = Setting(PREFIX + name, form, value, told, default, is_option)
-    return PREFIX + name
+    name: str, form: Any, metavar: str, told: str, default: Any = None, *, is_option: bool = True
+) -> Setting[Any]:
+    """Put a setting into the table."""
+    made: Setting[Any] = Setting(PREFIX + name)
+    made.form, made.metavar, made.help, made.is_option = form, metavar, told, is_option
+    made.default = False if form is bool else default
+    TABLE[made] = made
+    return made
 
 
 # --- forms ----------------------------------------------------------------------------------------
@@ -106,65 +109,107 @@ def _paths(text: str) -> list[Path]:
 # --- the table ------------------------------------------------------------------------------------
 
 _data = "folder with a benchmark's files in each subfolder; `sample`: the packaged; else your cache"
-DATA = _set("DATA", _path, "ROOT", _data)
+DATA: Setting[Path | None] = _set("DATA", _path, "ROOT", _data)
 _cache = "where clips, sample, replies and data live; the system's user cache if unset"
-CACHE = _set("CACHE", _path, "DIR", _cache, is_option=False)  # of the machine, not of a run
-PROMPTS = _set("PROMPTS", _path, "DIR", "DIR/BENCHMARK/FILE stands in for our prompt of that name")
+CACHE: Setting[Path | None] = _set(
+    "CACHE", _path, "DIR", _cache, is_option=False
+)  # of the machine, not of a run
+PROMPTS: Setting[Path | None] = _set(
+    "PROMPTS", _path, "DIR", "DIR/BENCHMARK/FILE stands in for our prompt of that name"
+)
 _tables = "print the papers' tables below the first screen; `all`: splits and the host's table too"
-TABLES = _set("TABLES", Literal["headline", "all"], "headline|all", _tables)
-REPORT = _set("REPORT", bool, "", "write a page of the run beside its results (docs/report.md)")
-JUDGE = _set("JUDGE", str, "SPEC", "who judges open answers (docs/judges.md); the paper's if unset")
+TABLES: Setting[str | None] = _set("TABLES", Literal["headline", "all"], "headline|all", _tables)
+REPORT: Setting[bool] = _set(
+    "REPORT", bool, "", "write a page of the run beside its results (docs/report.md)"
+)
+JUDGE: Setting[str | None] = _set(
+    "JUDGE", str, "SPEC", "who judges open answers (docs/judges.md); the paper's if unset"
+)
 _kept = "where replies of judges are kept; in the cache if unset"
-JUDGE_CACHE = _set("JUDGE_CACHE", str, "DIR|off", _kept)
+JUDGE_CACHE: Setting[str | None] = _set("JUDGE_CACHE", str, "DIR|off", _kept)
 _flight = "requests to a judge in flight; 16 if unset"
-JUDGE_CONCURRENCY = _set("JUDGE_CONCURRENCY", Annotated[int, Ge(1)], "N", _flight)
+JUDGE_CONCURRENCY: Setting[int | None] = _set(
+    "JUDGE_CONCURRENCY", Annotated[int, Ge(1)], "N", _flight
+)
 _wait = "seconds that a judge has for each attempt at a reply; 60, or its file's, if unset"
-JUDGE_TIMEOUT = _set("JUDGE_TIMEOUT", _Positive, "SECONDS", _wait)
+JUDGE_TIMEOUT: Setting[float | None] = _set("JUDGE_TIMEOUT", _Positive, "SECONDS", _wait)
 _patience = "seconds that a question waits for a judge that says it is busy (429); 300 if unset"
-JUDGE_PATIENCE = _set("JUDGE_PATIENCE", _AtLeast0, "SECONDS", _patience, 300.0)
-JUDGE_RPM = _set("JUDGE_RPM", _Positive, "N", "requests to a judge a minute at most")
+JUDGE_PATIENCE: Setting[float] = _set("JUDGE_PATIENCE", _AtLeast0, "SECONDS", _patience, 300.0)
+JUDGE_RPM: Setting[float | None] = _set(
+    "JUDGE_RPM", _Positive, "N", "requests to a judge a minute at most"
+)
 _given_up = "failed requests in a row after which a judge is given up; 20 if unset, 0 never"
-JUDGE_STOP_AFTER = _set("JUDGE_STOP_AFTER", _Count, "N", _given_up, 20)
-MAX_CALLS = _set("MAX_CALLS", _Count, "N", "pay for at most so many replies of judges")
-MAX_COST = _set("MAX_COST", _AtLeast0, "DOLLARS", "pay at most so much for judges")
+JUDGE_STOP_AFTER: Setting[int] = _set("JUDGE_STOP_AFTER", _Count, "N", _given_up, 20)
+MAX_CALLS: Setting[int | None] = _set(
+    "MAX_CALLS", _Count, "N", "pay for at most so many replies of judges"
+)
+MAX_COST: Setting[float | None] = _set(
+    "MAX_COST", _AtLeast0, "DOLLARS", "pay at most so much for judges"
+)
 _failed = (
     "share of verdicts, or of requests to the model, that may fail in a valid run; 0.05 if unset"
 )
-MAX_FAILED = _set("MAX_FAILED", Annotated[float, Ge(0), Le(1)], "SHARE", _failed, 0.05)
-PRICES = _set("PRICES", _path, "FILE", "your own prices of models (docs/judges.md)")
+MAX_FAILED: Setting[float] = _set(
+    "MAX_FAILED", Annotated[float, Ge(0), Le(1)], "SHARE", _failed, 0.05
+)
+PRICES: Setting[Path | None] = _set(
+    "PRICES", _path, "FILE", "your own prices of models (docs/judges.md)"
+)
 _ended = "failed requests to the model in a row that end a run; 20 if unset, 0 never"
-MODEL_STOP_AFTER = _set("MODEL_STOP_AFTER", _Count, "N", _ended, 20)
+MODEL_STOP_AFTER: Setting[int] = _set("MODEL_STOP_AFTER", _Count, "N", _ended, 20)
 _positions = "of text behind a video in transformers 5: put right, or as installed (docs/models.md)"
-MODEL_POSITIONS = _set(
+MODEL_POSITIONS: Setting[str] = _set(
     "MODEL_POSITIONS", Literal["right", "installed"], "right|installed", _positions, "right"
 )
 _sent = "how chat classes send frames to an endpoint: png, each pixel; jpeg is a seventh of it"
-MODEL_PICTURES = _set("MODEL_PICTURES", _pictures, "png|jpeg[:85]", _sent, None)
-FRESH = _set("FRESH", bool, "", "ask anew for replies that a stopped run has kept")
+MODEL_PICTURES: Setting[tuple[str, str] | None] = _set(
+    "MODEL_PICTURES", _pictures, "png|jpeg[:85]", _sent, None
+)
+FRESH: Setting[bool] = _set("FRESH", bool, "", "ask anew for replies that a stopped run has kept")
 _uniform = "uniform frames of a video (`32,video7=16`); MAIA: 32 if unset, else a segment's own"
-FRAMES = _set("FRAMES", _frames, "N", _uniform, ())
-STILL_CLIP = _set("STILL_CLIP", bool, "", "MAIA's 1-frame and black settings as clips, not images")
+FRAMES: Setting[Sequence[tuple[str, int]]] = _set("FRAMES", _frames, "N", _uniform, ())
+STILL_CLIP: Setting[bool] = _set(
+    "STILL_CLIP", bool, "", "MAIA's 1-frame and black settings as clips, not images"
+)
 _missing = "leave out questions whose video is missing or unreadable; they are counted"
-ALLOW_MISSING = _set("ALLOW_MISSING_VIDEOS", bool, "", _missing)
-ALLOW_BAD_ITEMS = _set("ALLOW_BAD_ITEMS", bool, "", "leave out broken items; they are counted")
-BERTSCORE = _set(
+ALLOW_MISSING: Setting[bool] = _set("ALLOW_MISSING_VIDEOS", bool, "", _missing)
+ALLOW_BAD_ITEMS: Setting[bool] = _set(
+    "ALLOW_BAD_ITEMS", bool, "", "leave out broken items; they are counted"
+)
+BERTSCORE: Setting[str | None] = _set(
     "BERTSCORE", str, "MODEL", "BERTScore's encoder: a name in the local cache, a path"
 )
-BARTSCORE = _set("BARTSCORE", str, "MODEL", "BARTScore's model (MovieRecapsQA); none if unset")
-CLIPSCORE = _set("CLIPSCORE", str, "MODEL", "CLIPScore's model (HAVEN); none if unset")
+BARTSCORE: Setting[str | None] = _set(
+    "BARTSCORE", str, "MODEL", "BARTScore's model (MovieRecapsQA); none if unset"
+)
+CLIPSCORE: Setting[str | None] = _set(
+    "CLIPSCORE", str, "MODEL", "CLIPScore's model (HAVEN); none if unset"
+)
 _more = "MovieRecapsQA's judged baselines, which double the judge's requests; none if unset"
-BASELINES = _set("BASELINES", _baselines, "geval,helmet", _more, ())
+BASELINES: Setting[tuple[str, ...]] = _set("BASELINES", _baselines, "geval,helmet", _more, ())
 _choices = "NAME=VALUE,..."
-MAIA = _set("MAIA", str, _choices, "`media=images`, not a clip; `order=balanced`: of the options")
-HAVEN = _set("HAVEN", str, _choices, "HAVEN's items and pictures (docs/haven.md)")
+MAIA: Setting[str | None] = _set(
+    "MAIA", str, _choices, "`media=images`, not a clip; `order=balanced`: of the options"
+)
+HAVEN: Setting[str | None] = _set(
+    "HAVEN", str, _choices, "HAVEN's items and pictures (docs/haven.md)"
+)
 _shown = "shown to its judge: `facts=all` or `aligned`, `dialogue=given` or `none`"
-MOVIERECAPSQA = _set("MOVIERECAPSQA", str, _choices, _shown)
+MOVIERECAPSQA: Setting[str | None] = _set("MOVIERECAPSQA", str, _choices, _shown)
 _rated = "the judge study: whose answers are rated (lmms_eval_tasks/cvrr_es/README.md)"
-CVRR_CANDIDATES = _set("CVRR_CANDIDATES", _paths, "PATH,...", _rated, ())
-CVRR_RATINGS = _set("CVRR_RATINGS", _paths, "PATH,...", "the judge study: ratings given before", ())
-CVRR_REFERENCE = _set("CVRR_REFERENCE", _paths, "PATH,...", "the judge study: the reference", ())
-CVRR_SELECTION = _set("CVRR_SELECTION", str, "RULE", "the judge study: which judges a mixture has")
-CVRR_NAME = _set("CVRR_NAME", str, "NAME", "the judge study: what the judging model is called")
+CVRR_CANDIDATES: Setting[Sequence[Path]] = _set("CVRR_CANDIDATES", _paths, "PATH,...", _rated, ())
+CVRR_RATINGS: Setting[Sequence[Path]] = _set(
+    "CVRR_RATINGS", _paths, "PATH,...", "the judge study: ratings given before", ()
+)
+CVRR_REFERENCE: Setting[Sequence[Path]] = _set(
+    "CVRR_REFERENCE", _paths, "PATH,...", "the judge study: the reference", ()
+)
+CVRR_SELECTION: Setting[str | None] = _set(
+    "CVRR_SELECTION", str, "RULE", "the judge study: which judges a mixture has"
+)
+CVRR_NAME: Setting[str | None] = _set(
+    "CVRR_NAME", str, "NAME", "the judge study: what the judging model is called"
+)
 
 
 # --- reading --------------------------------------------------------------------------------------
@@ -172,24 +217,35 @@ CVRR_NAME = _set("CVRR_NAME", str, "NAME", "the judge study: what the judging mo
 
 def text(variable: str) -> str:
     """What the user set, as written; "" if nothing."""
-    return _said.get(variable, os.environ.get(variable, "")).strip()
+    run = context.current()
+    around: Mapping[str, str] = os.environ if run.environment is None else run.environment
+    return run.options.get(variable, around.get(variable, "")).strip()
 
 
-def value(variable: str) -> Any:
+def value(variable: Setting[T]) -> T:
     """What the user set, in the setting's form; its default if nothing.
 
     Raises:
         TasksError: naming the variable and the form it takes.
     """
+    run = context.current()
+    if run.environment is None:
+        return _read(variable)
+    if variable not in run.values:
+        run.values[variable] = _read(variable)
+    return cast(T, run.values[variable])
+
+
+def _read(variable: Setting[T]) -> T:
     if not (given := text(variable)):
-        return TABLE[variable].default
-    reads = TABLE[variable].form
+        return variable.default
+    reads = variable.form
     if not isinstance(reads, FunctionType):
         from pydantic import TypeAdapter
 
         reads = TypeAdapter(reads).validate_python
     try:
-        return reads(given)
+        return cast(T, reads(given))
     except ValueError as error:
         errors = getattr(error, "errors", None)  # pydantic's, which is of several lines
         raise TasksError(
@@ -198,20 +254,18 @@ def value(variable: str) -> Any:
 
 
 def say(given: Mapping[str, Any]) -> None:
-    """Take over what options say, by variable; None says nothing."""
-    _said.update({variable: str(one) for variable, one in given.items() if one is not None})
+    """Take over what options say, by variable, from now on; None says nothing."""
+    run = context.current()
+    run.options, run.values = {**run.options, **_texts(given)}, {}
 
 
-@contextmanager
-def said(given: Mapping[str, Any]) -> Iterator[None]:
+def said(given: Mapping[str, Any]) -> AbstractContextManager[None]:
     """`say`, for a while."""
-    before = dict(_said)
-    say(given)
-    try:
-        yield
-    finally:
-        _said.clear()
-        _said.update(before)
+    return context.with_options(_texts(given))
+
+
+def _texts(given: Mapping[str, Any]) -> dict[str, str]:
+    return {variable: str(one) for variable, one in given.items() if one is not None}
 
 
 def check() -> None:
@@ -221,8 +275,13 @@ def check() -> None:
         TasksError: one is misspelt, or not of its form.
     """
     check_names()
-    for variable in TABLE:
+    for variable in TABLE.values():
         value(variable)
+
+
+def take() -> None:
+    """Settle the settings of a run that begins: what the environment says later is not its own."""
+    context.current().environment = {one: os.environ[one] for one in TABLE if one in os.environ}
 
 
 def check_names() -> None:
@@ -249,8 +308,8 @@ def markdown() -> str:
     """The table of docs/settings.md."""
     lines = ["| option of `lmms_eval` | variable | meaning |", "|---|---|---|"]
     for one in TABLE.values():
-        option = f"`{f'{one.option} {one.value}'.strip()}`" if one.is_option else ""
-        cells = (option, f"`{one.variable}`", one.help)
+        option = f"`{f'{one.option} {one.metavar}'.strip()}`" if one.is_option else ""
+        cells = (option, f"`{one}`", one.help)
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n"
 
@@ -337,20 +396,27 @@ class JudgeLimits:
     requests_per_minute: float | None = None
     max_calls: int | None = None  # replies paid for
     max_cost: float | None = None  # US dollars
-    stop_after: int = TABLE[JUDGE_STOP_AFTER].default  # failed requests in a row; 0 never stops
+    stop_after: int = JUDGE_STOP_AFTER.default  # failed requests in a row; 0 never stops
     timeout: float | None = None  # seconds of each attempt; None is the judge's own
-    patience: float = TABLE[JUDGE_PATIENCE].default  # seconds of waiting for a busy endpoint
+    patience: float = JUDGE_PATIENCE.default  # seconds of waiting for a busy endpoint
 
 
 def judge_limits() -> JudgeLimits:
     """The user's limits."""
-    budget = (JUDGE_CONCURRENCY, JUDGE_RPM, MAX_CALLS, MAX_COST, JUDGE_STOP_AFTER)
-    return JudgeLimits(*map(value, (*budget, JUDGE_TIMEOUT, JUDGE_PATIENCE)))
+    return JudgeLimits(
+        concurrency=value(JUDGE_CONCURRENCY),
+        requests_per_minute=value(JUDGE_RPM),
+        max_calls=value(MAX_CALLS),
+        max_cost=value(MAX_COST),
+        stop_after=value(JUDGE_STOP_AFTER),
+        timeout=value(JUDGE_TIMEOUT),
+        patience=value(JUDGE_PATIENCE),
+    )
 
 
 def may_fail() -> float:
     """The share of verdicts or requests that may fail in a valid run."""
-    return float(value(MAX_FAILED))
+    return value(MAX_FAILED)
 
 
 def frames_for(video: str, default: int = 32) -> int:

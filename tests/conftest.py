@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.host import plugin
 from lmms_eval_tasks.utils import saved_runs
 from tests import warm
@@ -108,8 +108,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 @pytest.fixture(autouse=True)
 def options_end_with_their_test() -> Iterator[None]:
-    """What a command's options say stands for the rest of its process."""
-    with settings.said({}):
+    """Nothing that a test does in its process is known to the next one."""
+    with context.begun():
         yield
 
 
@@ -118,17 +118,11 @@ def clean_environment(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[None]:
     """No test sees the developer's own settings, keys, proxies, judges' replies or cache."""
-    from lmms_eval_tasks import prompts
-    from lmms_eval_tasks.judges import run
-
     for name in list(os.environ):
         if name.startswith(("LMMS_EVAL_", "OPENAI_", "AZURE_")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("LMMS_EVAL_TASKS_JUDGE_CACHE", "off")
     monkeypatch.setenv("LMMS_EVAL_TASKS_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-    yield
-    run.forget()
-    prompts.forget()
 
 
 @pytest.fixture(scope="session")

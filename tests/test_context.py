@@ -16,21 +16,21 @@ from tests.checks import table
 
 
 def test_the_model_is_known_inside_and_forgotten_after_errors() -> None:
-    assert context.current() is None
+    assert context.current().model is None
     for picture in (True, False):  # without our hook nothing is known
-        status, said = sound.heard(context.current(), picture)
+        status, said = sound.heard(context.current().model, picture)
         assert (status, "not known" in str(said)) == ("unknown", True)
     outer, inner = Model("a", "chat"), Model("b", "simple", {"x": 1})
-    with context.model(outer):
-        context.go_by(context.Plan("simple", {"n": 1}, videos_as_pictures=True))
-        assert context.current() == Model("a", "simple", {"n": 1})
-        with contextlib.suppress(ZeroDivisionError), context.model(inner):
-            assert context.current() is inner
-            assert context.planned() == context.Plan()
+    with context.begun(outer):
+        context.current().go_by(context.Plan("simple", {"n": 1}, videos_as_pictures=True))
+        assert context.current().model == Model("a", "simple", {"n": 1})
+        with contextlib.suppress(ZeroDivisionError), context.begun(inner):
+            assert context.current().model is inner
+            assert context.current().plan == context.Plan()
             raise ZeroDivisionError
-        assert context.planned().videos_as_pictures
-    assert context.current() is None
-    assert context.planned() == context.Plan()
+        assert context.current().plan.videos_as_pictures
+    assert context.current().model is None
+    assert context.current().plan == context.Plan()
 
 
 # --- sound ----------------------------------------------------------------------------------------
@@ -64,9 +64,9 @@ def test_the_model_is_known_inside_and_forgotten_after_errors() -> None:
 def test_whether_it_arrives(
     name: str, interface: Any, way: str, arguments: Any, status: str
 ) -> None:
-    with context.model(Model(name, interface, arguments)):
-        found, said = sound.heard(context.current(), way == "av")
-        assert found == status == sound.hears(context.current())[way]
+    with context.begun(Model(name, interface, arguments)):
+        found, said = sound.heard(context.current().model, way == "av")
+        assert found == status == sound.hears(context.current().model)[way]
     assert (said is None) == (status == "delivered")
     assert said is None or name in said
 
@@ -81,9 +81,9 @@ def test_whether_it_arrives(
     ],
 )
 def test_in_which_form_a_class_takes_it(name: str, interface: Any, form: str) -> None:
-    assert sound.sound_form(context.current()) == "path"
-    with context.model(Model(name, interface)):
-        assert sound.sound_form(context.current()) == form
+    assert sound.sound_form(context.current().model) == "path"
+    with context.begun(Model(name, interface)):
+        assert sound.sound_form(context.current().model) == form
 
 
 def test_of_another_host_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +114,7 @@ def ranks(processes: int, limit: float | None, offset: int) -> list[list[str]]:
     from lmms_eval.utils import create_iterator
 
     number = -(-len(DOCS) * limit // 1) if limit and limit < 1 else limit
-    with context.limited(limit, offset):
+    with context.begun(limit=limit, offset=offset):
         docs = context.by_rank(DOCS)
     assert sorted(docs) == DOCS
     given = (int(number) if number else None, offset)

@@ -26,7 +26,17 @@ FLOORS = (
     {"report"},
     {"benchmark", "registry", "tables", "media"},
     {"judges"},
-    {"utils", "leaderboards", "context", "settings", "prompts", "errors", "notify", ""},
+    {
+        "utils",
+        "leaderboards",
+        "context",
+        "settings",
+        "prompts",
+        "provenance",
+        "errors",
+        "notify",
+        "",
+    },
 )
 
 
@@ -106,6 +116,17 @@ def test_what_is_pure(rooms: networkx.DiGraph) -> None:
     """utils takes values as arguments; benchmark.py knows what judges and metrics give."""
     assert set(rooms["utils"]) == {"errors", "notify"}
     assert set(rooms["benchmark"]) <= {"judges", "utils", "tables", "settings", "errors"}
+
+
+def test_no_module_keeps_the_state_of_a_run() -> None:
+    """It is in context.py; signals alone are the process's (interrupts.py)."""
+    keeping = [
+        name
+        for name, file in modules().items()
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Global) and name != f"{PACKAGE}.utils.interrupts"
+    ]
+    assert keeping == []
 
 
 def files(folder: Path) -> list[Path]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import shutil
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,13 +15,14 @@ from lmms_eval.models.model_utils.media_encoder import _build_cache_key
 from lmms_eval.protocol import ChatMessages
 from PIL import Image
 
-from lmms_eval_tasks import context, settings
+from lmms_eval_tasks import context, provenance, settings
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.host import discovery
 from lmms_eval_tasks.host.endpoints import right_media
 from lmms_eval_tasks.host.evaluation import _score_side_by_side
 from lmms_eval_tasks.host.model_class import interface_of
 from lmms_eval_tasks.host.plugin import guarded
+from lmms_eval_tasks.judges import run as judge_run
 from tests.checks import refused, table
 
 
@@ -71,7 +73,7 @@ def test_a_run_knows_what_the_host_was_told_to_ask(
         verbosity: str = "ERROR",
         task_manager: Any = None,
     ) -> None:
-        runs.append(context.docs())
+        runs.append(context.current().docs)
 
     file = Path(discovery.task_folders()[0], "maia", "maia_vsv_1frame.yaml")
     known = {"type": "task", "yaml_path": str(file)}
@@ -85,7 +87,65 @@ def test_a_run_knows_what_the_host_was_told_to_ask(
         with pytest.raises(DataError, match=r"1 of 2 .*\n  video2: unreadable: "):
             evaluate("tasks_coin", ["maia_vsv_1frame"], **more)
     assert len(runs) == 2
-    assert context.docs() == slice(None)
+    assert context.current().docs == slice(None)
+
+
+@table("at_once", [False, True])
+def test_two_runs_of_a_process_do_not_see_each_other(
+    at_once: bool, sample_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One after the other, or in two threads; nor do the threads that a model's class starts."""
+    monkeypatch.setenv(settings.DATA, str(sample_root))
+    seen: dict[str, Any] = {}
+
+    def look(model: str) -> None:
+        run = context.current()
+        before = provenance.notes("maia")
+        provenance.note("maia", model, "noted")
+        share = settings.may_fail()
+        told = (run.model and run.model.name, run.docs, share, before, judge_run.current())
+        seen.setdefault(model, []).append(told)
+
+    def simple_evaluate(
+        model: Any = None,
+        tasks: Any = None,
+        limit: float | None = None,
+        verbosity: str = "ERROR",
+        task_manager: Any = None,
+    ) -> None:
+        monkeypatch.setenv(settings.MAX_FAILED, "0.9")  # too late: they are taken when it begins
+        look(model)
+        of_a_class = threading.Thread(target=look, args=(model,))
+        of_a_class.start()
+        of_a_class.join()
+        monkeypatch.delenv(settings.MAX_FAILED)
+
+    file = Path(discovery.task_folders()[0], "maia", "maia_vsv_1frame.yaml")
+    known = {"type": "task", "yaml_path": str(file)}
+    manager = SimpleNamespace(task_index={"maia_vsv_1frame": known}, include_path=None)
+    evaluate = functools.partial(guarded(simple_evaluate), task_manager=manager)
+
+    def run(model: str, limit: int, share: float) -> None:
+        with settings.said({settings.MAX_FAILED: share} if share else {}):
+            evaluate(model, ["maia_vsv_1frame"], limit=limit)
+
+    threads = [
+        threading.Thread(target=run, args=one)
+        for one in (("tasks_coin", 8, 0.0), ("tasks_oracle", 16, 0.25))
+    ]
+    for thread in threads:
+        thread.start()
+        if not at_once:
+            thread.join()
+    for thread in threads:
+        thread.join()
+    for model, limit, share in (("tasks_coin", 8, 0.05), ("tasks_oracle", 16, 0.25)):
+        first, second = seen[model]
+        assert first[:4] == (model, slice(0, limit), share, {})
+        assert second[:4] == (model, slice(0, limit), share, {model: "noted"})
+        assert first[4] is second[4]
+    assert seen["tasks_coin"][0][4] is not seen["tasks_oracle"][0][4]
+    assert provenance.notes("maia") == {}
 
 
 @table(

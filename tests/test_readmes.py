@@ -1,6 +1,7 @@
 """The pages and the site of them: short, whole, and every link leads somewhere."""
 
 import re
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -46,6 +47,39 @@ def test_links_lead_somewhere(page):
     for there, anchor in build_site.links(page):
         assert (ROOT / there).is_file(), there
         assert not anchor or anchor in anchors(ROOT / there), f"{there}#{anchor}"
+
+
+def cited(file: Path) -> Iterator[tuple[str, str]]:
+    """The pages that a file names, each with the section in quotation marks behind it, or "".
+
+    A whole text in quotation marks is no citation but the name of a file that code opens.
+    """
+    text = re.sub(r"\n[ #]*", " ", file.read_text(encoding="utf-8"))
+    for found in re.finditer(r'(?<![\w/.<>{}*"-])([\w./-]*\w\.md\b)(?:, "([^"]+)")?', text):
+        yield found[1], found[2] or ""
+
+
+def test_every_page_that_is_cited_exists():
+    """In code, task files, prompts and pages: by its path in the repository, or from the file's."""
+    kinds = ("*.py", "*.yaml", "*.yml", "*_yaml", "*.toml", "*.md", "*.html", "*.js", "*.txt")
+    rooms = ("lmms_eval_tasks", "utils", "judges", "leaderboards", "benchmarks", "docs")
+    files = {file for room in rooms for kind in kinds for file in (ROOT / room).rglob(kind)}
+    files |= {ROOT / name for name in ("README.md", "Makefile", "pyproject.toml")}
+    files |= {*(ROOT / "tests").rglob("*.py"), *(ROOT / "tests" / "cases").rglob("*.json")}
+    files -= {ROOT / "docs" / "changelog.md"}  # it names pages of the past
+    files -= {*(ROOT / "tests" / "upstream").rglob("*")}  # pages of lmms-eval
+    missing, found = [], 0
+    for file in files:
+        for name, section in cited(file):
+            places = [ROOT / name, file.parent / name]
+            if name.startswith("../"):  # a template of a page
+                places.append(ROOT / "docs" / name)
+            there = [place for place in places if place.is_file()]
+            found += 1
+            if not there or (section and build_site.slug(section) not in anchors(there[0])):
+                missing.append(f"{file.relative_to(ROOT)}: {name} {section}")
+    assert found > 100
+    assert missing == []
 
 
 def test_the_page_of_citations_says_what_the_file_says():

@@ -85,7 +85,6 @@ def test_twice_the_items_are_twice_the_work(
         if change:
             change(root / "data")
         monkeypatch.setenv(settings.DATA, str(root / "data"))
-        monkeypatch.setattr(before, "_checked", {})
         work = scale.Work(benchmark, root / "out")
         report = partial(
             tasks_command, "report", root / "out", "--format", "text", cache=cache, env=NO_DATA

@@ -22,7 +22,7 @@ from lmms_eval_tasks.notify import table_console
 _MARKS = {"ok": ("✔", "green"), "warning": ("!", "yellow"), "error": ("✘", "red")}
 
 
-@with_settings(*(one.variable for one in settings.TABLE.values() if one.is_option), checked=False)
+@with_settings(*(one for one in settings.TABLE.values() if one.is_option), checked=False)
 def doctor_command(
     *,
     tasks: Annotated[
@@ -66,7 +66,7 @@ def _findings(names: list[str], run: dict[str, Any]) -> Iterator[Finding]:
     with suppress(Exception):  # is told when the model's turn comes
         named = model_class.named(run)
     model = partial(model_class.examined, run) if run["model"] else None
-    with machine.usable_cache(), context.model(named):
+    with machine.usable_cache(), context.begun(named):
         sent = uploads.lines if run["model"] else None
         if settings.is_sample():
             yield from carried_out([Check("packaged sample", _sample, f"{settings.CACHE}=DIR")])

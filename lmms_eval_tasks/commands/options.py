@@ -42,7 +42,7 @@ def with_settings(*variables: str, checked: bool = True) -> Callable[[Command], 
     def over(command: Command) -> Command:
         @functools.wraps(command)
         def with_options(**given: Any) -> None:
-            said = {one.variable: given.pop(name) or None for name, one in names.items()}
+            said: dict[str, Any] = {one: given.pop(name) or None for name, one in names.items()}
             with settings.said(said):
                 if checked:
                     settings.check()
@@ -52,7 +52,7 @@ def with_settings(*variables: str, checked: bool = True) -> Callable[[Command], 
         own = list(inspect.signature(command, eval_str=True).parameters.values())
         for name, one in names.items():
             is_switch = one.form is bool
-            shown = typer.Option(one.option, help=one.help, metavar=one.value or None)
+            shown = typer.Option(one.option, help=one.help, metavar=one.metavar or None)
             form: Any = Annotated[bool if is_switch else str | None, shown]
             default = False if is_switch else None
             own.append(

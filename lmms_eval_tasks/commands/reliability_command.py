@@ -16,6 +16,7 @@ from lmms_eval_tasks.cvrr_es.study.report import report
 from lmms_eval_tasks.notify import table_console
 from lmms_eval_tasks.runs.invalid import stop
 from lmms_eval_tasks.tables.fold import show
+from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils.conditions import OF_JUDGE, Kind
 from lmms_eval_tasks.utils.json_files import check_output, write_json, write_text
 from lmms_eval_tasks.utils.released_files import listed
@@ -38,6 +39,8 @@ def reliability_command(
     html: Annotated[Path | None, typer.Option(help="Write the report as one HTML page.")] = None,
 ) -> None:
     """How far judges agree with a reference: kappas, intervals, panels, as tables and a page."""
+    if html is not None:
+        extras.require("report", "--html")
     for file in filter(None, (output, html)):
         check_output(file)
     loaded = rating_files.load(ratings)

@@ -12,6 +12,7 @@ from lmms_eval_tasks.commands.options import with_settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.notify import table_console
 from lmms_eval_tasks.tables.fold import show
+from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils.json_files import check_folder, check_output, write_text
 
 Form = Literal["html", "text", "md", "csv", "latex", "json", "inspect"]
@@ -54,6 +55,8 @@ def report_command(
         found = sides.read(runs)
         show(table_console(), [*exports.tables(list(exports.rows(found))), *exports.notes(found)])
         return
+    if form not in ("text", "json"):
+        extras.require("report", f"--format {form}")
     check_output(page)
     found = sides.read(runs)
     if form == "html":

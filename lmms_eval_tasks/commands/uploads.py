@@ -83,8 +83,8 @@ def of_run(run: Mapping[str, Any], tasks: Sequence[str], limit: int | None = Non
     Raises:
         TasksError: there is no such model, or it cannot take what the tasks hand over.
     """
-    with context.model(model_class.named(run)):
-        model, asked = context.current(), []
+    with context.begun(model_class.named(run)):
+        model, asked = context.current().model, []
         for benchmark, names in registry.chosen(tasks):
             try:
                 found = benchmark.look(names)
@@ -98,7 +98,7 @@ def of_run(run: Mapping[str, Any], tasks: Sequence[str], limit: int | None = Non
 
 def lines(asked: Sequence[tuple[Benchmark, Found, str]], limit: int | None = None) -> Iterator[str]:
     """Of the running model, whose plan is made: what it uploads for these tasks."""
-    if (model := context.current()) is None:
+    if (model := context.current().model) is None:
         return
     who, name = f"{model.name} ({model.interface})", _name(model.name)
     if name in UNKNOWN:
@@ -117,7 +117,7 @@ def lines(asked: Sequence[tuple[Benchmark, Found, str]], limit: int | None = Non
             return
         total, unknown = f"{size(sum(known))} in all", len(each) - len(known)
         told = f"{total}, but for {unknown} tasks of which it is not known" if unknown else total
-        option = settings.TABLE[settings.MODEL_PICTURES].option
+        option = settings.MODEL_PICTURES.option
         by_address = model.arguments.get("pass_video_url")
         if isinstance(measure, _Chat) and _format(measure) == "PNG" and not by_address:
             told += f"; frames and pictures as JPEG ({option} jpeg) are a seventh of PNG"
@@ -175,7 +175,7 @@ def _window(benchmark: Benchmark, doc: Doc) -> tuple[Any, ...]:
 
 def _published(name: str, requests: int, why: str, measure: Measure) -> Upload:
     """By the published lengths and frames of one size, where a clip cannot be made."""
-    model = context.current()
+    model = context.current().model
     try:
         work = recipes.work(name)
     except KeyError:

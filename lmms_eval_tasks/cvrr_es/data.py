@@ -47,7 +47,7 @@ def running_model() -> str:
     """
     if given := settings.text(settings.CVRR_NAME):
         return given
-    model = context.current()
+    model = context.current().model
     if model is None:
         return "model"
     for name in _NAMING:
@@ -102,13 +102,13 @@ def look(
         return Checked(**of)
     first: list[RatingRow] = []
     if any(JUDGE_TASKS[task] != "first" for task in judging):
-        paths = settings.value(settings.CVRR_RATINGS)
-        if not paths:
+        rating_files = settings.value(settings.CVRR_RATINGS)
+        if not rating_files:
             raise DataError(
                 "no ratings of other judges: name files of ratings, or saved samples of cvrr_judge "
                 f"runs, with --cvrr-ratings or {settings.CVRR_RATINGS}=PATH,PATH"
             )
-        first = ratings.read(paths)
+        first = ratings.read(rating_files)
     answered = aligned(found)
     if not any(name not in troubles for one in answered for name in one.answers):
         raise DataError("no candidate answered a question that can be asked")

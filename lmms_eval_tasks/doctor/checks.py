@@ -108,7 +108,8 @@ class Examination:
     def checks(self) -> Iterator[Check]:
         """In the order of a run: a check rests on what those before it found."""
         yield Check("tasks", self._tasks, "lmms-eval-tasks list")
-        yield Check("frames", self._frames, f"another {settings.TABLE[settings.FRAMES].option}")
+        yield Check("extras", self._extras, "pip install 'lmms-eval-tasks[all]'")
+        yield Check("frames", self._frames, f"another {settings.FRAMES.option}")
         for benchmark, names in self._chosen:
             own = benchmark.name
             get = f"lmms-eval-tasks data prepare {own} --from DIR_OR_FILE"
@@ -116,7 +117,7 @@ class Examination:
             look = partial(self._prompts, benchmark, names)
             yield Check(f"{own}: prompts", look, f"mend that file, or unset {settings.PROMPTS}")
         if self._model is not None:
-            name = model.name if (model := context.current()) else ""
+            name = model.name if (model := context.current().model) else ""
             yield Check("model", self._of_model, f"lmms-eval-tasks models {name}".strip())
         for benchmark, names in self._chosen:
             if found := self._found.get(benchmark.name):
@@ -134,7 +135,7 @@ class Examination:
     def _of_media(self, benchmark: Benchmark) -> Iterator[Check]:
         own, cuts = benchmark.name, self._cuts[benchmark.name]
         option = settings.ALLOW_MISSING if benchmark.whole_videos else settings.ALLOW_BAD_ITEMS
-        again = f"fetch it again, or leave it out with {settings.TABLE[option].option}"
+        again = f"fetch it again, or leave it out with {option.option}"
         videos = sorted({path for path, _ in cuts})
         yield Check(f"{own}: videos", partial(_videos, benchmark, videos), again)
         different = {cut.window: cut for _, cut in cuts}
@@ -156,6 +157,10 @@ class Examination:
         own = ", ".join(benchmark.name for benchmark, _ in self._chosen)
         yield Finding("ok", f"{len(tasks)} of {own}")
 
+    def _extras(self) -> Findings:
+        before.check_extras(self._chosen)
+        yield from ()
+
     def _frames(self) -> Findings:
         before.check_frames(self._chosen)
         yield from ()
@@ -165,8 +170,8 @@ class Examination:
             found = self._found[benchmark.name] = before.look(benchmark, names)
         except DataError as error:
             named = [one for one in settings.TABLE.values() if f"{one.option} " in str(error)]
-            ways = [f"{one.option} {one.value}".strip() for one in named]
-            if any(one.variable in _ALLOW for one in named):
+            ways = [f"{one.option} {one.metavar}".strip() for one in named]
+            if any(one in _ALLOW for one in named):
                 ways = ["put them there (lmms-eval-tasks data status)", *ways]
             yield Finding("error", str(error), " or ".join(ways))
             # What can be used is looked at nonetheless.

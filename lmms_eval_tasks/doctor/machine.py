@@ -50,28 +50,31 @@ def usable_cache() -> Iterator[None]:
     else:
         yield
         return
-    given = {settings.DATA: data}
-    with TemporaryDirectory() as folder, settings.said({**given, settings.CACHE: folder}):
+    with (
+        TemporaryDirectory() as folder,
+        settings.said({settings.DATA: data, settings.CACHE: folder}),
+    ):
         yield
 
 
 def _settings() -> Findings:
     for line in settings.misspelt():
         yield Finding("error", line, f"unset {line.partition(':')[0]}")
-    chosen = [one for one in settings.TABLE.values() if settings.text(one.variable)]
+    chosen = [one for one in settings.TABLE.values() if settings.text(one)]
     for one in chosen:
         try:
-            settings.value(one.variable)
+            settings.value(one)
         except TasksError as error:
-            yield Finding("error", str(error), f"{one.option} {one.value}, or unset {one.variable}")
+            yield Finding("error", str(error), f"{one.option} {one.metavar}, or unset {one}")
     # Not what they say: somebody may have put a key into one.
-    yield Finding("ok", f"set: {', '.join(one.variable for one in chosen) or 'none'}")
+    yield Finding("ok", f"set: {', '.join(one for one in chosen) or 'none'}")
 
 
 def _versions() -> Findings:
     from packaging.requirements import Requirement
 
     there = {one: _version(one) for one in _SHOWN}
+    there["decord"] = there["decord"] or _version("decord2")  # the same module, for ARM
     told = [f"{name} {version or 'not installed'}" for name, version in there.items()]
     yield Finding("ok", ", ".join([f"Python {platform.python_version()}", *told]))
     for needed in map(Requirement, metadata.requires("lmms-eval-tasks") or ()):

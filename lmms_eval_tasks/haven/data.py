@@ -38,7 +38,7 @@ from lmms_eval_tasks.haven.records.release import Release
 from lmms_eval_tasks.media import video_checks
 from lmms_eval_tasks.media.recipes import uniform_indices
 from lmms_eval_tasks.media.video_checks import bad_items, missing_videos, stop
-from lmms_eval_tasks.utils import released_files
+from lmms_eval_tasks.utils import extras, released_files
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.released_files import Seen
 
@@ -90,6 +90,8 @@ def load() -> Release:
         DataError: they are not there (the message says how to get them) or do not fit the schema.
         TasksError: an option has no value of its range.
     """
+    if settings.is_sample():
+        extras.require("haven", "HAVEN's packaged sample")
     place = settings.required_folder("haven", "HAVEN", HOW_TO_GET)
     return released.read(place, options.current())
 

@@ -16,7 +16,7 @@ import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lmms_eval_tasks import prompts, settings
+from lmms_eval_tasks import prompts, provenance, settings
 from lmms_eval_tasks.benchmark import Item, Items
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.haven import data, inputs, options
@@ -24,7 +24,6 @@ from lmms_eval_tasks.haven.records.release import Release
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, geval
 from lmms_eval_tasks.judges.geval import TOP_LOGPROBS, Rating
 from lmms_eval_tasks.judges.verdict import NONE
-from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils.metrics import clipscore as implementation
 from lmms_eval_tasks.utils.metrics import local_models, text_metrics
 from lmms_eval_tasks.utils.metrics.model_scores import bert_score
@@ -149,7 +148,7 @@ def clip_values(asked: Sequence[Asked]) -> list[float | None]:
     if problem := clip_problem():
         provenance.note("haven", "clipscore", f"CLIPScore not computed: {problem}")
         return [None] * len(asked)
-    model = settings.value(settings.CLIPSCORE)
+    model = settings.value(settings.CLIPSCORE) or ""  # `clip_problem` has looked
     values: list[float | None] = []
     lost: list[str] = []
     load = functools.cache(data.load)

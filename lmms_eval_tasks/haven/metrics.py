@@ -1,6 +1,6 @@
 """HAVEN's numbers, from items.
 
-Every metric of a reply has these forms (metrics.md):
+Every metric of a reply has these forms (docs/metrics.md):
 - NAME: mean over videos; a reply that could not be read counts as 0, or as what of it could;
 - NAME_valid: without the replies that could not be read;
 - NAME_sources: the mean of the sources' means, and NAME_SOURCE, each source's own;

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from lmms_eval_tasks import leaderboards, settings
+from lmms_eval_tasks import leaderboards, provenance, settings
 from lmms_eval_tasks.benchmark import (
     Benchmark,
     Cut,
@@ -36,7 +36,6 @@ from lmms_eval_tasks.judges import Criterion, JudgeConfig, geval
 from lmms_eval_tasks.judges.verdict import Scoring
 from lmms_eval_tasks.media.video_checks import stop
 from lmms_eval_tasks.prompts import Prompt
-from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.metrics import clipscore, local_models, selections, text_metrics
 from lmms_eval_tasks.utils.released_files import listed
@@ -231,7 +230,7 @@ def _order(doc: Item, reply: str, truth: list[float], unit: str) -> dict[str, An
     worth: dict[str, float | None] = {name: getattr(found, name) or 0.0 for name in ORDER}
     if identity.reason:
         worth = dict.fromkeys(ORDER)
-    elif len(read.units) < 2:  # an order of fewer than two units is worth 0 (metrics.md)
+    elif len(read.units) < 2:  # an order of fewer than two units is worth 0 (docs/metrics.md)
         worth = dict.fromkeys(ORDER, 0.0)
     theirs = numbered.authors_order(reply, n, unit, in_time=doc["kind"] == "temporal")
     by_theirs = selections.correlations(selections.predicted_ranks(theirs, n), truth)

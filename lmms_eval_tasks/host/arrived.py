@@ -36,6 +36,8 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any, NamedTuple
 
+from lmms_eval_tasks import context
+
 _PICTURES = ("image_url", "image", "input_image")
 _VIDEOS = ("video_url", "video", "input_video")
 _SOUNDS = ("input_audio", "audio_url", "audio")
@@ -46,10 +48,15 @@ _SOUNDS = ("input_audio", "audio_url", "audio")
 Event = tuple[str, Any]
 Size = tuple[int, int]  # width and height in pixels
 
-# By task and id of a doc: what reached the model (Seen, in plain types), until its reply is scored.
-REMEMBERED: dict[tuple[str, str], Mapping[str, Any]] = {}
-# By the same: whether the reply is as long as its limit of tokens, where its length is known.
-AT_LIMIT: dict[tuple[str, str], bool] = {}
+
+class Arrived:
+    """What is known of a run's requests by task and id of a doc, until their replies are scored."""
+
+    def __init__(self) -> None:
+        # What reached the model (Seen, in plain types).
+        self.seen: dict[tuple[str, str], Mapping[str, Any]] = {}
+        # Whether the reply is as long as its limit of tokens, where its length is known.
+        self.at_limit: dict[tuple[str, str], bool] = {}
 
 
 @dataclass
@@ -198,7 +205,6 @@ def _bare(text: str) -> str:
     return "".join(text.replace("<image>", "").split())
 
 
-_watch: _Watch | None = None
 # The request that is asked in this thread, or in this task of an event loop; "" if not known.
 ASKED: ContextVar[str] = ContextVar("ASKED", default="")
 
@@ -222,30 +228,31 @@ def watching(asked: Iterable[Expected], reads: bool = True) -> Iterator[Mapping[
         reads: whether what a reader was asked for goes to the model: not where a processor of
             transformers' takes it first, which may have no use for it.
     """
-    global _watch  # noqa: PLW0603 - classes call our functions with a doc and nothing else
-    before, _watch = _watch, _Watch(asked, reads)
+    run, watch = context.current(), _Watch(asked, reads)
+    before = run.put(_Watch, watch)
     try:
-        yield _watch.seen
-        _watch.end()
+        yield watch.seen
+        watch.end()
     finally:
-        _watch = before
+        run.put(_Watch, before)
 
 
 def expect(one: Expected) -> None:
     """One more request is asked now, beside those that are watched."""
-    if _watch is not None:
-        _watch.expect(one)
+    if (watch := context.current().get(_Watch)) is not None:
+        watch.expect(one)
 
 
 def settled(name: str) -> Seen | None:
     """What reached the model of a request whose reply has come; it is watched no more."""
-    return _watch.settled(name) if _watch is not None else None
+    watch = context.current().get(_Watch)
+    return None if watch is None else watch.settled(name)
 
 
 def handed(name: str) -> None:
     """A request's media are asked for by the class, which is about to use them."""
-    if _watch is not None:
-        _watch.note([("handed", name)])
+    if (watch := context.current().get(_Watch)) is not None:
+        watch.note([("handed", name)])
 
 
 def request_name(task: str, doc: str) -> str:
@@ -359,9 +366,9 @@ def counted() -> Iterator[None]:
 
 def _seeing(original: Callable[..., Any], see: Callable[..., Iterable[Event]]) -> Any:
     def note(*args: Any, **kwargs: Any) -> None:
-        if _watch is not None:
+        if (watch := context.current().get(_Watch)) is not None:
             with contextlib.suppress(Exception):  # of another kind, or version
-                _watch.note(see(*args, **kwargs))
+                watch.note(see(*args, **kwargs))
 
     @functools.wraps(original)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:

@@ -134,7 +134,7 @@ def conditions(lm: Any) -> list[Condition]:
     name, quality = picture_format()
     if not quality or not hasattr(lm, "client"):
         return []
-    option = settings.TABLE[settings.MODEL_PICTURES].option
+    option = settings.MODEL_PICTURES.option
     told = f"frames are sent as {name} of quality {quality}, not pixel by pixel ({option} png)"
     return [Condition(Kind.OPTION, told)]
 

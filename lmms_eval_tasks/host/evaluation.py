@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from lmms_eval_tasks import context, sample
+from lmms_eval_tasks import context, sample, settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import endpoints, model_class, needs, replies
 from lmms_eval_tasks.notify import say
@@ -52,10 +52,12 @@ def evaluated(
             _ALONE.acquire()
         stack.callback(_ALONE.release)
         stack.enter_context(interrupts.ending(exits=_is_command()))
-        judged = stack.enter_context(judging.judging(tasks))
-        stack.enter_context(context.limited(given.get("limit"), given.get("offset") or 0))
+        limit, offset = given.get("limit"), given.get("offset") or 0
+        run = stack.enter_context(context.begun(limit=limit, offset=offset))
+        settings.take()
+        judged = run.own(judging.Judging, lambda: judging.Judging(tasks))
         with _of_all():
-            stack.enter_context(context.model(model_class.named(given)))
+            run.model = model_class.named(given)
             _check(given, tasks)
             wanted = judged.begin()
         if wanted:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, ClassVar
+from typing import IO, Any
+
+from filelock import BaseFileLock, FileLock, Timeout
 
 from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.notify import say
 
+_NO_LOCKS = (OSError, NotImplementedError)  # of a file system without locks
 _DONE = ".done"  # of a run that got its results: nothing to go on with
 
 
@@ -25,10 +27,6 @@ class Kept:
     that got its results renames its files, so that the same command asks again.
     """
 
-    # Who saves the results puts the replies away after it (`put_away`), not the run itself.
-    until_saved: ClassVar[bool] = False
-    finished: ClassVar[list[Kept]] = []  # those of runs whose results are not saved yet
-
     def __init__(self, model: str, tasks: Sequence[str], rank: int) -> None:
         """Read what was kept of a model, and of all that decides on its replies beside.
 
@@ -39,6 +37,7 @@ class Kept:
         self._tasks, self._rank = tuple(tasks), rank
         self._run, *_ = context.gathered(uuid.uuid4().hex[:8])
         self._files: dict[str, IO[str]] = {}
+        self._locks: list[BaseFileLock] = []  # of these files, while they are written
         self._writable = True
         # By key a `reply`'s text, and what had `arrived` at the model, if it is known.
         self.found: dict[str, Mapping[str, Any]] = {}
@@ -74,8 +73,9 @@ class Kept:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 path = self.folder / f"{task}.{self._rank}.{self._run}.jsonl"
                 self._files[task] = path.open("a", encoding="utf-8")
-                with contextlib.suppress(OSError):  # a file system without locks
-                    fcntl.flock(self._files[task], fcntl.LOCK_EX | fcntl.LOCK_NB)
+                with contextlib.suppress(*_NO_LOCKS):
+                    (lock := _lock(path)).acquire()
+                    self._locks.append(lock)
             row = {"key": key, "reply": reply, "arrived": arrived, "tokens": tokens}
             self._files[task].write(json.dumps(row) + "\n")
             self._files[task].flush()
@@ -107,34 +107,57 @@ class Kept:
             with contextlib.suppress(OSError):  # of a full disk, which `add` has told
                 opened.close()
         self._files.clear()
+        for lock in self._locks:
+            lock.release()
+            with contextlib.suppress(OSError):
+                Path(lock.lock_file).unlink(missing_ok=True)
+        self._locks.clear()
 
     def finish(self) -> None:
         """The run has its results."""
         self.close()
-        Kept.finished.append(self)
-        if not Kept.until_saved:
+        command = context.outside().get(Unsaved)
+        if command is None:
             self.put_away()
+        else:
+            command.append(self)
 
-    @staticmethod
-    def put_away() -> None:
+    def put_away(self) -> None:
         """The results are saved: the same command asks anew."""
-        for kept in Kept.finished:
-            for file in kept._own() if kept._rank == 0 else ():
-                try:
-                    file.replace(file.with_name(file.name + _DONE))
-                except OSError as error:
-                    say(f"{file}: not put away ({error.strerror}); next time give --fresh")
-        Kept.finished.clear()
+        for file in self._own() if self._rank == 0 else ():
+            try:
+                file.replace(file.with_name(file.name + _DONE))
+            except OSError as error:
+                say(f"{file}: not put away ({error.strerror}); next time give --fresh")
+
+
+class Unsaved(list[Kept]):
+    """Replies of runs that are through, in a command that saves their results after them."""
+
+    def put_away(self) -> None:
+        """The results are saved."""
+        while self:
+            self.pop().put_away()
 
 
 def _is_held(file: Path) -> bool:
     """Whether a process that is alive writes it."""
-    with contextlib.suppress(OSError), file.open("rb") as opened:
+    with contextlib.suppress(*_NO_LOCKS):
         try:
-            fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
+            with (lock := _lock(file)):
+                Path(lock.lock_file).unlink(missing_ok=True)
+        except Timeout:
             return True
     return False
+
+
+class _Lock(FileLock):
+    """A class of its own: lmms-eval makes all `FileLock`s of one path one, which it takes twice."""
+
+
+def _lock(file: Path) -> BaseFileLock:
+    """The lock of a file of replies, a file beside it; acquiring it waits for nobody."""
+    return _Lock(f"{file}.lock", timeout=0, thread_local=False)
 
 
 def _read(file: Path) -> dict[str, Mapping[str, Any]]:

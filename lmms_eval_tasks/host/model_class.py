@@ -81,7 +81,7 @@ def prepare(run: dict[str, Any]) -> list[str]:
     Raises:
         TasksError: the class cannot be imported, built, or read videos here.
     """
-    model, plan = context.current(), context.planned()
+    model, plan = context.current().model, context.current().plan
     if model is None:
         return []
     devices = _device_map(built(model), model)
@@ -121,7 +121,7 @@ def _as_text(arguments: Mapping[str, Any]) -> str:
 
 def advice(run: Mapping[str, Any]) -> list[str]:
     """What to pass for the running model's class (class_table.advice), a line each."""
-    model, batch = context.current(), str(run.get("batch_size") or 1)
+    model, batch = context.current().model, str(run.get("batch_size") or 1)
     return class_table.advice(model, int(batch)) if model and batch.isdecimal() else []
 
 
@@ -134,11 +134,11 @@ def examined(run: dict[str, Any], needs: Sequence[Needs]) -> Findings:
     Raises:
         TasksError: the class cannot be used for these tasks.
     """
-    if (model := context.current()) is None:
+    if (model := context.current().model) is None:
         named(run)  # says why
         return
     plan = before.go_by_plan(model, needs)
-    model = context.current() or model  # whose class may be another one now
+    model = context.current().model or model  # whose class may be another one now
     who, taken = f"{model.name} ({model.interface})", class_pages.line(model.name, model.interface)
     unknown = "not in the table of classes: what it does with our media is not known"
     media = class_table.media_of(model.name, model.interface)
@@ -206,7 +206,7 @@ def _positions(checkpoint: Path) -> Findings:
             yield Finding("ok", positions.told(one))
         else:
             installed = settings.value(settings.MODEL_POSITIONS) == "installed"
-            option = settings.TABLE[settings.MODEL_POSITIONS].option
+            option = settings.MODEL_POSITIONS.option
             mend = f"leave {option} out" if installed else "another version of transformers"
             yield Finding("warning", positions.told(one), mend)
 

@@ -122,10 +122,11 @@ def process_results(doc: Doc, results: list[str]) -> dict[str, Any]:
     reply = results[0] if results and isinstance(results[0], str) else ""
     kept = {**task.log_fields(doc), **_handed(task, doc)}
     request = task.name, str(doc["id"])
-    if seen := arrived.REMEMBERED.get(request):
+    known = context.current().own(arrived.Arrived)
+    if seen := known.seen.get(request):
         kept["arrived"] = {**seen, "of": task.frames(doc)}
-    if request in arrived.AT_LIMIT:
-        kept["at_limit"] = arrived.AT_LIMIT[request]
+    if request in known.at_limit:
+        kept["at_limit"] = known.at_limit[request]
     # A task that asks nothing needs no judge that can be used.
     answer = Asker(_judge(judge_run.current(), benchmark)) if task.asks else _nobody
     return scoring.spread(task, benchmark.joins, scoring.scored(task, kept, reply, answer))
@@ -141,7 +142,7 @@ def _handed(task: Task, doc: Doc) -> dict[str, Any]:
     """What was handed over; where it cannot be told any more, the answer still counts."""
     try:
         told = task.handed(doc)
-        if told.get("media") and context.planned().videos_as_pictures:
+        if told.get("media") and context.current().plan.videos_as_pictures:
             told["media"] = {**told["media"], "as": "images"}
         return told
     except (TasksError, OSError):  # a file is gone by now

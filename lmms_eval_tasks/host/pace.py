@@ -40,7 +40,7 @@ class Pace:
     """What one class is handed at a time in one run."""
 
     def __init__(self, lm: Any, run: Mapping[str, Any]) -> None:
-        model = context.current()
+        model = context.current().model
         arguments = model.arguments if model is not None else {}
         told = [run.get("batch_size"), *(arguments.get(name) for name in _BATCH)]
         told += [_said(lm, name) for name in _BATCH]

@@ -1,7 +1,8 @@
 """The hook in lmms-eval: what is arranged in it, and when.
 
 lmms-eval loads the entry point group `lmms_eval.models` before it imports its task manager
-(host.md). `register` uses that moment to arrange three things, each when its module is ready:
+(docs/design.md, "What lmms-eval does"). `register` uses that moment to arrange three things, each
+when its module is ready:
 
 - `TaskManager` also reads our folder, where lmms-eval does not do so by itself (discovery.py);
 - `simple_evaluate` asks whether tasks of ours are among those to run: all that we do in such a run
@@ -218,8 +219,6 @@ def _evaluation() -> ModuleType:
         from lmms_eval_tasks.errors import TasksError
 
         mend = "pip install --upgrade lmms-eval-tasks"
-        if error.name == "fcntl":
-            mend = "Linux or macOS is needed (on Windows: WSL)"
         raise TasksError(f"tasks of lmms-eval-tasks cannot run here: {error}; {mend}") from error
     return evaluation
 

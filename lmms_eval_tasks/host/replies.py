@@ -63,14 +63,11 @@ def kept(run: Mapping[str, Any], tasks: Sequence[str]) -> Iterator[Known]:
     """Within it the host's models are asked through us in a `run` of its `simple_evaluate`."""
     from lmms_eval import evaluator
 
-    arrived.REMEMBERED.clear()
-    arrived.AT_LIMIT.clear()
     evaluate = evaluator.evaluate
     signature = inspect.signature(evaluate)
     asked: list[_Asked] = []
     known = Known({}, [], Answered())
     here = threading.get_ident()
-    Kept.finished.clear()
 
     @functools.wraps(evaluate)
     def through_us(*args: Any, **kwargs: Any) -> Any:
@@ -132,7 +129,7 @@ class _Asked:
         self._pace = Pace(lm, run)
         self._stop_after = settings.value(settings.MODEL_STOP_AFTER)
         self._failed_in_a_row, self._answered, self._stopped_by = 0, False, ""
-        self._one_by_one = context.planned().one_by_one
+        self._one_by_one = context.current().plan.one_by_one
         self._errors = _Errors()
         # Not the model's own rank, which the host sets later.
         self._rank = int(os.environ.get("RANK", "0"))
@@ -189,7 +186,7 @@ class _Asked:
             return
         # Many classes take the first request's task, or what its media are, for a whole batch.
         for task, places in _even(left, own).items():
-            if modality := context.planned().modality.get(task):
+            if modality := context.current().plan.modality.get(task):
                 self._lm.modality = modality
             self._ask_in_portions(call, places)
 
@@ -316,7 +313,8 @@ class _Asked:
                 if number is not None:
                     lengths = self._lengths.setdefault(request.task_name, Lengths())
                     lengths.add(int(number), int(limit))
-                    arrived.AT_LIMIT[request.task_name, name] = int(number) >= int(limit)
+                    at_limit = context.current().own(arrived.Arrived).at_limit
+                    at_limit[request.task_name, name] = int(number) >= int(limit)
         texts = {place: text for place, text in texts.items() if text.strip()}
         if cut_replies.opened_in_prompt(self._lm, list(texts.values())):
             from lmms_eval.api.instance import GenerationResult
@@ -354,7 +352,7 @@ class _Asked:
     def _shown(self, request: Any) -> arrived.Shown:
         task = registry.of(request.task_name).tasks[request.task_name]
         parts = task.prompt(self._doc(request))
-        model, kinds = context.current(), [part.kind for part in parts]
+        model, kinds = context.current().model, [part.kind for part in parts]
         texts = [request.args[0]]
         if model is not None and model.interface == "chat":
             texts = [part.given for part in parts if part.kind == "text"]
@@ -412,7 +410,7 @@ def _identity(run: Mapping[str, Any], lm: Any, mended: Sequence[str]) -> str:
 
     A model that is `mended` replies otherwise than one as installed.
     """
-    if (model := context.current()) is None:
+    if (model := context.current().model) is None:
         named: list[Any] = [vars(lm).setdefault("_lmms_eval_tasks_name", uuid.uuid4().hex)]
     else:
         told = model.arguments.items()
@@ -452,7 +450,7 @@ def _failed(text: str | None) -> str | None:
 def _remember(request: Any, name: str, told: Mapping[str, Any] | None) -> None:
     """What reached the model of a doc with this name."""
     if told is not None:
-        arrived.REMEMBERED[request.task_name, name] = told
+        context.current().own(arrived.Arrived).seen[request.task_name, name] = told
 
 
 def _is_of_a_model(record: Any) -> bool:

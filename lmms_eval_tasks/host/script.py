@@ -23,7 +23,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import discovery, plugin
 from lmms_eval_tasks.notify import UNSEEN, say, table_console
@@ -79,9 +79,11 @@ def _take_own_options(arguments: list[str]) -> list[str]:
     own = parser.add_argument_group("options of lmms-eval-tasks, for its own tasks")
     for one in settings.TABLE.values():
         if one.is_option:
-            form = {"metavar": one.value} if one.value else {"action": "store_const", "const": "1"}
-            text = f"{one.help} [{one.variable}]".replace("%", "%%")
-            own.add_argument(one.option, dest=one.variable, help=text, **form)  # type: ignore[arg-type]
+            form = (
+                {"metavar": one.metavar} if one.metavar else {"action": "store_const", "const": "1"}
+            )
+            text = f"{one.help} [{one}]".replace("%", "%%")
+            own.add_argument(one.option, dest=one, help=text, **form)  # type: ignore[arg-type]
     found, rest = parser.parse_known_args(arguments)
     settings.say(vars(found))
     if "--help" in rest or "-h" in rest:
@@ -113,7 +115,8 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
             if told["tasks"] is None:
                 raise TasksError("no --tasks: lmms_eval tasks list shows all that there are")
             _settle_tasks(args, told["tasks"])
-            kept_replies.Kept.until_saved = True
+            unsaved = context.outside().own(kept_replies.Unsaved)
+            unsaved.clear()
             own_second = _own_second(module, told["output_path"])
             saving: list[str] = []
             hearing = replies.logged("INFO", _is_of_saving, saving.append)
@@ -127,7 +130,7 @@ def _watch(outcome: SimpleNamespace, module: ModuleType) -> None:
                     "the same command goes on from there"
                 )
                 return None, None
-            kept_replies.Kept.put_away()
+            unsaved.put_away()
             if found[0] and "lmms_eval_tasks" in found[0]:
                 run = found[0], outcome.printed, told["output_path"]
                 outcome.runs.append(run)

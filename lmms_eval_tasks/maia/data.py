@@ -71,7 +71,7 @@ def true_letters(video: str, question: Question) -> list[str]:
     """The letter of the true statement in each of the pool's eight pairs.
 
     Depends on video, category, question and index only; exactly four are A, so that a model that
-    always answers A solves no pool (metrics.md, Pools).
+    always answers A solves no pool (docs/metrics.md, Pools).
     """
 
     def rank(index: int) -> str:
@@ -84,7 +84,7 @@ def true_letters(video: str, question: Question) -> list[str]:
 
 def still() -> bool:
     """Whether a single picture goes as a clip that repeats it: the user's wish or the model's."""
-    return settings.value(settings.STILL_CLIP) or context.planned().pictures_as_videos
+    return settings.value(settings.STILL_CLIP) or context.current().plan.pictures_as_videos
 
 
 def _asked(found: Found, setting: str) -> Iterator[tuple[Question, dict[str, Any]]]:

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import provenance, settings
 from lmms_eval_tasks.benchmark import (
     Item,
     Items,
@@ -24,7 +24,6 @@ from lmms_eval_tasks.benchmark import (
 )
 from lmms_eval_tasks.maia.categories import SLUGS
 from lmms_eval_tasks.maia.release import POOL_SIZE
-from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils.metrics import aggregate, model_scores, text_metrics
 
 Statistic = Callable[[Items], Any]

@@ -32,7 +32,7 @@ from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.validation import Text, quoted, told
 
 POOL_SIZE = 8  # answers, true and false statements of a question (paper, 3.1)
-# What the full set holds (paper, 3.1 and Limitations; data_schemas.md).
+# What the full set holds (paper, 3.1 and Limitations).
 PAPER_COUNTS = {"videos": 100, "questions": 2400, "pairs": 19200}
 # Names of the authors' release.
 FILE_NAMES = ("data.json", "data_100%.json", "data_20%.json")

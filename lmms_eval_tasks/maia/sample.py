@@ -65,7 +65,7 @@ def told() -> list[dict[str, Any]]:
 
 
 def entry(scene: dict[str, Any]) -> dict[str, Any]:
-    """One video of data.json (data_schemas.md, MAIA)."""
+    """One video of data.json, as README.md describes it."""
     video: dict[str, Any] = {"video": f"video{scene['video']}", "link": LINK}
     for part in "AB":
         video[f"question_categories_{part}"] = [

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from lmms_eval_tasks import leaderboards, prompts, settings
+from lmms_eval_tasks import leaderboards, prompts, provenance, settings
 from lmms_eval_tasks.benchmark import (
     Benchmark,
     Cut,
@@ -38,7 +38,6 @@ from lmms_eval_tasks.maia.release import POOL_SIZE
 from lmms_eval_tasks.media import clips, recipes
 from lmms_eval_tasks.models.players import read_lm_pairs
 from lmms_eval_tasks.prompts import Prompt
-from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.metrics import text_metrics
 from lmms_eval_tasks.utils.replies import answers
@@ -223,6 +222,7 @@ def _tasks() -> dict[str, Task]:
         metrics=metrics.ANSWERS,
         splits={"category": "star"},
         asks=("agrees",),
+        extra="metrics",
         blank={"right": None, "candidate": ""},
         # The references in turn: people's, so models that write more cost more.
         stand_in=lambda doc, number: str(doc["references"][number % POOL_SIZE]),

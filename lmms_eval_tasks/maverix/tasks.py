@@ -51,8 +51,8 @@ def prompt(doc: Doc) -> list[Part]:
 
     The video is muted with sound too: most chat classes read sound from the audio item alone, and
     one that did not would hear it twice; one that reads a video's own track gets it. For simple
-    classes, which use the first visual only (host.md), picture and sound travel as one mp4 with its
-    track; sound alone is the wav's path, or its samples for classes that take no path
+    classes, which use the first visual only (docs/design.md), picture and sound travel as one mp4
+    with its track; sound alone is the wav's path, or its samples for classes that take no path
     (models/classes.json).
     """
     mode = MODES[doc["mode"]]
@@ -65,14 +65,14 @@ def prompt(doc: Doc) -> list[Part]:
 
     def alone() -> list[Any]:
         path, rate = made("sound"), sounds.RATE
-        wants = class_table.sound_form(context.current()) == "samples"
+        wants = class_table.sound_form(context.current().model) == "samples"
         return [{"array": segments.samples(path), "sampling_rate": rate} if wants else path]
 
     muted, sound, both = (
         functools.partial(made, name) for name in ("video", "sound", "video_with_sound")
     )
     shown: list[Part] = []
-    if mode.picture and mode.sound and class_table.sound_form(context.current()) == "track":
+    if mode.picture and mode.sound and class_table.sound_form(context.current().model) == "track":
         shown = [Part("video", both)]
     elif mode.picture and mode.sound:
         shown = [Part("video", muted, lambda: [both()]), Part("audio", sound, [])]
@@ -143,7 +143,7 @@ def handed(doc: Doc) -> dict[str, Any]:
 
     In modes without sound too: whether S stands in for A is up to the model, not to what was run.
     """
-    hears = class_table.hears(context.current())
+    hears = class_table.hears(context.current().model)
     return {"hears": hears, "sound": hears.get(doc["mode"], ""), "media": _media(doc)}
 
 
@@ -346,7 +346,7 @@ class Maverix(Benchmark):
     def check(self, names: Sequence[str], found: Found) -> None:
         """A model that raises on sound would lose the run; missing subtitles are told of."""
         if raising := [name for name, state in _sound(names).items() if state == "raises"]:
-            why = class_table.heard(context.current(), TASKS[raising[0]].mode.picture)[1]
+            why = class_table.heard(context.current().model, TASKS[raising[0]].mode.picture)[1]
             raise DataError(f"{why} Leave out {', '.join(raising)}")
         for line in cast(data.Checked, found).silent:
             say(f"MAVERIX: {line}")
@@ -356,7 +356,7 @@ class Maverix(Benchmark):
         # `hears`: also of modes that were not run, since S may stand in for A.
         section: dict[str, Any] = {
             "sound": _sound(ran.names),
-            "hears": class_table.hears(context.current()),
+            "hears": class_table.hears(context.current().model),
         }
         checked = cast(data.Checked | None, ran.found)
         is_released = settings.is_sample() or (checked is not None and checked.release.released)
@@ -377,7 +377,7 @@ class Maverix(Benchmark):
                 )
                 conditions.append(Condition(Kind.NOTE, told))
         for name in _sound(ran.names):
-            why = class_table.heard(context.current(), TASKS[name].mode.picture)[1]
+            why = class_table.heard(context.current().model, TASKS[name].mode.picture)[1]
             conditions += [Condition(Kind.SOUND, why, (name,))] if why else []
         return section, conditions
 
@@ -386,7 +386,7 @@ def _sound(names: Sequence[str]) -> dict[str, str]:
     """What becomes of the sound in the running model, by task that has any."""
     modes = {name: TASKS[name].mode for name in names}
     return {
-        name: class_table.heard(context.current(), mode.picture)[0]
+        name: class_table.heard(context.current().model, mode.picture)[0]
         for name, mode in modes.items()
         if mode.sound
     }

@@ -20,7 +20,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import notify, settings
+from lmms_eval_tasks import context, notify, settings
 from lmms_eval_tasks.errors import DataError, MediaError
 from lmms_eval_tasks.media import cache
 from lmms_eval_tasks.utils.media import cut, video, worker
@@ -41,7 +41,8 @@ LEAVE_OUT = (
 )
 
 
-_noted: set[Path] = set()  # files whose notes were shown
+class _Noted(set[Path]):
+    """Files whose notes were shown in a run."""
 
 
 @dataclass(frozen=True)
@@ -108,9 +109,10 @@ def look(
         pool.shutdown(cancel_futures=True)  # who stops the run does not wait for all
     said = {name: known[path] for name, path in asked.items()}
     found = {name: one for name, one in said.items() if isinstance(one, VideoInfo)}
-    odd = {name: one.note for name, one in found.items() if one.note and asked[name] not in _noted}
+    noted = context.current().own(_Noted)
+    odd = {name: one.note for name, one in found.items() if one.note and asked[name] not in noted}
     if odd:
-        _noted.update(asked[name] for name in odd)
+        noted.update(asked[name] for name in odd)
         notify.say(f"videos to look at ({len(odd):,}):\n{listed(odd)}")
     return found, {name: one for name, one in said.items() if isinstance(one, str)}
 

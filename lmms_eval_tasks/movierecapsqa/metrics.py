@@ -20,13 +20,12 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import provenance, settings
 from lmms_eval_tasks.benchmark import Item, Items, Metric, Units, refusals, split
 from lmms_eval_tasks.judges import geval
 from lmms_eval_tasks.movierecapsqa.baselines import GEVAL, HELMET_NAMES, NO_REFERENCE
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS
-from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils.metrics import aggregate, model_scores, rating_means
 from lmms_eval_tasks.utils.metrics import text_metrics as texts
 from lmms_eval_tasks.utils.metrics.local_models import Scores

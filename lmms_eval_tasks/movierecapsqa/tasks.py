@@ -12,7 +12,7 @@ from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import judges, leaderboards, prompts, settings
+from lmms_eval_tasks import judges, leaderboards, prompts, provenance, settings
 from lmms_eval_tasks.benchmark import (
     Benchmark,
     Doc,
@@ -31,7 +31,6 @@ from lmms_eval_tasks.movierecapsqa import baselines, data, metrics, published
 from lmms_eval_tasks.movierecapsqa import judge as judging
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS
 from lmms_eval_tasks.prompts import Prompt
-from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.metrics import aggregate, local_models, model_scores, text_metrics
 

@@ -23,6 +23,7 @@ from lmms_eval_tasks.tables.paper_tables import (
     number,
     signed,
 )
+from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils.conditions import Record, as_columns, concerning, limits
 from lmms_eval_tasks.utils.json_files import check_output, write_text
 
@@ -281,8 +282,11 @@ def show(
 
     Raises:
         DataError: a run is not there or has nothing of this benchmark, or a name is unknown.
+        TasksError: the form needs packages that are not installed.
     """
     benchmark = registry.load(name)
+    if form not in ("text", "json"):
+        extras.require("report", f"--format {form}")
     file = Path(f"leaderboard_{name}.html") if output is None and form == "html" else output
     if file is not None:
         check_output(file)

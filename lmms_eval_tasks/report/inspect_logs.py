@@ -19,10 +19,10 @@ from zoneinfo import ZoneInfo
 
 from lmms_eval_tasks import __version__, registry
 from lmms_eval_tasks.benchmark import Benchmark, Item, Task
-from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.report import compare
 from lmms_eval_tasks.report.compare import Line
 from lmms_eval_tasks.report.sides import Side, command
+from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils import saved_runs as saved
 from lmms_eval_tasks.utils.conditions import Kind, as_columns, is_valid, lines
 
@@ -42,11 +42,7 @@ def check() -> None:
     Raises:
         TasksError: inspect-ai is not installed.
     """
-    try:
-        import inspect_ai.log  # noqa: F401
-    except ImportError as error:
-        mend = "pip install 'lmms-eval-tasks[inspect]'"
-        raise TasksError(f"--format inspect needs inspect-ai ({error}): {mend}") from None
+    extras.require("inspect", "--format inspect")
 
 
 def write(sides: Sequence[Side], folder: Path) -> list[Path]:

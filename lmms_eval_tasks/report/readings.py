@@ -1,7 +1,7 @@
 """How a task's replies were read and judged, in lines: for runs, saved runs and reports alike.
 
-The next model's habit is to be seen, not scored (metrics.md, "What a reply says"): a line stands
-only where it matters, and shows a reply of each kind that it counts.
+The next model's habit is to be seen, not scored (docs/metrics.md, "What a reply says"): a line
+stands only where it matters, and shows a reply of each kind that it counts.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from lmms_eval_tasks.benchmark import ASKED, Benchmark, Item, Items, Task
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.notify import visible
 from lmms_eval_tasks.report import measures, readings
+from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils import saved_runs as saved
 from lmms_eval_tasks.utils.conditions import Condition, Kind, Record, is_valid, merged, record
 from lmms_eval_tasks.utils.metrics import aggregate
@@ -145,6 +146,8 @@ def read(paths: Sequence[Path]) -> list[Side]:
                 f"{path}: no tasks of this suite, but {', '.join(r.task for r in runs)}"
             )
         saved.refuse_twice(own)
+        for run in own:
+            extras.require(registry.of(run.task).tasks[run.task].extra, run.task)
         for model in dict.fromkeys(run.model for run in own):
             tasks = {run.task: run for run in own if run.model == model}
             found.append((path, _name(next(iter(tasks.values()))), tasks))

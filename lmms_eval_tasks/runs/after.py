@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
-from lmms_eval_tasks import __version__, context, registry, settings
+from lmms_eval_tasks import __version__, context, provenance, registry, settings
 from lmms_eval_tasks.benchmark import Benchmark, Found, Item, Items, Ran, Task
 from lmms_eval_tasks.judges.asking import Asker, usable
 from lmms_eval_tasks.models import class_table
@@ -17,7 +17,6 @@ from lmms_eval_tasks.runs import before, invalid, scoring, screen
 from lmms_eval_tasks.runs.invalid import Lengths
 from lmms_eval_tasks.runs.judging import Work
 from lmms_eval_tasks.runs.scoring import Carried
-from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils import saved_runs as saved
 from lmms_eval_tasks.utils.conditions import (
     SAMPLE_TEXT,
@@ -239,7 +238,7 @@ def _videos(
 
 def _not_counted() -> str:
     """Of a model class that shows nowhere what the model gets; "" of our own."""
-    model = context.current()
+    model = context.current().model
     media = class_table.media_of(model.name, model.interface) if model else None
     if model is None or (media is not None and media.ours):
         return ""

@@ -13,6 +13,7 @@ from lmms_eval_tasks.media.video_checks import bad_items, missing_videos, stop
 from lmms_eval_tasks.models import plan
 from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.runs import media
+from lmms_eval_tasks.utils import extras
 
 
 class Checked:
@@ -28,7 +29,8 @@ class Checked:
         self.lost: dict[media.Window, str] = {}  # windows that cannot be made, with the reason
 
 
-_checked: dict[str, Checked] = {}
+class _Known(dict[str, Checked]):
+    """What is known of benchmarks' data in a run, by name."""
 
 
 def check(tasks: Sequence[str]) -> None:
@@ -39,13 +41,14 @@ def check(tasks: Sequence[str]) -> None:
     """
     settings.check()
     prompts.forget()
-    chosen, looked = list(registry.chosen(tasks)), {}
+    chosen, looked, known = list(registry.chosen(tasks)), {}, context.current().own(_Known)
+    check_extras(chosen)
     check_frames(chosen)
     for benchmark, names in chosen:
-        _checked.pop(benchmark.name, None)
+        known.pop(benchmark.name, None)
         looked[benchmark.name] = look(benchmark, names)
         benchmark.prompts(names)
-    if (model := context.current()) is not None:
+    if (model := context.current().model) is not None:
         own = [(one, looked[one.name], name) for one, names in chosen for name in names]
         for line in go_by_plan(model, [needs_of(*one) for one in own]).told:
             say(line)
@@ -54,7 +57,16 @@ def check(tasks: Sequence[str]) -> None:
         benchmark.check(names, found)
         if any(benchmark.tasks[name].asks for name in names):
             check_judge(benchmark)
-        _checked[benchmark.name] = Checked(found, names)
+        known[benchmark.name] = Checked(found, names)
+
+
+def check_extras(chosen: Iterable[tuple[Benchmark, Sequence[str]]]) -> None:
+    """Stop before a run that lacks packages of its numbers, or of the page it is to write."""
+    if settings.value(settings.REPORT):
+        extras.require("report", settings.REPORT.option)
+    for benchmark, names in chosen:
+        for name in names:
+            extras.require(benchmark.tasks[name].extra, name)
 
 
 def check_frames(chosen: Iterable[tuple[Benchmark, Sequence[str]]]) -> None:
@@ -72,7 +84,7 @@ def check_frames(chosen: Iterable[tuple[Benchmark, Sequence[str]]]) -> None:
 def go_by_plan(model: context.Model, needs: Sequence[plan.Needs]) -> context.Plan:
     """Decide what the running model's class needs for these tasks, if it can take them."""
     made = plan.of(model, needs)
-    context.go_by(made)
+    context.current().go_by(made)
     if made.pictures_as_videos and (left := [one.task for one in needs if one.pictures]):
         raise TasksError(
             f"{model.name} ({made.interface}) takes videos alone, and {', '.join(left)} hand over "
@@ -83,7 +95,7 @@ def go_by_plan(model: context.Model, needs: Sequence[plan.Needs]) -> context.Pla
 
 def needs_of(benchmark: Benchmark, found: Found, name: str) -> plan.Needs:
     """What a task's requests hold: its first one tells it for all."""
-    task, asked = benchmark.tasks[name], benchmark.docs(found, name)[context.docs()]
+    task, asked = benchmark.tasks[name], benchmark.docs(found, name)[context.current().docs]
     parts = task.prompt({**asked[0], "task": name}) if asked else []
     kinds = [part.kind for part in parts]
     several = plan.FRAMES if "images" in kinds else 0
@@ -97,7 +109,7 @@ def needs_of(benchmark: Benchmark, found: Found, name: str) -> plan.Needs:
 
 def look(benchmark: Benchmark, names: Sequence[str]) -> Found:
     """The user's data; of the videos those that this run shows (`--limit`, `--offset`)."""
-    run = context.docs()
+    run = context.current().docs
     whole = run.stop is None and not run.start
     # Docs that are left out make way for others, which have to be good then.
     if whole or settings.value(settings.ALLOW_MISSING) or settings.value(settings.ALLOW_BAD_ITEMS):
@@ -109,9 +121,10 @@ def look(benchmark: Benchmark, names: Sequence[str]) -> Found:
 
 def checked(benchmark: Benchmark, names: Sequence[str]) -> Checked:
     """What the check before the run found; made now if it was not, or not of these tasks."""
-    known = _checked.get(benchmark.name)
+    all_known = context.current().own(_Known)
+    known = all_known.get(benchmark.name)
     if known is None or not set(names) <= set(known.names):
-        known = _checked[benchmark.name] = Checked(look(benchmark, names), names)
+        known = all_known[benchmark.name] = Checked(look(benchmark, names), names)
     return known
 
 
@@ -162,7 +175,7 @@ def make_media(tasks: Sequence[str], limit: float | None = None) -> None:
         empty = [name for name, own in docs_of.items() if not own]
         stop(benchmark.title, [f"nothing is left of {', '.join(empty)}"] if empty else [])
         counts = media.asked([len(own) for own in docs_of.values()], limit)
-        first, parts = context.docs().start or 0, []
+        first, parts = context.current().docs.start or 0, []
         for (name, own), count in zip(docs_of.items(), counts, strict=True):
             cuts = [benchmark.cut(doc) for doc in own[first:]]
             parts.append(media.Needs(name, [cut for cut in cuts if cut is not None], count))

@@ -50,7 +50,7 @@ def visuals_of(parts: Sequence[Part]) -> list[Any]:
 
 
 def messages_of(parts: Sequence[Part]) -> list[dict[str, Any]]:
-    """For chat models: one user turn with the parts in order (host.md, Requests)."""
+    """For chat models: one user turn with the parts in order (docs/design.md)."""
     content = []
     for part in _fitting(parts):
         if part.kind == "text":
@@ -64,7 +64,7 @@ def messages_of(parts: Sequence[Part]) -> list[dict[str, Any]]:
 
 def _fitting(parts: Sequence[Part]) -> Sequence[Part]:
     """The parts in the form that the running model's class takes (models/plan.py)."""
-    if not context.planned().videos_as_pictures:
+    if not context.current().plan.videos_as_pictures:
         return parts
 
     def pictures(video: Any) -> list[Image]:

@@ -81,31 +81,15 @@ class Judging:
         )
 
 
-_judging: Judging | None = None
-
-
-@contextmanager
-def judging(tasks: Collection[str]) -> Iterator[Judging]:
-    """Around one run of the host: its judges start with fresh counts and budgets."""
-    global _judging  # noqa: PLW0603 - the host calls process_results without anything of ours
-    from lmms_eval_tasks.judges import run
-
-    run.forget()
-    _judging = Judging(tasks)
-    try:
-        yield _judging
-    finally:
-        _judging = None
-
-
 @contextmanager
 def scoring(task: str, items: int) -> Iterator[None]:
     """Around the host's process_results of one item (plugin.py); `items` as in `expect`."""
     from lmms_eval_tasks.judges import report
 
-    if _judging is None or task not in _judging.names:
+    judging = context.current().get(Judging)
+    if judging is None or task not in judging.names:
         yield
         return
-    _judging.expect(task, items)
+    judging.expect(task, items)
     with report.task(task):
         yield

@@ -165,6 +165,7 @@ def rescore_saved(
         JudgeError, PromptError: the judge cannot be used.
     """
     refuse_twice(runs)
+    before.check_extras([(benchmark, [one.task for one in runs if one.task in benchmark.tasks])])
     if judge:
         before.check_judge(benchmark, judge)
     # Without a judge the saved verdicts stand, and what has none stays unjudged.

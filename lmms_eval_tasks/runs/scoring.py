@@ -62,7 +62,7 @@ def errors_of(key: str) -> list[str]:
 class Carried(float):
     """A number on its way through the host that carries a task's items.
 
-    The host aggregates each metric alone and in no fixed order (host.md, Results). What is computed
+    The host aggregates each metric alone and in no fixed order (docs/design.md). What is computed
     of whole items is computed once, after it is done (after.py).
     """
 
@@ -86,7 +86,7 @@ def spread(task: Task, joins: Sequence[Join], item: Item) -> dict[str, dict[str,
     """The item under the metrics of the host's table: whole under `failed`, short under the others.
 
     The key `score` brings the host's standard errors: only under plain means, and absent, not None,
-    where there is no number (host.md).
+    where there is no number (docs/design.md).
     """
     made: dict[str, dict[str, Any]] = {CARRIER: dict(item)}
     for metric in task.metrics:

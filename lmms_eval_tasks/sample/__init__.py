@@ -21,6 +21,7 @@ from typing import Any
 
 from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils.json_files import write_json, write_lines
 from lmms_eval_tasks.utils.released_files import put_folder
 
@@ -30,6 +31,8 @@ _LOCK_SECONDS = 300  # a build takes seconds; longer means that another process 
 
 def build(root: Path) -> Path:
     """Make the whole sample under `root`, one subfolder per benchmark, and return `root`.
+
+    A benchmark whose extra (extras.py) is not installed is left out; its own data say so.
 
     A sample of the same version (same sources) is left as it is. Anything else that we made is
     replaced, by renaming a finished folder into its place. Safe to call from several processes at
@@ -42,12 +45,13 @@ def build(root: Path) -> Path:
     """
     from filelock import FileLock, Timeout
 
-    if all(is_current(root / name) for name in registry.NAMES):
+    wanted = [name for name in registry.NAMES if not extras.missing(name)]
+    if all(is_current(root / name) for name in wanted):
         return root  # no lock, so that a complete sample may lie on a read-only disk
     try:
         root.mkdir(parents=True, exist_ok=True)
         with FileLock(root / ".sample.lock", timeout=_LOCK_SECONDS):
-            for folder in (root / name for name in registry.NAMES):
+            for folder in (root / name for name in wanted):
                 if folder.exists() and not (folder / VERSION).is_file():
                     raise DataError(
                         f"{folder} exists and is not a packaged sample; it is left alone. "

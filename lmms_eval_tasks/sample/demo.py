@@ -28,7 +28,9 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.verdict import NONE, REPLAY
 from lmms_eval_tasks.models import players
 from lmms_eval_tasks.models.players import Chance, Played
+from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.runs import before, given
+from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils import saved_runs as saved
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ CHECKPOINT = "tiny-qwen2_5_vl"
 TINY_TASKS = ("cvrr_es_partial_actions", "maverix_av")
 _TINY = "device=cpu,device_map=cpu,min_pixels=784,max_pixels=12544,max_num_frames=8"
 _BUILD = (
-    "import sys; from lmms_eval_tasks.sample import tiny; tiny.build('qwen2_5_vl', sys.argv[1])"
+    "import sys; from lmms_eval_tasks.models import tiny; tiny.build('qwen2_5_vl', sys.argv[1])"
 )
 
 
@@ -82,7 +84,10 @@ def run(out: Path, console: Console) -> bool:
     settings.say({settings.DATA: settings.SAMPLE, settings.JUDGE: NONE})
     out = out.resolve()
     out.mkdir(parents=True, exist_ok=True)
-    played = {name: sample.module(name).PLAYED for name in registry.NAMES}
+    there = [name for name in registry.NAMES if not extras.missing(name)]
+    for name in {*registry.NAMES} - {*there}:
+        say(f"{name} is left out: pip install 'lmms-eval-tasks[{name}]'")
+    played = {name: sample.module(name).PLAYED for name in there}
     lines = (SpinnerColumn(finished_text="✓"), TextColumn("{task.description}"))
     with (
         Progress(*lines, TimeElapsedColumn(), console=console) as progress,
@@ -110,7 +115,7 @@ def run(out: Path, console: Console) -> bool:
                 tiny.result()
             runs[model.name] = pool.submit(stage, model.name, _run_host, out / model.name, model)
         results = {name: one.result() for name, one in runs.items()}
-        page = stage("report", write_report, out)
+        page = None if extras.missing("report") else stage("report", write_report, out)
     checks = list(checked(played, results, out / COIN))
     for line in screen(played, results, checks):
         console.print(line, highlight=False)
@@ -120,7 +125,9 @@ def run(out: Path, console: Console) -> bool:
     for line in (
         f"\n{verdict}  {sum(good)} of {len(good)} numbers as expected, {seconds:.0f} s",
         f"results  {out}/MODEL/, with all tables, and all that the host printed in host.log",
-        f"page     {page}: the four beside each other, and every item",
+        f"page     {page}: the four beside each other, and every item"
+        if page
+        else r"page     none: pip install 'lmms-eval-tasks\[report]'",
         "next     lmms_eval --tasks maia --data YOUR_DATA --log_samples --output_path out \\",
         "           --model qwen2_5_vl --model_args pretrained=Qwen/Qwen2.5-VL-7B-Instruct",
     ):

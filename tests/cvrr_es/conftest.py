@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.runs import before
 from tests.checks import look_at_texts
 from tests.cvrr_es.scored import PART, TIME, Stated
 
@@ -38,9 +37,6 @@ def stated(monkeypatch: pytest.MonkeyPatch) -> Stated:
 def _fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Nothing is judged unless told, and nothing is remembered from another test."""
     monkeypatch.setenv(settings.JUDGE, "none")
-    before._checked.clear()
-    yield
-    before._checked.clear()
 
 
 @pytest.fixture

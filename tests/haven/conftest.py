@@ -9,8 +9,6 @@ import pytest
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.media import video_checks
-from lmms_eval_tasks.runs import before
-from lmms_eval_tasks.utils import provenance
 from tests.checks import look_at_texts
 from tests.haven import release_files
 from tests.haven.records.desk import Desk, open_desk, render_video
@@ -22,8 +20,6 @@ def root(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv(settings.DATA, str(tmp_path / "root"))
     monkeypatch.setenv(settings.CACHE, str(cache))
     monkeypatch.setenv(settings.JUDGE, "none")
-    monkeypatch.setattr(provenance, "_notes", {})
-    monkeypatch.setattr(before, "_checked", {})
     return tmp_path / "root"
 
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.benchmark import Found
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.options import TASKS
 from lmms_eval_tasks.host import arrived
-from lmms_eval_tasks.judges import run as judge_run
 from lmms_eval_tasks.runs import before
-from lmms_eval_tasks.utils import provenance
 from tests.checks import refused
 from tests.haven.docs import doc
 from tests.haven.scored import (
@@ -36,15 +33,11 @@ FOUR = "1. Thing ba.\n2. Thing ba.\n3. Thing ba.\n4. Thing ba."
 
 
 @pytest.fixture(autouse=True)
-def nobody_judges(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def nobody_judges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(settings.JUDGE, "none")
-    monkeypatch.setattr(provenance, "_notes", {})
     # As after a check: docs made by hand are of no data.
-    monkeypatch.setattr(before, "_checked", {"haven": before.Checked(Found(None, ""), [])})
+    context.current().own(before._Known)["haven"] = before.Checked(Found(None, ""), [])
     no_models(monkeypatch)
-    judge_run.forget()
-    yield
-    judge_run.forget()
 
 
 def close(**values: float) -> Any:
@@ -204,21 +197,22 @@ def test_joint_replies() -> None:
     assert found["geval"]["status"] == "unjudged"  # a summary without frames is one all the same
 
 
-def test_a_number_that_the_limit_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_number_that_the_limit_cut() -> None:
     """Frame 1 may have been 10 to 19: it is no keyframe of the reply, in the run and after it."""
+    known_of_run = context.current().own(arrived.Arrived)
     for at_limit, share in ((True, 0.0), (False, 0.5), (None, 0.5)):
         known = {} if at_limit is None else {("haven_v2v", "tvsum/video_1"): at_limit}
-        monkeypatch.setattr(arrived, "AT_LIMIT", known)
+        known_of_run.at_limit = known
         run = saved_run("haven_v2v", "4, 1")
         (sample,) = run.samples
-        monkeypatch.setattr(arrived, "AT_LIMIT", {})  # known from the saved item alone
+        known_of_run.at_limit = {}  # known from the saved item alone
         assert sample["failed"].get("at_limit") is at_limit
         assert sample["failed"]["scores"]["precision_is_gt"] == share
         assert rescored(run).numbers["haven_v2v"]["precision_is_gt"] == share
         assert sample["failed"]["frames"] == [4, 1]  # the authors' reading stays theirs
     twelve = {"shots": 12, "units": [*range(12, 0, -1)], **video(1)}
     reply = " > ".join(f"Shot {place}" for place in [*range(2, 13), 1])
-    monkeypatch.setattr(arrived, "AT_LIMIT", {("haven_saliency", "tvsum/video_1"): True})
+    known_of_run.at_limit = {("haven_saliency", "tvsum/video_1"): True}
     assert whole("haven_saliency", reply, **twelve)["violations"] == {"missing": 1}
     assert whole("haven_saliency", reply + ".", **twelve)["violations"] == {}
 

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import provenance, settings
 from lmms_eval_tasks.errors import DataError, MediaError
 from lmms_eval_tasks.haven import data, inputs
 from lmms_eval_tasks.haven import judge as texts
-from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils.metrics import clipscore, local_models
 from tests.checks import refused
 from tests.haven.docs import doc
@@ -30,7 +29,6 @@ def nothing_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[No
 
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setenv(settings.JUDGE, "none")
-    monkeypatch.setattr(provenance, "_notes", {})
     local_models.loaded.cache_clear()
     yield
     local_models.loaded.cache_clear()

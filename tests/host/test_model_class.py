@@ -55,8 +55,8 @@ def host(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def prepared(name: str, plan: Plan, **run: Any) -> dict[str, Any]:
     given = {"model": name, **run}
-    with context.model(model_class.named(given)):
-        context.go_by(plan)
+    with context.begun(model_class.named(given)):
+        context.current().go_by(plan)
         model_class.prepare(given)
     return given
 

@@ -12,13 +12,11 @@ import pytest
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.maverix import tasks
-from lmms_eval_tasks.runs import before
 
 
 @pytest.fixture
 def memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Nothing is known of the data, and nothing of what was cut."""
-    monkeypatch.setattr(before, "_checked", {})
     cut = tasks.cut
     cut.cache_clear()
     yield

@@ -92,7 +92,6 @@ def on_sample_alone(sample_root: Path, cache: Path, monkeypatch: pytest.MonkeyPa
     files = sorted(sample_root.glob("*/replay.jsonl"))
     recorded.write_text("".join(one.read_text(encoding="utf-8") for one in files), encoding="utf-8")
     monkeypatch.setenv(settings.JUDGE, f"replay:{recorded}")
-    monkeypatch.setattr(before, "_checked", {})
 
 
 @pytest.mark.usefixtures("on_sample_alone")

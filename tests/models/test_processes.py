@@ -9,7 +9,6 @@ import pytest
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.models import players, tiny
-from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.sample import demo
 from tests.checks import table
 from tests.conftest import HostRun, Launch, launch_all
@@ -42,7 +41,6 @@ def runs(
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(settings.CACHE, str(cache))
         patch.setenv(settings.DATA, settings.SAMPLE)
-        patch.setattr(before, "_checked", {})
         key = f"key={demo.write_key(folder / 'key.json', ['maia_vsv'])}"
     given = {
         "oracle": ("tasks_oracle", key),

@@ -80,10 +80,10 @@ def test_the_host_reads_it_and_its_class_can_run(
         str(model.arguments[name]) == value for name, value in read.arguments.items()
     )
     absent = {settings.CLIPSCORE: ""}  # its model is in nobody's cache here
-    with context.model(model), settings.said(absent):
+    with context.begun(model), settings.said(absent):
         before.check(tasks)
         model_class.prepare(run)
-        decided = context.planned()
+        decided = context.current().plan
     media = class_table.media_of(model.name, decided.interface)
     assert media is not None
     assert not media.broken

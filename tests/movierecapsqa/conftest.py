@@ -9,8 +9,6 @@ import pytest
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.media import clips
-from lmms_eval_tasks.runs import before
-from lmms_eval_tasks.utils import provenance
 from tests.conftest import SHARED
 from tests.movierecapsqa.entries import MOVIE, RECAP, entry, render, write
 
@@ -30,8 +28,6 @@ def root(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     monkeypatch.setenv(settings.DATA, str(tmp_path / "root"))
     monkeypatch.setenv(settings.CACHE, str(cache))
     monkeypatch.setenv(settings.JUDGE, "none")
-    monkeypatch.setattr(provenance, "_notes", {})
-    monkeypatch.setattr(before, "_checked", {})
     make = clips.make  # a test may put another one there
     make.cache_clear()
     yield tmp_path / "root"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import provenance, settings
 from lmms_eval_tasks.benchmark import Found
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.geval import MODES
@@ -22,7 +22,6 @@ from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.report import measures
-from lmms_eval_tasks.utils import provenance
 from lmms_eval_tasks.utils.metrics import local_models
 
 METRICS = {metric.name: metric for metric in metrics.METRICS}
@@ -109,7 +108,6 @@ def nothing_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[No
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr(provenance, "_notes", {})
     local_models.loaded.cache_clear()
     yield
     local_models.loaded.cache_clear()

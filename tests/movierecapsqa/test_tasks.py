@@ -13,7 +13,6 @@ from lmms_eval_tasks.host import names
 from lmms_eval_tasks.movierecapsqa import baselines
 from lmms_eval_tasks.movierecapsqa import tasks as own
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, WITH_CONTEXT
-from lmms_eval_tasks.runs import before
 from tests.checks import annotated, limits_of, table
 from tests.movierecapsqa.asking import Rater, asked_for, judged_at, kind, score
 from tests.movierecapsqa.entries import SECRET, SPOKEN, entry, question, second_of, write
@@ -100,7 +99,6 @@ def test_segments_that_the_user_left_out(user: Path, monkeypatch: pytest.MonkeyP
     third = entry(3, videoId="gone", movieId=..., movieStartTime=..., movieEndTime=...)
     write(user, [entry(1), entry(2), third, entry(4, startTime=9, endTime=2)])
     items = {name: score(name, lambda _: "") for name in (BOTH, FRAMES, DIALOGUE)}
-    before._checked.clear()
     section = annotated("movierecapsqa", *items, items=items)
     assert {name: set(own) for name, own in section["left_out"].items()} == {
         BOTH: {"talk.3", "talk.4"},

@@ -33,7 +33,7 @@ def test_of_each_benchmark(task: str, sample_root: Path, monkeypatch: pytest.Mon
         return look(file, *state)
 
     monkeypatch.setattr(video_checks, "_looked", noted)
-    with context.limited(1, 1):
+    with context.begun(limit=1, offset=1):
         before.check([task])
         found = before.docs(registry.of(task), task)
     assert ([one["id"] for one in found], found[1]) == ([one["id"] for one in whole], whole[1])
@@ -82,15 +82,13 @@ def test_which_videos_are_looked_at(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv(settings.ALLOW_MISSING, "1" if leaves_out else "0")
-    monkeypatch.setattr(before, "_checked", {})
     benchmark = Noting(tasks, leaves_out=leaves_out)
-    with context.limited(limit, offset):
+    with context.begun(limit=limit, offset=offset):
         before.checked(benchmark, list(benchmark.letters))
     assert benchmark.looked == {*looked}
 
 
 def test_a_task_without_items_stops_before_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(before, "_checked", {})
     noting = Noting(["Xa", "Y"], leaves_out=True)
     monkeypatch.setattr(registry, "chosen", lambda _: [(noting, ["0", "1"])])
     with pytest.raises(DataError, match=r"noting: nothing is left of 1$"):

@@ -159,7 +159,6 @@ def both(
         patch.setenv(settings.CACHE, str(cache))
         patch.setenv("LMMS_EVAL_TASKS_JUDGE_CACHE", "off")
         patch.setenv(settings.DATA, str(root))
-        patch.setattr(before, "_checked", {})
         said = replies(*(before.docs(BENCHMARK, f"maia_{kind}") for kind in ("vsv", "oevqa")))
         of = {f"maia_{kind}{end}": some(said[kind], end) for end in SETTINGS for kind in said}
         made = Made(

@@ -15,7 +15,6 @@ import atexit
 import errno
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -147,7 +146,8 @@ def end_waiting() -> None:
 
 
 # A forked process must not write into its parent's pipes.
-os.register_at_fork(after_in_child=_waiting.clear)
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
+    os.register_at_fork(after_in_child=_waiting.clear)
 
 
 # --- the child ----------------------------------------------------------------------------------
@@ -171,8 +171,22 @@ def main() -> None:
     """Do jobs until there are no more."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what a library prints is no answer
-    while select.select([0], [], [], _UNUSED)[0] and (line := sys.stdin.readline()):
+    while line := _next_job():
         print(json.dumps(_answer(*json.loads(line))), file=answers, flush=True)
+
+
+def _next_job() -> str:
+    """The next line of standard input; the process ends where none comes for too long.
+
+    Windows cannot wait for a pipe with a time limit, so a thread ends the process.
+    """
+    ends = threading.Timer(_UNUSED, os._exit, (0,))
+    ends.daemon = True
+    ends.start()
+    try:
+        return sys.stdin.readline()
+    finally:
+        ends.cancel()
 
 
 if __name__ == "__main__":

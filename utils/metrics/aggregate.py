@@ -4,8 +4,8 @@ An item is a plain dict with at least `id`, `status` and `right` (1, 0, or None 
 verdict). All functions are pure, do not depend on the order of the items (sums use math.fsum over
 values, groups are keyed), and return None where a number does not exist.
 
-The three forms (metrics.md): the plain number counts every failed item as wrong; `_valid` leaves
-out items that could not be read or judged; `_failed` counts those that `_valid` leaves out.
+The three forms (docs/metrics.md, "Every number in three"): the plain number counts every failed
+item as wrong; `_valid` leaves out items that could not be read or judged; `_failed` counts those.
 What the candidate did itself (answered or claimed nothing, refused, was cut off) is 0 in both
 forms: abstaining must not pay.
 """
@@ -182,7 +182,7 @@ def pools(items: Iterable[Item], size: int) -> dict[str, Pool]:
 
 
 def pool_accuracy(items: Sequence[Item], size: int) -> float | None:
-    """Share of pools with all pairs right; incomplete and unreadable pools are not (metrics.md)."""
+    """Share of pools with all pairs right; incomplete and unreadable ones are not right."""
     return mean(float(pool.right) for pool in pools(items, size).values())
 
 
@@ -200,7 +200,7 @@ def count_failed_pools(items: Sequence[Item], size: int) -> int:
 
 
 def never_raises(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """An exception in an aggregation would lose every result of the run (host.md): None instead.
+    """An exception in an aggregation would lose every result of the run: None instead.
 
     The trouble is printed with its traceback, and the table shows N/A.
 

@@ -2,7 +2,7 @@
 
 A rating is a number of the scale or None (missing). The scale is always given whole: with the
 labels left to the data, an unused one in the middle moves its neighbours together and kappa changes
-(metrics.md, "Agreement (judges)"). Ratings that are not on the scale are left out and counted.
+(docs/metrics.md, "Agreement (judges)"). Ratings that are not on the scale are left out and counted.
 
 Kappa and alpha are ours because scikit-learn costs 1.5 s to import and 1 ms a call (intervals need
 one for each video), and krippendorff is under the GPL; tests compare with scikit-learn and NLTK.
@@ -53,8 +53,9 @@ def kappa(
     """Cohen's kappa of two raters: 1 - sum(d O) / sum(d E), O observed and E expected counts.
 
     d is the disagreement of two labels by their places i, j on the scale: 0 or 1 without weights,
-    (i-j)^2 quadratic; the paper of CVRR's judges uses the last (3.2, with the weights as metrics.md
-    corrects them). None if both gave one and the same label only, or no item was rated by both.
+    (i-j)^2 quadratic; the paper of CVRR's judges uses the last (3.2, with the weights corrected:
+    docs/metrics.md, "Agreement (judges)"). None if both gave one and the same label only, or no
+    item was rated by both.
 
     Args:
         a, b: one rating or None per item, in the same order.

@@ -1,4 +1,4 @@
-"""CLIPScore of sentences and pictures with a CLIP model on this machine (metrics.md, "Text").
+"""CLIPScore of sentences and pictures with a CLIP model on this machine (docs/metrics.md, "Text").
 
 Hessel et al., 2021: 2.5 * max(0, cosine) of the embeddings of a text and a picture. Here a text is
 one sentence, since CLIP cuts texts at 77 tokens. The score is that of the mean of the sentences'

@@ -65,7 +65,7 @@ def attempt(kind: str, name: str, use: Callable[[Path], T]) -> tuple[T | None, s
         kind: what the model is to a reader.
         name: of the model, or its folder.
         use: may raise what it likes, as loaders and models do: an exception in an aggregation would
-            cost the host's whole run (host.md).
+            cost the host's whole run (docs/design.md).
     """
     folder = find(name)
     if folder is None:

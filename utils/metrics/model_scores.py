@@ -1,4 +1,4 @@
-"""BERTScore and BARTScore with models that are on this machine (metrics.md, "Text").
+"""BERTScore and BARTScore with models that are on this machine (docs/metrics.md, "Text").
 
 BERTScore (Zhang et al., 2020): the layer table, the embedding, the matching and the hash are
 bert-score's; loading the encoder is ours, because bert-score looks on the network, takes any path

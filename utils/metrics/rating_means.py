@@ -1,7 +1,7 @@
 """Means of a judge's ratings: as `_valid` only, with the count of failures and the coverage.
 
 A failed rating cannot count as "wrong": a mean over a made-up lowest rating would be no mean of
-ratings (metrics.md). What the candidate did itself (answered nothing, refused, was cut off) is
+ratings (docs/metrics.md). What the candidate did itself (answered nothing, refused, was cut off) is
 worth 0, since abstaining must not pay.
 
 An item has `dimensions`, by name, each with `score` (a number or None) and `status`; one without

@@ -1,6 +1,6 @@
 """What orders, selected frames and clips of sentences are worth, and what looking at nothing is.
 
-(metrics.md, "Ranks and orders" and "Keyframes and shots".)
+(docs/metrics.md, "Ranks and orders" and "Keyframes and shots".)
 
 Everywhere a rank is 1 for the first, so that a correlation is between two lists of ranks: places
 predicted and true places (temporal order), or ranks by importance, the most important 1 (saliency).

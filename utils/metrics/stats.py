@@ -1,7 +1,7 @@
 """How sure a number is: intervals clustered by video, and what a difference needs.
 
 The clusters of every benchmark here are its videos: questions on one video share its difficulty, so
-treating them as independent makes intervals too short (metrics.md, "Uncertainty"). Every function
+treating them as independent makes intervals too short (docs/statistics.md). Every function
 gives the same bits for the same items in any order; sums use `math.fsum`, which rounds once.
 """
 

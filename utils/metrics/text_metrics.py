@@ -1,4 +1,4 @@
-"""ROUGE, METEOR, BLEU and CIDEr of free answers against several references (metrics.md, "Text").
+"""ROUGE, METEOR, BLEU and CIDEr of free answers (docs/metrics.md, "Text").
 
 MAIA's paper prints these numbers beside its judge (section 5.2, Table 4) and names neither the
 implementations nor their options, so all are named in `IMPLEMENTATIONS`. `rouge_1`, `bleu_13a`,

@@ -1,4 +1,4 @@
-"""A model's reply as a letter, or the reason why there is none (design/metrics.md).
+"""A model's reply as a letter, or the reason why there is none (docs/metrics.md).
 
 A reply is read without its reasoning, up to where another turn begins. A place that names a letter
 is a statement, and statements have ranks (forms.yml has a row for each form):

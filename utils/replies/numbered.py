@@ -4,7 +4,7 @@ Read strictly in meaning, not in typography. A reading has a `status`: ok; unpar
 truncated or model_error where nothing was read; and `violations` of the form asked for, by kind,
 those that occurred (`other_form`, `extra_text` and `nothing_read` are 1, others are counts).
 
-Statements have ranks (design/metrics.md, "What a reply says"), and only the best rank that occurs
+Statements have ranks (docs/metrics.md, "What a reply says"), and only the best rank that occurs
 is read: a machine's form (`\\boxed{}`, `<answer>`, a JSON key, "Final answer:"); a statement under
 a label of what was asked for ("Correct order:"); one alone on the first or last line; for orders a
 list that is only a part of the reply; one inside prose. Of several the last counts if what stands

@@ -178,9 +178,9 @@ def reliability(pairs: Pairs, *, intervals: bool = True) -> Part:
 def difference(one: Pairs, other: Pairs) -> Part:
     """Mean kappa of `one` minus that of `other` (over candidates, then dimensions).
 
-    Kappas of different answers cannot be compared (metrics.md): over the items that both, and the
-    reference, gave a whole rating. Cells where either has no kappa are left out. In each resample
-    both have the same videos. Both are pairs of the same items, of which `n` count.
+    Kappas of different answers cannot be compared (docs/metrics.md): over the items that both, and
+    the reference, gave a whole rating. Cells where either has no kappa are left out. In each
+    resample both have the same videos. Both are pairs of the same items, of which `n` count.
     """
     both = [own for own in zip(one, other, strict=True) if all(pair.whole for pair in own)]
     first, second = (cells([own[side] for own in both]) for side in (0, 1))

@@ -24,7 +24,7 @@ from lmms_eval_tasks.haven.records.structure import Structure, structure
 from lmms_eval_tasks.judges import JudgeConfig, writer
 from lmms_eval_tasks.judges.writer import Written
 from lmms_eval_tasks.media.indexed_frames import Frames
-from lmms_eval_tasks.utils import released_files
+from lmms_eval_tasks.utils import extras, released_files
 from lmms_eval_tasks.utils.json_files import write_json
 
 if TYPE_CHECKING:
@@ -47,8 +47,10 @@ def plan(
     """Read the videos, by name, as `structure` does; nothing is asked or written.
 
     Raises:
-        TasksError: a video cannot be used, or there are files that must not be touched.
+        TasksError: a video cannot be used, there are files that must not be touched, or packages
+            are not installed.
     """
+    extras.require("haven", "haven build")
     jobs: dict[str, Job] = {}
     for file in videos:
         name = file.stem.encode("utf-8", "replace").decode("utf-8")

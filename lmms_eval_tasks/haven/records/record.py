@@ -34,7 +34,7 @@ from pydantic import (
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.options import KINDS
-from lmms_eval_tasks.utils import json_files
+from lmms_eval_tasks.utils import extras, json_files
 from lmms_eval_tasks.utils.validation import FileName, told
 
 # --- the JSON of one video ------------------------------------------------------------------------
@@ -176,7 +176,9 @@ def read_arrays(file: Path, videos: Sequence[str]) -> dict[str, Arrays | str]:
 
     Raises:
         DataError: the file is no HDF5 file or is cut off.
+        TasksError: h5py is not installed.
     """
+    extras.require("haven", f"{file}, with importance scores,")
     import h5py
 
     def one(group: Any) -> Arrays | str:

@@ -23,6 +23,7 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges.verdict import NONE, REPLAY, Status
 from lmms_eval_tasks.leaderboards import figures
 from lmms_eval_tasks.report.exchange.records import OURS, UNKNOWN, Record, schema
+from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils.conditions import OF_JUDGE, Kind, from_dicts
 from lmms_eval_tasks.utils.conditions import Record as Conditions
 from lmms_eval_tasks.utils.released_files import read_json
@@ -68,7 +69,12 @@ class Facts(BaseModel):
 
 
 def problems(file: Path) -> list[Problem]:
-    """What a record lacks, errors first; none if it can stand as it is."""
+    """What a record lacks, errors first; none if it can stand as it is.
+
+    Raises:
+        TasksError: the packages that check a schema are not installed.
+    """
+    extras.require("report", "leaderboard check")
     try:
         record = read_json(file)
     except DataError as error:
@@ -236,7 +242,7 @@ def _data(benchmark: Benchmark, tasks: Sequence[str], facts: Facts) -> Iterator[
 
 def _share(missing: int, of: int, what: str) -> Iterator[Line]:
     """As a run's failures: some are told, more than the share that makes one invalid stop it."""
-    most = settings.TABLE[settings.MAX_FAILED].default
+    most = settings.MAX_FAILED.default
     if missing > most * of:
         yield ERROR, f"{what}: more than {most:.0%} lack; run the rest"
     elif missing > 0:

@@ -28,7 +28,7 @@ def test_kappa_by_hand() -> None:
     assert kappa(a, b, [0, 1]) == Coefficient(0.4, "", 50)
     # Disagreement 1 in one of 3 items; by chance 8 + (1 + 2) + 4 in 9 pairs.
     assert kappa([1, 2, 3], [1, 3, 3], [1, 2, 3], "quadratic").value == 1 - 3 / 15
-    # metrics.md: 0.80 with the labels left to the data, 0.768 with the scale 1..5.
+    # docs/metrics.md: 0.80 with the labels left to the data, 0.768 with the scale 1..5.
     a, b = [1, 4, 5, 4, 5, 4, 1], [1, 1, 5, 5, 5, 4, 1]
     assert kappa(a, b, [1, 4, 5], "quadratic").value == pytest.approx(0.8, abs=5e-4)
     assert kappa(a, b, SCALE, "quadratic").value == pytest.approx(0.768, abs=5e-4)

@@ -120,7 +120,7 @@ TOO_LONG = "I'm sorry, but I can't assist with that. " * 20  # to be only that
     "text, free, choice",
     [
         *[(text, "refused", "refused") for text in TEXTS["refused"]],
-        # A choice that picks nothing must not pay (metrics.md): `refused` counts in `_valid`.
+        # A choice that picks nothing must not pay (docs/metrics.md): `refused` counts in `_valid`.
         *[(text, "ok", "refused") for text in TEXTS["declines_the_choice"]],
         # What the video does not show is an answer.
         *[(text, "ok", "unparsed") for text in (*TEXTS["answers"], TOO_LONG)],

@@ -46,7 +46,7 @@ def test_guard(row: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_languages() -> None:
     """Each with replies that choose B and replies that choose nothing; the page shows the first."""
-    page = (Path(__file__).parents[3] / "docs" / "reading.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text(encoding="utf-8")
     assert len(LANGUAGES) >= 30
     assert f"The words of {len(LANGUAGES)} languages" in page
     assert all(f"`{words['read'][0]}`" in page for words in LANGUAGES.values())

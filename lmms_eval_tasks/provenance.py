@@ -1,6 +1,6 @@
 """Facts about how numbers came about, noted while they are computed and written into the results.
 
-A fact is about the process, not about items: nothing that is scored is ever read from here.
+A fact is about the run, not about items: nothing that is scored is ever read from here.
 """
 
 from __future__ import annotations
@@ -8,20 +8,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from lmms_eval_tasks import context
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 
-_notes: dict[str, dict[str, str]] = {}
+
+class _Notes(dict[str, dict[str, str]]):
+    """What was noted, by benchmark and metric."""
 
 
 def note(benchmark: str, metric: str, told: str) -> None:
     """Remember what a metric was computed with, or why not; the last one counts."""
-    _notes.setdefault(benchmark, {})[metric] = told
+    context.current().own(_Notes).setdefault(benchmark, {})[metric] = told
 
 
 def notes(benchmark: str) -> dict[str, str]:
-    """What was noted so far in this process, by metric."""
-    return dict(_notes.get(benchmark, {}))
+    """What was noted so far in this run, by metric."""
+    return dict(context.current().own(_Notes).get(benchmark, {}))
 
 
 def known(what: str, look: Callable[[], Any], found: list[Condition]) -> Any:
