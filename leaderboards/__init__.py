@@ -26,7 +26,8 @@ without a name), `{given}` for its name, `{marks}` for the marks of a row. Furth
   gives another form (`_{field}_{value}`), then the suffix;
 - `decimals`: 2 unless said, 0 of an `amount`; `spread`: the metric behind a ±; `minus`: the task
   that other tasks are shown as differences to;
-- `optional`: the column is left out without a number; `if`: so is a line without this metric;
+- `optional`: the column is left out where no column has a number of its metric; `if`: a line is
+  left out without this metric;
 - `doubt`: `cells` marks the numbers of INVALID tasks, else the line's first name says it;
 - `names_below`: names that all lines share stand below the table; `turned`: lines are drawn as
   columns, the layout's columns in blocks (`block`).

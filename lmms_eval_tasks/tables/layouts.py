@@ -57,12 +57,12 @@ def _drawn(board: Spec, layout: Spec, rows: Rows) -> list[Table]:
     columns = columns_of(board, layout)
     found = [_line(columns, line, rows) for line in lines_of(board, layout, rows)]
     lines = [line for line in found if line]
-    used = [
-        place
-        for place, column in enumerate(columns)
-        if not column.get("optional") or has_numbers([cells[place] for _, cells in lines])
-    ]
-    body = [(names, [cells[place] for place in used]) for names, cells in lines]
+    optional = {place: metric_of(one) for place, one in enumerate(columns) if one.get("optional")}
+    there = {
+        metric for place, metric in optional.items() if any(known[place] for _, _, known in lines)
+    }
+    used = [place for place in range(len(columns)) if optional.get(place) in {None, *there}]
+    body = [(names, [cells[place] for place in used]) for names, cells, _ in lines]
     heads, names, notes = [columns[place]["heading"] for place in used], list(layout["names"]), []
     if layout.get("names_below") and len(body) > 1 and len({(*own[1:],) for own, _ in body}) == 1:
         notes = [f"all rows: {', '.join(body[0][0][1:])}"]
@@ -157,8 +157,10 @@ def metric_of(cell: Spec) -> str:
     return "".join([cell["metric"].format_map(cell), *splits, cell.get("suffix", "")])
 
 
-def _line(columns: Sequence[Spec], line: Spec, rows: Rows) -> tuple[list[str], list[str]] | None:
-    """The names and the cells of a line as text; None if it is left out."""
+def _line(
+    columns: Sequence[Spec], line: Spec, rows: Rows
+) -> tuple[list[str], list[str], list[bool]] | None:
+    """A line's names, its cells as text, and which have a number; None if it is left out."""
     cells = [{**column, **line} for column in columns]
     found = [
         [rows[key] for task in tasks_of(cell) if (key := (cell["given"], task)) in rows]
@@ -177,7 +179,10 @@ def _line(columns: Sequence[Spec], line: Spec, rows: Rows) -> tuple[list[str], l
     names = [one.format_map({**first, "marks": marks}).strip() for one in first["names"].values()]
     if is_invalid and not (first.get("turned") or first.get("doubt")):
         names[0] += f" {INVALID}"
-    return names, texts
+    known = [
+        _value(own, metric_of(cell)) is not None for cell, own in zip(cells, found, strict=True)
+    ]
+    return names, texts, known
 
 
 def _value(own: Sequence[Row], metric: str) -> float | None:
@@ -194,7 +199,8 @@ def _text(cell: Spec, own: Sequence[Row], rows: Rows) -> str:
         return NONE
     decimals = int(cell.get("decimals", 0 if unit == COUNT else 2))
     base = rows.get((cell["given"], cell.get("minus", "").format_map(cell)))
-    is_apart = base is not None and base not in own and not (base.invalid or is_invalid)
+    # What is INVALID is not compared with what is not.
+    is_apart = base is not None and base not in own and base.invalid == is_invalid
     if base is not None and is_apart:
         if (before := number(base.values.get(metric))) is None:
             return NONE

@@ -93,7 +93,7 @@ def test_a_board_of_somebody_else() -> None:
 
     first = [["kart", "dry", "all", "50.0", "3"], ["kart", "dry", "valid", "75.0", "3"]]
     assert drawn() == [*first, ["kart", "wet", "all", "-25.0", "-1"]]
-    # Nothing is compared with what is INVALID.
+    # What is INVALID is not compared with what is not.
     assert drawn("race")[0] == ["kart", "INVALID", "dry", "all", "50.0", "3"]
     assert drawn("race")[-1] == ["kart", "wet", "all", "25.0", "2"]
 
