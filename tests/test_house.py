@@ -26,17 +26,7 @@ FLOORS = (
     {"report"},
     {"benchmark", "tables", "media"},
     {"judges"},
-    {
-        "utils",
-        "leaderboards",
-        "context",
-        "settings",
-        "prompts",
-        "provenance",
-        "errors",
-        "notify",
-        "",
-    },
+    {"utils", "leaderboards", "context", "registry", "settings", "prompts", "errors", "notify", ""},
 )
 
 
