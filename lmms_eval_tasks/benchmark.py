@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import leaderboards, settings
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
 from lmms_eval_tasks.judges.verdict import DEBATE, PANEL, Criterion, Scoring
 from lmms_eval_tasks.utils import released_files
@@ -380,12 +380,14 @@ class Benchmark:
     def board(self) -> Mapping[str, Any]:
         """The layouts of the tables, and the paper's figures (the form: leaderboards/__init__.py).
 
-        Unless overridden: one table with a column for each metric.
+        Without layouts in its file: one table with a column for each metric.
         """
+        if "layouts" in (board := leaderboards.stored(self.name)):
+            return board
         metrics = [metric.name for task in self.tasks.values() for metric in task.metrics]
         columns = [{"metric": one} for one in dict.fromkeys(metrics)]
         names = {"task": "{task} {given}"}
-        return {"layouts": [{"title": self.title, "names": names, "columns": columns}]}
+        return {**board, "layouts": [{"title": self.title, "names": names, "columns": columns}]}
 
     def tables(self, rows: Sequence[Row]) -> Sequence[Any]:
         """The paper's tables (rich renderables); those without a number are left out.

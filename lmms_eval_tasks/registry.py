@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from lmms_eval_tasks.errors import DataError, TasksError, nearest
+from lmms_eval_tasks.notify import say
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -47,6 +48,15 @@ def load(name: str) -> Benchmark:
         raise TasksError(
             f"the benchmark {name} cannot be imported from {ENTRIES[name].value}: {error}"
         ) from error
+
+
+def there() -> Iterator[Benchmark]:
+    """All benchmarks that can be imported; a line says which cannot."""
+    for name in NAMES:
+        try:
+            yield load(name)
+        except TasksError as error:
+            say(str(error))
 
 
 def package(name: str) -> str:
@@ -139,8 +149,8 @@ def groups(name: str) -> Mapping[str, list[str]]:
 def selected(names: Collection[str]) -> list[str]:
     """The tasks that names or patterns of tasks and groups stand for; a TasksError if none."""
     members: dict[str, list[str]] = {}
-    for name in NAMES:
-        members |= {**{task: [] for task in load(name).tasks}, **groups(name)}
+    for benchmark in there():
+        members |= {**{task: [] for task in benchmark.tasks}, **groups(benchmark.name)}
 
     def tasks_of(name: str) -> list[str]:
         return [task for one in members[name] for task in tasks_of(one)] or [name]

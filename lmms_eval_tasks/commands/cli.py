@@ -78,9 +78,9 @@ def _options(
 def list_tasks() -> None:
     """Show the tasks and groups, by benchmark."""
     console = table_console()
-    for name in registry.NAMES:
-        tasks, groups = registry.load(name).tasks, registry.groups(name)
-        console.print(f"[bold]{registry.load(name).title}[/] ({len(tasks)} tasks)")
+    for benchmark in registry.there():
+        tasks, groups = benchmark.tasks, registry.groups(benchmark.name)
+        console.print(f"[bold]{benchmark.title}[/] ({len(tasks)} tasks)")
         for kind, names in (("groups", groups), ("tasks", tasks)):
             console.print(Padding(f"{kind}: {', '.join(names)}", (0, 0, 0, 2)), highlight=False)
 
@@ -120,8 +120,8 @@ def status() -> None:
     for column in ("questions", "pools", "videos present", "missing", "unreadable"):
         table.add_column(column, justify="right")
     details = []
-    for name in registry.NAMES:
-        found = registry.load(name).status(root)
+    for benchmark in registry.there():
+        name, found = benchmark.name, benchmark.status(root)
         counts = [str(found.counts.get(key, "-")) for key in ("questions", "pools")]
         kinds = [why.partition(":")[0] for why in found.bad.values()]
         counts += map(str, (found.videos, kinds.count("missing"), kinds.count("unreadable")))

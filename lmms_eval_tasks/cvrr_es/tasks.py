@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import leaderboards, prompts
+from lmms_eval_tasks import prompts
 from lmms_eval_tasks.benchmark import (
     Benchmark,
     Cut,
@@ -178,7 +178,6 @@ class CvrrEs(Benchmark):
         for start in (ANSWERS, HINT)
     )
 
-    board = staticmethod(functools.partial(leaderboards.stored, "cvrr_es"))
     look = staticmethod(data.look)
     docs = staticmethod(data.docs)
     seen = staticmethod(release.seen)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from lmms_eval_tasks import leaderboards, settings
+from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import (
     Benchmark,
     Cut,
@@ -323,7 +323,6 @@ class Haven(Benchmark):
         for end in ("", "_text")
     )
 
-    board = staticmethod(functools.partial(leaderboards.stored, "haven"))
     look = staticmethod(data.look)
     docs = staticmethod(data.docs)
     judge_notes = staticmethod(judging.notes)

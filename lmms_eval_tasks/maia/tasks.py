@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from lmms_eval_tasks import leaderboards, prompts, settings
+from lmms_eval_tasks import prompts, settings
 from lmms_eval_tasks.benchmark import (
     Benchmark,
     Cut,
@@ -281,7 +281,6 @@ class Maia(Benchmark):
     tasks = _tasks()
     joins = tuple(map(_join, ENDS))
 
-    board = staticmethod(functools.partial(leaderboards.stored, "maia"))
     look = staticmethod(data.look)
     seen = staticmethod(data.seen)
     files = staticmethod(data.placed)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from lmms_eval_tasks import context, leaderboards, prompts, settings
+from lmms_eval_tasks import context, prompts, settings
 from lmms_eval_tasks.benchmark import (
     Benchmark,
     Cut,
@@ -298,7 +298,6 @@ class Maverix(Benchmark):
         ),
     )
 
-    board = staticmethod(functools.partial(leaderboards.stored, "maverix"))
     look = staticmethod(data.look)
     docs = staticmethod(data.docs)
     seen = staticmethod(data.seen)

@@ -12,7 +12,7 @@ from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import judges, leaderboards, prompts, settings
+from lmms_eval_tasks import judges, prompts, settings
 from lmms_eval_tasks.benchmark import (
     Benchmark,
     Doc,
@@ -187,7 +187,6 @@ class MovieRecapsQA(Benchmark):
         for name in data.TASKS
     }
 
-    board = staticmethod(functools.partial(leaderboards.stored, "movierecapsqa"))
     look = staticmethod(data.look)
     docs = staticmethod(data.docs)
     cut = staticmethod(data.cut)

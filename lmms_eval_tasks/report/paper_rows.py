@@ -86,7 +86,7 @@ def _board(
     groups, titles, place = stored["groups"], stored["columns"], table.get("models")
     title = f"{benchmark.title}, {leaderboards.title(table)}"
     heads = table.get("group_title", ""), table.get("name_title", "Model")
-    if isinstance(why := table["ours"], str):
+    if isinstance(why := table.get("ours"), str):
         return Board(benchmark.name, title, table["caption"], heads, notes=[f"Left out: {why}."])
     grid = leaderboards.cells(stored, table)
     group_of = [groups[row.get("group", "")] for row in table["rows"]]

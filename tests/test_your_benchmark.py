@@ -1,0 +1,199 @@
+"""docs/your_benchmark.md is carried out: its package is installed, outside our tree, and used."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmms_eval_tasks import settings
+from tests.checks import table
+from tests.conftest import REPOSITORY
+from tests.local_endpoint import LocalEndpoint
+
+pytestmark = pytest.mark.host
+
+PAGE = (REPOSITORY / "docs" / "your_benchmark.md").read_text(encoding="utf-8")
+BIN = Path(sys.executable).parent
+ROWS = [
+    {"id": f"v{n // 3}/{n}", "video": f"v{n // 3}", "question": f"Q{n}?", "answer": f"answer {n}"}
+    for n in range(9)
+]
+
+
+def files() -> dict[str, str]:
+    """The page's files: the paragraph before a block begins with the name of its file."""
+    pieces = PAGE.split("```")
+    names = [one.strip().split("\n\n")[-1].split("`")[1] for one in pieces[:-1:2]]
+    assert len(set(names)) == len(names) == 9
+    return dict(zip(names, (one.split("\n", 1)[1] for one in pieces[1::2]), strict=True))
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the package as pip installs it, which an environment can have in its path."""
+    source, target = (tmp_path_factory.mktemp(name) for name in ("source", "installed"))
+    for name, text in files().items():
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_text(text, encoding="utf-8")
+    install = ["pip", "install", "--quiet", "--offline", "--no-deps", "--no-build-isolation"]
+    python = ["--python", sys.executable, "--target", str(target), str(source)]
+    subprocess.run([BIN / "uv", *install, *python], check=True)
+    return target
+
+
+class Environment:
+    """Commands in an environment that has the package."""
+
+    def __init__(self, installed: Path, folder: Path) -> None:
+        self.folder = folder
+        self.variables = {
+            **{name: one for name, one in os.environ.items() if not name.startswith("LMMS_EVAL_")},
+            "PYTHONPATH": str(installed),
+            "HF_HUB_OFFLINE": "1",
+            settings.CACHE: str(folder / "cache"),
+            settings.DATA: str(folder / "data"),
+            settings.MAX_FAILED: "1",
+        }
+
+    def run(self, *command: str, code: int = 0, **variables: str) -> str:
+        """What a command prints."""
+        done = subprocess.run(
+            [BIN / command[0], *command[1:]],
+            cwd=self.folder,
+            env={**self.variables, **variables},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == code, done.stdout[-2000:] + done.stderr[-3000:]
+        return done.stdout + done.stderr
+
+    def results(self, out: Path) -> dict[str, Any]:
+        """The results file of a run."""
+        (file,) = out.rglob("*_results.json")
+        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        return found
+
+
+@pytest.fixture
+def environment(installed: Path, tmp_path: Path) -> Environment:
+    made = Environment(installed, tmp_path)
+    (tmp_path / "data" / "toy" / "videos").mkdir(parents=True)
+    for row in ROWS:  # the player looks whether they are there
+        (tmp_path / "data" / "toy" / "videos" / f"{row['video']}.mp4").write_bytes(b"a clip")
+    (tmp_path / "data" / "toy" / "data.json").write_text(json.dumps(ROWS), encoding="utf-8")
+    return made
+
+
+@pytest.fixture
+def judge() -> Iterator[str]:
+    """Right unless the answer is not the reference; no verdict for one question."""
+
+    def decide(request: Any) -> str:
+        user = request["messages"][-1]["content"]
+        if "Q4?" in user:
+            return "I would rather not say."
+        reference, _, answer = user.partition("Reference: ")[2].partition("\n")
+        return json.dumps({"reason": "r", "correct": reference.strip() in answer})
+
+    with LocalEndpoint(decide, model="local") as endpoint:
+        yield f"local@{endpoint.url}"
+
+
+RUN = ("lmms_eval", "--tasks", "toy_qa", "--log_samples", "--output_path", "out")
+
+
+def test_the_page_is_short() -> None:
+    code = {name: text for name, text in files().items() if name.endswith(".py")}
+    assert sum(len(text.splitlines()) for text in code.values()) < 220
+
+
+@table("interface", [(), ("--force_simple",)])
+def test_it_runs_and_every_command_knows_it(
+    interface: tuple[str, ...], environment: Environment, judge: str
+) -> None:
+    out = environment.folder / "out"
+    told = environment.run(*RUN, "--model", "tasks_scripted", *interface, "--judge", judge)
+    results = environment.results(out)
+    section = results["lmms_eval_tasks"]["toy"]
+    (saved,) = out.rglob("*_samples_toy_qa.jsonl")
+    items = [json.loads(line)["failed"] for line in saved.read_text().splitlines()]
+    numbers = section["numbers"]["toy_qa"]
+    assert numbers["acc"] == sum(one["right"] or 0 for one in items) / len(ROWS)
+    assert 0 < numbers["acc"] < 1
+    assert numbers["failed"] == sum(one["status"] != "ok" for one in items) > 0
+    assert results["results"]["toy_qa"]["acc,none"] == numbers["acc"]
+    assert section["details"]["toy_qa"]["intervals"]["acc"]["clusters"] == 3
+    assert "Toy-7B" in told  # of the paper, beside the run on its first screen
+
+    again = environment.folder / "again.json"
+    environment.run("lmms-eval-tasks", "rescore", "out", "--output", str(again))
+    assert json.loads(again.read_text())["toy"]["numbers"]["toy_qa"] == numbers
+    told = environment.run("lmms-eval-tasks", "report", "out", "--format", "text")
+    assert "toy_qa" in told
+    told = environment.run("lmms-eval-tasks", "leaderboard", "toy", "out")
+    assert "61.5" in told, told
+    told = environment.run("lmms-eval-tasks", "estimate", "--tasks", "toy_qa", "--judge", "gpt-4o")
+    (line,) = (one for one in told.splitlines() if "toy_qa" in one and " 9 " in one)
+    assert line.split()[1] == line.split()[3] == "9"  # generations and verdicts
+
+
+def test_its_option_is_a_condition_of_its_numbers(environment: Environment) -> None:
+    run = [*RUN, "--model", "tasks_scripted", "--judge", "none", "--toy-short"]
+    environment.run(*run)
+    results = environment.results(environment.folder / "out")
+    conditions = results["lmms_eval_tasks"]["toy"]["conditions"]
+    assert any("LMMS_EVAL_TASKS_TOY_SHORT=1" in one["text"] for one in conditions)
+    told = environment.run("lmms-eval-tasks", "list", code=2, LMMS_EVAL_TASKS_TOY_SHRT="1")
+    assert "LMMS_EVAL_TASKS_TOY_SHORT" in told  # a slip of the pen
+
+
+def test_its_commands_prompts_and_sample(environment: Environment, judge: str) -> None:
+    assert "9 questions" in environment.run("lmms-eval-tasks", "toy-size")
+    assert "toy_qa" in environment.run("lmms-eval-tasks", "list")
+    assert "toy_qa" in environment.run("lmms_eval", "tasks", "list")
+    own = environment.folder / "prompts" / "toy" / "judge.yml"
+    own.parent.mkdir(parents=True)
+    own.write_text('system: Judge.\nuser: "{question} {reference} {nobody}"\n')
+    asked = [*RUN, "--model", "tasks_coin", "--judge", judge, "--prompts", str(own.parents[1])]
+    told = environment.run(*asked, code=2)
+    assert "{candidate}" in told
+    sampled = [*RUN, "--model", "tasks_oracle", "--judge", "replay", "--data", "sample"]
+    environment.run(*sampled, "--limit", "1", code=2)  # it brings no recorded verdicts
+    made = environment.folder / "cache" / "sample" / "toy"
+    assert sorted(one.name for one in made.iterdir()) == ["VERSION", "data.json", "videos"]
+
+
+def test_a_package_that_is_broken_costs_its_own_benchmark_alone(
+    installed: Path, environment: Environment
+) -> None:
+    broken = environment.folder / "broken"
+    (broken / "toy_benchmark").mkdir(parents=True)
+    for name in ("__init__.py", "tasks.py", "settings.py", "commands.py"):
+        text = "" if name == "__init__.py" else "import nobody_has_this\n"
+        (broken / "toy_benchmark" / name).write_text(text)
+    path = os.pathsep.join([str(broken), str(installed)])
+    told = environment.run("lmms-eval-tasks", "list", PYTHONPATH=path)
+    assert "maia_vsv" in told
+    assert "nobody_has_this" in told
+    told = environment.run(*RUN, "--model", "tasks_coin", code=2, PYTHONPATH=path)
+    assert "the benchmark toy cannot be imported from toy_benchmark.tasks:BENCHMARK" in told
+
+
+def test_its_types_hold(installed: Path) -> None:
+    config = ["--config-file", str(REPOSITORY / "pyproject.toml")]
+    done = subprocess.run(
+        [BIN / "mypy", *config, str(installed / "toy_benchmark")],
+        cwd=BIN.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
