@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from lmms_eval_tasks import __version__
-from lmms_eval_tasks.leaderboards import BENCHMARKS
+from lmms_eval_tasks.registry import NAMES as BENCHMARKS
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -96,7 +96,8 @@ def version(name: str) -> str:
     shared = (Path(__file__).with_name(f"{one}.py") for one in ("render", "scenes"))
     sources |= {*shared, Path(second_code.__file__)}
     digest = hashlib.sha256()
-    for source in sorted(filter(Path.is_file, sources)):  # an editable install may have stale links
+    # Files there: an editable install may have stale links. By name: it has several places.
+    for source in sorted(filter(Path.is_file, sources), key=lambda one: (one.name, str(one))):
         digest.update(source.name.encode())
         digest.update(source.read_bytes())
     return digest.hexdigest()[:16]

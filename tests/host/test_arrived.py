@@ -20,7 +20,7 @@ from PIL import Image
 from transformers import Qwen2VLImageProcessor, Qwen2VLVideoProcessor, WhisperFeatureExtractor
 from transformers.generation.utils import GenerationMixin
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.host import arrived, plugin
 from lmms_eval_tasks.host.arrived import Expected, Shown
 from lmms_eval_tasks.report import arrivals
@@ -181,7 +181,7 @@ def test_what_processors_take(asked: Any, steps: str, expected: Any) -> None:
             step(*one.split())
     assert {name: seen(one) for name, one in found.items()} == expected
     step("pictures", "1")  # nothing is left behind, and nothing is counted outside
-    assert arrived._watch is None
+    assert context.current().get(arrived._Watch) is None
 
 
 # A checkpoint's tokens for a picture and a video; patches of 14 pixels, four to a token.
@@ -249,8 +249,9 @@ def test_rows_of_a_batch(config: Any, told: Any, expected: Any) -> None:
 def test_whose_rows_they_are(rows: Any, expected: Any) -> None:
     with arrived.watching([VIDEO, OTHER]) as found:
         events = [("handed", "a"), ("handed", "b"), ("video", 8), ("video", 4)]
-        assert arrived._watch is not None
-        arrived._watch.note([*events, ("generate", [arrived.Row(*row) for row in rows])])
+        watch = context.current().get(arrived._Watch)
+        assert watch is not None
+        watch.note([*events, ("generate", [arrived.Row(*row) for row in rows])])
     counts = {k: (v.prompt_tokens, v.visual_tokens, v.sizes) for k, v in found.items()}
     assert counts == expected
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import registry, settings
 from tests.checks import table
 from tests.conftest import HostRun, Launch, host
 from tests.host.test_discovery import LMMS_EVAL, after, without
@@ -50,6 +50,7 @@ LIGHT = (
     *("lmms_eval_tasks", "lmms_eval_tasks.host", "lmms_eval_tasks.host.plugin"),
     *("lmms_eval_tasks.host.models", "lmms_eval_tasks.host.discovery"),
     *("lmms_eval_tasks.registry", "lmms_eval_tasks.notify", "lmms_eval_tasks.errors"),
+    *map(registry.package, registry.NAMES),  # looked for, not imported
 )
 NEEDS = ("fcntl", "pydantic", "openai", "av", "decord", "scipy", "torch", "yaml", "numpy")
 

@@ -13,7 +13,7 @@ import pytest
 
 from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.host import arrived, plugin, replies
-from lmms_eval_tasks.host.kept_replies import Kept
+from lmms_eval_tasks.host.kept_replies import Kept, Unsaved
 from lmms_eval_tasks.runs import after
 from lmms_eval_tasks.utils import saved_runs
 from tests.checks import limits_of, table
@@ -132,7 +132,7 @@ def test_a_run_that_was_stopped_goes_on(
     assert hashes == {one["doc_hash"] for one in results["samples"][TASK]}
 
     # Until they are saved they are not lost.
-    monkeypatch.setattr(Kept, "until_saved", True)
+    unsaved = context.outside().own(Unsaved)
     for asked in (DOCS, 0):
         play.model.asked = 0
         play(letters)
@@ -146,7 +146,8 @@ def test_a_run_that_was_stopped_goes_on(
         play.model.asked = 0
         play(letters)
         assert play.model.asked == DOCS
-    Kept.put_away()
+    unsaved.put_away()
+    context.outside().put(Unsaved, None)
     play.model.asked = 0
     play(letters)
     assert play.model.asked == DOCS
@@ -242,7 +243,7 @@ def test_a_class_that_mixes_replies_up(
 
     monkeypatch.setattr(play.model, "generate_until", generate_until)
     plan = context.Plan("simple", one_by_one=not extra)
-    monkeypatch.setattr(context, "planned", lambda: plan)
+    monkeypatch.setattr(context.Context, "plan", plan)
     made = play(letters)
     items = {one["doc_id"]: one[saved_runs.CARRIER] for one in made["samples"][TASK]}
     told = {number: (item["status"], item["reply"]) for number, item in items.items()}
@@ -265,7 +266,7 @@ def test_each_task_is_asked_for_itself(play: Any, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(play.model, "generate_until", generate_until)
     plan = context.Plan("simple", modality={TASK: "image", "maia_vsv_black": "video"})
-    monkeypatch.setattr(context, "planned", lambda: plan)
+    monkeypatch.setattr(context.Context, "plan", plan)
     play(letters, tasks=[TASK, "maia_vsv_black"], limit=8)
     assert len(batches) > 1
     assert {(*names, modality) for names, modality in batches} == {
@@ -292,7 +293,6 @@ def test_where_nothing_can_be_saved(
         check_folder(tmp_path / "file", "--output_path")
     check_folder(tmp_path / "new" / "folder", "--output_path")
 
-    monkeypatch.setattr(Kept, "until_saved", False)  # put back after this test
     outcome = SimpleNamespace(failed=False)
     module = ModuleType("host")
 
@@ -310,6 +310,7 @@ def test_where_nothing_can_be_saved(
     said = capsys.readouterr().err.splitlines()  # the host's own log is there too
     (line,) = (one for one in said if one.startswith("lmms-eval-tasks: "))
     assert "results aggregated: OSError(28, 'No space left on device')); replies" in line
+    context.outside().put(Unsaved, None)
 
 
 class Holder:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks.movierecapsqa import baselines
+from lmms_eval_tasks.movierecapsqa.settings import JUDGED_BASELINES
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
-from lmms_eval_tasks.settings import JUDGED_BASELINES
 from tests.judged import Answer, Request, Script, scored
 from tests.local_endpoint import drawn, error, last_user_text, refused, stated, truncated
 from tests.movierecapsqa.asking import asked_for, graded

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.benchmark import Doc
 from lmms_eval_tasks.media import clips
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, WORDS
@@ -138,13 +138,14 @@ def both(
             root = job.folder.parent.parent
             (root / "movierecapsqa").symlink_to(job.folder)
             patch.setenv(settings.DATA, str(root))
-            docs = {name: before.docs(BENCHMARK, name) for name in job.tasks}
-            ids = [doc["id"] for doc in docs[job.tasks[0]]]
-            said = dict(zip(ids, job.replies, strict=True))
-            own[job_name] = {
-                name: ours(name, {doc["id"]: doc for doc in found}, said)
-                for name, found in docs.items()
-            }
+            with context.begun():
+                docs = {name: before.docs(BENCHMARK, name) for name in job.tasks}
+                ids = [doc["id"] for doc in docs[job.tasks[0]]]
+                said = dict(zip(ids, job.replies, strict=True))
+                own[job_name] = {
+                    name: ours(name, {doc["id"]: doc for doc in found}, said)
+                    for name, found in docs.items()
+                }
             env = {
                 f"MOVIERECAPSQA_{kind}_DIR": str(job.folder / place)
                 for kind, place in (("SUBTITLE", "subtitles"), ("VIDEO", "recaps"))
