@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -74,26 +75,25 @@ class Asker:
     def __call__(self, asks: Asks) -> list[Verdict]:
         """The verdicts of one list, in its order."""
         kept = {ask.name: one for ask in asks if (one := self._kept(ask)) is not None}
-        if any(ask.together for ask in asks) and len(kept) < len(asks):
+        if any(ask.in_one for ask in asks) and len(kept) < len(asks):
             kept = {}
         new = [ask for ask in asks if ask.name not in kept]
         self._anew |= {ask.name for ask in new}
         if len(new) < 2 or not self._judge.config.endpoints:
-            given = [ask_judge(self._judge, ask) for ask in new]
+            given = [ask.answered(self._judge) for ask in new]
         else:  # each in a thread of its own; the judge's limits say how many requests go out
             # The task is a context variable: threads do not inherit it.
             own = [copy_context() for _ in new]
             with ThreadPoolExecutor(max_workers=len(new)) as pool:
-                given = list(pool.map(lambda c, ask: c.run(ask_judge, self._judge, ask), own, new))
+                given = list(pool.map(lambda c, ask: c.run(ask.answered, self._judge), own, new))
         made = {ask.name: one for ask, one in zip(new, given, strict=True)}
         return [kept.get(ask.name) or made[ask.name] for ask in asks]
 
     def _kept(self, ask: Ask) -> Verdict | None:
         found = self._saved.get(ask.name)
-        if found is None or ask.samples or ask.rests_on in self._anew:
+        if found is None or ask.rests_on in self._anew or not ask.stands(found):
             return None
-        unread = ask.reads and found.status == Status.OK.value and said(ask, found) is None
-        return found if self._keeps(ask, found) and not unread else None
+        return found if self._keeps(ask, found) else None
 
 
 def said(ask: Ask, verdict: Verdict) -> Any:
@@ -101,13 +101,13 @@ def said(ask: Ask, verdict: Verdict) -> Any:
     return reader.said(ask.criterion, ask.fields, verdict)
 
 
-def ask_judge(judge: Judge, ask: Ask) -> Verdict:
-    """The judge's verdict on one thing; a mean over samples where they are asked for."""
-    if ask.samples:
-        return geval.drawn(judge, ask)
-    if ask.instead is not None:
-        return ask.instead(judge)
-    return judge.verdict(ask.criterion, ask.fields)
+@dataclass(frozen=True)
+class ReadAsk(Ask):
+    """One whose reply is read again from its verdict (`said`): it stands while that is possible."""
+
+    def stands(self, saved: Verdict) -> bool:
+        """Whether its reply, if there was one, can still be read."""
+        return saved.status != Status.OK.value or said(self, saved) is not None
 
 
 def given_by(judge: Judge) -> Callable[[Ask, Verdict], bool]:

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -144,12 +144,12 @@ def rated(
     done = dict.fromkeys(asked, Judged("", status, nothing, None))
     if status == "ok":
         shown = {**fields, "candidate": candidate}
-        first = [Ask(name, one, shown, together=True) for name, one in asked.items()]
+        first = [_RatingAsk(name, one, shown) for name, one in asked.items()]
         given = yield first
         done = {ask.name: graded(candidate, one) for ask, one in zip(first, given, strict=True)}
         if all(one.status == "ok" for one in done.values()) and _mode(done) is None:
             pairs = zip(first, given, strict=True)
-            given = yield [ask._replace(samples=SAMPLES, first=one) for ask, one in pairs]
+            given = yield [_DrawnAsk(a.name, a.criterion, shown, first=one) for a, one in pairs]
             done = {ask.name: graded(candidate, one) for ask, one in zip(first, given, strict=True)}
     failed = [one for one in done.values() if one.status != "ok"]
     mode = None if failed else _mode(done)
@@ -205,16 +205,38 @@ def sampling(config: JudgeConfig) -> JudgeConfig:
     return replace(config, sampling=replace(config.sampling, temperature=TEMPERATURE))
 
 
-def drawn(judge: Judge, ask: Ask) -> Verdict:
+@dataclass(frozen=True)
+class _RatingAsk(Ask):
+    """A dimension's rating with the probabilities of its token; all have the same mode."""
+
+    in_one: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class _DrawnAsk(Ask):
+    """SAMPLES ratings, where a judge gives no probabilities: their mean."""
+
+    first: Verdict | None = None  # that told so; its usage counts with theirs
+
+    def answered(self, judge: Judge) -> Verdict:
+        """As `drawn`."""
+        return drawn(judge, self)
+
+    def stands(self, saved: Verdict) -> bool:  # noqa: ARG002
+        """Not by itself: the rating before it has the mean's place among saved verdicts."""
+        return False
+
+
+def drawn(judge: Judge, ask: _DrawnAsk) -> Verdict:
     """The mean of an ask's samples at `TEMPERATURE`; a failure unless more than half have a score.
 
-    The verdict that it follows (`Ask.first`) is not in the mean, but its usage counts here.
+    The verdict that it follows (`first`) is not in the mean, but its usage counts here.
     """
     config = sampling(judge.config)
     # A judge that is not the run's own (a stand-in) draws them itself.
     if config != judge.config and judges.make(judge.config) is judge:
         judge = judges.make(config)
-    given = judge.verdicts(ask.criterion, ask.fields, ask.samples)
+    given = judge.verdicts(ask.criterion, ask.fields, SAMPLES)
     scores = [one.score for one in given if one.score is not None]
     enough = 2 * len(scores) > len(given)
     told = f"mean of {len(scores)} of {len(given)} samples"

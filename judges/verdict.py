@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field, fields
 from enum import Enum
 from functools import cached_property
 from importlib import metadata
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 from pydantic import SecretStr
 
@@ -291,19 +291,24 @@ class Judge(ABC):
         """The same item judged several times, for G-Eval's mean over samples; one each."""
 
 
-class Ask(NamedTuple):
-    """One thing to be judged."""
+@dataclass(frozen=True)
+class Ask:
+    """One thing to be judged. What one scoring needs beside this is a kind of its own."""
 
     name: str  # finds its saved verdict again; unique in an item
     criterion: Criterion
     fields: Mapping[str, Any]  # the criterion's placeholders
-    samples: int = 0  # draw so many and take their mean (G-Eval without log-probabilities)
-    first: Verdict | None = None  # whose request the samples follow; its usage counts with theirs
-    together: bool = False  # a saved verdict stands only if those of the whole list do
-    reads: bool = False  # a saved verdict stands only if its reply can still be read (asking.said)
     rests_on: str = ""  # an earlier ask; a saved verdict falls when that one is asked anew
-    instead: Callable[[Judge], Verdict] | None = None  # gives the verdict; the judge is not asked
     stand_in: str = ""  # a reply as the judge may give it, for estimates, if later asks rest on it
+    in_one: ClassVar[bool] = False  # saved verdicts of a list stand only if all of them do
+
+    def answered(self, judge: Judge) -> Verdict:
+        """The judge's verdict."""
+        return judge.verdict(self.criterion, self.fields)
+
+    def stands(self, saved: Verdict) -> bool:  # noqa: ARG002
+        """Whether a saved verdict of it can be used again."""
+        return True
 
 
 Asks = Sequence[Ask]

@@ -17,7 +17,7 @@ import contextlib
 import json
 import re
 from collections.abc import Generator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from operator import methodcaller
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 from lmms_eval_tasks import prompts
 from lmms_eval_tasks.errors import PromptError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict, run
-from lmms_eval_tasks.judges.asking import said
+from lmms_eval_tasks.judges.asking import ReadAsk, said
 from lmms_eval_tasks.judges.engine import MAX_REASON
 from lmms_eval_tasks.judges.verdict import MAX_TOKENS, Ask, Asks, graded
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES, NO_CLAIMS, NOT_JUDGED
@@ -305,7 +305,7 @@ def judged(
         likely = [part.strip() for part in candidate.split(". ") if part.strip()]
         fields = {"question": question, "candidate": candidate}
         stand_in = json.dumps({"claims": likely})
-        ask = Ask("claims", claims_criterion(), fields, reads=True, stand_in=stand_in)
+        ask = ReadAsk("claims", claims_criterion(), fields, stand_in=stand_in)
         (verdict,) = yield [ask]
         status = graded("", verdict).status
         found = said(ask, verdict) if status == "ok" else None
@@ -334,26 +334,34 @@ def judged(
     }
 
 
+@dataclass(frozen=True)
+class _SkippedAsk(ReadAsk):
+    """A dimension of claims that are not known: nobody is asked, and that is booked."""
+
+    claims: Verdict = field(kw_only=True)
+
+    def answered(self, judge: Judge) -> Verdict:
+        """That it was skipped, and why."""
+        label, reason = judge.config.label, f"the claims are not known ({self.claims.status})"
+        setup = self.claims.setup
+        verdict = Verdict(None, Status.SKIPPED.value, reason, judge=label, setup=setup)
+        run.current().ledger.verdict(label, verdict)
+        return verdict
+
+
 def _about_claims(
     context: Context, dimension: str, question: str, claims: Sequence[str], found: Verdict
 ) -> Ask:
     """A dimension's request; where the claims were not `found` it is skipped, booked as missing."""
     criterion = dimension_criterion(dimension, len(claims))
-
-    def skip(judge: Judge) -> Verdict:
-        label = judge.config.label
-        reason = f"the claims are not known ({found.status})"
-        verdict = Verdict(None, Status.SKIPPED.value, reason, judge=label, setup=found.setup)
-        run.current().ledger.verdict(label, verdict)
-        return verdict
-
+    fields = asked(context, dimension, question, claims)
+    if not claims:
+        return _SkippedAsk(dimension, criterion, fields, rests_on="claims", claims=found)
     likely = [{"id": number, "label": WORDS[dimension][0]} for number, _ in enumerate(claims, 1)]
-    return Ask(
+    return ReadAsk(
         dimension,
         criterion,
-        asked(context, dimension, question, claims),
-        reads=True,
+        fields,
         rests_on="claims",
-        instead=None if claims else skip,
         stand_in=json.dumps({"labels": likely, "reason": "word " * 20, "score": HIGHEST}),
     )

@@ -25,7 +25,7 @@ from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.benchmark import Benchmark, Task
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Verdict, reader
-from lmms_eval_tasks.judges.asking import ask_judge, settle
+from lmms_eval_tasks.judges.asking import settle
 from lmms_eval_tasks.judges.debate import DebateJudge, PanelJudge
 from lmms_eval_tasks.judges.providers.replay import NoJudge
 from lmms_eval_tasks.judges.verdict import DEBATE, PANEL, REPLAY, Reply, Token
@@ -185,7 +185,7 @@ def _scoring(one: Scored, random: Random, reply: str) -> tuple[Mapping[str, Any]
 
 def judged(judge: Judge, ask: Any) -> Verdict:
     """A verdict on its documented scale, that is the same when it was saved."""
-    verdict = ask_judge(judge, ask)
+    verdict = ask.answered(judge)
     if verdict.score is not None:
         low, high = scale(ask.criterion)
         assert low <= verdict.score <= high, (ask.criterion.name, verdict.score)

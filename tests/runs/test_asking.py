@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from lmms_eval_tasks import judges
 from lmms_eval_tasks.judges import JudgeConfig, Verdict
-from lmms_eval_tasks.judges.asking import Asker, given_by, settle
+from lmms_eval_tasks.judges.asking import Asker, ReadAsk, given_by, settle
 from lmms_eval_tasks.judges.verdict import NONE, REPLAY, Ask, Criterion
 from tests.checks import table
 
@@ -47,6 +47,12 @@ def own(name: str, score: float | None = 0.5) -> Verdict:
 
 
 MINE = {name: own(name) for name in NAMES}
+
+
+class InOne(Ask):
+    """Those of a list stand or fall together."""
+
+    in_one = True
 
 
 def scoring() -> Any:
@@ -88,7 +94,8 @@ def test_who_is_asked(
 def test_a_list_that_stands_or_falls_together(together: bool, scores: list[float]) -> None:
     def both() -> Any:
         found = yield [
-            Ask(name, criterion(name), {"candidate": ""}, together=together) for name in NAMES[1:]
+            (InOne if together else Ask)(name, criterion(name), {"candidate": ""})
+            for name in NAMES[1:]
         ]
         return {"scores": [one.score for one in found]}
 
@@ -98,7 +105,7 @@ def test_a_list_that_stands_or_falls_together(together: bool, scores: list[float
 @table("raw, score", [("not an object", 1.0), ('{"correct": false}', 0.0)])
 def test_a_saved_verdict_that_cannot_be_read_is_asked_again(raw: str, score: float) -> None:
     def one() -> Any:
-        (found,) = yield [Ask("one", criterion(), {"candidate": ""}, reads=True)]
+        (found,) = yield [ReadAsk("one", criterion(), {"candidate": ""})]
         return {"score": found.score}
 
     kept = {"one": dataclasses.replace(OTHER, raw=raw)}
