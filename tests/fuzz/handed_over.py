@@ -32,11 +32,11 @@ from lmms_eval_tasks.movierecapsqa.facts import recap_file
 from lmms_eval_tasks.report import sides
 from lmms_eval_tasks.report.exchange import received, records
 from lmms_eval_tasks.utils.media import subtitles
+from tests import test_authors_prompts as authors
 from tests.fuzz.files import mistaken, readable
 from tests.fuzz.watch import TooSlow, at_most
 from tests.maia.test_data import hub_rows, write_table
 from tests.report import made, sent
-from tests.utils import test_authors_prompts as authors
 
 _LINES = 16  # of a saved run's samples: two pools
 SECONDS = 20.0  # of CPU, for one file; reading the largest sample takes a fifth of one
