@@ -48,6 +48,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from lmms_eval_tasks import registry
+from lmms_eval_tasks.errors import DataError
 
 _NO_PAPER = '{"paper": "", "tables": [], "models": {}, "columns": {}, "groups": {}}'
 SCALES = dict.fromkeys(("percent", "points", "kappa_percent"), 0.01)  # of units; 1 of all others
@@ -100,12 +101,20 @@ def stored(benchmark: str) -> Mapping[str, Any]:
     """The file of a benchmark's paper: tables, and what tests hold against its text.
 
     In its own package `leaderboard.json`, or here by its name; without one there are no tables.
+
+    Raises:
+        DataError: it is not JSON; names it.
     """
     own = files(registry.package(benchmark)).joinpath("leaderboard.json")
     file = own if own.is_file() else files(__name__).joinpath(f"{benchmark}.json")
     text = file.read_text(encoding="utf-8") if file.is_file() else _NO_PAPER
-    found: Mapping[str, Any] = json.loads(text, parse_float=Decimal, parse_int=Decimal)
-    return found
+    try:
+        found = json.loads(text, parse_float=Decimal, parse_int=Decimal)
+    except ValueError as error:
+        raise DataError(f"{file}: not valid JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise DataError(f"{file}: expected an object")
+    return {**json.loads(_NO_PAPER), **found}
 
 
 def tables(board: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -214,7 +223,7 @@ def headline(task: str) -> Headline | None:
         return None
     beside = Ours(task, own["metric"])
     found: dict[tuple[str, str | None], float] = {}
-    for table in board["tables"]:
+    for table in board.get("tables", ()):
         # A number that several tables have is the first one's.
         found = found or {
             (cell.model, cell.identity): cell.value

@@ -5,7 +5,7 @@ benchmark's: of its folder under the data root, and the first part of its tasks'
 is the `Benchmark`, in a module of a package that holds all that comes with it:
 
 - `*.yaml`, the files of its tasks and groups; `prompts/*.yml`;
-- `options.py`: settings of its own (`settings.declare`), which are options of `lmms_eval`;
+- `settings.py`: settings of its own (`settings.declare`), which are options of `lmms_eval`;
 - `commands.py`: `add(app)` adds its commands to `lmms-eval-tasks`;
 - `sample.py`: its part of the packaged sample; `leaderboard.json`: the paper's figures.
 
@@ -32,8 +32,20 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.benchmark import Benchmark
 
 GROUP = "lmms_eval_tasks.benchmarks"
-ENTRIES: Mapping[str, EntryPoint] = {one.name: one for one in entry_points(group=GROUP)}
-NAMES: tuple[str, ...] = tuple(sorted(ENTRIES))
+_OURS = __name__.partition(".")[0]
+
+
+def _entries() -> dict[str, EntryPoint]:
+    """By name; of several of one name ours has it, else the first. Nothing is imported."""
+    found: dict[str, EntryPoint] = {}
+    for one in entry_points(group=GROUP):
+        if one.name not in found or one.module.startswith(f"{_OURS}."):
+            found[one.name] = one
+    return dict(sorted(found.items()))
+
+
+ENTRIES: Mapping[str, EntryPoint] = _entries()
+NAMES: tuple[str, ...] = tuple(ENTRIES)
 
 
 def load(name: str) -> Benchmark:
@@ -44,9 +56,10 @@ def load(name: str) -> Benchmark:
     """
     try:
         return cast("Benchmark", ENTRIES[name].load())
-    except (ImportError, AttributeError) as error:
+    except Exception as error:  # of somebody's package, whatever it is
+        why = f"{type(error).__name__}: {error}"
         raise TasksError(
-            f"the benchmark {name} cannot be imported from {ENTRIES[name].value}: {error}"
+            f"the benchmark {name} cannot be imported from {ENTRIES[name].value}: {why}"
         ) from error
 
 
@@ -62,7 +75,7 @@ def there() -> Iterator[Benchmark]:
 def package(name: str) -> str:
     """The package that holds a benchmark, or another one of ours, such as `judges`."""
     if name not in ENTRIES:
-        return f"lmms_eval_tasks.{name}"
+        return f"{_OURS}.{name}"
     module = ENTRIES[name].module
     return module.rpartition(".")[0] or module
 
@@ -72,7 +85,7 @@ def folder(name: str) -> Path | None:
     """Where a benchmark's files are; None if they are in no folder or cannot be found."""
     try:
         spec = importlib.util.find_spec(package(name))
-    except ImportError:
+    except Exception:  # of somebody's package above it
         return None
     places = spec.submodule_search_locations if spec else None
     # Of the file, not the folder: an editable installation links files one by one.
@@ -101,9 +114,9 @@ def named(name: str) -> Benchmark:
 
 def of_task_name(task: str) -> str | None:
     """The benchmark that a task or group is of, by the first part of its name or by its file."""
-    own = next((name for name in NAMES if f"{task}_".startswith(f"{name}_")), None)
-    if own is not None or not task.isidentifier():
-        return own
+    own = [name for name in NAMES if f"{task}_".startswith(f"{name}_")]
+    if own or not task.isidentifier():
+        return max(own, key=len, default=None)
     # A file's name can be long, a task's is not: no other name of a user's is looked for.
     return next((name for name in NAMES if _has_file(name, task)), None)
 

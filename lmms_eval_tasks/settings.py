@@ -61,6 +61,8 @@ def declare(
         is_option: of `lmms_eval`, too.
     """
     made: Setting[Any] = Setting(PREFIX + name)
+    if made in TABLE:
+        raise ValueError(f"there is a setting {made} already")
     made.form, made.metavar, made.help, made.is_option = form, metavar, told, is_option
     made.default = False if form is bool else default
     TABLE[made] = made

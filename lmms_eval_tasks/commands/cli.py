@@ -194,8 +194,8 @@ def _add_commands_of_benchmarks() -> None:
         if registry.has_part(name, "commands"):
             try:
                 registry.part(name, "commands").add(app)
-            except (ImportError, AttributeError) as error:  # of somebody's package
-                say(f"the commands of {name} are not available ({error})")
+            except Exception as error:  # of somebody's package
+                say(f"the commands of {name} are not available ({error!r})")
 
 
 _add_commands_of_benchmarks()

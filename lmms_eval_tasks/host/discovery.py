@@ -26,7 +26,7 @@ def task_folders() -> list[str]:
     The entry point for hosts that find tasks by the group `lmms_eval.tasks` (upstream/entry_point).
     """
     places = {name: registry.folder(name) for name in registry.NAMES}
-    ours = f"{registry.__name__.partition('.')[0]}."
+    ours = "lmms_eval_tasks."
     return sorted(
         {
             str(place.parent if registry.package(name).startswith(ours) else place)

@@ -46,6 +46,7 @@ def check(tasks: Sequence[str]) -> None:
     check_frames(chosen)
     for benchmark, names in chosen:
         known.pop(benchmark.name, None)
+        benchmark.board()  # a file that cannot be read must not cost a run's first screen
         looked[benchmark.name] = look(benchmark, names)
         benchmark.prompts(names)
     if (model := context.current().model) is not None:
