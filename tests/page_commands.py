@@ -371,7 +371,7 @@ def check_block(language: str, text: str) -> None:
         for line in re.findall(r"^#SBATCH (.*)$", text, re.M):
             assert re.fullmatch(r"--(array=\d+-\d+|gres=gpu:\d+|time=\d-\d\d:\d\d:\d\d)", line)
     elif language:
-        assert language in ("bibtex", "text"), language
+        assert language in ("bibtex", "text", "toml"), language
     elif not text.lstrip().startswith(NO_COMMANDS):
         first = shlex.split(text.replace("\\\n", " ").splitlines()[0], comments=True)
         programs = [word for word in first if not re.match(r"[A-Z_]+=", word)]

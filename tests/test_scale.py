@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import scale
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.utils.metrics import stats
 from tests.checks import table
@@ -80,24 +80,25 @@ def test_twice_the_items_are_twice_the_work(
     source = first_videos(sample_root, tmp_path) if benchmark == "maia" else sample_root
     # MAIA's one video has 192 pairs: half the size is enough.
     for place, times in enumerate((1, 1, 2, 4) if benchmark == "maia" else (1, 2, 4, 8)):
-        root = tmp_path / str(place)
-        scale.write_release(benchmark, source, root / "data", times)
-        if change:
-            change(root / "data")
-        monkeypatch.setenv(settings.DATA, str(root / "data"))
-        work = scale.Work(benchmark, root / "out")
-        report = partial(
-            tasks_command, "report", root / "out", "--format", "text", cache=cache, env=NO_DATA
-        )
-        phases = {
-            **{name: partial(steps[-1], work) for name, steps in scale.PHASES.items()},
-            "report": report,
-        }
-        for name, phase in phases.items():
-            if place == 0:
-                phase()  # with its imports
-            else:
-                counts.setdefault(name, []).append(lines(phase))
+        with context.begun():
+            root = tmp_path / str(place)
+            scale.write_release(benchmark, source, root / "data", times)
+            if change:
+                change(root / "data")
+            monkeypatch.setenv(settings.DATA, str(root / "data"))
+            work = scale.Work(benchmark, root / "out")
+            report = partial(
+                tasks_command, "report", root / "out", "--format", "text", cache=cache, env=NO_DATA
+            )
+            phases = {
+                **{name: partial(steps[-1], work) for name, steps in scale.PHASES.items()},
+                "report": report,
+            }
+            for name, phase in phases.items():
+                if place == 0:
+                    phase()  # with its imports
+                else:
+                    counts.setdefault(name, []).append(lines(phase))
     grown = {
         name: (third - second) / (second - first) for name, (first, second, third) in counts.items()
     }

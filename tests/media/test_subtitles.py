@@ -18,7 +18,7 @@ from tests.checks import refused, table
 from tests.conftest import SHARED
 
 CASES: list[dict[str, Any]] = json.loads(
-    (Path(__file__).parents[2] / "cases" / "subtitles.json").read_text(encoding="utf-8")
+    (Path(__file__).parents[1] / "cases" / "subtitles.json").read_text(encoding="utf-8")
 )
 REAL = SHARED / "data" / "movierecapsqa" / "segments.json"
 READABLE = [case for case in CASES if "cues" in case]

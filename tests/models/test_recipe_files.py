@@ -114,7 +114,7 @@ def test_each_task_of_the_tables_is_in_a_recipe(benchmark: str) -> None:
 
 
 def test_what_a_user_says_stands_above_a_recipe(as_the_host_reads: Any) -> None:
-    recipe = next(one for _, one in ALL if one.path.stem == "qwen2_5_vl_7b_instruct")
+    recipe = next(o for n, o in ALL if (n, o.path.stem) == ("maia", "qwen2_5_vl_7b_instruct"))
     run = as_the_host_reads(recipe, "--model_args", "pretrained=tiny", "--limit", "2")
     assert run["model_args"] == "pretrained=tiny"
     assert run["limit"] == 2
