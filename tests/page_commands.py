@@ -271,7 +271,8 @@ def _python(words: list[str], whole: bool) -> None:
         elif module == "pytest":  # of a contribution, in the host's repository
             assert list((REPOSITORY / "upstream").rglob(rest[0])), rest
         else:
-            assert module == "nltk.downloader", module
+            file = REPOSITORY / f"{module.replace('.', '/')}.py"
+            assert module == "nltk.downloader" or '"__main__"' in file.read_text("utf-8"), module
         return
     file = REPOSITORY / words[0]
     source = file.read_text(encoding="utf-8")
