@@ -219,7 +219,8 @@ def headline(task: str) -> Headline | None:
     benchmark = registry.of_task_name(task)
     board = stored(benchmark) if benchmark else {}
     text = files(__name__).joinpath("headlines.json").read_text(encoding="utf-8")
-    if (own := {**board.get("headlines", {}), **json.loads(text)}.get(task)) is None:
+    own = {**board.get("headlines", {}), **json.loads(text)}.get(task)
+    if own is None or "metric" not in own:
         return None
     beside = Ours(task, own["metric"])
     found: dict[tuple[str, str | None], float] = {}

@@ -32,19 +32,33 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.benchmark import Benchmark
 
 GROUP = "lmms_eval_tasks.benchmarks"
+# What somebody's package may raise while it is imported.
+ERRORS = (Exception, SystemExit)
 _OURS = __name__.partition(".")[0]
 
 
-def _entries() -> dict[str, EntryPoint]:
-    """By name; of several of one name ours has it, else the first. Nothing is imported."""
+def is_ours(entry: EntryPoint) -> bool:
+    """Whether a benchmark is in our own package."""
+    return entry.module.startswith(f"{_OURS}.")
+
+
+def _entries() -> tuple[dict[str, EntryPoint], list[str]]:
+    """By name, and lines on those that are left out. Nothing is imported."""
+    every = sorted(entry_points(group=GROUP), key=lambda one: (one.name, not is_ours(one)))
     found: dict[str, EntryPoint] = {}
-    for one in entry_points(group=GROUP):
-        if one.name not in found or one.module.startswith(f"{_OURS}."):
-            found[one.name] = one
-    return dict(sorted(found.items()))
+    left_out: list[str] = []
+    taken = {one.stem for one in Path(__file__).parent.iterdir()} | {"judges", "utils"}
+    for one in every:
+        if one.name in found and one.value != found[one.name].value:
+            left_out.append(f"{one.value}: {found[one.name].value} is called {one.name} too")
+        elif one.name in taken and not is_ours(one):
+            left_out.append(f"{one.value}: no benchmark can be called {one.name}")
+        else:
+            found.setdefault(one.name, one)
+    return found, left_out
 
 
-ENTRIES: Mapping[str, EntryPoint] = _entries()
+ENTRIES, LEFT_OUT = _entries()
 NAMES: tuple[str, ...] = tuple(ENTRIES)
 
 
@@ -56,7 +70,7 @@ def load(name: str) -> Benchmark:
     """
     try:
         return cast("Benchmark", ENTRIES[name].load())
-    except Exception as error:  # of somebody's package, whatever it is
+    except ERRORS as error:
         why = f"{type(error).__name__}: {error}"
         raise TasksError(
             f"the benchmark {name} cannot be imported from {ENTRIES[name].value}: {why}"
@@ -64,12 +78,26 @@ def load(name: str) -> Benchmark:
 
 
 def there() -> Iterator[Benchmark]:
-    """All benchmarks that can be imported; a line says which cannot."""
+    """All benchmarks that can be used; a line says which cannot, and why."""
+    for line in LEFT_OUT:
+        say(f"left out: {line}")
     for name in NAMES:
         try:
-            yield load(name)
+            if folder(name) is None:
+                raise TasksError(no_folder(name))
+            made = load(name)
         except TasksError as error:
             say(str(error))
+        else:
+            yield made
+
+
+def no_folder(name: str) -> str:
+    """Why the tasks of a benchmark cannot be found, where `folder` has none."""
+    return (
+        f"the tasks of {name} cannot be found: {package(name)} is no package in a folder with an "
+        "__init__.py that can be imported"
+    )
 
 
 def package(name: str) -> str:
@@ -85,7 +113,7 @@ def folder(name: str) -> Path | None:
     """Where a benchmark's files are; None if they are in no folder or cannot be found."""
     try:
         spec = importlib.util.find_spec(package(name))
-    except Exception:  # of somebody's package above it
+    except ERRORS:  # of a package above it
         return None
     places = spec.submodule_search_locations if spec else None
     # Of the file, not the folder: an editable installation links files one by one.
@@ -100,7 +128,7 @@ def has_part(name: str, module: str) -> bool:
 
 
 def part(name: str, module: str) -> ModuleType:
-    """A module of a benchmark's package; an ImportError if it cannot be imported."""
+    """A module of a benchmark's package; raises ERRORS if it cannot be imported."""
     return importlib.import_module(f"{package(name)}.{module}")
 
 
@@ -118,7 +146,8 @@ def of_task_name(task: str) -> str | None:
     if own or not task.isidentifier():
         return max(own, key=len, default=None)
     # A file's name can be long, a task's is not: no other name of a user's is looked for.
-    return next((name for name in NAMES if _has_file(name, task)), None)
+    ours_first = sorted(NAMES, key=lambda name: not is_ours(ENTRIES[name]))
+    return next((name for name in ours_first if _has_file(name, task)), None)
 
 
 @cache

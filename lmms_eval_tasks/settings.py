@@ -61,6 +61,8 @@ def declare(
         is_option: of `lmms_eval`, too.
     """
     made: Setting[Any] = Setting(PREFIX + name)
+    if not re.fullmatch("[A-Z][A-Z0-9_]*", name):
+        raise ValueError(f"a setting cannot be called {name!r}: expected capitals, digits and _")
     if made in TABLE:
         raise ValueError(f"there is a setting {made} already")
     made.form, made.metavar, made.help, made.is_option = form, metavar, told, is_option
@@ -218,7 +220,7 @@ def _read(variable: Setting[T]) -> T:
         reads = TypeAdapter(reads).validate_python
     try:
         return cast(T, reads(given))
-    except ValueError as error:
+    except Exception as error:  # a ValueError, or what somebody's form raises
         errors = getattr(error, "errors", None)  # pydantic's, which is of several lines
         raise TasksError(
             f"{variable}={given!r}: {errors()[0]['msg'] if errors else error}"
@@ -232,7 +234,7 @@ def say(given: Mapping[str, Any]) -> None:
 
 
 def said(given: Mapping[str, Any]) -> AbstractContextManager[None]:
-    """`say`, for a while."""
+    """`say`, for a while, in this thread and in what is started from it in a run."""
     return context.with_options(_texts(given))
 
 
@@ -344,6 +346,8 @@ def required_folder(benchmark: str, title: str, how_to_get: str) -> Path:
         DataError: it is not there; says how to get the data and where to put them.
     """
     place = data_folder(benchmark)
+    if is_sample() and not place.is_dir():
+        raise DataError(f"{title} has no packaged sample, or not what it needs (doctor says so)")
     if not place.is_dir():
         raise DataError(
             f"no {title} data at {place}. {how_to_get}. Then run: lmms-eval-tasks data prepare "
@@ -403,10 +407,16 @@ def frames_for(video: str, default: int = 32) -> int:
 def _of_benchmarks() -> None:
     for name in registry.NAMES:
         if registry.has_part(name, "settings"):
+            before = dict(TABLE)
             try:
                 registry.part(name, "settings")
-            except Exception as error:  # of somebody's package
+            except registry.ERRORS as error:
                 notify.say(f"the settings of {name} are not available ({error!r})")
+            for one in [] if registry.is_ours(registry.ENTRIES[name]) else {*TABLE} - {*before}:
+                # Else an option could be lmms-eval's own, or another benchmark's.
+                if not one.startswith(f"{PREFIX}{re.sub('[^A-Z0-9]', '_', name.upper())}"):
+                    del TABLE[one]
+                    notify.say(f"{one}: a setting of {name} has to begin with its name")
 
 
 _of_benchmarks()

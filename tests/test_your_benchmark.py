@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import registry, settings
 from tests.checks import table
 from tests.conftest import REPOSITORY
 from tests.local_endpoint import LocalEndpoint
@@ -171,20 +172,90 @@ def test_its_commands_prompts_and_sample(environment: Environment, judge: str) -
     assert sorted(one.name for one in made.iterdir()) == ["VERSION", "data.json", "videos"]
 
 
+def changed(
+    installed: Path, folder: Path, changes: Mapping[str, str], entry: str = "toy"
+) -> dict[str, str]:
+    """The environment with a changed copy of the package: file -> text."""
+    shutil.copytree(installed, folder)
+    for file, text in changes.items():
+        (folder / "toy_benchmark" / file).write_text(text, encoding="utf-8")
+    (about,) = folder.glob("*.dist-info")
+    names = "[lmms_eval_tasks.benchmarks]\n" + f"{entry} = toy_benchmark.tasks:BENCHMARK\n"
+    (about / "entry_points.txt").write_text(names)
+    return {"PYTHONPATH": str(folder)}
+
+
+BROKEN = "import nobody_has_this\n"
+DECLARES = "from lmms_eval_tasks.settings import declare\nTOY_SHORT = declare("
+ADDS = "def f(): pass\ndef add(app): app.command("
+
+
+@table(
+    "changes, entry, told",
+    [
+        (
+            {"tasks.py": BROKEN},
+            "toy",
+            "the benchmark toy cannot be imported from",
+        ),
+        (
+            {"tasks.py": "raise SystemExit(7)"},
+            "toy",
+            "BENCHMARK: SystemExit: 7",
+        ),
+        ({"tasks.py": "def :"}, "toy", "toy_benchmark.tasks:BENCHMARK: SyntaxError"),
+        ({"settings.py": BROKEN}, "toy", "the settings of toy are not available"),
+        ({"__init__.py": "raise SystemExit(7)"}, "toy", "toy are not available (SystemExit(7))"),
+        (
+            {"commands.py": "1 / 0"},
+            "toy",
+            "not available (ZeroDivisionError",
+        ),
+        ({"commands.py": f"{ADDS}'list')(f)"}, "toy", "the command list of toy is left out"),
+        (
+            {"settings.py": f"{DECLARES}'LIMIT', bool, '', 'x')"},
+            "toy",
+            "begin with its name",
+        ),
+        ({"settings.py": f"{DECLARES}'MAX_COST', bool, '', 'x')"}, "toy", "MAX_COST already"),
+        ({"settings.py": f"{DECLARES}'Toy x', bool, '', 'x')"}, "toy", "cannot be called 'Toy x'"),
+        ({}, "maia", "lmms_eval_tasks.maia.tasks:BENCHMARK is called maia too"),
+        ({}, "judges", "no benchmark can be called judges"),
+    ],
+)
 def test_a_package_that_is_broken_costs_its_own_benchmark_alone(
-    installed: Path, environment: Environment
+    changes: Mapping[str, str], entry: str, told: str, installed: Path, environment: Environment
 ) -> None:
-    broken = environment.folder / "broken"
-    (broken / "toy_benchmark").mkdir(parents=True)
-    for name in ("__init__.py", "tasks.py", "settings.py", "commands.py"):
-        text = "" if name == "__init__.py" else "import nobody_has_this\n"
-        (broken / "toy_benchmark" / name).write_text(text)
-    path = os.pathsep.join([str(broken), str(installed)])
-    told = environment.run("lmms-eval-tasks", "list", PYTHONPATH=path)
-    assert "maia_vsv" in told
-    assert "nobody_has_this" in told
-    told = environment.run(*RUN, "--model", "tasks_coin", code=2, PYTHONPATH=path)
-    assert "the benchmark toy cannot be imported from toy_benchmark.tasks:BENCHMARK" in told
+    own = changed(installed, environment.folder / "changed", changes, entry)
+    found = environment.run("lmms-eval-tasks", "list", **own)
+    assert told in found
+    assert "maia_vsv" in found
+
+
+@table(
+    "file, text, told",
+    [
+        ("tasks.py", BROKEN, "the benchmark toy cannot be imported from"),
+        ("leaderboard.json", "{not json", "leaderboard.json: not valid JSON"),
+        ("leaderboard.json", "[]", "leaderboard.json: expected an object"),
+        ("prompts/judge.yml", "system: x\nuser: y", "part 'user': the placeholder {candidate}"),
+    ],
+)
+def test_what_is_wrong_is_one_line_before_the_run(
+    file: str, text: str, told: str, installed: Path, environment: Environment, judge: str
+) -> None:
+    own = changed(installed, environment.folder / "changed", {file: text})
+    asked = [*RUN, "--model", "tasks_coin", "--judge", judge]
+    found = environment.run(*asked, code=2, **own)
+    assert told in found
+    assert "Traceback" not in found
+
+
+def test_the_longest_name_has_a_task() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "NAMES", ("maia", "maia_plus"))
+        assert registry.of_task_name("maia_plus_qa") == "maia_plus"
+        assert registry.of_task_name("maia_vsv") == "maia"
 
 
 def test_its_types_hold(installed: Path) -> None:

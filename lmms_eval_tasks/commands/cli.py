@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.padding import Padding
@@ -190,12 +190,27 @@ app.add_typer(judge_commands.cache_app, name="cache")
 
 
 def _add_commands_of_benchmarks() -> None:
+    taken = set(map(_name_of, [*app.registered_commands, *app.registered_groups]))
     for name in registry.NAMES:
-        if registry.has_part(name, "commands"):
-            try:
-                registry.part(name, "commands").add(app)
-            except Exception as error:  # of somebody's package
-                say(f"the commands of {name} are not available ({error!r})")
+        if not registry.has_part(name, "commands"):
+            continue
+        own = typer.Typer()
+        try:
+            registry.part(name, "commands").add(own)
+        except registry.ERRORS as error:
+            say(f"the commands of {name} are not available ({error!r})")
+        for known in ("registered_commands", "registered_groups"):
+            for one in getattr(own, known):
+                if (called := _name_of(one)) in taken:
+                    say(f"the command {called} of {name} is left out: there is one already")
+                else:
+                    taken.add(called)
+                    getattr(app, known).append(one)
+
+
+def _name_of(one: Any) -> str:
+    """What a command or a group of commands is called."""
+    return str(one.name or one.callback.__name__.replace("_", "-"))
 
 
 _add_commands_of_benchmarks()

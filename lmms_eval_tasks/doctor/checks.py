@@ -87,7 +87,7 @@ class Examination:
     Args:
         names: tasks, groups or patterns; without any, the group of each benchmark whose data are
             there.
-        model: looks at the running model (running.current), told what the tasks hand over.
+        model: looks at the running model (context.current), told what the tasks hand over.
         uploads: lines on what the running model's class sends to a server for such tasks.
     """
 

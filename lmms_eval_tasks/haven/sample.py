@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 NAMED = ("summe", "tvsum")  # sources whose files name the original video
 SHOTS_IN_JSON = ("youtube",)
 # For render.Clip: a key frame at least every 30 frames; no macroblock trees
-# (sample/second_code.py says why).
+# (second_code.py says why).
 X264 = {"g": "30", "mbtree": "0"}
 
 # More frames are asked for (15 %, rounded up) than the key shots have.

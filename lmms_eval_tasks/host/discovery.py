@@ -151,6 +151,8 @@ def check_names(names: Sequence[str], include_path: Any = None) -> None:
         own = registry.of_task_name(name)
         if own is None or _our_file(own, name):
             continue
+        if registry.folder(own) is None:
+            raise TasksError(registry.no_folder(own))
         try:
             registry.selected([name])  # a pattern
         except TasksError:

@@ -68,7 +68,7 @@ def missed(name: str, error: Exception) -> None:
 
 
 def _say(line: str) -> None:
-    """`console.say`, if it can be imported."""
+    """`notify.say`, if it can be imported."""
     with contextlib.suppress(Exception):
         from lmms_eval_tasks.notify import say
 

@@ -5,7 +5,7 @@
                                  second, a key frame every 12 s; stereo, 44.1 kHz
     maverix/subtitles/           lights-1.srt, lights-2.srt, lights-4.srt; none for lights-3
 
-Every second of every video has its own colours, its own tone (sample/second_code.py) and its own
+Every second of every video has its own colours, its own tone (second_code.py) and its own
 word, so that whatever reaches a model tells which video and which second it was taken from. Nothing
 is spoken: the subtitles' words are their only form. Each question (sample_texts_yaml) is true
 because it is made of that code; what it names occurs once in its video, so that the answer is the

@@ -83,7 +83,7 @@ class Judging:
 
 @contextmanager
 def scoring(task: str, items: int) -> Iterator[None]:
-    """Around the host's process_results of one item (plugin.py); `items` as in `expect`."""
+    """Around the host's process_results of one item (evaluation.py); `items` as in `expect`."""
     from lmms_eval_tasks.judges import report
 
     judging = context.current().get(Judging)

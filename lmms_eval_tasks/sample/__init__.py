@@ -20,6 +20,7 @@ from typing import Any
 
 from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils.json_files import write_json, write_lines
 from lmms_eval_tasks.utils.media import second_code
@@ -58,7 +59,7 @@ def build(root: Path) -> Path:
                         "Name another folder, or move this one away"
                     )
                 if not is_current(folder):  # by now
-                    put_folder(folder, functools.partial(write, folder.name))
+                    _put(folder)
     except Timeout as error:
         raise DataError(
             f"{root}: another process has been building the sample for {_LOCK_SECONDS} s; "
@@ -67,6 +68,16 @@ def build(root: Path) -> Path:
     except OSError as error:
         raise DataError(f"{root}: the packaged sample cannot be written here: {error}") from error
     return root
+
+
+def _put(folder: Path) -> None:
+    """Make a benchmark's sample; somebody's that cannot be made costs nothing else."""
+    try:
+        put_folder(folder, functools.partial(write, folder.name))
+    except registry.ERRORS as error:
+        if registry.is_ours(registry.ENTRIES[folder.name]):
+            raise
+        say(f"the sample of {folder.name} cannot be made ({error!r})")
 
 
 def ready() -> None:

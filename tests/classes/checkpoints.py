@@ -1,7 +1,7 @@
 """Tiny random checkpoints of families that the host's model classes load: a MB or less each.
 
 A vision tower here takes pictures of 56 x 56 pixels, whole: enough for the colours and the bar that
-say which second a frame is of (sample/second_code.py).
+say which second a frame is of (second_code.py).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The packaged sample with other pictures: every frame of a video says which one it is.
 
-A frame's colours tell its second and its bar the tenth of it (sample/second_code.py), at any rate
+A frame's colours tell its second and its bar the tenth of it (second_code.py), at any rate
 of frames: number n shows second n // 10 and tick n % 10. All are squares, so that nothing is cut
 off or padded where a processor wants one.
 """

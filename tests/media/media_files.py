@@ -1,7 +1,7 @@
 """Small video files for the tests of media, written with PyAV: good ones, odd ones, broken ones.
 
 Coded ones tell when they are: each frame its number and each second of sound its own
-(sample/second_code.py), ten frames a second.
+(second_code.py), ten frames a second.
 """
 
 from __future__ import annotations
