@@ -139,3 +139,29 @@ def test_options_stand_above_variables(
 def test_the_page_is_the_table() -> None:
     page = (REPOSITORY / "docs" / "settings.md").read_text(encoding="utf-8")
     assert page.endswith(settings.markdown())
+
+
+@table(
+    "text, said",
+    [
+        ("- {env: {LMMS_EVAL_TASKS_JUDGE: none}}\n- {env: {LMMS_EVAL_TASKS_JUDGE: m}}", True),
+        ("- {env: {LMMS_EVAL_TASKS_JUDGE: none}}\n- {tasks: maia}", True),
+        ("- {env: {LMMS_EVAL_TASKS_FRAMES: 8}}\n- {env: {LMMS_EVAL_TASKS_FRAMES: '8'}}", False),
+        ("- {env: {OTHERS: 1}}\n- {tasks: maia}", False),
+        ("env: {LMMS_EVAL_TASKS_JUDGE: none}", False),
+        ("- no\n- run", False),
+        ("{", False),
+    ],
+)
+def test_runs_of_a_list_whose_settings_would_be_the_last_ones(
+    text: str, said: bool, tmp_path: Path
+) -> None:
+    file, found = tmp_path / "list.yaml", ""
+    file.write_text(text)
+    try:
+        host_script._check_list(["--config", str(file), "--model", "m"])
+    except SystemExit as end:
+        found = str(end)
+    assert bool(found) is said
+    assert not said or (f"{file}: its runs set " in found and "a file for each" in found)
+    host_script._check_list(["--config", str(tmp_path / "none")])

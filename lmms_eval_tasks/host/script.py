@@ -38,7 +38,9 @@ def main() -> None:
     arguments = sys.argv[1:]
     if not arguments or arguments[0] not in _OTHER_SUBCOMMANDS:
         with interrupts.ending(exits=True):
-            _run(_take_own_options(arguments))
+            rest = _take_own_options(arguments)
+            _check_list(rest)
+            _run(rest)
     else:
         _run(arguments)
 
@@ -69,6 +71,32 @@ def _run(arguments: list[str]) -> None:
 
         code = code or INVALID
     sys.exit(code)
+
+
+def _check_list(arguments: Sequence[str]) -> None:
+    """End here if the runs of a `--config` list set our variables in `env` in different ways.
+
+    lmms-eval puts the `env` of all of them into the environment before the first one begins, so
+    that each would be made with the last one's.
+    """
+    import yaml
+
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--config")
+    file = parser.parse_known_args(arguments)[0].config
+    try:
+        read = yaml.safe_load(Path(file).read_text(encoding="utf-8")) if file else None
+    except (OSError, ValueError, yaml.YAMLError):
+        return  # which lmms-eval says
+    if not isinstance(read, list) or not all(isinstance(one, dict) for one in read):
+        return
+    envs = [one.get("env") if isinstance(one.get("env"), dict) else {} for one in read]
+    for name in {name for env in envs for name in env if str(name).startswith(settings.PREFIX)}:
+        if len({str(env.get(name)) for env in envs}) > 1:
+            sys.exit(
+                f"lmms-eval-tasks: {file}: its runs set {name} in `env` in different ways, and "
+                "lmms-eval gives all of them the last one: write a file for each"
+            )
 
 
 def _take_own_options(arguments: list[str]) -> list[str]:
