@@ -476,12 +476,6 @@ def use(run: Run) -> Iterator[Run]:
         run.close()
 
 
-def forget() -> None:
-    """End the judges' run; the next use reads the settings again."""
-    if (run := context.current().put(Run, None)) is not None:
-        run.close()
-
-
 def ordered_map(function: Callable[[Given], Made], items: Sequence[Given], name: str) -> list[Made]:
     """`function` of every item, in the order of `items`; verdicts are booked under task `name`.
 

@@ -50,7 +50,13 @@ from typing import Any, NamedTuple
 from lmms_eval_tasks import registry
 from lmms_eval_tasks.errors import DataError
 
-_NO_PAPER = '{"paper": "", "tables": [], "models": {}, "columns": {}, "groups": {}}'
+_NO_PAPER: Mapping[str, Any] = {
+    "paper": "",
+    "tables": [],
+    "models": {},
+    "columns": {},
+    "groups": {},
+}
 SCALES = dict.fromkeys(("percent", "points", "kappa_percent"), 0.01)  # of units; 1 of all others
 
 
@@ -107,14 +113,14 @@ def stored(benchmark: str) -> Mapping[str, Any]:
     """
     own = files(registry.package(benchmark)).joinpath("leaderboard.json")
     file = own if own.is_file() else files(__name__).joinpath(f"{benchmark}.json")
-    text = file.read_text(encoding="utf-8") if file.is_file() else _NO_PAPER
+    text = file.read_text(encoding="utf-8") if file.is_file() else "{}"
     try:
         found = json.loads(text, parse_float=Decimal, parse_int=Decimal)
     except ValueError as error:
         raise DataError(f"{file}: not valid JSON: {error}") from None
     if not isinstance(found, dict):
         raise DataError(f"{file}: expected an object")
-    return {**json.loads(_NO_PAPER), **found}
+    return {**_NO_PAPER, **found}
 
 
 def tables(board: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -216,15 +222,16 @@ def headline(task: str) -> Headline | None:
 
     In headlines.json, or under `headlines` in the file of a benchmark's own package.
     """
-    benchmark = registry.of_task_name(task)
-    board = stored(benchmark) if benchmark else {}
+    if (benchmark := registry.of_task_name(task)) is None:
+        return None
+    board = stored(benchmark)
     text = files(__name__).joinpath("headlines.json").read_text(encoding="utf-8")
     own = {**board.get("headlines", {}), **json.loads(text)}.get(task)
     if own is None or "metric" not in own:
         return None
     beside = Ours(task, own["metric"])
     found: dict[tuple[str, str | None], float] = {}
-    for table in board.get("tables", ()):
+    for table in board["tables"]:
         # A number that several tables have is the first one's.
         found = found or {
             (cell.model, cell.identity): cell.value

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 from collections.abc import Collection, Iterator, Mapping
 from fnmatch import fnmatch
 from functools import cache
@@ -37,21 +38,20 @@ ERRORS = (Exception, SystemExit)
 _OURS = __name__.partition(".")[0]
 
 
-def is_ours(entry: EntryPoint) -> bool:
-    """Whether a benchmark is in our own package."""
+def _is_ours(entry: EntryPoint) -> bool:
     return entry.module.startswith(f"{_OURS}.")
 
 
 def _entries() -> tuple[dict[str, EntryPoint], list[str]]:
     """By name, and lines on those that are left out. Nothing is imported."""
-    every = sorted(entry_points(group=GROUP), key=lambda one: (one.name, not is_ours(one)))
+    every = sorted(entry_points(group=GROUP), key=lambda one: (one.name, not _is_ours(one)))
     found: dict[str, EntryPoint] = {}
     left_out: list[str] = []
     taken = {one.stem for one in Path(__file__).parent.iterdir()} | {"judges", "utils"}
     for one in every:
         if one.name in found and one.value != found[one.name].value:
             left_out.append(f"{one.value}: {found[one.name].value} is called {one.name} too")
-        elif one.name in taken and not is_ours(one):
+        elif one.name in taken and not _is_ours(one):
             left_out.append(f"{one.value}: no benchmark can be called {one.name}")
         else:
             found.setdefault(one.name, one)
@@ -60,6 +60,11 @@ def _entries() -> tuple[dict[str, EntryPoint], list[str]]:
 
 ENTRIES, LEFT_OUT = _entries()
 NAMES: tuple[str, ...] = tuple(ENTRIES)
+
+
+def is_ours(name: str) -> bool:
+    """Whether a benchmark is in our own package."""
+    return _is_ours(ENTRIES[name])
 
 
 def load(name: str) -> Benchmark:
@@ -145,15 +150,17 @@ def of_task_name(task: str) -> str | None:
     own = [name for name in NAMES if f"{task}_".startswith(f"{name}_")]
     if own or not task.isidentifier():
         return max(own, key=len, default=None)
-    # A file's name can be long, a task's is not: no other name of a user's is looked for.
-    ours_first = sorted(NAMES, key=lambda name: not is_ours(ENTRIES[name]))
-    return next((name for name in ours_first if _has_file(name, task)), None)
+    ours_first = sorted(NAMES, key=lambda name: not is_ours(name))
+    return next((name for name in ours_first if task_file(name, task)), None)
 
 
 @cache
-def _has_file(name: str, task: str) -> bool:
+def task_file(name: str, task: str) -> str:
+    """Where a benchmark's task or group stands: in a file of its name; "" if it has none."""
     place = folder(name)
-    return len(task) < 200 and place is not None and (place / f"{task}.yaml").is_file()
+    # A list of names is longer than a file's name can be: an error of Path's.
+    found = place is not None and os.path.isfile(file := f"{place}/{task}.yaml")  # noqa: PTH113
+    return file if found else ""
 
 
 def of(task: str) -> Benchmark:

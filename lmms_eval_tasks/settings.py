@@ -46,6 +46,9 @@ class Setting(str, Generic[T_co]):
 TABLE: dict[str, Setting[Any]] = {}  # by variable
 
 
+CHOICES = "NAME=VALUE,..."  # metavar of what `chosen` reads
+
+
 def declare(
     name: str, form: Any, metavar: str, told: str, default: Any = None, *, is_option: bool = True
 ) -> Setting[Any]:
@@ -407,12 +410,12 @@ def frames_for(video: str, default: int = 32) -> int:
 def _of_benchmarks() -> None:
     for name in registry.NAMES:
         if registry.has_part(name, "settings"):
-            before = dict(TABLE)
+            before = {*TABLE}
             try:
                 registry.part(name, "settings")
             except registry.ERRORS as error:
                 notify.say(f"the settings of {name} are not available ({error!r})")
-            for one in [] if registry.is_ours(registry.ENTRIES[name]) else {*TABLE} - {*before}:
+            for one in set() if registry.is_ours(name) else {*TABLE} - before:
                 # Else an option could be lmms-eval's own, or another benchmark's.
                 if not one.startswith(f"{PREFIX}{re.sub('[^A-Z0-9]', '_', name.upper())}"):
                     del TABLE[one]

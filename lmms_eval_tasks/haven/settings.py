@@ -8,7 +8,6 @@ from lmms_eval_tasks.settings import Setting
 CLIPSCORE: Setting[str | None] = settings.declare(
     "CLIPSCORE", str, "MODEL", "CLIPScore's model (HAVEN); none if unset"
 )
-_choices = "NAME=VALUE,..."
 HAVEN: Setting[str | None] = settings.declare(
-    "HAVEN", str, _choices, "HAVEN's items and pictures (docs/haven.md)"
+    "HAVEN", str, settings.CHOICES, "HAVEN's items and pictures (docs/haven.md)"
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import os
 from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -26,10 +25,9 @@ def task_folders() -> list[str]:
     The entry point for hosts that find tasks by the group `lmms_eval.tasks` (upstream/entry_point).
     """
     places = {name: registry.folder(name) for name in registry.NAMES}
-    ours = "lmms_eval_tasks."
     return sorted(
         {
-            str(place.parent if registry.package(name).startswith(ours) else place)
+            str(place.parent if registry.is_ours(name) else place)
             for name, place in places.items()
             if place is not None
         }
@@ -123,7 +121,7 @@ def our_tasks(names: Sequence[Any], manager: Any = None) -> list[str]:
 
     def tasks_of(name: Any) -> list[str]:
         own = registry.of_task_name(name) if isinstance(name, str) else None
-        if own is None or not (file := _our_file(own, name)):
+        if own is None or not (file := registry.task_file(own, name)):
             return []
         members = groups(own).get(name, ())
         if other := _other(manager, file, name):
@@ -149,7 +147,7 @@ def check_names(names: Sequence[str], include_path: Any = None) -> None:
     """
     for name in names:
         own = registry.of_task_name(name)
-        if own is None or _our_file(own, name):
+        if own is None or registry.task_file(own, name):
             continue
         if registry.folder(own) is None:
             raise TasksError(registry.no_folder(own))
@@ -182,11 +180,3 @@ def _other(manager: Any, file: str, name: str) -> str:
     if entry is None or _real(place := entry["yaml_path"]) == file:
         return ""
     return "the host's tags" if entry["type"] == "tag" else f"the files in {Path(place).parent}"
-
-
-def _our_file(benchmark: str, name: str) -> str:
-    """Where one of our tasks or groups stands: in a file of its name; "" if it is none of ours."""
-    place = registry.folder(benchmark)
-    # A list of names is longer than a file's name can be: an error of Path's.
-    found = place is not None and os.path.isfile(place / f"{name}.yaml")  # noqa: PTH113
-    return str(place / f"{name}.yaml") if place is not None and found else ""

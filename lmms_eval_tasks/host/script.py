@@ -79,13 +79,14 @@ def _check_list(arguments: Sequence[str]) -> None:
     lmms-eval puts the `env` of all of them into the environment before the first one begins, so
     that each would be made with the last one's.
     """
-    import yaml
-
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--config")
-    file = parser.parse_known_args(arguments)[0].config
+    if not (file := parser.parse_known_args(arguments)[0].config):
+        return
+    import yaml
+
     try:
-        read = yaml.safe_load(Path(file).read_text(encoding="utf-8")) if file else None
+        read = yaml.safe_load(Path(file).read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError):
         return  # which lmms-eval says
     if not isinstance(read, list) or not all(isinstance(one, dict) for one in read):

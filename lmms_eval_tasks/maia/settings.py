@@ -8,7 +8,6 @@ from lmms_eval_tasks.settings import Setting
 STILL_CLIP: Setting[bool] = settings.declare(
     "STILL_CLIP", bool, "", "MAIA's 1-frame and black settings as clips, not images"
 )
-_choices = "NAME=VALUE,..."
 MAIA: Setting[str | None] = settings.declare(
-    "MAIA", str, _choices, "`media=images`, not a clip; `order=balanced`: of the options"
+    "MAIA", str, settings.CHOICES, "`media=images`, not a clip; `order=balanced`: of the options"
 )

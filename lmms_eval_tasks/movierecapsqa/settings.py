@@ -23,6 +23,7 @@ _more = "MovieRecapsQA's judged baselines, which double the judge's requests; no
 BASELINES: Setting[tuple[str, ...]] = settings.declare(
     "BASELINES", _chosen, "geval,helmet", _more, ()
 )
-_choices = "NAME=VALUE,..."
 _shown = "shown to its judge: `facts=all` or `aligned`, `dialogue=given` or `none`"
-MOVIERECAPSQA: Setting[str | None] = settings.declare("MOVIERECAPSQA", str, _choices, _shown)
+MOVIERECAPSQA: Setting[str | None] = settings.declare(
+    "MOVIERECAPSQA", str, settings.CHOICES, _shown
+)

@@ -75,7 +75,7 @@ def _put(folder: Path) -> None:
     try:
         put_folder(folder, functools.partial(write, folder.name))
     except registry.ERRORS as error:
-        if registry.is_ours(registry.ENTRIES[folder.name]):
+        if registry.is_ours(folder.name):
             raise
         say(f"the sample of {folder.name} cannot be made ({error!r})")
 

@@ -10,7 +10,7 @@ import pytest
 from faults import RATING, Player, judge_of
 from injections import in_child
 
-from lmms_eval_tasks import judges
+from lmms_eval_tasks import context, judges
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import resolve, run
 from lmms_eval_tasks.judges.report import task
@@ -79,7 +79,6 @@ def own(tmp_path, monkeypatch):
     monkeypatch.setenv("LMMS_EVAL_TASKS_JUDGE_CACHE", str(tmp_path))
     monkeypatch.setenv("LMMS_EVAL_TASKS_MAX_CALLS", "7")
     monkeypatch.setenv("LMMS_EVAL_TASKS_JUDGE_CONCURRENCY", "3")
-    run.forget()
     return tmp_path
 
 
@@ -93,8 +92,8 @@ def test_the_users_settings_make_the_processs_run(own):
         assert run.current() is mine
         assert (mine.limits.stop_after, mine.limits.max_calls) == (0, 7)
     assert run.current() is before
-    run.forget()
-    assert run.current() is not before
+    with context.begun():
+        assert run.current() is not before
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")

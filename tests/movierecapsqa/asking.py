@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.host import names
-from lmms_eval_tasks.judges import Verdict, run
+from lmms_eval_tasks.judges import Verdict
 from lmms_eval_tasks.movierecapsqa import judge as judging
 from lmms_eval_tasks.movierecapsqa.baselines import GEVAL_NAMES as GEVAL
 from lmms_eval_tasks.movierecapsqa.baselines import HELMET_NAMES as HELMET
@@ -151,9 +151,8 @@ def judged_at(
     with LocalEndpoint(script) as endpoint, monkeypatch.context() as patch:
         patch.setenv(settings.JUDGE, f"one@{endpoint.url}")
         patch.setenv(BASELINES, baselines)
-        run.forget()
-        yield endpoint
-    run.forget()
+        with context.begun():
+            yield endpoint
 
 
 def score(task: str, reply: Callable[[dict[str, Any]], str]) -> list[Item]:

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.judges import run as judge_run
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.settings import BASELINES
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
@@ -75,8 +74,8 @@ def test_missing_only(fails: str, missing: dict[str, int], monkeypatch: pytest.M
 
 
 def command(*arguments: object, code: int = 0) -> str:
-    judge_run.forget()
-    done = CliRunner().invoke(app, [str(one) for one in arguments])
+    with context.begun():
+        done = CliRunner().invoke(app, [str(one) for one in arguments])
     assert done.exit_code == code, done.output
     return done.output
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from lmms_eval_tasks import registry, settings
+from lmms_eval_tasks import context, registry, settings
 from lmms_eval_tasks.commands.leaderboard_command import leaderboard_app
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.models import recipes
@@ -222,10 +222,8 @@ def test_prices_are_the_user_s_where_given(tmp_path: Path, monkeypatch: pytest.M
     prices = tmp_path / "prices.yml"
     prices.write_text("models:\n  xai/grok-4: {input: 0, output: 1}\n", encoding="utf-8")
     monkeypatch.setenv(settings.PRICES, str(prices))
-    from lmms_eval_tasks.judges import run
-
-    run.forget()
-    after = "\n".join(planned.lines("maverix", slurm=False))
+    with context.begun():
+        after = "\n".join(planned.lines("maverix", slurm=False))
     assert " and 1 unknown prices for the models' servers" in after
 
 
