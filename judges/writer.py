@@ -53,7 +53,7 @@ SOME = AfterValidator(_some)
 Line = Annotated[str, SOME]
 
 
-class Form(BaseModel):
+class ReplySchema(BaseModel):
     """What such a model has to fill in."""
 
     model_config = ConfigDict(extra="forbid")

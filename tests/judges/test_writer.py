@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from lmms_eval_tasks.judges import run, writer
-from lmms_eval_tasks.judges.writer import Form, Line, Step, Unit, needed, words
+from lmms_eval_tasks.judges.writer import Line, ReplySchema, Step, Unit, needed, words
 from lmms_eval_tasks.prompts import Prompt
 from lmms_eval_tasks.settings import JudgeLimits
 from tests.local_endpoint import Json, LocalEndpoint, last_user_text
 
 
-class Said(Form):
+class Said(ReplySchema):
     """A line."""
 
     said: Line
