@@ -46,7 +46,7 @@ class UnreadableError(Exception):
         self.status = status
 
 
-class Found(NamedTuple):
+class ObjectSpan(NamedTuple):
     """An outermost pair of braces: text[start:end] and its value, None for braces in prose."""
 
     start: int
@@ -54,7 +54,7 @@ class Found(NamedTuple):
     value: dict[str, Any] | None
 
 
-def objects(text: str, keys: Collection[str]) -> Iterator[Found]:
+def objects(text: str, keys: Collection[str]) -> Iterator[ObjectSpan]:
     """The outermost `{...}` of a text, in order; a broken one is never searched for inner ones.
 
     In turn: JSON; a dict as Python prints it; either in doubled braces; and, where a key of the
@@ -73,10 +73,10 @@ def objects(text: str, keys: Collection[str]) -> Iterator[Found]:
         doubled = text.startswith("{{", start)  # a template's escape that the judge repeated
         whole = literal(text, start + doubled)
         if whole and (not doubled or text.startswith("}", whole[1])):
-            found = Found(start, whole[1] + doubled, whole[0])
+            found = ObjectSpan(start, whole[1] + doubled, whole[0])
         else:
             end = _balanced_end(text, start)
-            found = Found(start, len(text) if end is None else end, None)
+            found = ObjectSpan(start, len(text) if end is None else end, None)
             if mention.search(text, start, found.end):
                 found = _by_keys(text, start, keys, closed=end is not None)
         yield found
@@ -130,7 +130,7 @@ def unfenced(text: str) -> str:
     return text
 
 
-def outside(spans: Sequence[Found], text: str) -> str:
+def outside(spans: Sequence[ObjectSpan], text: str) -> str:
     """The text around objects; each leaves a line break."""
     starts, ends = [*(span.start for span in spans), len(text)], [0, *(span.end for span in spans)]
     return "\n".join(text[end:start] for end, start in zip(ends, starts, strict=True))
@@ -155,7 +155,7 @@ def _balanced_end(text: str, start: int) -> int | None:
     return None
 
 
-def _by_keys(text: str, start: int, keys: Collection[str], closed: bool) -> Found:
+def _by_keys(text: str, start: int, keys: Collection[str], closed: bool) -> ObjectSpan:
     """An object with unescaped quotes in its strings: each key's value reaches to the next key.
 
     Every key may occur once between `start` and the end of the reply, quoted or not as the first
@@ -192,7 +192,7 @@ def _by_keys(text: str, start: int, keys: Collection[str], closed: bool) -> Foun
             value[place[2]] = unescaped(part[1:-1])
         else:
             raise UnreadableError("a value that cannot be read")
-    return Found(start, end + doubled, value)
+    return ObjectSpan(start, end + doubled, value)
 
 
 def _last_end(text: str, begin: int) -> int | None:

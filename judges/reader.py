@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 
 from lmms_eval_tasks.judges import geval, statements
 from lmms_eval_tasks.judges.objects import (
-    Found,
+    ObjectSpan,
     UnreadableError,
     objects,
     outside,
@@ -220,14 +220,14 @@ def read(
 
 
 def _verdict(
-    text: str, spans: Sequence[Found], keys: Collection[str], sources: Sequence[str]
-) -> Found | None:
+    text: str, spans: Sequence[ObjectSpan], keys: Collection[str], sources: Sequence[str]
+) -> ObjectSpan | None:
     """The one object with keys of the schema; None if there is none.
 
     Raises:
         UnreadableError: there are different ones, or it stands in a list or in a source.
     """
-    found: list[Found] = []
+    found: list[ObjectSpan] = []
     for span in spans:
         value = span.value
         if value is None or not keys & value.keys() or any(value == one.value for one in found):
@@ -379,7 +379,7 @@ def _options(schema: type[BaseModel]) -> set[str]:
     return {str(one) for kind in kinds if get_origin(kind) is Literal for one in get_args(kind)}
 
 
-def _in_list(text: str, span: Found) -> bool:
+def _in_list(text: str, span: ObjectSpan) -> bool:
     """Whether an object stands in a list: not one verdict, unless the reply is that list of one."""
     whole = unfenced(text)
     if whole == f"[{text[span.start : span.end]}]":  # all that was said: nobody quotes here

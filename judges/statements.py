@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args, get_origin
 from annotated_types import Le
 from pydantic.fields import FieldInfo
 
-from lmms_eval_tasks.judges.objects import Found, UnreadableError, squashed, unfenced
+from lmms_eval_tasks.judges.objects import ObjectSpan, UnreadableError, squashed, unfenced
 from lmms_eval_tasks.utils.replies import answers, forms
 
 
@@ -212,7 +212,7 @@ def bare_rating(text: str, field: FieldInfo, name: str, sources: Sequence[str]) 
 
 
 def check_beside(
-    text: str, span: Found, rating: tuple[str, float], field: FieldInfo, sources: Sequence[str]
+    text: str, span: ObjectSpan, rating: tuple[str, float], field: FieldInfo, sources: Sequence[str]
 ) -> None:
     """What stands around an object with a rating, a field's name and value, states no other one.
 
