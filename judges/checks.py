@@ -58,7 +58,7 @@ def draw(answers: Sequence[KnownAnswer], count: int | None) -> list[KnownAnswer]
 # --- verdicts beside known ones -------------------------------------------------------------------
 
 
-class Pair(NamedTuple):
+class VerdictPair(NamedTuple):
     """The known verdict on an answer and the judge's."""
 
     known: float
@@ -66,23 +66,23 @@ class Pair(NamedTuple):
     cluster: str
 
 
-def compare(answers: Sequence[KnownAnswer], items: Sequence[Item]) -> dict[str, list[Pair]]:
+def compare(answers: Sequence[KnownAnswer], items: Sequence[Item]) -> dict[str, list[VerdictPair]]:
     """The known verdicts on answers with the judge's in their items, by the name of the ask.
 
     A verdict between two numbers of the scale (a mean over samples or judges) is rounded, halves
     down. An answer in which the judge finds no claim is worth 0.
     """
-    found: dict[str, list[Pair]] = {}
+    found: dict[str, list[VerdictPair]] = {}
     for one, item in zip(answers, items, strict=True):
         for name, known in one.known.items():
             score = (item.get("verdicts") or {}).get(name, {}).get("score")
             score = 0.0 if item["status"] == NO_CLAIMS else score
             judged = None if score is None else math.ceil(score - 0.5)
-            found.setdefault(name, []).append(Pair(known, judged, str(one.doc["video"])))
+            found.setdefault(name, []).append(VerdictPair(known, judged, str(one.doc["video"])))
     return found
 
 
-def figures(pairs: Sequence[Pair], scale: Sequence[int]) -> dict[str, Any]:
+def figures(pairs: Sequence[VerdictPair], scale: Sequence[int]) -> dict[str, Any]:
     """How far a judge agrees with known verdicts, as plain types; failures never agree.
 
     `agree` is the share of answers with the known verdict, or of ratings within NEAR of it; `kappa`
@@ -95,7 +95,7 @@ def figures(pairs: Sequence[Pair], scale: Sequence[int]) -> dict[str, Any]:
     agree = [float(one.judged is not None and abs(one.judged - one.known) <= near) for one in pairs]
     rated = [one for one in pairs if one.judged is not None]
 
-    def coefficient(some: Sequence[Pair]) -> float | None:
+    def coefficient(some: Sequence[VerdictPair]) -> float | None:
         sides = [one.known for one in some], [one.judged for one in some]
         return kappa(*sides, scale, "quadratic" if is_rating else None).value
 

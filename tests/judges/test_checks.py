@@ -17,7 +17,7 @@ from lmms_eval_tasks.benchmark import KnownAnswer
 from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.judges import JudgeConfig, checks
-from lmms_eval_tasks.judges.checks import Pair
+from lmms_eval_tasks.judges.checks import VerdictPair
 from lmms_eval_tasks.judges.verdict import NONE, OPENAI, REPLAY
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.utils.conditions import Kind, of_judge
@@ -78,10 +78,10 @@ def test_compare() -> None:
     assert judged == [1, 0, 1, None, 0, None]
 
 
-def known(*rows: tuple[float, int | None, int]) -> list[Pair]:
+def known(*rows: tuple[float, int | None, int]) -> list[VerdictPair]:
     """Pairs of a known and a judge's verdict, so many each, in turn on ten videos."""
     pairs = [(worth, judged) for worth, judged, count in rows for _ in range(count)]
-    return [Pair(*one, f"video{place % 10}") for place, one in enumerate(pairs)]
+    return [VerdictPair(*one, f"video{place % 10}") for place, one in enumerate(pairs)]
 
 
 LABELS, RATINGS = (0, 1), (0, 1, 2, 3, 4, 5)
