@@ -24,7 +24,7 @@ from slow_endpoint import Endpoint
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges import JudgeConfig
-    from lmms_eval_tasks.judges.verdict import Reply, Request
+    from lmms_eval_tasks.judges.verdict import JudgeReply, Request
 
 THREADS = 64  # of the bare client, and of our layer beside it
 HOST_THREADS = 4  # --process_docs_parallel, the host's default
@@ -160,13 +160,13 @@ class InProcess:
     def __init__(self) -> None:
         self._numbers = count()
 
-    def complete(self, request: Request, samples: Sequence[int]) -> list[Reply]:  # noqa: ARG002
+    def complete(self, request: Request, samples: Sequence[int]) -> list[JudgeReply]:  # noqa: ARG002
         """A reply for one sample."""
-        from lmms_eval_tasks.judges.verdict import Reply
+        from lmms_eval_tasks.judges.verdict import JudgeReply
 
         text = slow_endpoint.CONTENT.replace(".", f" ({next(self._numbers)}).")
         name = "-".join(slow_endpoint.MODEL.split("-"))  # a new string, as JSON gives one
-        return [Reply(text, model=name, prompt_tokens=600, completion_tokens=24)]
+        return [JudgeReply(text, model=name, prompt_tokens=600, completion_tokens=24)]
 
 
 def memory(number: int) -> dict[str, float]:

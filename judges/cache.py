@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import notify, settings
 from lmms_eval_tasks.errors import JudgeError
-from lmms_eval_tasks.judges.verdict import Reply, Request, Sampling, Token
+from lmms_eval_tasks.judges.verdict import JudgeReply, Request, Sampling, Token
 
 if TYPE_CHECKING:
     import sqlite3
@@ -83,7 +83,7 @@ class Cache:
         with _explained(path), self._lock:
             self._open()
 
-    def get(self, key: str) -> Reply | None:
+    def get(self, key: str) -> JudgeReply | None:
         """The reply for `key`. None if there is none, or only an endpoint's failure (which earlier
         versions kept), or if the file fails (said once).
         """
@@ -95,7 +95,9 @@ class Cache:
             reply = None if row is None else reply_of(_unpack(row[0]))
         return None if reply is None or reply.failure else reply
 
-    def put(self, key: str, reply: Reply, request: Request, about: Mapping[str, str]) -> Reply:
+    def put(
+        self, key: str, reply: JudgeReply, request: Request, about: Mapping[str, str]
+    ) -> JudgeReply:
         """Keep a reply for good; `about` is `criterion`, `judge` and `task`, for people and tables.
 
         Returns:
@@ -112,7 +114,7 @@ class Cache:
             self._write_rest()
         return kept
 
-    def _write(self, row: tuple[str, bytes, bytes]) -> Reply:
+    def _write(self, row: tuple[str, bytes, bytes]) -> JudgeReply:
         """Write a row; the reply that the file has then. The lock is held."""
         file, (key, packed, _) = self._open(), row
         if file.execute(f"{_INSERT} VALUES (?, 0, ?, ?)", row).rowcount == 0:
@@ -399,7 +401,7 @@ def key(identity: Mapping[str, Any], request: Request, sample: int) -> str:
     return sha256(_bytes(_sorted_json(everything))).hexdigest()
 
 
-def plain(record: Request | Reply | Sampling) -> dict[str, Any]:
+def plain(record: Request | JudgeReply | Sampling) -> dict[str, Any]:
     """A record's fields as JSON takes them, with data URLs in messages as their digests; without
     `exact_schema`, which is another way to ask for the same reply.
     """
@@ -420,7 +422,7 @@ def _without_data(part: Any) -> Any:
     return [_without_data(item) for item in part] if isinstance(part, list | tuple) else part
 
 
-def reply_of(values: Mapping[str, Any]) -> Reply:
+def reply_of(values: Mapping[str, Any]) -> JudgeReply:
     """The reply that `plain` was given. Raises TypeError or ValueError for anything else."""
     tokens = values["tokens"]
     if tokens is not None:
@@ -432,7 +434,7 @@ def reply_of(values: Mapping[str, Any]) -> Reply:
     texts = [known["text"] or "", *(known.get(name, "") for name in ("finish", "model", "refusal"))]
     if not all(isinstance(text, str) for text in texts):
         raise TypeError("a text that is none")
-    return Reply(**{**known, "tokens": tokens})
+    return JudgeReply(**{**known, "tokens": tokens})
 
 
 _LONGEST = 64 * 2**20  # bytes of a row, unpacked: a file that others sent may hold anything

@@ -32,9 +32,9 @@ from lmms_eval_tasks.judges.report import current_task
 from lmms_eval_tasks.judges.verdict import (
     MAX_TOKENS,
     SLOW,
+    JudgeReply,
     Provider,
     ProviderError,
-    Reply,
     Request,
     sum_known,
     total_usage,
@@ -78,7 +78,7 @@ class LanguageJudge(Judge):
         )
         found = []
 
-        def judge(answer: Reply | ProviderError) -> Verdict:
+        def judge(answer: JudgeReply | ProviderError) -> Verdict:
             if isinstance(answer, ProviderError):
                 return Verdict(None, answer.status, str(answer), judge=self.config.label)
             return judged(criterion, fields, answer, self.config.label)
@@ -104,17 +104,17 @@ class LanguageJudge(Judge):
 
     def _ask(
         self, criterion: Criterion, request: Request, samples: Sequence[int]
-    ) -> list[Reply | ProviderError]:
+    ) -> list[JudgeReply | ProviderError]:
         """A reply for each of `samples`, or why there is none: from the cache, or paid for."""
         cache, label = self._run.cache, self.config.label
-        found: dict[int, Reply | ProviderError] = {}
+        found: dict[int, JudgeReply | ProviderError] = {}
         try:
             identity = self.provider.identity
         except JudgeError as error:  # a local model's folder that went away after `preflight`
             return [ProviderError(str(error))] * len(samples)
         keys = {sample: key(identity, request, sample) for sample in samples}
 
-        def took(sample: int, reply: Reply, *, paid: bool) -> None:
+        def took(sample: int, reply: JudgeReply, *, paid: bool) -> None:
             found[sample] = reply
             self._run.ledger.reply(label, reply, paid=paid, cost=self._cost(reply))
 
@@ -143,7 +143,7 @@ class LanguageJudge(Judge):
                         took(sample, kept or reply, paid=True)
         return [found[sample] for sample in samples]
 
-    def _pay(self, request: Request, samples: Sequence[int]) -> list[Reply]:
+    def _pay(self, request: Request, samples: Sequence[int]) -> list[JudgeReply]:
         """One successful call, within budget and limits; else ProviderError."""
         run, traffic, most = self._run, self._traffic, None
         longest = len(samples) * (request.sampling.max_tokens or MAX_TOKENS)
@@ -152,7 +152,7 @@ class LanguageJudge(Judge):
                 raise ProviderError("a budget in dollars, but no price", status=Status.SKIPPED)
             most = traffic.price.cost(upper_bound(request.messages), longest)
 
-        def attempt() -> list[Reply]:
+        def attempt() -> list[JudgeReply]:
             with run.budget.hold(len(samples), most, self.config.label) as bill:
                 try:
                     replies = self.provider.complete(request, samples)
@@ -178,7 +178,9 @@ class LanguageJudge(Judge):
             quiet=lambda: traffic.flight.quiet,
         )
 
-    def _reckoned(self, request: Request, replies: Sequence[Reply], longest: int) -> float | None:
+    def _reckoned(
+        self, request: Request, replies: Sequence[JudgeReply], longest: int
+    ) -> float | None:
         """The cost of replies whose tokens the endpoint does not report, by their texts; None where
         they keep to the limit, so that the call's bound counts.
         """
@@ -209,7 +211,7 @@ class LanguageJudge(Judge):
                 "this process may pay: bills were larger than any before; nothing more is paid for",
             )
 
-    def _cost(self, reply: Reply) -> float | None:
+    def _cost(self, reply: JudgeReply) -> float | None:
         if (price := self._traffic.price) is None:
             return None
         tokens = reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens

@@ -20,7 +20,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from lmms_eval_tasks import judges
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict
-from lmms_eval_tasks.judges.verdict import Ask, Asks, Judged, Reply, failure_of, graded, total_usage
+from lmms_eval_tasks.judges.verdict import (
+    Ask,
+    Asks,
+    Judged,
+    JudgeReply,
+    failure_of,
+    graded,
+    total_usage,
+)
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES
 from lmms_eval_tasks.utils.replies import reply_text
 
@@ -54,7 +62,7 @@ _NUMBERS = [str(number) for number in range(LOWEST, HIGHEST + 1)]
 _AROUND = " \t\r\n\"'`:,{}[]*"
 
 
-def expected(reply: Reply, read: Callable[[str], int | None]) -> tuple[float, float] | None:
+def expected(reply: JudgeReply, read: Callable[[str], int | None]) -> tuple[float, float] | None:
     """The rating's mean over the judge's own probabilities at the place of the rating's token, and
     the probability (0, 1] that lies on numbers of the scale at all; None where the reply has no
     log-probabilities, or where no single token tells the number.

@@ -28,7 +28,7 @@ from lmms_eval_tasks.judges.objects import (
 from lmms_eval_tasks.judges.verdict import (
     MAX_REPLY,
     Criterion,
-    Reply,
+    JudgeReply,
     Status,
     Usage,
     Verdict,
@@ -53,7 +53,9 @@ OBJECT_FIRST = re.compile(r"\s*(?:`{3,}\w*\s*)?\{")
 _MARK = re.compile(r"[<\[\u25c1][^<>\[\]\u25c1\u25b7\n]{1,60}[>\]\u25b7]|assistantfinal")
 
 
-def judged(criterion: Criterion, fields: Mapping[str, Any], reply: Reply, label: str) -> Verdict:
+def judged(
+    criterion: Criterion, fields: Mapping[str, Any], reply: JudgeReply, label: str
+) -> Verdict:
     """What `reply` says about `fields`.
 
     Statuses: `api_error` for a recorded failure of the endpoint (Reply.failure); `truncated` for a

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from lmms_eval_tasks.judges.verdict import Reply, Status, Verdict, sum_known
+from lmms_eval_tasks.judges.verdict import JudgeReply, Status, Verdict, sum_known
 
 _MAX_REASON = 160  # characters
 EVERY = 30.0  # seconds between two lines of the progress
@@ -84,7 +84,7 @@ class Ledger:
         self._rows: dict[tuple[str, str], Row] = {}
         self._lock = threading.Lock()
 
-    def reply(self, judge: str, reply: Reply, *, paid: bool, cost: float | None) -> None:
+    def reply(self, judge: str, reply: JudgeReply, *, paid: bool, cost: float | None) -> None:
         """A reply was used: paid for now, or from our cache; `cost` in dollars, None: unknown."""
         known = None not in (reply.prompt_tokens, reply.completion_tokens)
         used = Row(

@@ -364,7 +364,7 @@ class Token(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class JudgeReply:
     """What a model sent for one sample of a request, as the cache keeps it. Nothing is judged here.
 
     Token counts are the endpoint's own; None where it reports none, or what is no count. Of a text
@@ -471,7 +471,7 @@ class Provider(Protocol):
     def identity(self) -> Mapping[str, Any]:
         """What of the provider can change a reply (model, endpoint, weights); enters cache keys."""
 
-    def complete(self, request: Request, samples: Sequence[int]) -> list[Reply]:
+    def complete(self, request: Request, samples: Sequence[int]) -> list[JudgeReply]:
         """One attempt: replies of the first one or more of `samples`, in their order.
 
         Raises:

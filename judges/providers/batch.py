@@ -22,7 +22,7 @@ from lmms_eval_tasks.judges.providers.openai_compatible import (
     OpenAIProvider,
     is_filtered,
 )
-from lmms_eval_tasks.judges.verdict import ProviderError, Reply, Request, Status
+from lmms_eval_tasks.judges.verdict import JudgeReply, ProviderError, Request, Status
 from lmms_eval_tasks.utils.released_files import read_lines
 
 
@@ -55,7 +55,7 @@ class WritingProvider:
     def __init__(self, provider: OpenAIProvider, writer: Writer) -> None:
         self._provider, self._writer, self.identity = provider, writer, provider.identity
 
-    def complete(self, request: Request, samples: Sequence[int]) -> list[Reply]:
+    def complete(self, request: Request, samples: Sequence[int]) -> list[JudgeReply]:
         """Write a line for each sample; always ends in a ProviderError, `skipped`."""
         for sample in samples:
             name = key(self.identity, request, sample)
@@ -84,7 +84,7 @@ class Results:
     def __len__(self) -> int:
         return len(self._lines)
 
-    def reply(self, name: str, provider: OpenAIProvider) -> Reply:
+    def reply(self, name: str, provider: OpenAIProvider) -> JudgeReply:
         """The reply to one request.
 
         Raises:
@@ -114,6 +114,6 @@ class ReadingProvider:
     def __init__(self, provider: OpenAIProvider, results: Results) -> None:
         self._provider, self._results, self.identity = provider, results, provider.identity
 
-    def complete(self, request: Request, samples: Sequence[int]) -> list[Reply]:
+    def complete(self, request: Request, samples: Sequence[int]) -> list[JudgeReply]:
         """The result of the first of the samples, or why there is none; the engine asks on."""
         return [self._results.reply(key(self.identity, request, samples[0]), self._provider)]

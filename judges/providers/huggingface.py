@@ -28,8 +28,8 @@ from lmms_eval_tasks.judges.verdict import (
     LENGTH,
     MAX_TOKENS,
     STOP,
+    JudgeReply,
     ProviderError,
-    Reply,
     Request,
     Token,
 )
@@ -70,7 +70,7 @@ class HuggingFaceProvider:
             "torch": str(torch.__version__),
         }
 
-    def complete(self, request: Request, samples: Sequence[int]) -> list[Reply]:
+    def complete(self, request: Request, samples: Sequence[int]) -> list[JudgeReply]:
         """The reply of the first of `samples`; greedy if the temperature is 0 or None.
 
         Sample i of a request is drawn after seeding with (seed or 0, i): on the same machine it is
@@ -250,7 +250,7 @@ def encode(front: Any, request: Request, *, sees: bool) -> dict[str, Any]:
 
 def generate(
     model: Any, front: Any, inputs: Mapping[str, Any], request: Request, sample: int
-) -> Reply:
+) -> JudgeReply:
     """Draw one sample; the context's end cuts a reply like its token limit does. The random state
     of the process, from which other threads draw, is what it was afterwards.
     """
@@ -291,7 +291,7 @@ def generate(
     if request.top_logprobs:
         rows = [torch.log_softmax(made.logits[place][0].float(), -1) for place in shown]
         tokens = tuple(_tokens(tokenizer, kept, rows, request.top_logprobs))
-    return Reply(
+    return JudgeReply(
         text=_decode(tokenizer, kept),
         finish=STOP if ids[-1] in ends else LENGTH,
         prompt_tokens=length,

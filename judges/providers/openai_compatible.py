@@ -33,8 +33,8 @@ from lmms_eval_tasks.judges.verdict import (
     DEFAULT_BASE_URL,
     SLOW,
     STOP,
+    JudgeReply,
     ProviderError,
-    Reply,
     Request,
     Token,
     token_count,
@@ -143,7 +143,7 @@ class OpenAIProvider:
         """Parameters that the endpoint took and that had no effect."""
         return self.observed.ignored
 
-    def complete(self, request: Request, samples: Sequence[int]) -> list[Reply]:
+    def complete(self, request: Request, samples: Sequence[int]) -> list[JudgeReply]:
         """One chat completion with a choice for each sample, in the strictest form taken here.
 
         An endpoint that gives fewer choices than asked for is asked again by the caller.
@@ -269,7 +269,7 @@ class OpenAIProvider:
             return way._replace(form=max(way.form + 1, self._form))
         return None
 
-    def replies(self, data: object) -> list[Reply]:
+    def replies(self, data: object) -> list[JudgeReply]:
         """The choices of a chat completion (JSON, or its text) but those that the endpoint failed
         at, without the key in any of their texts.
 
@@ -294,7 +294,7 @@ class OpenAIProvider:
                 finish = choice.get("finish_reason") or choice.get("native_finish_reason") or STOP
                 refusal = str(message.get("refusal") or refusal)
                 tokens = _tokens(choice.get("logprobs"))
-                reply = Reply(text, str(finish), model, refusal, tokens=tokens)
+                reply = JudgeReply(text, str(finish), model, refusal, tokens=tokens)
                 why = values.get("error") or choice.get("error") or reply.failure
                 failed.append(why) if why else whole.append(reply)
             except (TypeError, AttributeError):

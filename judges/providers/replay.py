@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict
 from lmms_eval_tasks.judges.reader import judged
-from lmms_eval_tasks.judges.verdict import NONE, Reply
+from lmms_eval_tasks.judges.verdict import NONE, JudgeReply
 from lmms_eval_tasks.utils.released_files import read_lines
 from lmms_eval_tasks.utils.validation import told
 
@@ -51,13 +51,13 @@ class ReplayJudge(Judge):
 
     def __init__(self, config: JudgeConfig) -> None:
         self.config, path = config, Path(config.model)
-        self._replies: dict[bytes, Reply] = {}
+        self._replies: dict[bytes, JudgeReply] = {}
         for number, line in read_lines(path):
             try:
                 one = _Recording.model_validate(line)
             except ValidationError as error:
                 raise JudgeError(f"{path}, line {number}: {told(error)}") from None
-            reply = Reply(one.reply, finish=one.finish, model=one.model, refusal=one.refusal)
+            reply = JudgeReply(one.reply, finish=one.finish, model=one.model, refusal=one.refusal)
             key = _key(one.criterion, one.shown, one.sample)
             if self._replies.setdefault(key, reply) != reply:
                 raise JudgeError(

@@ -9,7 +9,7 @@ import random
 import pytest
 
 from lmms_eval_tasks.judges.report import Ledger, Progress, Row, lines, task
-from lmms_eval_tasks.judges.verdict import Reply, Status, Verdict
+from lmms_eval_tasks.judges.verdict import JudgeReply, Status, Verdict
 from tests.checks import table
 
 OK = Verdict(1.0, Status.OK)
@@ -17,7 +17,7 @@ FAILED = Verdict(None, Status.PARSE_FAILURE, "no JSON", raw="x" * 1000)
 
 
 def reply(model="gpt-4o-2024-08-06", prompt=1000, completion=50):
-    return Reply("text", model=model, prompt_tokens=prompt, completion_tokens=completion)
+    return JudgeReply("text", model=model, prompt_tokens=prompt, completion_tokens=completion)
 
 
 @task("maia_oevqa")
@@ -110,7 +110,7 @@ def test_the_line_tells_verdicts_failures_and_cost(capsys):
     bar.expect(300)
     bar.expect(100)
     for number in range(40):
-        ledger.reply("j", Reply("x", prompt_tokens=1), paid=number > 9, cost=0.04)
+        ledger.reply("j", JudgeReply("x", prompt_tokens=1), paid=number > 9, cost=0.04)
         bar.given(failed=number < 3)
     bar.close()
     bar.close()  # nothing new to say

@@ -15,7 +15,7 @@ from lmms_eval_tasks.judges.prices import Price, PriceList
 from lmms_eval_tasks.judges.providers.observed import SHORT, SURE, Observed
 from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
 from lmms_eval_tasks.judges.run import Run, departures
-from lmms_eval_tasks.judges.verdict import Reply, Request, Sampling, Token
+from lmms_eval_tasks.judges.verdict import JudgeReply, Request, Sampling, Token
 from lmms_eval_tasks.settings import JudgeLimits
 from tests import local_endpoint as server
 from tests.checks import table
@@ -130,7 +130,7 @@ def seen(replies, **asked):
     for number, texts in enumerate(replies):
         given = {"sampling": Sampling(0.0, 64), "schema": SCHEMA, **asked}
         request = Request([{"role": "user", "content": str(number)}], **given)
-        made = [one if isinstance(one, Reply) else Reply(one) for one in texts]
+        made = [one if isinstance(one, JudgeReply) else JudgeReply(one) for one in texts]
         watching.saw(request, range(asked.get("count", len(made))), made, "json_schema")
     assert [line.split()[1] for line in told] == watching.ignored
     return watching.ignored
@@ -149,12 +149,12 @@ LOGPROBS = (Token("a", -0.1, (("a", -0.1),)),)
         # No false alarm: odd replies among many, what was thought before, cut and refused ones.
         ([*[["{}"]] * 95, *[[PROSE]] * 5], {}, []),
         ([["<think>so it is</think>\n{}"]] * 20, {}, []),
-        ([[Reply("{", "length")]] * 20, {}, []),
-        ([[Reply("No.", refusal="No.")]] * 20, {}, []),
+        ([[JudgeReply("{", "length")]] * 20, {}, []),
+        ([[JudgeReply("No.", refusal="No.")]] * 20, {}, []),
         ([[PROSE]] * 20, {"schema": None}, []),
         # Log-probabilities.
         ([["{}"]] * SURE, {"top_logprobs": 5}, ["logprobs"]),
-        ([[Reply("{}", tokens=LOGPROBS)], *[["{}"]] * 20], {"top_logprobs": 5}, []),
+        ([[JudgeReply("{}", tokens=LOGPROBS)], *[["{}"]] * 20], {"top_logprobs": 5}, []),
         # Samples.
         ([[PROSE] * 5] * SURE, DRAWN, ["temperature"]),
         ([[PROSE] * 5] * (SURE - 1), DRAWN, []),
@@ -164,8 +164,8 @@ LOGPROBS = (Token("a", -0.1, (("a", -0.1),)),)
         ([[PROSE] * 2] * 40, DRAWN, []),
         ([[PROSE] * 5] * 40, {**DRAWN, "sampling": Sampling(0.0, 64)}, []),
         # Lengths.
-        ([[Reply("{}", completion_tokens=90)]] * SURE, {}, ["max_tokens"]),
-        ([[Reply("{}", completion_tokens=64)]] * 20, {}, []),
+        ([[JudgeReply("{}", completion_tokens=90)]] * SURE, {}, ["max_tokens"]),
+        ([[JudgeReply("{}", completion_tokens=64)]] * 20, {}, []),
     ],
 )
 def test_what_counts_as_ignored(replies, asked, ignored):

@@ -13,7 +13,7 @@ from lmms_eval_tasks import prompts
 from lmms_eval_tasks.judges import JudgeConfig, config, reader
 from lmms_eval_tasks.judges.engine import render
 from lmms_eval_tasks.judges.run import Run
-from lmms_eval_tasks.judges.verdict import Reply
+from lmms_eval_tasks.judges.verdict import JudgeReply
 from lmms_eval_tasks.maia import judge
 from lmms_eval_tasks.settings import JudgeLimits
 from tests.checks import own_prompts, table
@@ -34,7 +34,7 @@ def test_everything_reaches_the_judge() -> None:
 def score(reply: str, candidate: str = "un'altra", finish: str = "stop") -> float | str:
     """What the criterion makes of a reply: its score, or the status of a failure."""
     fields = {**FIELDS, "candidate": candidate}
-    found = reader.judged(judge.criterion(), fields, Reply(reply, finish), "judge")
+    found = reader.judged(judge.criterion(), fields, JudgeReply(reply, finish), "judge")
     return found.status if found.score is None else found.score
 
 
