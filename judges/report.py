@@ -34,7 +34,7 @@ current_task = _TASK.get
 
 
 @dataclass
-class Row:
+class UsageRow:
     """The sums of one task and judge. Dollars are rounded to 1e-12, so that order cannot matter.
 
     `calls` are replies: a request for n choices counts n. Tokens are those the endpoint reported.
@@ -58,9 +58,9 @@ class Row:
     paid_cost: float | None = 0.0
     models: dict[str, int] = field(default_factory=dict)  # as named in the replies
 
-    def add(self, other: Row) -> None:
+    def add(self, other: UsageRow) -> None:
         """Add the sums of another row; task and judge stay."""
-        for one in fields(Row)[2:]:
+        for one in fields(UsageRow)[2:]:
             mine, more = getattr(self, one.name), getattr(other, one.name)
             if one.name == "reasons":
                 mine = {**mine, **more}
@@ -81,13 +81,13 @@ class Ledger:
     """Counts by task and judge; thread-safe."""
 
     def __init__(self) -> None:
-        self._rows: dict[tuple[str, str], Row] = {}
+        self._rows: dict[tuple[str, str], UsageRow] = {}
         self._lock = threading.Lock()
 
     def reply(self, judge: str, reply: JudgeReply, *, paid: bool, cost: float | None) -> None:
         """A reply was used: paid for now, or from our cache; `cost` in dollars, None: unknown."""
         known = None not in (reply.prompt_tokens, reply.completion_tokens)
-        used = Row(
+        used = UsageRow(
             paid_calls=int(paid),
             cached_calls=int(not paid),
             prompt_tokens=reply.prompt_tokens or 0,
@@ -104,18 +104,18 @@ class Ledger:
         """A judge gave a verdict."""
         status, failed = verdict.status, verdict.score is None and verdict.reason
         reasons = {status: verdict.reason[:_MAX_REASON]} if failed else {}
-        self._add(judge, Row("", "", 1, {status: 1}, reasons, int(verdict.repaired)))
+        self._add(judge, UsageRow("", "", 1, {status: 1}, reasons, int(verdict.repaired)))
 
     def retry(self, judge: str) -> None:
         """A request is sent again after an error."""
-        self._add(judge, Row(retries=1))
+        self._add(judge, UsageRow(retries=1))
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[UsageRow]:
         """Copies of the sums, sorted by task and judge."""
         with self._lock:
             return [_sum([row], row.task, row.judge) for _, row in sorted(self._rows.items())]
 
-    def total(self) -> Row:
+    def total(self) -> UsageRow:
         """The sum over all tasks and judges."""
         return _sum(self.rows())
 
@@ -127,21 +127,21 @@ class Ledger:
         """Add rows that `as_dicts` of another process or version gave, as far as they are ours; a
         rank must not merge its own.
         """
-        known = {one.name for one in fields(Row)}
+        known = {one.name for one in fields(UsageRow)}
         for values in rows:
-            row = Row(**{name: value for name, value in values.items() if name in known})
+            row = UsageRow(**{name: value for name, value in values.items() if name in known})
             if values.get("unknown_cost"):  # of earlier versions, which gave partial sums
                 row.cost = None
             self._add(row.judge, row, row.task)
 
-    def _add(self, judge: str, more: Row, task: str | None = None) -> None:
+    def _add(self, judge: str, more: UsageRow, task: str | None = None) -> None:
         name = current_task() if task is None else task, judge
         with self._lock:
-            self._rows.setdefault(name, Row(*name)).add(more)
+            self._rows.setdefault(name, UsageRow(*name)).add(more)
 
 
-def _sum(rows: Iterable[Row], task: str = "", judge: str = "") -> Row:
-    total = Row(task, judge)
+def _sum(rows: Iterable[UsageRow], task: str = "", judge: str = "") -> UsageRow:
+    total = UsageRow(task, judge)
     for row in rows:
         total.add(row)
     return total
@@ -239,7 +239,7 @@ def price(amount: float | None) -> str:
     return "unknown price" if amount is None else dollars(amount)
 
 
-def lines(rows: Sequence[Row], prices: str = "") -> list[str]:
+def lines(rows: Sequence[UsageRow], prices: str = "") -> list[str]:
     """What is printed after a run: a line for each task and judge, and their total if several.
 
     A judge whose replies name more than one model has them in its lines: it changed in the run.
@@ -272,7 +272,7 @@ def of_results(results: Mapping[str, Any], *, by_task: bool = True) -> list[str]
     return lines(ledger.rows(), work["prices"])
 
 
-def _calls(row: Row, prices: str) -> list[str]:
+def _calls(row: UsageRow, prices: str) -> list[str]:
     if not (row.calls or row.retries):
         return []
     parts = [f"{_number(row.paid_calls, 'call')} paid", f"{row.cached_calls:,} from the cache"]

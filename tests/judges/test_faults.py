@@ -14,7 +14,7 @@ from lmms_eval_tasks.judges import engine
 from lmms_eval_tasks.judges.engine import render
 from lmms_eval_tasks.judges.limits import call_with_retries
 from lmms_eval_tasks.judges.prices import Price, PriceList, upper_bound
-from lmms_eval_tasks.judges.report import Row, lines, task
+from lmms_eval_tasks.judges.report import UsageRow, lines, task
 from lmms_eval_tasks.judges.run import Run
 from lmms_eval_tasks.judges.verdict import Sampling
 from lmms_eval_tasks.settings import JudgeLimits
@@ -33,7 +33,7 @@ def short_waits():
         yield
 
 
-def row_of(run: Run) -> Row:
+def row_of(run: Run) -> UsageRow:
     (row,) = run.ledger.rows()
     return row
 

@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from lmms_eval_tasks.judges.report import Ledger, Progress, Row, lines, task
+from lmms_eval_tasks.judges.report import Ledger, Progress, UsageRow, lines, task
 from lmms_eval_tasks.judges.verdict import JudgeReply, Status, Verdict
 from tests.checks import table
 
@@ -30,7 +30,7 @@ def test_sums_and_their_line():
     for _ in range(4):
         ledger.retry("gpt-4o")
     ledger.verdict("gpt-4o", Verdict(1.0, "ok", repaired=True))
-    row = Row(
+    row = UsageRow(
         "maia_oevqa",
         "gpt-4o",
         verdicts=121,
@@ -101,7 +101,7 @@ def test_ranks_are_merged_and_order_does_not_matter():
     # Of an earlier version: other fields, and partial sums of dollars.
     old = Ledger()
     old.merge([{"judge": "j", "verdicts": 2, "cost": 0.1, "unknown_cost": 1, "dollars": 3}])
-    assert old.rows() == [Row("", "j", verdicts=2, cost=None)]
+    assert old.rows() == [UsageRow("", "j", verdicts=2, cost=None)]
 
 
 def test_the_line_tells_verdicts_failures_and_cost(capsys):
