@@ -94,11 +94,11 @@ def layer(endpoint: Endpoint, limit: int, items: Iterable[int], cache: Path) -> 
 
     Returns seconds, those for making the run and its cache left out.
     """
-    from lmms_eval_tasks.judges.run import Run
+    from lmms_eval_tasks.judges.run import JudgeSession
     from lmms_eval_tasks.maia.judge import criterion
     from lmms_eval_tasks.settings import JudgeLimits
 
-    run = Run(JudgeLimits(concurrency=limit), cache=cache)
+    run = JudgeSession(JudgeLimits(concurrency=limit), cache=cache)
     judge, asked = run.judge(config(endpoint), outermost=True), criterion()
     seconds = under_threads(limit, lambda n: judge.verdict(asked, fields(n)).status, items)
     run.close()
@@ -109,11 +109,11 @@ def judged(endpoint: Endpoint, items: Iterable[int], timeout: float) -> tuple[fl
     """Our layer as users run it: seconds, and verdicts by status; `timeout` for each attempt."""
     from dataclasses import replace
 
-    from lmms_eval_tasks.judges.run import Run
+    from lmms_eval_tasks.judges.run import JudgeSession
     from lmms_eval_tasks.maia.judge import criterion
     from lmms_eval_tasks.settings import JudgeLimits
 
-    run, asked, all_items = Run(JudgeLimits(), progress=True), criterion(), list(items)
+    run, asked, all_items = JudgeSession(JudgeLimits(), progress=True), criterion(), list(items)
     run.progress.expect(len(all_items))
     judge = run.judge(replace(config(endpoint), timeout=timeout), outermost=True)
     start = time.perf_counter()
@@ -176,7 +176,7 @@ def memory(number: int) -> dict[str, float]:
     """
     from lmms_eval_tasks import judges
     from lmms_eval_tasks.judges.engine import LanguageJudge
-    from lmms_eval_tasks.judges.run import Run
+    from lmms_eval_tasks.judges.run import JudgeSession
     from lmms_eval_tasks.maia.judge import criterion
     from lmms_eval_tasks.settings import JudgeLimits
 
@@ -184,7 +184,7 @@ def memory(number: int) -> dict[str, float]:
     kept: list[dict[str, Any]] = []
     before, start = _resident("VmRSS"), time.perf_counter()
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(THREADS) as pool:
-        run = Run(JudgeLimits(concurrency=THREADS), cache=Path(folder))
+        run = JudgeSession(JudgeLimits(concurrency=THREADS), cache=Path(folder))
         judge = LanguageJudge(judges.JudgeConfig("openai", MODEL), InProcess(), run)
         for first in range(0, number, 1000):  # the pool's queue is not what is measured
             chunk = range(first, min(first + 1000, number))

@@ -45,13 +45,13 @@ if TYPE_CHECKING:
     from PIL.Image import Image
     from pydantic import BaseModel
 
-    from lmms_eval_tasks.judges.run import Run
+    from lmms_eval_tasks.judges.run import JudgeSession
 
 
 class LanguageJudge(Judge):
     """Asks one model; thread-safe."""
 
-    def __init__(self, config: JudgeConfig, provider: Provider, run: Run) -> None:
+    def __init__(self, config: JudgeConfig, provider: Provider, run: JudgeSession) -> None:
         self.config, self.provider, self._run = config, provider, run
         self._traffic = run.endpoint(config)
         self._asking: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()

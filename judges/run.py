@@ -105,7 +105,7 @@ class Endpoint:
             say(f"the judge {self.label} {line}")
 
 
-class Run:
+class JudgeSession:
     """Limits are a run's: each of its processes (torchrun's ranks) takes its share.
 
     Args:
@@ -320,7 +320,7 @@ def _each(form: str, value: float | None) -> list[str]:
 class _Outermost(Judge):
     """A judge as the benchmark sees it: counted once, also where it asks several others."""
 
-    def __init__(self, judge: Judge, run: Run) -> None:
+    def __init__(self, judge: Judge, run: JudgeSession) -> None:
         self.config, self._judge, self._run = judge.config, judge, run
 
     def verdicts(
@@ -400,7 +400,7 @@ def probe(
     seconds = limits.timeout or min(model.timeout, PROBE_SECONDS)
     once = replace(model, repairs=0, retries=0, timeout=seconds)
     prices = load_prices(settings.value(settings.PRICES))
-    with closing(Run(limits, prices=prices)) as run:
+    with closing(JudgeSession(limits, prices=prices)) as run:
         judge: Any = run.judge(once)
         verdict = judge.verdict(criterion, fields)
         form = "one word" if criterion.labels else judge.provider.form
@@ -439,13 +439,13 @@ def announcement(config: JudgeConfig, prompt: str = "") -> str:
 # --- the judges of the run that goes on -----------------------------------------------------------
 
 
-def current() -> Run:
+def current() -> JudgeSession:
     """Its judges' run. TasksError: a setting, the cache or the prices cannot be used."""
-    return context.current().own(Run, from_settings)
+    return context.current().own(JudgeSession, from_settings)
 
 
 def _interrupt() -> str:
-    run = context.current().get(Run)
+    run = context.current().get(JudgeSession)
     return "" if run is None else run.interrupt()
 
 
@@ -457,22 +457,24 @@ def from_settings(
     wrap: Callable[[OpenAIProvider], Provider] | None = None,
     progress: bool = True,
     **changes: object,
-) -> Run:
+) -> JudgeSession:
     """A run with the user's settings; `changes` replace fields of the limits."""
     limits = replace(settings.judge_limits(), **changes)  # type: ignore[arg-type]
     own = load_prices(settings.value(settings.PRICES))
-    return Run(limits, cache=settings.judge_cache(), prices=own, progress=progress, wrap=wrap)
+    return JudgeSession(
+        limits, cache=settings.judge_cache(), prices=own, progress=progress, wrap=wrap
+    )
 
 
 @contextmanager
-def use(run: Run) -> Iterator[Run]:
+def use(run: JudgeSession) -> Iterator[JudgeSession]:
     """Make `run` the judges' run inside the block, and close it afterwards."""
     here = context.current()
-    before = here.put(Run, run)
+    before = here.put(JudgeSession, run)
     try:
         yield run
     finally:
-        here.put(Run, before)
+        here.put(JudgeSession, before)
         run.close()
 
 

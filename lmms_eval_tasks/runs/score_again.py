@@ -27,7 +27,7 @@ from lmms_eval_tasks.utils.saved_runs import CARRIER
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.benchmark import Benchmark, Items
-    from lmms_eval_tasks.judges.run import Run as JudgeRun
+    from lmms_eval_tasks.judges.run import JudgeSession as JudgeRun
 
 Saved = Sequence[tuple[str, list[saved_files.Run]]]  # saved runs by benchmark
 

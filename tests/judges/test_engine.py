@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from lmms_eval_tasks.judges import resolve
 from lmms_eval_tasks.judges.engine import LanguageJudge, exact_schema, render, schema_of
 from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
-from lmms_eval_tasks.judges.run import Run
+from lmms_eval_tasks.judges.run import JudgeSession
 from lmms_eval_tasks.judges.verdict import ProviderError, Request, Sampling
 from lmms_eval_tasks.settings import JudgeLimits
 from tests import local_endpoint as server
@@ -36,7 +36,7 @@ def judge(url, run=None, **changes):
     config = resolve(f"asked@{url}", {}, default_model="gpt-4o")
     plain = {"retries": 0, "timeout": 10.0, "repairs": 0}
     config = dataclasses.replace(config, **{**plain, **changes})
-    return LanguageJudge(config, OpenAIProvider(config), run or Run(JudgeLimits()))
+    return LanguageJudge(config, OpenAIProvider(config), run or JudgeSession(JudgeLimits()))
 
 
 def ask(reply, **changes):

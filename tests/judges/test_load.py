@@ -14,7 +14,7 @@ from lmms_eval_tasks.judges import resolve
 from lmms_eval_tasks.judges.prices import Price, PriceList
 from lmms_eval_tasks.judges.providers.observed import SHORT, SURE, Observed
 from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
-from lmms_eval_tasks.judges.run import Run, departures
+from lmms_eval_tasks.judges.run import JudgeSession, departures
 from lmms_eval_tasks.judges.verdict import JudgeReply, Request, Sampling, Token
 from lmms_eval_tasks.settings import JudgeLimits
 from tests import local_endpoint as server
@@ -42,7 +42,7 @@ class OneSlot:
 
 def test_a_slow_endpoint_is_sent_fewer_requests_and_loses_few():
     player = OneSlot(0.06)
-    run = Run(JudgeLimits(concurrency=16, timeout=0.6))  # room for ten in its queue
+    run = JudgeSession(JudgeLimits(concurrency=16, timeout=0.6))  # room for ten in its queue
     with LocalEndpoint(player) as endpoint:
         verdicts = faults.judged(faults.judge_of(endpoint.url, run), ITEMS[:60], threads=60)
         assert endpoint.most_in_flight < 16
@@ -61,7 +61,7 @@ def test_a_limit_by_the_minute_is_waited_out(capsys):
             return Fault(status=429, message="Too many requests in this window")
         return faults.right(faults.name_of(request))
 
-    run = Run(JudgeLimits(concurrency=16, patience=60.0))
+    run = JudgeSession(JudgeLimits(concurrency=16, patience=60.0))
     with LocalEndpoint(reply) as endpoint:
         judge = faults.judge_of(endpoint.url, run, retries=1)
         verdicts = faults.judged(judge, ITEMS[:12], threads=12)
@@ -89,7 +89,7 @@ def test_a_budget_holds_where_max_tokens_does_not(takes, usage, capsys):
         return completion([choice("ab " * TOKENS + text)], None)
 
     limit = 1000.0
-    run = Run(JudgeLimits(concurrency=64, max_cost=limit), prices=PRICES)
+    run = JudgeSession(JudgeLimits(concurrency=64, max_cost=limit), prices=PRICES)
     with LocalEndpoint(reply) as endpoint:
         judge = faults.judge_of(endpoint.url, run, repairs=0)
         faults.judged(judge, ITEMS, threads=64)
@@ -110,7 +110,7 @@ def test_a_limit_that_could_not_be_kept_is_said(capsys):
         text = faults.right(faults.name_of(request))
         return completion([choice(text)], {"prompt_tokens": 9, "completion_tokens": next(tokens)})
 
-    run = Run(JudgeLimits(max_cost=500.0), prices=PRICES)
+    run = JudgeSession(JudgeLimits(max_cost=500.0), prices=PRICES)
     with LocalEndpoint(reply) as endpoint:
         faults.judged(faults.judge_of(endpoint.url, run), ITEMS[:20], threads=1)
     assert run.budget.calls == 2
@@ -199,7 +199,7 @@ def test_one_question_shows_what_an_endpoint_ignores(endpoint, ignored):
 
 
 def test_what_is_ignored_is_told_once_and_stands_in_the_record(capsys):
-    run = Run(JudgeLimits())
+    run = JudgeSession(JudgeLimits())
     with LocalEndpoint(transformers_serve) as endpoint:
         judge = faults.judge_of(endpoint.url, run, repairs=0)
         faults.judged(judge, ITEMS[:20], threads=4)
@@ -245,7 +245,7 @@ def test_the_progress_line_says_what_is_tried_again_and_in_flight(capsys, monkey
 
 @pytest.mark.parametrize("timeout", [0.3])
 def test_the_option_is_every_attempts_time(timeout, capsys):
-    run = Run(JudgeLimits(timeout=timeout))
+    run = JudgeSession(JudgeLimits(timeout=timeout))
     with LocalEndpoint(lambda _: Fault(content="late", delay=3.0)) as endpoint:
         begun = time.monotonic()
         verdicts = faults.judged(

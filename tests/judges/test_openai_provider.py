@@ -13,7 +13,7 @@ from lmms_eval_tasks.judges import Verdict, engine, resolve
 from lmms_eval_tasks.judges import cache as replies
 from lmms_eval_tasks.judges.limits import call_with_retries
 from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
-from lmms_eval_tasks.judges.run import Run
+from lmms_eval_tasks.judges.run import JudgeSession
 from lmms_eval_tasks.judges.verdict import ProviderError, Request, Sampling, Status
 from lmms_eval_tasks.settings import JudgeLimits
 from tests import local_endpoint as server
@@ -134,7 +134,7 @@ def rating(value: int) -> str:
     ],
 )
 def test_three_samples_of_any_endpoint(most, sent, prompt, replied):
-    run, values = Run(JudgeLimits()), [2, 3, 4]
+    run, values = JudgeSession(JudgeLimits()), [2, 3, 4]
 
     def reply(request: dict[str, Any]) -> Fault | str:
         if not most and isinstance(said := refusing("n")(request), Fault):
@@ -173,7 +173,7 @@ def test_counts_that_are_not_reported_are_unknown(usage, counts):
 
 def test_a_text_that_is_no_verdict_is_not_kept_whole(tmp_path):
     """Neither in the cache nor in the samples, and from the cache it is the same verdict."""
-    run, found = Run(JudgeLimits(), cache=tmp_path), []
+    run, found = JudgeSession(JudgeLimits(), cache=tmp_path), []
     with LocalEndpoint(lambda request: "all work and no play " * 100_000) as endpoint:
         for _ in range(2):
             judge = faults.judge_of(endpoint.url, run, repairs=0)
@@ -226,7 +226,7 @@ def test_what_an_endpoint_sends_is_a_reply_or_its_failure(given, expected, tmp_p
     fields = {"number": "1", "candidate": "x"}
 
     def verdict(endpoint: LocalEndpoint) -> tuple[Verdict, int]:
-        run = Run(JudgeLimits(), cache=tmp_path)
+        run = JudgeSession(JudgeLimits(), cache=tmp_path)
         found = faults.judge_of(endpoint.url, run, retries=1, repairs=0)
         before = len(endpoint.chats)
         said = found.verdict(faults.RATING, fields)
