@@ -40,17 +40,17 @@ TOP_LOGPROBS = 20  # what OpenAI and vLLM give at most
 OTHER_MODE = "other_mode"  # status: rated in the way of the other metric
 
 
-class Rating(BaseModel):
+class GEvalRating(BaseModel):
     """G-Eval: the score alone, so that its token stands at once."""
 
     # The schema is part of a request, its title and this docstring included: a change of either
     # asks every cached judgement again.
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", title="Rating")
 
     score: int = Field(ge=LOWEST, le=HIGHEST)
 
 
-def stated(reply: Rating) -> float:
+def stated(reply: GEvalRating) -> float:
     """The score that a reply states, for `Criterion.score`."""
     return float(reply.score)
 
@@ -136,7 +136,7 @@ def rated(
     it is not put to the judge and has the score 0, which is below the scale (rating_means.py).
 
     Args:
-        asked: each dimension's criterion, by the name of its ask; of schema `Rating`, with `bare`
+        asked: each dimension's criterion, by the name of its ask; of schema `GEvalRating`, with `bare`
             set to its score and `top_logprobs` to `TOP_LOGPROBS`.
         status: of the text where it was parsed from a reply; other than ok, nobody is asked.
 

@@ -5,7 +5,7 @@ One JSON object a line:
     {"criterion": "maia_oe", "fields": {"question": "...", "candidate": "..."}, "reply": "{...}"}
 
 `reply` is the text as a model would send it (null: no content); a line may also have `model`,
-`finish`, `refusal` (verdict.Reply) and `sample` (0 for the first). `fields` must be what the
+`finish`, `refusal` (verdict.JudgeReply) and `sample` (0 for the first). `fields` must be what the
 benchmark hands to its judge, without images. What else tells two judgements apart, such as the
 model that was judged, is a field as well: templates ignore fields that they do not name.
 """

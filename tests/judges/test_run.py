@@ -120,9 +120,9 @@ def test_requests_in_flight_take_no_more_descriptors_than_there_are(soft, hard, 
         "import resource, sys\n"
         f"resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))\n"
         "from lmms_eval_tasks.judges import resolve\n"
-        "from lmms_eval_tasks.judges.run import Run\n"
+        "from lmms_eval_tasks.judges.run import JudgeSession\n"
         "from lmms_eval_tasks.settings import JudgeLimits\n"
-        "run = Run(JudgeLimits(concurrency=300))\n"
+        "run = JudgeSession(JudgeLimits(concurrency=300))\n"
         "end = run.endpoint(resolve('m@http://localhost/v1', {}, default_model='gpt-4o'))\n"
         "print(end.flight.most)"
     )
