@@ -148,11 +148,11 @@ def is_local(host: str) -> bool:
 # --- from a file ----------------------------------------------------------------------------------
 
 
-class _Strict(BaseModel):
+class _JudgeFile(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class _Model(_Strict):
+class _Model(_JudgeFile):
     """One language model; every setting is optional but the model."""
 
     model: str = Field(min_length=1)
@@ -173,13 +173,13 @@ class _Model(_Strict):
     trust_remote_code: bool = False
 
 
-class _Panel(_Strict):
+class _Panel(_JudgeFile):
     panel: list[str | _Model] = Field(min_length=2)
     rule: Literal["majority", "mean", "median"] = "majority"
     name: str = ""
 
 
-class _Debate(_Strict):
+class _Debate(_JudgeFile):
     debate: list[str | _Model] = Field(min_length=2, max_length=2)  # the agents
     consolidator: str | _Model | None = None  # the last agent's model if not given
     name: str = ""
