@@ -136,8 +136,8 @@ def rated(
     it is not put to the judge and has the score 0, which is below the scale (rating_means.py).
 
     Args:
-        asked: each dimension's criterion, by the name of its ask; of schema `GEvalRating`, with `bare`
-            set to its score and `top_logprobs` to `TOP_LOGPROBS`.
+        asked: each dimension's criterion, by the name of its ask; of schema `GEvalRating`, with
+            `bare` set to its score and `top_logprobs` to `TOP_LOGPROBS`.
         status: of the text where it was parsed from a reply; other than ok, nobody is asked.
 
     Returns:

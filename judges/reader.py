@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
-from itertools import islice
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic import AliasChoices, BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from lmms_eval_tasks.judges import geval, statements
-from lmms_eval_tasks.judges.objects import (
+from lmms_eval_tasks.judges import geval
+from lmms_eval_tasks.judges.reading import labels as label_words
+from lmms_eval_tasks.judges.reading import ratings
+from lmms_eval_tasks.judges.reading.doubts import is_doubted
+from lmms_eval_tasks.judges.reading.objects import (
     ObjectSpan,
     UnreadableError,
     objects,
@@ -25,6 +26,7 @@ from lmms_eval_tasks.judges.objects import (
     unescaped,
     unfenced,
 )
+from lmms_eval_tasks.judges.reading.reasoning import without_reasoning
 from lmms_eval_tasks.judges.verdict import (
     MAX_REPLY,
     Criterion,
@@ -35,7 +37,7 @@ from lmms_eval_tasks.judges.verdict import (
     first_problem,
 )
 from lmms_eval_tasks.utils.replies import reply_text
-from lmms_eval_tasks.utils.replies.reasoning import closes_only, strip_reasoning, unknown_mark
+from lmms_eval_tasks.utils.replies.reasoning import unknown_mark
 
 _MAX_REASON = 300  # characters of what went wrong that a verdict keeps
 # Keys beside those of a schema whose texts are no second verdict, as one under `rating` may be.
@@ -43,14 +45,10 @@ _REASONS = {"reason", "reasons", "reasoning", "explanation", "justification", "r
 _SCALE_ENDS = {"max_score", "max", "scale", "out_of"}  # numbers beside a score, if they are its end
 _VERDICTS = {"label", "verdict", "answer", "judgement", "judgment", "decision", "result"}
 _MAX_RAW = 10_000  # characters of a reply that is no verdict which are kept in its place
-# Such a reply does not begin with reasoning: marks inside it are text of its own.
 # A field without braces, in the schema's own words: "correct: false" above its reason.
 _FIELD_LINE = re.compile(
     r"[\s`]*['\"]?(?P<name>\w{1,20})['\"]?: ?(?P<value>true|false)(?=,?\s*(?:\n|\Z))", re.IGNORECASE
 )
-OBJECT_FIRST = re.compile(r"\s*(?:`{3,}\w*\s*)?\{")
-# A mark of reasoning, as far as places are to be found: what it is says reasoning.py.
-_MARK = re.compile(r"[<\[\u25c1][^<>\[\]\u25c1\u25b7\n]{1,60}[>\]\u25b7]|assistantfinal")
 
 
 def judged(
@@ -157,11 +155,11 @@ def read(
 
     With `bare`, a reply without such an object may state its rating in one of these forms: `[[4]]`,
     `\\boxed{4}`, `Rating: 4` (also Score or the field's name, at the start of a sentence), or the
-    number alone or before its reason (statements.py). All such ratings must be equal, also beside
+    number alone or before its reason (ratings.py). All such ratings must be equal, also beside
     an object, and a scale's end must be the schema's. A missing text field `reason` is then "", in
     an object as well.
 
-    Of `labels`, words and what each says, one may be the verdict in words (statements.py), or stand
+    Of `labels`, words and what each says, one may be the verdict in words (labels.py), or stand
     in an object under a key of the schema or `label`, `verdict`, ... A missing `reason` is "".
 
     Whatever stands in the same form in a text of `untrusted` (what a candidate wrote) may be a
@@ -211,13 +209,13 @@ def read(
         made = _validate(value, schema, reason_may_lack=bool(bare or labels))
         if bare:
             given = bare, float(getattr(made, bare))
-            statements.check_beside(text, span, given, fields[bare], told)
+            ratings.check_beside(text, span, given, fields[bare], told)
         return made
     if labels:
-        return dict(labels)[statements.label(rest, words, told, cut=cut)]
+        return dict(labels)[label_words.label(rest, words, told, cut=cut)]
     if bare is None:
         raise UnreadableError("no object with the keys of the schema")
-    rating = statements.bare_rating(rest, fields[bare], bare, told)
+    rating = ratings.bare_rating(rest, fields[bare], bare, told)
     return _validate({bare: rating}, schema, reason_may_lack=True)
 
 
@@ -236,7 +234,7 @@ def _verdict(
             continue
         if _in_list(text, span):
             raise UnreadableError("a list, expected one object")
-        if statements.is_doubted(text, span.start, span.end):
+        if is_doubted(text, span.start, span.end):
             raise UnreadableError("an object that is denied, asked, supposed or an example")
         if _is_quoted(value, text[span.start : span.end], sources):
             raise UnreadableError("the reply repeats an object of the candidate's text")
@@ -248,57 +246,6 @@ def _verdict(
         # The object may have ended early, at a quote of the candidate inside its reason.
         raise UnreadableError("a key of the schema stands outside the object")
     return found[0] if found else None
-
-
-def without_reasoning(reply: str, keys: Collection[str], sources: Sequence[str]) -> str:
-    """Return a judge's reply without its reasoning (utils/replies/reasoning.py).
-
-    Marks inside a verdict's own text stay, and so does a closing mark that stands in one of the
-    `sources`, since it may be quoted: what is behind it need not be the verdict.
-
-    Args:
-        keys: of the objects whose texts may hold marks.
-
-    Raises:
-        UnreadableError: `truncated`, the reply ends inside its reasoning.
-    """
-    text, is_open = strip_reasoning(reply)
-    plain = ""
-    with suppress(UnreadableError):
-        plain = outside([one for one in objects(reply, keys) if one.value is not None], reply)
-    # Reasoning may begin with an object, its opening mark in the prompt: then its end follows.
-    is_behind = closes_only(plain) and not is_open and bool(text)
-    if text == reply.strip() or (OBJECT_FIRST.match(reply) and not is_behind):
-        return reply
-    marks = list(islice(_MARK.finditer(reply), 1000))
-    names = {squashed(mark[0]) for mark in marks}
-    for mark in marks[:20]:  # an object behind the reasoning: its text may hold marks too
-        if OBJECT_FIRST.match(reply, mark.end()) and _is_reasoning(reply[: mark.end()]):
-            return reply[mark.end() :]
-    if plain and strip_reasoning(plain) == (plain.strip(), False):
-        return reply
-    told = [squashed(source) for source in sources]
-    if any(name in source for name in names for source in told):
-        # The mark of a block that the reply opens is none of these.
-        if not is_open and not (text and _is_reasoning(reply.rstrip().removesuffix(text))):
-            return reply
-    elif not is_open and reply.rstrip().endswith(text):
-        # Some chat templates open the reasoning in the prompt: only its end is in the reply. Half
-        # an object on either side: the mark is inside of it, as far as can be told.
-        head = reply.rstrip().removesuffix(text)
-        halves = any(side.count("{") != side.count("}") for side in (head, text))
-        return reply if halves and not _is_reasoning(head) else text
-    if is_open:
-        raise UnreadableError("the reply ends inside its reasoning", Status.TRUNCATED)
-    return text
-
-
-def _is_reasoning(text: str) -> bool:
-    """Whether a text is nothing but reasoning, opened and closed in it."""
-    text = text.rstrip()
-    *_, last = (None, *_MARK.finditer(text))
-    opened = last and last.end() == len(text) and strip_reasoning(text[: last.start()])[1]
-    return bool(opened) and strip_reasoning(text) == ("", False)
 
 
 def _closed(text: str, keys: Collection[str], labels: Sequence[tuple[str, BaseModel]]) -> str:
@@ -331,9 +278,9 @@ def _labelled(
     words = [label for label, _ in labels]
     given = [word for word in words if known[word.casefold()].items() <= made.items()]
     for word in given:
-        statements.check_around(rest, words, word)
+        label_words.check_around(rest, words, word)
     try:
-        of_reason = statements.label(str(made.get("reason", "")), words, ())
+        of_reason = label_words.label(str(made.get("reason", "")), words, ())
     except UnreadableError:
         return made
     if of_reason not in given:
@@ -428,7 +375,7 @@ def _validate(
             raise UnreadableError("a placeholder in place of a list's texts")
     beside = value.keys() - fields.keys()
     reasons = {key for key in beside & _REASONS if isinstance(value[key], str)}
-    ends = [end for field in fields.values() for end in statements.ends(field)]
+    ends = [end for field in fields.values() for end in ratings.ends(field)]
     reasons |= {key for key in beside & _SCALE_ENDS if value[key] in ends}
     reasons |= {key for key in beside & {"confidence"} if isinstance(value[key], (int, float))}
     if unknown := beside - reasons:
@@ -453,7 +400,7 @@ def _typed(value: Any, field: FieldInfo) -> Any:
     if numeric and isinstance(value, bool):
         raise UnreadableError("a boolean where a number is expected")
     if numeric and isinstance(value, str):
-        rating = statements.rating(value, field)
+        rating = ratings.rating(value, field)
         value = value if rating is None else rating
     if numeric and kind is not float and isinstance(value, float) and value.is_integer():
         return int(value)
