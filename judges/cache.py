@@ -38,8 +38,7 @@ if TYPE_CHECKING:
 COMMON = "replies.sqlite3"
 BUSY_SECONDS = 60.0  # others hold the file for milliseconds, a load for seconds
 _POLL = 0.02  # seconds between two looks at whether another process has its reply
-# `rest` is what a hit does not need: request, criterion, judge, task, stored. Copies above 0 are
-# second replies that earlier versions kept.
+# `rest` is what a hit does not need: request, criterion, judge, task, stored. `copy` is always 0.
 _TABLE = """CREATE TABLE replies (key TEXT NOT NULL, copy INTEGER NOT NULL, reply BLOB NOT NULL,
     rest BLOB NOT NULL, PRIMARY KEY (key, copy))"""
 _INDEX = "sqlite_autoindex_replies_1"
@@ -84,16 +83,14 @@ class Cache:
             self._open()
 
     def get(self, key: str) -> JudgeReply | None:
-        """The reply for `key`. None if there is none, or only an endpoint's failure (which earlier
-        versions kept), or if the file fails (said once).
-        """
+        """The reply for `key`; None if there is none, or if the file fails (said once)."""
         reply = None
         with _explained(self.path, self._warn):
             with self._lock:
                 unwritten = self._unwritten.get(key)
                 row = unwritten[1:] if unwritten else self._open().execute(_USED, (key,)).fetchone()
             reply = None if row is None else reply_of(_unpack(row[0]))
-        return None if reply is None or reply.failure else reply
+        return reply  # noqa: RET504 - None where the file failed
 
     def put(
         self, key: str, reply: JudgeReply, request: Request, about: Mapping[str, str]
@@ -121,10 +118,7 @@ class Cache:
             (packed,) = file.execute(_USED, (key,)).fetchone()
         try:
             kept = reply_of(_unpack(packed))
-            usable = not kept.failure
-        except _UNREADABLE:
-            usable = False
-        if not usable:  # damaged, or a failure: it would be paid for again in every run
+        except _UNREADABLE:  # damaged: it would be paid for again in every run
             file.execute(f"{_REPLACE} VALUES (?, 0, ?, ?)", row)
             kept = reply_of(_unpack(row[1]))
         self._unwritten.pop(key, None)
@@ -136,49 +130,54 @@ class Cache:
 
     @contextmanager
     def alone(self, key: str, wait: Callable[[float], bool]) -> Iterator[None]:
-        """Around the asking of a question: other processes with the same one wait for its reply.
+        """Around the asking of a question: other threads and processes with the same one wait.
 
-        Its own byte of a file is locked, until the block or the process ends. Where there are no
-        such locks, after BUSY_SECONDS, or once `wait(seconds)` is False, it goes on without: both
-        may pay then, and none waits for ever.
+        It ends with the block or the process. After BUSY_SECONDS of another process, or once
+        `wait(seconds)` is False, it goes on without: both may pay then, and none waits for ever.
+        """
+        until = time.monotonic() + BUSY_SECONDS
+        while not (is_ours := self._take(key, time.monotonic() < until)) and wait(_POLL):
+            pass
+        try:
+            yield
+        finally:
+            if is_ours:
+                with self._lock, suppress(OSError):
+                    self._under_way.discard(key)
+                    self._lock_byte(key, free=True)
+
+    def _take(self, key: str, others: bool) -> bool:
+        """Begin a question, unless a thread is at it; with `others`, unless a process is."""
+        with self._lock:
+            if key in self._under_way:
+                return False
+            try:
+                self._lock_byte(key)
+            except (BlockingIOError, PermissionError):
+                if others:
+                    return False
+            except OSError:  # a file system without locks
+                pass
+            self._under_way.add(key)
+            return True
+
+    def _lock_byte(self, key: str, *, free: bool = False) -> None:
+        """Lock or free a question's own byte of a file; nothing where the system has no such locks.
+
+        They are the open file's, not the process's: of these no deadlock is suspected, and none is
+        let go when another file is closed. One open file for all: a process has few descriptors.
         """
         try:
             import fcntl
         except ImportError:  # Windows
-            yield
             return
         import struct
 
-        # Of the open file, not of the process: no deadlock is suspected, and none is let go when
-        # another file is closed. One open file for all: a process has few descriptors.
-        command: Any = getattr(fcntl, "F_OFD_SETLK", None)
-
-        def lock(kind: int, file: int) -> None:
+        command: int | None = getattr(fcntl, "F_OFD_SETLK", None)  # None: macOS
+        if command is not None:
+            kind = fcntl.F_UNLCK if free else fcntl.F_WRLCK
             asked = struct.pack("hhqqi", kind, os.SEEK_SET, int(key[:15], 16), 1, 0)
-            fcntl.fcntl(file, command, asked)
-
-        def taken() -> int:
-            """The file in which the question is locked now; -1: by somebody else."""
-            with self._lock:
-                if key not in self._under_way:
-                    with suppress(BlockingIOError, PermissionError):
-                        lock(fcntl.F_WRLCK, file := self._asked_file())
-                        self._under_way.add(key)
-                        return file
-            return -1
-
-        file, until = -1, time.monotonic() + BUSY_SECONDS
-        with suppress(OSError):  # a file system without locks
-            while command is not None and (file := taken()) < 0:
-                if time.monotonic() > until or not wait(_POLL):
-                    break
-        try:
-            yield
-        finally:
-            if file >= 0:
-                with self._lock, suppress(OSError):
-                    self._under_way.discard(key)
-                    lock(fcntl.F_UNLCK, file)
+            fcntl.fcntl(self._asked_file(), command, asked)
 
     def _asked_file(self) -> int:
         if self._asked < 0:
@@ -430,11 +429,10 @@ def reply_of(values: Mapping[str, Any]) -> JudgeReply:
             Token(text, float(logprob), tuple((other, float(value)) for other, value in top))
             for text, logprob, top in tokens
         )
-    known = {name: value for name, value in values.items() if name != "form"}  # of earlier versions
-    texts = [known["text"] or "", *(known.get(name, "") for name in ("finish", "model", "refusal"))]
+    texts = [values["text"] or "", *(values.get(one, "") for one in ("finish", "model", "refusal"))]
     if not all(isinstance(text, str) for text in texts):
         raise TypeError("a text that is none")
-    return JudgeReply(**{**known, "tokens": tokens})
+    return JudgeReply(**{**values, "tokens": tokens})
 
 
 _LONGEST = 64 * 2**20  # bytes of a row, unpacked: a file that others sent may hold anything

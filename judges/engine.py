@@ -12,20 +12,17 @@ import hashlib
 import io
 import math
 import re
-import threading
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
-from weakref import WeakValueDictionary
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict
 from lmms_eval_tasks.judges.cache import key
-from lmms_eval_tasks.judges.limits import call_with_retries
 from lmms_eval_tasks.judges.prices import STATED_ERROR, count, upper_bound
 from lmms_eval_tasks.judges.reader import judged
 from lmms_eval_tasks.judges.report import current_task
@@ -54,8 +51,6 @@ class LanguageJudge(Judge):
     def __init__(self, config: JudgeConfig, provider: Provider, run: JudgeSession) -> None:
         self.config, self.provider, self._run = config, provider, run
         self._traffic = run.endpoint(config)
-        self._asking: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
-        self._asking_lock = threading.Lock()
 
     def verdicts(
         self, criterion: Criterion, fields: Mapping[str, Any], samples: int
@@ -126,11 +121,9 @@ class LanguageJudge(Judge):
             return [sample for sample in left if sample not in found]
 
         if missing():
-            with self._asking_lock:
-                lock = self._asking.setdefault(keys[samples[0]], threading.Lock())
             first, wait = keys[samples[0]], self._traffic.breaker.wait
             # Two threads, or processes, with the same question must not both pay for it.
-            with lock, cache.alone(first, wait) if cache else nullcontext():
+            with cache.alone(first, wait) if cache else nullcontext():
                 while left := missing():
                     try:
                         replies = self._pay(request, left)
@@ -168,14 +161,9 @@ class LanguageJudge(Judge):
                 self._tell_of_cost(most, bill.cost or 0.0)
             return replies
 
-        return call_with_retries(
-            # What a call may cost is looked at when it goes out: bills before it tell more.
-            lambda: traffic.send(attempt, run.limits.patience),
-            retries=self.config.retries,
-            breaker=traffic.breaker,
-            on_retry=lambda: run.ledger.retry(self.config.label),
-            patience=run.limits.patience,
-            quiet=lambda: traffic.flight.quiet,
+        # What a call may cost is looked at when it goes out: bills before it tell more.
+        return traffic.ask(
+            attempt, self.config.retries, partial(run.ledger.retry, self.config.label)
         )
 
     def _reckoned(

@@ -5,21 +5,22 @@ Everything here counts one process. The processes of a run divide its limits wit
 
 from __future__ import annotations
 
-import email.utils
 import itertools
 import math
 import random
-import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import datetime, timezone
-from typing import TypeVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.judges.verdict import BUSY, SLOW, ProviderError, Status, sum_known
+from lmms_eval_tasks.notify import say
+
+if TYPE_CHECKING:
+    from lmms_eval_tasks.judges.prices import Price
 
 N = TypeVar("N", int, float)
 T = TypeVar("T")
@@ -156,80 +157,6 @@ class Flight:
             if begun == self._round:
                 self._round += 1
                 self._doubles, self._allowed = False, max(1.0, self._allowed / 2)
-
-
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_PART = r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)(?:illi)?(?:ec(?:ond)?s?|in(?:ute)?s?|(?:ou)?rs?|ays?)?"
-_PART += r"(?![a-z])[\s,]*"
-_DURATION = re.compile(rf"(?:{_PART})+", re.I)
-# In an error's text: "Please try again in 1m30.5s", "retryDelay": "34s".
-_IN_WORDS = re.compile(rf"(?:try again|retry|wait|reset)[^.\d]{{0,30}}?((?:{_PART})+)", re.I)
-# "retry_after": 12, and a header that is quoted in a text.
-_NAMED = re.compile(r"(?:retry[_-]after|x-ratelimit-reset)\W{1,5}(\d+(?:\.\d+)?)\b", re.I)
-_RESET = re.compile(r"(?:x-|anthropic-)?rate-?limit(?:bysize)?-(?:\w+-)*reset(?:-\w+)*")
-_WORDS = 4000  # characters of an error's text that are read
-
-
-def asked_wait(headers: Mapping[str, str], text: str, now: float) -> float | None:
-    """Seconds that an answer "busy" asks to wait, 0.0 or more; None if it does not say.
-
-    Read are Retry-After (seconds, a date, a duration such as "1m30s"), the times at which limits
-    are reset (of those that are used up: the latest), and the error's own words.
-
-    Args:
-        headers: of the response; names in any case.
-        text: the error's message.
-        now: the time, in seconds since 1970.
-    """
-    plain = {name.lower(): value for name, value in headers.items()}
-    for name in ("retry-after-ms", "x-ms-retry-after-ms"):  # Azure's both
-        if (given := _seconds(plain.get(name, ""), now)) is not None:
-            return given / 1000
-    if (given := _seconds(plain.get("retry-after", ""), now)) is not None:
-        return given
-    resets = [
-        seconds
-        for name, value in plain.items()
-        if _RESET.fullmatch(name)
-        and _is_used_up(plain.get(name.replace("reset", "remaining"), "0"))
-        and (seconds := _seconds(value, now)) is not None
-    ]
-    if resets:
-        return max(resets)
-    said = _IN_WORDS.search(text[:_WORDS]) or _NAMED.search(text[:_WORDS])
-    return _seconds(said[1], now) if said else None
-
-
-def _is_used_up(remaining: str) -> bool:
-    return not re.fullmatch(r"0*[1-9]\d*(\.\d+)?", remaining.strip())
-
-
-def _seconds(text: str, now: float) -> float | None:
-    """A time to wait, from seconds, a duration, a date, or seconds or milliseconds since 1970."""
-    text = text.strip()
-    try:
-        value = float(text)
-    except ValueError:
-        if _DURATION.fullmatch(text):
-            parts = re.findall(_PART, text, re.I)
-            return math.fsum(float(number) * _UNITS[unit.lower()] for number, unit in parts)
-        return _until(text, now)
-    if not math.isfinite(value):
-        return None
-    since_1970 = value / 1000 if value > 1e11 else value
-    return max(0.0, since_1970 - now if since_1970 > 1e9 else value)
-
-
-def _until(date: str, now: float) -> float | None:
-    """Seconds until a date of HTTP or of ISO 8601; None if it is neither."""
-    try:
-        if parsed := email.utils.parsedate_tz(date):
-            return max(0.0, email.utils.mktime_tz(parsed) - now)
-        moment = datetime.fromisoformat(date.replace("Z", "+00:00"))
-        zone = moment.tzinfo or timezone.utc
-        return max(0.0, moment.replace(tzinfo=zone).timestamp() - now)
-    except (ValueError, OverflowError):
-        return None
 
 
 class Breaker:
@@ -411,3 +338,61 @@ def call_with_retries(
             breaker.success()
         raise problem
     raise AssertionError  # `count` has no end
+
+
+@dataclass
+class Endpoint:
+    """The traffic of one judge in this process."""
+
+    label: str  # of the judge
+    flight: Flight
+    requests: Rate
+    breaker: Breaker
+    price: Price | None  # None: unknown
+    patience: float  # seconds (call_with_retries)
+    told: dict[str, object] = field(default_factory=dict)  # what was said of it, once
+
+    def ask(self, call: Callable[[], T], retries: int, on_retry: Callable[[], None]) -> T:
+        """The result of a request as soon as there is room for it, as in `call_with_retries`."""
+        return call_with_retries(
+            lambda: self._send(call),
+            retries=retries,
+            breaker=self.breaker,
+            on_retry=on_retry,
+            patience=self.patience,
+            quiet=lambda: self.flight.quiet,
+        )
+
+    def _send(self, call: Callable[[], T]) -> T:
+        """One attempt; what it tells of the load holds for all."""
+        with self.flight.turn(self.breaker):
+            wait = self.requests.reserve()
+            if wait and not self.breaker.wait(wait):
+                raise ProviderError(self.breaker.reason, status=Status.SKIPPED)
+            try:
+                return call()
+            except ProviderError as error:
+                if error.load == BUSY and (error.retry_after or 0) <= self.patience:
+                    self.requests.pause(error.retry_after or 0.0)
+                self._tell(error)
+                raise
+
+    def _tell(self, error: ProviderError) -> None:
+        """What the first error of a kind means for the user, who would see a run stand still."""
+        names = (settings.JUDGE_TIMEOUT, settings.JUDGE_CONCURRENCY, settings.JUDGE_PATIENCE)
+        longer, fewer, patience = (one.option for one in names)
+        if error.load == SLOW:
+            told = f"({error}): fewer requests go out at once, each is sent once more; "
+            told += f"{longer} SECONDS gives it longer, {fewer} N sends fewer from the start"
+            self.say_once(SLOW, f"does not reply in time {told}")
+        elif error.load == BUSY:
+            wait = f", asks to wait {error.retry_after:.0f} s" if error.retry_after else ""
+            self.say_once(
+                BUSY, f"is busy{wait} ({error}): fewer requests go out at once ({patience})"
+            )
+
+    def say_once(self, what: str, line: str) -> None:
+        """Say something of this judge, the first time."""
+        mine = object()
+        if self.told.setdefault(what, mine) is mine:  # of several threads one says it
+            say(f"the judge {self.label} {line}")

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,23 +20,27 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges.config import resolve
-from lmms_eval_tasks.judges.limits import START, Breaker, Budget, Flight, Rate, share
-from lmms_eval_tasks.judges.prices import Price, PriceList, load_prices
+from lmms_eval_tasks.judges.limits import (
+    START,
+    Breaker,
+    Budget,
+    Endpoint,
+    Flight,
+    Rate,
+    share,
+)
+from lmms_eval_tasks.judges.prices import PriceList, load_prices
 from lmms_eval_tasks.judges.report import Ledger, Progress, lines, task
 from lmms_eval_tasks.judges.verdict import (
-    BUSY,
     HUGGINGFACE,
     NONE,
     OPENAI,
     PANEL,
     REPLAY,
-    SLOW,
     Criterion,
     Judge,
     JudgeConfig,
     Provider,
-    ProviderError,
-    Status,
     Verdict,
 )
 from lmms_eval_tasks.notify import say
@@ -53,56 +57,6 @@ OTHER_FILES = 256  # descriptors of a process that are not for requests: videos,
 
 Given = TypeVar("Given")
 Made = TypeVar("Made")
-
-
-@dataclass
-class Endpoint:
-    """The traffic of one judge in this process."""
-
-    flight: Flight
-    requests: Rate
-    breaker: Breaker
-    price: Price | None  # None: unknown
-    label: str = ""  # of the judge
-    told: dict[str, object] = field(default_factory=dict)  # what was said of it, once
-
-    def send(self, call: Callable[[], Given], patience: float) -> Given:
-        """One attempt, as soon as there is room for it; what it tells of the load holds for all.
-
-        Raises:
-            ProviderError: `skipped`: the endpoint was given up; or the attempt's own.
-        """
-        with self.flight.turn(self.breaker):
-            wait = self.requests.reserve()
-            if wait and not self.breaker.wait(wait):
-                raise ProviderError(self.breaker.reason, status=Status.SKIPPED)
-            try:
-                return call()
-            except ProviderError as error:
-                if error.load == BUSY and (error.retry_after or 0) <= patience:
-                    self.requests.pause(error.retry_after or 0.0)
-                self._tell(error)
-                raise
-
-    def _tell(self, error: ProviderError) -> None:
-        """What the first error of a kind means for the user, who would see a run stand still."""
-        names = (settings.JUDGE_TIMEOUT, settings.JUDGE_CONCURRENCY, settings.JUDGE_PATIENCE)
-        longer, fewer, patience = (one.option for one in names)
-        if error.load == SLOW:
-            told = f"({error}): fewer requests go out at once, each is sent once more; "
-            told += f"{longer} SECONDS gives it longer, {fewer} N sends fewer from the start"
-            self.say_once(SLOW, f"does not reply in time {told}")
-        elif error.load == BUSY:
-            wait = f", asks to wait {error.retry_after:.0f} s" if error.retry_after else ""
-            self.say_once(
-                BUSY, f"is busy{wait} ({error}): fewer requests go out at once ({patience})"
-            )
-
-    def say_once(self, what: str, line: str) -> None:
-        """Say something of this judge, the first time."""
-        mine = object()
-        if self.told.setdefault(what, mine) is mine:  # of several threads one says it
-            say(f"the judge {self.label} {line}")
 
 
 class JudgeSession:
@@ -201,6 +155,7 @@ class JudgeSession:
             if config.label not in self.endpoints:
                 rpm = self._share(self.limits.requests_per_minute)
                 self.endpoints[config.label] = Endpoint(
+                    config.label,
                     # What a first bill is above its bound, those in flight beside it are too.
                     Flight(
                         self._room(),
@@ -210,7 +165,7 @@ class JudgeSession:
                     Rate(rpm, after=self._rank * 60 / rpm / self._world if rpm else 0.0),
                     Breaker(self.limits.stop_after),
                     self.prices.of(config.model, config.base_url),
-                    config.label,
+                    self.limits.patience,
                 )
             return self.endpoints[config.label]
 

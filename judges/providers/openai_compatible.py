@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 
 from lmms_eval_tasks.judges import JudgeConfig, Status
 from lmms_eval_tasks.judges.config import AZURE_HOSTS, is_local, is_reasoning
-from lmms_eval_tasks.judges.limits import asked_wait
 from lmms_eval_tasks.judges.providers.observed import ALIKE, Observed
+from lmms_eval_tasks.judges.providers.retry_after import asked_wait
 from lmms_eval_tasks.judges.providers.transport import (
     DeadlineError,
     StatusError,

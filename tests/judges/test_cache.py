@@ -285,15 +285,6 @@ def test_a_reply_that_unpacks_to_gigabytes_is_not_unpacked(cache, capsys):
     assert "cut off or too long" in capsys.readouterr().err
 
 
-def test_counts_that_ended_every_run_are_unknown(cache):
-    """As an earlier version kept them."""
-    cache.put("a", JudgeReply("first"), ask(), ABOUT)
-    old = {**replies.plain(JudgeReply("x")), "prompt_tokens": 10**400, "cached_tokens": -(10**400)}
-    cache._file.execute("UPDATE replies SET reply = ?", (replies._pack(old),))
-    found = cache.get("a")
-    assert (found.text, found.prompt_tokens, found.cached_tokens) == ("x", None, 0)
-
-
 def other(file: Path) -> None:
     """Another cache's file in its place."""
     theirs = Cache(file.with_name("theirs.sqlite3"))
@@ -336,21 +327,6 @@ def test_a_file_that_cannot_be_written_again_is_still_read(cache, file, capsys):
     assert cache.put("b", JudgeReply("second"), ask(), ABOUT) == JudgeReply("second")
     assert [cache.get(key) for key in "ab"] == [JudgeReply("first"), JudgeReply("second")]
     assert capsys.readouterr().err.count("\n") == 1
-
-
-@table(
-    "finish, text, words",
-    [("abort", "{}", 0), ("error", None, 0), ("stop", None, 0), ("MAX_TOKENS", "{}", 1)],
-)
-def test_a_failure_that_an_earlier_version_kept_is_no_reply(finish, text, words, cache):
-    """It is asked for anew; a word for an ending that they did not know is read as what it says."""
-    cache.put("a", JudgeReply("first"), ask(), ABOUT)
-    old = {**replies.plain(JudgeReply("x")), "finish": finish, "text": text}
-    cache._file.execute("UPDATE replies SET reply = ?", (replies._pack(old),))
-    found = cache.get("a")
-    assert (found and found.finish) == ("length" if words else None)
-    again = cache.put("a", JudgeReply("again"), ask(), ABOUT)
-    assert again == cache.get("a") == (found or JudgeReply("again"))
 
 
 def test_another_process_waits_for_a_reply_under_way(cache, file):
