@@ -154,7 +154,7 @@ def read(
     An object that the words around it deny, suppose or ask, or give as an example, is no verdict.
 
     With `bare`, a reply without such an object may state its rating in one of these forms: `[[4]]`,
-    `\\boxed{4}`, `Rating: 4` (also Score or the field's name, at the start of a sentence), or the
+    `\\boxed{4}`, `Rating: 4` (also Score, at the start of a sentence), or the
     number alone or before its reason (ratings.py). All such ratings must be equal, also beside
     an object, and a scale's end must be the schema's. A missing text field `reason` is then "", in
     an object as well.
@@ -208,14 +208,13 @@ def read(
         value = _labelled(value, rest, labels) if labels else value
         made = _validate(value, schema, reason_may_lack=bool(bare or labels))
         if bare:
-            given = bare, float(getattr(made, bare))
-            ratings.check_beside(text, span, given, fields[bare], told)
+            ratings.check_beside(text, span, float(getattr(made, bare)), fields[bare], told)
         return made
     if labels:
         return dict(labels)[label_words.label(rest, words, told, cut=cut)]
     if bare is None:
         raise UnreadableError("no object with the keys of the schema")
-    rating = ratings.bare_rating(rest, fields[bare], bare, told)
+    rating = ratings.bare_rating(rest, fields[bare], told)
     return _validate({bare: rating}, schema, reason_may_lack=True)
 
 

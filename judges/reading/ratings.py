@@ -8,95 +8,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import cache
 from typing import Any, Literal, get_args, get_origin
 
 from annotated_types import Le
 from pydantic.fields import FieldInfo
 
-from lmms_eval_tasks.judges.reading.doubts import (
-    BRACKET,
-    LEAD,
-    REASON,
-    SIGN,
-    SUPPOSED,
-    any_of,
-    is_doubted,
-)
+from lmms_eval_tasks.judges.reading.doubts import guard, is_doubted
 from lmms_eval_tasks.judges.reading.objects import ObjectSpan, UnreadableError, squashed, unfenced
-from lmms_eval_tasks.utils.replies import forms
-
-_NUMBER = r"[-+]?[0-9]{1,9}(?:\.[0-9]{1,9})?"
-# A rating: a number, perhaps over its scale's end, and not the first one of several ("1-5",
-# "4 or 5", "4, 5") nor the beginning of something longer.
-_RATING = (
-    rf"(?P<value>{_NUMBER})(?:\s*(?:/|\bout\s+of\b)\s*(?P<over>{_NUMBER}))?"
-    r"(?![\w%/^]|[.,:][0-9]|\s*(?:[-\u2013\u2014~&/,\u00b1\u2026]|\.{2,}"
-    r"|\b(?:to|or|and|of|out\s+of)\b)\s*[0-9])"
-)
-_ALONE = re.compile(_RATING)
-_MARKED = (
-    re.compile(rf"(?P<form>\[\[)\s*{_RATING}\s*\]\]"),
-    re.compile(rf"(?P<form>\\boxed\{{)\s*{_RATING}\s*\}}"),
-)
-# Where a rating is stated: at the start of a line or a clause, "Final score (1-5): ".
-_LABEL = (
-    rf"(?:(?:^|[.;,!?)]\s)[-#*_ \t]*(?P<q>['\"]?)"
-    rf"(?P<label>{LEAD}(?:rating|score|FIELD)(?P=q){SIGN})"
-    r"|(?:^|[.;!?)]\s)[-#*_ \t]*(?:(?:so|thus|hence|therefore|overall|quindi|dunque),? )?"
-    rf"(?P<copula>{LEAD}(?:rating|score|FIELD)\s+(?:is|è)[:\s*_]+))"
-    r"(?P<quote>['\"]|\[{1,2}|)(?=[-+]?[0-9])"
-)
-_SECOND = re.compile(r"[\]'\"]{1,2}\s*(?:[-~&/,\u2013\u2014]|or|and|to)\s*[\['\"]{1,2}[0-9]")
-_LEVEL = any_of(
-    "(?:very_)?(?:poor|bad|weak|low|fair|average|medium|adequate|good|strong|high|excellent) "
-    "perfect correct incorrect"
-)
-_CLAUSE_END = r"[ \t*_'\"`\])}]*(?:\Z|[\r\n]|[^\w\s?=+~%/&])"
-# Behind a rating: the end of its clause, a unit, a reason, or a name or sentence in capitals.
-_ENDED = re.compile(
-    rf"{_CLAUSE_END}|[ \t*_'\"`\])}}]*(?:(?-i:[A-Z])\w|{REASON}\b"
-    rf"|(?:points?|pts?|stars?|{_LEVEL}){_CLAUSE_END})",
-    re.IGNORECASE,
-)
-# Another number that a reply ends at: "so 4.", "No, wait: 4", "Revised score: 4", a last line "4".
-_CONCLUDES = (
-    r"(?:(?:\b(?:so|thus|hence|therefore|rather|mine is|adjusted|updated|new"
-    r"|on (?:second|further) \w+"
-    r"|i(?:'d| would)?(?: rather)? (?:give|say|rate|choose)|quindi|dunque|CORRECTS)(?!\w)"
-    r"|(?:\A|[\n.,:;!?\u2013\u2014-])[ \t*_]{0,8}(?:no|final)\b)[,.: *_]{0,4}"
-    r"(?:(?:it(?:'s)?|this|that|the|my|is|be|a|an|i|would|should|must|will|give|say|rate|lower|raise"
-    r"|change|reduce|make|to|of|now|down|up|final|score|rating|answer|NAME)\b[,: *_]{1,4}){0,8}"
-    r"|CORRECTS(?!\w)[^\n]{0,60}?(?:[:,]|\b(?:to|be|give|so))\s{1,3}"
-    r"|[\n.!?;][ \t*_]{0,8})(?P<value>[-+]?[0-9]{1,3}(?:\.[0-9]{1,9})?)"
-    r"(?=[*_ \t]{0,8}\.?[*_ \t]{0,8}(?:\n|\Z))"
-)
-# A reason behind a number that opens the reply: "4 because ...", "4 - good", "4 (one slip)".
-_REASONED = re.compile(
-    rf"{_RATING}(?=[*_'\"`]*(?:,?\s+{REASON}\b|\s*[-\u2013\u2014:(]\s?[^\W\d_]|\s*\n))",
-    re.IGNORECASE,
-)
-_SCALE_WORD = re.compile(
-    "on|an?|the|scale|range|out|of|from|max(?:imum)?|possible|points?|to|in|percent|ten|hundred",
-    re.IGNORECASE,
-)
 
 
-@cache
-def _concluded(name: str) -> re.Pattern[str]:
-    correction = forms.guards()["correction"].pattern.removeprefix(r"\b").removesuffix(r"(?!\w)")
-    # These go on as often as they correct: "However, the reference says 3."
-    correction = rf"(?!should|however|better|instead|in fact){correction}"
-    pattern = _CONCLUDES.replace("CORRECTS", correction).replace("NAME", re.escape(name))
-    return re.compile(pattern, re.IGNORECASE)
-
-
-def bare_rating(text: str, field: FieldInfo, name: str, sources: Sequence[str]) -> str:
+def bare_rating(text: str, field: FieldInfo, sources: Sequence[str]) -> str:
     """Return the number of a reply without an object, as text.
 
     Args:
         text: the reply without reasoning and objects.
-        field: the schema's field that the rating fills, called `name`.
+        field: the schema's field that the rating fills.
         sources: texts that the judge may quote; a rating that stands in one is none.
 
     Raises:
@@ -105,10 +31,10 @@ def bare_rating(text: str, field: FieldInfo, name: str, sources: Sequence[str]) 
     whole = unfenced(text).strip("*_'\"`").strip().removesuffix(".")
     whole = re.sub(r"\Afinal answer:\s*(?=[0-9])", "", whole, flags=re.IGNORECASE)
     told = [squashed(unfenced(source)).removesuffix(".") for source in sources]
-    if rating := _ALONE.fullmatch(whole):
+    if rating := guard("rating").fullmatch(whole):
         ratings, quoted = [rating], squashed(whole) in told
     else:
-        stated = [*_marked(text), *_labelled(text, name)]
+        stated = [*_marked(text), *_labelled(text)]
         ratings = [rating for _, rating in stated] or _reasoned(whole)
         text = text if stated else whole
         told_forms = [squashed(form + rating["value"]) for form, rating in stated] or [
@@ -117,7 +43,7 @@ def bare_rating(text: str, field: FieldInfo, name: str, sources: Sequence[str]) 
         quoted = any(form in source for form in told_forms for source in told)
     if not ratings:
         raise UnreadableError("no object with the keys of the schema, and no rating")
-    _check_one([float(rating["value"]) for rating in ratings], text, ratings[-1].end(), name)
+    _check_one([float(rating["value"]) for rating in ratings], text, ratings[-1].end())
     if quoted:
         raise UnreadableError("the reply repeats a rating of the candidate's text")
     for rating in ratings:
@@ -128,55 +54,53 @@ def bare_rating(text: str, field: FieldInfo, name: str, sources: Sequence[str]) 
 
 
 def check_beside(
-    text: str, span: ObjectSpan, rating: tuple[str, float], field: FieldInfo, sources: Sequence[str]
+    text: str, span: ObjectSpan, value: float, field: FieldInfo, sources: Sequence[str]
 ) -> None:
-    """What stands around an object with a rating, a field's name and value, states no other one.
+    """Check that what stands around an object with a rating of that value states no other one.
 
     Raises:
         UnreadableError: it does, or it names another scale.
     """
-    name, value = rating
     told = [squashed(source) for source in sources]
     numbers = [value]
     for part in (text[: span.start], text[span.end :]):
-        if alone := _ALONE.fullmatch(part.strip(" \t\r\n*_`.")):
+        if alone := guard("rating").fullmatch(part.strip(" \t\r\n*_`.")):
             numbers.append(float(alone["value"]))
-        for form, other in _labelled(part, name, strict=False):
+        for form, other in _labelled(part, strict=False):
             if not any(squashed(form + other["value"]) in source for source in told):
                 numbers.append(float(other["value"]))
-    _check_one(numbers, text, span.end, name)
+    _check_one(numbers, text, span.end)
     check_scale_around("", text[span.end :], str(value), field)
 
 
-def _check_one(numbers: Sequence[float], text: str, end: int, name: str) -> None:
-    numbers = [*numbers, *(float(one["value"]) for one in _concluded(name).finditer(text, end))]
+def _check_one(numbers: Sequence[float], text: str, end: int) -> None:
+    numbers = [*numbers, *(float(one["value"]) for one in guard("concludes").finditer(text, end))]
     if len(set(numbers)) > 1:
         raise UnreadableError("different ratings in one reply")
 
 
 def _marked(text: str) -> Iterator[tuple[str, re.Match[str]]]:
     """Ratings in brackets of their own, `[[4]]`, that nothing around them denies or supposes."""
-    for form in _MARKED:
-        for rating in form.finditer(text):
+    for form in ("double brackets", "boxed"):
+        for rating in guard(form).finditer(text):
             if is_doubted(text, rating.start(), rating.end()):
                 raise UnreadableError("a rating that is denied, asked or supposed")
             yield rating["form"], rating
 
 
-def _labelled(text: str, name: str, *, strict: bool = True) -> Iterator[tuple[str, re.Match[str]]]:
+def _labelled(text: str, *, strict: bool = True) -> Iterator[tuple[str, re.Match[str]]]:
     """Ratings under a label: `Score: 4`, `Rating: "4"`. Unless `strict`, others are passed over."""
-    label = re.compile(_LABEL.replace("FIELD", re.escape(name)), re.IGNORECASE | re.MULTILINE)
-    for place in label.finditer(text):
-        rating, closing = _ALONE.match(text, place.end()), place["quote"].replace("[", "]")
+    for place in guard("rating label").finditer(text):
+        rating, closing = guard("rating").match(text, place.end()), place["quote"].replace("[", "]")
         if (
             rating is None
             or not text.startswith(closing, rating.end())
-            or _SECOND.match(text, rating.end())
+            or guard("second rating").match(text, rating.end())
         ):
             problem = "a rating that is not one number"
         elif is_doubted(
             text, max(place.start("label"), place.start("copula")), rating.end()
-        ) or not _ENDED.match(text[rating.end() : rating.end() + 100]):
+        ) or not guard("rating ended").match(text[rating.end() : rating.end() + 100]):
             problem = "a rating with more around it than its end or a reason"
         else:
             yield place["label"] or place["copula"], rating
@@ -187,7 +111,7 @@ def _labelled(text: str, name: str, *, strict: bool = True) -> Iterator[tuple[st
 
 def _reasoned(whole: str) -> list[re.Match[str]]:
     """The number that a reply begins with, its reason behind; not the first item of a list."""
-    rating = _REASONED.match(whole)
+    rating = guard("reasoned").match(whole)
     if rating is None or len(re.findall(r"^[\W_]*[0-9]", whole, re.MULTILINE)) > 1:
         return []
     others = re.search(r"[,;]\s*(?:not )?[0-9]+ ?\(", whole)
@@ -200,7 +124,7 @@ def rating(text: str, field: FieldInfo) -> float | None:
     Raises:
         UnreadableError: it is on another scale than the field's.
     """
-    if match := _ALONE.fullmatch(text.strip()):
+    if match := guard("rating").fullmatch(text.strip()):
         _check_scale(match, field)
         return float(match["value"])
     return None
@@ -224,10 +148,10 @@ def check_scale_around(before: str, behind: str, value: str, field: FieldInfo) -
     """A scale in words beside a rating, "(0-10)", is the schema's; else UnreadableError."""
     parts = re.findall(r"[(\[]([^()\[\]\n]{1,40})[)\]]", before)
     behind = behind[:100]
-    if bracket := BRACKET.match(behind):
+    if bracket := guard("bracket").match(behind):
         parts.append(bracket["inner"])
         beside = re.match(r"\s*(?:[-\u2013\u2014]|to|or)\s*[0-9]", behind[bracket.end() :])
-        if beside or re.match(rf"{_NUMBER}\s+{SUPPOSED}\b", parts[-1], re.IGNORECASE):
+        if beside or guard("supposed number").match(parts[-1]):
             raise UnreadableError("more than one number")
     if clause := re.match(r"[ \t*_'\"`.,;:]{0,8}([^\n()\[\].]{1,50})(?:[.\n]|\Z)", behind):
         parts += [clause[1]] if re.match(r"\W*(?:/|[a-z])", clause[1], re.IGNORECASE) else []
@@ -235,7 +159,7 @@ def check_scale_around(before: str, behind: str, value: str, field: FieldInfo) -
         words = re.findall(r"[^\W\d_]+", part.lower())
         numbers = [float(one) for one in re.findall(r"[0-9]+(?:\.[0-9]+)?", part)]
         numbers += [100.0] if {"ten", "hundred"} & {*words} else []
-        if not all(map(_SCALE_WORD.fullmatch, words)) or not (
+        if not all(map(guard("scale word").fullmatch, words)) or not (
             numbers or "%" in part or "percent" in words
         ):
             continue
