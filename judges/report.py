@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -163,53 +161,41 @@ class Progress:
     ) -> None:
         self._ledger, self._in_flight = ledger, in_flight
         self._enabled, self._lock = enabled, threading.Lock()
-        self._next = math.inf  # when a line is due; infinite: nothing is under way
         self._ticker: threading.Thread | None = None
         self._closed = threading.Event()
-        self.done = self.failed = self._expected = 0
+        self.done = self.failed = self._expected = self._shown = 0
 
     def expect(self, verdicts: int) -> None:
-        """That many more verdicts will be given."""
+        """Count verdicts that will be given, and show from now on how far they are."""
         with self._lock:
             self._expected += verdicts
-            self._next = min(self._next, time.monotonic() + EVERY)
             if self._enabled and self._ticker is None:
                 self._ticker = threading.Thread(target=self._tick, daemon=True)
                 self._ticker.start()
 
     def _tick(self) -> None:
-        """Look again and again: while nothing comes, nobody else does."""
-        while not self._closed.wait(EVERY / 2):
-            self.look()
+        while not self._closed.wait(EVERY):
+            self._show(self._expected)
 
     def given(self, failed: int, verdicts: int = 1) -> None:
-        """A task got verdicts, of them some without a score."""
+        """Count verdicts that a task got, of them some without a score."""
         with self._lock:
             self.done += verdicts
             self.failed += failed
-            self._when_due()
-
-    def look(self) -> None:
-        """Show the line if it is due."""
-        with self._lock:
-            if self._next < math.inf:
-                self._when_due()
-
-    def _when_due(self) -> None:
-        if time.monotonic() >= self._next:
-            self._show()
-        self._next = min(self._next, time.monotonic() + EVERY)
 
     def close(self) -> None:
-        """The last line."""
+        """Show the last line, unless it was shown."""
         self._closed.set()
-        with self._lock:
-            if self.done and self._next < math.inf:
-                self._show()
-            self._next = math.inf
+        self._show()
 
-    def _show(self) -> None:
-        self._next, total = math.inf, self._ledger.total()
+    def _show(self, expected: int = 0) -> None:
+        """Print the line if there is news, or if one of `expected` verdicts is still to come."""
+        with self._lock:
+            if self._shown < self.done or self.done < expected:
+                self._print()
+
+    def _print(self) -> None:
+        self._shown, total = self.done, self._ledger.total()
         of = f" of {self._expected:,}" if self._expected >= self.done else ""
         told = f"judging: {self.done:,}{of} verdicts, {self.failed:,} without a score"
         told += f", {total.cached_calls:,} replies from the cache, {price(total.cost)}"
@@ -270,6 +256,15 @@ def of_results(results: Mapping[str, Any], *, by_task: bool = True) -> list[str]
     ledger = Ledger()
     ledger.merge(work["usage"] if by_task else [{**row, "task": ""} for row in work["usage"]])
     return lines(ledger.rows(), work["prices"])
+
+
+def departures(found: Iterable[Sequence[str]]) -> list[str]:
+    """A line for each judge and way in which its endpoint departs from what was asked for."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for label, how, name in sorted(set(map(tuple, found))):
+        names.setdefault((label, how), []).append(name)
+    words = {"ignored": "takes and ignores", "left out": "does not take"}
+    return [f"the judge {one} {words[how]} {', '.join(own)}" for (one, how), own in names.items()]
 
 
 def _calls(row: UsageRow, prices: str) -> list[str]:

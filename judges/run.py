@@ -30,7 +30,7 @@ from lmms_eval_tasks.judges.limits import (
     share,
 )
 from lmms_eval_tasks.judges.prices import PriceList, load_prices
-from lmms_eval_tasks.judges.report import Ledger, Progress, lines, task
+from lmms_eval_tasks.judges.report import Ledger, Progress, departures, lines, task
 from lmms_eval_tasks.judges.verdict import (
     HUGGINGFACE,
     NONE,
@@ -216,15 +216,12 @@ class JudgeSession:
 
     def departed(self) -> list[tuple[str, str, str]]:
         """What endpoints made of parameters: judge, "ignored" or "left out", parameter."""
-        judges = list(self._judges.values())
-        providers = [own for one in judges if (own := getattr(one, "provider", None)) is not None]
-        found = {
+        return [
             (one.config.label, how, name)
-            for one in providers
-            for how in ("ignored", "left out")
-            for name in getattr(one, how.replace(" ", "_"), ())
-        }
-        return sorted(found)
+            for one in self._asked
+            for how, names in (("ignored", one.ignored), ("left out", one.left_out))
+            for name in names
+        ]
 
     def interrupt(self) -> str:
         """End all requests now, and let none begin; the replies that are kept, in words."""
@@ -242,15 +239,6 @@ class JudgeSession:
         self.progress.close()
         if self.cache is not None:
             self.cache.close()
-
-
-def departures(found: Iterable[Sequence[str]]) -> list[str]:
-    """A line for each judge and way in which its endpoint departs from what was asked for."""
-    names: dict[tuple[str, str], list[str]] = {}
-    for label, how, name in sorted(set(map(tuple, found))):
-        names.setdefault((label, how), []).append(name)
-    words = {"ignored": "takes and ignores", "left out": "does not take"}
-    return [f"the judge {one} {words[how]} {', '.join(own)}" for (one, how), own in names.items()]
 
 
 def allow_files(wanted: int) -> int:

@@ -46,8 +46,7 @@ def score_again(
         TasksError: a judge that cannot be used, or no folder to write to.
         SystemExit: code 3 if more verdicts failed than the user allows.
     """
-    from lmms_eval_tasks.judges.report import lines
-    from lmms_eval_tasks.judges.run import departures
+    from lmms_eval_tasks.judges.report import departures, lines
     from lmms_eval_tasks.judges.verdict import NONE
 
     if output is not None:

@@ -14,7 +14,8 @@ from lmms_eval_tasks.judges import resolve
 from lmms_eval_tasks.judges.prices import Price, PriceList
 from lmms_eval_tasks.judges.providers.observed import SHORT, SURE, Observed
 from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
-from lmms_eval_tasks.judges.run import JudgeSession, departures
+from lmms_eval_tasks.judges.report import Ledger, Progress, departures
+from lmms_eval_tasks.judges.run import JudgeSession
 from lmms_eval_tasks.judges.verdict import JudgeReply, Request, Sampling, Token
 from lmms_eval_tasks.settings import JudgeLimits
 from tests import local_endpoint as server
@@ -225,22 +226,19 @@ def test_the_probe_of_a_judge_that_ignores(monkeypatch, tmp_path):
     assert [line for line in told if "response_format" in line]
 
 
-def test_the_progress_line_says_what_is_tried_again_and_in_flight(capsys, monkeypatch):
-    from lmms_eval_tasks.judges import report
-
-    now = itertools.count(0.0, 40.0)
-    monkeypatch.setattr(report.time, "monotonic", lambda: next(now))
-    ledger = report.Ledger()
-    progress = report.Progress(ledger, lambda: 8)
+def test_a_line_comes_while_no_verdict_does(capsys, monkeypatch):
+    """With what is tried again and what is in flight."""
+    ledger, shown = Ledger(), threading.Event()
+    monkeypatch.setattr("lmms_eval_tasks.judges.report.EVERY", 0.01)
+    progress = Progress(ledger, lambda: shown.set() or 8)
+    ledger.retry("m")
     progress.expect(60)
-    for _ in range(3):
-        ledger.retry("m")
-        progress.look()
+    assert shown.wait(30)
     progress.close()  # ends its thread
-    lines = capsys.readouterr().err.splitlines()
-    assert lines
-    assert "0 of 60 verdicts" in lines[-1]
-    assert "retries, 8 in flight" in lines[-1]
+    progress._ticker.join(30)
+    (line, *_) = capsys.readouterr().err.splitlines()
+    assert "0 of 60 verdicts" in line
+    assert "1 retry, 8 in flight" in line
 
 
 @pytest.mark.parametrize("timeout", [0.3])
