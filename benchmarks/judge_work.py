@@ -24,7 +24,7 @@ from slow_endpoint import Endpoint
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges import JudgeConfig
-    from lmms_eval_tasks.judges.verdict import JudgeReply, Request
+    from lmms_eval_tasks.judges.providers.exchange import JudgeReply, Request
 
 THREADS = 64  # of the bare client, and of our layer beside it
 HOST_THREADS = 4  # --process_docs_parallel, the host's default
@@ -65,8 +65,8 @@ def config(endpoint: Endpoint) -> JudgeConfig:
 def requests(endpoint: Endpoint, items: Iterable[int]) -> list[dict[str, Any]]:
     """The JSON that our layer sends for these items."""
     from lmms_eval_tasks.judges.engine import render, schema_of
+    from lmms_eval_tasks.judges.providers.exchange import Request
     from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
-    from lmms_eval_tasks.judges.verdict import Request
     from lmms_eval_tasks.maia.judge import criterion
 
     made, asked = config(endpoint), criterion()
@@ -162,7 +162,7 @@ class InProcess:
 
     def complete(self, request: Request, samples: Sequence[int]) -> list[JudgeReply]:  # noqa: ARG002
         """A reply for one sample."""
-        from lmms_eval_tasks.judges.verdict import JudgeReply
+        from lmms_eval_tasks.judges.providers.exchange import JudgeReply
 
         text = slow_endpoint.CONTENT.replace(".", f" ({next(self._numbers)}).")
         name = "-".join(slow_endpoint.MODEL.split("-"))  # a new string, as JSON gives one

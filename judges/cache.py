@@ -13,24 +13,28 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import json
 import os
 import platform
-import re
 import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import fields
 from datetime import datetime, timezone
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import notify, settings
 from lmms_eval_tasks.errors import JudgeError
-from lmms_eval_tasks.judges.verdict import JudgeReply, Request, Sampling, Token
+from lmms_eval_tasks.judges.providers.exchange import (
+    FORMAT,
+    JudgeReply,
+    Request,
+    pack,
+    plain,
+    reply_of,
+    unpack,
+)
 
 if TYPE_CHECKING:
     import sqlite3
@@ -89,7 +93,7 @@ class Cache:
             with self._lock:
                 unwritten = self._unwritten.get(key)
                 row = unwritten[1:] if unwritten else self._open().execute(_USED, (key,)).fetchone()
-            reply = None if row is None else reply_of(_unpack(row[0]))
+            reply = None if row is None else reply_of(unpack(row[0]))
         return reply  # noqa: RET504 - None where the file failed
 
     def put(
@@ -103,7 +107,7 @@ class Cache:
             said once, it is `reply`, and it is written with a later one, or at the end.
         """
         now = datetime.now(timezone.utc).isoformat(timespec="microseconds")
-        row = (key, _pack(plain(reply)), _pack({"request": plain(request), **about, "stored": now}))
+        row = (key, pack(plain(reply)), pack({"request": plain(request), **about, "stored": now}))
         kept = reply
         with _explained(self.path, self._warn), self._lock:
             self._unwritten[key] = row
@@ -117,10 +121,10 @@ class Cache:
         if file.execute(f"{_INSERT} VALUES (?, 0, ?, ?)", row).rowcount == 0:
             (packed,) = file.execute(_USED, (key,)).fetchone()
         try:
-            kept = reply_of(_unpack(packed))
+            kept = reply_of(unpack(packed))
         except _UNREADABLE:  # damaged: it would be paid for again in every run
             file.execute(f"{_REPLACE} VALUES (?, 0, ?, ?)", row)
-            kept = reply_of(_unpack(row[1]))
+            kept = reply_of(unpack(row[1]))
         self._unwritten.pop(key, None)
         return kept
 
@@ -372,83 +376,4 @@ def lines(path: Path) -> Iterator[dict[str, Any]]:
     query = "SELECT key, reply, rest FROM replies WHERE copy = 0 ORDER BY key"
     with _explained(path), closing(_connect(path, create=False)) as file:
         for key, reply, rest in file.execute(query):
-            yield {"key": key, "reply": _unpack(reply), **_unpack(rest)}
-
-
-# --- a request's key, requests and replies as they are stored -------------------------------------
-
-FORMAT = 1  # of keys and of the file; with another one no stored reply is found
-_DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+;base64,")
-# Surrogates are not escaped here: two escaped ones would read as the character they make up.
-to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict).encode
-_sorted_json = json.JSONEncoder(
-    ensure_ascii=False, separators=(",", ":"), default=dict, sort_keys=True
-).encode
-
-
-def key(identity: Mapping[str, Any], request: Request, sample: int) -> str:
-    """SHA-256 (hex) of all that can change a reply: provider, request, index of the sample.
-
-    The order of keys counts only within the schema: models write a reply's fields in its order, and
-    a reason before the score is another question than one after it.
-    """
-    asked = {**plain(request), "schema": to_json(request.schema)}
-    for name in ("temperature", "top_p"):  # 0, 0.0 and -0.0 are one number
-        if asked["sampling"][name] is not None:
-            asked["sampling"][name] += 0.0
-    everything = {"format": FORMAT, "identity": identity, "request": asked, "sample": sample}
-    return sha256(_bytes(_sorted_json(everything))).hexdigest()
-
-
-def plain(record: Request | JudgeReply | Sampling) -> dict[str, Any]:
-    """A record's fields as JSON takes them, with data URLs in messages as their digests; without
-    `exact_schema`, which is another way to ask for the same reply.
-    """
-    names = (field.name for field in fields(record) if field.name != "exact_schema")
-    values = {name: getattr(record, name) for name in names}
-    if isinstance(record, Request):
-        values["sampling"] = plain(record.sampling)
-        values["messages"] = [_without_data(message) for message in record.messages]
-    return values
-
-
-def _without_data(part: Any) -> Any:
-    if isinstance(part, str):
-        is_data = _DATA_URL.match(part)
-        return f"sha256:{sha256(_bytes(part)).hexdigest()}" if is_data else part
-    if isinstance(part, Mapping):
-        return {name: _without_data(value) for name, value in part.items()}
-    return [_without_data(item) for item in part] if isinstance(part, list | tuple) else part
-
-
-def reply_of(values: Mapping[str, Any]) -> JudgeReply:
-    """The reply that `plain` was given. Raises TypeError or ValueError for anything else."""
-    tokens = values["tokens"]
-    if tokens is not None:
-        tokens = tuple(
-            Token(text, float(logprob), tuple((other, float(value)) for other, value in top))
-            for text, logprob, top in tokens
-        )
-    texts = [values["text"] or "", *(values.get(one, "") for one in ("finish", "model", "refusal"))]
-    if not all(isinstance(text, str) for text in texts):
-        raise TypeError("a text that is none")
-    return JudgeReply(**{**values, "tokens": tokens})
-
-
-_LONGEST = 64 * 2**20  # bytes of a row, unpacked: a file that others sent may hold anything
-
-
-def _pack(value: Any) -> bytes:
-    return zlib.compress(_bytes(to_json(value)), 1)
-
-
-def _unpack(packed: bytes) -> Any:
-    unpacker = zlib.decompressobj()
-    text = unpacker.decompress(packed, _LONGEST)
-    if not unpacker.eof:
-        raise ValueError("a row that is cut off or too long")
-    return json.loads(text.decode("utf-8", "surrogatepass"))
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
+            yield {"key": key, "reply": unpack(reply), **unpack(rest)}

@@ -17,12 +17,12 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import JudgeError
+from lmms_eval_tasks.judges.providers.exchange import MOST_TOKENS
 from lmms_eval_tasks.judges.verdict import (
     DEBATE,
     DEFAULT_BASE_URL,
     HUGGINGFACE,
     MAX_TOKENS,
-    MOST_TOKENS,
     NONE,
     OPENAI,
     PANEL,

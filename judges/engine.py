@@ -22,20 +22,18 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict
-from lmms_eval_tasks.judges.cache import key
 from lmms_eval_tasks.judges.prices import STATED_ERROR, count, upper_bound
-from lmms_eval_tasks.judges.reader import judged
-from lmms_eval_tasks.judges.report import current_task
-from lmms_eval_tasks.judges.verdict import (
-    MAX_TOKENS,
+from lmms_eval_tasks.judges.providers.exchange import (
     SLOW,
     JudgeReply,
     Provider,
     ProviderError,
     Request,
-    sum_known,
-    total_usage,
+    key,
 )
+from lmms_eval_tasks.judges.reader import judged
+from lmms_eval_tasks.judges.report import current_task
+from lmms_eval_tasks.judges.verdict import MAX_TOKENS, sum_known, total_usage
 from lmms_eval_tasks.prompts import fill
 
 if TYPE_CHECKING:

@@ -20,15 +20,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from lmms_eval_tasks import judges
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict
-from lmms_eval_tasks.judges.verdict import (
-    Ask,
-    Asks,
-    Judged,
-    JudgeReply,
-    failure_of,
-    graded,
-    total_usage,
-)
+from lmms_eval_tasks.judges.providers.exchange import JudgeReply
+from lmms_eval_tasks.judges.verdict import Ask, Asks, Judged, failure_of, graded, total_usage
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES
 from lmms_eval_tasks.utils.replies import reply_text
 

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.judges.verdict import BUSY, SLOW, ProviderError, Status, sum_known
+from lmms_eval_tasks.judges.providers.exchange import BUSY, SLOW, ProviderError
+from lmms_eval_tasks.judges.verdict import Status, sum_known
 from lmms_eval_tasks.notify import say
 
 if TYPE_CHECKING:

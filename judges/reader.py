@@ -14,6 +14,7 @@ from pydantic import AliasChoices, BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from lmms_eval_tasks.judges import geval
+from lmms_eval_tasks.judges.providers.exchange import JudgeReply
 from lmms_eval_tasks.judges.reading import labels as label_words
 from lmms_eval_tasks.judges.reading import ratings
 from lmms_eval_tasks.judges.reading.doubts import is_doubted
@@ -30,7 +31,6 @@ from lmms_eval_tasks.judges.reading.reasoning import without_reasoning
 from lmms_eval_tasks.judges.verdict import (
     MAX_REPLY,
     Criterion,
-    JudgeReply,
     Status,
     Usage,
     Verdict,

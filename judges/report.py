@@ -11,7 +11,8 @@ from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from lmms_eval_tasks.judges.verdict import JudgeReply, Status, Verdict, sum_known
+from lmms_eval_tasks.judges.providers.exchange import JudgeReply
+from lmms_eval_tasks.judges.verdict import Status, Verdict, sum_known
 
 _MAX_REASON = 160  # characters
 EVERY = 30.0  # seconds between two lines of the progress

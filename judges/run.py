@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -30,6 +30,7 @@ from lmms_eval_tasks.judges.limits import (
     share,
 )
 from lmms_eval_tasks.judges.prices import PriceList, load_prices
+from lmms_eval_tasks.judges.providers.exchange import Provider
 from lmms_eval_tasks.judges.report import Ledger, Progress, departures, lines, task
 from lmms_eval_tasks.judges.verdict import (
     HUGGINGFACE,
@@ -40,7 +41,6 @@ from lmms_eval_tasks.judges.verdict import (
     Criterion,
     Judge,
     JudgeConfig,
-    Provider,
     Verdict,
 )
 from lmms_eval_tasks.notify import say
@@ -174,6 +174,8 @@ class JudgeSession:
 
     def _room(self) -> int:
         """Requests that may be in flight to one more endpoint: each takes a file descriptor."""
+        from lmms_eval_tasks.judges.providers.transport import allow_files
+
         others = OTHER_FILES + self.concurrency * len(self.endpoints)
         allowed = allow_files(others + self.concurrency)
         if (room := max(1, allowed - others)) < self.concurrency:
@@ -239,21 +241,6 @@ class JudgeSession:
         self.progress.close()
         if self.cache is not None:
             self.cache.close()
-
-
-def allow_files(wanted: int) -> int:
-    """How many files this process may open, after its limit was raised to `wanted` if it may be."""
-    try:
-        import resource
-    except ImportError:  # Windows, which has no such limit
-        return wanted
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        with suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-            soft = most
-    return wanted if soft == resource.RLIM_INFINITY else soft
 
 
 def _each(form: str, value: float | None) -> list[str]:

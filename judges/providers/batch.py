@@ -16,13 +16,10 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from lmms_eval_tasks.errors import JudgeError
-from lmms_eval_tasks.judges.cache import key
-from lmms_eval_tasks.judges.providers.openai_compatible import (
-    MAX_MESSAGE,
-    OpenAIProvider,
-    is_filtered,
-)
-from lmms_eval_tasks.judges.verdict import JudgeReply, ProviderError, Request, Status
+from lmms_eval_tasks.judges.providers.completions import MAX_MESSAGE, is_filtered
+from lmms_eval_tasks.judges.providers.exchange import JudgeReply, ProviderError, Request, key
+from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
+from lmms_eval_tasks.judges.verdict import Status
 from lmms_eval_tasks.utils.released_files import read_lines
 
 

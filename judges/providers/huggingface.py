@@ -24,15 +24,15 @@ from typing import Any
 
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import JudgeConfig
-from lmms_eval_tasks.judges.verdict import (
+from lmms_eval_tasks.judges.providers.exchange import (
     LENGTH,
-    MAX_TOKENS,
     STOP,
     JudgeReply,
     ProviderError,
     Request,
     Token,
 )
+from lmms_eval_tasks.judges.verdict import MAX_TOKENS
 
 _AUTO = {True: "AutoModelForImageTextToText", False: "AutoModelForCausalLM"}  # by `sees`
 # Of the files of a checkpoint that can change a reply.

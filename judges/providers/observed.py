@@ -11,7 +11,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 
-from lmms_eval_tasks.judges.verdict import STOP, JudgeReply, Request
+from lmms_eval_tasks.judges.providers.exchange import STOP, JudgeReply, Request
 from lmms_eval_tasks.utils.replies.reasoning import strip_reasoning
 
 SLACK = 8  # tokens that an endpoint may count otherwise than we ask

@@ -5,7 +5,7 @@ One JSON object a line:
     {"criterion": "maia_oe", "fields": {"question": "...", "candidate": "..."}, "reply": "{...}"}
 
 `reply` is the text as a model would send it (null: no content); a line may also have `model`,
-`finish`, `refusal` (verdict.JudgeReply) and `sample` (0 for the first). `fields` must be what the
+`finish`, `refusal` (exchange.JudgeReply) and `sample` (0 for the first). `fields` must be what the
 benchmark hands to its judge, without images. What else tells two judgements apart, such as the
 model that was judged, is a field as well: templates ignore fields that they do not name.
 """
@@ -22,8 +22,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict
+from lmms_eval_tasks.judges.providers.exchange import JudgeReply
 from lmms_eval_tasks.judges.reader import judged
-from lmms_eval_tasks.judges.verdict import NONE, JudgeReply
+from lmms_eval_tasks.judges.verdict import NONE
 from lmms_eval_tasks.utils.released_files import read_lines
 from lmms_eval_tasks.utils.validation import told
 

@@ -27,8 +27,9 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Verdict, reader
 from lmms_eval_tasks.judges.asking import settle
 from lmms_eval_tasks.judges.debate import DebateJudge, PanelJudge
+from lmms_eval_tasks.judges.providers.exchange import JudgeReply, Token
 from lmms_eval_tasks.judges.providers.replay import NoJudge
-from lmms_eval_tasks.judges.verdict import DEBATE, PANEL, REPLAY, JudgeReply, Token
+from lmms_eval_tasks.judges.verdict import DEBATE, PANEL, REPLAY
 from lmms_eval_tasks.models import players
 from lmms_eval_tasks.movierecapsqa.settings import BASELINES, JUDGED_BASELINES
 from lmms_eval_tasks.utils.released_files import read_lines

@@ -13,8 +13,8 @@ from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import resolve
 from lmms_eval_tasks.judges.providers.batch import Results
+from lmms_eval_tasks.judges.providers.exchange import ProviderError
 from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
-from lmms_eval_tasks.judges.verdict import ProviderError
 from lmms_eval_tasks.settings import JUDGE_CACHE, JUDGE_RPM, MAX_CALLS, MAX_COST, PRICES
 from tests.checks import refused, table
 from tests.conftest import host

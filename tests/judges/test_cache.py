@@ -29,7 +29,9 @@ from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import cache as replies
 from lmms_eval_tasks.judges.cache import Cache, lines
-from lmms_eval_tasks.judges.verdict import JudgeReply, Request, Sampling, Token
+from lmms_eval_tasks.judges.providers import exchange
+from lmms_eval_tasks.judges.providers.exchange import JudgeReply, Request, Token
+from lmms_eval_tasks.judges.verdict import Sampling
 from tests.checks import refused, table
 
 ABOUT = {"criterion": "acceptance", "judge": "gpt-4o", "task": "maia_oevqa"}
@@ -72,7 +74,7 @@ IDENTITY = {"provider": "openai", "model": "gpt-4o", "base_url": "https://api.op
 
 
 def key(request, identity=IDENTITY, sample=0):
-    return replies.key(identity, request, sample)
+    return exchange.key(identity, request, sample)
 
 
 PLAIN = {"temperature": 0.1, "max_tokens": 17, "top_p": 1.0, "seed": 0, "reasoning_effort": "low"}
@@ -108,11 +110,11 @@ def test_each_part_changes_the_key(monkeypatch):
     keys["model"] = key(ask(), {**IDENTITY, "model": "gpt-4o-mini"})
     keys["no identity"] = key(ask(), {})
     with monkeypatch.context() as patch:
-        patch.setattr(replies, "FORMAT", 2)
+        patch.setattr(exchange, "FORMAT", 2)
         keys["format"] = key(ask())
     assert len(set(keys.values())) == len(keys), keys
     # A changed key makes users pay for everything again: raise FORMAT when this is meant.
-    assert replies.FORMAT == 1
+    assert exchange.FORMAT == 1
     assert key(ask()) == "85ab76e1b3540f9d8ec56f79f310259634418d9b51f54dedce6839f4c8505283"
     # An exact schema asks for the same reply: what was paid for without it is found again.
     assert key(ask(exact_schema={**SCHEMA, "title": "exact"})) == key(ask())

@@ -12,9 +12,10 @@ from pydantic import BaseModel
 
 from lmms_eval_tasks.judges import resolve
 from lmms_eval_tasks.judges.engine import LanguageJudge, exact_schema, render, schema_of
+from lmms_eval_tasks.judges.providers.exchange import ProviderError, Request
 from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
 from lmms_eval_tasks.judges.run import JudgeSession
-from lmms_eval_tasks.judges.verdict import ProviderError, Request, Sampling
+from lmms_eval_tasks.judges.verdict import Sampling
 from lmms_eval_tasks.settings import JudgeLimits
 from tests import local_endpoint as server
 from tests.checks import table

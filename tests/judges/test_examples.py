@@ -11,7 +11,7 @@ from lmms_eval_tasks.cvrr_es.study import reference, replies
 from lmms_eval_tasks.haven.records import steps as haven_steps
 from lmms_eval_tasks.judges import Criterion, reader, writer
 from lmms_eval_tasks.judges.engine import render
-from lmms_eval_tasks.judges.verdict import JudgeReply
+from lmms_eval_tasks.judges.providers.exchange import JudgeReply
 from lmms_eval_tasks.movierecapsqa import baselines
 from lmms_eval_tasks.movierecapsqa.facts import steps as facts_steps
 from lmms_eval_tasks.movierecapsqa.settings import JUDGED_BASELINES

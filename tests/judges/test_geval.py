@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from lmms_eval_tasks.judges import geval, reader
-from lmms_eval_tasks.judges.verdict import JudgeReply, Token
+from lmms_eval_tasks.judges.providers.exchange import JudgeReply, Token
 from tests.checks import refused, table
 
 FILE = Path(__file__).parents[1] / "cases" / "judge_geval.json"

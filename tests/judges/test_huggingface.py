@@ -16,8 +16,9 @@ from PIL import Image
 
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges.providers import huggingface
+from lmms_eval_tasks.judges.providers.exchange import JudgeReply, ProviderError, Request
 from lmms_eval_tasks.judges.providers.huggingface import HuggingFaceProvider
-from lmms_eval_tasks.judges.verdict import JudgeConfig, JudgeReply, ProviderError, Request, Sampling
+from lmms_eval_tasks.judges.verdict import JudgeConfig, Sampling
 from lmms_eval_tasks.models import tiny
 from tests.checks import table
 

@@ -8,8 +8,9 @@ import random
 
 import pytest
 
+from lmms_eval_tasks.judges.providers.exchange import JudgeReply
 from lmms_eval_tasks.judges.report import Ledger, Progress, UsageRow, lines, task
-from lmms_eval_tasks.judges.verdict import JudgeReply, Status, Verdict
+from lmms_eval_tasks.judges.verdict import Status, Verdict
 from tests.checks import table
 
 OK = Verdict(1.0, Status.OK)

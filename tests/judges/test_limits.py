@@ -13,8 +13,9 @@ from lmms_eval_tasks.judges.limits import (
     Rate,
     call_with_retries,
 )
+from lmms_eval_tasks.judges.providers.exchange import BUSY, SLOW, ProviderError
 from lmms_eval_tasks.judges.providers.retry_after import asked_wait
-from lmms_eval_tasks.judges.verdict import BUSY, SLOW, ProviderError, Status
+from lmms_eval_tasks.judges.verdict import Status
 from tests.checks import table
 
 

@@ -12,11 +12,12 @@ import pytest
 
 from lmms_eval_tasks.judges import resolve
 from lmms_eval_tasks.judges.prices import Price, PriceList
+from lmms_eval_tasks.judges.providers.exchange import JudgeReply, Request, Token
 from lmms_eval_tasks.judges.providers.observed import SHORT, SURE, Observed
 from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
 from lmms_eval_tasks.judges.report import Ledger, Progress, departures
 from lmms_eval_tasks.judges.run import JudgeSession
-from lmms_eval_tasks.judges.verdict import JudgeReply, Request, Sampling, Token
+from lmms_eval_tasks.judges.verdict import Sampling
 from lmms_eval_tasks.settings import JudgeLimits
 from tests import local_endpoint as server
 from tests.checks import table

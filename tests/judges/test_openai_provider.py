@@ -12,9 +12,10 @@ import pytest
 from lmms_eval_tasks.judges import Verdict, limits, resolve
 from lmms_eval_tasks.judges import cache as replies
 from lmms_eval_tasks.judges.limits import call_with_retries
+from lmms_eval_tasks.judges.providers.exchange import ProviderError, Request
 from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
 from lmms_eval_tasks.judges.run import JudgeSession
-from lmms_eval_tasks.judges.verdict import ProviderError, Request, Sampling, Status
+from lmms_eval_tasks.judges.verdict import Sampling, Status
 from lmms_eval_tasks.settings import JudgeLimits
 from tests import local_endpoint as server
 from tests.checks import refused, table

@@ -12,8 +12,8 @@ import pytest
 from lmms_eval_tasks import prompts
 from lmms_eval_tasks.judges import JudgeConfig, config, reader
 from lmms_eval_tasks.judges.engine import render
+from lmms_eval_tasks.judges.providers.exchange import JudgeReply
 from lmms_eval_tasks.judges.run import JudgeSession
-from lmms_eval_tasks.judges.verdict import JudgeReply
 from lmms_eval_tasks.maia import judge
 from lmms_eval_tasks.settings import JudgeLimits
 from tests.checks import own_prompts, table
