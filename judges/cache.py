@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lmms_eval_tasks import notify, settings
 from lmms_eval_tasks.errors import JudgeError
@@ -35,9 +35,12 @@ from lmms_eval_tasks.judges.providers.exchange import (
     reply_of,
     unpack,
 )
+from lmms_eval_tasks.utils.json_files import JsonObject
 
 if TYPE_CHECKING:
     import sqlite3
+
+    from filelock import FileLock
 
 COMMON = "replies.sqlite3"
 BUSY_SECONDS = 60.0  # others hold the file for milliseconds, a load for seconds
@@ -280,7 +283,7 @@ def _files(path: Path) -> list[Path]:
     return [path.with_name(f"{path.name}{suffix}") for suffix in ("", "-wal", "-shm")]
 
 
-def _alone_at(path: Path) -> Any:
+def _alone_at(path: Path) -> FileLock:
     """A lock for steps that SQLite has none for."""
     from filelock import FileLock
 
@@ -364,7 +367,7 @@ def _is_ours(file: sqlite3.Connection) -> bool:
     return {(kind, name, " ".join((sql or "").split())) for kind, name, sql in found} == own
 
 
-def lines(path: Path) -> Iterator[dict[str, Any]]:
+def lines(path: Path) -> Iterator[JsonObject]:
     """All replies of a file in the order of keys.
 
     A line has `key`, `reply`, `request` (images as `sha256:...`), `criterion`, `judge`, `task`,

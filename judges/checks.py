@@ -14,12 +14,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.judges.verdict import NONE, REPLAY, JudgeConfig
 from lmms_eval_tasks.notify import say
-from lmms_eval_tasks.utils.json_files import write_json
+from lmms_eval_tasks.utils.json_files import Json, JsonObject, write_json
 from lmms_eval_tasks.utils.metrics import stats
 from lmms_eval_tasks.utils.metrics.aggregate import NO_CLAIMS
 from lmms_eval_tasks.utils.metrics.agreement import kappa
@@ -82,7 +82,7 @@ def compare(answers: Sequence[KnownAnswer], items: Sequence[Item]) -> dict[str, 
     return found
 
 
-def figures(pairs: Sequence[VerdictPair], scale: Sequence[int]) -> dict[str, Any]:
+def figures(pairs: Sequence[VerdictPair], scale: Sequence[int]) -> JsonObject:
     """How far a judge agrees with known verdicts, as plain types; failures never agree.
 
     `agree` is the share of answers with the known verdict, or of ratings within NEAR of it; `kappa`
@@ -120,7 +120,7 @@ def figures(pairs: Sequence[VerdictPair], scale: Sequence[int]) -> dict[str, Any
 # --- in words -------------------------------------------------------------------------------------
 
 
-def line(check: Mapping[str, Any]) -> str:
+def line(check: Mapping[str, Json]) -> str:
     """One line on a check, which says where a judge's numbers are not to be used.
 
     "judge checked: 93 % of 40, kappa 0.86 (MAIA, 2026-11-27)". Of several ratings it is the one
@@ -139,12 +139,12 @@ def line(check: Mapping[str, Any]) -> str:
     return f"{', '.join(parts)} ({', '.join(where)})" + (doubt and f": {doubt}")
 
 
-def _kappa(one: Mapping[str, Any]) -> float:
+def _kappa(one: Mapping[str, Json]) -> float:
     """The kappa; infinite where there is none, such as of answers that are all right."""
     return float(one["kappa"]["estimate"]) if one["kappa"] else math.inf
 
 
-def _doubt(one: Mapping[str, Any]) -> str:
+def _doubt(one: Mapping[str, Json]) -> str:
     """Why a judge's numbers are not to be used, or not yet; kappa is 0 by chance."""
     if one["failed"] == one["answers"]:
         return "it gave no verdict: do not use its numbers"
@@ -169,7 +169,7 @@ def file_of(benchmark: str, setup: str) -> Path:
     return folder / "checks" / f"{benchmark}-{setup}.json"
 
 
-def keep(benchmark: str, setup: str, check: Mapping[str, Any]) -> None:
+def keep(benchmark: str, setup: str, check: Mapping[str, Json]) -> None:
     """Write a check for later runs, unless a kept one is of more answers.
 
     A file that cannot be written is told, and no more.
@@ -185,21 +185,21 @@ def keep(benchmark: str, setup: str, check: Mapping[str, Any]) -> None:
         say(f"{file}: the check of the judge cannot be kept ({error.strerror})")
 
 
-def _count(check: Mapping[str, Any]) -> int:
+def _count(check: Mapping[str, Json]) -> int:
     """The number of answers of a check."""
     return max((one["answers"] for one in check.get("verdicts", {}).values()), default=0)
 
 
-def kept(benchmark: str, setup: str) -> dict[str, Any] | None:
+def kept(benchmark: str, setup: str) -> JsonObject | None:
     """The check of a judge with its prompt, if one was made and can be read."""
     try:
-        found: Any = json.loads(file_of(benchmark, setup).read_text(encoding="utf-8"))
+        found: Json = json.loads(file_of(benchmark, setup).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) and isinstance(found.get("line"), str) else None
 
 
-def record(benchmark: str, config: JudgeConfig, setup: str, shown: str) -> dict[str, Any] | None:
+def record(benchmark: str, config: JudgeConfig, setup: str, shown: str) -> JsonObject | None:
     """The check of a run's judge, for its results: always with `line`, for people.
 
     Without a check the line is the command that makes one. None where there is nothing to check

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.judges import run
@@ -19,7 +18,7 @@ REASONING_TOKENS = 600  # more for a model that thinks first
 SECONDS_PER_CALL = 2.0  # of one request, where no rate is given
 
 # A criterion, its fields, and a reply of the likely length.
-Asked = tuple[Criterion, Mapping[str, Any], str]
+Asked = tuple[Criterion, Mapping[str, object], str]
 
 
 @dataclass
@@ -54,7 +53,7 @@ def calls_per_verdict(config: JudgeConfig, model: JudgeConfig) -> int:
 def add_judge(
     found: CostEstimate,
     model: JudgeConfig,
-    judged: Sequence[tuple[Criterion, Mapping[str, Any]]],
+    judged: Sequence[tuple[Criterion, Mapping[str, object]]],
     times: int,
 ) -> None:
     """Add to an estimate what one model is asked, `times` times each."""
@@ -89,7 +88,7 @@ def plan(config: JudgeConfig, asked: Sequence[Asked], picture_tokens: int = 0) -
 
 def _priced(
     model: JudgeConfig,
-    judged: Sequence[tuple[Criterion, Mapping[str, Any]]],
+    judged: Sequence[tuple[Criterion, Mapping[str, object]]],
     reply: int,
     times: int = 1,
     more: int = 0,

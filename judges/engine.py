@@ -13,11 +13,11 @@ import io
 import math
 import re
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import JudgeError
@@ -35,6 +35,7 @@ from lmms_eval_tasks.judges.reader import judged
 from lmms_eval_tasks.judges.report import current_task
 from lmms_eval_tasks.judges.verdict import MAX_TOKENS, sum_known, total_usage
 from lmms_eval_tasks.prompts import fill
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -51,7 +52,7 @@ class LanguageJudge(Judge):
         self._traffic = run.endpoint(config)
 
     def verdicts(
-        self, criterion: Criterion, fields: Mapping[str, Any], samples: int
+        self, criterion: Criterion, fields: Mapping[str, object], samples: int
     ) -> list[Verdict]:
         """Judge one item `samples` times; a request for several choices costs its prompt once.
 
@@ -205,10 +206,10 @@ class LanguageJudge(Judge):
 
 
 @lru_cache(maxsize=256)  # generating one costs as much as a cache hit
-def schema_of(model: type[BaseModel]) -> dict[str, Any]:
+def schema_of(model: type[BaseModel]) -> JsonObject:
     """The JSON schema of a reply, every object closed and all its keys required (strict mode)."""
 
-    def closed(node: Any) -> Any:
+    def closed(node: Json) -> Json:
         if isinstance(node, list):
             return [closed(item) for item in node]
         if not isinstance(node, dict):
@@ -225,7 +226,7 @@ MAX_REASON = 600  # characters: a model that does not end its reason would use u
 _WORD_TOKENS = 64  # a judge that has more of them for one word thinks in its reply before it
 
 
-def exact_schema(criterion: Criterion, max_tokens: int | None) -> Mapping[str, Any] | None:
+def exact_schema(criterion: Criterion, max_tokens: int | None) -> Mapping[str, Json] | None:
     """The JSON schema for endpoints that hold a reply to it: the criterion's exact one, or its
     general one with a length for the reason. None where that adds nothing, and where a word is
     asked for with room to think before it, which a grammar of the words would forbid.
@@ -314,7 +315,7 @@ _TOKEN = re.compile(
 )
 
 
-def render(criterion: Criterion, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+def render(criterion: Criterion, fields: Mapping[str, object]) -> list[JsonObject]:
     """Chat messages (system, if it has a text, and user) that ask `criterion` about `fields`.
 
     A field is a text, or a list of texts, which becomes a numbered list. A field of
@@ -330,13 +331,13 @@ def render(criterion: Criterion, fields: Mapping[str, Any]) -> list[dict[str, An
         for name, value in fields.items()
         if name not in criterion.images
     }
-    content: list[dict[str, Any]] = []
+    content: list[JsonObject] = []
     # Texts stand at even places, the names of images between them. The template is split before
     # it is filled: no value can bring a placeholder.
     names = "|".join(map(re.escape, criterion.images)) or "(?!)"
     for place, piece in enumerate(re.split(rf"\{{({names})\}}", criterion.template)):
         if place % 2:
-            content += [image_part(image) for image in fields[piece]]
+            content += [image_part(image) for image in _pictures(fields[piece])]
         elif text := fill(piece, values):
             content.append({"type": "text", "text": text})
     texts = [part["text"] for part in content if part["type"] == "text"]
@@ -346,7 +347,7 @@ def render(criterion: Criterion, fields: Mapping[str, Any]) -> list[dict[str, An
     return [*([{"role": "system", "content": system}] if system else []), user]
 
 
-def image_part(image: Image) -> dict[str, Any]:
+def image_part(image: Image) -> JsonObject:
     """A picture as OpenAI's `image_url` part: its pixels as PNG, in a data URL."""
     if image.mode not in ("RGB", "RGBA", "L"):
         image = image.convert("RGBA" if "transparency" in image.info else "RGB")
@@ -378,7 +379,13 @@ def neutralise(text: str) -> str:
     return re.sub("[\ud800-\udfff]", "\ufffd", split)
 
 
-def _text(value: Any) -> str:
+def _pictures(value: object) -> Iterable[Image]:
+    if not isinstance(value, Iterable):
+        raise TypeError(f"a field of images holds pictures, not {value!r}")
+    return value
+
+
+def _text(value: object) -> str:
     if isinstance(value, (list, tuple)):
         return "\n".join(f"{number}. {item}" for number, item in enumerate(value, 1))
     return str(value)

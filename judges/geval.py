@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -22,6 +22,7 @@ from lmms_eval_tasks import judges
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict
 from lmms_eval_tasks.judges.providers.exchange import JudgeReply
 from lmms_eval_tasks.judges.verdict import Ask, Asks, Judged, failure_of, graded, total_usage
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES
 from lmms_eval_tasks.utils.replies import reply_text
 
@@ -106,7 +107,7 @@ def scaled(value: float, low: float, high: float) -> float:
 # --- the ratings of one text ----------------------------------------------------------------------
 
 
-def describe(config: JudgeConfig) -> dict[str, Any]:
+def describe(config: JudgeConfig) -> JsonObject:
     """How ratings are made, for a run's results, as plain types."""
     drawn = sampling(config)
     return {
@@ -118,10 +119,10 @@ def describe(config: JudgeConfig) -> dict[str, Any]:
 
 def rated(
     asked: Mapping[str, Criterion],
-    fields: Mapping[str, Any],
+    fields: Mapping[str, object],
     reply: str,
     status: str = "ok",
-) -> Generator[Asks, Sequence[Verdict], dict[str, Any]]:
+) -> Generator[Asks, Sequence[Verdict], JsonObject]:
     """Rate a text in every dimension; where one gets no log-probabilities, all are sampled.
 
     For `yield from` in a task's `score` (asking.py). Where the judge or the host's request fails
@@ -182,7 +183,7 @@ def _mode(done: Mapping[str, Judged]) -> str | None:
     return MODES["geval_samples"] if all(means) else None
 
 
-def column(metric: str, results: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def column(metric: str, results: Iterable[Mapping[str, Json]]) -> list[Mapping[str, Json]]:
     """G-Eval's results as one of its two metrics takes them, each with `score` and `status`.
 
     Texts that were not rated have no mode: they are in the column of a run's mode, and in both

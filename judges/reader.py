@@ -36,6 +36,7 @@ from lmms_eval_tasks.judges.verdict import (
     Verdict,
     first_problem,
 )
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 from lmms_eval_tasks.utils.replies import reply_text
 from lmms_eval_tasks.utils.replies.reasoning import unknown_mark
 
@@ -52,7 +53,7 @@ _FIELD_LINE = re.compile(
 
 
 def judged(
-    criterion: Criterion, fields: Mapping[str, Any], reply: JudgeReply, label: str
+    criterion: Criterion, fields: Mapping[str, object], reply: JudgeReply, label: str
 ) -> Verdict:
     """What `reply` says about `fields`.
 
@@ -111,7 +112,7 @@ def _ends(text: str) -> str:
     return f"{text[:half]}\n[{left_out:,} characters left out]\n{text[-half:]}"
 
 
-def quotable(criterion: Criterion, fields: Mapping[str, Any]) -> list[str]:
+def quotable(criterion: Criterion, fields: Mapping[str, object]) -> list[str]:
     """The texts of the criterion's untrusted fields; a list's items one by one."""
     texts: list[str] = []
     for name in criterion.untrusted:
@@ -120,7 +121,7 @@ def quotable(criterion: Criterion, fields: Mapping[str, Any]) -> list[str]:
     return texts
 
 
-def said(criterion: Criterion, fields: Mapping[str, Any], verdict: Verdict) -> Any:
+def said(criterion: Criterion, fields: Mapping[str, object], verdict: Verdict) -> Any:
     """What a verdict's reply says, in the criterion's schema; None if it cannot be read."""
     try:
         sources, labels = quotable(criterion, fields), criterion.labels
@@ -258,16 +259,14 @@ def _closed(text: str, keys: Collection[str], labels: Sequence[tuple[str, BaseMo
     return text[: match.end()] + "}"
 
 
-def _labelled(
-    value: dict[str, Any], rest: str, labels: Sequence[tuple[str, BaseModel]]
-) -> dict[str, Any]:
+def _labelled(value: JsonObject, rest: str, labels: Sequence[tuple[str, BaseModel]]) -> JsonObject:
     """A verdict's object with what its label says in place of the label.
 
     Raises:
         UnreadableError: the object, its reason or the text around it says another label too.
     """
     known = {label.casefold(): meaning.model_dump(exclude=_REASONS) for label, meaning in labels}
-    made: dict[str, Any] = {}
+    made: JsonObject = {}
     for key, part in value.items():
         name, word = key.casefold(), part.strip(" .*").casefold() if isinstance(part, str) else ""
         fields = known[word] if word in known and name not in _REASONS else {name: _boolean(part)}
@@ -287,19 +286,19 @@ def _labelled(
     return made
 
 
-def _boolean(value: Any) -> Any:
+def _boolean(value: Json) -> Json:
     return {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value
 
 
 def _is_copied(
-    value: dict[str, Any], written: str, examples: Sequence[str], options: Collection[str]
+    value: JsonObject, written: str, examples: Sequence[str], options: Collection[str]
 ) -> bool:
     """Whether an object with free text stands in one of the prompt's texts.
 
     So does one whose numbers and texts do, beside a list that was filled in.
     """
 
-    def texts(part: Any) -> Iterable[str]:
+    def texts(part: object) -> Iterable[str]:
         if isinstance(part, (dict, list)):
             inner = part.values() if isinstance(part, dict) else part
             return [text for one in inner for text in texts(one)]
@@ -317,7 +316,7 @@ def _is_copied(
     return is_whole or (worded and all(_stands(pair, told) for pair in pairs))
 
 
-def _holds_objects(part: Any) -> bool:
+def _holds_objects(part: object) -> bool:
     return isinstance(part, list) and any(isinstance(one, dict) for one in part)
 
 
@@ -337,7 +336,7 @@ def _in_list(text: str, span: ObjectSpan) -> bool:
     return before.endswith("[") or after.startswith("]") or whole_list
 
 
-def _is_quoted(value: dict[str, Any], written: str, sources: Sequence[str]) -> bool:
+def _is_quoted(value: JsonObject, written: str, sources: Sequence[str]) -> bool:
     """Whether the object stands in one of the sources: as written, or key by key, in any order.
 
     Of a source, only what it has from its first brace on counts: words are no object.
@@ -361,9 +360,7 @@ def _aliases(field: FieldInfo) -> set[str]:
     return {str(name) for name in alias.choices} if isinstance(alias, AliasChoices) else set()
 
 
-def _validate(
-    value: dict[str, Any], schema: type[BaseModel], *, reason_may_lack: bool
-) -> BaseModel:
+def _validate(value: JsonObject, schema: type[BaseModel], *, reason_may_lack: bool) -> BaseModel:
     fields = schema.model_fields
     for name, field in fields.items():
         there = value.keys() & _aliases(field)
@@ -389,7 +386,7 @@ def _validate(
         raise UnreadableError(first_problem(error)) from error
 
 
-def _typed(value: Any, field: FieldInfo) -> Any:
+def _typed(value: Json, field: FieldInfo) -> Json:
     """A value in the field's own type, where only its notation differs."""
     kind = field.annotation
     options = get_args(kind) if get_origin(kind) is Literal else ()

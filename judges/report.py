@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
 
 from lmms_eval_tasks.judges.providers.exchange import JudgeReply
 from lmms_eval_tasks.judges.verdict import Status, Verdict, sum_known
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
 _MAX_REASON = 160  # characters
 EVERY = 30.0  # seconds between two lines of the progress
@@ -118,11 +118,11 @@ class Ledger:
         """The sum over all tasks and judges."""
         return _sum(self.rows())
 
-    def as_dicts(self) -> list[dict[str, Any]]:
+    def as_dicts(self) -> list[JsonObject]:
         """The rows as plain types, to gather from other ranks and for results."""
         return [asdict(row) for row in self.rows()]
 
-    def merge(self, rows: Iterable[Mapping[str, Any]]) -> None:
+    def merge(self, rows: Iterable[Mapping[str, Json]]) -> None:
         """Add rows that `as_dicts` of another process or version gave, as far as they are ours; a
         rank must not merge its own.
         """
@@ -250,7 +250,7 @@ def lines(rows: Sequence[UsageRow], prices: str = "") -> list[str]:
     return told
 
 
-def of_results(results: Mapping[str, Any], *, by_task: bool = True) -> list[str]:
+def of_results(results: Mapping[str, Json], *, by_task: bool = True) -> list[str]:
     """`lines` of what the judges of a saved run did, which our section of its results tells."""
     if not (work := results.get("lmms_eval_tasks", {}).get("judges")):
         return []

@@ -46,6 +46,7 @@ from lmms_eval_tasks.judges.verdict import (
 from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.settings import JudgeLimits
 from lmms_eval_tasks.utils import interrupts
+from lmms_eval_tasks.utils.json_files import JsonObject
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges.cache import Cache
@@ -185,7 +186,7 @@ class JudgeSession:
             )
         return min(room, self.concurrency)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> JsonObject:
         """Limits, cache and prices as plain types, for results."""
         return {
             **asdict(self.limits),
@@ -254,7 +255,7 @@ class _Outermost(Judge):
         self.config, self._judge, self._run = judge.config, judge, run
 
     def verdicts(
-        self, criterion: Criterion, fields: Mapping[str, Any], samples: int
+        self, criterion: Criterion, fields: Mapping[str, object], samples: int
     ) -> Sequence[Verdict]:
         found = self._judge.verdicts(criterion, fields, samples)
         if self.config.endpoints != (self.config,):  # a language model counts its own
@@ -316,7 +317,7 @@ def preflight(config: JudgeConfig, criteria: Iterable[Criterion]) -> None:
 
 
 def probe(
-    model: JudgeConfig, criterion: Criterion, fields: Mapping[str, Any]
+    model: JudgeConfig, criterion: Criterion, fields: Mapping[str, object]
 ) -> tuple[Verdict, str, list[str]]:
     """One request to an endpoint, within the user's limits; neither kept, repaired nor repeated.
 
@@ -339,7 +340,7 @@ def probe(
         return verdict, form, []
 
 
-def describe(config: JudgeConfig) -> dict[str, Any]:
+def describe(config: JudgeConfig) -> JsonObject:
     """The judge and the limits of this run as plain types, for results; no secrets.
 
     `warning` is None, or one sentence that every number made by this judge must carry.

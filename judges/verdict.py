@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from pydantic import SecretStr
 
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 from lmms_eval_tasks.utils.metrics.aggregate import NOT_JUDGED
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class Verdict:
         elif self.score is None or not math.isfinite(self.score):
             raise ValueError(f"a verdict with status ok needs a finite score, not {self.score}")
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """The same as plain types, for samples and logs; what is empty is left out."""
         kept = {field.name: getattr(self, field.name) for field in fields(self)}
         kept["usage"] = self.usage and asdict(self.usage)
@@ -98,7 +99,7 @@ class Verdict:
         return {n: v for n, v in kept.items() if n in always or v or isinstance(v, float)}
 
     @classmethod
-    def from_dict(cls, saved: Mapping[str, Any]) -> Verdict:
+    def from_dict(cls, saved: Mapping[str, Json]) -> Verdict:
         """A verdict that `as_dict` wrote, also an older version; else ValueError, TypeError."""
         usage = saved.get("usage") and Usage(**saved["usage"])
         parts = tuple(cls.from_dict(part) for part in saved.get("parts", ()))
@@ -212,9 +213,9 @@ class JudgeConfig:
             return tuple(model for member in self.members for model in member.endpoints)
         return (self,) if self.provider in (OPENAI, HUGGINGFACE) else ()
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> JsonObject:
         """Plain types for results and logs; no secrets."""
-        found: dict[str, Any] = {"provider": self.provider, "model": self.model or None}
+        found: JsonObject = {"provider": self.provider, "model": self.model or None}
         if self.provider in (OPENAI, HUGGINGFACE):
             found |= {**vars(self.sampling), "repairs": self.repairs}
         if self.provider == OPENAI:
@@ -277,13 +278,13 @@ class Judge(ABC):
 
     config: JudgeConfig
 
-    def verdict(self, criterion: Criterion, fields: Mapping[str, Any]) -> Verdict:
+    def verdict(self, criterion: Criterion, fields: Mapping[str, object]) -> Verdict:
         """Judge one item. Trouble with the judge becomes a status, never an exception."""
         return self.verdicts(criterion, fields, 1)[0]
 
     @abstractmethod
     def verdicts(
-        self, criterion: Criterion, fields: Mapping[str, Any], samples: int
+        self, criterion: Criterion, fields: Mapping[str, object], samples: int
     ) -> Sequence[Verdict]:
         """The same item judged several times, for G-Eval's mean over samples; one each."""
 
@@ -294,7 +295,7 @@ class Ask:
 
     name: str  # finds its saved verdict again; unique in an item
     criterion: Criterion
-    fields: Mapping[str, Any]  # the criterion's placeholders
+    fields: Mapping[str, object]  # the criterion's placeholders
     rests_on: str = ""  # an earlier ask; a saved verdict falls when that one is asked anew
     stand_in: str = ""  # a reply as the judge may give it, for estimates, if later asks rest on it
     in_one: ClassVar[bool] = False  # saved verdicts of a list stand only if all of them do

@@ -12,9 +12,10 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from hashlib import sha256
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from lmms_eval_tasks.judges.verdict import MAX_REPLY, Sampling, Status
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
 MOST_TOKENS = 1_000_000_000  # of one request: a larger number is no count
 
@@ -23,13 +24,13 @@ MOST_TOKENS = 1_000_000_000  # of one request: a larger number is no count
 class Request:
     """One question to a model, as data."""
 
-    messages: Sequence[Mapping[str, Any]]  # OpenAI's chat form; images as `image_url` data URLs
+    messages: Sequence[Mapping[str, Json]]  # OpenAI's chat form; images as `image_url` data URLs
     sampling: Sampling
     schema_name: str = ""
-    schema: Mapping[str, Any] | None = None  # JSON schema of the reply; None: free text
+    schema: Mapping[str, Json] | None = None  # JSON schema of the reply; None: free text
     top_logprobs: int = 0  # log-probabilities of that many tokens at each place of the reply
     # What may be sent in place of `schema`. No part of the cache's key: it asks for the same reply.
-    exact_schema: Mapping[str, Any] | None = None
+    exact_schema: Mapping[str, Json] | None = None
 
 
 class Token(NamedTuple):
@@ -145,7 +146,7 @@ class Provider(Protocol):
     """Whoever turns requests into replies; called from many threads."""
 
     @property
-    def identity(self) -> Mapping[str, Any]:
+    def identity(self) -> Mapping[str, Json]:
         """What of the provider can change a reply (model, endpoint, weights); enters cache keys."""
 
     def complete(self, request: Request, samples: Sequence[int]) -> list[JudgeReply]:
@@ -167,7 +168,7 @@ _sorted_json = json.JSONEncoder(
 ).encode
 
 
-def key(identity: Mapping[str, Any], request: Request, sample: int) -> str:
+def key(identity: Mapping[str, Json], request: Request, sample: int) -> str:
     """SHA-256 (hex) of all that can change a reply: provider, request, index of the sample.
 
     The order of keys counts only within the schema: models write a reply's fields in its order, and
@@ -181,7 +182,7 @@ def key(identity: Mapping[str, Any], request: Request, sample: int) -> str:
     return sha256(_bytes(_sorted_json(everything))).hexdigest()
 
 
-def plain(record: Request | JudgeReply | Sampling) -> dict[str, Any]:
+def plain(record: Request | JudgeReply | Sampling) -> JsonObject:
     """A record's fields as JSON takes them, with data URLs in messages as their digests; without
     `exact_schema`, which is another way to ask for the same reply.
     """
@@ -193,7 +194,7 @@ def plain(record: Request | JudgeReply | Sampling) -> dict[str, Any]:
     return values
 
 
-def _without_data(part: Any) -> Any:
+def _without_data(part: Json) -> Json:
     if isinstance(part, str):
         is_data = _DATA_URL.match(part)
         return f"sha256:{sha256(_bytes(part)).hexdigest()}" if is_data else part
@@ -202,7 +203,7 @@ def _without_data(part: Any) -> Any:
     return [_without_data(item) for item in part] if isinstance(part, list | tuple) else part
 
 
-def reply_of(values: Mapping[str, Any]) -> JudgeReply:
+def reply_of(values: Mapping[str, Json]) -> JudgeReply:
     """The reply that `plain` was given. Raises TypeError or ValueError for anything else."""
     tokens = values["tokens"]
     if tokens is not None:
@@ -219,12 +220,12 @@ def reply_of(values: Mapping[str, Any]) -> JudgeReply:
 _LONGEST = 64 * 2**20  # bytes of a row, unpacked: a file that others sent may hold anything
 
 
-def pack(value: Any) -> bytes:
+def pack(value: Json) -> bytes:
     """A value of plain types as the cache keeps it."""
     return zlib.compress(_bytes(to_json(value)), 1)
 
 
-def unpack(packed: bytes) -> Any:
+def unpack(packed: bytes) -> Json:
     """The value that `pack` was given; ValueError, zlib.error: it is none, or too long."""
     unpacker = zlib.decompressobj()
     text = unpacker.decompress(packed, _LONGEST)

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from lmms_eval_tasks.judges import JudgeConfig, Status
@@ -45,6 +45,7 @@ from lmms_eval_tasks.judges.providers.transport import (
 )
 from lmms_eval_tasks.judges.verdict import DEFAULT_BASE_URL
 from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.utils.json_files import JsonObject
 
 # Of an account with several, who pays, by the variables of OpenAI's own client.
 _BILLED_TO = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
@@ -109,7 +110,7 @@ class OpenAIProvider:
         self._key = key if len(key) >= 8 else None
 
     @property
-    def identity(self) -> Mapping[str, Any]:
+    def identity(self) -> JsonObject:
         """Endpoint and model as asked for."""
         return {
             "provider": "openai",
@@ -196,7 +197,7 @@ class OpenAIProvider:
             self.observed = before
         return [*found, *(f"does not take {name}" for name in self.left_out)]
 
-    def body(self, request: Request) -> dict[str, Any]:
+    def body(self, request: Request) -> JsonObject:
         """The JSON of a request for one sample, as far as this endpoint is known; for batches,
         whose results come too late to learn that an exact schema is refused.
         """
@@ -208,8 +209,8 @@ class OpenAIProvider:
         exact &= self._knows_exact and self._exact.get(request.schema_name, True)
         return _Way(self._form, exact, dict(self._renamed))
 
-    def _body(self, request: Request, count: int, way: _Way) -> dict[str, Any]:
-        parameters: dict[str, Any] = {
+    def _body(self, request: Request, count: int, way: _Way) -> JsonObject:
+        parameters: JsonObject = {
             **vars(request.sampling),
             "n": count if count > 1 else None,
             "logprobs": True if request.top_logprobs else None,
@@ -221,14 +222,14 @@ class OpenAIProvider:
             if form == "json_schema":
                 named = {"name": request.schema_name, "schema": schema, "strict": True}
                 parameters["response_format"]["json_schema"] = named
-        body: dict[str, Any] = {"model": self.config.model, "messages": list(request.messages)}
+        body: JsonObject = {"model": self.config.model, "messages": list(request.messages)}
         for name, value in parameters.items():
             sent = way.renamed.get(name, name)
             if value is not None and sent is not None:
                 body[sent] = value
         return body
 
-    def _adapted(self, error: StatusError, body: Mapping[str, Any], way: _Way) -> _Way | None:
+    def _adapted(self, error: StatusError, body: JsonObject, way: _Way) -> _Way | None:
         """Another way to send the same request after a 400 or 422, or None; and after a 424 or
         500 that speaks of the exact schema.
         """

@@ -16,7 +16,6 @@ import json
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -25,6 +24,7 @@ from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdic
 from lmms_eval_tasks.judges.providers.exchange import JudgeReply
 from lmms_eval_tasks.judges.reader import judged
 from lmms_eval_tasks.judges.verdict import NONE
+from lmms_eval_tasks.utils.json_files import JsonObject
 from lmms_eval_tasks.utils.released_files import read_lines
 from lmms_eval_tasks.utils.validation import told
 
@@ -33,7 +33,7 @@ class _Recording(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     criterion: str
-    shown: dict[str, Any] = Field(alias="fields")
+    shown: JsonObject = Field(alias="fields")
     reply: str | None
     model: str = ""
     finish: str = "stop"
@@ -69,7 +69,7 @@ class ReplayJudge(Judge):
             raise JudgeError(f"{path}: no recordings; expected one JSON object a line")
 
     def verdicts(
-        self, criterion: Criterion, fields: Mapping[str, Any], samples: int
+        self, criterion: Criterion, fields: Mapping[str, object], samples: int
     ) -> Sequence[Verdict]:
         """Each of the samples has a recording of its own; `skipped` where there is none."""
         label = self.config.label
@@ -80,7 +80,7 @@ class ReplayJudge(Judge):
         return [judged(criterion, fields, one, label) if one else nothing for one in found]
 
 
-def _key(criterion: str, fields: Mapping[str, Any], sample: int) -> bytes:
+def _key(criterion: str, fields: Mapping[str, object], sample: int) -> bytes:
     """A digest; values are compared as the texts that a template is filled with."""
     texts = {
         name: [str(item) for item in value] if isinstance(value, (list, tuple)) else str(value)
@@ -98,7 +98,7 @@ class NoJudge(Judge):
     def verdicts(
         self,
         criterion: Criterion,  # noqa: ARG002 - nobody is asked
-        fields: Mapping[str, Any],  # noqa: ARG002
+        fields: Mapping[str, object],  # noqa: ARG002
         samples: int,
     ) -> list[Verdict]:
         """As many skipped verdicts."""

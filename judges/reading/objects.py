@@ -10,9 +10,10 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from lmms_eval_tasks.judges.verdict import Status
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
 _MAX_OBJECTS = 1000  # pairs of braces in one reply (LaTeX has many); bounds the work
 _MAX_DEPTH = 100  # of a Python value; no verdict is that deep
@@ -51,7 +52,7 @@ class ObjectSpan(NamedTuple):
 
     start: int
     end: int
-    value: dict[str, Any] | None
+    value: JsonObject | None
 
 
 def objects(text: str, keys: Collection[str]) -> Iterator[ObjectSpan]:
@@ -83,7 +84,7 @@ def objects(text: str, keys: Collection[str]) -> Iterator[ObjectSpan]:
         start = text.find("{", found.end)
 
 
-def literal(text: str, start: int = 0) -> tuple[Any, int] | None:
+def literal(text: str, start: int = 0) -> tuple[Json, int] | None:
     """The JSON or Python value at `start` and where it ends, or None if there is none."""
     with suppress(ValueError, RecursionError):
         return _DECODER.raw_decode(text, start)
@@ -182,7 +183,7 @@ def _by_keys(text: str, start: int, keys: Collection[str], closed: bool) -> Obje
     quoted_alike = all(place[1] == quote for place in places)
     if end is None or not quoted_alike or (doubled and not text.startswith("}", end)):
         raise unclear
-    value: dict[str, Any] = {}
+    value: JsonObject = {}
     for place, stop in zip(places, [*(one.start() for one in places[1:]), end - 1], strict=True):
         part = text[place.end() : stop].strip().removesuffix(",").rstrip()
         found = literal(part)
@@ -214,7 +215,7 @@ def _last_end(text: str, begin: int) -> int | None:
     return None
 
 
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_repeats(pairs: list[tuple[str, Json]]) -> JsonObject:
     if len(value := dict(pairs)) < len(pairs):
         raise UnreadableError("a key occurs twice in one object")
     return value
