@@ -96,6 +96,7 @@ TRANSPORT: dict[str, Fault] = {
     "429": Fault(status=429),
     "429 with seconds": Fault(status=429, headers={"Retry-After": "0"}),
     "429 with milliseconds": Fault(status=429, headers={"retry-after-ms": "50"}),
+    "529": Fault(status=529),
     "500": server.error(500),
     "502": Fault(status=502, body=_HTML, content_type="text/html"),
     "503": server.error(503),

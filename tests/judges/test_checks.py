@@ -84,56 +84,10 @@ def known(*rows: tuple[float, int | None, int]) -> list[VerdictPair]:
     return [VerdictPair(*one, f"video{place % 10}") for place, one in enumerate(pairs)]
 
 
-LABELS, RATINGS = (0, 1), (0, 1, 2, 3, 4, 5)
+RATINGS = (0, 1, 2, 3, 4, 5)
 
 
-@table(
-    "scale,rows,share,kappa,failed,said",
-    [
-        (LABELS, [(1, 1, 20), (0, 0, 20)], 1.0, 1.0, 0, "100 % of 40, kappa 1.00 (X, today)"),
-        # Po = 0.9, Pe = 0.5.
-        (
-            *(LABELS, [(1, 1, 18), (1, 0, 2), (0, 0, 18), (0, 1, 2)], 0.9, 0.8, 0),
-            "90 % of 40, kappa 0.80 (X, today)",
-        ),
-        # Whatever is asked, it is Correct.
-        (
-            *(LABELS, [(1, 1, 20), (0, 1, 20)], 0.5, 0.0, 0),
-            "50 % of 40, kappa 0.00 (X, today): no better than chance: do not use its numbers",
-        ),
-        (
-            *(LABELS, [(1, 0, 15), (1, 1, 5), (0, 1, 15), (0, 0, 5)], 0.25, -0.5, 0),
-            "25 % of 40, kappa -0.50 (X, today): worse than chance: do not use its numbers",
-        ),
-        # Failures are no agreement, and no verdicts of kappa either.
-        (
-            *(LABELS, [(1, 1, 17), (1, None, 3), (0, 0, 20)], 37 / 40, 1.0, 3),
-            "92 % of 40, kappa 1.00, 3 without a verdict (X, today)",
-        ),
-        (
-            *(LABELS, [(1, None, 20), (0, None, 20)], 0.0, None, 40),
-            "0 % of 40, 40 without a verdict (X, today): it gave no verdict: do not use its "
-            "numbers",
-        ),
-        # Too few to tell.
-        (
-            *(LABELS, [(1, 1, 4), (1, 0, 2), (0, 0, 4), (0, 1, 2)], 8 / 12, 1 / 3, 0),
-            "67 % of 12, kappa 0.33 (X, today): this may be chance: check more answers (--items N)",
-        ),
-        # Squared distances: 1.75 in the mean, 8 by chance.
-        (
-            *(RATINGS, [(5, 4, 10), (5, 3, 10), (0, 1, 20)], 0.75, 0.78125, 0),
-            "75 % of 40 within one point, kappa 0.78 (X, today)",
-        ),
-        (
-            *(RATINGS, [(5, 5, 20), (0, 5, 20)], 0.5, 0.0, 0),
-            "50 % of 40 within one point, kappa 0.00 (X, today): no better than chance: do not "
-            "use its numbers",
-        ),
-        # All known verdicts are equal: kappa says nothing of a judge that agrees.
-        (RATINGS, [(5, 5, 20)], 1.0, None, 0, "100 % of 20 within one point (X, today)"),
-    ],
-)
+@table("scale,rows,share,kappa,failed,said")
 def test_figures_and_line(
     scale: tuple[int, ...],
     rows: list[tuple[float, int | None, int]],

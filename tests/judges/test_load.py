@@ -12,8 +12,8 @@ import pytest
 
 from lmms_eval_tasks.judges import resolve
 from lmms_eval_tasks.judges.prices import Price, PriceList
-from lmms_eval_tasks.judges.providers.exchange import JudgeReply, Request, Token
-from lmms_eval_tasks.judges.providers.observed import SHORT, SURE, Observed
+from lmms_eval_tasks.judges.providers.exchange import JudgeReply, Request
+from lmms_eval_tasks.judges.providers.observed import Observed
 from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
 from lmms_eval_tasks.judges.report import Ledger, Progress, departures
 from lmms_eval_tasks.judges.run import JudgeSession
@@ -125,53 +125,19 @@ PROSE = "The answer names the same colour as the reference does, so it is right.
 SCHEMA = {"type": "object", "properties": {"reason": {"type": "string"}}}
 
 
-def seen(replies, **asked):
-    """What is said of an endpoint after these replies, each a list of one question's samples."""
+@table("replies, asked, ignored")
+def test_what_counts_as_ignored(replies, asked, ignored):
+    """After these samples of a question, each list so many times."""
     told = []
     watching = Observed(told.append)
-    for number, texts in enumerate(replies):
-        given = {"sampling": Sampling(0.0, 64), "schema": SCHEMA, **asked}
-        request = Request([{"role": "user", "content": str(number)}], **given)
-        made = [one if isinstance(one, JudgeReply) else JudgeReply(one) for one in texts]
-        watching.saw(request, range(asked.get("count", len(made))), made, "json_schema")
-    assert [line.split()[1] for line in told] == watching.ignored
-    return watching.ignored
-
-
-DRAWN = {"sampling": Sampling(1.0, 64), "schema": None}
-LOGPROBS = (Token("a", -0.1, (("a", -0.1),)),)
-
-
-@table(
-    "replies, asked, ignored",
-    [
-        ([[PROSE]] * SURE, {}, ["response_format"]),
-        ([[PROSE]] * (SURE - 1), {}, []),
-        ([["```json\n{}\n```"]] * SURE, {}, ["response_format"]),
-        # No false alarm: odd replies among many, what was thought before, cut and refused ones.
-        ([*[["{}"]] * 95, *[[PROSE]] * 5], {}, []),
-        ([["<think>so it is</think>\n{}"]] * 20, {}, []),
-        ([[JudgeReply("{", "length")]] * 20, {}, []),
-        ([[JudgeReply("No.", refusal="No.")]] * 20, {}, []),
-        ([[PROSE]] * 20, {"schema": None}, []),
-        # Log-probabilities.
-        ([["{}"]] * SURE, {"top_logprobs": 5}, ["logprobs"]),
-        ([[JudgeReply("{}", tokens=LOGPROBS)], *[["{}"]] * 20], {"top_logprobs": 5}, []),
-        # Samples.
-        ([[PROSE] * 5] * SURE, DRAWN, ["temperature"]),
-        ([[PROSE] * 5] * (SURE - 1), DRAWN, []),
-        ([["a", "b", "a"], *[[PROSE] * 5] * 20], DRAWN, []),
-        ([["3"] * 5] * (SHORT - 1), DRAWN, []),  # a rating alone is often the same
-        ([["3"] * 5] * SHORT, DRAWN, ["temperature"]),
-        ([[PROSE] * 2] * 40, DRAWN, []),
-        ([[PROSE] * 5] * 40, {**DRAWN, "sampling": Sampling(0.0, 64)}, []),
-        # Lengths.
-        ([[JudgeReply("{}", completion_tokens=90)]] * SURE, {}, ["max_tokens"]),
-        ([[JudgeReply("{}", completion_tokens=64)]] * 20, {}, []),
-    ],
-)
-def test_what_counts_as_ignored(replies, asked, ignored):
-    assert seen(replies, **asked) == ignored
+    for number, texts in enumerate(one for one, times in replies for _ in range(times)):
+        sampling = Sampling(asked.get("temperature", 0.0), 64)
+        schema = asked.get("schema", SCHEMA)
+        messages = [{"role": "user", "content": str(number)}]
+        request = Request(messages, sampling, "", schema, asked.get("top_logprobs", 0))
+        made = [JudgeReply(**one) if isinstance(one, dict) else JudgeReply(one) for one in texts]
+        watching.saw(request, range(len(made)), made, "json_schema")
+    assert [line.split()[1] for line in told] == watching.ignored == ignored
 
 
 def transformers_serve(request):
