@@ -1,17 +1,19 @@
 """What benchmarks/judge_throughput.py measures: the bare client, our layer, the host's judge.
 
-`python benchmarks/judge_work.py PART N...` runs one of PARTS in a process of its own and prints its
-result as JSON.
+`python benchmarks/judge_work.py PART N...` runs one of PARTS in this process and prints its result
+as JSON; `work` is the processor time of each verdict beside the bare client's.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
+from argparse import RawTextHelpFormatter
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -212,7 +214,34 @@ def imported() -> dict[str, Any]:
     return {"each": 1000 * seconds, "heavy": [name for name in HEAVY if name in sys.modules]}
 
 
-PARTS: dict[str, Callable[..., Any]] = {"host": host, "memory": memory, "imported": imported}
+def work(number: int) -> dict[str, float]:
+    """Milliseconds of this process's processor time for each of `number` verdicts, best of three:
+    of the bare client, of our layer, and of our layer with all replies in its cache.
+    """
+    found: dict[str, list[float]] = {"bare": [], "layer": [], "hits": []}
+
+    def timed(name: str, call: Callable[[], object]) -> None:
+        start = time.process_time()
+        call()
+        found[name].append(1000 * (time.process_time() - start) / number)
+
+    with slow_endpoint.started() as endpoint:
+        bodies = requests(endpoint, range(number))
+        for _ in range(3):
+            with tempfile.TemporaryDirectory() as folder:
+                cache = Path(folder)
+                timed("bare", lambda: bare(endpoint, bodies))
+                timed("layer", lambda cache=cache: layer(endpoint, THREADS, range(number), cache))
+                timed("hits", lambda cache=cache: layer(endpoint, THREADS, range(number), cache))
+    return {name: round(min(times), 3) for name, times in found.items()}
+
+
+PARTS: dict[str, Callable[..., Any]] = {
+    "host": host,
+    "memory": memory,
+    "imported": imported,
+    "work": work,
+}
 
 
 def in_a_process(part: str, *numbers: int, **env: str) -> Any:
@@ -223,4 +252,8 @@ def in_a_process(part: str, *numbers: int, **env: str) -> Any:
 
 
 if __name__ == "__main__":
-    print(json.dumps(PARTS[sys.argv[1]](*map(int, sys.argv[2:]))))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=RawTextHelpFormatter)
+    parser.add_argument("part", choices=PARTS)
+    parser.add_argument("numbers", type=int, nargs="*", metavar="N", help="of verdicts, of rounds")
+    chosen = parser.parse_args()
+    print(json.dumps(PARTS[chosen.part](*chosen.numbers)))
