@@ -68,8 +68,6 @@ def resolve(spec: str | None, env: Mapping[str, str], *, default_model: str) -> 
     spec = (spec or "").strip()
     if spec.lower() == NONE:
         return JudgeConfig(NONE)
-    if spec == "offline":  # the rules of earlier versions
-        raise JudgeError("offline is gone: name none to judge later, hf:MODEL, or MODEL@BASE_URL")
     key = env.get(KEY, "").strip()
     # It would be printed and saved. What is shorter (vLLM users set EMPTY, or x) is a common word.
     if (len(key) >= 8 and key in spec) or spec.startswith("sk-"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic import AliasChoices, BaseModel, ValidationError
@@ -21,6 +22,7 @@ from lmms_eval_tasks.judges.reading.doubts import is_doubted
 from lmms_eval_tasks.judges.reading.objects import (
     ObjectSpan,
     UnreadableError,
+    key_places,
     objects,
     outside,
     squashed,
@@ -180,10 +182,7 @@ def read(
         raise UnreadableError(f"the reply has more than {MAX_REPLY:,} characters")
     sources = [source for source in untrusted if source]
     fields = schema.model_fields
-    names = set(fields).union(*map(_aliases, fields.values()))
-    if labels:
-        names |= _VERDICTS
-        names |= {name.capitalize() for name in names}
+    names = _names(schema, labelled=bool(labels))
     text = without_reasoning(reply, names, sources)
     if "|" in unknown_mark(text).replace("\uff5c", "|"):
         raise UnreadableError("the reply begins with a special token that nobody knows")
@@ -204,7 +203,7 @@ def read(
     if span := _verdict(text, spans, names, sources):
         value = span.value or {}
         options = _options(schema) | set(words)
-        if _is_copied(value, text[span.start : span.end], [*examples], options):
+        if _is_copied(value, text[span.start : span.end], examples, options):
             raise UnreadableError("the reply repeats the prompt's example")
         value = _labelled(value, rest, labels) if labels else value
         made = _validate(value, schema, reason_may_lack=bool(bare or labels))
@@ -241,8 +240,7 @@ def _verdict(
         found.append(span)
     if len(found) > 1:
         raise UnreadableError("different verdicts in one reply")
-    names = "|".join(map(re.escape, keys))
-    if found and re.search(rf"([\"'])(?:{names})\1\s*:", outside(spans, text)):
+    if found and any(one[1] for one in key_places(outside(spans, text), keys)):
         # The object may have ended early, at a quote of the candidate inside its reason.
         raise UnreadableError("a key of the schema stands outside the object")
     return found[0] if found else None
@@ -291,39 +289,54 @@ def _boolean(value: Json) -> Json:
 
 
 def _is_copied(
-    value: JsonObject, written: str, examples: Sequence[str], options: Collection[str]
+    value: JsonObject, written: str, examples: Iterable[str], options: Collection[str]
 ) -> bool:
     """Whether an object with free text stands in one of the prompt's texts.
 
     So does one whose numbers and texts do, beside a list that was filled in.
     """
 
-    def texts(part: object) -> Iterable[str]:
+    def texts(part: object) -> list[str]:
         if isinstance(part, (dict, list)):
             inner = part.values() if isinstance(part, dict) else part
             return [text for one in inner for text in texts(one)]
         return [part] if isinstance(part, str) and part and part not in options else []
 
-    def plain(text: str) -> str:
-        return re.sub("[<>]", "", squashed(text))
-
-    told = " ".join(map(plain, examples))
-    lists = {key for key, part in value.items() if _holds_objects(part)}
-    pairs = [plain(f"{key}:{part}") for key, part in value.items() if key not in lists]
-    words = [text for key in value.keys() - lists for text in texts(value[key])]
-    worded = any(any(map(str.isalnum, text)) for text in words)
-    is_whole = bool(texts(value)) and plain(written) in told
-    return is_whole or (worded and all(_stands(pair, told) for pair in pairs))
-
-
-def _holds_objects(part: object) -> bool:
-    return isinstance(part, list) and any(isinstance(one, dict) for one in part)
+    if not texts(value):
+        return False
+    told = " ".join(map(_unmarked, examples))
+    filled = {  # without lists of objects
+        key: part
+        for key, part in value.items()
+        if not (isinstance(part, list) and any(isinstance(one, dict) for one in part))
+    }
+    worded = any(any(map(str.isalnum, text)) for text in texts(filled))
+    pairs = (_unmarked(f"{key}:{part}") for key, part in filled.items())
+    return _unmarked(written) in told or (worded and all(_stands(pair, told) for pair in pairs))
 
 
-def _options(schema: type[BaseModel]) -> set[str]:
+@lru_cache(maxsize=64)  # a prompt is the same in all requests
+def _unmarked(text: str) -> str:
+    return re.sub("[<>]", "", squashed(text))
+
+
+@lru_cache(maxsize=256)
+def _names(schema: type[BaseModel], *, labelled: bool) -> frozenset[str]:
+    """The keys by which an object in a reply is taken for a verdict."""
+    fields = schema.model_fields
+    names = set(fields).union(*map(_aliases, fields.values()))
+    if labelled:
+        names |= _VERDICTS
+        names |= {name.capitalize() for name in names}
+    return frozenset(names)
+
+
+@lru_cache(maxsize=256)
+def _options(schema: type[BaseModel]) -> frozenset[str]:
     """The texts that the schema's fields offer."""
     kinds = [field.annotation for field in schema.model_fields.values()]
-    return {str(one) for kind in kinds if get_origin(kind) is Literal for one in get_args(kind)}
+    literals = [kind for kind in kinds if get_origin(kind) is Literal]
+    return frozenset(str(one) for kind in literals for one in get_args(kind))
 
 
 def _in_list(text: str, span: ObjectSpan) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -59,16 +58,14 @@ class UsageRow:
 
     def add(self, other: UsageRow) -> None:
         """Add the sums of another row; task and judge stay."""
-        for one in fields(UsageRow)[2:]:
-            mine, more = getattr(self, one.name), getattr(other, one.name)
-            if one.name == "reasons":
-                mine = {**mine, **more}
-            elif isinstance(mine, dict):
-                mine = dict(Counter(mine) + Counter(more))
-            else:
-                found = sum_known([mine, more])
-                mine = round(found, 12) if isinstance(found, float) else found
-            setattr(self, one.name, mine)
+        for name, more in vars(other).items():
+            mine = getattr(self, name)
+            if isinstance(more, dict):
+                for key, value in more.items():
+                    mine[key] = value if name == "reasons" else mine.get(key, 0) + value
+            elif more != 0 and name not in ("task", "judge"):
+                total = sum_known([mine, more])
+                setattr(self, name, round(total, 12) if isinstance(total, float) else total)
 
     @property
     def calls(self) -> int:
@@ -129,8 +126,6 @@ class Ledger:
         known = {one.name for one in fields(UsageRow)}
         for values in rows:
             row = UsageRow(**{name: value for name, value in values.items() if name in known})
-            if values.get("unknown_cost"):  # of earlier versions, which gave partial sums
-                row.cost = None
             self._add(row.judge, row, row.task)
 
     def _add(self, judge: str, more: UsageRow, task: str | None = None) -> None:

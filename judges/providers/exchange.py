@@ -11,6 +11,7 @@ import re
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple, Protocol
 
@@ -106,6 +107,7 @@ _ENDINGS = {
 }
 
 
+@lru_cache(maxsize=256)
 def ending(word: str) -> str:
     """An endpoint's word for how a reply ended as one of `_ENDINGS`, whatever its case and marks,
     also as an enum's member ("FinishReason.STOP"); any other word as it is.

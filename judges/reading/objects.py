@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from typing import NamedTuple
 
 from lmms_eval_tasks.judges.verdict import Status
@@ -65,7 +66,7 @@ def objects(text: str, keys: Collection[str]) -> Iterator[ObjectSpan]:
     Raises:
         UnreadableError: an object with keys of the schema is cut off or ambiguous.
     """
-    mention = re.compile(rf"\b(?:{'|'.join(map(re.escape, keys))})\b[\"']?\s*:")
+    mention, _ = _key_patterns(frozenset(keys))
     start, count = text.find("{"), 0
     while start >= 0:
         count += 1
@@ -156,6 +157,19 @@ def _balanced_end(text: str, start: int) -> int | None:
     return None
 
 
+@lru_cache(maxsize=256)
+def _key_patterns(keys: frozenset[str]) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """A key, perhaps with half of its quotes; and one as it stands in an object."""
+    names = "|".join(map(re.escape, keys))
+    return re.compile(rf"\b(?:{names})\b[\"']?\s*:"), re.compile(rf"([\"']?)\b({names})\b\1\s*:")
+
+
+def key_places(text: str, keys: Collection[str], start: int = 0) -> list[re.Match[str]]:
+    """The places where a key stands with its colon; groups: its quote, or "", and the key."""
+    _, pattern = _key_patterns(frozenset(keys))
+    return list(pattern.finditer(text, start))
+
+
 def _by_keys(text: str, start: int, keys: Collection[str], closed: bool) -> ObjectSpan:
     """An object with unescaped quotes in its strings: each key's value reaches to the next key.
 
@@ -171,8 +185,7 @@ def _by_keys(text: str, start: int, keys: Collection[str], closed: bool) -> Obje
         else UnreadableError("the reply ends inside its object", Status.TRUNCATED)
     )
     doubled = text.startswith("{{", start)
-    names = "|".join(map(re.escape, keys))
-    places = list(re.compile(rf"([\"']?)\b({names})\b\1\s*:").finditer(text, start))
+    places = key_places(text, keys, start)
     if not places or text[start + 1 + doubled : places[0].start()].strip():
         raise unclear
     if quote := places[0][1]:
