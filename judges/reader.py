@@ -25,10 +25,8 @@ from lmms_eval_tasks.judges.reading.objects import (
     key_places,
     objects,
     outside,
-    squashed,
-    unescaped,
-    unfenced,
 )
+from lmms_eval_tasks.judges.reading.quotations import in_list, is_copied, is_quoted
 from lmms_eval_tasks.judges.reading.reasoning import without_reasoning
 from lmms_eval_tasks.judges.verdict import (
     MAX_REPLY,
@@ -203,7 +201,7 @@ def read(
     if span := _verdict(text, spans, names, sources):
         value = span.value or {}
         options = _options(schema) | set(words)
-        if _is_copied(value, text[span.start : span.end], examples, options):
+        if is_copied(value, text[span.start : span.end], examples, options):
             raise UnreadableError("the reply repeats the prompt's example")
         value = _labelled(value, rest, labels) if labels else value
         made = _validate(value, schema, reason_may_lack=bool(bare or labels))
@@ -231,11 +229,11 @@ def _verdict(
         value = span.value
         if value is None or not keys & value.keys() or any(value == one.value for one in found):
             continue
-        if _in_list(text, span):
+        if in_list(text, span):
             raise UnreadableError("a list, expected one object")
         if is_doubted(text, span.start, span.end):
             raise UnreadableError("an object that is denied, asked, supposed or an example")
-        if _is_quoted(value, text[span.start : span.end], sources):
+        if is_quoted(value, text[span.start : span.end], sources):
             raise UnreadableError("the reply repeats an object of the candidate's text")
         found.append(span)
     if len(found) > 1:
@@ -288,38 +286,6 @@ def _boolean(value: Json) -> Json:
     return {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value
 
 
-def _is_copied(
-    value: JsonObject, written: str, examples: Iterable[str], options: Collection[str]
-) -> bool:
-    """Whether an object with free text stands in one of the prompt's texts.
-
-    So does one whose numbers and texts do, beside a list that was filled in.
-    """
-
-    def texts(part: object) -> list[str]:
-        if isinstance(part, (dict, list)):
-            inner = part.values() if isinstance(part, dict) else part
-            return [text for one in inner for text in texts(one)]
-        return [part] if isinstance(part, str) and part and part not in options else []
-
-    if not texts(value):
-        return False
-    told = " ".join(map(_unmarked, examples))
-    filled = {  # without lists of objects
-        key: part
-        for key, part in value.items()
-        if not (isinstance(part, list) and any(isinstance(one, dict) for one in part))
-    }
-    worded = any(any(map(str.isalnum, text)) for text in texts(filled))
-    pairs = (_unmarked(f"{key}:{part}") for key, part in filled.items())
-    return _unmarked(written) in told or (worded and all(_stands(pair, told) for pair in pairs))
-
-
-@lru_cache(maxsize=64)  # a prompt is the same in all requests
-def _unmarked(text: str) -> str:
-    return re.sub("[<>]", "", squashed(text))
-
-
 @lru_cache(maxsize=256)
 def _names(schema: type[BaseModel], *, labelled: bool) -> frozenset[str]:
     """The keys by which an object in a reply is taken for a verdict."""
@@ -337,34 +303,6 @@ def _options(schema: type[BaseModel]) -> frozenset[str]:
     kinds = [field.annotation for field in schema.model_fields.values()]
     literals = [kind for kind in kinds if get_origin(kind) is Literal]
     return frozenset(str(one) for kind in literals for one in get_args(kind))
-
-
-def _in_list(text: str, span: ObjectSpan) -> bool:
-    """Whether an object stands in a list: not one verdict, unless the reply is that list of one."""
-    whole = unfenced(text)
-    if whole == f"[{text[span.start : span.end]}]":  # all that was said: nobody quotes here
-        return False
-    before, after = text[: span.start].rstrip(), text[span.end :].lstrip()
-    whole_list = whole.startswith("[") and whole.endswith("]")
-    return before.endswith("[") or after.startswith("]") or whole_list
-
-
-def _is_quoted(value: JsonObject, written: str, sources: Sequence[str]) -> bool:
-    """Whether the object stands in one of the sources: as written, or key by key, in any order.
-
-    Of a source, only what it has from its first brace on counts: words are no object.
-    """
-    own, pairs = squashed(written), [squashed(f"{key}:{one}") for key, one in value.items()]
-    texts = [squashed(text) for source in sources for text in (source, unescaped(source))]
-    texts = [text[text.find("{") :] for text in texts if "{" in text]
-    return any(own in text or all(_stands(pair, text) for pair in pairs) for text in texts)
-
-
-def _stands(pair: str, text: str) -> bool:
-    """Whether a key and its value stand in a text; 4 does not stand in 45."""
-    if not pair[-1:].isdigit():
-        return pair in text
-    return re.search(rf"{re.escape(pair)}(?!\.?[0-9])", text) is not None
 
 
 def _aliases(field: FieldInfo) -> set[str]:

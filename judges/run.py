@@ -24,12 +24,12 @@ from lmms_eval_tasks.judges.limits import (
     START,
     Breaker,
     Budget,
-    Endpoint,
     Flight,
     Rate,
     share,
 )
 from lmms_eval_tasks.judges.prices import PriceList, load_prices
+from lmms_eval_tasks.judges.providers.endpoint import Endpoint, room
 from lmms_eval_tasks.judges.providers.exchange import Provider
 from lmms_eval_tasks.judges.report import Ledger, Progress, departures, lines, task
 from lmms_eval_tasks.judges.verdict import (
@@ -43,7 +43,6 @@ from lmms_eval_tasks.judges.verdict import (
     JudgeConfig,
     Verdict,
 )
-from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.settings import JudgeLimits
 from lmms_eval_tasks.utils import interrupts
 from lmms_eval_tasks.utils.json_files import JsonObject
@@ -54,7 +53,6 @@ if TYPE_CHECKING:
 
 CONCURRENCY = 16  # requests in flight over the whole run, if the user says nothing
 PROBE_SECONDS = 20.0  # that a probe's reply may take
-OTHER_FILES = 256  # descriptors of a process that are not for requests: videos, caches, the model's
 
 Given = TypeVar("Given")
 Made = TypeVar("Made")
@@ -159,7 +157,7 @@ class JudgeSession:
                     config.label,
                     # What a first bill is above its bound, those in flight beside it are too.
                     Flight(
-                        self._room(),
+                        room(self.concurrency, len(self.endpoints)),
                         START if self.limits.max_cost is None else 1,
                         self.timeout(config),
                     ),
@@ -172,19 +170,6 @@ class JudgeSession:
 
     def _in_flight(self) -> int:
         return sum(one.flight.now for one in list(self.endpoints.values()))
-
-    def _room(self) -> int:
-        """Requests that may be in flight to one more endpoint: each takes a file descriptor."""
-        from lmms_eval_tasks.judges.providers.transport import allow_files
-
-        others = OTHER_FILES + self.concurrency * len(self.endpoints)
-        allowed = allow_files(others + self.concurrency)
-        if (room := max(1, allowed - others)) < self.concurrency:
-            say(
-                f"{room} requests in flight, not {self.concurrency}: a process may open "
-                f"{allowed:,} files here (ulimit -n)"
-            )
-        return min(room, self.concurrency)
 
     def describe(self) -> JsonObject:
         """Limits, cache and prices as plain types, for results."""

@@ -364,18 +364,3 @@ def _addresses(host: str, port: int, until: _Deadline) -> list[str]:
         why = getattr(answer, "strerror", None) or answer
         raise httpcore.ConnectError(f"the name {host} cannot be looked up ({why})")
     return list(dict.fromkeys(str(address[0]) for *_, address in answer))
-
-
-def allow_files(wanted: int) -> int:
-    """How many files this process may open, after its limit was raised to `wanted` if it may be."""
-    try:
-        import resource
-    except ImportError:  # Windows, which has no such limit
-        return wanted
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        with suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-            soft = most
-    return wanted if soft == resource.RLIM_INFINITY else soft

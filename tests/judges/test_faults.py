@@ -10,10 +10,10 @@ import pytest
 from faults import CONTENT, RATING, TRANSPORT, Player, judge_of, judged
 
 from lmms_eval_tasks.judges import cache as replies
-from lmms_eval_tasks.judges import limits
 from lmms_eval_tasks.judges.engine import render
-from lmms_eval_tasks.judges.limits import call_with_retries
 from lmms_eval_tasks.judges.prices import Price, PriceList, upper_bound
+from lmms_eval_tasks.judges.providers import endpoint as endpoint_module
+from lmms_eval_tasks.judges.providers.endpoint import call_with_retries
 from lmms_eval_tasks.judges.report import UsageRow, lines, task
 from lmms_eval_tasks.judges.run import JudgeSession
 from lmms_eval_tasks.judges.verdict import Sampling
@@ -29,7 +29,7 @@ def short_waits():
     """Backoff in hundredths of the usual seconds; what an endpoint asks for is still waited."""
     with pytest.MonkeyPatch.context() as patch:
         quick = functools.partial(call_with_retries, base=0.005, cap=0.02)
-        patch.setattr(limits, "call_with_retries", quick)
+        patch.setattr(endpoint_module, "call_with_retries", quick)
         yield
 
 

@@ -11,8 +11,8 @@ from lmms_eval_tasks.judges.limits import (
     Budget,
     Flight,
     Rate,
-    call_with_retries,
 )
+from lmms_eval_tasks.judges.providers.endpoint import call_with_retries
 from lmms_eval_tasks.judges.providers.exchange import BUSY, SLOW, ProviderError
 from lmms_eval_tasks.judges.providers.retry_after import asked_wait
 from lmms_eval_tasks.judges.verdict import Status

@@ -9,9 +9,10 @@ from typing import Any
 import faults
 import pytest
 
-from lmms_eval_tasks.judges import Verdict, limits, resolve
+from lmms_eval_tasks.judges import Verdict, resolve
 from lmms_eval_tasks.judges import cache as replies
-from lmms_eval_tasks.judges.limits import call_with_retries
+from lmms_eval_tasks.judges.providers import endpoint as endpoint_module
+from lmms_eval_tasks.judges.providers.endpoint import call_with_retries
 from lmms_eval_tasks.judges.providers.exchange import ProviderError, Request
 from lmms_eval_tasks.judges.providers.openai_compatible import OpenAIProvider
 from lmms_eval_tasks.judges.run import JudgeSession
@@ -223,7 +224,7 @@ def sent(given: Mapping[str, Any]) -> Fault:
 def test_what_an_endpoint_sends_is_a_reply_or_its_failure(given, expected, tmp_path, monkeypatch):
     """Status, score, requests; and the requests of the same command, the endpoint being healthy."""
     quick = functools.partial(call_with_retries, base=0.001)
-    monkeypatch.setattr(limits, "call_with_retries", quick)
+    monkeypatch.setattr(endpoint_module, "call_with_retries", quick)
     fields = {"number": "1", "candidate": "x"}
 
     def verdict(endpoint: LocalEndpoint) -> tuple[Verdict, int]:
