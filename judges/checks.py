@@ -6,26 +6,20 @@ settings and prompt, so that every later run of the same judge says how it did.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import chain, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.judges.verdict import NONE, REPLAY, JudgeConfig
 from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.utils.json_files import Json, JsonObject, write_json
 from lmms_eval_tasks.utils.metrics import stats
-from lmms_eval_tasks.utils.metrics.aggregate import NO_CLAIMS
 from lmms_eval_tasks.utils.metrics.agreement import kappa
-
-if TYPE_CHECKING:
-    from lmms_eval_tasks.benchmark import Item, KnownAnswer
 
 ITEMS = 40  # answers of a check, if the user names no number
 # Kappa up to which two raters agree about as often as by chance: "slight" (Landis and Koch, 1977).
@@ -33,27 +27,6 @@ SLIGHT = 0.2
 FEWEST = 10  # answers below which a check says nothing of a judge
 TOO_FEW = "this may be chance: check more answers (--items N)"
 NEAR = 1  # points that a rating may be away from the known one and still agree
-
-# --- which answers --------------------------------------------------------------------------------
-
-
-def draw(answers: Sequence[KnownAnswer], count: int | None) -> list[KnownAnswer]:
-    """Return `count` answers with known verdicts: as many of each verdict, from all videos in turn.
-
-    The same ones whatever the order of `answers`. An answer that occurs twice counts once. None
-    returns all.
-    """
-    different = {(one.task, one.doc["id"], one.text): one for one in answers if one.known}
-    place: Counter[tuple[float, str]] = Counter()
-    by_verdict: dict[float, list[tuple[int, KnownAnswer]]] = {}
-    for name in sorted(different, key=lambda name: hashlib.sha256(repr(name).encode()).digest()):
-        one = different[name]
-        worth, video = next(iter(one.known.values())), str(one.doc["video"])
-        by_verdict.setdefault(worth, []).append((place[worth, video], one))
-        place[worth, video] += 1
-    columns = [sorted(by_verdict[worth], key=lambda one: one[0]) for worth in sorted(by_verdict)]
-    return [one for _, one in filter(None, chain(*zip_longest(*columns)))][:count]
-
 
 # --- verdicts beside known ones -------------------------------------------------------------------
 
@@ -64,22 +37,6 @@ class VerdictPair(NamedTuple):
     known: float
     judged: int | None  # on the scale; None: the judge gave none
     cluster: str
-
-
-def compare(answers: Sequence[KnownAnswer], items: Sequence[Item]) -> dict[str, list[VerdictPair]]:
-    """The known verdicts on answers with the judge's in their items, by the name of the ask.
-
-    A verdict between two numbers of the scale (a mean over samples or judges) is rounded, halves
-    down. An answer in which the judge finds no claim is worth 0.
-    """
-    found: dict[str, list[VerdictPair]] = {}
-    for one, item in zip(answers, items, strict=True):
-        for name, known in one.known.items():
-            score = (item.get("verdicts") or {}).get(name, {}).get("score")
-            score = 0.0 if item["status"] == NO_CLAIMS else score
-            judged = None if score is None else math.ceil(score - 0.5)
-            found.setdefault(name, []).append(VerdictPair(known, judged, str(one.doc["video"])))
-    return found
 
 
 def figures(pairs: Sequence[VerdictPair], scale: Sequence[int]) -> JsonObject:

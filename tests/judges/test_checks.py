@@ -19,7 +19,7 @@ from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.judges import JudgeConfig, checks
 from lmms_eval_tasks.judges.checks import VerdictPair
 from lmms_eval_tasks.judges.verdict import NONE, OPENAI, REPLAY
-from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.runs import before, known_answers
 from lmms_eval_tasks.utils.conditions import Kind, of_judge
 from tests.checks import table
 from tests.conftest import SHARED
@@ -51,16 +51,16 @@ MANY = answers(("a", 1.0, 30), ("b", 1.0, 3), ("c", 1.0, 3), ("a", 0.0, 5), ("b"
     ],
 )
 def test_draw(count: int | None, worths: dict[int, int], videos: dict[str, int]) -> None:
-    drawn = checks.draw(MANY, count)
+    drawn = known_answers.draw(MANY, count)
     assert Counter(one.known["ask"] for one in drawn) == worths
     found = Counter(one.doc["video"] for one in drawn)
     if count == 4:  # of three videos two
         assert max(found.values()) <= 2
     else:
         assert found == videos
-    assert checks.draw(MANY[::-1], count) == drawn
-    assert checks.draw([*MANY, *MANY], count) == drawn
-    assert checks.draw([*MANY, MANY[0]._replace(known={}, text="?")], count) == drawn
+    assert known_answers.draw(MANY[::-1], count) == drawn
+    assert known_answers.draw([*MANY, *MANY], count) == drawn
+    assert known_answers.draw([*MANY, MANY[0]._replace(known={}, text="?")], count) == drawn
 
 
 # --- verdicts beside known ones -------------------------------------------------------------------
@@ -74,7 +74,7 @@ def test_compare() -> None:
     ]
     items += [{"status": "no_claims", "verdicts": {"claims": {"score": 0.0}}}, {"status": "error"}]
     own = answers(("a", 1.0, len(items)))
-    judged = [one.judged for one in checks.compare(own, items)["ask"]]
+    judged = [one.judged for one in known_answers.compare(own, items)["ask"]]
     assert judged == [1, 0, 1, None, 0, None]
 
 
@@ -219,7 +219,7 @@ def test_a_judge_on_real_data(name: str) -> None:
     assert done.exit_code == 0, (done.output, done.exception)
     assert REAL[name] in done.stdout
     assert "judge checked: 100 % of 40" in done.stdout
-    drawn = checks.draw(source.answers, 40)
+    drawn = known_answers.draw(source.answers, 40)
     worths = Counter(next(iter(one.known.values())) for one in drawn)
     assert max(worths.values()) - min(worths.values()) <= 1
     videos = Counter(one.doc["video"] for one in drawn)
