@@ -52,7 +52,7 @@ types: env
 unit: env
 	$(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 30
 
-# Texts that models and judges write, and files, as nobody would expect them (docs/hostile_input.md).
+# Texts that models and judges write, and files, as nobody would expect them (docs/robustness.md).
 N ?= 1000000
 FILES ?= 20000
 SEED ?= 0

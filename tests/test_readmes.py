@@ -23,10 +23,9 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)
-def test_the_readme_is_short_and_names_every_task(name):
+def test_the_readme_names_every_task(name):
     folder = ROOT / "lmms_eval_tasks" / name
     text = (folder / "README.md").read_text(encoding="utf-8")
-    assert len(text.encode()) <= 8192
     yamls = [file.read_text(encoding="utf-8") for file in folder.glob("*.yaml")]
     tasks = {found for one in yamls for found in re.findall(r"^(?:task|group): (\w+)$", one, re.M)}
     assert len(tasks) == len(yamls)
