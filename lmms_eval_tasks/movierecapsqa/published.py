@@ -12,14 +12,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from lmms_eval_tasks import leaderboards, settings
-from lmms_eval_tasks.benchmark import Doc, Item, Items, KnownAnswer, KnownAnswers, Task
+from lmms_eval_tasks.benchmark import Doc, Items, KnownAnswer, KnownAnswers, Task
 from lmms_eval_tasks.benchmark import Row as TableRow
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.media.video_checks import bad_items, stop
 from lmms_eval_tasks.movierecapsqa import data, judge, schema
+from lmms_eval_tasks.movierecapsqa.items import RecapItem
 from lmms_eval_tasks.movierecapsqa.settings import BASELINES, JUDGED_BASELINES
 from lmms_eval_tasks.report import measures
 from lmms_eval_tasks.tables import layouts
@@ -28,6 +29,7 @@ from lmms_eval_tasks.utils.metrics import aggregate, rating_means, stats
 from lmms_eval_tasks.utils.metrics.agreement import Pair, Row, row
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
     from rich.table import Table
 
 TASK = "movierecapsqa_segment"  # what the models and people of the release were asked
@@ -39,7 +41,7 @@ PEOPLE = "people"  # in place of a model's name
 class Released:
     """One answer of a release."""
 
-    doc: Mapping[str, Any]  # its question, as a run has it
+    doc: Doc  # its question, as a run has it
     by: str  # a model as Table 4 names it, or PEOPLE
     text: str
     scores: Mapping[str, int | None]  # published, by DIMENSIONS
@@ -138,17 +140,20 @@ _KEPT = ("id", "status", "claims", "rouge_l", "baselines", "dimensions", "verdic
 
 def _tables(
     found: Data, task: Task, items: Items, is_invalid: bool
-) -> tuple[list[Any], dict[str, Any]]:
+) -> tuple[list[RenderableType], dict[str, object]]:
     """Tables 4 and 5 of the answers' items and their agreement by model; and all of it for JSON."""
-    by: dict[str, list[Item]] = {}
-    for one, item in zip(found.answers, items, strict=True):
+    answered = cast(Sequence[RecapItem], items)
+    by: dict[str, list[RecapItem]] = {}
+    for one, item in zip(found.answers, answered, strict=True):
         by.setdefault(one.by, []).append(item)
     numbers = {one: measures.numbers(task, own) for one, own in by.items()}
     made = [TableRow(TASK, own, name, is_invalid) for name, own in numbers.items()]
     shown = layouts.tables(leaderboards.stored("movierecapsqa"), made)
-    by_dimension = {one: rows(found.answers, items, one) for one in DIMENSIONS}
-    own_tables = [table(name, own) for name, own in by_dimension.items()]
-    return [*shown, *(part for own in own_tables for part in (*own, ""))], {
+    by_dimension = {one: rows(found.answers, answered, one) for one in DIMENSIONS}
+    tables: list[RenderableType] = [*shown]
+    for name, compared in by_dimension.items():
+        tables += [*table(name, compared), ""]
+    return tables, {
         "dimensions": {
             name: {"rows": {title: one.as_dict() for title, one in own.items()}}
             for name, own in by_dimension.items()
@@ -163,7 +168,7 @@ def _tables(
     }
 
 
-def rows(answers: Sequence[Released], items: Items, dimension: str) -> dict[str, Row]:
+def rows(answers: Sequence[Released], items: Sequence[RecapItem], dimension: str) -> dict[str, Row]:
     """How far our scores of the answers agree with the published ones: of each model, all models
     and people.
     """

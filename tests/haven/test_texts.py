@@ -103,9 +103,9 @@ def test_pictures(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The user's own frames, wherever they are now, opened only when they are embedded."""
     opened: list[tuple[str, list[int]]] = []
 
-    def fake(row: dict[str, Any], numbers: list[int]) -> list[Any]:
-        opened.append((Path(row["video_path"]).name, numbers))
-        return [row["picks"][numbers[0] - 1]]
+    def fake(path: str, picks: list[int], numbers: list[int]) -> list[Any]:
+        opened.append((Path(path).name, numbers))
+        return [picks[numbers[0] - 1]]
 
     known = {record.id: data.row(record, "")["record"] for record in data.load().records}
 
