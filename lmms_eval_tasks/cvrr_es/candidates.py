@@ -25,7 +25,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, dimension_of
@@ -243,12 +243,12 @@ def read(paths: Sequence[Path]) -> Candidates:
     return found
 
 
-def plain_question(value: Any) -> str | None:
+def plain_question(value: object) -> str | None:
     """A released question without image tokens; None for what is no text."""
     return _TOKENS.sub("", value, count=1).strip() if isinstance(value, str) else None
 
 
-def plain_answer(value: Any) -> str | None:
+def plain_answer(value: object) -> str | None:
     """A released answer without "</s>"; None for what is no text."""
     return _END.sub("", value, count=1).strip() if isinstance(value, str) else None
 

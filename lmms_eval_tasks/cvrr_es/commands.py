@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -115,7 +115,7 @@ def _check_old(out: Path, label: str, asked: Iterable[Asked]) -> None:
         )
 
 
-def _tell(rated: Sequence[Rated], config: JudgeConfig, current: run.Run) -> Mapping[str, Any]:
+def _tell(rated: Sequence[Rated], config: JudgeConfig, current: run.Run) -> Mapping[str, str]:
     """Print what came out and what it cost; why the run is invalid, if it is."""
     for name in dict.fromkeys(one.asked.candidate for one in rated):
         own = [one.verdict for one in rated if one.asked.candidate == name]

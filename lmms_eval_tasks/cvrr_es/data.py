@@ -15,6 +15,7 @@ from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.benchmark import Found, option_set
 from lmms_eval_tasks.cvrr_es import candidates, release
 from lmms_eval_tasks.cvrr_es.candidates import Aligned
+from lmms_eval_tasks.cvrr_es.items import CvrrDoc, RatingDoc
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS, dimension_of
 from lmms_eval_tasks.cvrr_es.metrics import OF, slug
 from lmms_eval_tasks.cvrr_es.release import Question, Release
@@ -195,17 +196,21 @@ def reference() -> list[RatingRow]:
 # --- docs -----------------------------------------------------------------------------------------
 
 
-def docs(found: Found, task: str) -> list[dict[str, Any]]:
-    """A task's docs, in the release's order, then by candidate.
-
-    A doc of a dimension is of a question. `lure`, for scripted models as `references` is, answers
-    the release's next question; that of the last one answers the first. One of a judge task is of
-    a candidate's answer: it has nothing that says what is right (Rated.docs).
-    """
+def docs(found: Found, task: str) -> Sequence[CvrrDoc | RatingDoc]:
+    """A task's docs, in the release's order, then by candidate."""
     known = cast(Checked, found)
+    rows = questions(known, task)
+    return known.rated[task].docs(rows) if task in JUDGE_TASKS else rows
+
+
+def questions(known: Checked, task: str) -> list[CvrrDoc]:
+    """The questions that a task asks, or whose answers it rates, in the release's order.
+
+    `lure` answers the release's next question; that of the last one answers the first.
+    """
     asked = known.release.questions
     lures = [one.reference for one in (*asked[1:], *asked[:1])]
-    rows = [
+    return [
         {
             "id": one.id,
             "dimension": one.dimension,
@@ -218,12 +223,11 @@ def docs(found: Found, task: str) -> list[dict[str, Any]]:
             "reference": one.reference,
             "references": [one.reference],
             "lure": lure,
-            "data": found.digest,
+            "data": known.digest,
         }
         for one, lure in zip(asked, lures, strict=True)
         if one.id not in known.bad and _asks(task, one)
     ]
-    return rows if task not in JUDGE_TASKS else known.rated[task].docs(rows)
 
 
 # --- results --------------------------------------------------------------------------------------

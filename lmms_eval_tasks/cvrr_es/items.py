@@ -73,7 +73,7 @@ class RatedAnswer(TypedDict):
     fell_back: ReadOnly[bool]  # the mixture's rule left no judge to show
     round: ReadOnly[str]  # one of labels.ROUNDS
     reference_rating: ReadOnly[float | None]  # 1 to 5; None if there is none yet
-    others: ReadOnly[Sequence[Mapping[str, Any]]]  # ratings that are shown (RatingRow)
+    others: ReadOnly[Sequence[Mapping[str, Any]]]  # ratings that are shown: RatingRow.as_dict
     data: ReadOnly[str]  # digest of the release
 
 

@@ -63,7 +63,7 @@ class Judgement(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _as_published(cls, given: Any) -> Any:
+    def _as_published(cls, given: object) -> object:
         """One released judgement has no reason; None, which Python's dicts may have, is none."""
         if isinstance(given, dict) and given.get("reason") is None:
             return {**given, "reason": ""}

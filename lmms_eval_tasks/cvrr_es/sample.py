@@ -20,9 +20,10 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypedDict
 
+from lmms_eval_tasks.cvrr_es.items import RatingDoc
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, HIGHEST_SCORE, RATINGS
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.models.players import UNREADABLE, Chance, Known, Played
@@ -55,9 +56,19 @@ class Asked(NamedTuple):
     lure: str
 
 
+class _ClipSpec(TypedDict):
+    ground: str
+    actors: Sequence[Mapping[str, Any]]  # fields of scenes.Actor
+
+
+class _Told(TypedDict):
+    clips: Mapping[str, _ClipSpec]
+    questions: Mapping[str, Sequence[tuple[str, str, str, str]]]  # by dimension: fields of Asked
+
+
 @functools.cache
-def _told() -> dict[str, Any]:
-    found: dict[str, Any] = scenes.load(__file__, "sample_questions_yaml")
+def _told() -> _Told:
+    found: _Told = scenes.load(__file__, "sample_questions_yaml")
     return found
 
 
@@ -83,16 +94,16 @@ def videos() -> dict[str, Clip]:
     }
 
 
-def files() -> dict[str, Any]:
+def files() -> dict[str, object]:
     """All other files."""
-    found: dict[str, Any] = {
+    found: dict[str, object] = {
         f"{name}/annotations_{name}.json": [
             {"Q": one.question, "A": one.reference, "VideoID": one.video} for one in own
         ]
         for name, own in questions().items()
     }
     for candidate in MODELS:
-        said: dict[str, list[Any]] = {}
+        said: dict[str, list[dict[str, str]]] = {}
         for one in answered(candidate):
             marked = ("{} {} {} {}\n", "</s>") if candidate == HASTY else ("", "")
             asked = marked[0].replace("{}", "<image>") + one.asked.question
@@ -197,7 +208,7 @@ def _row(one: Answered, judge: str, name: str, rating: int | None, status: str =
     )
 
 
-def recordings() -> Iterator[dict[str, Any]]:
+def recordings() -> Iterator[dict[str, object]]:
     """Lines for the judge `replay` about every answer but the empty one, which nobody judges.
 
     And about the answer to the next question, which is a doc's lure (data.py).
@@ -219,7 +230,7 @@ def recordings() -> Iterator[dict[str, Any]]:
 # --- a judge's ratings, played --------------------------------------------------------------------
 
 
-def known(doc: Mapping[str, Any]) -> Known:
+def known(doc: RatingDoc) -> Known:
     """Right is the reference rating, or 3 without one.
 
     Wrong is off by one or two, and more lenient where the other judges' ratings are shown, so that

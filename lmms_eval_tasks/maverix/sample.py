@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from lmms_eval_tasks.maverix.labels import LETTERS, MODES, N_OPTIONS, SPLITS
 from lmms_eval_tasks.models.players import Chance, Played
@@ -131,7 +131,7 @@ def videos() -> dict[str, Clip]:
     }
 
 
-def files() -> dict[str, Any]:
+def files() -> dict[str, object]:
     """All other files."""
     data = json.dumps({"version": VERSION, "items": items()}, ensure_ascii=False, indent=1)
     made = {f"subtitles/{VIDEOS[video - 1]}.srt": subtitles(video) for video in SUBTITLED}
@@ -188,10 +188,17 @@ class Plan(NamedTuple):
     segment: tuple[float, float] | None
 
 
+class Texts(TypedDict):
+    """The content of sample_texts_yaml."""
+
+    kinds: Mapping[str, Mapping[str, str]]  # of questions: their texts
+    plans: Sequence[tuple[str, int, int, tuple[float, float] | None]]  # fields of Plan
+
+
 @functools.cache
-def texts() -> dict[str, Any]:
-    """`kinds` of questions, and `plans` of the items, as in sample_texts_yaml."""
-    content: dict[str, Any] = scenes.load(__file__, "sample_texts_yaml")
+def texts() -> Texts:
+    """The content of sample_texts_yaml."""
+    content: Texts = scenes.load(__file__, "sample_texts_yaml")
     return content
 
 
@@ -200,12 +207,12 @@ def plans() -> list[Plan]:
     return [Plan(*plan) for plan in texts()["plans"]]
 
 
-def items() -> list[dict[str, Any]]:
+def items() -> list[dict[str, object]]:
     """All items in the form of the file (release.py)."""
     return [_item(number, plan) for number, plan in enumerate(plans())]
 
 
-def _item(number: int, plan: Plan) -> dict[str, Any]:
+def _item(number: int, plan: Plan) -> dict[str, object]:
     moment, kind = Moment(plan.video, plan.second), texts()["kinds"][plan.kind]
     later = _after(moment, _wait(moment))
     shown = {"sides": moment.sides, "hertz": moment.tone, "later": later.tone}

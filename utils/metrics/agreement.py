@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Literal
 
 from lmms_eval_tasks.utils.metrics import stats
 from lmms_eval_tasks.utils.metrics.aggregate import mean
@@ -188,7 +188,7 @@ class Row:
     published_var: float | None
     intervals: Mapping[str, Interval]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """For JSON."""
         found = {name: interval.as_dict() for name, interval in self.intervals.items()}
         return {**vars(self), "intervals": found}

@@ -25,12 +25,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 from lmms_eval_tasks.utils.metrics import local_models
 from lmms_eval_tasks.utils.metrics.local_models import Scores
 from lmms_eval_tasks.utils.metrics.text_metrics import NO_REFERENCE, tokenize
 
+if TYPE_CHECKING:
+    from torch import Tensor
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+M = TypeVar("M")
 ENCODER, SEQ2SEQ = "encoder", "sequence-to-sequence model"
 Texts = tuple[str, ...]
 Pair = tuple[str, str]  # source, target
@@ -43,12 +48,18 @@ _MAX_BATCH_TOKENS = 2048
 
 
 def _computed(
-    metric: str, references: Sequence[Any], kind: str, model: str, *how: Callable[..., Any]
+    metric: str,
+    references: Sequence[object],
+    kind: str,
+    model: str,
+    *,
+    load: Callable[[str, Path], M],
+    score: Callable[[M], Scores],
 ) -> Scores:
     """The scores, or none and why: no item has a reference, or the model cannot be used."""
     made, why = None, NO_REFERENCE
     if any(references):
-        made, why = local_models.scored(kind, model, *how)
+        made, why = local_models.scored(kind, model, load, score)
     none = (None,) * len(references)
     return made or Scores(none, f"{metric} not computed: {why}", computed=False)
 
@@ -103,25 +114,25 @@ def bert_score(
         )
         return Scores(values, note)
 
-    return _computed("BERTScore", references, ENCODER, name, _load_encoder, score)
+    return _computed("BERTScore", references, ENCODER, name, load=_load_encoder, score=score)
 
 
 @dataclass(frozen=True)
 class _Encoder:
     """A loaded encoder and what it has scored so far."""
 
-    model: Any
-    tokenizer: Any  # its model_max_length is the true limit
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase  # its model_max_length is the true limit
     layer: int
     known: dict[tuple[tuple[str, ...], ...], tuple[float, int]] = field(default_factory=dict)
 
-    def hidden(self, texts: Sequence[str]) -> tuple[Any, Any, Any]:
+    def hidden(self, texts: Sequence[str]) -> tuple[Tensor, Tensor, Tensor]:
         """Hidden states (text, token, layer, size), mask and weights (text, token)."""
         from bert_score.utils import get_bert_embedding
 
         weights: defaultdict[int | None, float] = defaultdict(lambda: 1.0)
         weights |= {self.tokenizer.sep_token_id: 0.0, self.tokenizer.cls_token_id: 0.0}
-        found: tuple[Any, Any, Any] = get_bert_embedding(
+        found: tuple[Tensor, Tensor, Tensor] = get_bert_embedding(
             list(texts), self.model, self.tokenizer, weights, device="cpu", all_layers=True
         )
         return found
@@ -156,7 +167,7 @@ class _Encoder:
         if not torch.isfinite(hidden[:, :, self.layer][mask.bool()]).all():
             raise ValueError("the encoder's output is not finite")  # bert-score would score it 0
 
-        def tokens_of(row: int) -> tuple[Any, Any, Any]:
+        def tokens_of(row: int) -> tuple[Tensor, Tensor, Tensor]:
             own = (slice(row, row + 1), slice(int(mask[row].sum())))
             # Copies: the matching normalises its arguments in place.
             return hidden[own][:, :, self.layer].clone(), mask[own], weights[own].clone()
@@ -231,7 +242,7 @@ def bart_score(
             "texts without a word have none",
         )
 
-    return _computed("BARTScore", references, SEQ2SEQ, model, _load_scorer, score)
+    return _computed("BARTScore", references, SEQ2SEQ, model, load=_load_scorer, score=score)
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,8 +250,8 @@ class _Scorer:
     """A loaded model; the two limits count special tokens too."""
 
     folder: Path
-    model: Any
-    tokenizer: Any
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
     max_source: int
     max_target: int
 
@@ -257,7 +268,7 @@ class _Scorer:
         import torch
         from torch.nn.utils.rnn import pad_sequence
 
-        def padded(rows: Sequence[Sequence[int]], value: int) -> Any:
+        def padded(rows: Sequence[Sequence[int]], value: int) -> Tensor:
             return pad_sequence([torch.tensor(row) for row in rows], True, value)
 
         # The model itself shifts labels to the right, in the way it was trained; -100 is no token.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from lmms_eval_tasks.cvrr_es.candidates import Aligned
+from lmms_eval_tasks.cvrr_es.items import CvrrDoc, RatingDoc
 from lmms_eval_tasks.cvrr_es.judge import MOST
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
 from lmms_eval_tasks.cvrr_es.settings import CVRR_RATINGS, CVRR_REFERENCE
@@ -15,9 +15,6 @@ from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow, folded
 from lmms_eval_tasks.cvrr_es.study.selection import Choice, Selection
 from lmms_eval_tasks.cvrr_es.study.study import Place
 from lmms_eval_tasks.errors import DataError
-
-# Fields of a question's row that say what is right.
-_TRUTH = ("reference", "references", "lure")
 
 
 @dataclass(frozen=True)
@@ -32,32 +29,41 @@ class Rated:
     rule: Selection | None = None  # the mixture's, and the judges that it shows of each item
     chosen: Mapping[Item, Choice] = field(default_factory=dict)
 
-    def docs(self, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    def docs(self, rows: Sequence[CvrrDoc]) -> list[RatingDoc]:
         """Docs of all answers to these questions, by question, then by candidate."""
-        made = []
+        made: list[RatingDoc] = []
         for row in rows:
-            told = {name: value for name, value in row.items() if name not in _TRUTH}
             for own in self.candidates:
                 if (question := row["id"]) not in own.answers:
                     continue
                 item = Item(question, own.candidate)
                 choice = self.chosen.get(item)
-                doc = {
-                    "id": f"{question}/{own.candidate}",
-                    "question_id": question,
-                    "candidate": own.candidate,
-                    "answer": own.answers[question],
-                    "empty": question in own.empty,
-                    "others": [
-                        one.as_dict()
-                        for one in self.first.get(item, ())
-                        if one.rating is not None and (choice is None or one.judge in choice.judges)
-                    ],
-                    "fell_back": choice is not None and not choice.judges,
-                    "round": self.round,
-                    "reference_rating": self.reference.get(item),
-                }
-                made.append({**told, **doc})
+                shown = [
+                    one.as_dict()
+                    for one in self.first.get(item, ())
+                    if one.rating is not None and (choice is None or one.judge in choice.judges)
+                ]
+                made.append(
+                    {
+                        "id": f"{question}/{own.candidate}",
+                        "dimension": row["dimension"],
+                        "video": row["video"],
+                        "video_path": row["video_path"],
+                        "start": row["start"],
+                        "end": row["end"],
+                        "n_frames": row["n_frames"],
+                        "question": row["question"],
+                        "data": row["data"],
+                        "question_id": question,
+                        "candidate": own.candidate,
+                        "answer": own.answers[question],
+                        "empty": question in own.empty,
+                        "others": shown,
+                        "fell_back": choice is not None and not choice.judges,
+                        "round": self.round,
+                        "reference_rating": self.reference.get(item),
+                    }
+                )
         return made
 
 

@@ -20,9 +20,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 from pydantic import ConfigDict, Field, StrictBool, StrictFloat, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
 
 from lmms_eval_tasks.benchmark import digest
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, JUDGE_TASKS, RATINGS, ROUNDS
@@ -44,8 +45,9 @@ class Item(NamedTuple):
     candidate: str
 
 
-def _one_of(names: Iterable[str]) -> Any:
-    return Field(pattern=f"^({'|'.join(names)})$")
+def _one_of(names: Iterable[str]) -> FieldInfo:
+    found: FieldInfo = Field(pattern=f"^({'|'.join(names)})$")
+    return found
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class RatingRow:
         """What was rated."""
         return Item(self.question, self.candidate)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Plain types, for a line of a file."""
         return {name: one for name, one in asdict(self).items() if name != "rated" or one}
 
@@ -199,7 +201,7 @@ def notes(rows: Sequence[RatingRow], items: Collection[Item]) -> Iterator[str]:
             )
 
 
-def _entries(paths: Sequence[Path], runs: list[saved_runs.Run]) -> Iterator[tuple[str, Any]]:
+def _entries(paths: Sequence[Path], runs: list[saved_runs.Run]) -> Iterator[tuple[str, object]]:
     """Place and content of every line of the files, and of every item of saved runs."""
 
     def is_ours(file: Path) -> bool:
@@ -235,7 +237,7 @@ def _adapter() -> TypeAdapter[RatingRow]:
     return TypeAdapter(RatingRow)
 
 
-def _row(entry: Any) -> RatingRow:
+def _row(entry: object) -> RatingRow:
     """A checked row.
 
     Raises:

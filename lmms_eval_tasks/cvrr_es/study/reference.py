@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
@@ -81,7 +81,7 @@ class Rated(NamedTuple):
             rated=rated_hash(of.question, of.video_id, self.asked.answer),
         )
 
-    def transcript(self, label: str) -> dict[str, Any]:
+    def transcript(self, label: str) -> dict[str, object]:
         """The rating, what it is of, and the verdict: `parts` are a debate's turns in order."""
         one = self.asked.of
         texts = {"question": one.question, "reference": one.reference, "answer": self.asked.answer}
@@ -169,7 +169,7 @@ class _StandIn(Judge):
         self.asked: list[Request] = []
 
     def verdicts(
-        self, criterion: Criterion, fields: Mapping[str, Any], samples: int
+        self, criterion: Criterion, fields: Mapping[str, object], samples: int
     ) -> list[Verdict]:
         reason = " ".join(["word"] * (REPLY_TOKENS - 10))
         reply = json.dumps({"reason": reason, "rating": self.rating})
