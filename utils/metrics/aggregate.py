@@ -131,7 +131,7 @@ def if_refusals_wrong(
     def wrong(item: I) -> I:
         if not item.get("refused"):
             return item
-        values = {"right": 0, "points": 0.0, "geval": nothing}
+        values = {"right": 0, "points": 0.0, "geval": {**nothing, "mode": None}}
         made = {**item, **{k: v for k, v in values.items() if k in item}, "status": "refused"}
         if isinstance(dimensions := item.get("dimensions"), Mapping):
             made["dimensions"] = dict.fromkeys(dimensions, nothing)
