@@ -258,13 +258,78 @@ def test_the_longest_name_has_a_task() -> None:
         assert registry.of_task_name("maia_vsv") == "maia"
 
 
-def test_its_types_hold(installed: Path) -> None:
-    config = ["--config-file", str(REPOSITORY / "pyproject.toml")]
+# Each line with a comment is an error of mypy that holds the comment.
+WRONG = """
+from collections.abc import Sequence
+from lmms_eval_tasks.benchmark import Metric, Part, Task, select_fields, split
+from lmms_eval_tasks.judges.verdict import Scoring
+from lmms_eval_tasks.utils.metrics import aggregate, rating_means
+from toy_benchmark.tasks import (
+    METRICS, TASK, Answer, AnswerScore, KeptQuestion, Question, keep, prompt, score
+)
+
+def asks_nothing(doc: Question) -> list[Part]:
+    return [Part("text", doc["qestion"])]  # no key "qestion"
+
+def keeps_less(doc: Question) -> KeptQuestion:
+    return {"id": doc["id"], "video": doc["video"], "question": ""}  # Missing key "reference"
+
+def changes(doc: Question) -> KeptQuestion:
+    doc["question"] = ""  # ReadOnly TypedDict key "question" TypedDict is mutated
+    return select_fields(doc, KeptQuestion)
+
+def says_yes(doc: KeptQuestion, reply: str) -> AnswerScore:
+    return {"candidate": reply, "status": "ok", "right": "yes"}  # has type "int | None"
+
+def says_more(doc: KeptQuestion, reply: str) -> AnswerScore:
+    return {"candidate": "", "status": "ok", "right": 1, "wrong": 0}  # Extra key "wrong"
+
+def judged(doc: KeptQuestion, reply: str) -> Scoring[AnswerScore]:
+    yield []
+    return {"status": "ok", "right": 1}  # Missing key "candidate"
+
+def wants_options(doc: AnswerScore, reply: str) -> AnswerScore:
+    return doc
+
+def mean(items: Sequence[Answer]) -> float | None:
+    return aggregate.mean(item["candidate"] for item in items)  # incompatible item type "str"
+
+metrics: list[Metric[Answer]] = [
+    *METRICS,
+    Metric("right", lambda items: items[0]["rigth"]),  # no key "rigth"
+    Metric("text", lambda items: items[0]["candidate"]),  # got "str"
+    Metric("some", len, lambda item: item["right"] > 0),  # Unsupported operand types
+    Metric("rated", rating_means.mean_valid),  # incompatible type "Callable[[str,
+    Metric("n", len, units=lambda items: {i["video"]: i["right"] for i in items}),  # "int | None"
+    *split(Metric[AnswerScore]("right", len), "video", ["v1"]),
+]
+Task("toy_qa", prompt, keep, wants_options, metrics)  # Cannot infer value of type parameter "K"
+Task("toy_qa", prompt, keep, score, metrics, pool=lambda item: item["pool"])  # no key "pool"
+Task("toy_qa", prompt, keep, score, metrics, frames=lambda doc: doc["id"])  # got "str"
+"""
+
+
+def test_its_types_hold_and_what_is_wrong_does_not(installed: Path, tmp_path: Path) -> None:
+    changed(installed, tmp_path / "changed", {"wrong.py": WRONG})
+    config = ["--config-file", str(REPOSITORY / "pyproject.toml"), "--hide-error-context"]
     done = subprocess.run(
-        [BIN / "mypy", *config, str(installed / "toy_benchmark")],
+        [BIN / "mypy", *config, str(tmp_path / "changed" / "toy_benchmark")],
         cwd=BIN.parent,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout
+    found: dict[tuple[str, int], str] = {}
+    for line in done.stdout.splitlines():
+        file, _, rest = line.partition(":")
+        number, _, message = rest.partition(": error: ")
+        if message:
+            place = Path(file).name, int(number)
+            found[place] = found.get(place, "") + message
+    told = {
+        ("wrong.py", number): line.rpartition("  # ")[2]
+        for number, line in enumerate(WRONG.splitlines(), 1)
+        if "  # " in line
+    }
+    assert found.keys() == told.keys(), done.stdout
+    assert [place for place, part in told.items() if part not in found[place]] == [], done.stdout
