@@ -33,7 +33,7 @@ class KeptOevqa(_Kept):
     references: ReadOnly[Sequence[str]]  # eight
 
 
-class ShownVideo(TypedDict):
+class MaiaShown(TypedDict):
     """What is shown with a pair or a question."""
 
     question_id: ReadOnly[str]
@@ -41,20 +41,20 @@ class ShownVideo(TypedDict):
     n_frames: ReadOnly[int]  # 0 without a video
 
 
-class PairDoc(KeptPair, ShownVideo):
+class PairDoc(KeptPair, MaiaShown):
     """A true statement and a false one; eight pairs of one question are a pool."""
 
     index: ReadOnly[int]  # 0 to 7, in its pool
     question: ReadOnly[str]
 
 
-class OevqaDoc(KeptOevqa, ShownVideo):
+class OevqaDoc(KeptOevqa, MaiaShown):
     """An open question."""
 
     lure: ReadOnly[str]  # a false statement, for scripted models
 
 
-class Media(TypedDict):
+class MaiaMedia(TypedDict):
     """What was handed over."""
 
     kind: ReadOnly[str]
@@ -62,10 +62,10 @@ class Media(TypedDict):
     recipe: ReadOnly[str]
 
 
-class Handed(TypedDict):
+class MaiaHanded(TypedDict):
     """What the log says of the media."""
 
-    media: ReadOnly[Media | None]  # None without a video
+    media: ReadOnly[MaiaMedia | None]  # None without a video
 
 
 class PairScore(Scored):
@@ -90,11 +90,11 @@ class OevqaScore(Scored):
     meteor: NotRequired[ReadOnly[float]]
 
 
-class PairItem(KeptPair, PairScore, Handed):
+class PairItem(KeptPair, PairScore, MaiaHanded):
     """A reply to a pair."""
 
 
-class OevqaItem(KeptOevqa, OevqaScore, Handed):
+class OevqaItem(KeptOevqa, OevqaScore, MaiaHanded):
     """An answer to a question."""
 
 

@@ -130,7 +130,7 @@ ANSWERS: list[Metric[OevqaItem]] = [
 JOIN_NEEDS = ("id", "status", "right")
 
 
-class _Question(Categorised):
+class _JoinedQuestion(Categorised):
     """A question that both tasks cover."""
 
     cell: ReadOnly[str]  # one of CELLS
@@ -165,13 +165,13 @@ def agg_units(pairs: Sequence[Categorised], answers: Sequence[Categorised]) -> U
     return aggregate.rights(_both(pairs, answers))
 
 
-def _both(pairs: Sequence[Categorised], answers: Sequence[Categorised]) -> list[_Question]:
+def _both(pairs: Sequence[Categorised], answers: Sequence[Categorised]) -> list[_JoinedQuestion]:
     pools = aggregate.pools(pairs, POOL_SIZE)
     judged = [] if aggregate.is_unjudged(answers) else answers
     return [_joined(pools[one["id"]], one) for one in judged if one["id"] in pools]
 
 
-def _joined(pool: aggregate.Pool, answer: Categorised) -> _Question:
+def _joined(pool: aggregate.Pool, answer: Categorised) -> _JoinedQuestion:
     right = answer["right"] == 1  # to all members of a panel that gives means
     return {
         "id": answer["id"],

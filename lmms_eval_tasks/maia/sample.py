@@ -58,7 +58,7 @@ def files() -> dict[str, object]:
     return {"data.json": f"{data}\n", "replay.jsonl": replay()}
 
 
-class Scene(TypedDict):
+class MaiaScene(TypedDict):
     """What happens in a video, as sample_scenes_yaml says it."""
 
     video: int
@@ -69,13 +69,13 @@ class Scene(TypedDict):
     words: Mapping[str, str | Sequence[str]]
 
 
-def told() -> list[Scene]:
+def told() -> list[MaiaScene]:
     """The scenes of sample_scenes_yaml."""
-    found: list[Scene] = scenes.load(__file__, "sample_scenes_yaml")
+    found: list[MaiaScene] = scenes.load(__file__, "sample_scenes_yaml")
     return found
 
 
-def entry(scene: Scene) -> dict[str, object]:
+def entry(scene: MaiaScene) -> dict[str, object]:
     """One video of data.json, as README.md describes it."""
     video: dict[str, object] = {"video": f"video{scene['video']}", "link": LINK}
     for part in "AB":
@@ -102,7 +102,7 @@ def replay() -> Iterator[dict[str, object]]:
             yield {"criterion": judge.NAME, "fields": fields, "reply": label}
 
 
-class Item(NamedTuple):
+class QuestionTexts(NamedTuple):
     """One question with all its texts; `lure` is an answer with its decisive words changed."""
 
     category: str  # as released, with its suffix
@@ -112,7 +112,7 @@ class Item(NamedTuple):
     lure: str
 
 
-def items(scene: Scene, part: str) -> list[Item]:
+def items(scene: MaiaScene, part: str) -> list[QuestionTexts]:
     """The twelve questions of set `part` ("A" or "B") about a scene.
 
     Raises:
@@ -124,7 +124,7 @@ def items(scene: Scene, part: str) -> list[Item]:
         answers, lure = scenes.chosen([line.format_map(words) for line in told["answers"]])
         pairs = [scenes.both(line.format_map(words)) for line in told["pairs"]]
         found.append(
-            Item(
+            QuestionTexts(
                 f"{told['category']}_{part}",
                 told["question"].format_map(words),
                 list(map(_sentence, answers)),
@@ -135,7 +135,7 @@ def items(scene: Scene, part: str) -> list[Item]:
     return found
 
 
-def _words(scene: Scene) -> Iterator[tuple[str, str]]:
+def _words(scene: MaiaScene) -> Iterator[tuple[str, str]]:
     for name, word in scene["words"].items():
         if isinstance(word, str):
             yield name, word

@@ -35,9 +35,9 @@ from lmms_eval_tasks.maia import judge as judging
 from lmms_eval_tasks.maia import release as files
 from lmms_eval_tasks.maia.items import (
     Categorised,
-    Handed,
     KeptOevqa,
     KeptPair,
+    MaiaHanded,
     OevqaDoc,
     OevqaItem,
     OevqaScore,
@@ -59,10 +59,10 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-ShownDoc = PairDoc | OevqaDoc
+MaiaDoc = PairDoc | OevqaDoc
 
 
-class Variant(NamedTuple):
+class MaiaTask(NamedTuple):
     """One task."""
 
     kind: str  # begin of its name
@@ -74,12 +74,12 @@ SETTINGS = {"": "32frames", "_1frame": "1frame", "_black": "black"}  # in a task
 LANGUAGES = {"": "it", "_en": "en"}  # at its end
 ENDS = [f"{setting}{language}" for language in LANGUAGES for setting in SETTINGS]
 TASKS = {
-    f"{kind}{setting}{end}": Variant(kind, shown, language)
+    f"{kind}{setting}{end}": MaiaTask(kind, shown, language)
     for end, language in LANGUAGES.items()
     for kind in ("maia_vsv", "maia_oevqa")
     for setting, shown in SETTINGS.items()
 }
-TASKS["maia_unimodal"] = Variant("maia_unimodal", "text", "it")
+TASKS["maia_unimodal"] = MaiaTask("maia_unimodal", "text", "it")
 
 
 # --- what the model is given ------------------------------------------------------------------
@@ -103,7 +103,7 @@ def question_prompt(language: str, doc: OevqaDoc) -> list[Part]:
     return [*_seen(doc), Part("text", text)]
 
 
-def _seen(doc: ShownDoc) -> list[Part]:
+def _seen(doc: MaiaDoc) -> list[Part]:
     """The path of a clip, its frames, or one image; nothing without a video."""
     if doc["setting"] == "text":
         return []
@@ -115,13 +115,13 @@ def _seen(doc: ShownDoc) -> list[Part]:
     return [Part(form := _form(doc), makes[form])]
 
 
-def _form(doc: ShownDoc) -> Literal["video", "images", "image"]:
+def _form(doc: MaiaDoc) -> Literal["video", "images", "image"]:
     if doc["setting"] == "32frames":
         return "images" if data.options()["media"] == "images" else "video"
     return "video" if data.still() else "image"
 
 
-def _image(doc: ShownDoc) -> Image:
+def _image(doc: MaiaDoc) -> Image:
     """The first frame; or a black picture of its size, one for the whole video."""
     from PIL import Image as pillow  # noqa: N813
 
@@ -142,12 +142,12 @@ def _fitted(picture: Image) -> Image:
     return picture.resize((width, height), Resampling.BICUBIC) if share < 1 else picture
 
 
-def media_of(doc: ShownDoc) -> recipes.Media:
+def media_of(doc: MaiaDoc) -> recipes.Media:
     """The clip or image of a doc, made once per video and setting; else MediaError."""
     return _made(*_recipe_of(doc))
 
 
-def _recipe_of(doc: ShownDoc) -> tuple[str, recipes.Recipe]:
+def _recipe_of(doc: MaiaDoc) -> tuple[str, recipes.Recipe]:
     """The video's file, and what is made of it in one of the paper's three settings (4.3, 4.4)."""
     setting, still = doc["setting"], data.still()
     if setting == "1frame" or (setting == "black" and not still):  # whose size the picture has
@@ -179,7 +179,7 @@ def keep_question(doc: OevqaDoc) -> KeptOevqa:
     return {**select_fields(doc, KeptOevqa), "references": list(doc["references"])}
 
 
-def handed(doc: ShownDoc) -> Handed:
+def handed(doc: MaiaDoc) -> MaiaHanded:
     """What was handed over for the doc; None without a video."""
     if doc["setting"] == "text":
         return {"media": None}
@@ -237,7 +237,7 @@ _IDENTITY = ("video", "setting", "options", "answer", "question", "references")
 _SPLITS: dict[str, Literal["star"]] = {"category": "star"}
 
 
-def _frames(doc: ShownDoc) -> int | None:
+def _frames(doc: MaiaDoc) -> int | None:
     """The paper's 32, or the user's, of the setting that shows a video (4.3)."""
     return doc["n_frames"] if doc["setting"] == "32frames" else None
 
@@ -332,7 +332,7 @@ class Maia(Benchmark):
         """The clip or image of its video, the same for all docs of a setting; none of a text."""
         if doc["setting"] == "text":
             return None
-        window = _recipe_of(cast(ShownDoc, doc))
+        window = _recipe_of(cast(MaiaDoc, doc))
         return Cut(doc["video"], window, functools.partial(_made, *window))
 
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:
