@@ -64,7 +64,7 @@ class OpenDoc(OpenQuestion, ShownFiles):
     lure: ReadOnly[str]  # a wrong option, for scripted models
 
 
-class Media(TypedDict):
+class MaverixMedia(TypedDict):
     """What was handed over; a mode without picture and sound has no segment."""
 
     start: NotRequired[ReadOnly[float]]  # seconds
@@ -73,19 +73,19 @@ class Media(TypedDict):
     subtitles: ReadOnly[bool]  # some were shown
 
 
-class Handed(TypedDict):
+class MaverixHanded(TypedDict):
     """What reached the model."""
 
     hears: ReadOnly[Mapping[str, str]]  # state of sound (metrics.SOUND) in each mode that has any
     sound: ReadOnly[str]  # that of the item's own mode; "" without sound
-    media: ReadOnly[Media | None]  # None where a file is gone, or nothing is known
+    media: ReadOnly[MaverixMedia | None]  # None where a file is gone, or nothing is known
 
 
-class KeptChoice(ChoiceQuestion, Handed):
+class KeptChoice(ChoiceQuestion, MaverixHanded):
     """What the log keeps of a question with options."""
 
 
-class KeptOpen(OpenQuestion, Handed):
+class KeptOpen(OpenQuestion, MaverixHanded):
     """What the log keeps of an open question."""
 
 

@@ -37,10 +37,10 @@ from lmms_eval_tasks.maverix.items import (
     ChoiceItem,
     ChoiceQuestion,
     ChoiceScore,
-    Handed,
     KeptChoice,
     KeptOpen,
-    Media,
+    MaverixHanded,
+    MaverixMedia,
     OpenDoc,
     OpenItem,
     OpenQuestion,
@@ -58,7 +58,7 @@ from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES
 from lmms_eval_tasks.utils.metrics.rating_means import Rating
 from lmms_eval_tasks.utils.replies import answers, reasoning, reply_text
 
-ShownDoc = ChoiceDoc | OpenDoc
+MaverixDoc = ChoiceDoc | OpenDoc
 
 # --- what the model is given --------------------------------------------------------------------
 
@@ -74,7 +74,7 @@ def open_prompt(doc: OpenDoc) -> list[Part]:
     return [*_shown(doc), _text(doc, "open", {})]
 
 
-def _shown(doc: ShownDoc) -> list[Part]:
+def _shown(doc: MaverixDoc) -> list[Part]:
     """What the mode has of picture and sound.
 
     The video is muted with sound too: most chat classes read sound from the audio item alone, and
@@ -108,7 +108,7 @@ def _shown(doc: ShownDoc) -> list[Part]:
     return [Part("audio", sound, alone)] if mode.sound else []
 
 
-def _text(doc: ShownDoc, part: str, more: Mapping[str, str]) -> Part:
+def _text(doc: MaverixDoc, part: str, more: Mapping[str, str]) -> Part:
     """Subtitles or that there are none, instruction, question, closing cue (paper, C.1)."""
     parts = task_prompts().text
     cues = data.cues(doc) if MODES[doc["mode"]].subtitles else []
@@ -127,7 +127,7 @@ _PARTS: dict[str, set[str]] = {
 task_prompts = prompts.file("maverix", "task", _PARTS)
 
 
-def media_of(doc: ShownDoc) -> segments.Segment:
+def media_of(doc: MaverixDoc) -> segments.Segment:
     """The doc's segment, or the whole video, cut once for all modes (media/segments.py)."""
     return cut(doc["video_path"], doc["start"], doc["end"])
 
@@ -148,13 +148,13 @@ def keep_open(doc: OpenDoc) -> KeptOpen:
     return {**select_fields(doc, OpenQuestion), **_unknown(doc)}
 
 
-def _unknown(doc: ShownDoc) -> Handed:
+def _unknown(doc: MaverixDoc) -> MaverixHanded:
     """Nothing is known of the run's sound and media, unless `handed` tells of them."""
     hears = dict.fromkeys(metrics.WITH_SOUND, "unknown")
     return {"hears": hears, "sound": hears.get(doc["mode"], ""), "media": None}
 
 
-def handed(doc: ShownDoc) -> Handed:
+def handed(doc: MaverixDoc) -> MaverixHanded:
     """What was handed over, and what the running model does with sound.
 
     In modes without sound too: whether S stands in for A is up to the model, not to what was run.
@@ -163,7 +163,7 @@ def handed(doc: ShownDoc) -> Handed:
     return {"hears": hears, "sound": hears.get(doc["mode"], ""), "media": _media(doc)}
 
 
-def _media(doc: ShownDoc) -> Media | None:
+def _media(doc: MaverixDoc) -> MaverixMedia | None:
     """None where a file is gone by now: the answer still counts."""
     mode = MODES[doc["mode"]]
     try:
