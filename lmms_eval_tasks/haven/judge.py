@@ -107,7 +107,7 @@ def bertscore(items: Sequence[HavenItem]) -> list[float | None]:
 # --- CLIPScore ----------------------------------------------------------------------------------
 
 
-class Asked(NamedTuple):
+class SummaryFrames(NamedTuple):
     """A summary's sentences and numbers of a video's sampled frames."""
 
     video: str
@@ -123,7 +123,7 @@ def clipscore(items: Sequence[HavenItem]) -> list[float | None]:
     too much in the mean of the others.
     """
     asked = [
-        Asked(item["id"], item["record"], item["sentences"], item["frames"])
+        SummaryFrames(item["id"], item["record"], item["sentences"], item["frames"])
         for item in items
         if item["sentences"] and item["frames"]
     ]
@@ -142,7 +142,7 @@ def clip_problem() -> str | None:
     return local_models.problem(implementation.KIND, model)
 
 
-def clip_values(asked: Sequence[Asked]) -> list[float | None]:
+def clip_values(asked: Sequence[SummaryFrames]) -> list[float | None]:
     """CLIPScore, 0..2.5, of summaries and frames (utils/metrics/clipscore.py has the rule).
 
     None where there is no sentence with a word or no picture any more, or no model.
@@ -168,7 +168,7 @@ def clip_values(asked: Sequence[Asked]) -> list[float | None]:
     return values
 
 
-def pictures(asked: Asked, release: Release) -> list[implementation.Picture]:
+def pictures(asked: SummaryFrames, release: Release) -> list[implementation.Picture]:
     """The pictures of the frames that a reply selected: opened only when they are embedded.
 
     An item has numbers of frames and no file: in a run they are the frames that the model saw, and

@@ -22,7 +22,7 @@ from typing_extensions import ReadOnly, TypedDict
 from lmms_eval_tasks.benchmark import Metric, Units, refusals, split
 from lmms_eval_tasks.haven import judge
 from lmms_eval_tasks.haven.items import HavenItem
-from lmms_eval_tasks.haven.judge import Asked
+from lmms_eval_tasks.haven.judge import SummaryFrames
 from lmms_eval_tasks.haven.options import ORDERS, SOURCES, SUMMARIES, TASKS
 from lmms_eval_tasks.judges import geval
 from lmms_eval_tasks.utils.metrics import aggregate, rating_means
@@ -232,12 +232,12 @@ def joined(sides: Mapping[str, Items]) -> dict[str, float | None]:
     if not known.keys() >= {*JOINED}:
         return {}
     v2t, v2v, v2vt = (known[kind] for kind in JOINED)
-    joint: list[Asked] = []
-    separate: list[Asked] = []
+    joint: list[SummaryFrames] = []
+    separate: list[SummaryFrames] = []
     for video in sorted(v2t.keys() & v2v.keys() & v2vt.keys()):
         text, frames, both = v2t[video], v2v[video], v2vt[video]
         asked = [
-            Asked(video, both["record"], one["sentences"], other["frames"])
+            SummaryFrames(video, both["record"], one["sentences"], other["frames"])
             for one, other in ((both, both), (text, frames))
             if one["parts"].get("summary") == other["parts"].get("frames") == "ok"
             and one["record"] == other["record"] == both["record"]

@@ -70,7 +70,7 @@ def no_bert(monkeypatch: pytest.MonkeyPatch) -> None:
 def no_models(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor CLIPScore: a quarter of each sentence, and a hundredth of frame numbers."""
 
-    def clip(asked: Sequence[texts.Asked], **_: bool) -> list[float | None]:
+    def clip(asked: Sequence[texts.SummaryFrames], **_: bool) -> list[float | None]:
         return [len(one.sentences) / 4 + sum(one.frames) / 100 for one in asked]
 
     no_bert(monkeypatch)
