@@ -10,7 +10,7 @@ from typing_extensions import NotRequired, ReadOnly, TypedDict
 from lmms_eval_tasks.benchmark import Scored
 
 
-class ShownVideo(TypedDict):
+class CvrrShown(TypedDict):
     """What is shown with a doc, muted (media/clips.py)."""
 
     video_path: ReadOnly[str]
@@ -33,7 +33,7 @@ class CvrrQuestion(TypedDict):
     data: ReadOnly[str]  # digest of the release
 
 
-class CvrrDoc(CvrrQuestion, ShownVideo):
+class CvrrDoc(CvrrQuestion, CvrrShown):
     """A question of a dimension."""
 
     references: ReadOnly[Sequence[str]]  # the reference, for scripted models
@@ -77,7 +77,7 @@ class RatedAnswer(TypedDict):
     data: ReadOnly[str]  # digest of the release
 
 
-class RatingDoc(RatedAnswer, ShownVideo):
+class RatingDoc(RatedAnswer, CvrrShown):
     """An answer that the model under test rates; nothing in it says what is right."""
 
     question_id: ReadOnly[str]

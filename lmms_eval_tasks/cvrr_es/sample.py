@@ -47,7 +47,7 @@ PLAYED = Played(
 )
 
 
-class Asked(NamedTuple):
+class SampleQuestion(NamedTuple):
     """A question on a clip, the right answer, and a wrong one that looks right."""
 
     video: str
@@ -73,9 +73,11 @@ def _told() -> _Told:
 
 
 @functools.cache
-def questions() -> dict[str, list[Asked]]:
+def questions() -> dict[str, list[SampleQuestion]]:
     """What is asked about the clips, by dimension."""
-    return {name: [Asked(*one) for one in own] for name, own in _told()["questions"].items()}
+    return {
+        name: [SampleQuestion(*one) for one in own] for name, own in _told()["questions"].items()
+    }
 
 
 def videos() -> dict[str, Clip]:
@@ -139,18 +141,18 @@ _CONSTANT = 4
 _SLIP = 6  # of so many answers the careful judge rates one too low by one
 
 
-class Answered(NamedTuple):
+class SampleAnswer(NamedTuple):
     """A candidate's answer to a question, and how it was built."""
 
     candidate: str
     id: str
     dimension: str
-    asked: Asked
+    asked: SampleQuestion
     kind: str
     text: str
 
 
-def said(asked: Asked) -> dict[str, str]:
+def said(asked: SampleQuestion) -> dict[str, str]:
     """Answers to a question by their kind."""
     return {
         "right": asked.reference,
@@ -162,7 +164,7 @@ def said(asked: Asked) -> dict[str, str]:
     }
 
 
-def _numbered() -> list[tuple[str, str, Asked]]:
+def _numbered() -> list[tuple[str, str, SampleQuestion]]:
     """Dimension, id and question, in the order of the annotations."""
     return [
         (name, f"{name}/{place:03d}", one)
@@ -171,12 +173,12 @@ def _numbered() -> list[tuple[str, str, Asked]]:
     ]
 
 
-def answered(candidate: str) -> Iterator[Answered]:
+def answered(candidate: str) -> Iterator[SampleAnswer]:
     """A candidate's answers in the order of the annotations."""
     kinds = MODELS[candidate]
     for number, (dimension, name, asked) in enumerate(_numbered()):
         kind = "empty" if (candidate, number) == EMPTY else kinds[number % len(kinds)]
-        yield Answered(candidate, name, dimension, asked, kind, said(asked)[kind])
+        yield SampleAnswer(candidate, name, dimension, asked, kind, said(asked)[kind])
 
 
 def first_ratings() -> Iterator[RatingRow]:
@@ -193,7 +195,9 @@ def first_ratings() -> Iterator[RatingRow]:
             yield _row(one, FLAT, "first", *flat)
 
 
-def _row(one: Answered, judge: str, name: str, rating: int | None, status: str = "ok") -> RatingRow:
+def _row(
+    one: SampleAnswer, judge: str, name: str, rating: int | None, status: str = "ok"
+) -> RatingRow:
     return RatingRow(
         dimension=one.dimension,
         question=one.id,

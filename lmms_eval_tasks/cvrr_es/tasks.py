@@ -32,13 +32,13 @@ from lmms_eval_tasks.cvrr_es.items import (
     CvrrItem,
     CvrrQuestion,
     CvrrScore,
+    CvrrShown,
     KeptCvrr,
     KeptRating,
     RatedAnswer,
     RatingDoc,
     RatingItem,
     RatingScore,
-    ShownVideo,
 )
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, HINT, JUDGE_TASKS
 from lmms_eval_tasks.cvrr_es.study import replies
@@ -67,7 +67,7 @@ def rating_prompt(doc: RatingDoc) -> list[Part]:
     return _after_video(doc, judging.request(doc["question"], doc["answer"], others))
 
 
-def _after_video(doc: ShownVideo, text: str) -> list[Part]:
+def _after_video(doc: CvrrShown, text: str) -> list[Part]:
     seen = (
         Part("images", lambda: clips.visuals(doc))
         if doc["n_frames"]
@@ -127,7 +127,7 @@ def _file(task: str) -> str:
     return "hint" if task.startswith(HINT) else "task"
 
 
-def _handed(doc: ShownVideo) -> dict[str, object]:
+def _handed(doc: CvrrShown) -> dict[str, object]:
     return {"media": clips.log(doc)}
 
 
