@@ -27,7 +27,7 @@ from lmms_eval_tasks.cvrr_es.settings import (
     CVRR_SELECTION,
 )
 from lmms_eval_tasks.cvrr_es.study import ratings, selection
-from lmms_eval_tasks.cvrr_es.study.rated import Rated, make
+from lmms_eval_tasks.cvrr_es.study.rated import JudgeTask, make
 from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow, folded
 from lmms_eval_tasks.cvrr_es.study.study import Place
 from lmms_eval_tasks.errors import DataError
@@ -74,7 +74,7 @@ class Checked(Found):
 
     release: Release
     candidates: Sequence[Aligned] = ()  # whose answers are rated; empty without a judge task
-    rated: Mapping[str, Rated] = field(default_factory=dict)  # by judge task, what it rates
+    rated: Mapping[str, JudgeTask] = field(default_factory=dict)  # by judge task, what it rates
     other_ratings: int = 0  # by others, of something else under the same ids: left out
 
 
@@ -266,7 +266,7 @@ def describe(
     return {**section, "frames": frames}, [*conditions, *option_set(settings.FRAMES)]
 
 
-def _of_mixture(one: Rated) -> Iterator[str]:
+def _of_mixture(one: JudgeTask) -> Iterator[str]:
     """Where its rule left nobody, and where it may show the judge's own ratings and has none."""
     if one.rule is None:
         return

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks.cvrr_es.candidates import Aligned
-from lmms_eval_tasks.cvrr_es.study.rated import Rated
+from lmms_eval_tasks.cvrr_es.study.rated import JudgeTask
 from lmms_eval_tasks.cvrr_es.study.ratings import Item as RatedItem
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
@@ -59,7 +59,7 @@ def rated_doc(
     asked = doc(place, dimension)
     said = Aligned(candidate, {asked["id"]: "A dog."}, (), ())
     known = {} if reference is None else {RatedItem(asked["id"], candidate): reference}
-    (made,) = Rated("first", [said], known).docs([asked])
+    (made,) = JudgeTask("first", [said], known).docs([asked])
     return {**made, "task": "cvrr_judge", **changes}
 
 

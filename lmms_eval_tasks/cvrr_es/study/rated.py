@@ -12,13 +12,13 @@ from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
 from lmms_eval_tasks.cvrr_es.settings import CVRR_RATINGS, CVRR_REFERENCE
 from lmms_eval_tasks.cvrr_es.study import selection
 from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow, folded
-from lmms_eval_tasks.cvrr_es.study.selection import Choice, Selection
+from lmms_eval_tasks.cvrr_es.study.selection import JudgeChoice, Selection
 from lmms_eval_tasks.cvrr_es.study.study import Place
 from lmms_eval_tasks.errors import DataError
 
 
 @dataclass(frozen=True)
-class Rated:
+class JudgeTask:
     """One judge task of a run."""
 
     round: str  # one of labels.ROUNDS
@@ -27,7 +27,7 @@ class Rated:
     # First ratings that may be shown; none in the first round.
     first: Mapping[Item, Sequence[RatingRow]] = field(default_factory=dict)
     rule: Selection | None = None  # the mixture's, and the judges that it shows of each item
-    chosen: Mapping[Item, Choice] = field(default_factory=dict)
+    chosen: Mapping[Item, JudgeChoice] = field(default_factory=dict)
 
     def docs(self, rows: Sequence[CvrrDoc]) -> list[RatingDoc]:
         """Docs of all answers to these questions, by question, then by candidate."""
@@ -76,7 +76,7 @@ def make(
     reference: Sequence[RatingRow],
     rule: Selection,
     judge: str,
-) -> Rated:
+) -> JudgeTask:
     """What one judge task rates.
 
     Args:
@@ -97,7 +97,7 @@ def make(
         )
     kind = JUDGE_TASKS[task]
     if kind == "first":
-        return Rated(kind, candidates, known)
+        return JudgeTask(kind, candidates, known)
     hidden = folded(judge) if kind == "collective" else ""
     shown: dict[Item, list[RatingRow]] = {}
     for row in first:
@@ -115,10 +115,10 @@ def make(
             f"{task}: {most} judges rated one answer; at most {MOST} can be shown: name fewer"
         )
     if kind == "collective":
-        return Rated(kind, candidates, known, shown)
+        return JudgeTask(kind, candidates, known, shown)
     ratings: dict[str, dict[Item, float | None]] = {}
     for item, rows in shown.items():
         for row in rows:
             ratings.setdefault(row.judge, {})[item] = row.rating
     chosen = selection.choices(ratings, known, selection.strata(asked, places), rule)
-    return Rated(kind, candidates, known, shown, rule, chosen)
+    return JudgeTask(kind, candidates, known, shown, rule, chosen)

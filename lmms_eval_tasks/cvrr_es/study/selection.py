@@ -127,7 +127,7 @@ class Selection:
         return f"{limit},cross_fit={'yes' if self.cross_fit else 'no'}"
 
 
-class Choice(NamedTuple):
+class JudgeChoice(NamedTuple):
     """What was chosen for one stratum, and on what grounds."""
 
     stratum: Stratum  # without a fold where it was chosen on the same items
@@ -157,7 +157,7 @@ def parse(text: str) -> Selection:
 
 def choices(
     ratings: ByJudge, reference: Reference, strata: Strata, selection: Selection
-) -> dict[Item, Choice]:
+) -> dict[Item, JudgeChoice]:
     """The judges of every item, with the kappas that they were chosen by: one choice a stratum.
 
     The final judge's own ratings are among those to choose from. A judge without a kappa never
@@ -185,5 +185,5 @@ def choices(
         ranked = sorted(known, key=lambda judge: (-known[judge], judge))
         passed = [judge for judge in ranked if known[judge] > selection.theta]
         chosen = passed if selection.top is None else ranked[: selection.top]
-        found[stratum] = Choice(stratum, tuple(sorted(chosen)), kappas)
+        found[stratum] = JudgeChoice(stratum, tuple(sorted(chosen)), kappas)
     return {item: found[stratum] for item, stratum in strata.items()}
