@@ -28,7 +28,7 @@ from lmms_eval_tasks.cvrr_es.settings import (
 )
 from lmms_eval_tasks.cvrr_es.study import ratings, selection
 from lmms_eval_tasks.cvrr_es.study.rated import JudgeTask, make
-from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow, folded
+from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey, RatingRow, folded
 from lmms_eval_tasks.cvrr_es.study.study import Place
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.media import video_checks
@@ -121,7 +121,9 @@ def look(
     if not any(name not in troubles for one in answered for name in one.answers):
         raise DataError("no candidate answered a question that can be asked")
     expected = {
-        Item(q.id, one.candidate): ratings.rated_hash(q.question, q.video_id, one.answers[q.id])
+        AnswerKey(q.id, one.candidate): ratings.rated_hash(
+            q.question, q.video_id, one.answers[q.id]
+        )
         for one in answered
         for q in found.questions
         if q.id in one.answers
@@ -182,7 +184,7 @@ def reference() -> list[RatingRow]:
             f"{', '.join(map(str, paths))}: no rows of the round `reference` "
             f"({CVRR_REFERENCE}); make them with lmms-eval-tasks debate"
         )
-    seen: dict[Item, str] = {}
+    seen: dict[AnswerKey, str] = {}
     for row in rows:
         other = seen.setdefault(row.item, row.judge)
         if other != row.judge:

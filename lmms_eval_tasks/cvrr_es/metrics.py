@@ -30,7 +30,7 @@ from lmms_eval_tasks.benchmark import Metric, Units, refusals, split
 from lmms_eval_tasks.cvrr_es.items import Compared, CvrrItem, RatingItem
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, RATINGS
 from lmms_eval_tasks.cvrr_es.study import kappas
-from lmms_eval_tasks.cvrr_es.study.ratings import Item as Rated
+from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey
 from lmms_eval_tasks.cvrr_es.study.study import Pair
 from lmms_eval_tasks.utils.metrics import aggregate
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES
@@ -145,7 +145,7 @@ def pairs(items: Sequence[Compared]) -> list[Pair]:
     made = []
     for item in sorted(items, key=lambda item: item["id"]):
         dimension, number, candidate = item["id"].split("/", 2)
-        rated = Rated(f"{dimension}/{number}", candidate)
+        rated = AnswerKey(f"{dimension}/{number}", candidate)
         sides = item["rating"], item["reference_rating"]
         made.append(Pair(rated, dimension, item.get("video", ""), *sides))
     return made

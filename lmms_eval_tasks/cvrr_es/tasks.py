@@ -42,8 +42,7 @@ from lmms_eval_tasks.cvrr_es.items import (
 )
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, HINT, JUDGE_TASKS
 from lmms_eval_tasks.cvrr_es.study import replies
-from lmms_eval_tasks.cvrr_es.study.ratings import Item as Rated
-from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow, rated_hash
+from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey, RatingRow, rated_hash
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges.asking import judged
 from lmms_eval_tasks.judges.verdict import Criterion, Scoring
@@ -265,7 +264,7 @@ class CvrrEs(Benchmark):
                 raise DataError(f"{item['id']} has no `reference_rating`; {saved_runs.MEND}")
             later = {}
             if known:
-                row = known.get(Rated(item["question"], item["candidate"]))
+                row = known.get(AnswerKey(item["question"], item["candidate"]))
                 own = rated_hash(item.get("asked", ""), item["video"], item["answer"])
                 is_same = row is not None and ("asked" not in item or row.rated in ("", own))
                 later["reference_rating"] = row.rating if row is not None and is_same else None

@@ -12,7 +12,7 @@ from typing import Any
 
 from lmms_eval_tasks.cvrr_es.candidates import Aligned
 from lmms_eval_tasks.cvrr_es.study.rated import JudgeTask
-from lmms_eval_tasks.cvrr_es.study.ratings import Item as RatedItem
+from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey as RatedItem
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.host import names

@@ -11,7 +11,7 @@ from lmms_eval_tasks.cvrr_es.judge import MOST
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
 from lmms_eval_tasks.cvrr_es.settings import CVRR_RATINGS, CVRR_REFERENCE
 from lmms_eval_tasks.cvrr_es.study import selection
-from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow, folded
+from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey, RatingRow, folded
 from lmms_eval_tasks.cvrr_es.study.selection import JudgeChoice, Selection
 from lmms_eval_tasks.cvrr_es.study.study import Place
 from lmms_eval_tasks.errors import DataError
@@ -23,11 +23,11 @@ class JudgeTask:
 
     round: str  # one of labels.ROUNDS
     candidates: Sequence[Aligned]  # whose answers are rated
-    reference: Mapping[Item, float]  # empty if there is none yet
+    reference: Mapping[AnswerKey, float]  # empty if there is none yet
     # First ratings that may be shown; none in the first round.
-    first: Mapping[Item, Sequence[RatingRow]] = field(default_factory=dict)
+    first: Mapping[AnswerKey, Sequence[RatingRow]] = field(default_factory=dict)
     rule: Selection | None = None  # the mixture's, and the judges that it shows of each item
-    chosen: Mapping[Item, JudgeChoice] = field(default_factory=dict)
+    chosen: Mapping[AnswerKey, JudgeChoice] = field(default_factory=dict)
 
     def docs(self, rows: Sequence[CvrrDoc]) -> list[RatingDoc]:
         """Docs of all answers to these questions, by question, then by candidate."""
@@ -36,7 +36,7 @@ class JudgeTask:
             for own in self.candidates:
                 if (question := row["id"]) not in own.answers:
                     continue
-                item = Item(question, own.candidate)
+                item = AnswerKey(question, own.candidate)
                 choice = self.chosen.get(item)
                 shown = [
                     one.as_dict()
@@ -88,7 +88,7 @@ def make(
         DataError: ratings of others, or a reference, are needed and not there; the reference is
             of other answers; there are more judges of one answer than names for them.
     """
-    asked = {Item(question, one.candidate) for one in candidates for question in one.answers}
+    asked = {AnswerKey(question, one.candidate) for one in candidates for question in one.answers}
     known = {row.item: row.rating for row in reference if row.rating is not None}
     if reference and not known.keys() & asked:
         raise DataError(
@@ -99,7 +99,7 @@ def make(
     if kind == "first":
         return JudgeTask(kind, candidates, known)
     hidden = folded(judge) if kind == "collective" else ""
-    shown: dict[Item, list[RatingRow]] = {}
+    shown: dict[AnswerKey, list[RatingRow]] = {}
     for row in first:
         if row.round == "first" and row.item in asked and folded(row.judge) != hidden:
             shown.setdefault(row.item, []).append(row)
@@ -116,7 +116,7 @@ def make(
         )
     if kind == "collective":
         return JudgeTask(kind, candidates, known, shown)
-    ratings: dict[str, dict[Item, float | None]] = {}
+    ratings: dict[str, dict[AnswerKey, float | None]] = {}
     for item, rows in shown.items():
         for row in rows:
             ratings.setdefault(row.judge, {})[item] = row.rating

@@ -38,7 +38,7 @@ OK = Status.OK.value
 _SOME = Field(pattern=r"\S")
 
 
-class Item(NamedTuple):
+class AnswerKey(NamedTuple):
     """What a rating is of: one candidate's answer to one question."""
 
     question: str
@@ -70,9 +70,9 @@ class RatingRow:
     rated: str = ""  # hash of the rated text and what it answers (`rated_hash`); "" if not known
 
     @property
-    def item(self) -> Item:
+    def item(self) -> AnswerKey:
         """What was rated."""
-        return Item(self.question, self.candidate)
+        return AnswerKey(self.question, self.candidate)
 
     def as_dict(self) -> dict[str, object]:
         """Plain types, for a line of a file."""
@@ -91,7 +91,7 @@ class Same(NamedTuple):
     others: int  # how many were left out, being of other questions, videos or answers
 
 
-def same(rows: Iterable[RatingRow], expected: Mapping[Item, str]) -> Same:
+def same(rows: Iterable[RatingRow], expected: Mapping[AnswerKey, str]) -> Same:
     """The rows without those that are of something else under the same ids.
 
     Args:
@@ -156,7 +156,7 @@ def load(paths: Sequence[Path]) -> Loaded:
                 f"another rating of {row.candidate}'s answer to {row.question} by {row.judge} "
                 f"({row.round}) is at {first}: none of them is kept"
             )
-    named: dict[Item, RatingRow] = {}
+    named: dict[AnswerKey, RatingRow] = {}
     for row in rows:
         if row.rated:
             named.setdefault(row.item, row)
@@ -176,7 +176,7 @@ def load(paths: Sequence[Path]) -> Loaded:
     return Loaded(rows, problems, runs)
 
 
-def notes(rows: Sequence[RatingRow], items: Collection[Item]) -> Iterator[str]:
+def notes(rows: Sequence[RatingRow], items: Collection[AnswerKey]) -> Iterator[str]:
     """What to know of ratings that can be used: a line each."""
     every = set(items)
     by_judge: dict[tuple[str, str], list[RatingRow]] = {}

@@ -17,7 +17,7 @@ from pydantic.json_schema import SkipJsonSchema
 from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.cvrr_es.judge import prompt
 from lmms_eval_tasks.cvrr_es.labels import RATINGS
-from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow, rated_hash
+from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey, RatingRow, rated_hash
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Verdict
 from lmms_eval_tasks.judges.config import KEY
@@ -57,9 +57,9 @@ class AnswerToRate(NamedTuple):
     empty: bool  # it holds no letter, digit or symbol
 
     @property
-    def item(self) -> Item:
+    def item(self) -> AnswerKey:
         """What is rated."""
-        return Item(self.of.id, self.candidate)
+        return AnswerKey(self.of.id, self.candidate)
 
 
 class ReferenceVerdict(NamedTuple):

@@ -23,7 +23,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from lmms_eval_tasks.cvrr_es.labels import SCALE
 from lmms_eval_tasks.cvrr_es.settings import CVRR_REFERENCE
 from lmms_eval_tasks.cvrr_es.study.kappas import average
-from lmms_eval_tasks.cvrr_es.study.ratings import Item
+from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey
 from lmms_eval_tasks.cvrr_es.study.study import Place
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.utils.metrics import agreement
@@ -41,12 +41,12 @@ class Stratum(NamedTuple):
     dimension: str
 
 
-ByJudge = Mapping[str, Mapping[Item, float | None]]
-Reference = Mapping[Item, float | None]
-Strata = Mapping[Item, Stratum]
+ByJudge = Mapping[str, Mapping[AnswerKey, float | None]]
+Reference = Mapping[AnswerKey, float | None]
+Strata = Mapping[AnswerKey, Stratum]
 
 
-def strata(items: Iterable[Item], places: Mapping[str, Place]) -> dict[Item, Stratum]:
+def strata(items: Iterable[AnswerKey], places: Mapping[str, Place]) -> dict[AnswerKey, Stratum]:
     """Each item's stratum; the folds are by videos.
 
     Videos go one after another, in the order of their hashes, into the fold that so far has the
@@ -54,11 +54,11 @@ def strata(items: Iterable[Item], places: Mapping[str, Place]) -> dict[Item, Str
     the folds. The same items always give the same folds, in whatever order they come; more items
     may give others.
     """
-    of_video: dict[Place, list[Item]] = {}
+    of_video: dict[Place, list[AnswerKey]] = {}
     for item in items:
         of_video.setdefault(places[item.question], []).append(item)
     loads = [Counter[str]() for _ in range(max(1, min(FOLDS, len(of_video))))]
-    found: dict[Item, Stratum] = {}
+    found: dict[AnswerKey, Stratum] = {}
 
     def drawn(place: Place) -> bytes:
         return hashlib.sha256(f"0\0video\0{place.video}".encode()).digest()
@@ -72,14 +72,14 @@ def strata(items: Iterable[Item], places: Mapping[str, Place]) -> dict[Item, Str
 
 
 def judge_kappa(
-    ratings: Mapping[Item, float | None], reference: Reference, items: Iterable[Item]
+    ratings: Mapping[AnswerKey, float | None], reference: Reference, items: Iterable[AnswerKey]
 ) -> float | None:
     """A judge's agreement with the reference on `items`: mean over candidates (Table 5).
 
     It is what the study selects by: a judge that only tells strong candidates from weak ones has a
     high pooled kappa and none within a candidate. Candidates without a kappa are left out.
     """
-    by_candidate: dict[str, list[Item]] = {}
+    by_candidate: dict[str, list[AnswerKey]] = {}
     for item in items:
         by_candidate.setdefault(item.candidate, []).append(item)
     return average(
@@ -157,7 +157,7 @@ def parse(text: str) -> Selection:
 
 def choices(
     ratings: ByJudge, reference: Reference, strata: Strata, selection: Selection
-) -> dict[Item, JudgeChoice]:
+) -> dict[AnswerKey, JudgeChoice]:
     """The judges of every item, with the kappas that they were chosen by: one choice a stratum.
 
     The final judge's own ratings are among those to choose from. A judge without a kappa never

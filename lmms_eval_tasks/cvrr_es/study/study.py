@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, RATINGS, SCALE
-from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
+from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey, RatingRow
 from lmms_eval_tasks.errors import DataError
 
 Part = dict[str, Any]  # of the report, as its JSON has it
@@ -37,7 +37,7 @@ class Place(NamedTuple):
 class Pair(NamedTuple):
     """A rater's rating of one answer, and the reference's."""
 
-    item: Item
+    item: AnswerKey
     dimension: str
     video: str
     rating: float | None  # None where it failed, or nobody asked
@@ -57,7 +57,9 @@ class Study(NamedTuple):
     """Ratings of the same items by several raters."""
 
     places: Mapping[str, Place]  # of questions
-    items: Sequence[Item]  # that anyone has a row for: by dimension as in tables, question, name
+    items: Sequence[
+        AnswerKey
+    ]  # that anyone has a row for: by dimension as in tables, question, name
     raters: Mapping[Rater, Pairs]  # a pair for every item; the reference's rater too
     reference: Pairs  # beside itself, for every item; empty if there is none yet
 
@@ -79,7 +81,7 @@ def study(rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Study:
             "compare the ids of the questions and the names of the candidates"
         )
     places: dict[str, Place] = {}
-    given: dict[Rater, dict[Item, float | None]] = {}
+    given: dict[Rater, dict[AnswerKey, float | None]] = {}
     for row in (*rows, *reference):
         place = Place(row.dimension, row.video)
         if (known := places.setdefault(row.question, place)) != place:
@@ -94,7 +96,7 @@ def study(rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Study:
         rated | truth.keys(), key=lambda item: (_ORDER[places[item.question].dimension], item)
     )
 
-    def pairs(own: Mapping[Item, float | None]) -> Pairs:
+    def pairs(own: Mapping[AnswerKey, float | None]) -> Pairs:
         return [
             Pair(item, *places[item.question], own.get(item), truth.get(item), item in own)
             for item in items
