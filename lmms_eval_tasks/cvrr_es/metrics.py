@@ -31,7 +31,7 @@ from lmms_eval_tasks.cvrr_es.items import Compared, CvrrItem, RatingItem
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, RATINGS
 from lmms_eval_tasks.cvrr_es.study import kappas
 from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey
-from lmms_eval_tasks.cvrr_es.study.study import Pair
+from lmms_eval_tasks.cvrr_es.study.study import RatingPair
 from lmms_eval_tasks.utils.metrics import aggregate
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES
 
@@ -137,7 +137,7 @@ def partial_means(sides: Iterable[str]) -> list[str]:
 OF = "_of_"  # in a metric's name, before a candidate's slug
 
 
-def pairs(items: Sequence[Compared]) -> list[Pair]:
+def pairs(items: Sequence[Compared]) -> list[RatingPair]:
     """One judge's ratings in one round beside their reference.
 
     Of whole items, or what the host's table has of them: an id says question and candidate.
@@ -147,7 +147,7 @@ def pairs(items: Sequence[Compared]) -> list[Pair]:
         dimension, number, candidate = item["id"].split("/", 2)
         rated = AnswerKey(f"{dimension}/{number}", candidate)
         sides = item["rating"], item["reference_rating"]
-        made.append(Pair(rated, dimension, item.get("video", ""), *sides))
+        made.append(RatingPair(rated, dimension, item.get("video", ""), *sides))
     return made
 
 
