@@ -192,7 +192,7 @@ def _frames(doc: KeptHaven, strict: summaries.Frames, lenient: Collection[int]) 
 
 
 def _beside(
-    names: Sequence[str], form: str = "", **given: selections.Scores | selections.Correlation
+    names: Sequence[str], form: str = "", **given: selections.SetScores | selections.Correlation
 ) -> dict[str, float | None]:
     """What looking at nothing is worth, by metric and baseline."""
     return {f"{m}{form}_{one}": getattr(own, m) for one, own in given.items() for m in names}

@@ -31,7 +31,7 @@ from lmms_eval_tasks.movierecapsqa.settings import BARTSCORE
 from lmms_eval_tasks.report import provenance
 from lmms_eval_tasks.utils.metrics import aggregate, model_scores, rating_means
 from lmms_eval_tasks.utils.metrics import text_metrics as texts
-from lmms_eval_tasks.utils.metrics.local_models import Scores
+from lmms_eval_tasks.utils.metrics.local_models import ModelScores
 
 Items = Sequence[RecapItem]
 Ratings = Sequence[rating_means.Rated]
@@ -124,17 +124,17 @@ Statistic = Callable[[Sequence[float]], float | None]
 LANGUAGE = "en"  # of the release; decides bert-score's default encoder (roberta-large)
 
 
-def _bart_scores(candidates: Sequence[str], references: Sequence[str]) -> Scores:
+def _bart_scores(candidates: Sequence[str], references: Sequence[str]) -> ModelScores:
     """BARTScore by the user's model, exponentiated: the geometric mean of token probabilities."""
     if (model := settings.value(BARTSCORE)) is None:
         unnamed = f"no model was named with --bartscore ({BARTSCORE})"
-        return Scores((), f"BARTScore not computed: {unnamed}", computed=False)
+        return ModelScores((), f"BARTScore not computed: {unnamed}", computed=False)
     made = model_scores.bart_score(candidates, references, model=model)
     if not made.computed:
         return made
     # Of an answer without a word there is no likelihood; in 0..1 its place is at the end.
     values = tuple(0.0 if value is None else math.exp(value) for value in made.values)
-    return Scores(values, f"{made.note}, and are 0 in the exponentiated column")
+    return ModelScores(values, f"{made.note}, and are 0 in the exponentiated column")
 
 
 def _values(name: str, items: Items) -> list[float]:

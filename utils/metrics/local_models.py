@@ -25,7 +25,7 @@ _OWNERS = ("google-bert", "FacebookAI", "distilbert", "albert", "xlnet", "openai
 _FALLBACK_MAX_TOKENS = 512  # where neither a model nor its tokenizer has a limit
 
 
-class Scores(NamedTuple):
+class ModelScores(NamedTuple):
     """A metric of many items by a model.
 
     Attributes:

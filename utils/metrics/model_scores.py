@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from lmms_eval_tasks.utils.metrics import local_models
-from lmms_eval_tasks.utils.metrics.local_models import Scores
+from lmms_eval_tasks.utils.metrics.local_models import ModelScores
 from lmms_eval_tasks.utils.metrics.text_metrics import NO_REFERENCE, tokenize
 
 if TYPE_CHECKING:
@@ -54,14 +54,14 @@ def _computed(
     model: str,
     *,
     load: Callable[[str, Path], M],
-    score: Callable[[M], Scores],
-) -> Scores:
+    score: Callable[[M], ModelScores],
+) -> ModelScores:
     """The scores, or none and why: no item has a reference, or the model cannot be used."""
     made, why = None, NO_REFERENCE
     if any(references):
         made, why = local_models.scored(kind, model, load, score)
     none = (None,) * len(references)
-    return made or Scores(none, f"{metric} not computed: {why}", computed=False)
+    return made or ModelScores(none, f"{metric} not computed: {why}", computed=False)
 
 
 def _clean(text: str | None) -> str:
@@ -81,7 +81,7 @@ def bert_score(
     *,
     model: str | None = None,
     lang: str = "it",
-) -> Scores:
+) -> ModelScores:
     """F1 of each item against the reference that fits best, at most 1; below 0 is possible.
 
     A candidate without a word scores 0; references without a word are left out, and an item that
@@ -103,7 +103,7 @@ def bert_score(
     name = model or DEFAULTS[lang]
     items = list(zip(candidates, references, strict=True))
 
-    def score(encoder: _Encoder) -> Scores:
+    def score(encoder: _Encoder) -> ModelScores:
         from bert_score import utils as library
 
         values = tuple(encoder.best_f1(text, refs) if refs else None for text, refs in items)
@@ -112,7 +112,7 @@ def bert_score(
             f"BERTScore F1 of the best reference, not rescaled, model {name}, layer "
             f"{encoder.layer}, hash {digest}; {encoder.cut()}"
         )
-        return Scores(values, note)
+        return ModelScores(values, note)
 
     return _computed("BERTScore", references, ENCODER, name, load=_load_encoder, score=score)
 
@@ -213,7 +213,7 @@ def _load_encoder(name: str, folder: Path) -> _Encoder:
 
 def bart_score(
     candidates: Sequence[str], references: Sequence[str | None], *, model: str
-) -> Scores:
+) -> ModelScores:
     """Mean log-likelihood of a token of each candidate given its reference (natural, at most 0).
 
     An item of which one text has no word has no value. Equal items are scored once, and batches are
@@ -231,9 +231,9 @@ def bart_score(
     """
     pairs = list(zip(map(_clean, references), map(_clean, candidates), strict=True))
 
-    def score(scorer: _Scorer) -> Scores:
+    def score(scorer: _Scorer) -> ModelScores:
         known = _scored(scorer, tuple(sorted({pair for pair in pairs if all(pair)})))
-        return Scores(
+        return ModelScores(
             tuple(known.get(pair, (None, 0))[0] for pair in pairs),
             "BARTScore, mean token log-likelihood P(candidate | reference) (precision); "
             f"{local_models.made_by(model, scorer.folder)}; "
