@@ -26,7 +26,7 @@ from lmms_eval_tasks.report import measures
 from lmms_eval_tasks.tables import layouts
 from lmms_eval_tasks.tables.paper_tables import by_row, fixed
 from lmms_eval_tasks.utils.metrics import aggregate, rating_means, stats
-from lmms_eval_tasks.utils.metrics.agreement import Pair, Row, row
+from lmms_eval_tasks.utils.metrics.agreement import AgreementRow, ScorePair, row
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -168,18 +168,20 @@ def _tables(
     }
 
 
-def rows(answers: Sequence[Released], items: Sequence[RecapItem], dimension: str) -> dict[str, Row]:
+def rows(
+    answers: Sequence[Released], items: Sequence[RecapItem], dimension: str
+) -> dict[str, AgreementRow]:
     """How far our scores of the answers agree with the published ones: of each model, all models
     and people.
     """
     pairs = [
-        Pair(
+        ScorePair(
             *(one.by, one.doc["id"], one.doc["video"]),
             *(rating_means.value(dimension, item), one.scores[dimension]),
         )
         for one, item in zip(answers, aggregate.as_counted(items), strict=True)
     ]
-    groups: dict[str, list[Pair]] = {}
+    groups: dict[str, list[ScorePair]] = {}
     for pair in pairs:
         groups.setdefault(pair.rater, []).append(pair)
     people = groups.pop(PEOPLE, None)
@@ -190,10 +192,10 @@ def rows(answers: Sequence[Released], items: Sequence[RecapItem], dimension: str
     return {name: row(own, scale) for name, own in groups.items()}
 
 
-def table(dimension: str, found: Mapping[str, Row]) -> list[Table]:
+def table(dimension: str, found: Mapping[str, AgreementRow]) -> list[Table]:
     """A dimension's coefficients, a row for each model, for all of them and for people."""
 
-    def cells(one: Row) -> list[str]:
+    def cells(one: AgreementRow) -> list[str]:
         kappa, interval = fixed(one.kappa), one.intervals.get("kappa")
         if one.kappa is not None and interval is not None and interval.ends is not None:
             kappa += " [{:.2f}, {:.2f}]".format(*interval.ends)

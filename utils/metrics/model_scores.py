@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 M = TypeVar("M")
 ENCODER, SEQ2SEQ = "encoder", "sequence-to-sequence model"
 Texts = tuple[str, ...]
-Pair = tuple[str, str]  # source, target
-Known = dict[Pair, tuple[float | None, int]]
-_Tokens = tuple[list[int], list[int], Pair, int]  # of target and source; how many were cut
+TextPair = tuple[str, str]  # source, target
+Known = dict[TextPair, tuple[float | None, int]]
+_Tokens = tuple[list[int], list[int], TextPair, int]  # of target and source; how many were cut
 _BATCH = 16  # pairs of one forward pass at most: one at a time took 6 times as long (2 threads)
 # Target tokens of one batch, padding included: with a vocabulary of 50,000 their logits take 400 MB
 # in single precision, and the model's own loss as much again.
@@ -286,7 +286,7 @@ class _Scorer:
 
 
 @lru_cache(maxsize=2)  # a mean and its variance ask about the same
-def _scored(scorer: _Scorer, pairs: tuple[Pair, ...]) -> Known:
+def _scored(scorer: _Scorer, pairs: tuple[TextPair, ...]) -> Known:
     """Mean log-likelihood of each (source, target)'s target, and how many texts were cut; none of
     a pair in one of whose texts the tokenizer finds nothing.
     """
