@@ -115,13 +115,13 @@ def scaled(value: float, low: float, high: float) -> float:
 # --- the ratings of one text ----------------------------------------------------------------------
 
 
-class DimensionRating(rating_means.Rating):
+class GevalDimension(rating_means.DimensionRating):
     """A text's rating in one dimension, 1 to 5; 0 for what is no answer."""
 
     mass: ReadOnly[float | None]  # of the probability, the share on the scale; None of samples
 
 
-class GevalRating(rating_means.Rating):
+class GevalRating(rating_means.DimensionRating):
     """The mean of a text's ratings, and how they were made."""
 
     mode: ReadOnly[str | None]  # logprobs or samples; None without a rating
@@ -130,7 +130,7 @@ class GevalRating(rating_means.Rating):
 class GevalRatings(GevalRating):
     """The same with the ratings themselves."""
 
-    dimensions: ReadOnly[Mapping[str, DimensionRating]]
+    dimensions: ReadOnly[Mapping[str, GevalDimension]]
 
 
 def describe(config: JudgeConfig) -> dict[str, Any]:
@@ -204,7 +204,7 @@ def _mode(done: Mapping[str, Judged]) -> str | None:
     return MODES["geval_samples"] if all(means) else None
 
 
-def column(metric: str, results: Iterable[GevalRating]) -> list[rating_means.Rating]:
+def column(metric: str, results: Iterable[GevalRating]) -> list[rating_means.DimensionRating]:
     """G-Eval's results as one of its two metrics takes them, each with `score` and `status`.
 
     Texts that were not rated have no mode: they are in the column of a run's mode, and in both
@@ -214,7 +214,7 @@ def column(metric: str, results: Iterable[GevalRating]) -> list[rating_means.Rat
     given, mode = list(results), MODES[metric]
     if all(one["mode"] != mode for one in given):
         return []
-    other: rating_means.Rating = {"score": None, "status": OTHER_MODE}
+    other: rating_means.DimensionRating = {"score": None, "status": OTHER_MODE}
     return [one if one["mode"] in (mode, None) else other for one in given]
 
 

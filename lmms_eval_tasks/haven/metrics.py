@@ -72,7 +72,7 @@ class _InSource(TypedDict):
     source: ReadOnly[str]
 
 
-class _RatedInSource(_InSource, rating_means.Rated):
+class _RatedInSource(_InSource, rating_means.WithDimensions):
     """G-Eval's rating of an item, under the metric's name."""
 
 

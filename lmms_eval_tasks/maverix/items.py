@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing_extensions import NotRequired, ReadOnly, TypedDict
 
 from lmms_eval_tasks.benchmark import Scored
-from lmms_eval_tasks.utils.metrics.rating_means import Rating
+from lmms_eval_tasks.utils.metrics.rating_means import DimensionRating
 
 
 class _Question(TypedDict):
@@ -103,7 +103,9 @@ class OpenScore(Scored):
     """What an open answer is worth."""
 
     candidate: ReadOnly[str]  # without reasoning; "" if it is no answer
-    dimensions: ReadOnly[Mapping[str, Rating]]  # 0 to 5 each (labels.DIMENSIONS, CONSISTENCY)
+    dimensions: ReadOnly[
+        Mapping[str, DimensionRating]
+    ]  # 0 to 5 each (labels.DIMENSIONS, CONSISTENCY)
     words: ReadOnly[int]  # of the reply without reasoning
 
 

@@ -55,7 +55,7 @@ from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.media import sounds, subtitles
 from lmms_eval_tasks.utils.metrics import aggregate
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES
-from lmms_eval_tasks.utils.metrics.rating_means import Rating
+from lmms_eval_tasks.utils.metrics.rating_means import DimensionRating
 from lmms_eval_tasks.utils.replies import answers, reasoning, reply_text
 
 MaverixDoc = ChoiceDoc | OpenDoc
@@ -259,7 +259,7 @@ def _consistent(first: OpenItem, second: OpenItem) -> Scoring[dict[str, object]]
     return {"dimensions": {**first["dimensions"], CONSISTENCY: _rating(done)}}
 
 
-def _rating(done: Judged) -> Rating:
+def _rating(done: Judged) -> DimensionRating:
     return {"score": done.number, "status": done.status}
 
 

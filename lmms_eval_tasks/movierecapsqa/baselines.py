@@ -95,7 +95,7 @@ def describe(which: Collection[str], config: JudgeConfig) -> dict[str, object]:
 
 def rated(
     which: Collection[str], question: str, reference: str, reply: str
-) -> Scoring[Mapping[str, rating_means.Rating]]:
+) -> Scoring[Mapping[str, rating_means.DimensionRating]]:
     """One answer by the baselines that were asked for (asking.py); 0 is for what is no answer.
 
     Statuses are those of asking.judged, and `no_reference` where the dataset has no answer.
@@ -106,11 +106,11 @@ def rated(
     """
     asked, fields = criteria(which), {"question": question, "reference": reference}
     if not reference.strip():
-        nothing: rating_means.Rating = {"score": None, "status": NO_REFERENCE}
+        nothing: rating_means.DimensionRating = {"score": None, "status": NO_REFERENCE}
         unrated: geval.GevalRatings = {**nothing, "mode": None, "dimensions": {}}
         of_geval = {GEVAL: unrated} if GEVAL in which else {}
         return {**{name: nothing for name in HELMET_NAMES if name in asked}, **of_geval}
-    made: dict[str, rating_means.Rating] = {}
+    made: dict[str, rating_means.DimensionRating] = {}
     if GEVAL in which:
         found = yield from geval.rated({name: asked[name] for name in GEVAL_NAMES}, fields, reply)
         score, own = found["score"], found["dimensions"].items()

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing_extensions import NotRequired, ReadOnly, TypedDict
 
 from lmms_eval_tasks.benchmark import Scored
-from lmms_eval_tasks.utils.metrics.rating_means import Rating
+from lmms_eval_tasks.utils.metrics.rating_means import DimensionRating
 
 
 class KeptRecap(TypedDict):
@@ -42,7 +42,7 @@ class RecapDoc(KeptRecap):
     n_frames: ReadOnly[int]  # images; 0 is the clip as a file
 
 
-class LabelledRating(Rating):
+class LabelledRating(DimensionRating):
     """A dimension's score, 0 to 5, and the label of each claim."""
 
     labels: ReadOnly[Sequence[str]]
@@ -60,7 +60,7 @@ class ClaimScore(Scored):
 class RecapScore(ClaimScore):
     """What an answer is worth."""
 
-    baselines: ReadOnly[Mapping[str, Rating]]  # judged ones (baselines.py)
+    baselines: ReadOnly[Mapping[str, DimensionRating]]  # judged ones (baselines.py)
     rouge_l: ReadOnly[float | None]  # 0..1; None without a reference
 
 

@@ -34,7 +34,7 @@ from lmms_eval_tasks.utils.metrics import text_metrics as texts
 from lmms_eval_tasks.utils.metrics.local_models import ModelScores
 
 Items = Sequence[RecapItem]
-Ratings = Sequence[rating_means.Rated]
+Ratings = Sequence[rating_means.WithDimensions]
 
 
 def answered(items: Items) -> list[RecapItem]:
@@ -88,7 +88,7 @@ def _of_dimension(name: str) -> list[Metric[RecapItem]]:
     return [mean, with_empty, *_beside(name, answered, lambda items: items), *chain(*parts)]
 
 
-def baseline(metric: str, items: Items) -> list[rating_means.Rated]:
+def baseline(metric: str, items: Items) -> list[rating_means.WithDimensions]:
     """Items as rating_means.py wants them, of those that have this baseline and a reference.
 
     Empty where it was not asked for: then there is no number, and nothing failed. Where it was, an

@@ -18,32 +18,32 @@ from lmms_eval_tasks.utils.metrics import aggregate
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES, Outcome
 
 
-class Rating(Outcome):
+class DimensionRating(Outcome):
     """A judge's rating of an answer in one dimension."""
 
     score: ReadOnly[float | None]  # on the benchmark's scale; None where there is none
 
 
-class Rated(Outcome):
+class WithDimensions(Outcome):
     """An answer with its ratings."""
 
-    dimensions: NotRequired[ReadOnly[Mapping[str, Rating]]]
+    dimensions: NotRequired[ReadOnly[Mapping[str, DimensionRating]]]
 
 
-class RatedItem(Rated):
+class RatedItem(WithDimensions):
     """The same with its place, for intervals."""
 
     id: ReadOnly[str]
     video: ReadOnly[str]
 
 
-def rating(dimension: str, item: Rated) -> Rating:
+def rating(dimension: str, item: WithDimensions) -> DimensionRating:
     """The dimension's `score` and `status`; of an item that has none, no score and its status."""
     given = (item.get("dimensions") or {}).get(dimension)
     return given or {"score": None, "status": item["status"]}
 
 
-def value(dimension: str, item: Rated) -> float | None:
+def value(dimension: str, item: WithDimensions) -> float | None:
     """The rating that counts: 0 for the candidate's failures, None for all others."""
     found = rating(dimension, item)
     if found["status"] in CANDIDATE_FAILURES:
@@ -53,7 +53,7 @@ def value(dimension: str, item: Rated) -> float | None:
     return float(found["score"])
 
 
-def values(dimension: str, items: Sequence[Rated]) -> list[float]:
+def values(dimension: str, items: Sequence[WithDimensions]) -> list[float]:
     """The ratings that count; none in a run that waits for its judge.
 
     There 0 for empty answers alone would be no number.
@@ -63,22 +63,22 @@ def values(dimension: str, items: Sequence[Rated]) -> list[float]:
     return [v for v in (value(dimension, item) for item in items) if v is not None]
 
 
-def is_unjudged(dimension: str, items: Sequence[Rated]) -> bool:
+def is_unjudged(dimension: str, items: Sequence[WithDimensions]) -> bool:
     """Whether the run waits for its judge."""
     return aggregate.is_unjudged([rating(dimension, item) for item in items])
 
 
-def mean_valid(dimension: str, items: Sequence[Rated]) -> float | None:
+def mean_valid(dimension: str, items: Sequence[WithDimensions]) -> float | None:
     """Mean of the ratings that count; None if there are none."""
     return aggregate.mean(values(dimension, items))
 
 
-def variance_valid(dimension: str, items: Sequence[Rated]) -> float | None:
+def variance_valid(dimension: str, items: Sequence[WithDimensions]) -> float | None:
     """Population variance of the ratings that count; None if there are none."""
     return variance(values(dimension, items))
 
 
-def count_failed(dimension: str, items: Sequence[Rated]) -> int:
+def count_failed(dimension: str, items: Sequence[WithDimensions]) -> int:
     """Items that `mean_valid` leaves out: the judge failed, or the host's request did.
 
     All of them in a run that waits for its judge.
@@ -86,7 +86,7 @@ def count_failed(dimension: str, items: Sequence[Rated]) -> int:
     return len(items) - len(values(dimension, items))
 
 
-def coverage(dimension: str, items: Sequence[Rated]) -> float | None:
+def coverage(dimension: str, items: Sequence[WithDimensions]) -> float | None:
     """Share of items that `mean_valid` takes in, 0..1."""
     return len(values(dimension, items)) / len(items) if items else None
 
