@@ -266,7 +266,7 @@ def dimension_criterion(dimension: str, n_claims: int) -> Criterion:
     )
 
 
-class Context(NamedTuple):
+class SegmentContext(NamedTuple):
     """What a judge knows of a segment: facts (data.py) and dialogue, "" where there is none."""
 
     segment: str
@@ -275,7 +275,7 @@ class Context(NamedTuple):
 
 
 def asked(
-    context: Context, dimension: str, question: str, claims: Sequence[str]
+    context: SegmentContext, dimension: str, question: str, claims: Sequence[str]
 ) -> dict[str, object]:
     """The fields of a dimension's request; recordings hold the same."""
     known = {"facts": list(context.facts), "dialogue": context.dialogue}
@@ -286,7 +286,7 @@ def asked(
 # --- one answer ---------------------------------------------------------------------------------
 
 
-def judged(context: Context, question: str, reply: str) -> Scoring[ClaimScore]:
+def judged(context: SegmentContext, question: str, reply: str) -> Scoring[ClaimScore]:
     """A model's reply to a question about a segment (asking.py); trouble becomes a status.
 
     An answer that is cut off or without claims is the candidate's failure, worth 0. Where the
@@ -347,7 +347,7 @@ class _SkippedAsk(ReadAsk):
 
 
 def _about_claims(
-    context: Context, dimension: str, question: str, claims: Sequence[str], found: Verdict
+    context: SegmentContext, dimension: str, question: str, claims: Sequence[str], found: Verdict
 ) -> Ask:
     """A dimension's request; where the claims were not `found` it is skipped, booked as missing."""
     criterion = dimension_criterion(dimension, len(claims))

@@ -25,7 +25,7 @@ from typing_extensions import NotRequired
 from lmms_eval_tasks.models.players import Chance, Played
 from lmms_eval_tasks.movierecapsqa import judge
 from lmms_eval_tasks.movierecapsqa.data import CONDITIONS, task_name
-from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, HIGHEST, Context
+from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, HIGHEST, SegmentContext
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS, Segment
 from lmms_eval_tasks.sample import scenes
 from lmms_eval_tasks.sample.render import Clip, Tone
@@ -235,7 +235,7 @@ def replay() -> Iterator[dict[str, object]]:
     worst = {"factuality": "unsupported", "relevance": "irrelevant"}  # else the lure is as good
     entries = [Segment.model_validate(entry) for entry in segments()]
     for segment, after in zip(entries, [*entries[1:], entries[0]], strict=True):
-        context = Context(segment.id, segment.facts, segment.dialogue)
+        context = SegmentContext(segment.id, segment.facts, segment.dialogue)
         for one in segment.questions:
             for claim in (one.reference, after.questions[0].reference):  # as data.py's lures
                 fields = {"question": one.question, "candidate": claim}

@@ -98,12 +98,12 @@ def score(doc: KeptRecap, reply: str) -> Scoring[RecapScore]:
     return {**claims, "baselines": rated, "rouge_l": rouge_l}
 
 
-def shown(doc: KeptRecap) -> judging.Context:
+def shown(doc: KeptRecap) -> judging.SegmentContext:
     """What the judge is shown."""
     chosen = data.Options(**doc.get("shown", {}))  # of an older run the default
     facts = doc["aligned"] if chosen.facts == data.ALIGNED else doc["facts"]
     dialogue = doc["dialogue"] if chosen.dialogue == data.GIVEN else ""
-    return judging.Context(doc["segment"], facts, dialogue)
+    return judging.SegmentContext(doc["segment"], facts, dialogue)
 
 
 def stand_in(doc: RecapDoc, number: int) -> str:  # noqa: ARG001
