@@ -28,7 +28,7 @@ GENERATED = "generated"  # our field in a segment: how it was made
 Entry = dict[str, Any]  # a segment as the file has it
 
 
-class Plan(NamedTuple):
+class FactsPlan(NamedTuple):
     """What is to be done, and with what; `prompt` is `writer.load("facts", steps.STEPS)`."""
 
     file: Path
@@ -72,7 +72,7 @@ class Plan(NamedTuple):
         return [one for one in self.segments if one.id not in there]
 
 
-def build(planned: Plan) -> list[Written[Entry]]:
+def build(planned: FactsPlan) -> list[Written[Entry]]:
     """Ask about the segments that the file lacks, and write it where any was made.
 
     A segment that fails is left out and told; all others are written.
