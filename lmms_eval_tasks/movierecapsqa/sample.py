@@ -60,7 +60,7 @@ PLAYED = Played(
 )
 
 
-class Line(TypedDict):
+class DialogueLine(TypedDict):
     """What is said, from a share of a scene to another."""
 
     start: float
@@ -68,7 +68,7 @@ class Line(TypedDict):
     text: str
 
 
-class Ask(TypedDict):
+class SceneQuestion(TypedDict):
     """A question about a scene."""
 
     ask: str
@@ -77,7 +77,7 @@ class Ask(TypedDict):
     category: NotRequired[str]
 
 
-class Scene(TypedDict):
+class RecapScene(TypedDict):
     """What happens in a segment (sample_story_yaml says more)."""
 
     movie: tuple[float, float]  # when it is acted, in seconds
@@ -85,25 +85,25 @@ class Scene(TypedDict):
     sky: str
     stars: NotRequired[int]
     actors: Mapping[str, Mapping[str, Any]]  # fields of scenes.Actor
-    dialogue: Sequence[Line]
+    dialogue: Sequence[DialogueLine]
     facts: Sequence[Mapping[str, str]]  # kind -> text
-    questions: Sequence[Ask]
+    questions: Sequence[SceneQuestion]
 
 
-class Story(TypedDict):
+class RecapStory(TypedDict):
     """A movie and its recap."""
 
     movie: str
     video: str
     movie_seconds: float
     recap_seconds: float
-    scenes: Sequence[Scene]
+    scenes: Sequence[RecapScene]
 
 
 @functools.cache
-def stories() -> dict[str, Story]:
+def stories() -> dict[str, RecapStory]:
     """Both movies, by the name of the file."""
-    found: dict[str, Story] = scenes.load(__file__, "sample_story_yaml")
+    found: dict[str, RecapStory] = scenes.load(__file__, "sample_story_yaml")
     return found
 
 
@@ -125,7 +125,7 @@ def videos() -> dict[str, Clip]:
     return found
 
 
-def _acted(scene: Scene, window: Sequence[float]) -> Iterator[Actor]:
+def _acted(scene: RecapScene, window: Sequence[float]) -> Iterator[Actor]:
     """Sky, stars and actors of a scene that is acted in a window of a video, in seconds."""
     start, end = window
     (width, height), stars = SIZE, scene.get("stars", 0)
@@ -189,7 +189,7 @@ def segments() -> list[dict[str, object]]:
     return found
 
 
-def subtitles(scene: Scene, style: str) -> str:
+def subtitles(scene: RecapScene, style: str) -> str:
     """A segment's dialogue as SubRip, in the movie's time, in one of STYLES."""
     start, end = scene["movie"]
     blocks = []
@@ -204,7 +204,7 @@ def subtitles(scene: Scene, style: str) -> str:
 
 
 def _question(
-    qid: int, told: Ask, facts: Sequence[tuple[str, str]], *, spelled: bool
+    qid: int, told: SceneQuestion, facts: Sequence[tuple[str, str]], *, spelled: bool
 ) -> dict[str, object]:
     """A question; its labels are `spelled` out, or short."""
     own = [facts[number - 1] for number in told["facts"]]
