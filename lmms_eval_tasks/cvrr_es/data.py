@@ -29,7 +29,7 @@ from lmms_eval_tasks.cvrr_es.settings import (
 from lmms_eval_tasks.cvrr_es.study import ratings, selection
 from lmms_eval_tasks.cvrr_es.study.rated import JudgeTask, make
 from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey, RatingRow, folded
-from lmms_eval_tasks.cvrr_es.study.study import Place
+from lmms_eval_tasks.cvrr_es.study.study import QuestionPlace
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.media import video_checks
 from lmms_eval_tasks.media.video_checks import bad_items, missing_videos, stop
@@ -131,7 +131,7 @@ def look(
     shown, compared = (ratings.same(rows, expected) for rows in (first, reference()))
     given: dict[str, Any] = {
         "candidates": answered,
-        "places": {one.id: Place(one.dimension, one.video_id) for one in found.questions},
+        "places": {one.id: QuestionPlace(one.dimension, one.video_id) for one in found.questions},
         "first": shown.rows,
         "reference": compared.rows,
         "rule": selection.parse(settings.text(CVRR_SELECTION)),

@@ -157,7 +157,7 @@ def labels_schema(dimension: str, n_claims: int) -> type[Labels]:
     Its JSON schema is the same for all of them.
     """
 
-    class Checked(Labels):
+    class CheckedLabels(Labels):
         model_config = ConfigDict(title="Labels")
 
         score: int = Field(
@@ -172,7 +172,7 @@ def labels_schema(dimension: str, n_claims: int) -> type[Labels]:
                 raise ValueError(f"expected one label for each of {n_claims} claims, by its number")
             return [Label(id=number, label=found[number]) for number in sorted(found)]
 
-    return Checked
+    return CheckedLabels
 
 
 def exact_schema(dimension: str, n_claims: int) -> dict[str, object]:

@@ -78,7 +78,7 @@ def clip_score(sentences: Sequence[str], images: Sequence[Picture], model: str) 
     """
     said = [sentence for sentence in sentences if tokenize(sentence)]
 
-    def score(encoder: _Encoder) -> ClipScore:
+    def score(encoder: _ClipEncoder) -> ClipScore:
         if not said:
             return ClipScore(None, None)
         return of_vectors([encoder.text(one) for one in said], list(map(encoder.picture, images)))
@@ -133,7 +133,7 @@ def describe(model: str) -> str:
     The sentences are those of all scores of this process by this model, each counted once.
     """
 
-    def told(encoder: _Encoder) -> str:
+    def told(encoder: _ClipEncoder) -> str:
         cut = f"{len(encoder.cut)} of {len(encoder.texts)} sentences cut"
         return (
             f"CLIPScore: {RULE}; {local_models.made_by(model, encoder.folder)}; {cut} to "
@@ -145,7 +145,7 @@ def describe(model: str) -> str:
 
 
 @dataclass(frozen=True)
-class _Encoder:
+class _ClipEncoder:
     """A loaded model and what it has embedded so far, each text and each picture once.
 
     On the CPU, as the model under test may still fill the GPU, and one at a time, so that no
@@ -194,7 +194,7 @@ class _Encoder:
         return vector
 
 
-def _load(_: str, folder: Path) -> _Encoder:
+def _load(_: str, folder: Path) -> _ClipEncoder:
     """The model with its tokenizer and the preparation of pictures that comes with it."""
     from transformers import CLIPImageProcessor, CLIPModel
 
@@ -203,4 +203,4 @@ def _load(_: str, folder: Path) -> _Encoder:
     model = local_models.load(CLIPModel, folder)
     positions = model.config.text_config.max_position_embeddings
     most = local_models.least(positions, tokenizer.model_max_length)
-    return _Encoder(folder, model, tokenizer, processor, most)
+    return _ClipEncoder(folder, model, tokenizer, processor, most)

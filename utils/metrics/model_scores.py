@@ -39,7 +39,7 @@ M = TypeVar("M")
 ENCODER, SEQ2SEQ = "encoder", "sequence-to-sequence model"
 Texts = tuple[str, ...]
 TextPair = tuple[str, str]  # source, target
-Known = dict[TextPair, tuple[float | None, int]]
+KnownScores = dict[TextPair, tuple[float | None, int]]
 _Tokens = tuple[list[int], list[int], TextPair, int]  # of target and source; how many were cut
 _BATCH = 16  # pairs of one forward pass at most: one at a time took 6 times as long (2 threads)
 # Target tokens of one batch, padding included: with a vocabulary of 50,000 their logits take 400 MB
@@ -103,7 +103,7 @@ def bert_score(
     name = model or DEFAULTS[lang]
     items = list(zip(candidates, references, strict=True))
 
-    def score(encoder: _Encoder) -> ModelScores:
+    def score(encoder: _TextEncoder) -> ModelScores:
         from bert_score import utils as library
 
         values = tuple(encoder.best_f1(text, refs) if refs else None for text, refs in items)
@@ -118,7 +118,7 @@ def bert_score(
 
 
 @dataclass(frozen=True)
-class _Encoder:
+class _TextEncoder:
     """A loaded encoder and what it has scored so far."""
 
     model: PreTrainedModel
@@ -182,7 +182,7 @@ def _cleaned(texts: Sequence[str]) -> Texts:
     return tuple(sorted({_clean(text) for text in texts} - {""}))
 
 
-def _load_encoder(name: str, folder: Path) -> _Encoder:
+def _load_encoder(name: str, folder: Path) -> _TextEncoder:
     """The encoder, tried on two short texts; raises what transformers raises, as `load` does."""
     from bert_score.utils import model2layers
     from transformers import AutoModel, AutoTokenizer
@@ -196,7 +196,7 @@ def _load_encoder(name: str, folder: Path) -> _Encoder:
     if (reserved := getattr(table, "padding_idx", None)) is not None:
         positions -= reserved + 1  # RoBERTa and its kin count from the padding index on
     tokenizer.model_max_length = local_models.least(positions, tokenizer.model_max_length)
-    hidden, _, _ = _Encoder(model, tokenizer, 0).hidden(("prova", "una prova più lunga"))
+    hidden, _, _ = _TextEncoder(model, tokenizer, 0).hidden(("prova", "una prova più lunga"))
     bare = name.rpartition("/")[2]  # bert-score knows the names that models had first
     names = (name, bare, folder.name, f"{folder.parent.name}/{folder.name}")
     last = hidden.shape[2] - 1  # where bert-score has tuned none
@@ -205,7 +205,7 @@ def _load_encoder(name: str, folder: Path) -> _Encoder:
     blocks = getattr(getattr(model, "encoder", None), "layer", None)
     if blocks is not None:  # BERT and its kin: what is above the layer need not be computed
         model.encoder.layer = blocks[:layer]
-    return _Encoder(model, tokenizer, layer)
+    return _TextEncoder(model, tokenizer, layer)
 
 
 # --- BARTScore ----------------------------------------------------------------------------------
@@ -286,7 +286,7 @@ class _Scorer:
 
 
 @lru_cache(maxsize=2)  # a mean and its variance ask about the same
-def _scored(scorer: _Scorer, pairs: tuple[TextPair, ...]) -> Known:
+def _scored(scorer: _Scorer, pairs: tuple[TextPair, ...]) -> KnownScores:
     """Mean log-likelihood of each (source, target)'s target, and how many texts were cut; none of
     a pair in one of whose texts the tokenizer finds nothing.
     """
@@ -296,7 +296,7 @@ def _scored(scorer: _Scorer, pairs: tuple[TextPair, ...]) -> Known:
         target, too = scorer.ids(scorer.max_target, text_target=pair[1])
         read += [(target, source, pair, cut + too)] if source and target else []
     read.sort(key=lambda one: (len(one[0]), len(one[1]), one[2]))
-    found: Known = {}
+    found: KnownScores = {}
     while read:
         longest = len(read[:_BATCH][-1][0])  # targets come shortest first
         size = max(1, min(_BATCH, _MAX_BATCH_TOKENS // longest))

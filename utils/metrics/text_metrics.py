@@ -189,11 +189,11 @@ def rouge_scorer(*kinds: str, plain: bool = False) -> RougeScorer:
     from rouge_score.rouge_scorer import RougeScorer
     from rouge_score.tokenizers import Tokenizer
 
-    class Ours(Tokenizer):  # type: ignore[misc]
+    class WordTokenizer(Tokenizer):  # type: ignore[misc]
         def tokenize(self, text: str) -> list[str]:
             return tokenize(text)
 
-    return RougeScorer(list(kinds), use_stemmer=False, tokenizer=None if plain else Ours())
+    return RougeScorer(list(kinds), use_stemmer=False, tokenizer=None if plain else WordTokenizer())
 
 
 def meteor(candidate: str, references: Sequence[str]) -> float:

@@ -46,7 +46,7 @@ def to_scale(value: float) -> int:
     return min(max(nearest, SCALE[0]), SCALE[-1])
 
 
-Given = Mapping[str, Mapping[AnswerKey, int]]  # judge -> item -> rating on the scale
+RatingsByJudge = Mapping[str, Mapping[AnswerKey, int]]  # judge -> item -> rating on the scale
 
 ITERATIONS = 5000  # at most; five made-up judges of 760 to 1,400 answers took 500 to 1,000
 # The gain of the log likelihood, in nats per rating, below which it stops. EM creeps: with 1e-6 up
@@ -71,7 +71,7 @@ class Latent(NamedTuple):
         }
 
 
-def dawid_skene(ratings: Given, iterations: int = ITERATIONS) -> Latent:
+def dawid_skene(ratings: RatingsByJudge, iterations: int = ITERATIONS) -> Latent:
     """Dawid and Skene's model (1979), fitted by EM; it never sees a reference.
 
     Classes are the ratings, begun from the shares of the votes, so a class means what most judges

@@ -13,7 +13,7 @@ from lmms_eval_tasks.cvrr_es.settings import CVRR_RATINGS, CVRR_REFERENCE
 from lmms_eval_tasks.cvrr_es.study import selection
 from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey, RatingRow, folded
 from lmms_eval_tasks.cvrr_es.study.selection import JudgeChoice, Selection
-from lmms_eval_tasks.cvrr_es.study.study import Place
+from lmms_eval_tasks.cvrr_es.study.study import QuestionPlace
 from lmms_eval_tasks.errors import DataError
 
 
@@ -71,7 +71,7 @@ def make(
     task: str,
     *,
     candidates: Sequence[Aligned],
-    places: Mapping[str, Place],
+    places: Mapping[str, QuestionPlace],
     first: Iterable[RatingRow],
     reference: Sequence[RatingRow],
     rule: Selection,

@@ -24,7 +24,7 @@ from lmms_eval_tasks.cvrr_es.labels import SCALE
 from lmms_eval_tasks.cvrr_es.settings import CVRR_REFERENCE
 from lmms_eval_tasks.cvrr_es.study.kappas import average
 from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey
-from lmms_eval_tasks.cvrr_es.study.study import Place
+from lmms_eval_tasks.cvrr_es.study.study import QuestionPlace
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.utils.metrics import agreement
 from lmms_eval_tasks.utils.validation import told
@@ -46,7 +46,9 @@ Reference = Mapping[AnswerKey, float | None]
 Strata = Mapping[AnswerKey, Stratum]
 
 
-def strata(items: Iterable[AnswerKey], places: Mapping[str, Place]) -> dict[AnswerKey, Stratum]:
+def strata(
+    items: Iterable[AnswerKey], places: Mapping[str, QuestionPlace]
+) -> dict[AnswerKey, Stratum]:
     """Each item's stratum; the folds are by videos.
 
     Videos go one after another, in the order of their hashes, into the fold that so far has the
@@ -54,13 +56,13 @@ def strata(items: Iterable[AnswerKey], places: Mapping[str, Place]) -> dict[Answ
     the folds. The same items always give the same folds, in whatever order they come; more items
     may give others.
     """
-    of_video: dict[Place, list[AnswerKey]] = {}
+    of_video: dict[QuestionPlace, list[AnswerKey]] = {}
     for item in items:
         of_video.setdefault(places[item.question], []).append(item)
     loads = [Counter[str]() for _ in range(max(1, min(FOLDS, len(of_video))))]
     found: dict[AnswerKey, Stratum] = {}
 
-    def drawn(place: Place) -> bytes:
+    def drawn(place: QuestionPlace) -> bytes:
         return hashlib.sha256(f"0\0video\0{place.video}".encode()).digest()
 
     for place in sorted(of_video, key=drawn):

@@ -27,7 +27,7 @@ class Rater(NamedTuple):
     round: str
 
 
-class Place(NamedTuple):
+class QuestionPlace(NamedTuple):
     """Where a question stands."""
 
     dimension: str
@@ -56,7 +56,7 @@ RatingPairs = Sequence[RatingPair]
 class Study(NamedTuple):
     """Ratings of the same items by several raters."""
 
-    places: Mapping[str, Place]  # of questions
+    places: Mapping[str, QuestionPlace]  # of questions
     items: Sequence[
         AnswerKey
     ]  # that anyone has a row for: by dimension as in tables, question, name
@@ -80,10 +80,10 @@ def study(rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Study:
             f"{one.question} by {one.candidate} and {other.question} by {other.candidate}: "
             "compare the ids of the questions and the names of the candidates"
         )
-    places: dict[str, Place] = {}
+    places: dict[str, QuestionPlace] = {}
     given: dict[Rater, dict[AnswerKey, float | None]] = {}
     for row in (*rows, *reference):
-        place = Place(row.dimension, row.video)
+        place = QuestionPlace(row.dimension, row.video)
         if (known := places.setdefault(row.question, place)) != place:
             raise DataError(
                 f"question {row.question}: is in the dimension {known.dimension} on the video "

@@ -10,7 +10,7 @@ from lmms_eval_tasks.cvrr_es.candidates import Aligned
 from lmms_eval_tasks.cvrr_es.study.rated import JudgeTask, make
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.cvrr_es.study.selection import parse
-from lmms_eval_tasks.cvrr_es.study.study import Place
+from lmms_eval_tasks.cvrr_es.study.study import QuestionPlace
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.host import names
 from tests.checks import refused
@@ -37,7 +37,7 @@ def rated(
 ) -> JudgeTask:
     given: dict[str, Any] = {
         "candidates": [ADA, BOB],
-        "places": {name: Place(PART, f"{PART}/{name[-3:]}.mp4") for name in QUESTIONS},
+        "places": {name: QuestionPlace(PART, f"{PART}/{name[-3:]}.mp4") for name in QUESTIONS},
         "reference": REFERENCE,
         "judge": "gpt4o_Mini",
         **more,
