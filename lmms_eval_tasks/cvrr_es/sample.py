@@ -63,7 +63,9 @@ class _ClipSpec(TypedDict):
 
 class _Told(TypedDict):
     clips: Mapping[str, _ClipSpec]
-    questions: Mapping[str, Sequence[tuple[str, str, str, str]]]  # by dimension: fields of Asked
+    questions: Mapping[
+        str, Sequence[tuple[str, str, str, str]]
+    ]  # by dimension: fields of SampleQuestion
 
 
 @functools.cache

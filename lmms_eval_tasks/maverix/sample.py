@@ -192,7 +192,7 @@ class SampleTexts(TypedDict):
     """The content of sample_texts_yaml."""
 
     kinds: Mapping[str, Mapping[str, str]]  # of questions: their texts
-    plans: Sequence[tuple[str, int, int, tuple[float, float] | None]]  # fields of Plan
+    plans: Sequence[tuple[str, int, int, tuple[float, float] | None]]  # fields of ItemPlan
 
 
 @functools.cache
