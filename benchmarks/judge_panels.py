@@ -22,10 +22,10 @@ from simulation import WORLDS, Drawn, World
 
 from lmms_eval_tasks.cvrr_es.labels import SCALE
 from lmms_eval_tasks.cvrr_es.study import selection
-from lmms_eval_tasks.cvrr_es.study.kappas import average
 from lmms_eval_tasks.cvrr_es.study.panels import PANELS, panel
 from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey
 from lmms_eval_tasks.cvrr_es.study.selection import Selection, judge_kappa
+from lmms_eval_tasks.utils.metrics.aggregate import mean as average
 
 SEEDS = 20
 WEIGHT = 0.5  # how far the final judge is swayed: half of the way

@@ -20,7 +20,6 @@ import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, cast
 
@@ -54,6 +53,7 @@ K = TypeVar("K", bound=Fields, default=Any)
 I = TypeVar("I", bound=Fields, contravariant=True, default=Any)  # noqa: E741, PLC0105
 T = TypeVar("T", bound=Fields)
 S = TypeVar("S", bound=Fields)
+R = TypeVar("R")
 
 SAME = object()  # of Part.simple
 ASKED = "asked_hash"  # the field of an item that holds the hash of what was asked
@@ -505,29 +505,14 @@ def accuracies(name: str) -> list[Metric[GradedItem]]:
 def pool_accuracies(name: str, size: int) -> list[Metric[GradedItem]]:
     """The share of pools of `size` items that are right in all, likewise."""
 
-    def units(items: Sequence[GradedItem]) -> Units:
-        found = aggregate.pools(items, size)
-        return {name: (pool.video, float(pool.right)) for name, pool in found.items()}
+    def of_pools(
+        statistic: Callable[[Sequence[GradedItem]], R],
+    ) -> Callable[[Sequence[GradedItem]], R]:
+        return lambda items: statistic(aggregate.pools(items, size))
 
-    accuracy, valid, failed = (
-        partial(of, size=size)
-        for of in (
-            aggregate.pool_accuracy,
-            aggregate.pool_accuracy_valid,
-            aggregate.count_failed_pools,
-        )
-    )
-    return [
-        Metric(
-            name,
-            accuracy,
-            shown=("id", "status", "right"),
-            units=units,
-            share=True,
-        ),
-        Metric(f"{name}_valid", valid),
-        Metric(f"{name}_failed", failed, better=False),
-    ]
+    plain, *others = (replace(one, of=of_pools(one.of)) for one in accuracies(name))
+    shown, units = ("id", "status", "right"), of_pools(aggregate.rights)
+    return [replace(plain, shown=shown, mean="", units=units), *others]
 
 
 def refusals(

@@ -14,7 +14,7 @@ mean, and `undefined` counts it. Ratings exist as `_valid` alone (utils/metrics/
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, TypeVar
 
 from typing_extensions import ReadOnly, TypedDict
@@ -64,10 +64,6 @@ def _part_status(item: HavenItem, part: str) -> str:
     return item["parts"].get(part, item["status"])
 
 
-def _defined(values: Iterable[float | None]) -> float | None:
-    return aggregate.mean(value for value in values if value is not None)
-
-
 class _InSource(TypedDict):
     source: ReadOnly[str]
 
@@ -104,7 +100,7 @@ def _family(
     """A metric in all its forms; `part` is of a reply, and has to be read for `_valid`."""
 
     def plain(items: Items) -> float | None:
-        return _defined(values(items))
+        return aggregate.mean(values(items))
 
     def over_valid(statistic: Callable[[Items], T]) -> Callable[[Items], T]:
         def valid(item: HavenItem) -> bool:
@@ -133,7 +129,9 @@ def _measured(name: str, baselines: Sequence[str]) -> list[Metric[HavenItem]]:
         return {i["id"]: (i["video"], value) for i, value in pairs if value is not None}
 
     def baseline(one: str) -> Statistic:
-        return lambda items: _defined(item["baselines"].get(f"{name}_{one}") for item in items)
+        return lambda items: aggregate.mean(
+            item["baselines"].get(f"{name}_{one}") for item in items
+        )
 
     part = "frames" if name.removesuffix(IS_GT) in KEYFRAMES else "reply"
     shown = (f"scores.{name}",) if name in SHOWN else None
@@ -189,7 +187,7 @@ def of_kind(kind: str) -> list[Metric[HavenItem]]:
 
     def authors(name: str) -> Statistic:
         # Over the replies in which the authors' code reads an order; the others are left out.
-        return lambda items: _defined(item.get("authors", {}).get(name) for item in items)
+        return lambda items: aggregate.mean(item.get("authors", {}).get(name) for item in items)
 
     found: list[Metric[HavenItem]] = [
         Metric("videos", len, better=None),

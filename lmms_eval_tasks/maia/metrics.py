@@ -26,6 +26,7 @@ from lmms_eval_tasks.maia.items import Categorised, OevqaItem, PairItem, Similar
 from lmms_eval_tasks.maia.release import POOL_SIZE
 from lmms_eval_tasks.report import provenance
 from lmms_eval_tasks.utils.metrics import aggregate, model_scores, text_metrics
+from lmms_eval_tasks.utils.metrics.aggregate import GradedItem
 
 # The 2x2 that B.3 of the paper looks at: is the pool right, is the answer right.
 CELLS = {
@@ -67,7 +68,7 @@ def _similarity(name: Similarity, *, shown: bool = True) -> Metric[OevqaItem]:
     """The mean of a text metric; in lmms-eval's table if it is shown."""
 
     def of(items: Sequence[OevqaItem]) -> float | None:
-        return aggregate.mean(item[name] for item in items if item.get(name) is not None)
+        return aggregate.mean(item.get(name) for item in items)
 
     def units(items: Sequence[OevqaItem]) -> Units:
         return {i["id"]: (i["video"], i[name]) for i in items if i.get(name) is not None}
@@ -166,19 +167,19 @@ def agg_units(pairs: Sequence[Categorised], answers: Sequence[Categorised]) -> U
 
 
 def _both(pairs: Sequence[Categorised], answers: Sequence[Categorised]) -> list[_JoinedQuestion]:
-    pools = aggregate.pools(pairs, POOL_SIZE)
+    pools = {pool["id"]: pool for pool in aggregate.pools(pairs, POOL_SIZE)}
     judged = [] if aggregate.is_unjudged(answers) else answers
     return [_joined(pools[one["id"]], one) for one in judged if one["id"] in pools]
 
 
-def _joined(pool: aggregate.Pool, answer: Categorised) -> _JoinedQuestion:
-    right = answer["right"] == 1  # to all members of a panel that gives means
+def _joined(pool: GradedItem, answer: Categorised) -> _JoinedQuestion:
+    is_right = answer["right"] == 1  # to all members of a panel that gives means
     return {
         "id": answer["id"],
         # lmms-eval's table has neither (JOIN_NEEDS).
         "video": answer.get("video", ""),
         "category": answer.get("category", ""),
-        "right": int(pool.right and right),
-        "status": "ok" if pool.valid and aggregate.is_valid(answer) else "failed",
-        "cell": CELLS[pool.right, right],
+        "right": int(pool["right"] == 1 and is_right),
+        "status": "ok" if pool["status"] == "ok" and aggregate.is_valid(answer) else "failed",
+        "cell": CELLS[pool["right"] == 1, is_right],
     }

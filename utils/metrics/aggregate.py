@@ -17,7 +17,7 @@ import math
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 from typing_extensions import ReadOnly, TypedDict
 
@@ -54,9 +54,9 @@ CANDIDATE_FAILURES = frozenset({"empty", "refused", "truncated", NO_CLAIMS})
 NOT_JUDGED = "unjudged"  # nobody was meant to judge now: judge `none`
 
 
-def mean(values: Iterable[float]) -> float | None:
-    """Arithmetic mean, or None of nothing."""
-    collected = list(values)
+def mean(values: Iterable[float | None]) -> float | None:
+    """Arithmetic mean of the values that there are; None if there are none."""
+    collected = [value for value in values if value is not None]
     return math.fsum(collected) / len(collected) if collected else None
 
 
@@ -170,8 +170,7 @@ def mean_of_groups(
     statistic: Callable[[Sequence[T]], float | None], key: Callable[[T], str], items: Sequence[T]
 ) -> float | None:
     """The papers' average: mean over the groups that have a value, each weighing the same."""
-    values = [statistic(group) for group in grouped(items, key).values()]
-    return mean(value for value in values if value is not None)
+    return mean(map(statistic, grouped(items, key).values()))
 
 
 # --- pools ------------------------------------------------------------------------------------
@@ -183,46 +182,33 @@ class InPool(TypedDict):
     id: ReadOnly[str]  # that of its question, a slash, its number
 
 
-class Pool(NamedTuple):
-    """The pairs of one question."""
-
-    video: str
-    right: bool  # complete and all pairs right
-    valid: bool  # complete and every pair could be read
-
-
 def pool_of(item: InPool) -> str:
     """The id of the question whose pool an item is in."""
     return item["id"].rpartition("/")[0]
 
 
-def pools(items: Iterable[GradedItem], size: int) -> dict[str, Pool]:
-    """Pools of so many pairs when they are complete, by the id of their question."""
-    result = {}
+def pools(items: Iterable[GradedItem], size: int) -> list[GradedItem]:
+    """Pools as items: right if complete and right in all, `incomplete` or `unread` if one is lost.
+
+    Args:
+        items: pairs.
+        size: number of pairs of a complete pool.
+    """
+    made: list[GradedItem] = []
     for question, several in grouped(items, pool_of).items():
         group = {item["id"]: item for item in several}.values()
-        complete = len(group) == size
-        result[question] = Pool(
-            several[0].get("video", ""),  # the host's table has pairs without (`Metric.shown`)
-            right=complete and all(item["right"] == 1 for item in group),
-            valid=complete and all(map(is_valid, group)),
+        is_whole = len(group) == size
+        is_right = is_whole and all(item["right"] == 1 for item in group)
+        status = "ok" if all(map(is_valid, group)) else "unread"
+        made.append(
+            {
+                "id": question,
+                "video": several[0].get("video", ""),  # the host's table has pairs without it
+                "right": int(is_right),
+                "status": status if is_whole else "incomplete",
+            }
         )
-    return result
-
-
-def pool_accuracy(items: Sequence[GradedItem], size: int) -> float | None:
-    """Share of pools with all pairs right; incomplete and unreadable ones are not right."""
-    return mean(float(pool.right) for pool in pools(items, size).values())
-
-
-def pool_accuracy_valid(items: Sequence[GradedItem], size: int) -> float | None:
-    """Share of right pools among those that are complete and could be read."""
-    return mean(float(pool.right) for pool in pools(items, size).values() if pool.valid)
-
-
-def count_failed_pools(items: Sequence[GradedItem], size: int) -> int:
-    """Number of pools that are incomplete or hold a pair that could not be read."""
-    return sum(not pool.valid for pool in pools(items, size).values())
+    return made
 
 
 # --- the host's rule --------------------------------------------------------------------------

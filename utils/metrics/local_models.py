@@ -41,7 +41,7 @@ class ModelScores(NamedTuple):
     @property
     def value(self) -> float | None:
         """Mean over the items that have a value; None if none has."""
-        return aggregate.mean(value for value in self.values if value is not None)
+        return aggregate.mean(self.values)
 
 
 def find(name: str) -> Path | None:

@@ -17,7 +17,7 @@ from statistics import fmean
 
 from lmms_eval_tasks.cvrr_es.labels import SCALE
 from lmms_eval_tasks.cvrr_es.study.study import RatingPair, RatingPairs, ReportPart, cells
-from lmms_eval_tasks.utils.metrics import stats
+from lmms_eval_tasks.utils.metrics import aggregate, stats
 from lmms_eval_tasks.utils.metrics.agreement import kappa
 
 # Bands of 5.2, each up to and including its limit. The paper leaves gaps (.20 and .21 are in
@@ -34,16 +34,10 @@ BANDS: tuple[tuple[float, str], ...] = (
 Kappas = Sequence[float | None]
 
 
-def average(values: Iterable[float | None]) -> float | None:
-    """Mean of those that are defined, each counted alike, as in Table 5; None if none is."""
-    defined = [value for value in values if value is not None]
-    return fmean(defined) if defined else None
-
-
 def _mean(kappas: Kappas, sizes: Iterable[int]) -> float | None:
     """Mean over groups of so many kappas each of the groups' means."""
     ends = accumulate(sizes, initial=0)
-    return average(average(kappas[start:end]) for start, end in pairwise(ends))
+    return aggregate.mean(aggregate.mean(kappas[start:end]) for start, end in pairwise(ends))
 
 
 def _why_not(estimate: float | None, pairs: Iterable[RatingPair]) -> str:
@@ -168,7 +162,7 @@ def reliability(pairs: RatingPairs, *, intervals: bool = True) -> ReportPart:
             for one in parts
         },
         "by_candidate": {
-            name: average(own[name]["kappa"] for own in found.values() if name in own)
+            name: aggregate.mean(own[name]["kappa"] for own in found.values() if name in own)
             for name in sorted({pair.item.candidate for pair in pairs})
         },
         "cells": found,

@@ -22,11 +22,10 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from lmms_eval_tasks.cvrr_es.labels import SCALE
 from lmms_eval_tasks.cvrr_es.settings import CVRR_REFERENCE
-from lmms_eval_tasks.cvrr_es.study.kappas import average
 from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey
 from lmms_eval_tasks.cvrr_es.study.study import QuestionPlace
 from lmms_eval_tasks.errors import DataError, TasksError
-from lmms_eval_tasks.utils.metrics import agreement
+from lmms_eval_tasks.utils.metrics import aggregate, agreement
 from lmms_eval_tasks.utils.validation import told
 
 FOLDS = 5  # if there are as many videos
@@ -84,7 +83,7 @@ def judge_kappa(
     by_candidate: dict[str, list[AnswerKey]] = {}
     for item in items:
         by_candidate.setdefault(item.candidate, []).append(item)
-    return average(
+    return aggregate.mean(
         agreement.kappa(
             [*map(ratings.get, own)], [*map(reference.get, own)], SCALE, "quadratic"
         ).value
