@@ -60,7 +60,7 @@ def check(kind: type, value: Mapping[str, Any], more: frozenset[str] = frozenset
 
 
 def docs_of(benchmark: Benchmark, task: Task) -> list[Mapping[str, Any]]:
-    docs = list(benchmark.docs(benchmark.look([task.name], videos=False), task.name))
+    docs = list(benchmark.docs(benchmark.load([task.name], videos=False), task.name))
     return docs[:: max(1, len(docs) // 5)]
 
 

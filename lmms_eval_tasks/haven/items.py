@@ -37,8 +37,23 @@ class HavenVideo(TypedDict):
     layout: ReadOnly[str]  # of the request (inputs.py); older runs have none
 
 
+class HavenRow(TypedDict):
+    """What docs of a video are made from; it has all that the release says of it."""
+
+    id: ReadOnly[str]
+    source: ReadOnly[str]
+    video: ReadOnly[str]
+    record: ReadOnly[str]
+    picks: ReadOnly[Numbers]
+    shots: ReadOnly[Sequence[Numbers]]
+    document: ReadOnly[Sequence[str]]
+    summary: ReadOnly[Sequence[str]]
+    tagged: ReadOnly[str]
+    video_path: ReadOnly[str]
+
+
 class HavenDoc(HavenVideo):
-    """A task's doc of a video."""
+    """A task's doc of a video: its row, and what the task shows and asks (3.4, C)."""
 
     video: ReadOnly[str]  # its key in the release
     picks: ReadOnly[Numbers]  # sampled frames among the original video's, from 0 on

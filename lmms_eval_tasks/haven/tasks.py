@@ -357,7 +357,7 @@ class Haven(Benchmark):
         chosen, task = options.current(), self.tasks["haven_v2t"]
         release = released.read(place, chosen)
         made = [
-            cast(HavenDoc, data.make_doc(data.row(one, release.digest), TASKS[task.name], chosen))
+            data.make_doc(data.row(one, release.digest), TASKS[task.name], chosen)
             for one in release.records
             if one.summary
         ]

@@ -33,24 +33,33 @@ class KeptOevqa(_Kept):
     references: ReadOnly[Sequence[str]]  # eight
 
 
-class MaiaShown(TypedDict):
-    """What is shown with a pair or a question."""
+class AskedQuestion(TypedDict):
+    """A question, with what is shown; all its docs have these fields."""
 
     question_id: ReadOnly[str]
+    category: ReadOnly[str]
+    question: ReadOnly[str]
+    video: ReadOnly[str]
     video_path: ReadOnly[str]
+    setting: ReadOnly[str]
     n_frames: ReadOnly[int]  # 0 without a video
+    data: ReadOnly[str]
 
 
-class PairDoc(KeptPair, MaiaShown):
+class PairDoc(AskedQuestion):
     """A true statement and a false one; eight pairs of one question are a pool."""
 
+    id: ReadOnly[str]
     index: ReadOnly[int]  # 0 to 7, in its pool
-    question: ReadOnly[str]
+    options: ReadOnly[Sequence[str]]
+    answer: ReadOnly[str]
 
 
-class OevqaDoc(KeptOevqa, MaiaShown):
+class OevqaDoc(AskedQuestion):
     """An open question."""
 
+    id: ReadOnly[str]
+    references: ReadOnly[Sequence[str]]
     lure: ReadOnly[str]  # a false statement, for scripted models
 
 

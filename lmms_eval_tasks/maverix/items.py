@@ -45,10 +45,23 @@ class OpenQuestion(_Question):
 
 
 class ShownFiles(TypedDict):
-    """What is shown with a question."""
+    """The files that are shown with a question."""
 
     video_path: ReadOnly[str]
     subtitle_path: ReadOnly[str]  # "" without
+
+
+class ShownWindow(ShownFiles):
+    """The same with the segment in them; None and None is all of them."""
+
+    start: ReadOnly[float | None]
+    end: ReadOnly[float | None]
+
+
+class AskedItem(_Question, ShownFiles):
+    """The fields that all docs of an item have."""
+
+    question: ReadOnly[str]
 
 
 class ChoiceDoc(ChoiceQuestion, ShownFiles):

@@ -377,7 +377,7 @@ class Maverix(Benchmark):
         release = files.read(place)
         task = self.tasks["maverix_v_oe"]
         answers = []
-        for doc in data.docs(LoadedData(release), task.name):
+        for doc in cast(Sequence[OpenDoc], data.docs(LoadedData(release), task.name)):
             if not doc["borrowed"]:
                 kept, right = task.keep(doc), dict.fromkeys(DIMENSIONS, float(judging.HIGHEST))
                 wrong = {DIMENSIONS[0]: float(judging.LOWEST)}
