@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks.benchmark import Item, Items, Join, Metric, Task
@@ -33,12 +33,14 @@ def scored(task: Task, kept: Item, reply: str, answer: Answer) -> dict[str, Any]
 
 def scored_together(task: Task, items: Items, asker: Callable[[Item], Answer]) -> Items:
     """Items with what is scored of several at once (`Task.together`), in their order."""
-    listed = aggregate.never_raises(lambda: list(task.together(items)), task.name)
+    if (several := task.together) is None:
+        return items
+    listed = aggregate.never_raises(lambda: list(several(items)), task.name)
     if not (wanted := listed()):
         return items
     found = {item["id"]: item for item in items}
 
-    def scored_one(one: tuple[str, Scoring]) -> Item:
+    def scored_one(one: tuple[str, Scoring[Mapping[str, object]]]) -> Item:
         name, scoring = one
         item = found[name]
         made = aggregate.never_raises(lambda: settle(scoring, asker(item)), name)()

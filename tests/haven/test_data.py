@@ -57,16 +57,9 @@ def test_videos_that_are_bad_or_not_there(user: Path, monkeypatch: pytest.Monkey
     assert unusable in stopped("haven_v2v_text")
     for task in PICTURED:
         said = stopped(task, *PROXIES)
-        for told in (
-            unusable,
-            f"{user}: 1 of 4 HAVEN videos cannot be used",
-            f"2 of 3 HAVEN videos cannot be used (tasks that end in _text need none; {task} do)",
-            "\n  summe/video_1: missing: ",
-            "\n  tvsum/video_1: unreadable: ",
-            "--allow-bad-items",
-            f"--allow-missing-videos or {settings.ALLOW_MISSING}=1",
-        ):
-            assert told in said
+        needed = f"(tasks that end in _text need none; {task} do), and with them 2 of 3 videos"
+        assert unusable in said
+        assert f"2 of 3 HAVEN videos cannot be used {needed}" in said
     monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
     monkeypatch.setenv(settings.ALLOW_MISSING, "1")
     found = BENCHMARK.load(NAMES)
@@ -77,12 +70,6 @@ def test_videos_that_are_bad_or_not_there(user: Path, monkeypatch: pytest.Monkey
     lost.touch()  # what is there while the docs are made plays no part: the check decides
     assert (asked("haven_v2t"), asked("haven_v2t_text")) == (ALL[2:], ALL)
     assert asked("haven_v2v") == [ALL[0], ALL[2]]  # was not checked, so is looked at now
-    for file in user.glob("videos/*/*.mp4"):
-        file.unlink()
-    said = stopped("haven_grounding", "haven_temporal")
-    for task in ("haven_grounding", "haven_temporal"):
-        assert f"{task}: not one of 4 HAVEN videos can be asked about:\n" in said
-    assert said.count("\n  summe/video_1: missing") == 2
 
 
 def test_a_models_limit_of_pictures(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
