@@ -31,14 +31,9 @@ def scales() -> Mapping[str, Scale]:
 
 
 @functools.cache
-def releases() -> Mapping[str, Any]:
-    """What is known of each benchmark's released data (releases.json).
-
-    `hub` is its dataset on the Hugging Face hub; `whole` and `part` have hashes of data (as in our
-    section of the results) with what they are of; `items` how many a task has, by a pattern of its
-    name, where the release was counted.
-    """
-    found: Mapping[str, Any] = _data("releases.json")
+def hubs() -> Mapping[str, str]:
+    """The dataset of each benchmark on the Hugging Face hub (hubs.json)."""
+    found: Mapping[str, str] = _data("hubs.json")
     return found
 
 

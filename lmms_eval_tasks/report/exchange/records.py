@@ -1,7 +1,7 @@
 """Records of Every Eval Ever: the paper's rows as documentation, a saved run as an evaluation run.
 
-A run's record carries all that `leaderboard check` looks at (received.py), so that it can be
-checked without the run.
+A run's record carries what its numbers rest on, in texts beside them: the data's hash, the videos
+asked, the items by status, the prompts' hashes, and the conditions.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def measured(benchmark: Benchmark, side: Side, line: Line) -> Record:
 def _facts(
     benchmark: Benchmark, side: Side, tasks: Sequence[Task], *, is_judged: bool
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """What a number rests on, of its data and of its runs, in texts (received.Facts)."""
+    """What a number rests on, of its data and of its runs, in texts."""
     sections = _sections(benchmark, side, tasks)
     items = {task.name: side.items[task.name] for task in tasks}
     seen = [one["videos"] for one in sections if one.get("videos")]
@@ -298,7 +298,7 @@ def _model_info(
 
 
 def _source_data(benchmark: Benchmark, details: Mapping[str, str]) -> Record:
-    hub = figures.releases()[benchmark.name]["hub"]
+    hub = figures.hubs()[benchmark.name]
     data = {"dataset_name": benchmark.title, "source_type": "hf_dataset", "hf_repo": hub}
     return {**data, "additional_details": dict(details)} if details else data
 
