@@ -69,7 +69,7 @@ _COUNTS = [
         _count(
             f"n_sound_missing_{mode}",
             lambda item, mode=mode: item["hears"][mode] in WITHOUT,  # type: ignore[misc]
-            lambda item, mode=mode: item["mode"] != mode,  # type: ignore[misc]
+            lambda item, mode=mode: item.get("mode") != mode,  # type: ignore[misc]
         )
         for mode in WITH_SOUND
     ),
