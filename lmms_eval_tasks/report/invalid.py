@@ -38,7 +38,7 @@ class Lengths:
 
 
 @dataclass
-class Answered:
+class Throughput:
     """How fast a model answered, in one process of a run."""
 
     replies: int = 0  # that it gave in this run; a failure is none

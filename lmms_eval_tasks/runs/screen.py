@@ -17,7 +17,7 @@ from lmms_eval_tasks import leaderboards, registry, settings
 from lmms_eval_tasks.benchmark import Benchmark, Row
 from lmms_eval_tasks.judges import report
 from lmms_eval_tasks.report import readings
-from lmms_eval_tasks.report.invalid import Answered
+from lmms_eval_tasks.report.invalid import Throughput
 from lmms_eval_tasks.tables.fold import show
 from lmms_eval_tasks.tables.paper_tables import NONE, Sure, fixed, number
 from lmms_eval_tasks.utils.conditions import (
@@ -44,7 +44,7 @@ def first(results: Mapping[str, Any], console: Console, files: Sequence[Path] = 
         show(console, [*_of_benchmark(registry.load(name), results), ""])
     with_tables = bool(settings.value(settings.TABLES))
     shown = [] if with_tables else report.of_results(results, by_task=False)
-    shown += filter(None, [str(Answered(**section.get("answered", {})))])
+    shown += filter(None, [str(Throughput(**section.get("answered", {})))])
     shown += [f"INVALID: {line}" for line in section.get("invalid", {}).values()]
     shown += [f"written: {file}" for file in files]
     if not with_tables:
