@@ -49,7 +49,7 @@ _BUILD = (
 )
 
 
-class Check(NamedTuple):
+class ExpectedNumber(NamedTuple):
     """A number that was expected, and whether it came out so."""
 
     model: str
@@ -218,7 +218,7 @@ def _process(command: Sequence[str], log: Path) -> None:
 
 def checked(
     played: Mapping[str, Played], results: Mapping[str, Mapping[str, Any]], coin: Path
-) -> Iterator[Check]:
+) -> Iterator[ExpectedNumber]:
     """Every number that is expected."""
     numbers = {name: saved.numbers(one) for name, one in results.items()}
     for name, one in played.items():
@@ -234,31 +234,33 @@ def checked(
         yield witness_check(task, decided, numbers[WITNESS][task]["acc"], n)
 
 
-def oracle_checks(name: str, played: Played, numbers: Mapping[str, Any]) -> Iterator[Check]:
+def oracle_checks(
+    name: str, played: Played, numbers: Mapping[str, Any]
+) -> Iterator[ExpectedNumber]:
     """Every number of a benchmark that the oracle must have."""
     for task, metrics in played.oracle.items():
         for metric, value in metrics.items():
             got = numbers.get(task, {}).get(metric)
             # A mean of correlations may differ in its last bits.
             good = isinstance(got, float | int) and math.isclose(got, value, rel_tol=1e-9)
-            yield Check(ORACLE, name, f"{task} {metric} = {got}, not {value:g}", good)
+            yield ExpectedNumber(ORACLE, name, f"{task} {metric} = {got}, not {value:g}", good)
 
 
-def coin_check(name: str, chance: Chance, items: Sequence[Mapping[str, Any]]) -> Check:
+def coin_check(name: str, chance: Chance, items: Sequence[Mapping[str, Any]]) -> ExpectedNumber:
     """The coin's mean beside chance, within STANDARD_ERRORS of their differences."""
     values, expected = list(map(chance.value, items)), list(map(chance.expected, items))
     off = [value - mean for value, mean in zip(values, expected, strict=True)]
     good = abs(fmean(off)) <= STANDARD_ERRORS * stdev(off) / math.sqrt(len(off))
     text = f"{chance.what} {fmean(values):.3f} (chance {fmean(expected):.3f}, n {len(items)})"
-    return Check(COIN, name, text, good)
+    return ExpectedNumber(COIN, name, text, good)
 
 
-def witness_check(mode: str, decided: int, share: float, n: int) -> Check:
+def witness_check(mode: str, decided: int, share: float, n: int) -> ExpectedNumber:
     """What reached the witness decides so many of n questions; of others it guesses one in 8."""
     guessed, others = share * n - decided, n - decided
     good = -1e-9 <= guessed <= others / 8 + STANDARD_ERRORS * math.sqrt(others * 7 / 64)
     text = f"{mode:11} acc {share:.2f} ({decided} of {n} decided by what reached it)"
-    return Check(WITNESS, "maverix", text, good)
+    return ExpectedNumber(WITNESS, "maverix", text, good)
 
 
 # --- the last screen ------------------------------------------------------------------------------
@@ -267,7 +269,7 @@ def witness_check(mode: str, decided: int, share: float, n: int) -> Check:
 def screen(
     played: Mapping[str, Played],
     results: Mapping[str, Mapping[str, Any]],
-    checks: Sequence[Check],
+    checks: Sequence[ExpectedNumber],
 ) -> Iterator[Any]:
     """What was run, what was expected and what came out: rich renderables."""
     from rich.table import Table
