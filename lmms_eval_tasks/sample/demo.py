@@ -58,7 +58,7 @@ class ExpectedNumber(NamedTuple):
     good: bool
 
 
-class Model(NamedTuple):
+class DemoRun(NamedTuple):
     """What one process of the host runs."""
 
     name: str
@@ -135,16 +135,16 @@ def run(out: Path, console: Console) -> bool:
     return all(good)
 
 
-def models(out: Path, tasks: Sequence[str]) -> list[Model]:
+def models(out: Path, tasks: Sequence[str]) -> list[DemoRun]:
     """What is run, in this order."""
     key, replay = f"key={out / 'key.json'}", f"{REPLAY}:{out / 'replay.jsonl'}"
     checkpoint = f"pretrained={out / CHECKPOINT},{_TINY}"
     short = ("--gen_kwargs", "max_new_tokens=16")  # it does not know when to stop
     return [
-        Model(ORACLE, "tasks_oracle", key, tasks, replay),
-        Model(COIN, "tasks_coin", f"{key},seed=0", tasks, replay),
-        Model(WITNESS, "tasks_witness", "", ("maverix_table3",), NONE),
-        Model(TINY, "qwen2_5_vl", checkpoint, TINY_TASKS, NONE, short),
+        DemoRun(ORACLE, "tasks_oracle", key, tasks, replay),
+        DemoRun(COIN, "tasks_coin", f"{key},seed=0", tasks, replay),
+        DemoRun(WITNESS, "tasks_witness", "", ("maverix_table3",), NONE),
+        DemoRun(TINY, "qwen2_5_vl", checkpoint, TINY_TASKS, NONE, short),
     ]
 
 
@@ -181,7 +181,7 @@ def write_key(path: Path, names: Sequence[str]) -> Path:
     return path
 
 
-def _run_host(folder: Path, model: Model) -> dict[str, Any]:
+def _run_host(folder: Path, model: DemoRun) -> dict[str, Any]:
     """The results of the host's command line, run in a process of its own."""
     shutil.rmtree(folder, ignore_errors=True)  # of an earlier demo
     folder.mkdir()
