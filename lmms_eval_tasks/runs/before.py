@@ -16,7 +16,7 @@ from lmms_eval_tasks.runs import media
 from lmms_eval_tasks.utils import extras
 
 
-class Checked:
+class CheckedData:
     """What is known of a benchmark's data in this process since its last check.
 
     The host hands nothing from the check to docs and results, and files may change or go while a
@@ -29,7 +29,7 @@ class Checked:
         self.lost: dict[media.Window, str] = {}  # windows that cannot be made, with the reason
 
 
-class _Known(dict[str, Checked]):
+class _Known(dict[str, CheckedData]):
     """What is known of benchmarks' data in a run, by name."""
 
 
@@ -58,7 +58,7 @@ def check(tasks: Sequence[str]) -> None:
         benchmark.check(names, found)
         if any(benchmark.tasks[name].asks for name in names):
             check_judge(benchmark)
-        known[benchmark.name] = Checked(found, names)
+        known[benchmark.name] = CheckedData(found, names)
 
 
 def check_extras(chosen: Iterable[tuple[Benchmark, Sequence[str]]]) -> None:
@@ -120,12 +120,12 @@ def look(benchmark: Benchmark, names: Sequence[str]) -> Found:
     return benchmark.look(names, only=shown)
 
 
-def checked(benchmark: Benchmark, names: Sequence[str]) -> Checked:
+def checked(benchmark: Benchmark, names: Sequence[str]) -> CheckedData:
     """What the check before the run found; made now if it was not, or not of these tasks."""
     all_known = context.current().own(_Known)
     known = all_known.get(benchmark.name)
     if known is None or not set(names) <= set(known.names):
-        known = all_known[benchmark.name] = Checked(look(benchmark, names), names)
+        known = all_known[benchmark.name] = CheckedData(look(benchmark, names), names)
     return known
 
 
@@ -139,13 +139,13 @@ def docs(benchmark: Benchmark, name: str) -> list[Doc]:
     ]
 
 
-def _uncut(benchmark: Benchmark, known: Checked, doc: Doc) -> Cut | None:
+def _uncut(benchmark: Benchmark, known: CheckedData, doc: Doc) -> Cut | None:
     """The cut of a doc, if it cannot be made."""
     cut = benchmark.cut(doc) if known.lost else None
     return cut if cut is not None and cut.window in known.lost else None
 
 
-def left_out(benchmark: Benchmark, known: Checked, name: str) -> dict[str, str]:
+def left_out(benchmark: Benchmark, known: CheckedData, name: str) -> dict[str, str]:
     """What a task leaves out, by name, with the reason."""
     uncut = (_uncut(benchmark, known, doc) for doc in benchmark.docs(known.found, name))
     lost = {cut.name: known.lost[cut.window] for cut in uncut if cut is not None}

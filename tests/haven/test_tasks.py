@@ -36,7 +36,7 @@ FOUR = "1. Thing ba.\n2. Thing ba.\n3. Thing ba.\n4. Thing ba."
 def nobody_judges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(settings.JUDGE, "none")
     # As after a check: docs made by hand are of no data.
-    context.current().own(before._Known)["haven"] = before.Checked(Found(None, ""), [])
+    context.current().own(before._Known)["haven"] = before.CheckedData(Found(None, ""), [])
     no_models(monkeypatch)
 
 
