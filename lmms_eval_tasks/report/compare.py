@@ -57,7 +57,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Line:
+class Comparison:
     """A quantity of all sides, by their labels; only what has a value."""
 
     quantity: Quantity
@@ -68,7 +68,9 @@ class Line:
 # --- what is shown --------------------------------------------------------------------------------
 
 
-def headlines(benchmark: Benchmark, tasks: Sequence[Task], sides: Sequence[Side]) -> list[Line]:
+def headlines(
+    benchmark: Benchmark, tasks: Sequence[Task], sides: Sequence[Side]
+) -> list[Comparison]:
     """The numbers of the host's table, of tasks and of what joins them."""
     quantities = [_of_task(task, metric) for task in tasks for metric in shown(task)]
     quantities += [one for join in benchmark.joins for one in _of_join(join, tasks)]
@@ -76,7 +78,7 @@ def headlines(benchmark: Benchmark, tasks: Sequence[Task], sides: Sequence[Side]
     return [line for line in made if line.numbers]
 
 
-def by_category(task: Task, metric: Metric, split: str, sides: Sequence[Side]) -> list[Line]:
+def by_category(task: Task, metric: Metric, split: str, sides: Sequence[Side]) -> list[Comparison]:
     """A number by one of the task's splits; the differences are tested together."""
     values = {
         str(item.get(split) or "") for side in sides for item in side.items.get(task.name, ())
@@ -165,7 +167,7 @@ def _joined(join: Join, names: Iterable[str]) -> Iterator[Quantity]:
 # --- statistics -----------------------------------------------------------------------------------
 
 
-def _line(quantity: Quantity, sides: Sequence[Side]) -> Line:
+def _line(quantity: Quantity, sides: Sequence[Side]) -> Comparison:
     asked = {side.label: [one for one in side.asked if quantity.takes(one)] for side in sides}
     numbers = {label: interval(quantity, own) for label, own in asked.items() if own}
     # A number that is INVALID is no side of a difference.
@@ -176,7 +178,7 @@ def _line(quantity: Quantity, sides: Sequence[Side]) -> Line:
         for other in others
         if valid[first.label] and valid[other.label]
     }
-    return Line(quantity, _there(numbers), _there(differences))
+    return Comparison(quantity, _there(numbers), _there(differences))
 
 
 def _there(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -360,7 +362,7 @@ def not_in_common(first: Side, second: Side, tasks: Sequence[Task]) -> Iterator[
         yield Condition(Kind.OTHER_ITEMS, told, (name,))
 
 
-def _corrected(lines: Sequence[Line]) -> list[Line]:
+def _corrected(lines: Sequence[Comparison]) -> list[Comparison]:
     """With the p-values of each side corrected over the lines (Benjamini and Hochberg)."""
     from scipy.stats import false_discovery_control
 

@@ -12,13 +12,13 @@ from lmms_eval_tasks.tables.paper_tables import number
 if TYPE_CHECKING:
     import altair
 
-    from lmms_eval_tasks.report.compare import Line, Quantity
+    from lmms_eval_tasks.report.compare import Comparison, Quantity
 
 STEP = 22  # pixels of a row
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 
 
-def dots(lines: Sequence[Line], about: str) -> str:
+def dots(lines: Sequence[Comparison], about: str) -> str:
     """A row for each line, in it a dot with its interval for each side, and the paper's figures."""
     labels = list(dict.fromkeys(label for line in lines for label in line.numbers))
     rows: list[dict[str, Any]] = []
@@ -82,7 +82,7 @@ def dots(lines: Sequence[Line], about: str) -> str:
     return picture(draw, about)
 
 
-def _of(lines: Sequence[Line]) -> list[Quantity]:
+def _of(lines: Sequence[Comparison]) -> list[Quantity]:
     return [line.quantity for line in lines]
 
 
@@ -139,7 +139,7 @@ def ranked(
     return picture(draw, about)
 
 
-def heat(lines: Sequence[Line], about: str) -> str:
+def heat(lines: Sequence[Comparison], about: str) -> str:
     """A column for each line, a row for each side, coloured by the number."""
     cells = [
         {"line": line.quantity.row, "side": label, "value": one.estimate}
@@ -166,7 +166,7 @@ def heat(lines: Sequence[Line], about: str) -> str:
     return picture(draw, about)
 
 
-def star(lines: Sequence[Line], about: str) -> str:
+def star(lines: Sequence[Comparison], about: str) -> str:
     """A spoke for each line, from 0 in the middle to 1, and an outline for each side."""
     labels = list(dict.fromkeys(label for line in lines for label in line.numbers))
     count = len(lines)
@@ -230,4 +230,8 @@ def star(lines: Sequence[Line], about: str) -> str:
     return picture(draw, about)
 
 
-KINDS: dict[str, Callable[[Sequence[Line], str], str]] = {"dots": dots, "star": star, "heat": heat}
+KINDS: dict[str, Callable[[Sequence[Comparison], str], str]] = {
+    "dots": dots,
+    "star": star,
+    "heat": heat,
+}

@@ -16,7 +16,7 @@ from lmms_eval_tasks import __version__
 from lmms_eval_tasks.benchmark import Benchmark, Task
 from lmms_eval_tasks.judges import report as judge_report
 from lmms_eval_tasks.report import compare, drawn, item_rows, strips
-from lmms_eval_tasks.report.compare import Line
+from lmms_eval_tasks.report.compare import Comparison
 from lmms_eval_tasks.report.sides import Side, command, tasks_of
 from lmms_eval_tasks.tables.pages import filled
 from lmms_eval_tasks.tables.paper_tables import INVALID, fixed, p_text, signed
@@ -33,14 +33,14 @@ class Split(NamedTuple):
     by: str
     title: str
     picture: str
-    lines: Sequence[Line]
+    lines: Sequence[Comparison]
 
 
 class Part(NamedTuple):
     """One benchmark's part of the page."""
 
     benchmark: Benchmark
-    lines: Sequence[Line]
+    lines: Sequence[Comparison]
     picture: str  # of the main numbers
     splits: Mapping[str, Sequence[Split]]  # by task and number
     facts: Mapping[str, Sequence[tuple[str, str]]]  # of each side by its label
@@ -136,7 +136,7 @@ def _facts(benchmark: Benchmark, side: Side) -> Iterator[tuple[str, str]]:
         yield "again", command(results)
 
 
-def _picture(benchmark: Benchmark, lines: Sequence[Line]) -> str:
+def _picture(benchmark: Benchmark, lines: Sequence[Comparison]) -> str:
     """The papers' main numbers; of tasks that the papers have none of, each one's first."""
     own = [line for line in lines if line.quantity.known]
     named = {line.quantity.row for line in own}
@@ -163,7 +163,7 @@ def _splits(task: Task, sides: Sequence[Side]) -> Iterator[tuple[str, list[Split
         yield name, made
 
 
-def _value(line: Line, label: str, invalid: Collection[tuple[str, str]]) -> tuple[str, str]:
+def _value(line: Comparison, label: str, invalid: Collection[tuple[str, str]]) -> tuple[str, str]:
     """A number, marked if it is INVALID, and its interval as text."""
     if (one := line.numbers.get(label)) is None:
         return "-", ""
@@ -172,12 +172,12 @@ def _value(line: Line, label: str, invalid: Collection[tuple[str, str]]) -> tupl
     return f"{fixed(one.estimate, 3)}{mark}", ends
 
 
-def _is_valid(line: Line, label: str, invalid: Collection[tuple[str, str]]) -> bool:
+def _is_valid(line: Comparison, label: str, invalid: Collection[tuple[str, str]]) -> bool:
     """Return False if a side's number is INVALID, by `Part.invalid`."""
     return all((label, task) not in invalid for task in line.quantity.tasks)
 
 
-def _difference(line: Line, label: str) -> dict[str, Any] | None:
+def _difference(line: Comparison, label: str) -> dict[str, Any] | None:
     if (one := line.differences.get(label)) is None:
         return None
     ends = one.value.ends

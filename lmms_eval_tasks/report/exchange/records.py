@@ -22,7 +22,7 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.leaderboards import figures
 from lmms_eval_tasks.leaderboards.figures import INFINITE, Figure, Scale
 from lmms_eval_tasks.report import compare, sides
-from lmms_eval_tasks.report.compare import Line
+from lmms_eval_tasks.report.compare import Comparison
 from lmms_eval_tasks.report.sides import Side
 from lmms_eval_tasks.tables.paper_tables import number
 from lmms_eval_tasks.utils.conditions import OF_JUDGE, as_dicts, is_valid
@@ -95,7 +95,7 @@ def _printed(benchmark: Benchmark, one: Figure) -> Record:
 # --- own runs -------------------------------------------------------------------------------------
 
 
-def lines_of(benchmark: Benchmark, side: Side) -> list[Line]:
+def lines_of(benchmark: Benchmark, side: Side) -> list[Comparison]:
     """The numbers of a side in the host's table.
 
     Raises:
@@ -144,7 +144,7 @@ def of_run(benchmark: Benchmark, side: Side) -> Record:
     }
 
 
-def measured(benchmark: Benchmark, side: Side, line: Line) -> Record:
+def measured(benchmark: Benchmark, side: Side, line: Comparison) -> Record:
     """One number of a side, as a result in a record."""
     row, metric = line.quantity.row, line.quantity.metric
     tasks = [benchmark.tasks[one] for one in benchmark.tasks_of(row) if one in side.runs]

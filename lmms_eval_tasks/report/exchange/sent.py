@@ -18,7 +18,7 @@ from lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.leaderboards import figures
 from lmms_eval_tasks.report import sides
-from lmms_eval_tasks.report.compare import Line
+from lmms_eval_tasks.report.compare import Comparison
 from lmms_eval_tasks.report.exchange import records
 from lmms_eval_tasks.report.sides import Side
 from lmms_eval_tasks.tables.paper_tables import fixed
@@ -109,7 +109,7 @@ def on_the_hub(benchmark: Benchmark, side: Side) -> str:
     import yaml
 
     hub = figures.hubs()[benchmark.name]
-    lines: dict[str, Line] = {}
+    lines: dict[str, Comparison] = {}
     for line in records.lines_of(benchmark, side):
         if line.quantity.row not in lines or line.quantity.known:
             lines[line.quantity.row] = line
@@ -123,7 +123,7 @@ def on_the_hub(benchmark: Benchmark, side: Side) -> str:
     return str(yaml.safe_dump(found, allow_unicode=True, sort_keys=False, width=100))
 
 
-def _note(benchmark: Benchmark, side: Side, line: Line) -> Iterator[str]:
+def _note(benchmark: Benchmark, side: Side, line: Comparison) -> Iterator[str]:
     """What a reader of a number on the hub has to know, in sentences."""
     made, one = records.measured(benchmark, side, line), line.numbers[side.label]
     yield f"{line.quantity.metric}."
