@@ -11,7 +11,7 @@ from lmms_eval_tasks import __version__, registry
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.leaderboards import Ours
 from lmms_eval_tasks.report import drawn, sides
-from lmms_eval_tasks.report.paper_rows import Board, Line, Own, boards, called
+from lmms_eval_tasks.report.paper_rows import Board, BoardRow, Own, boards, called
 from lmms_eval_tasks.tables import cells, fold
 from lmms_eval_tasks.tables.pages import filled
 from lmms_eval_tasks.tables.paper_tables import (
@@ -53,7 +53,7 @@ def _shown(board: Board) -> Iterator[Shown]:
             yield Shown((line.group, line.name), texts, "paper")
             continue
 
-        def texts_of(of: Callable[[Own, int], str], line: Line = line) -> list[str]:
+        def texts_of(of: Callable[[Own, int], str], line: BoardRow = line) -> list[str]:
             pairs = zip(line.own, places, strict=True)
             return [NONE if own is None else of(own, decimals) for own, decimals in pairs]
 
@@ -193,7 +193,7 @@ def _rows(made: Sequence[Board], conditions: Conditions) -> Iterator[dict[str, A
                 yield row | as_columns(_of(conditions, line, own))
 
 
-def _of(conditions: Conditions, line: Line, own: Own | None) -> Record:
+def _of(conditions: Conditions, line: BoardRow, own: Own | None) -> Record:
     """The conditions of a number of a run; none of the paper's."""
     return concerning(conditions[line.run], own.tasks) if own else ()
 
@@ -246,7 +246,7 @@ def _points(board: Board, place: int) -> Iterator[dict[str, Any]]:
             yield point | {"value": float(cell.figure)}
 
 
-def _name(line: Line) -> str:
+def _name(line: BoardRow) -> str:
     return " · ".join(filter(None, (line.group, line.name)))
 
 

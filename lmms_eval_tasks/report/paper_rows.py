@@ -39,7 +39,7 @@ class Own(NamedTuple):
         return lowest <= high and low <= highest
 
 
-class Line(NamedTuple):
+class BoardRow(NamedTuple):
     """A printed row, or a run's numbers in the place of one."""
 
     group: str  # title of its group, or what tells a run's lines from each other
@@ -58,7 +58,7 @@ class Board(NamedTuple):
     caption: str
     heads: tuple[str, str]  # of the lines' groups, if there are any, and of their names
     columns: Sequence[tuple[str, str]] = ()  # title of a group of columns, and of a column
-    lines: Sequence[Line] = ()  # none of a table that no number of ours can stand beside
+    lines: Sequence[BoardRow] = ()  # none of a table that no number of ours can stand beside
     notes: Sequence[str] = ()  # the table's own, and of columns that have no number of ours
     turned: bool = False  # printed with lines as columns
 
@@ -92,12 +92,13 @@ def _board(
     group_of = [groups[row.get("group", "")] for row in table["rows"]]
     if turned := place == "columns":
         rows = list(zip(group_of, (line[0].row for line in grid), strict=True))
-        lines = [Line("", cells[0].model, cells) for cells in zip(*grid, strict=True)]
+        lines = [BoardRow("", cells[0].model, cells) for cells in zip(*grid, strict=True)]
         columns = rows
     else:
         columns = [("", titles[name]["title"]) for name in table["columns"]]
         lines = [
-            Line(group, cells[0].row, cells) for group, cells in zip(group_of, grid, strict=True)
+            BoardRow(group, cells[0].row, cells)
+            for group, cells in zip(group_of, grid, strict=True)
         ]
     lines += [
         own
@@ -126,14 +127,14 @@ def _reasons(grid: Sequence[Sequence[Cell]], titles: Sequence[str]) -> Iterator[
 
 def _own_lines(
     benchmark: Benchmark,
-    lines: Sequence[Line],
+    lines: Sequence[BoardRow],
     side: Side,
     known_as: str | None,
     table: Mapping[str, Any],
-) -> Iterator[Line]:
+) -> Iterator[BoardRow]:
     """A run's numbers: one line for each set of places that the printed lines have."""
     groups, place = benchmark.board()["groups"], table.get("models")
-    sets: dict[tuple[Ours | str, ...], list[Line]] = {}
+    sets: dict[tuple[Ours | str, ...], list[BoardRow]] = {}
     for line in lines:
         sets.setdefault(tuple(cell.ours for cell in line.cells), []).append(line)
     for wanted, alike in sets.items():
@@ -150,12 +151,12 @@ def _own_lines(
         ]
         beside = same.cells[0].model if same else ""
         if place == "group":
-            yield Line(side.label, alike[0].name, cells, side.label, own, beside)
+            yield BoardRow(side.label, alike[0].name, cells, side.label, own, beside)
             continue
         kinds = {cell.kind for line in alike for cell in line.cells}
         group = groups[kinds.pop()] if len(sets) > len(kinds) == 1 else ""
         of = "" if group or len(sets) == 1 else _apart(wanted, sets)
-        yield Line(group, f"{side.label}{of}", cells, side.label, own, beside)
+        yield BoardRow(group, f"{side.label}{of}", cells, side.label, own, beside)
 
 
 def _own(benchmark: Benchmark, side: Side, cell: Cell, value: Interval, *, is_same: bool) -> Own:
