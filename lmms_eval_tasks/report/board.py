@@ -36,7 +36,7 @@ Conditions = Mapping[str, Record]  # of a run's numbers, by its label
 # --- as text --------------------------------------------------------------------------------------
 
 
-class Shown(NamedTuple):
+class TextRow(NamedTuple):
     """A line of a table as text."""
 
     names: Sequence[str]
@@ -44,25 +44,25 @@ class Shown(NamedTuple):
     kind: str  # paper, value, interval or difference
 
 
-def _shown(board: Board) -> Iterator[Shown]:
+def _shown(board: Board) -> Iterator[TextRow]:
     """The lines, of a run's up to three: value, interval, and what it is less the paper's."""
     places = [_decimals(board, place) for place in range(len(board.columns))]
     for line in board.lines:
         if not line.run:
             texts = [NONE if cell.figure is None else str(cell.figure) for cell in line.cells]
-            yield Shown((line.group, line.name), texts, "paper")
+            yield TextRow((line.group, line.name), texts, "paper")
             continue
 
         def texts_of(of: Callable[[Own, int], str], line: BoardRow = line) -> list[str]:
             pairs = zip(line.own, places, strict=True)
             return [NONE if own is None else of(own, decimals) for own, decimals in pairs]
 
-        yield Shown((line.group, line.name), texts_of(_value), "value")
+        yield TextRow((line.group, line.name), texts_of(_value), "value")
         if has_numbers(ends := texts_of(_ends)):
-            yield Shown((line.group, "  95 %"), ends, "interval")
+            yield TextRow((line.group, "  95 %"), ends, "interval")
         if line.beside:
             names = line.group, f"  less {line.beside}"
-            yield Shown(names, texts_of(_difference), "difference")
+            yield TextRow(names, texts_of(_difference), "difference")
 
 
 def _decimals(board: Board, place: int) -> int:
@@ -90,7 +90,7 @@ def _difference(own: Own, decimals: int) -> str:
     return f"{signed(own.difference / own.cell.scale, decimals)}{mark}"
 
 
-def _grid(board: Board) -> tuple[list[str], list[str], list[Shown]]:
+def _grid(board: Board) -> tuple[list[str], list[str], list[TextRow]]:
     """Headings of names and of columns, and the rows as they are printed."""
     lines, columns = list(_shown(board)), [title for _, title in board.columns]
     if board.turned:
@@ -98,7 +98,7 @@ def _grid(board: Board) -> tuple[list[str], list[str], list[Shown]]:
         columns = [" ".join(filter(None, one.names)).strip() for one in lines]
         texts = zip(*(one.texts for one in lines), strict=True)
         pairs = zip(board.columns, texts, strict=True)
-        lines = [Shown(names, list(own), "paper") for names, own in pairs]
+        lines = [TextRow(names, list(own), "paper") for names, own in pairs]
     if any(one.names[0] for one in lines):
         return [head or "Setting" for head in board.heads], columns, lines
     return [board.heads[1]], columns, [one._replace(names=one.names[1:]) for one in lines]
