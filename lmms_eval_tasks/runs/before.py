@@ -179,7 +179,7 @@ def make_media(tasks: Sequence[str], limit: float | None = None) -> None:
         first, parts = context.current().docs.start or 0, []
         for (name, own), count in zip(docs_of.items(), counts, strict=True):
             cuts = [benchmark.cut(doc) for doc in own[first:]]
-            parts.append(media.Needs(name, [cut for cut in cuts if cut is not None], count))
+            parts.append(media.TaskMedia(name, [cut for cut in cuts if cut is not None], count))
         done, impossible = benchmark.cuts
         known.lost = media.make(parts, benchmark.title, done)
         lost = media.lost(parts, known.lost, impossible)

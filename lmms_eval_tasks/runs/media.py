@@ -20,7 +20,7 @@ PATIENCE = 10.0  # seconds of cutting after which a bar tells of it
 Window = tuple[Any, ...]  # of a Cut: what tells it apart
 
 
-class Needs(NamedTuple):
+class TaskMedia(NamedTuple):
     """What one task needs."""
 
     task: str  # its name
@@ -56,7 +56,7 @@ def asked(docs: Sequence[int], limit: float | None) -> list[int]:
     return [int(limit)] * len(docs)
 
 
-def make(parts: Sequence[Needs], title: str, done: str) -> dict[Window, str]:
+def make(parts: Sequence[TaskMedia], title: str, done: str) -> dict[Window, str]:
     """Make the cuts of the parts, as many at once as there are processors.
 
     Returns:
@@ -85,7 +85,9 @@ def _why_not(cut: Cut) -> str:
     return ""
 
 
-def lost(parts: Sequence[Needs], uncut: Mapping[Window, str], impossible: str) -> dict[str, str]:
+def lost(
+    parts: Sequence[TaskMedia], uncut: Mapping[Window, str], impossible: str
+) -> dict[str, str]:
     """Names of cuts that cannot be made, with the reason.
 
     Args:
