@@ -36,7 +36,7 @@ class Split(NamedTuple):
     lines: Sequence[Comparison]
 
 
-class Part(NamedTuple):
+class BenchmarkSection(NamedTuple):
     """One benchmark's part of the page."""
 
     benchmark: Benchmark
@@ -94,7 +94,7 @@ def _sha256(script: str) -> str:
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
-def _part(benchmark: Benchmark, tasks: Sequence[Task], sides: Sequence[Side]) -> Part:
+def _part(benchmark: Benchmark, tasks: Sequence[Task], sides: Sequence[Side]) -> BenchmarkSection:
     own = [side for side in sides if any(task.name in side.runs for task in tasks)]
     lines = compare.headlines(benchmark, tasks, own)
     conditions = compare.conditions(tasks, own)
@@ -105,7 +105,9 @@ def _part(benchmark: Benchmark, tasks: Sequence[Task], sides: Sequence[Side]) ->
     facts = {side.label: list(_facts(benchmark, side)) for side in own}
     splits = {name: made for task in tasks for name, made in _splits(task, own) if made}
     invalid = {(s.label, t.name) for s in own for t in tasks if not s.is_valid([t.name])}
-    return Part(benchmark, lines, _picture(benchmark, lines), splits, facts, warnings, invalid)
+    return BenchmarkSection(
+        benchmark, lines, _picture(benchmark, lines), splits, facts, warnings, invalid
+    )
 
 
 def _facts(benchmark: Benchmark, side: Side) -> Iterator[tuple[str, str]]:
