@@ -60,7 +60,7 @@ _NO_PAPER: Mapping[str, Any] = {
 SCALES = dict.fromkeys(("percent", "points", "kappa_percent"), 0.01)  # of units; 1 of all others
 
 
-class Row(NamedTuple):
+class PrintedRow(NamedTuple):
     """One printed row: a model, or a split where models are the columns, in a group of rows."""
 
     name: str  # as printed; spellings differ between a paper's tables, identity does not
@@ -138,13 +138,13 @@ def title(found: Mapping[str, Any]) -> str:
     return found.get("label") or f"Table {found['number']}"
 
 
-def rows(board: Mapping[str, Any], found: Mapping[str, Any]) -> list[Row]:
+def rows(board: Mapping[str, Any], found: Mapping[str, Any]) -> list[PrintedRow]:
     """The rows of a file's table."""
     models: Mapping[str, str] = board["models"]
     # What a table's rows are, if its first column is headed so: models, with one name each.
     of_models = found.get("name_title", "Model") in ("Model", "Judge", "Candidate")
     return [
-        Row(
+        PrintedRow(
             row["name"],
             models[row["name"]] if of_models else None,
             row.get("group", ""),
@@ -172,7 +172,7 @@ def cells(board: Mapping[str, Any], found: Mapping[str, Any]) -> list[list[Cell]
 
 
 def _ours(
-    parts: Sequence[Mapping[str, Any] | str], row: Row, column: str, dashes: str
+    parts: Sequence[Mapping[str, Any] | str], row: PrintedRow, column: str, dashes: str
 ) -> tuple[str, Ours | str]:
     """A cell's kind, and the number of ours beside it or why there is none."""
     said: dict[str, Any] = {"kind": row.group, "where": {}}
@@ -199,7 +199,7 @@ def _ours(
 
 
 def _model(
-    board: Mapping[str, Any], place: str | None, row: Row, column: str
+    board: Mapping[str, Any], place: str | None, row: PrintedRow, column: str
 ) -> tuple[str, str | None]:
     """Name and identity of the model that a figure is of."""
     if place is None:
