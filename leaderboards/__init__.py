@@ -77,7 +77,7 @@ class Ours(NamedTuple):
     where: tuple[tuple[str, str], ...] = ()  # field and value: of the items that have them
 
 
-class Cell(NamedTuple):
+class PrintedCell(NamedTuple):
     """One printed figure, with all that its table says of it."""
 
     kind: str  # a key of the file's `groups`, if what is beside it differs by it
@@ -154,7 +154,7 @@ def rows(board: Mapping[str, Any], found: Mapping[str, Any]) -> list[PrintedRow]
     ]
 
 
-def cells(board: Mapping[str, Any], found: Mapping[str, Any]) -> list[list[Cell]]:
+def cells(board: Mapping[str, Any], found: Mapping[str, Any]) -> list[list[PrintedCell]]:
     """The figures of a file's table, row by row."""
     columns = board["columns"]
     made = []
@@ -166,7 +166,7 @@ def cells(board: Mapping[str, Any], found: Mapping[str, Any]) -> list[list[Cell]
             unit = raw.get("unit") or found.get("unit") or columns[column]["unit"]
             model, identity = _model(board, found.get("models"), row, column)
             scale = SCALES.get(unit, 1.0)
-            line.append(Cell(kind, row.name, column, figure, scale, model, identity, ours))
+            line.append(PrintedCell(kind, row.name, column, figure, scale, model, identity, ours))
         made.append(line)
     return made
 

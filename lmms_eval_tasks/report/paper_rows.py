@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from lmms_eval_tasks import leaderboards
 from lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_tasks.errors import DataError, nearest
-from lmms_eval_tasks.leaderboards import Cell, Ours
+from lmms_eval_tasks.leaderboards import Ours, PrintedCell
 from lmms_eval_tasks.report import compare
 from lmms_eval_tasks.report.sides import Side
 from lmms_eval_tasks.utils.metrics.stats import Interval
@@ -18,7 +18,7 @@ from lmms_eval_tasks.utils.metrics.stats import Interval
 class Own(NamedTuple):
     """A number of a run in the place of a paper's figure."""
 
-    cell: Cell  # of the same model, or of one in the same place
+    cell: PrintedCell  # of the same model, or of one in the same place
     value: Interval
     is_same: bool  # whether the cell's figure is of the same model
     tasks: Collection[str] = ()  # whose items it is of
@@ -44,7 +44,7 @@ class BoardRow(NamedTuple):
 
     group: str  # title of its group, or what tells a run's lines from each other
     name: str
-    cells: Sequence[Cell]
+    cells: Sequence[PrintedCell]
     run: str = ""  # label of the side; "" of the paper's
     own: Sequence[Own | None] = ()  # a run's
     beside: str = ""  # the published model that the run's is the same as
@@ -110,7 +110,7 @@ def _board(
     return Board(benchmark.name, title, table["caption"], heads, columns, lines, notes, turned)
 
 
-def _reasons(grid: Sequence[Sequence[Cell]], titles: Sequence[str]) -> Iterator[str]:
+def _reasons(grid: Sequence[Sequence[PrintedCell]], titles: Sequence[str]) -> Iterator[str]:
     """What has no number of ours, and why: by columns, or by rows where it is not all of them."""
     where: dict[str, set[tuple[int, int]]] = {}
     for row, line in enumerate(grid):
@@ -159,7 +159,9 @@ def _own_lines(
         yield BoardRow(group, f"{side.label}{of}", cells, side.label, own, beside)
 
 
-def _own(benchmark: Benchmark, side: Side, cell: Cell, value: Interval, *, is_same: bool) -> Own:
+def _own(
+    benchmark: Benchmark, side: Side, cell: PrintedCell, value: Interval, *, is_same: bool
+) -> Own:
     tasks = benchmark.tasks_of(cell.ours.task) if isinstance(cell.ours, Ours) else ()
     return Own(cell, value, is_same, tasks, side.is_valid(tasks))
 
@@ -175,7 +177,7 @@ def _apart(wanted: Iterable[Ours | str], others: Iterable[Iterable[Ours | str]])
     return ""
 
 
-def _is_same(cell: Cell, side: Side, known_as: str | None) -> bool:
+def _is_same(cell: PrintedCell, side: Side, known_as: str | None) -> bool:
     """Whether a figure is of the side's model: of the same checkpoint, or of the name given."""
     names = [name for name in (cell.model, cell.identity) if name]
     if known_as is not None:

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from lmms_eval_tasks import leaderboards, registry
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.leaderboards import Cell, Ours, cells, tables
+from lmms_eval_tasks.leaderboards import Ours, PrintedCell, cells, tables
 from lmms_eval_tasks.report import board, sides
 from lmms_eval_tasks.report.paper_rows import Own
 from lmms_eval_tasks.runs import before
@@ -27,7 +27,7 @@ WARNING = "judged by <b>nobody</b>"
 VIDEOS = 40
 
 
-def every_cell(board: Mapping[str, Any]) -> list[Cell]:
+def every_cell(board: Mapping[str, Any]) -> list[PrintedCell]:
     grids = [cells(board, one) for one in tables(board)]
     return [cell for grid in grids for line in grid for cell in line]
 
@@ -117,7 +117,7 @@ def test_inside(
     figure: str | None, scale: float, low: float, high: float, inside: bool | None
 ) -> None:
     value = None if figure is None else Decimal(figure)
-    cell = Cell("", "m", "average", value, scale, "m", "m", Ours("t", "acc"))
+    cell = PrintedCell("", "m", "average", value, scale, "m", "m", Ours("t", "acc"))
     number = Interval((low + high) / 2, low, high, 0.1, "t", 9, 9)
     assert Own(cell, number, is_same=True).inside is inside
     assert Own(cell, number, is_same=False).inside is None
