@@ -69,7 +69,7 @@ class PrintedRow(NamedTuple):
     figures: Mapping[str, Decimal | None]  # every column by name, in order; None for a dash
 
 
-class Ours(NamedTuple):
+class OurNumber(NamedTuple):
     """The number of ours that a figure stands beside."""
 
     task: str  # or a group
@@ -87,7 +87,7 @@ class PrintedCell(NamedTuple):
     scale: float  # of the figure's unit in ours: 0.01 of percent
     model: str  # as printed, or what stands in its place
     identity: str | None  # of the model; None if it is not one
-    ours: Ours | str  # or why there is none
+    ours: OurNumber | str  # or why there is none
 
     @property
     def value(self) -> float:
@@ -173,7 +173,7 @@ def cells(board: Mapping[str, Any], found: Mapping[str, Any]) -> list[list[Print
 
 def _ours(
     parts: Sequence[Mapping[str, Any] | str], row: PrintedRow, column: str, dashes: str
-) -> tuple[str, Ours | str]:
+) -> tuple[str, OurNumber | str]:
     """A cell's kind, and the number of ours beside it or why there is none."""
     said: dict[str, Any] = {"kind": row.group, "where": {}}
     for part in parts:
@@ -195,7 +195,7 @@ def _ours(
     if task is None or metric is None:
         return kind, dashes
     where = ((field, filled(value)) for field, value in said["where"].items())
-    return kind, Ours(task, metric, tuple((f, v) for f, v in where if v is not None))
+    return kind, OurNumber(task, metric, tuple((f, v) for f, v in where if v is not None))
 
 
 def _model(
@@ -229,7 +229,7 @@ def headline(task: str) -> Headline | None:
     own = {**board.get("headlines", {}), **json.loads(text)}.get(task)
     if own is None or "metric" not in own:
         return None
-    beside = Ours(task, own["metric"])
+    beside = OurNumber(task, own["metric"])
     found: dict[tuple[str, str | None], float] = {}
     for table in board["tables"]:
         # A number that several tables have is the first one's.

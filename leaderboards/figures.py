@@ -87,7 +87,7 @@ def of_models(board: Mapping[str, Any]) -> Iterator[Figure]:
                     scale = scale._replace(low=low, high=high)
                 title = board["columns"][cell.column]["title"]
                 names = cell.row, board["groups"].get(row.get("group", "")), title
-                ours = cell.ours if isinstance(cell.ours, leaderboards.Ours) else None
+                ours = cell.ours if isinstance(cell.ours, leaderboards.OurNumber) else None
                 task, metric = (ours.task, ours.metric) if ours else ("", cell.column)
                 place, value = tuple(filter(None, names)), float(cell.figure * factor)
                 yield Figure(model, line, place, table, task, metric, cell.figure, value, scale)

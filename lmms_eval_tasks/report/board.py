@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmms_eval_tasks import __version__, registry
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.leaderboards import Ours
+from lmms_eval_tasks.leaderboards import OurNumber
 from lmms_eval_tasks.report import drawn, sides
 from lmms_eval_tasks.report.paper_rows import Board, BoardRow, Own, boards, called
 from lmms_eval_tasks.tables import cells, fold
@@ -173,7 +173,7 @@ def _rows(made: Sequence[Board], conditions: Conditions) -> Iterator[dict[str, A
                 own = line.own[place] if line.run else None
                 if own is None if line.run else cell.figure is None:
                     continue
-                ours = cell.ours if isinstance(cell.ours, Ours) else None
+                ours = cell.ours if isinstance(cell.ours, OurNumber) else None
                 row = {
                     "table": board.title,
                     "group": line.group,
@@ -227,8 +227,8 @@ def _html(made: Sequence[Board], conditions: Conditions) -> str:
 def _picture(board: Board) -> str:
     """The numbers that are of all items, or else the first; "" where nothing of ours stands."""
     of = [[line.cells[place].ours for line in board.lines] for place in range(len(board.columns))]
-    kept = [place for place, own in enumerate(of) if any(isinstance(one, Ours) for one in own)]
-    whole = [p for p in kept if any(isinstance(one, Ours) and not one.where for one in of[p])]
+    kept = [place for place, own in enumerate(of) if any(isinstance(one, OurNumber) for one in own)]
+    whole = [p for p in kept if any(isinstance(one, OurNumber) and not one.where for one in of[p])]
     panels = {board.columns[p][1]: list(_points(board, p)) for p in whole or kept[:1]}
     names = [_name(line) for line in board.lines]
     return drawn.ranked(panels, names, f"{board.title}: {board.caption}") if panels else ""

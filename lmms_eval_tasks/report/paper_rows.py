@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from lmms_eval_tasks import leaderboards
 from lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_tasks.errors import DataError, nearest
-from lmms_eval_tasks.leaderboards import Ours, PrintedCell
+from lmms_eval_tasks.leaderboards import OurNumber, PrintedCell
 from lmms_eval_tasks.report import compare
 from lmms_eval_tasks.report.sides import Side
 from lmms_eval_tasks.utils.metrics.stats import Interval
@@ -134,7 +134,7 @@ def _own_lines(
 ) -> Iterator[BoardRow]:
     """A run's numbers: one line for each set of places that the printed lines have."""
     groups, place = benchmark.board()["groups"], table.get("models")
-    sets: dict[tuple[Ours | str, ...], list[BoardRow]] = {}
+    sets: dict[tuple[OurNumber | str, ...], list[BoardRow]] = {}
     for line in lines:
         sets.setdefault(tuple(cell.ours for cell in line.cells), []).append(line)
     for wanted, alike in sets.items():
@@ -162,14 +162,14 @@ def _own_lines(
 def _own(
     benchmark: Benchmark, side: Side, cell: PrintedCell, value: Interval, *, is_same: bool
 ) -> Own:
-    tasks = benchmark.tasks_of(cell.ours.task) if isinstance(cell.ours, Ours) else ()
+    tasks = benchmark.tasks_of(cell.ours.task) if isinstance(cell.ours, OurNumber) else ()
     return Own(cell, value, is_same, tasks, side.is_valid(tasks))
 
 
-def _apart(wanted: Iterable[Ours | str], others: Iterable[Iterable[Ours | str]]) -> str:
+def _apart(wanted: Iterable[OurNumber | str], others: Iterable[Iterable[OurNumber | str]]) -> str:
     """What tells a run's line from its others: its one task, or else its one metric."""
-    own = [one for one in wanted if isinstance(one, Ours)]
-    every = [one for line in others for one in line if isinstance(one, Ours)]
+    own = [one for one in wanted if isinstance(one, OurNumber)]
+    every = [one for line in others for one in line if isinstance(one, OurNumber)]
     for field in ("task", "metric"):
         names, known = ({getattr(one, field) for one in some} for some in (own, every))
         if len(names) == 1 < len(known):
