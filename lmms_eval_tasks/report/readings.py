@@ -184,7 +184,7 @@ def judged_alike(task: Task, items: Items) -> Note | None:
     )
 
 
-class _Same(NamedTuple):
+class _EqualVerdicts(NamedTuple):
     """How many verdicts are equal: of all, or one after the other."""
 
     score: float
@@ -192,7 +192,7 @@ class _Same(NamedTuple):
     is_row: bool
 
 
-def _sameness(scores: Sequence[float]) -> _Same | None:
+def _sameness(scores: Sequence[float]) -> _EqualVerdicts | None:
     """The equal verdicts that a line has to tell of; None if there are none.
 
     In a long run of a good model rows of equal verdicts are chance: among 2,400 answers of which
@@ -202,13 +202,13 @@ def _sameness(scores: Sequence[float]) -> _Same | None:
     total = len(scores)
     (score, count), *_ = Counter(scores).most_common(1)
     if count >= NEARLY_ALL * total:
-        return _Same(score, count, is_row=False)
+        return _EqualVerdicts(score, count, is_row=False)
     length, score = max((sum(1 for _ in row), score) for score, row in groupby(scores))
     others = total - length
     share = (scores.count(score) - length + 1) / (others + 2)  # never 0 or 1
     expected = ((1 - share) * others + 1) * share**length
     is_news = length >= IN_A_ROW and expected <= CHANCE
-    return _Same(score, length, is_row=True) if is_news else None
+    return _EqualVerdicts(score, length, is_row=True) if is_news else None
 
 
 def _verdict(ask: str, score: float, *, is_label: bool) -> str:
