@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from lmms_eval_tasks import __version__
 from lmms_eval_tasks.benchmark import Benchmark, Task
 from lmms_eval_tasks.judges import report as judge_report
-from lmms_eval_tasks.report import compare, drawn, item_rows, strips
+from lmms_eval_tasks.report import compare, drawn, item_rows, previews
 from lmms_eval_tasks.report.compare import Comparison
 from lmms_eval_tasks.report.sides import Side, command, tasks_of
 from lmms_eval_tasks.tables.pages import filled
@@ -59,9 +59,9 @@ def html(sides: Sequence[Side], media: Path | None = None, page: Path | None = N
     Raises:
         DataError: a saved sample lacks what the page needs.
     """
-    found, told = strips.find(sides)
-    seen, places = strips.listed(found)
-    names = strips.copy(seen, media) if media else {}
+    found, told = previews.find(sides)
+    seen, places = previews.listed(found)
+    names = previews.copy(seen, media) if media else {}
     folder = Path(media).name if media and page and media.parent == page.parent else str(media)
     shown = [
         {**one._asdict(), "file": f"{folder}/{names[one.file]}" if one.file in names else ""}
