@@ -11,9 +11,9 @@ from lmms_eval_tasks import __version__, registry
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.leaderboards import OurNumber
 from lmms_eval_tasks.report import drawn, sides
+from lmms_eval_tasks.report.pages import filled
 from lmms_eval_tasks.report.paper_rows import Board, BoardRow, Own, boards, called
 from lmms_eval_tasks.tables import cells, fold
-from lmms_eval_tasks.tables.pages import filled
 from lmms_eval_tasks.tables.paper_tables import (
     INVALID,
     NONE,

@@ -6,13 +6,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_tasks.tables.pages import SERIES, WIDE, named, picture
+from lmms_eval_tasks.report.pages import SERIES, WIDE, named, picture
 from lmms_eval_tasks.tables.paper_tables import number
 
 if TYPE_CHECKING:
     import altair
 
-    from lmms_eval_tasks.report.compare import Comparison, Quantity
+    from lmms_eval_tasks.report.compare import Comparison
+    from lmms_eval_tasks.report.measures import Quantity
 
 STEP = 22  # pixels of a row
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")

@@ -17,8 +17,8 @@ from lmms_eval_tasks.benchmark import Benchmark, Task
 from lmms_eval_tasks.judges import report as judge_report
 from lmms_eval_tasks.report import compare, drawn, item_rows, previews
 from lmms_eval_tasks.report.compare import Comparison
+from lmms_eval_tasks.report.pages import filled
 from lmms_eval_tasks.report.sides import Side, command, tasks_of
-from lmms_eval_tasks.tables.pages import filled
 from lmms_eval_tasks.tables.paper_tables import INVALID, fixed, p_text, signed
 from lmms_eval_tasks.utils.conditions import limits
 

@@ -13,6 +13,7 @@ from lmms_eval_tasks.judges.run import ordered_map
 from lmms_eval_tasks.judges.verdict import Scoring
 from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.report import measures
+from lmms_eval_tasks.utils.json_files import JsonObject
 from lmms_eval_tasks.utils.metrics import aggregate
 from lmms_eval_tasks.utils.replies import reply_text
 from lmms_eval_tasks.utils.saved_runs import CARRIER
@@ -33,18 +34,21 @@ def scored(task: Task, kept: Item, reply: str, answer: Answer) -> dict[str, Any]
 
 def scored_together(task: Task, items: Items, asker: Callable[[Item], Answer]) -> Items:
     """Items with what is scored of several at once (`Task.together`), in their order."""
-    listed = aggregate.never_raises(lambda: list(task.together(items)), task.name)
-    if not (wanted := listed()):
+    wanted: list[tuple[str, Scoring]] = []
+    with aggregate.never_raises(task.name):
+        wanted = list(task.together(items))
+    if not wanted:
         return items
     found = {item["id"]: item for item in items}
 
     def scored_one(one: tuple[str, Scoring]) -> Item:
         name, scoring = one
         item = found[name]
-        made = aggregate.never_raises(lambda: settle(scoring, asker(item)), name)()
-        if made is None:
-            return {**item, "status": "error"}
-        return {**item, **made, "verdicts": {**item.get("verdicts", {}), **made["verdicts"]}}
+        made: JsonObject = {"status": "error"}
+        with aggregate.never_raises(name):
+            made = settle(scoring, asker(item))
+            made = {**made, "verdicts": {**item.get("verdicts", {}), **made["verdicts"]}}
+        return {**item, **made}
 
     found |= {item["id"]: item for item in ordered_map(scored_one, wanted, task.name)}
     return list(found.values())
@@ -136,7 +140,7 @@ def metric_list(task: Task, joins: Sequence[Join]) -> list[dict[str, Any]]:
     return [
         {
             "metric": name,
-            "aggregation": aggregate.never_raises(of, name),
+            "aggregation": aggregate.never_raises(name)(of),
             "higher_is_better": better,
         }
         for name, of, better in rows
@@ -150,4 +154,4 @@ def group_number(join: Join, name: str) -> Callable[..., Any]:
         sides = {value.task: value.items for value in values if isinstance(value, Carried)}
         return measures.joined(join, sides).get(name)
 
-    return aggregate.never_raises(of_group, f"{join.group} {name}")
+    return aggregate.never_raises(f"{join.group} {name}")(of_group)

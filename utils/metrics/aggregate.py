@@ -12,11 +12,11 @@ forms: abstaining must not pay.
 
 from __future__ import annotations
 
-import functools
 import math
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from lmms_eval_tasks.notify import say
@@ -199,23 +199,17 @@ def count_failed_pools(items: Sequence[Item], size: int) -> int:
 # --- the host's rule --------------------------------------------------------------------------
 
 
-def never_raises(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """An exception in an aggregation would lose every result of the run: None instead.
+@contextmanager
+def never_raises(name: str) -> Iterator[None]:
+    """Within it, or in the function it decorates, an exception is printed and passed over.
 
-    The trouble is printed with its traceback, and the table shows N/A.
+    It would lose every result of the run. The function returns None then, and tables show N/A.
 
     Args:
-        function: computes the metric.
         name: the metric that the line names.
     """
-
-    @functools.wraps(function)
-    def guarded(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return function(*args, **kwargs)
-        except Exception:
-            say(f"{name} failed and is reported as N/A")
-            traceback.print_exc()
-            return None
-
-    return guarded
+    try:
+        yield
+    except Exception:
+        say(f"{name} failed and is reported as N/A")
+        traceback.print_exc()
