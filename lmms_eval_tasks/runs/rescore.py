@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from lmms_eval_tasks import settings
+from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.benchmark import Benchmark, Item, Items, Task
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import Judge, Verdict
-from lmms_eval_tasks.judges.asking import Asker, given_by, usable
+from lmms_eval_tasks.judges.asking import Asker, given_by
 from lmms_eval_tasks.judges.run import ordered_map
 from lmms_eval_tasks.judges.verdict import NONE, Ask, JudgeConfig
 from lmms_eval_tasks.report import invalid, measures
@@ -169,7 +169,7 @@ def rescore_saved(
     if judge:
         before.check_judge(benchmark, judge)
     # Without a judge the saved verdicts stand, and what has none stays unjudged.
-    asked = usable(lambda: before.judge_config(benchmark, judge) if judge else JudgeConfig(NONE))
+    asked = judges.make(before.judge_config(benchmark, judge) if judge else JudgeConfig(NONE))
     done = Rescored(several=len({run.task for run in runs}) < len(runs))
     joined: dict[str, dict[str, Any]] = {}
 
