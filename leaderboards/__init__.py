@@ -45,12 +45,13 @@ import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from lmms_eval_tasks import registry
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
-_NO_PAPER: Mapping[str, Any] = {
+_NO_PAPER: Mapping[str, Json] = {
     "paper": "",
     "tables": [],
     "models": {},
@@ -103,7 +104,7 @@ class PrintedCell(NamedTuple):
 
 
 @functools.cache
-def stored(benchmark: str) -> Mapping[str, Any]:
+def stored(benchmark: str) -> Mapping[str, Json]:
     """The file of a benchmark's paper: tables, and what tests hold against its text.
 
     In its own package `leaderboard.json`, or here by its name; without one there are no tables.
@@ -123,22 +124,22 @@ def stored(benchmark: str) -> Mapping[str, Any]:
     return {**_NO_PAPER, **found}
 
 
-def tables(board: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def tables(board: Mapping[str, Json]) -> list[Mapping[str, Json]]:
     """The tables of a parsed file: the paper's, then those that stand beside them."""
     return [*board.get("tables", ()), *board.get("beside", {}).values()]
 
 
-def heading(column: Mapping[str, Any]) -> str:
+def heading(column: Mapping[str, Json]) -> str:
     """The heading of a stored column in our tables: its own, or its title on two lines."""
     return str(column.get("heading") or column["title"].replace(" ", "\n", 1))
 
 
-def title(found: Mapping[str, Any]) -> str:
+def title(found: Mapping[str, Json]) -> str:
     """What a stored table is called."""
     return found.get("label") or f"Table {found['number']}"
 
 
-def rows(board: Mapping[str, Any], found: Mapping[str, Any]) -> list[PrintedRow]:
+def rows(board: Mapping[str, Json], found: Mapping[str, Json]) -> list[PrintedRow]:
     """The rows of a file's table."""
     models: Mapping[str, str] = board["models"]
     # What a table's rows are, if its first column is headed so: models, with one name each.
@@ -154,7 +155,7 @@ def rows(board: Mapping[str, Any], found: Mapping[str, Any]) -> list[PrintedRow]
     ]
 
 
-def cells(board: Mapping[str, Any], found: Mapping[str, Any]) -> list[list[PrintedCell]]:
+def cells(board: Mapping[str, Json], found: Mapping[str, Json]) -> list[list[PrintedCell]]:
     """The figures of a file's table, row by row."""
     columns = board["columns"]
     made = []
@@ -172,10 +173,10 @@ def cells(board: Mapping[str, Any], found: Mapping[str, Any]) -> list[list[Print
 
 
 def _ours(
-    parts: Sequence[Mapping[str, Any] | str], row: PrintedRow, column: str, dashes: str
+    parts: Sequence[Mapping[str, Json] | str], row: PrintedRow, column: str, dashes: str
 ) -> tuple[str, OurNumber | str]:
     """A cell's kind, and the number of ours beside it or why there is none."""
-    said: dict[str, Any] = {"kind": row.group, "where": {}}
+    said: JsonObject = {"kind": row.group, "where": {}}
     for part in parts:
         if isinstance(part, str):
             return "", part
@@ -185,7 +186,7 @@ def _ours(
     kind = said["kind"] if by_kind else ""
     own = {"column": column, "group": row.group, "row": row.identity}
 
-    def filled(value: Any) -> str | None:
+    def filled(value: Json) -> str | None:
         value = value.get(kind) if isinstance(value, Mapping) else value
         # An average over models is a row, but no model.
         is_none = value is None or (value == "{row}" and row.identity is None)
@@ -199,7 +200,7 @@ def _ours(
 
 
 def _model(
-    board: Mapping[str, Any], place: str | None, row: PrintedRow, column: str
+    board: Mapping[str, Json], place: str | None, row: PrintedRow, column: str
 ) -> tuple[str, str | None]:
     """Name and identity of the model that a figure is of."""
     if place is None:

@@ -7,9 +7,10 @@ import json
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from lmms_eval_tasks import leaderboards
+from lmms_eval_tasks.utils.json_files import Json
 
 INFINITE = float("inf")
 
@@ -37,7 +38,7 @@ def hubs() -> Mapping[str, str]:
     return found
 
 
-def _data(name: str) -> Any:
+def _data(name: str) -> Json:
     return json.loads(files(leaderboards.__name__).joinpath(name).read_text(encoding="utf-8"))
 
 
@@ -47,7 +48,7 @@ class Figure(NamedTuple):
     model: str  # one name for one model (the file's `identity_title`)
     row: int  # in its table, from 1
     place: tuple[str, ...]  # name and group of its row, and heading of its column, as printed
-    table: Mapping[str, Any]  # as stored
+    table: Mapping[str, Json]  # as stored
     task: str  # ours that has this number; "" where there is none
     metric: str
     printed: Decimal
@@ -70,7 +71,7 @@ _UNITS = {
 }
 
 
-def of_models(board: Mapping[str, Any]) -> Iterator[Figure]:
+def of_models(board: Mapping[str, Json]) -> Iterator[Figure]:
     """The figures of a paper that are scores of models; not those of people, data or averages."""
     for table in board.get("tables", ()):
         grid = zip(table["rows"], leaderboards.cells(board, table), strict=True)

@@ -34,6 +34,7 @@ from lmms_eval_tasks import registry
 from lmms_eval_tasks.errors import DataError, PromptError
 from lmms_eval_tasks.prompts import placeholders
 from lmms_eval_tasks.utils import json_files
+from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.released_files import read_text
 
 _JINJA = re.compile(r"\{\{-?\s*(\w+)[^}]*?-?\}\}")
@@ -96,12 +97,12 @@ def write(benchmark: str, clone: Path, folder: Path) -> list[str]:
     ]
 
 
-def _files(known: Mapping[str, Any]) -> set[str]:
+def _files(known: Mapping[str, Json]) -> set[str]:
     sources = (source for parts in known["files"].values() for source in parts.values())
     return {file for source in sources for file in source.get("in", ())}
 
 
-def _part(file: Path, part: str, source: Mapping[str, Any]) -> str:
+def _part(file: Path, part: str, source: Mapping[str, Json]) -> str:
     """One part's text, with our placeholders."""
     try:
         content, tree = read_text(file), ast.Module([], [])
@@ -133,14 +134,16 @@ def _part(file: Path, part: str, source: Mapping[str, Any]) -> str:
     return text
 
 
-def _named(name: str, source: Mapping[str, Any]) -> str:
+def _named(name: str, source: Mapping[str, Json]) -> str:
     names = source.get("names", {})
     if name not in names:
         raise ValueError(f"the placeholder {name!r}")
     return f"{{{names[name]}}}" if names[name] else ""
 
 
-def _placed(text: str, source: Mapping[str, Any], tree: ast.AST, folder: Path | None = None) -> str:
+def _placed(
+    text: str, source: Mapping[str, Json], tree: ast.AST, folder: Path | None = None
+) -> str:
     """A text of ours, or with "@PLACE" what stands there, maybe in a YAML file of `folder`."""
     file, colon, keys = text[1:].partition(":")
     if not text.startswith("@"):
@@ -200,7 +203,7 @@ def _inside(here: ast.AST, name: str) -> Iterator[ast.AST]:
                 yield from _inside(node, "content")
 
 
-def _string(node: ast.expr, source: Mapping[str, Any], tree: ast.AST) -> str:
+def _string(node: ast.expr, source: Mapping[str, Json], tree: ast.AST) -> str:
     """The text of constants, f-strings and what is put together of them."""
     while isinstance(node, ast.BoolOp | ast.IfExp):  # "... or USUAL", "... if special else USUAL"
         node = node.values[-1] if isinstance(node, ast.BoolOp) else node.orelse

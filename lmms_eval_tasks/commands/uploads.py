@@ -23,6 +23,7 @@ from lmms_eval_tasks.media.recipes import uniform_indices
 from lmms_eval_tasks.models import class_table, recipes
 from lmms_eval_tasks.models.plan import FRAMES, whole
 from lmms_eval_tasks.runs import before, given, media
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
 SAMPLED = 5  # docs of a task whose media are encoded, from all over it and of different videos
 CODED = 4 / 3  # base64
@@ -72,7 +73,7 @@ def size(number: float) -> str:
     return f"{number / 1e3:,.1f} kB"
 
 
-def of_run(run: Mapping[str, Any], tasks: Sequence[str], limit: int | None = None) -> list[str]:
+def of_run(run: Mapping[str, Json], tasks: Sequence[str], limit: int | None = None) -> list[str]:
     """Lines on what a run of these tasks uploads, a task each and their sum.
 
     Args:
@@ -167,7 +168,7 @@ def _of_task(
     return Upload(name, len(docs), each, len(shown) if file else 0, file, how)
 
 
-def _window(benchmark: Benchmark, doc: Doc) -> tuple[Any, ...]:
+def _window(benchmark: Benchmark, doc: Doc) -> tuple[object, ...]:
     """What tells a doc's media from others."""
     cut = benchmark.cut(doc)
     return cut.window if cut else (doc.get("video_path"),)
@@ -200,7 +201,7 @@ def _measure(name: str, model: context.Model) -> Measure | None:
         return _gemini
     if name in ("openai", "litellm") and model.interface == "simple":
         return _Simple(model)
-    frames: dict[str, Any]
+    frames: JsonObject
     if name in ("openai", "litellm"):
         rate = arguments.get("video_fps")
         frames = {"fps": float(rate)} if rate else {"nframes": int(_frames(model))}
@@ -229,7 +230,7 @@ def _frames(model: context.Model) -> int:
 class _Chat:
     """A chat class: the JSON of the messages that the host makes."""
 
-    def __init__(self, form: str, frames: Mapping[str, Any], more: Mapping[str, Any]) -> None:
+    def __init__(self, form: str, frames: Mapping[str, Json], more: Mapping[str, Json]) -> None:
         self._form, self._frames, self._more = form, frames, more
 
     def __call__(self, parts: Sequence[Part]) -> Sent:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from lmms_eval_tasks import __version__, registry
 from lmms_eval_tasks.errors import DataError
@@ -25,10 +25,10 @@ from lmms_eval_tasks.tables.paper_tables import (
 )
 from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils.conditions import Record, as_columns, concerning, limits
-from lmms_eval_tasks.utils.json_files import check_output, write_text
+from lmms_eval_tasks.utils.json_files import JsonObject, check_output, write_text
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
 Conditions = Mapping[str, Record]  # of a run's numbers, by its label
 
@@ -111,7 +111,7 @@ LEGEND = (
 )
 
 
-def _text(made: Sequence[Board], conditions: Conditions) -> Iterator[Any]:
+def _text(made: Sequence[Board], conditions: Conditions) -> Iterator[RenderableType]:
     for board in made:
         if not board.lines:
             yield "\n".join([f"{board.title}: {board.caption}", *board.notes])
@@ -165,7 +165,7 @@ def _markdown(made: Sequence[Board], conditions: Conditions) -> str:
 # --- as data --------------------------------------------------------------------------------------
 
 
-def _rows(made: Sequence[Board], conditions: Conditions) -> Iterator[dict[str, Any]]:
+def _rows(made: Sequence[Board], conditions: Conditions) -> Iterator[JsonObject]:
     """Every figure and every number of a run, in our units."""
     for board in made:
         for line in board.lines:
@@ -234,7 +234,7 @@ def _picture(board: Board) -> str:
     return drawn.ranked(panels, names, f"{board.title}: {board.caption}") if panels else ""
 
 
-def _points(board: Board, place: int) -> Iterator[dict[str, Any]]:
+def _points(board: Board, place: int) -> Iterator[JsonObject]:
     for line in board.lines:
         cell, own = line.cells[place], line.own[place] if line.run else None
         point = {"name": _name(line), "side": line.run}

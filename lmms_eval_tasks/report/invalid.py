@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Items
 from lmms_eval_tasks.notify import say
+from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.metrics import aggregate
 from lmms_eval_tasks.utils.replies import refusals
 
@@ -25,7 +25,7 @@ class Lengths:
     limit: int = 0
 
     @classmethod
-    def of(cls, details: Mapping[str, Any]) -> Lengths | None:
+    def of(cls, details: Mapping[str, Json]) -> Lengths | None:
         """Those in a task's details of a results file; None where they are not known."""
         found = details.get("token_limit")
         return cls(**found) if found else None
@@ -57,7 +57,7 @@ class Throughput:
         return f"answered: {self.replies:,} replies in {self.seconds:,.1f} s{each}: {rates}"
 
 
-def of_judge(usage: Iterable[Mapping[str, Any]], labels: Collection[str]) -> dict[str, str]:
+def of_judge(usage: Iterable[Mapping[str, Json]], labels: Collection[str]) -> dict[str, str]:
     """Tasks whose share of verdicts that failed through the judge passes the user's limit.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from lmms_eval_tasks import leaderboards
 from lmms_eval_tasks.benchmark import Benchmark
@@ -12,6 +12,7 @@ from lmms_eval_tasks.errors import DataError, nearest
 from lmms_eval_tasks.leaderboards import OurNumber, PrintedCell
 from lmms_eval_tasks.report import compare
 from lmms_eval_tasks.report.sides import Side
+from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.metrics.stats import Interval
 
 
@@ -78,7 +79,7 @@ def boards(
 
 def _board(
     benchmark: Benchmark,
-    table: Mapping[str, Any],
+    table: Mapping[str, Json],
     runs: Mapping[str, str | None],
     found: Sequence[Side],
 ) -> Board:
@@ -130,7 +131,7 @@ def _own_lines(
     lines: Sequence[BoardRow],
     side: Side,
     known_as: str | None,
-    table: Mapping[str, Any],
+    table: Mapping[str, Json],
 ) -> Iterator[BoardRow]:
     """A run's numbers: one line for each set of places that the printed lines have."""
     groups, place = benchmark.board()["groups"], table.get("models")
@@ -191,7 +192,7 @@ def _short(name: str) -> str:
 
 
 def called(
-    paper: Mapping[str, Any], found: Sequence[Side], given: Sequence[str]
+    paper: Mapping[str, Json], found: Sequence[Side], given: Sequence[str]
 ) -> dict[str, str | None]:
     """The published model of each side, as the user names them in the order of the runs.
 

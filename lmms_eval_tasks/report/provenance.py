@@ -6,11 +6,13 @@ A fact is about the run, not about items: nothing that is scored is ever read fr
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 from lmms_eval_tasks import context
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.utils.conditions import Condition, Kind
+
+T = TypeVar("T")
 
 
 class _Notes(dict[str, dict[str, str]]):
@@ -27,7 +29,7 @@ def notes(benchmark: str) -> dict[str, str]:
     return dict(context.current().own(_Notes).get(benchmark, {}))
 
 
-def known(what: str, look: Callable[[], Any], found: list[Condition]) -> Any:
+def known(what: str, look: Callable[[], T], found: list[Condition]) -> T | None:
     """What `look` finds, or None and one more condition: files may have gone during the run."""
     try:
         return look()

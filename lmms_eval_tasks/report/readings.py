@@ -19,6 +19,7 @@ from lmms_eval_tasks.benchmark import Item, Items, Metric, Task
 from lmms_eval_tasks.judges import checks
 from lmms_eval_tasks.judges.verdict import REPLAY
 from lmms_eval_tasks.notify import visible
+from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.replies import reasoning, refusals
 
 MANY_UNREAD = 0.05  # share of a task's replies above which a line says so
@@ -164,7 +165,7 @@ def judged_alike(task: Task, items: Items) -> Note | None:
     A model may be that good or that bad: nothing is invalid, but the judge is to be looked at.
     """
     parts: list[tuple[float, str]] = []
-    judge: Mapping[str, Any] = {}
+    judge: Mapping[str, Json] = {}
     for ask in (one for one in task.asks if not any(form in one for form in _OF_FORM)):
         given = [(item.get("verdicts") or {}).get(ask) for item in items]
         scored = [one for one in given if one and one.get("score") is not None]
@@ -218,14 +219,14 @@ def _verdict(ask: str, score: float, *, is_label: bool) -> str:
     return f"{ask} {score:g}"
 
 
-def _spec(verdict: Mapping[str, Any]) -> str:
+def _spec(verdict: Mapping[str, Json]) -> str:
     """The judge of a verdict as a user names it; of several judges only their file says it."""
     label = str(verdict.get("judge"))
     is_one = all(part.get("judge") == label for part in verdict.get("parts", ()))
     return visible(label) if is_one else "SPEC"
 
 
-def _is_recorded(verdict: Mapping[str, Any]) -> bool:
+def _is_recorded(verdict: Mapping[str, Json]) -> bool:
     """True if no language model gave the verdict."""
     return str(verdict.get("judge")).startswith(f"{REPLAY}:")
 

@@ -10,7 +10,7 @@ import base64
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from lmms_eval_tasks import __version__
 from lmms_eval_tasks.benchmark import Benchmark, Task
@@ -21,6 +21,7 @@ from lmms_eval_tasks.report.pages import filled
 from lmms_eval_tasks.report.sides import Side, command, tasks_of
 from lmms_eval_tasks.tables.paper_tables import INVALID, fixed, p_text, signed
 from lmms_eval_tasks.utils.conditions import limits
+from lmms_eval_tasks.utils.json_files import JsonObject
 
 _HERE = Path(__file__).parent
 SCRIPTS = ("vendor/tabulator.min.js", "run_page.js")
@@ -179,7 +180,7 @@ def _is_valid(line: Comparison, label: str, invalid: Collection[tuple[str, str]]
     return all((label, task) not in invalid for task in line.quantity.tasks)
 
 
-def _difference(line: Comparison, label: str) -> dict[str, Any] | None:
+def _difference(line: Comparison, label: str) -> JsonObject | None:
     if (one := line.differences.get(label)) is None:
         return None
     ends = one.value.ends

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from lmms_eval_tasks import context, judges, prompts, registry, settings
 from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found
@@ -14,6 +13,7 @@ from lmms_eval_tasks.models import plan
 from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.runs import media
 from lmms_eval_tasks.utils import extras
+from lmms_eval_tasks.utils.json_files import JsonObject
 
 
 class CheckedData:
@@ -211,7 +211,7 @@ def check_judge(benchmark: Benchmark, spec: str | None = None) -> None:
     judges.preflight(judge_config(benchmark, spec), benchmark.criteria())
 
 
-def describe_judge(benchmark: Benchmark, spec: str | None = None) -> dict[str, Any]:
+def describe_judge(benchmark: Benchmark, spec: str | None = None) -> JsonObject:
     """Judge and prompts for a run's results, as plain types; no secrets."""
     config, prompt = judge_config(benchmark, spec), benchmark.judge_prompt()
     told = {**judges.describe(config), **benchmark.judge_notes(config)}

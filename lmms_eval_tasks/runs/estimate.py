@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lmms_eval_tasks import registry
 from lmms_eval_tasks.benchmark import Doc, Item, Task
@@ -20,6 +20,7 @@ from lmms_eval_tasks.judges.verdict import DEBATE, Ask, Asks, Criterion, Verdict
 from lmms_eval_tasks.runs import media
 from lmms_eval_tasks.runs.given import text_of
 from lmms_eval_tasks.tables.paper_tables import by_row
+from lmms_eval_tasks.utils.json_files import Json
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -48,7 +49,7 @@ def estimate(task: str, config: JudgeConfig | None, limit: int | None = None) ->
     return found
 
 
-def requests(task: Task, docs: Sequence[Doc]) -> list[tuple[Criterion, Mapping[str, Any]]]:
+def requests(task: Task, docs: Sequence[Doc]) -> list[tuple[Criterion, Mapping[str, Json]]]:
     """What the judge is asked about replies to docs; stand-ins are the replies and the verdicts.
 
     Empty where nothing is judged, as where the reference is withheld.

@@ -6,11 +6,12 @@ import itertools
 import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from lmms_eval_tasks import context, registry
 from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.utils.json_files import JsonObject
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges import JudgeConfig
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 class JudgeUsage(NamedTuple):
     """What the judges of a run did."""
 
-    usage: tuple[dict[str, Any], ...] = ()  # a row for each task and judge (judges/run.py)
+    usage: tuple[JsonObject, ...] = ()  # a row for each task and judge (judges/run.py)
     labels: frozenset[str] = frozenset()  # judges that were asked by tasks, not by other judges
     given_up: tuple[str, ...] = ()  # endpoints that failed too often in a row, and why
     prices: str = ""  # where they are from, and of when

@@ -27,6 +27,7 @@ from lmms_eval_tasks.utils.conditions import (
     merged,
     record,
 )
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 from lmms_eval_tasks.utils.saved_runs import MEND, Run, refuse_twice, saved_items
 
 FEW = 3  # ids of items in a line; all of them stand in the file of --output
@@ -65,7 +66,7 @@ class Changes(NamedTuple):
         return f"{told}; changed: {listed}{more}" if changed else told
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else "-" if value is None else str(value)
 
 
@@ -77,8 +78,8 @@ class Rescored:
     """
 
     several: bool = False
-    numbers: dict[str, dict[str, Any]] = field(default_factory=dict)
-    sidecar: dict[str, dict[str, Any]] = field(default_factory=dict)
+    numbers: dict[str, JsonObject] = field(default_factory=dict)
+    sidecar: dict[str, JsonObject] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     changes: dict[str, Changes] = field(default_factory=dict)  # by label
     # Label of a task -> ids of items in whose replies something else is read than when saved.
@@ -122,8 +123,8 @@ class Rescored:
     def compare(
         self,
         label: str,
-        saved: Mapping[str, Any] | None,
-        now: Mapping[str, Any],
+        saved: Mapping[str, Json] | None,
+        now: Mapping[str, Json],
         verdicts: tuple[int, int] = (0, 0),
     ) -> None:
         """Note whether numbers came out again to the last digit.
@@ -171,7 +172,7 @@ def rescore_saved(
     # Without a judge the saved verdicts stand, and what has none stays unjudged.
     asked = judges.make(before.judge_config(benchmark, judge) if judge else JudgeConfig(NONE))
     done = Rescored(several=len({run.task for run in runs}) < len(runs))
-    joined: dict[str, dict[str, Any]] = {}
+    joined: dict[str, JsonObject] = {}
 
     def small(run: Run) -> tuple[Side, Items]:
         """What joins read of a run, which is no verdict; of others what their notes read."""
@@ -324,7 +325,7 @@ def _tell(
 
 def _joined(
     benchmark: Benchmark, side: Side, own: Mapping[str, tuple[Run, Items]], done: Rescored
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, JsonObject]:
     """The joined numbers of runs of one side, by label."""
     found = {}
     for join in benchmark.joins:
@@ -349,7 +350,7 @@ def _joined(
     return found
 
 
-def statuses(label: str, items: Items) -> list[dict[str, Any]]:
+def statuses(label: str, items: Items) -> list[JsonObject]:
     """How many verdicts of each status items have now, kept ones included, a row for each judge."""
     found: dict[str, Counter[str]] = {}
     for item in items:

@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lmms_eval_tasks import judges, registry
 from lmms_eval_tasks.errors import TasksError
@@ -22,7 +22,14 @@ from lmms_eval_tasks.runs.rescore import Rescored, rescore_saved
 from lmms_eval_tasks.tables.fold import show
 from lmms_eval_tasks.utils import saved_runs as saved_files
 from lmms_eval_tasks.utils.conditions import Record, as_dicts, departed, merged, of_judge
-from lmms_eval_tasks.utils.json_files import check_folder, check_output, write_json, write_lines
+from lmms_eval_tasks.utils.json_files import (
+    Json,
+    JsonObject,
+    check_folder,
+    check_output,
+    write_json,
+    write_lines,
+)
 from lmms_eval_tasks.utils.saved_runs import CARRIER
 
 if TYPE_CHECKING:
@@ -61,7 +68,7 @@ def score_again(
     if save is not None:
         check_folder(save, "--save")
     folder = _Folder(save, [one for _, own in saved for one in own]) if save else None
-    written: dict[str, Any] = {}
+    written: JsonObject = {}
     problems: dict[str, str] = {}
     for name, own in saved:
         benchmark = registry.load(name)
@@ -119,7 +126,7 @@ class _Folder:
         self._places = {
             run.file: folder / run.file.parent.name if several else folder for run in runs
         }
-        self._results: dict[Path, dict[str, Any]] = {}
+        self._results: dict[Path, JsonObject] = {}
 
     def add(self, benchmark: Benchmark, run: saved_files.Run, items: Items) -> None:
         """Write the samples of one run."""
@@ -137,7 +144,7 @@ class _Folder:
         benchmark: Benchmark,
         runs: Sequence[saved_files.Run],
         done: Rescored,
-        judge: Mapping[str, Any],
+        judge: Mapping[str, Json],
     ) -> None:
         """Write the results files of one benchmark's runs; `judge` is empty if nobody judged."""
         records: dict[Path, dict[str, Record]] = {}
@@ -155,11 +162,11 @@ class _Folder:
 
 
 def _renew(
-    results: dict[str, Any],
+    results: JsonObject,
     benchmark: Benchmark,
     run: saved_files.Run,
     done: Rescored,
-    judge: Mapping[str, Any],
+    judge: Mapping[str, Json],
 ) -> None:
     """One task in a results file: its numbers, those of its groups, and what they rest on."""
     label = done.label(run.task, run)
@@ -188,7 +195,7 @@ def _renew(
 # --- as an OpenAI batch, at half the price --------------------------------------------------------
 
 # A batch pays for nothing while it is written or read, and asks no endpoint.
-_NO_LIMITS: dict[str, Any] = {
+_NO_LIMITS: JsonObject = {
     "requests_per_minute": None,
     "max_calls": None,
     "max_cost": None,

@@ -13,13 +13,13 @@ from lmms_eval_tasks.judges.run import ordered_map
 from lmms_eval_tasks.judges.verdict import Scoring
 from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.report import measures
-from lmms_eval_tasks.utils.json_files import JsonObject
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 from lmms_eval_tasks.utils.metrics import aggregate
 from lmms_eval_tasks.utils.replies import reply_text
 from lmms_eval_tasks.utils.saved_runs import CARRIER
 
 
-def scored(task: Task, kept: Item, reply: str, answer: Answer) -> dict[str, Any]:
+def scored(task: Task, kept: Item, reply: str, answer: Answer) -> JsonObject:
     """The item of one reply; an exception becomes the status `error`, or the run would be lost."""
     try:
         made = settle(task.score(kept, reply), answer)
@@ -79,20 +79,20 @@ class Carried(float):
         self.items, self.task = items, task
         return self
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return (Carried, (float(self), self.items, self.task))
 
-    def __deepcopy__(self, _memo: Any) -> Carried:
+    def __deepcopy__(self, _memo: object) -> Carried:
         return self
 
 
-def spread(task: Task, joins: Sequence[Join], item: Item) -> dict[str, dict[str, Any]]:
+def spread(task: Task, joins: Sequence[Join], item: Item) -> dict[str, JsonObject]:
     """The item under the metrics of the host's table: whole under `failed`, short under the others.
 
     The key `score` brings the host's standard errors: only under plain means, and absent, not None,
     where there is no number (docs/design.md).
     """
-    made: dict[str, dict[str, Any]] = {CARRIER: dict(item)}
+    made: dict[str, JsonObject] = {CARRIER: dict(item)}
     for metric in task.metrics:
         if metric.shown is None or (metric.where is not None and not metric.where(item)):
             continue
@@ -106,9 +106,9 @@ def spread(task: Task, joins: Sequence[Join], item: Item) -> dict[str, dict[str,
     return made
 
 
-def _short(item: Item, needs: Sequence[str]) -> dict[str, Any]:
+def _short(item: Item, needs: Sequence[str]) -> JsonObject:
     """The fields that a metric needs (`Metric.shown`)."""
-    short: dict[str, Any] = {}
+    short: JsonObject = {}
     for need in needs:
         *path, last = need.split(".")
         value: Any = item
@@ -121,10 +121,10 @@ def _short(item: Item, needs: Sequence[str]) -> dict[str, Any]:
     return short
 
 
-def metric_list(task: Task, joins: Sequence[Join]) -> list[dict[str, Any]]:
+def metric_list(task: Task, joins: Sequence[Join]) -> list[JsonObject]:
     """The host's `metric_list` of a task."""
 
-    def whole(metric: Metric) -> Callable[[Items], Any]:
+    def whole(metric: Metric) -> Callable[[Items], Json]:
         return lambda items: metric.of(aggregate.as_counted(items))
 
     def failed(items: Items) -> Carried:
@@ -147,10 +147,12 @@ def metric_list(task: Task, joins: Sequence[Join]) -> list[dict[str, Any]]:
     ]
 
 
-def group_number(join: Join, name: str) -> Callable[..., Any]:
+def group_number(join: Join, name: str) -> Callable[..., Json]:
     """The aggregation of one joined number for the host's group."""
 
-    def of_group(values: Sequence[Any], _sizes: Any = None, _weight_by_size: Any = None) -> Any:
+    def of_group(
+        values: Sequence[object], _sizes: object = None, _weight_by_size: object = None
+    ) -> Json:
         sides = {value.task: value.items for value in values if isinstance(value, Carried)}
         return measures.joined(join, sides).get(name)
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from lmms_eval_tasks import registry, sample, settings
 from lmms_eval_tasks.errors import TasksError
@@ -32,9 +32,10 @@ from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.runs import before, given
 from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils import saved_runs as saved
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
 T = TypeVar("T")
 
@@ -94,7 +95,7 @@ def run(out: Path, console: Console) -> bool:
         ThreadPoolExecutor(min(os.cpu_count() or 1, 4)) as pool,
     ):
 
-        def stage(name: str, work: Callable[..., T], *given: Any) -> T:
+        def stage(name: str, work: Callable[..., T], *given: object) -> T:
             line = progress.add_task(name, total=1)
             made = work(*given)
             progress.update(line, completed=1)
@@ -181,7 +182,7 @@ def write_key(path: Path, names: Sequence[str]) -> Path:
     return path
 
 
-def _run_host(folder: Path, model: DemoRun) -> dict[str, Any]:
+def _run_host(folder: Path, model: DemoRun) -> JsonObject:
     """The results of the host's command line, run in a process of its own."""
     shutil.rmtree(folder, ignore_errors=True)  # of an earlier demo
     folder.mkdir()
@@ -195,7 +196,7 @@ def _run_host(folder: Path, model: DemoRun) -> dict[str, Any]:
     ]
     _process(command, folder / "host.log")
     (file,) = folder.rglob("*_results.json")
-    results: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    results: JsonObject = json.loads(file.read_text(encoding="utf-8"))
     return results
 
 
@@ -217,7 +218,7 @@ def _process(command: Sequence[str], log: Path) -> None:
 
 
 def checked(
-    played: Mapping[str, Played], results: Mapping[str, Mapping[str, Any]], coin: Path
+    played: Mapping[str, Played], results: Mapping[str, Mapping[str, Json]], coin: Path
 ) -> Iterator[ExpectedNumber]:
     """Every number that is expected."""
     numbers = {name: saved.numbers(one) for name, one in results.items()}
@@ -235,7 +236,7 @@ def checked(
 
 
 def oracle_checks(
-    name: str, played: Played, numbers: Mapping[str, Any]
+    name: str, played: Played, numbers: Mapping[str, Json]
 ) -> Iterator[ExpectedNumber]:
     """Every number of a benchmark that the oracle must have."""
     for task, metrics in played.oracle.items():
@@ -246,7 +247,7 @@ def oracle_checks(
             yield ExpectedNumber(ORACLE, name, f"{task} {metric} = {got}, not {value:g}", good)
 
 
-def coin_check(name: str, chance: Chance, items: Sequence[Mapping[str, Any]]) -> ExpectedNumber:
+def coin_check(name: str, chance: Chance, items: Sequence[Mapping[str, Json]]) -> ExpectedNumber:
     """The coin's mean beside chance, within STANDARD_ERRORS of their differences."""
     values, expected = list(map(chance.value, items)), list(map(chance.expected, items))
     off = [value - mean for value, mean in zip(values, expected, strict=True)]
@@ -268,9 +269,9 @@ def witness_check(mode: str, decided: int, share: float, n: int) -> ExpectedNumb
 
 def screen(
     played: Mapping[str, Played],
-    results: Mapping[str, Mapping[str, Any]],
+    results: Mapping[str, Mapping[str, Json]],
     checks: Sequence[ExpectedNumber],
-) -> Iterator[Any]:
+) -> Iterator[RenderableType]:
     """What was run, what was expected and what came out: rich renderables."""
     from rich.table import Table
 

@@ -12,10 +12,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.sample.render import Canvas, Clip, Colour, Point, Tone, soundtrack
 from lmms_eval_tasks.utils import json_files
+from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.media.second_code import AAC, PALETTE, X264
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def colour(told: str | Iterable[int]) -> Colour:
     return red, green, blue
 
 
-def actor(told: Mapping[str, Any]) -> Actor:
+def actor(told: Mapping[str, Json]) -> Actor:
     """Of an entry of a file; a `path` of two numbers is a place."""
     path = told["path"]
     return Actor(**{**told, "path": path if isinstance(path[0], list) else [[0.0, *path]]})
@@ -124,7 +125,7 @@ def clip(
     return Clip(shown, fps, sound, rate, X264, AAC)
 
 
-def load(beside: str, name: str) -> Any:
+def load(beside: str, name: str) -> Json:
     """The content of a YAML file beside a module (`__file__`).
 
     Its name ends in _yaml: a .yaml the host would read as a task.

@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from operator import attrgetter
-from typing import Any
 
 from lmms_eval_tasks import leaderboards
 from lmms_eval_tasks.benchmark import Benchmark, Task
@@ -26,6 +25,7 @@ from lmms_eval_tasks.report.compare import Comparison
 from lmms_eval_tasks.report.sides import Side
 from lmms_eval_tasks.tables.paper_tables import number
 from lmms_eval_tasks.utils.conditions import OF_JUDGE, as_dicts, is_valid
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 from lmms_eval_tasks.utils.metrics.aggregate import by_status
 from lmms_eval_tasks.utils.metrics.stats import Interval
 
@@ -33,14 +33,14 @@ OURS = "lmms_eval_tasks"  # our section of the host's results
 UNKNOWN = "unknown"  # the schema's own word
 _AGGREGATION = {"majority": "majority_vote", "mean": "average", "median": "median"}  # of panels
 
-Record = dict[str, Any]
+Record = JsonObject
 
 
 @functools.cache
-def schema() -> Mapping[str, Any]:
+def schema() -> Mapping[str, Json]:
     """The JSON schema of records, as Every Eval Ever publishes it."""
     text = files(leaderboards.__name__).joinpath("vendor/eval.schema.json").read_text("utf-8")
-    found: Mapping[str, Any] = json.loads(text)
+    found: Mapping[str, Json] = json.loads(text)
     return found
 
 
@@ -107,7 +107,7 @@ def lines_of(benchmark: Benchmark, side: Side) -> list[Comparison]:
     return lines
 
 
-def first_of(benchmark: Benchmark, side: Side) -> Mapping[str, Any]:
+def first_of(benchmark: Benchmark, side: Side) -> Mapping[str, Json]:
     """The results file of a side's first task."""
     return side.runs[own_tasks(benchmark, side)[0].name].results
 
@@ -199,18 +199,18 @@ def _facts(
 
 def _sections(
     benchmark: Benchmark, side: Side, tasks: Sequence[Task]
-) -> Sequence[Mapping[str, Any]]:
+) -> Sequence[Mapping[str, Json]]:
     """What our hook told of the runs of tasks; nothing is known unless it is of all of them."""
     found = [side.runs[task.name].section(benchmark.name) for task in tasks]
     return found if all(found) else []
 
 
-def _each(values: Iterable[Any]) -> str:
+def _each(values: Iterable[object]) -> str:
     """Different values as one text: the same of all runs, or what nobody would take for it."""
     return ", ".join(dict.fromkeys(str(one) for one in values if one))
 
 
-def _llm_scoring(benchmark: Benchmark, told: Sequence[Mapping[str, Any]]) -> Record:
+def _llm_scoring(benchmark: Benchmark, told: Sequence[Mapping[str, Json]]) -> Record:
     """The judge of a number, of all runs that it is of."""
     judge, prompt = told[0], told[0].get("prompt") or {}
     now = benchmark.judge_prompt()
@@ -231,7 +231,7 @@ def _llm_scoring(benchmark: Benchmark, told: Sequence[Mapping[str, Any]]) -> Rec
     return made
 
 
-def _judge(told: Mapping[str, Any]) -> Record:
+def _judge(told: Mapping[str, Json]) -> Record:
     name = _public(told.get("model") or told.get("provider") or UNKNOWN)
     temperature = number(told.get("temperature"))
     return {
@@ -255,7 +255,7 @@ def _score(one: Interval) -> Record:
     return {"score": one.estimate, "uncertainty": uncertainty, "details": details}
 
 
-def _generation(task: str, results: Mapping[str, Any]) -> Record:
+def _generation(task: str, results: Mapping[str, Json]) -> Record:
     given = (results.get("configs", {}).get(task) or {}).get("generation_kwargs") or {}
     tokens, temperature = given.get("max_new_tokens"), number(given.get("temperature"))
     return {
@@ -278,13 +278,13 @@ def _head(benchmark: Benchmark, model: str, date: str) -> Record:
     }
 
 
-def date_of(results: Mapping[str, Any]) -> str:
+def date_of(results: Mapping[str, Json]) -> str:
     """When a run of the host was, as others write dates."""
     date = str(results.get("date", UNKNOWN))
     return re.sub(r"^(\d{4})(\d\d)(\d\d)_(\d\d)(\d\d)(\d\d)$", r"\1-\2-\3T\4:\5:\6", date)
 
 
-def _public(name: Any) -> str:
+def _public(name: object) -> str:
     """Without the folders of a local path."""
     text = str(name)
     return text.rstrip("/").rpartition("/")[2] if text.startswith(("/", ".", "~")) else text
