@@ -20,17 +20,13 @@ from lmms_eval_tasks.benchmark import Benchmark, Doc, Found, Part
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.host import endpoints, model_class
 from lmms_eval_tasks.media.recipes import uniform_indices
-from lmms_eval_tasks.models import class_table, recipes
+from lmms_eval_tasks.models import class_table
 from lmms_eval_tasks.models.plan import FRAMES, whole
 from lmms_eval_tasks.runs import before, given, media
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
 SAMPLED = 5  # docs of a task whose media are encoded, from all over it and of different videos
 CODED = 4 / 3  # base64
-# Of a pixel in base64 where no video is at hand: five MAIA clips as the class `openai` sends them.
-PIXEL = {"PNG": 1.72, "JPEG": 0.24, "JPG": 0.24, "WEBP": 0.24}
-SIZE = 640 * 360  # pixels that a frame is taken to have then
-SECOND = 2 * 16_000  # bytes of a second of a wav
 # Classes that ask a server, of which it was not looked at what they send.
 UNKNOWN = ("claude", "generation_api", "gpt4o_audio", "gpt4v", "qwen_vl_api", "reka")
 
@@ -157,7 +153,7 @@ def _of_task(
         sent = [measure(task.prompt({**doc, "task": name})) for doc in tried]
     except Exception as error:  # of the host's code, which fails so in the run, too
         why = " ".join(str(error).split()) or type(error).__name__
-        return _published(name, len(docs), why[:200], measure)
+        return Upload(name, len(docs), None, how=why[:200])
     if not sent:
         return Upload(name, 0, 0.0, how="no docs")
     each, file = (sum(numbers) / len(sent) for numbers in zip(*sent, strict=True))
@@ -172,23 +168,6 @@ def _window(benchmark: Benchmark, doc: Doc) -> tuple[object, ...]:
     """What tells a doc's media from others."""
     cut = benchmark.cut(doc)
     return cut.window if cut else (doc.get("video_path"),)
-
-
-def _published(name: str, requests: int, why: str, measure: Measure) -> Upload:
-    """By the published lengths and frames of one size, where a clip cannot be made."""
-    model = context.current().model
-    try:
-        work = recipes.work(name)
-    except KeyError:
-        return Upload(name, requests, None, how=why)
-    if model is None or (work.video and not _format(measure)):
-        return Upload(name, requests, None, how=why)  # whole files, of whatever size
-    frames = _frames(model) if work.video and not model.arguments.get("pass_video_url") else 0
-    if frames < 0:  # all of them, however many
-        return Upload(name, requests, None, how=why)
-    coded = (work.pictures + frames) * SIZE * PIXEL[_format(measure).partition(" ")[0] or "PNG"]
-    how = f"by published lengths, and frames of 640 x 360 as {_format(measure)}: {why}"
-    return Upload(name, requests, coded + work.sound * SECOND * CODED, how=how)
 
 
 # --- what the classes send ------------------------------------------------------------------------

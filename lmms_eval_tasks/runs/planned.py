@@ -1,12 +1,13 @@
 """What it takes to make a paper's rows again: the recipes' commands, and what they would cost.
 
-Requests, texts, media and the judge's tokens are the published counts (leaderboards/recipes/
-data.yaml), whatever data are at hand. A GPU computes a prompt with 2 operations for each parameter
-and token, and reads all weights for each token of a reply; both at a share of what an A100's data sheet
-says. Over vLLM (`tasks_vllm`) media that stand before several questions are computed once, a batch
-shares one reading of the weights, and all GPUs of a model work at once; with the other classes one
-request follows another, and GPUs take turns on a model's layers. Vision towers, loading, what an
-engine does for each request and waiting are left out. None of it was ever measured on a GPU.
+Requests, texts, media and the judge's tokens are the published counts
+(leaderboards/recipes/data.yaml), whatever data are at hand. A GPU computes a prompt with 2
+operations for each parameter and token, and reads all weights for each token of a reply; both at a
+share of what an A100's data sheet says. Over vLLM (`tasks_vllm`) media that stand before several
+questions are computed once, a batch shares one reading of the weights, and all GPUs of a model work
+at once; with the other classes one request follows another, and GPUs take turns on a model's
+layers. Vision towers, loading, what an engine does for each request and waiting are left out. None
+of it was ever measured on a GPU.
 """
 
 from __future__ import annotations
