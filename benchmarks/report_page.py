@@ -66,7 +66,7 @@ def write_data(root: Path, videos: list[Path]) -> None:
 def write_runs(out: Path) -> None:
     """Saved runs in the host's form, without the host."""
     benchmark = registry.load("maia")
-    found = benchmark.look(TASKS, only=())
+    found = benchmark.load(TASKS, only=())
     for model, right in RUNS.items():
         draw = random.Random(model)
         folder = out / model

@@ -31,7 +31,7 @@ from unittest.mock import patch
 import slow_endpoint
 
 from lmms_eval_tasks import registry, sample, settings
-from lmms_eval_tasks.benchmark import Benchmark, Found
+from lmms_eval_tasks.benchmark import Benchmark, LoadedData
 from lmms_eval_tasks.runs import after, before, estimate, given, scoring
 from lmms_eval_tasks.utils import saved_runs
 
@@ -83,9 +83,9 @@ def write_release(benchmark: str, source: Path, root: Path, times: int) -> None:
     target.write_text(json.dumps(repeated(content, data.names, times)), encoding="utf-8")
 
 
-def look(benchmark: Benchmark, names: Sequence[str]) -> Found:
+def look(benchmark: Benchmark, names: Sequence[str]) -> LoadedData:
     """As before a run, but without the videos."""
-    return benchmark.look(names, only=())
+    return benchmark.load(names, only=())
 
 
 class Work:

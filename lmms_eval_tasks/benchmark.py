@@ -22,10 +22,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 from lmms_eval_tasks import leaderboards, settings
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
 from lmms_eval_tasks.judges.verdict import DEBATE, PANEL, Criterion, Scoring
+from lmms_eval_tasks.media import sources
+from lmms_eval_tasks.media.sources import CheckedSource, Source
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.metrics import aggregate
-from lmms_eval_tasks.utils.released_files import Seen
+from lmms_eval_tasks.utils.released_files import DataStatus, Release
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.judges import JudgeConfig
@@ -38,6 +40,7 @@ Units = Mapping[str, tuple[str, float]]  # what a number is the mean of: id -> c
 
 SAME = object()  # of Part.simple
 ASKED = "asked_hash"  # the field of an item that holds the hash of what was asked
+NAMED = 20  # records of one line about what is left out
 REBUILT = 12  # hex digits of it that can be made from the item's other fields
 
 
@@ -183,22 +186,37 @@ def digest(value: Any, digits: int = 12) -> str:
 
 
 @dataclass(frozen=True)
-class Found:
-    """What the check before a run found; a benchmark adds what it needs for docs and results."""
+class LoadedData:
+    """The data of a run as they were before its model was built.
 
-    release: Any  # the user's data
-    digest: str  # of the data
-    bad: Mapping[str, str] = field(default_factory=dict)  # what no task can use: name -> reason
+    A benchmark whose docs need more than the release and its videos adds it in a subclass.
+    """
 
-    def left_out(self, task: str) -> Mapping[str, str]:  # noqa: ARG002
-        """What a task leaves out because the user allowed it, by name, with the reason."""
-        return self.bad
+    release: Any  # the benchmark's own subclass of Release
+    sources: Sequence[CheckedSource] = ()  # the files beside the data that were looked at
+
+    @property
+    def digest(self) -> str:
+        """The hash of the data."""
+        return str(self.release.digest)
+
+    def source(self, task: str) -> CheckedSource | None:
+        """The first source that a task needs; None if it needs none or none was looked at."""
+        return next((one for one in self.sources if task in one.source.tasks), None)
+
+    def left_out(self, task: str) -> dict[str, str]:
+        """The reason for each record that a task leaves out, by the record's id."""
+        lost = dict(self.release.problems)
+        for one in self.sources:
+            if task in one.source.tasks:
+                lost |= one.left_out
+        return lost
 
 
 class Ran(NamedTuple):
     """A run's part of one benchmark, once it is done."""
 
-    found: Found | None  # what the check found; None if nobody knows any more
+    loaded: LoadedData | None  # None if nobody knows any more
     names: Sequence[str]  # of the tasks that were run
     left_out: Mapping[str, Mapping[str, str]]  # by task and name, with the reason
     items: Mapping[str, Items]  # of each task
@@ -233,6 +251,8 @@ class Benchmark:
     name: ClassVar[str]  # of its folder here, of that under the data root, first part of its tasks
     title: ClassVar[str]  # for people
     how_to_get: ClassVar[str]  # where the data are
+    records: ClassVar[str]  # plural of what is left out as a whole: items, segments, questions
+    paper_counts: ClassVar[Mapping[str, int]] = {}  # the full set's (Release.counts)
     paper_judge: ClassVar[str]  # the model that judges in the paper
     one_judge: ClassVar[str] = ""  # why several judges in one cannot judge here
     headline: ClassVar[int] = 1  # how many of `tables` stand without being asked for
@@ -244,10 +264,26 @@ class Benchmark:
 
     # --- data: what is there, what can be asked ------------------------------------------------
 
-    def look(
+    def read(self, place: Path, /) -> Release:
+        """Read and validate the data in a folder, or a data file.
+
+        Raises:
+            TasksError: they are not there, or cannot be used; names the place of the first error.
+        """
+        raise NotImplementedError
+
+    def sources(self, release: Any, names: Sequence[str]) -> Sequence[Source]:  # noqa: ARG002
+        """The files that tasks need beside the data file, the main videos first."""
+        return ()
+
+    def complaints(self, release: Any, names: Sequence[str]) -> list[str]:  # noqa: ARG002
+        """Messages about what else in the data keeps these tasks from being run."""
+        return []
+
+    def load(
         self, names: Sequence[str], *, videos: bool = True, only: Collection[str] | None = None
-    ) -> Found:
-        """The user's data as these tasks need them.
+    ) -> LoadedData:
+        """Read the user's data and look at the files that these tasks need.
 
         Args:
             names: of tasks.
@@ -256,11 +292,21 @@ class Benchmark:
                 all of them.
 
         Raises:
-            DataError: they are not there, or something in them is bad that the user did not allow.
+            DataError: they are not there, or something in them is bad that the user did not allow;
+                says all of it.
         """
-        raise NotImplementedError
+        release = self.read(settings.required_folder(self.name, self.title, self.how_to_get))
+        wanted = [one for one in self.sources(release, names) if videos or not one.is_video]
+        checked = [sources.check(one, only) for one in wanted if one.tasks]
+        records = f"{self.title} {self.records}"
+        total = release.n_records + len(release.problems)
+        complaints = sources.bad_items(release.problems, f"of {total:,} {records} cannot be used")
+        complaints += self.complaints(release, names)
+        complaints += [line for one in checked for line in one.complaints(records)]
+        sources.stop(release.place, complaints)
+        return LoadedData(release, checked)
 
-    def docs(self, found: Found, task: str) -> Sequence[Doc]:
+    def docs(self, loaded: LoadedData, task: str) -> Sequence[Doc]:
         """A task's docs, in an order and with ids that depend on the data alone."""
         raise NotImplementedError
 
@@ -268,13 +314,33 @@ class Benchmark:
         """What has to be made before the model is loaded; None where the doc needs nothing."""
         return None
 
-    def seen(self, place: Path) -> Seen:
-        """What lies in a folder.
+    def data_notes(self, release: Any) -> list[str]:  # noqa: ARG002
+        """Lines for `data status` that are this benchmark's own."""
+        return []
 
-        Raises:
-            TasksError: it cannot be used.
-        """
-        return Seen(place)
+    def _status(self, place: Path) -> DataStatus:
+        release = self.read(place)
+        found = [sources.check(one) for one in self.sources(release, [*self.tasks]) if one.is_video]
+        of_paper = [released_files.compared(release.counts, self.paper_counts)]
+        notes = [*(of_paper if self.paper_counts else []), *self.data_notes(release)]
+        if len(found) > 1:
+            notes += [one.summary(self.records) for one in found]
+        bad = {name: why for one in reversed(found) for name, why in one.bad.items()}
+        notes += [f"{name}: {why}" for name, why in {**release.problems, **bad}.items()]
+        missing = {name: why for one in found for name, why in one.missing.items()}
+        videos = {window.video for one in found for window in one.source.windows.values()}
+        usable = len(videos - missing.keys())
+        return DataStatus(release.place, release.digest, release.counts, usable, missing, notes)
+
+    def status(self, root: Path) -> DataStatus:
+        """Look at the data under a data root, without raising."""
+        place = root / self.name
+        try:
+            if not place.is_dir():
+                return DataStatus(place, problem=self.how_to_get)
+            return self._status(place)
+        except TasksError as error:
+            return DataStatus(place, problem=str(error))
 
     def files(self, source: Path) -> Mapping[str, Path]:
         """The files of a release that are there: place below the benchmark's folder -> file.
@@ -285,15 +351,13 @@ class Benchmark:
         Raises:
             TasksError: it is not there, or does not fit.
         """
-        raise DataError(f"{source}: put {self.title}'s files under ROOT/{self.name} by hand")
-
-    def status(self, root: Path) -> Seen:
-        """Look at the data under a data root, without raising."""
-        place = root / self.name
-        try:
-            return self.seen(place) if place.is_dir() else Seen(place, problem=self.how_to_get)
-        except TasksError as error:
-            return Seen(place, problem=str(error))
+        release = self.read(source)
+        there = dict(release.files)
+        for one in self.sources(release, [*self.tasks]):
+            for window in one.windows.values():
+                if window.path.is_file():
+                    there[f"{window.folder}/{window.path.name}"] = window.path
+        return there
 
     def prepare(self, source: Path, root: Path, link: bool) -> str:
         """Validate `source` and put it under `root`, as copies or links; what to tell the user.
@@ -305,9 +369,9 @@ class Benchmark:
         released_files.place(target, given, link)
         if hidden := given.keys() - self.files(target).keys():
             raise DataError(f"{target}: another file there hides {min(hidden)}; remove it first")
-        seen = self.seen(target)
+        status = self._status(target)
         done = f"{'linked' if link else 'copied'} {len(given)} files to {target}"
-        return "\n".join([done, *seen.notes, *filter(None, [released_files.listed(seen.bad)])])
+        return "\n".join([done, *status.notes, *filter(None, [released_files.listed(status.bad)])])
 
     def tasks_of(self, row: str) -> tuple[str, ...]:
         """The tasks whose items a row's numbers are of: itself, or those that a group joins."""
@@ -364,7 +428,7 @@ class Benchmark:
         """
         return None
 
-    def check(self, names: Sequence[str], found: Found) -> None:
+    def check(self, names: Sequence[str], loaded: LoadedData) -> None:
         """What else can be checked before a model is built.
 
         Raises:
@@ -374,8 +438,27 @@ class Benchmark:
     # --- results --------------------------------------------------------------------------------
 
     def describe(self, ran: Ran) -> tuple[dict[str, Any], list[Condition]]:
-        """Where data and media came from, for the results, and conditions of the numbers."""
-        return ({"data": {"hash": ran.found.digest}} if ran.found else {}), []
+        """Where data and media came from, for the results, and conditions of the numbers.
+
+        Here: the data, and what each task left out. A benchmark adds its own to both.
+        """
+        if ran.loaded is None:
+            return {}, []
+        release = ran.loaded.release
+        left_out = {name: dict(lost) for name, lost in ran.left_out.items() if lost}
+        kind = "folder" if release.place.is_dir() else "file"
+        about = {kind: str(release.place), "hash": release.digest, **release.counts}
+        conditions = []
+        for name, lost in left_out.items():
+            alike = tuple(one for one in left_out if left_out[one] == lost)
+            if name == alike[0]:
+                of = () if len(alike) == len(ran.names) else alike
+                first, shown = min(lost), ", ".join(sorted(lost)[:NAMED])
+                told = f"{len(lost)} {self.records} left out ({shown}), such as {first}: "
+                told += lost[first]
+                line = f"{', '.join(of)}: {told}" if of else told
+                conditions.append(Condition(Kind.LEFT_OUT, line, of))
+        return {"data": about, "left_out": left_out}, conditions
 
     def board(self) -> Mapping[str, Any]:
         """The layouts of the tables, and the paper's figures (the form: leaderboards/__init__.py).

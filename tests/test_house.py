@@ -103,12 +103,13 @@ def test_benchmarks_know_no_host_no_run_and_not_each_other(rooms: networkx.DiGra
 
 
 def test_what_is_pure(rooms: networkx.DiGraph) -> None:
-    """utils takes values as arguments; benchmark.py knows what judges and metrics give."""
+    """utils takes values as arguments; benchmark.py knows what judges, media and metrics give."""
     assert set(rooms["utils"]) == {"errors", "notify"}
     assert set(rooms["benchmark"]) <= {
         "judges",
         "utils",
         "tables",
+        "media",
         "leaderboards",
         "settings",
         "errors",

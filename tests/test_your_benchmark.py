@@ -84,11 +84,12 @@ class Environment:
 
 
 @pytest.fixture
-def environment(installed: Path, tmp_path: Path) -> Environment:
+def environment(installed: Path, tmp_path: Path, sample_root: Path) -> Environment:
     made = Environment(installed, tmp_path)
     (tmp_path / "data" / "toy" / "videos").mkdir(parents=True)
-    for row in ROWS:  # the player looks whether they are there
-        (tmp_path / "data" / "toy" / "videos" / f"{row['video']}.mp4").write_bytes(b"a clip")
+    clip = sample_root / "maia" / "videos" / "1.mp4"
+    for row in ROWS:
+        shutil.copy(clip, tmp_path / "data" / "toy" / "videos" / f"{row['video']}.mp4")
     (tmp_path / "data" / "toy" / "data.json").write_text(json.dumps(ROWS), encoding="utf-8")
     return made
 

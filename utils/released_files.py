@@ -23,9 +23,41 @@ from lmms_eval_tasks.utils import json_files
 LISTED = 20  # lines of one message
 
 
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """A user's validated data. Each benchmark adds its records.
+
+    Attributes:
+        place: the data file, or the folder of several: what messages name.
+        data_files: the files that were read, by their places below the benchmark's folder.
+        digest: first 12 hex digits of the SHA-256 of the content, independent of formatting.
+        problems: what is wrong with each record that cannot be used, by its id.
+    """
+
+    place: Path
+    data_files: Mapping[str, Path]
+    digest: str
+    problems: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def files(self) -> Mapping[str, Path]:
+        """The files that are there but for the videos, as `data_files` has them."""
+        return self.data_files
+
+    @property
+    def n_records(self) -> int:
+        """The number of records that can be used."""
+        raise NotImplementedError
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Numbers of videos, questions, ... by name, as in the benchmark's `paper_counts`."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class Seen:
-    """What `lmms-eval-tasks data status` shows of one benchmark."""
+class DataStatus:
+    """The lines of one benchmark in `lmms-eval-tasks data status`."""
 
     where: Path
     version: str = ""

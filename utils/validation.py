@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import reprlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import AfterValidator, BaseModel, StringConstraints, ValidationError
 
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.utils import released_files
+from lmms_eval_tasks.utils.released_files import Release
 
 _MAX_TOLD = 3  # problems of one entry, in its line
 _SHOWN = 60  # characters of a value in a message
@@ -86,6 +91,44 @@ def good_entries(
         fits = f"not one of {len(entries)} entries fits the schema"
         raise DataError(f"{file}: {fits}; {quoted(first)}: {why}")
     return tuple(good), problems
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows(Release, Generic[M]):
+    """A data file that is a list of rows, each of which fits by itself or does not."""
+
+    rows: tuple[M, ...]  # the good ones, in the file's order
+
+    @property
+    def n_records(self) -> int:
+        """The number of good rows."""
+        return len(self.rows)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The number of good and of bad rows."""
+        return {"rows": len(self.rows), "bad_rows": len(self.problems)}
+
+
+def read_rows(place: Path, names: Sequence[str], model: type[M]) -> Rows[M]:
+    """Read a list of rows (JSON, JSON Lines, CSV or parquet) and validate each.
+
+    Args:
+        place: a folder, or the data file itself.
+        names: of the data file in a folder; the first one that is there is read.
+        model: of a row; its first field is `id`.
+
+    Raises:
+        DataError: there is no such file, it is no list, or not one row fits; names the place.
+    """
+    file = released_files.find_file(place, names)
+    entries = released_files.read_table(file)
+    rows, problems = good_entries(file, entries, model)
+    text = json.dumps(entries, sort_keys=True, default=str)
+    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
+    return Rows(
+        place=file, data_files={file.name: file}, digest=digest, problems=problems, rows=rows
+    )
 
 
 def told(error: ValidationError, most: int = 1) -> str:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from PIL import Image
 
 from lmms_eval_tasks import context, registry, settings
-from lmms_eval_tasks.benchmark import Benchmark, Doc, Found, Part
+from lmms_eval_tasks.benchmark import Benchmark, Doc, LoadedData, Part
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.host import endpoints, model_class
 from lmms_eval_tasks.media.recipes import uniform_indices
@@ -84,16 +84,18 @@ def of_run(run: Mapping[str, Json], tasks: Sequence[str], limit: int | None = No
         model, asked = context.current().model, []
         for benchmark, names in registry.chosen(tasks):
             try:
-                found = benchmark.look(names)
+                found = benchmark.load(names)
             except DataError:  # a video that is bad; without one some clips cannot be made
-                found = benchmark.look(names, videos=False)
+                found = benchmark.load(names, videos=False)
             asked += [(benchmark, found, name) for name in names]
         if model is not None:
             before.go_by_plan(model, [before.needs_of(*one) for one in asked])
         return list(lines(asked, limit))
 
 
-def lines(asked: Sequence[tuple[Benchmark, Found, str]], limit: int | None = None) -> Iterator[str]:
+def lines(
+    asked: Sequence[tuple[Benchmark, LoadedData, str]], limit: int | None = None
+) -> Iterator[str]:
     """Of the running model, whose plan is made: what it uploads for these tasks."""
     if (model := context.current().model) is None:
         return
@@ -141,7 +143,7 @@ Measure = Callable[[Sequence[Part]], Sent]  # of a doc's parts
 
 
 def _of_task(
-    benchmark: Benchmark, found: Found, name: str, measure: Measure, limit: int | None
+    benchmark: Benchmark, found: LoadedData, name: str, measure: Measure, limit: int | None
 ) -> Upload:
     docs = benchmark.docs(found, name)
     docs = docs[: media.asked([len(docs)], limit)[0]]

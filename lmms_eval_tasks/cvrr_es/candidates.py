@@ -29,9 +29,9 @@ from typing import Any, NamedTuple
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, dimension_of
-from lmms_eval_tasks.cvrr_es.release import Question, Release
+from lmms_eval_tasks.cvrr_es.release import CvrrRelease, Question
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.media.video_checks import LEAVE_OUT
+from lmms_eval_tasks.media.sources import LEAVE_OUT
 from lmms_eval_tasks.utils import released_files, saved_runs
 from lmms_eval_tasks.utils.replies import reply_text
 
@@ -70,7 +70,7 @@ class Aligned(NamedTuple):
     problems: tuple[str, ...]  # what does not fit, a line each; these answers are left out
 
 
-def fitting(paths: Sequence[Path], release: Release) -> list[Aligned]:
+def fitting(paths: Sequence[Path], release: CvrrRelease) -> list[Aligned]:
     """The candidates in files and folders, their answers put to the release's questions.
 
     Raises:
@@ -88,7 +88,7 @@ def fitting(paths: Sequence[Path], release: Release) -> list[Aligned]:
     return found
 
 
-def align(name: str, given: Mapping[str, Answers], release: Release) -> Aligned:
+def align(name: str, given: Mapping[str, Answers], release: CvrrRelease) -> Aligned:
     """Put a candidate's answers to the release's questions; raises nothing.
 
     Answers to questions that cannot be used themselves (`release.problems`) are left out, as the

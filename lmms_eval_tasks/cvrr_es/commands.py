@@ -20,7 +20,7 @@ from lmms_eval_tasks.cvrr_es.study.reference import Asked, Rated
 from lmms_eval_tasks.cvrr_es.study.report import report
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import JudgeConfig, run
-from lmms_eval_tasks.media.video_checks import bad_items, stop
+from lmms_eval_tasks.media.sources import bad_items, stop
 from lmms_eval_tasks.notify import say, table_console
 from lmms_eval_tasks.report import invalid
 from lmms_eval_tasks.tables.fold import show
@@ -92,8 +92,9 @@ def debate_command(
 
 def _asked(paths: Sequence[Path]) -> tuple[list[Asked], list[str]]:
     """The answers to rate, and what to know of them; a DataError if they do not fit the release."""
-    found = release.load()  # no video is opened: a debate is about texts
-    stop(found.folder, bad_items(found.problems, "questions cannot be used"))
+    place = settings.required_folder("cvrr_es", "CVRR-ES", release.HOW_TO_GET)
+    found = release.read(place)  # no video is opened: a debate is about texts
+    stop(found.place, bad_items(found.problems, "questions cannot be used"))
     aligned = candidate_files.fitting(paths, found)
     notes = [problem for one in aligned for problem in one.problems]
     notes += [

@@ -6,18 +6,17 @@ The release is read in release.py, candidates' answers in candidates.py, ratings
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, cast
 
 from lmms_eval_tasks import context, settings
-from lmms_eval_tasks.benchmark import Found, option_set
-from lmms_eval_tasks.cvrr_es import candidates, release
+from lmms_eval_tasks.benchmark import LoadedData, option_set
+from lmms_eval_tasks.cvrr_es import candidates
 from lmms_eval_tasks.cvrr_es.candidates import Aligned
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS, dimension_of
 from lmms_eval_tasks.cvrr_es.metrics import OF, slug
-from lmms_eval_tasks.cvrr_es.release import Question, Release
+from lmms_eval_tasks.cvrr_es.release import CvrrRelease, Question
 from lmms_eval_tasks.cvrr_es.settings import (
     CVRR_CANDIDATES,
     CVRR_NAME,
@@ -30,12 +29,9 @@ from lmms_eval_tasks.cvrr_es.study.rated import Rated, make
 from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow, folded
 from lmms_eval_tasks.cvrr_es.study.study import Place
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.media import video_checks
-from lmms_eval_tasks.media.video_checks import bad_items, missing_videos, stop
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 
-NAMED = 20  # questions of one warning
 NO_REFERENCE = (
     f"no reference ratings were named ({CVRR_REFERENCE}): kappa and leniency are missing; "
     "make some with lmms-eval-tasks debate, and add them to these ratings with "
@@ -67,46 +63,26 @@ def running_model() -> str:
 # --- what is there --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
-class Checked(Found):
-    """The data of a run as they were before its model was built; `bad` are questions by id."""
+@dataclass(frozen=True)
+class CvrrData(LoadedData):
+    """The data of a run, with the answers and ratings that judge tasks rate and show."""
 
-    release: Release
     candidates: Sequence[Aligned] = ()  # whose answers are rated; empty without a judge task
     rated: Mapping[str, Rated] = field(default_factory=dict)  # by judge task, what it rates
     other_ratings: int = 0  # by others, of something else under the same ids: left out
 
 
-def look(
-    names: Sequence[str], *, videos: bool = True, only: Collection[str] | None = None
-) -> Checked:
-    """What the tasks can ask and rate (Benchmark.look).
+def with_study(loaded: LoadedData, names: Sequence[str]) -> CvrrData:
+    """The loaded data, with what judge tasks among `names` rate.
 
     Raises:
-        DataError: questions or answers do not fit and `--allow-bad-items` was not given, videos are
-            missing and `--allow-missing-videos` was not given, candidates or ratings are not named,
-            or nothing is left of a task; says all of it.
+        DataError: candidates or ratings are not named or do not fit, or no candidate answered a
+            question that can be asked.
     """
-    found = release.load()
-    troubles: dict[str, str] = {}
-    if videos:
-        paths = {one.id: str(found.video_path(one)) for one in found.questions}
-        lost = video_checks.look({path: Path(path) for path in sorted({*paths.values()})}, only)[1]
-        troubles = {name: lost[path] for name, path in paths.items() if path in lost}
-    total = len(found.questions) + len(found.problems)
-    told = [
-        *bad_items(found.problems, f"of {total} CVRR-ES questions cannot be used"),
-        *missing_videos(troubles, f"of {total} CVRR-ES questions have no video to show"),
-    ]
-    for task in names:
-        if not told and all(one.id in troubles for one in found.questions if _asks(task, one)):
-            told.append(f"{task}: not one question can be asked")
-    stop(found.folder, told)
-    of: dict[str, Any] = {"release": found, "digest": found.digest}
-    of["bad"] = {**found.problems, **troubles}
+    found: CvrrRelease = loaded.release
     judging = [task for task in names if task in JUDGE_TASKS]
     if not judging:
-        return Checked(**of)
+        return CvrrData(found, loaded.sources)
     first: list[RatingRow] = []
     if any(JUDGE_TASKS[task] != "first" for task in judging):
         rating_files = settings.value(CVRR_RATINGS)
@@ -117,7 +93,8 @@ def look(
             )
         first = ratings.read(rating_files)
     answered = aligned(found)
-    if not any(name not in troubles for one in answered for name in one.answers):
+    lost = loaded.left_out(judging[0])
+    if not any(name not in lost for one in answered for name in one.answers):
         raise DataError("no candidate answered a question that can be asked")
     expected = {
         Item(q.id, one.candidate): ratings.rated_hash(q.question, q.video_id, one.answers[q.id])
@@ -136,14 +113,14 @@ def look(
     }
     rated = {task: make(task, **given) for task in judging}
     others = shown.others + compared.others
-    return Checked(**of, candidates=answered, rated=rated, other_ratings=others)
+    return CvrrData(found, loaded.sources, candidates=answered, rated=rated, other_ratings=others)
 
 
 def _asks(task: str, one: Question) -> bool:
     return task in JUDGE_TASKS or dimension_of(task) == one.dimension
 
 
-def aligned(found: Release) -> list[Aligned]:
+def aligned(found: CvrrRelease) -> list[Aligned]:
     """The candidates that the user named, their answers put to the release's questions.
 
     Raises:
@@ -195,14 +172,14 @@ def reference() -> list[RatingRow]:
 # --- docs -----------------------------------------------------------------------------------------
 
 
-def docs(found: Found, task: str) -> list[dict[str, Any]]:
+def docs(loaded: LoadedData, task: str) -> list[dict[str, Any]]:
     """A task's docs, in the release's order, then by candidate.
 
     A doc of a dimension is of a question. `lure`, for scripted models as `references` is, answers
     the release's next question; that of the last one answers the first. One of a judge task is of
     a candidate's answer: it has nothing that says what is right (Rated.docs).
     """
-    known = cast(Checked, found)
+    known, left_out = cast(CvrrData, loaded), loaded.left_out(task)
     asked = known.release.questions
     lures = [one.reference for one in (*asked[1:], *asked[:1])]
     rows = [
@@ -218,10 +195,10 @@ def docs(found: Found, task: str) -> list[dict[str, Any]]:
             "reference": one.reference,
             "references": [one.reference],
             "lure": lure,
-            "data": found.digest,
+            "data": loaded.digest,
         }
         for one, lure in zip(asked, lures, strict=True)
-        if one.id not in known.bad and _asks(task, one)
+        if one.id not in left_out and _asks(task, one)
     ]
     return rows if task not in JUDGE_TASKS else known.rated[task].docs(rows)
 
@@ -229,20 +206,13 @@ def docs(found: Found, task: str) -> list[dict[str, Any]]:
 # --- results --------------------------------------------------------------------------------------
 
 
-def describe(
-    found: Found | None, left_out: Mapping[str, Mapping[str, str]]
-) -> tuple[dict[str, Any], list[Condition]]:
-    """Data, candidates, shown ratings and frames for the results, and their conditions."""
+def describe(loaded: LoadedData | None) -> tuple[dict[str, Any], list[Condition]]:
+    """Candidates, shown ratings and frames for the results, and their conditions."""
     section: dict[str, Any] = {"model": running_model()}
     conditions: list[Condition] = []
-    if found is not None:
-        known = cast(Checked, found)
-        lost = {name: why for own in left_out.values() for name, why in own.items()}
-        data = {"folder": str(known.release.folder), "hash": known.digest, **known.release.counts}
-        section |= {"data": data, **_of_judges(known), "left_out": lost}
-        if lost:
-            first = ", ".join(sorted(lost)[:NAMED])
-            conditions.append(Condition(Kind.LEFT_OUT, f"{len(lost)} questions left out: {first}"))
+    if loaded is not None:
+        known = cast(CvrrData, loaded)
+        section |= _of_judges(known)
         if known.other_ratings:
             told = (
                 f"{known.other_ratings:,} ratings by others are of other questions, videos or "
@@ -280,7 +250,7 @@ def _of_mixture(one: Rated) -> Iterator[str]:
         )
 
 
-def _of_judges(found: Checked) -> dict[str, Any]:
+def _of_judges(found: CvrrData) -> dict[str, Any]:
     """Candidates, the ratings that may be shown, and whose the mixture shows."""
     told: dict[str, Any] = {"candidates": {}, "first_ratings": {}, "selected": {}}
     for one in found.candidates:

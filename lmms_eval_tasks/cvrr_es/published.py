@@ -79,8 +79,7 @@ def _judged(folder: Path) -> Iterator[KnownAnswer]:
 
 
 def _of_sample(place: Path, tasks: Mapping[str, Task]) -> Iterator[KnownAnswer]:
-    read = release.read(place)
-    found = data.Checked(release=read, digest=read.digest)
+    found = data.CvrrData(release.read(place))
     for name in (f"{ANSWERS}{dimension}" for dimension in DIMENSIONS):
         for doc in data.docs(found, name):
             kept = tasks[name].keep(doc)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -25,12 +25,11 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from lmms_eval_tasks import settings
-from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, PAPER_COUNTS
+from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.media import video_checks
+from lmms_eval_tasks.media.sources import Source, Window
 from lmms_eval_tasks.utils import released_files
-from lmms_eval_tasks.utils.released_files import Seen
+from lmms_eval_tasks.utils.released_files import Release
 from lmms_eval_tasks.utils.validation import FileName, Text, told
 
 HOW_TO_GET = (
@@ -58,17 +57,19 @@ class Question:
         return f"{self.dimension}/{self.video}"
 
 
-@dataclass(frozen=True)
-class Release:
-    """The dimensions that are there, validated row by row."""
+@dataclass(frozen=True, kw_only=True)
+class CvrrRelease(Release):
+    """The dimensions that are there, validated row by row; `place` is the folder that has them."""
 
-    folder: Path  # that holds the dimensions
-    digest: str  # first 12 hex digits of the SHA-256 of the content, whatever the files' form
     questions: tuple[Question, ...]  # the good ones, by dimension in the tables' order, then file's
-    problems: Mapping[str, str]  # id of a bad row -> file, entry, field and what is wrong
     # By dimension the question at each place, by its id; "" if a bad row does not say.
     places: Mapping[str, Mapping[str, str]]
-    files: Mapping[str, Path]  # by dimension its annotation file
+    annotations: Mapping[str, Path]  # by dimension its file
+
+    @property
+    def n_records(self) -> int:
+        """The number of good questions."""
+        return len(self.questions)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -76,13 +77,13 @@ class Release:
         return {
             "videos": len({one.video_id for one in self.questions}),
             "questions": len(self.questions),
-            "dimensions": len(self.files),
+            "dimensions": len(self.annotations),
             "bad_questions": len(self.problems),
         }
 
     def video_path(self, question: Question) -> Path:
         """Where the video of a question is, or would be."""
-        folders = [self.folder, self.folder / UNPACKED]
+        folders = [self.place, self.place / UNPACKED]
         return released_files.video_path(
             [folder / question.dimension for folder in folders], question.video
         )
@@ -99,12 +100,7 @@ class _Row(BaseModel):
     VideoID: FileName
 
 
-def load() -> Release:
-    """The data the user pointed to (`read`); no video is opened."""
-    return read(settings.required_folder("cvrr_es", "CVRR-ES", HOW_TO_GET))
-
-
-def read(folder: Path) -> Release:
+def read(folder: Path) -> CvrrRelease:
     """Read and validate the dimensions in a folder; kept while no annotation file changes.
 
     Raises:
@@ -137,7 +133,7 @@ def find(base: Path, dimension: str) -> Path | None:
 
 
 @lru_cache(maxsize=8)
-def _read(base: Path, files: tuple[tuple[str, Path], ...], _state: object) -> Release:
+def _read(base: Path, files: tuple[tuple[str, Path], ...], _state: object) -> CvrrRelease:
     questions: list[Question] = []
     problems: dict[str, str] = {}
     places: dict[str, dict[str, str]] = {}
@@ -166,26 +162,29 @@ def _read(base: Path, files: tuple[tuple[str, Path], ...], _state: object) -> Re
         places[dimension], content[dimension] = asked, held
     text = json.dumps(content, sort_keys=True, default=str)
     digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
-    return Release(base, digest, tuple(questions), problems, places, dict(files))
+    return CvrrRelease(
+        place=base,
+        data_files={f"{dimension}/{file.name}": file for dimension, file in files},
+        digest=digest,
+        problems=problems,
+        questions=tuple(questions),
+        places=places,
+        annotations=dict(files),
+    )
 
 
-# --- what is there --------------------------------------------------------------------------------
+# --- their videos ---------------------------------------------------------------------------------
 
 
-def seen(place: Path) -> Seen:
-    """What lies in a folder (Benchmark.seen)."""
-    release = read(place)
-    paths = {one.video_id: release.video_path(one) for one in release.questions}
-    found, problems = video_checks.look({n: released_files.real(p) for n, p in paths.items()})
-    notes = [released_files.compared(release.counts, PAPER_COUNTS)]
-    notes += [f"{name}: not there" for name in DIMENSIONS if name not in release.files]
-    notes += release.problems.values()
-    return Seen(release.folder, release.digest, release.counts, len(found), problems, notes)
+def sources(release: CvrrRelease, names: Sequence[str]) -> list[Source]:
+    """The videos (Benchmark.sources). All tasks of a run leave out the same questions."""
+    windows = {
+        one.id: Window(one.video_id, release.video_path(one), one.dimension)
+        for one in release.questions
+    }
+    return [Source(tasks=names, windows=windows)]
 
 
-def placed(source: Path) -> dict[str, Path]:
-    """The files of a release (Benchmark.files): annotations, and those of their videos there."""
-    release = read(source)
-    own = [(one.dimension, release.video_path(one)) for one in release.questions]
-    own += release.files.items()
-    return {f"{dimension}/{path.name}": path for dimension, path in own if path.is_file()}
+def notes(release: CvrrRelease) -> list[str]:
+    """Lines for `data status`: the dimensions that are not there."""
+    return [f"{name}: not there" for name in DIMENSIONS if name not in release.annotations]

@@ -8,7 +8,7 @@ judges' ratings, or with those of selected ones.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from lmms_eval_tasks.benchmark import (
     Ran,
     Task,
 )
-from lmms_eval_tasks.cvrr_es import data, metrics, published, release
+from lmms_eval_tasks.cvrr_es import data, labels, metrics, published, release
 from lmms_eval_tasks.cvrr_es import judge as judging
 from lmms_eval_tasks.cvrr_es.data import running_model
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, HINT, JUDGE_TASKS
@@ -163,6 +163,8 @@ class CvrrEs(Benchmark):
     name = "cvrr_es"
     title = "CVRR-ES"
     how_to_get = release.HOW_TO_GET
+    records = "questions"
+    paper_counts = labels.PAPER_COUNTS
     paper_judge = judging.PAPER_JUDGE
 
     tasks = _tasks()
@@ -178,10 +180,16 @@ class CvrrEs(Benchmark):
         for start in (ANSWERS, HINT)
     )
 
-    look = staticmethod(data.look)
+    read = staticmethod(release.read)
+    sources = staticmethod(release.sources)
     docs = staticmethod(data.docs)
-    seen = staticmethod(release.seen)
-    files = staticmethod(release.placed)
+    data_notes = staticmethod(release.notes)
+
+    def load(
+        self, names: Sequence[str], *, videos: bool = True, only: Collection[str] | None = None
+    ) -> data.CvrrData:
+        """The data, with what judge tasks rate."""
+        return data.with_study(super().load(names, videos=videos, only=only), names)
 
     def cut(self, doc: Doc) -> Cut:
         """The muted copy of a video, or its frames."""
@@ -207,7 +215,10 @@ class CvrrEs(Benchmark):
 
     def describe(self, ran: Ran) -> tuple[dict[str, Any], list[Condition]]:
         """Data, candidates, shown ratings and frames."""
-        section, conditions = data.describe(ran.found, ran.left_out)
+        section, conditions = super().describe(ran)
+        of_study, more = data.describe(ran.loaded)
+        section |= of_study
+        conditions += more
         for join in self.joins:
             if answered := [name for name in ran.names if name in join.tasks]:
                 conditions += [

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from lmms_eval_tasks import context, judges, registry, settings
-from lmms_eval_tasks.benchmark import Benchmark, Cut, Found
+from lmms_eval_tasks.benchmark import Benchmark, Cut, LoadedData
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, Status
 from lmms_eval_tasks.judges.config import KEY
@@ -78,7 +78,7 @@ def _without_keys(text: str) -> str:
     return text
 
 
-Asked = tuple[Benchmark, Found, str]  # a task, with its benchmark's data
+Asked = tuple[Benchmark, LoadedData, str]  # a task, with its benchmark's data
 
 
 class Examination:
@@ -99,7 +99,7 @@ class Examination:
     ) -> None:
         self._names, self._model, self._uploads = names, model, uploads
         self._chosen: list[tuple[Benchmark, list[str]]] = []
-        self._found: dict[str, Found] = {}  # by benchmark
+        self._found: dict[str, LoadedData] = {}  # by benchmark
         # What is made for the requests, with the video that each is made of, by benchmark.
         self._cuts: dict[str, list[tuple[str, Cut]]] = {}
         self._needed = 0.0  # bytes of clips that are still to be made
@@ -167,7 +167,7 @@ class Examination:
 
     def _data(self, benchmark: Benchmark, names: Sequence[str]) -> Findings:
         try:
-            found = self._found[benchmark.name] = before.look(benchmark, names)
+            found = self._found[benchmark.name] = before.load(benchmark, names)
         except DataError as error:
             named = [one for one in settings.TABLE.values() if f"{one.option} " in str(error)]
             ways = [f"{one.option} {one.metavar}".strip() for one in named]
@@ -176,7 +176,7 @@ class Examination:
             yield Finding("error", str(error), " or ".join(ways))
             # What can be used is looked at nonetheless.
             with suppress(DataError), settings.said(dict.fromkeys(_ALLOW, "1")):
-                self._found[benchmark.name] = benchmark.look(names)
+                self._found[benchmark.name] = benchmark.load(names)
             return
         seen = benchmark.status(settings.data_root())
         counts = [f"{number:,} {what}" for what, number in seen.counts.items() if number]
@@ -203,7 +203,7 @@ class Examination:
         assert self._uploads
         yield from (Finding("ok", line) for line in self._uploads(self._asked()))
 
-    def _requests(self, benchmark: Benchmark, names: Sequence[str], found: Found) -> Findings:
+    def _requests(self, benchmark: Benchmark, names: Sequence[str], found: LoadedData) -> Findings:
         """What a run checks of tasks where data and model are known."""
         docs = {name: benchmark.docs(found, name) for name in names}
         if empty := [name for name, own in docs.items() if not own]:
@@ -286,7 +286,7 @@ def _media_bytes() -> int:
 
 
 def _requests_to_judge(
-    benchmark: Benchmark, names: Sequence[str], found: Found
+    benchmark: Benchmark, names: Sequence[str], found: LoadedData
 ) -> Iterator[tuple[Criterion, Mapping[str, Any]]]:
     """What each judged task would ask first, of a made-up reply to its first question."""
     for task in (benchmark.tasks[name] for name in names):

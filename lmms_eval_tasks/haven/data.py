@@ -14,14 +14,14 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.benchmark import Found
+from lmms_eval_tasks.benchmark import LoadedData
 from lmms_eval_tasks.haven import options
 from lmms_eval_tasks.haven.options import (
     AUTHORS,
@@ -34,13 +34,11 @@ from lmms_eval_tasks.haven.options import (
 )
 from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.haven.records.record import Record
-from lmms_eval_tasks.haven.records.release import Release
-from lmms_eval_tasks.media import video_checks
+from lmms_eval_tasks.haven.records.release import HavenRelease
 from lmms_eval_tasks.media.recipes import uniform_indices
-from lmms_eval_tasks.media.video_checks import bad_items, missing_videos, stop
+from lmms_eval_tasks.media.sources import Source, Window, check
+from lmms_eval_tasks.media.video_checks import VideoInfo
 from lmms_eval_tasks.utils import extras, released_files
-from lmms_eval_tasks.utils.conditions import Condition, Kind
-from lmms_eval_tasks.utils.released_files import Seen
 
 Row = dict[str, Any]
 
@@ -48,7 +46,6 @@ HOW_TO_GET = (
     "https://github.com/alohalab-ai/align_vsum links the JSON and HDF5 files; the videos are the "
     "user's own copies, from the pages of SumMe, TVSum, OVP, YouTube, VideoXum and MR.HiSum"
 )
-NAMED = 20  # videos of one warning
 # Readers count frames differently by one (decord and PyAV, at the end of some files), and who made
 # `n_frames` used a third one, OpenCV. More than that is another encoding of the video.
 TOLERANCE = 1
@@ -60,22 +57,20 @@ CLIP_SHARE, CLIP_LEAST, CLIP_MOST = 0.3, 4, 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class Checked(Found):
-    """The data of a run as they were before its model was built.
+class HavenData(LoadedData):
+    """The data of a run, with what each task cannot ask about.
 
     Attributes:
-        release: the user's data, of the chosen sources.
         options: how items are made.
-        reasons: task -> id of a video -> why its item is left out.
+        gaps: by task and id of a video, why its item is left out without asking the user.
     """
 
-    release: Release
     options: Options
-    reasons: Mapping[str, Mapping[str, str]]
+    gaps: Mapping[str, Mapping[str, str]]
 
-    def left_out(self, task: str) -> Mapping[str, str]:
-        """Videos that a task leaves out, with the reason."""
-        return self.reasons[task]
+    def left_out(self, task: str) -> dict[str, str]:
+        """The reason for each video that a task leaves out, by its id."""
+        return {**self.gaps[task], **super().left_out(task)}
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -83,50 +78,61 @@ class Checked(Found):
         return [row(record, self.digest) for record in self.release.records]
 
 
-def load() -> Release:
-    """The data the user pointed to, of the sources the user chose.
-
-    Raises:
-        DataError: they are not there (the message says how to get them) or do not fit the schema.
-        TasksError: an option has no value of its range.
-    """
+def read(place: Path) -> HavenRelease:
+    """The data in a folder, of the sources that the user chose (Benchmark.read)."""
     if settings.is_sample():
         extras.require("haven", "HAVEN's packaged sample")
-    place = settings.required_folder("haven", "HAVEN", HOW_TO_GET)
     return released.read(place, options.current())
 
 
-def look(
-    names: Sequence[str], *, videos: bool = True, only: Collection[str] | None = None
-) -> Checked:
-    """What each of the tasks can ask (Benchmark.look).
+def load() -> HavenRelease:
+    """The user's data, of the chosen sources (`read`)."""
+    return read(settings.required_folder("haven", "HAVEN", HOW_TO_GET))
 
-    Raises:
-        DataError: videos are bad and `--allow-bad-items` was not given, or are missing and
-            `--allow-missing-videos` was not given; says all of it.
-    """
-    release, chosen = load(), options.current()
-    pictured = [name for name in names if videos and not TASKS[name].text]
-    found = troubles(release.records, only) if pictured else {}
-    missing = {name: why for name, why in found.items() if why.startswith("missing")}
-    unfit = {name: why for name, why in found.items() if name not in missing}
-    needed = f"(tasks that end in _text need none; {', '.join(pictured)} do)"
-    good = len(release.records)
-    every, of_good = good + len(release.problems), f"of {good} HAVEN videos"
-    stop(
-        release.folder,
-        [
-            *bad_items(release.problems, f"of {every} HAVEN videos cannot be used"),
-            *missing_videos(missing, f"{of_good} are not there {needed}"),
-            *bad_items(unfit, f"{of_good} do not fit their record {needed}"),
-        ],
-    )
-    reasons: dict[str, dict[str, str]] = {}
-    checked = Checked(release=release, digest=release.digest, options=chosen, reasons=reasons)
+
+def sources(release: HavenRelease, names: Sequence[str]) -> list[Source]:
+    """The videos, for tasks that show pictures (Benchmark.sources)."""
+    pictured = [name for name in names if not TASKS[name].text]
+    return [_videos(release.records, pictured)] if pictured else []
+
+
+def _videos(records: Iterable[Record], tasks: Sequence[str]) -> Source:
+    known = {record.id: record for record in records}
+
+    def unfit(name: str, info: VideoInfo) -> str:
+        """Only if the file is the record's own video do `picks` name its frames."""
+        original, last, there = known[name].n_frames, known[name].picks[-1], info.n_frames
+        if original is not None and abs(there - original) > TOLERANCE:
+            return (
+                f"{known[name].path}: re-encoded with another frame count: it has {there} frames, "
+                f"the original {original} (n_frames)"
+            )
+        if last >= there:
+            return (
+                f"{known[name].path}: its last pick is frame {last}, but it has {there} frames, "
+                "counted from 0"
+            )
+        return ""
+
+    windows = {name: Window(name, one.path, f"videos/{one.source}") for name, one in known.items()}
+    hint = f" (tasks that end in _text need none; {', '.join(tasks)} do)"
+    return Source(tasks=tasks, windows=windows, unfit=unfit, hint=hint)
+
+
+def trouble(record: Record) -> str:
+    """Return why a record's video cannot be used, or ""."""
+    return check(_videos([record], ["haven_v2t"])).left_out.get(record.id, "")
+
+
+def with_gaps(loaded: LoadedData, names: Sequence[str]) -> HavenData:
+    """The loaded data, with what each task cannot ask about."""
+    release, chosen = loaded.release, options.current()
+    gaps: dict[str, dict[str, str]] = {}
+    data = HavenData(release=release, sources=loaded.sources, options=chosen, gaps=gaps)
     for name in names:
-        own = reasons[name] = {**release.problems, **(found if name in pictured else {})}
+        own = gaps[name] = {}
         by_sentence = options.layout(TASKS[name], chosen) == OF_SENTENCES
-        for record, given in zip(release.records, checked.rows, strict=True):
+        for record, given in zip(release.records, data.rows, strict=True):
             why = record.gaps.get(name.removeprefix("haven_"), "")
             if not why and by_sentence and len(record.document) < 2:
                 why = "aligned_full_document: fewer than two sentences"
@@ -136,40 +142,16 @@ def look(
                     limit = f"the model's limit is {most} (max_images)"
                     why = f"not run: needs {needed} images, {limit}"
             if why:
-                own.setdefault(record.id, why)
-    return checked
-
-
-def troubles(records: Iterable[Record], only: Collection[str] | None = None) -> dict[str, str]:
-    """Why videos cannot be used, by the record's id: only if one fits do `picks` name its frames.
-
-    Reasons begin with "missing", "unreadable" or, of a file that is not the video that the record
-    is of, "unfit"; `only` as of `look`.
-    """
-    known = {record.id: record for record in records}
-    paths = {name: released_files.real(record.path) for name, record in known.items()}
-    infos, found = video_checks.look(paths, only)
-    for name, info in infos.items():
-        why, there = "", info.n_frames
-        original, last = known[name].n_frames, known[name].picks[-1]
-        if original is not None and abs(there - original) > TOLERANCE:
-            why = (
-                f"re-encoded with another frame count: it has {there} frames, the original "
-                f"{original} (n_frames)"
-            )
-        elif last >= there:
-            why = f"its last pick is frame {last}, but it has {there} frames, counted from 0"
-        if why:
-            found[name] = f"unfit: {known[name].path}: {why}"
-    return {name: found[name] for name in known if name in found}
+                own[record.id] = why
+    return data
 
 
 # --- docs ---------------------------------------------------------------------------------------
 
 
-def docs(found: Found, task: str) -> list[Row]:
+def docs(loaded: LoadedData, task: str) -> list[Row]:
     """A task's docs, in the release's order."""
-    known = cast(Checked, found)
+    known = cast(HavenData, loaded)
     variant, left_out = TASKS[task], known.left_out(task)
     kept = [given for given in known.rows if given["id"] not in left_out]
     return [make_doc(given, variant, known.options) for given in kept]
@@ -283,40 +265,13 @@ def shown(frames: Sequence[int], limit: int | str, kind: str = "") -> list[int]:
 # --- for people and results ---------------------------------------------------------------------
 
 
-def describe(
-    found: Checked, left_out: Mapping[str, Mapping[str, str]]
-) -> tuple[dict[str, Any], list[Condition]]:
-    """Data, options and what was left out, for the results, and conditions of the numbers."""
-    release = found.release
-    by_source = {name: [one.video for one in own] for name, own in release.by_source.items()}
-    conditions = []
-    for task, videos in left_out.items():
-        if videos:
-            first, names = min(videos), ", ".join(sorted(videos)[:NAMED])
-            told = f"{len(videos)} videos left out ({names}), such as {first}: {videos[first]}"
-            conditions.append(Condition(Kind.LEFT_OUT, f"{task}: {told}", (task,)))
-    section = {
-        "data": {"folder": str(release.folder), "hash": release.digest, **release.counts},
-        "options": {**found.options.asdict(), "sources": list(by_source)},
-        "subsets": {name: own for name, own in by_source.items() if name in options.LARGE_SOURCES},
-        "left_out": {task: dict(videos) for task, videos in left_out.items()},
-    }
-    return section, conditions
-
-
-def seen(place: Path) -> Seen:
-    """What lies in a folder (Benchmark.seen); only chosen videos are validated."""
-    release = released.read(place, options.current())
-    found = troubles(release.records)
-    notes = [released_files.compared(release.counts, options.PAPER_COUNTS)]
-    unfit = {name: why for name, why in found.items() if why.startswith("unfit")}
-    notes += [f"{name}: {why}" for name, why in [*release.problems.items(), *unfit.items()]]
+def notes(release: HavenRelease) -> list[str]:
+    """Lines for `data status`: which videos a task leaves out, since their records lack a field."""
     gaps: dict[tuple[str, str], list[str]] = {}
     for record in release.records:
         for gap in record.gaps.items():
             gaps.setdefault(gap, []).append(record.id)
-    for (task, why), names in sorted(gaps.items()):
-        notes.append(f"haven_{task}: leaves out {len(names):,} videos, such as {names[0]}: {why}")
-    usable = len(release.records) - len(found)
-    lost = {name: why for name, why in found.items() if name not in unfit}
-    return Seen(release.folder, release.digest, release.counts, usable, lost, notes)
+    return [
+        f"haven_{task}: leaves out {len(names):,} videos, such as {names[0]}: {why}"
+        for (task, why), names in sorted(gaps.items())
+    ]

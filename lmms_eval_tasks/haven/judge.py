@@ -20,7 +20,7 @@ from lmms_eval_tasks import prompts, settings
 from lmms_eval_tasks.benchmark import Item, Items
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.haven import data, inputs, options
-from lmms_eval_tasks.haven.records.release import Release
+from lmms_eval_tasks.haven.records.release import HavenRelease
 from lmms_eval_tasks.haven.settings import CLIPSCORE
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, geval
 from lmms_eval_tasks.judges.geval import TOP_LOGPROBS, Rating
@@ -168,7 +168,7 @@ def clip_values(asked: Sequence[Asked]) -> list[float | None]:
     return values
 
 
-def pictures(asked: Asked, release: Release) -> list[implementation.Picture]:
+def pictures(asked: Asked, release: HavenRelease) -> list[implementation.Picture]:
     """The pictures of the frames that a reply selected: opened only when they are embedded.
 
     An item has numbers of frames and no file: in a run they are the frames that the model saw, and
@@ -181,9 +181,9 @@ def pictures(asked: Asked, release: Release) -> list[implementation.Picture]:
     found = [record for record in release.records if record.id == video]
     row = data.row(found[0], "") if found else {"record": ""}
     if row["record"] != asked.record:
-        raise DataError(f"{release.folder}: has no {video} like the one that the replies are about")
-    if trouble := data.troubles(found):
-        raise DataError(f"{video}: {trouble[video]}")
+        raise DataError(f"{release.place}: has no {video} like the one that the replies are about")
+    if trouble := data.trouble(found[0]):
+        raise DataError(f"{video}: {trouble}")
     key = f"{release.digest} {video} frame {{}} {options.current().size} px"
 
     def opened(number: int) -> Image:

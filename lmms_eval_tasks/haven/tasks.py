@@ -17,12 +17,12 @@ from lmms_eval_tasks.benchmark import (
     Benchmark,
     Cut,
     Doc,
-    Found,
     Item,
     Items,
     Join,
     KnownAnswer,
     KnownAnswers,
+    LoadedData,
     Ran,
     Task,
     option_set,
@@ -35,12 +35,10 @@ from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.haven.settings import CLIPSCORE, HAVEN
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, geval
 from lmms_eval_tasks.judges.verdict import Scoring
-from lmms_eval_tasks.media.video_checks import stop
 from lmms_eval_tasks.prompts import Prompt
 from lmms_eval_tasks.report import provenance
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.metrics import clipscore, local_models, selections, text_metrics
-from lmms_eval_tasks.utils.released_files import listed
 from lmms_eval_tasks.utils.replies import numbered, reasoning, summaries
 
 V2T_SENTENCES = (3, 5)  # asked for by V2T's prompt with pictures (Appendix C)
@@ -312,6 +310,8 @@ class Haven(Benchmark):
     name = "haven"
     title = "HAVEN"
     how_to_get = data.HOW_TO_GET
+    records = "videos"
+    paper_counts = options.PAPER_COUNTS
     paper_judge = judging.PAPER_JUDGE
     one_judge = "and G-Eval's rating is one model's"
     headline = 2
@@ -323,12 +323,19 @@ class Haven(Benchmark):
         for end in ("", "_text")
     )
 
-    look = staticmethod(data.look)
+    read = staticmethod(data.read)
+    sources = staticmethod(data.sources)
     docs = staticmethod(data.docs)
+    data_notes = staticmethod(data.notes)
     judge_notes = staticmethod(judging.notes)
-    seen = staticmethod(data.seen)
     files = staticmethod(released.placed)
     judge_prompt = staticmethod(judging.prompt)
+
+    def load(
+        self, names: Sequence[str], *, videos: bool = True, only: Collection[str] | None = None
+    ) -> data.HavenData:
+        """The data, with what each task cannot ask about."""
+        return data.with_gaps(super().load(names, videos=videos, only=only), names)
 
     def cut(self, doc: Doc) -> Cut | None:
         """The sampled frames of its video, the same for all tasks; none of a text proxy."""
@@ -356,23 +363,13 @@ class Haven(Benchmark):
                 for text, worth in known.items()
             ]
         told = (
-            f"{release.folder} (data {release.digest}): reference summaries, and another video's "
+            f"{release.place} (data {release.digest}): reference summaries, and another video's "
             "as wrong ones"
         )
         return KnownAnswers(answers, [told], range(geval.LOWEST, geval.HIGHEST + 1))
 
-    def check(self, names: Sequence[str], found: Found) -> None:
-        """Each task has an item, and a CLIP model that was named is there."""
-        known = cast(data.Checked, found)
-        total = len(known.rows) + len(known.release.problems)
-        told = [
-            f"{task}: not one of {total} items can be run:\n{listed(own)}"
-            for task, own in known.reasons.items()
-            if len(own) == total
-        ]
-        good = [task for task, own in known.reasons.items() if len(own) < total]
-        told += [f"Leave out what cannot be run: --tasks {','.join(good)}"] if told and good else []
-        stop(known.release.folder, told)
+    def check(self, names: Sequence[str], loaded: LoadedData) -> None:  # noqa: ARG002
+        """A CLIP model that was named is there."""
         if any(TASKS[name].kind in SUMMARIES for name in names):
             like = "openai/clip-vit-base-patch32"
             model = settings.value(CLIPSCORE)
@@ -392,8 +389,17 @@ class Haven(Benchmark):
 
     def describe(self, ran: Ran) -> tuple[dict[str, Any], list[Condition]]:
         """Data, options, left-out videos, and how texts were compared."""
-        known = cast(data.Checked | None, ran.found)
-        section, conditions = data.describe(known, ran.left_out) if known else ({}, [])
+        section, conditions = super().describe(ran)
+        if ran.loaded is not None:
+            by_source = {
+                name: [one.video for one in own]
+                for name, own in ran.loaded.release.by_source.items()
+            }
+            chosen = cast(data.HavenData, ran.loaded).options
+            section["options"] = {**chosen.asdict(), "sources": list(by_source)}
+            section["subsets"] = {
+                name: own for name, own in by_source.items() if name in options.LARGE_SOURCES
+            }
         if any(TASKS[name].kind in SUMMARIES for name in ran.names):
             rouge = text_metrics.ROUGE_IMPLEMENTATION
             section["implementations"] = {"rouge": rouge, **provenance.notes("haven")}

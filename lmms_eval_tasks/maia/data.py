@@ -1,21 +1,17 @@
-"""MAIA's data: where they are, which videos can be used, and docs per pair or per question."""
+"""MAIA's data: where they are, their videos, and docs per pair or per question."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks import context, settings
-from lmms_eval_tasks.benchmark import Found
-from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.maia import release as files
-from lmms_eval_tasks.maia.release import PAPER_COUNTS, POOL_SIZE, Question, Release
+from lmms_eval_tasks.benchmark import LoadedData
+from lmms_eval_tasks.maia.release import POOL_SIZE, MaiaRelease, Question
 from lmms_eval_tasks.maia.settings import MAIA, STILL_CLIP
-from lmms_eval_tasks.media import video_checks
+from lmms_eval_tasks.media.sources import Source, Window
 from lmms_eval_tasks.utils import released_files
-from lmms_eval_tasks.utils.released_files import Seen
 
 HOW_TO_GET = (
     "MAIA's full set is on the Hugging Face hub (giobin/MAIA, tables gen and mc; access may have "
@@ -39,30 +35,11 @@ def options() -> dict[str, str]:
     return settings.chosen(MAIA, CHOICES)
 
 
-def video_problems(release: Release, only: Collection[str] | None = None) -> dict[str, str]:
-    """Videos that cannot be used, by name, with the reason; `only` as of `look`."""
-    paths = {video.video: release.path_of(video.video) for video in release.videos}
-    return video_checks.look(paths, only)[1]
-
-
-def look(
-    names: Sequence[str], *, videos: bool = True, only: Collection[str] | None = None
-) -> Found:
-    """The user's data as these tasks need them (Benchmark.look).
-
-    Raises:
-        DataError: they are not there (says how to get them) or do not fit the schema; or videos are
-            missing or unreadable and `--allow-missing-videos` was not given.
-    """
-    options()
-    release = files.read(settings.required_folder("maia", "MAIA", HOW_TO_GET))
-    shown = videos and set(names) != {"maia_unimodal"}
-    problems = video_problems(release, only) if shown else {}
-    what = f"of {len(release.videos)} MAIA videos cannot be used"
-    video_checks.stop(release.files[0], video_checks.missing_videos(problems, what))
-    if len(problems) == len(release.videos):
-        raise DataError(f"none of the {len(release.videos)} MAIA videos can be used")
-    return Found(release, release.digest, problems)
+def sources(release: MaiaRelease, names: Sequence[str]) -> list[Source]:
+    """The videos (Benchmark.sources). All tasks of a run that shows some ask the same."""
+    shown = set(names) != {"maia_unimodal"}
+    windows = {v.video: Window(v.video, release.path_of(v.video), "videos") for v in release.videos}
+    return [Source(tasks=names if shown else (), windows=windows)]
 
 
 # --- docs ---------------------------------------------------------------------------------------
@@ -88,11 +65,13 @@ def still() -> bool:
     return settings.value(STILL_CLIP) or context.current().plan.pictures_as_videos
 
 
-def _asked(found: Found, setting: str) -> Iterator[tuple[Question, dict[str, Any]]]:
-    """Each question of the usable videos with what all its docs share, in the file's order."""
-    release: Release = found.release
+def _asked(
+    loaded: LoadedData, setting: str, left_out: Collection[str]
+) -> Iterator[tuple[Question, dict[str, Any]]]:
+    """Each question, in the file's order, and the fields that all its docs share."""
+    release: MaiaRelease = loaded.release
     for video in release.videos:
-        if video.video in found.bad:
+        if video.video in left_out:
             continue
         shows_video = setting == "32frames" or (setting == "black" and still())
         n_frames = settings.frames_for(video.video) if shows_video else int(setting != "text")
@@ -101,17 +80,17 @@ def _asked(found: Found, setting: str) -> Iterator[tuple[Question, dict[str, Any
             "video_path": str(released_files.real(release.path_of(video.video))),
             "setting": setting,
             "n_frames": n_frames,
-            "data": found.digest,
+            "data": loaded.digest,
         }
         for asked in video.questions:
             own = {"category": asked.slug, "question": asked.question}
             yield asked, {"question_id": f"{video.video}/{asked.category}", **own, **shared}
 
 
-def pairs(found: Found, setting: str) -> list[dict[str, Any]]:
+def pairs(loaded: LoadedData, setting: str, left_out: Collection[str] = ()) -> list[dict[str, Any]]:
     """One doc per TS-FS pair; a pool's eight docs follow each other."""
     docs = []
-    for asked, shared in _asked(found, setting):
+    for asked, shared in _asked(loaded, setting, left_out):
         letters = ["AB"[target] for target in asked.target or ()]
         if not letters or options()["order"] == "balanced":
             letters = true_letters(shared["video"], asked)
@@ -129,7 +108,9 @@ def pairs(found: Found, setting: str) -> list[dict[str, Any]]:
     return docs
 
 
-def questions(found: Found, setting: str) -> list[dict[str, Any]]:
+def questions(
+    loaded: LoadedData, setting: str, left_out: Collection[str] = ()
+) -> list[dict[str, Any]]:
     """One doc per question, with the eight references and a lure for scripted models."""
     return [
         {
@@ -138,27 +119,5 @@ def questions(found: Found, setting: str) -> list[dict[str, Any]]:
             "lure": asked.false_statement[0],
             **shared,
         }
-        for asked, shared in _asked(found, setting)
+        for asked, shared in _asked(loaded, setting, left_out)
     ]
-
-
-# --- the user's data --------------------------------------------------------------------------
-
-
-def seen(place: Path) -> Seen:
-    """What lies in a folder (Benchmark.seen)."""
-    release = files.read(place)
-    problems = video_problems(release)
-    questions, pairs = release.counts["questions"], release.counts["pairs"]
-    counts = {"questions": questions, "pools": questions, "pairs": pairs}
-    usable = len(release.videos) - len(problems)
-    notes = [released_files.compared(release.counts, PAPER_COUNTS)]
-    return Seen(release.files[0], release.digest, counts, usable, problems, notes)
-
-
-def placed(source: Path) -> dict[str, Path]:
-    """The files of a release (Benchmark.files): the JSON file or the tables, and videos."""
-    release = files.read(source)
-    paths = [release.path_of(video.video) for video in release.videos]
-    videos = {f"videos/{path.name}": path for path in paths if path.is_file()}
-    return {f.relative_to(release.folder).as_posix(): f for f in release.files} | videos

@@ -29,6 +29,7 @@ from pydantic import (
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maia.categories import BY_RELEASED_NAME
 from lmms_eval_tasks.utils import released_files
+from lmms_eval_tasks.utils.released_files import Release
 from lmms_eval_tasks.utils.validation import Text, quoted, told
 
 POOL_SIZE = 8  # answers, true and false statements of a question (paper, 3.1)
@@ -111,20 +112,24 @@ class _Pair(BaseModel):
     target: Target  # which of the two is true
 
 
-@dataclass(frozen=True)
-class Release:
-    """Validated data and the folder of their videos."""
+@dataclass(frozen=True, kw_only=True)
+class MaiaRelease(Release):
+    """Validated data, in one JSON file or the hub's tables, and the folder of their videos."""
 
     folder: Path
-    files: tuple[Path, ...]  # one JSON file, or the hub's tables
-    digest: str  # first 12 hex digits of the SHA-256 of the content, independent of formatting
     videos: tuple[Video, ...]
 
     @property
+    def n_records(self) -> int:
+        """The number of videos."""
+        return len(self.videos)
+
+    @property
     def counts(self) -> dict[str, int]:
-        """Videos, questions and pairs, to compare with PAPER_COUNTS."""
+        """Videos, questions and pairs (PAPER_COUNTS); a question's pairs are a pool."""
         number = sum(len(video.questions) for video in self.videos)
-        return {"videos": len(self.videos), "questions": number, "pairs": number * POOL_SIZE}
+        pairs = number * POOL_SIZE
+        return {"videos": len(self.videos), "questions": number, "pools": number, "pairs": pairs}
 
     def path_of(self, video: str) -> Path:
         """Where the file of `video` is, or would be: for "video5" videos/5 with any ending."""
@@ -140,7 +145,7 @@ def data_files(folder: Path) -> list[Path]:
     return sorted({*folder.glob("*.json"), *tables})
 
 
-def read(path: Path) -> Release:
+def read(path: Path) -> MaiaRelease:
     """Read and validate a JSON file, or what a folder holds; kept while the files do not change.
 
     Raises:
@@ -151,7 +156,7 @@ def read(path: Path) -> Release:
 
 
 @lru_cache(maxsize=8)
-def _read(path: Path, _state: object) -> Release:
+def _read(path: Path, _state: object) -> MaiaRelease:
     has_json = path.is_file() or any((path / name).is_file() for name in FILE_NAMES)
     tables = {} if has_json else _tables(path)
     if tables:
@@ -178,7 +183,13 @@ def _read(path: Path, _state: object) -> Release:
     # Half characters in a field that nobody reads are no reason to refuse it.
     digest = hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     folder = path if path.is_dir() else path.parent
-    return Release(folder=folder, files=files, digest=digest, videos=tuple(videos.values()))
+    return MaiaRelease(
+        place=files[0],
+        data_files={file.relative_to(folder).as_posix(): file for file in files},
+        digest=digest,
+        folder=folder,
+        videos=tuple(videos.values()),
+    )
 
 
 # --- the hub's tables ---------------------------------------------------------------------------

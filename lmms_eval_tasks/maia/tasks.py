@@ -17,12 +17,12 @@ from lmms_eval_tasks.benchmark import (
     Benchmark,
     Cut,
     Doc,
-    Found,
     Item,
     Items,
     Join,
     KnownAnswer,
     KnownAnswers,
+    LoadedData,
     Part,
     Ran,
     Task,
@@ -40,7 +40,7 @@ from lmms_eval_tasks.media import clips, recipes
 from lmms_eval_tasks.models.players import read_lm_pairs
 from lmms_eval_tasks.prompts import Prompt
 from lmms_eval_tasks.report import provenance
-from lmms_eval_tasks.utils.conditions import Condition, Kind
+from lmms_eval_tasks.utils.conditions import Condition
 from lmms_eval_tasks.utils.metrics import text_metrics
 from lmms_eval_tasks.utils.replies import answers
 
@@ -274,6 +274,8 @@ class Maia(Benchmark):
     name = "maia"
     title = "MAIA"
     how_to_get = data.HOW_TO_GET
+    records = "videos"
+    paper_counts = files.PAPER_COUNTS
     paper_judge = "gpt-4o"  # paper, 4.2; it names no dated version
     cuts = ("videos read", "videos of {} can be read")
     whole_videos = True
@@ -281,17 +283,21 @@ class Maia(Benchmark):
     tasks = _tasks()
     joins = tuple(map(_join, ENDS))
 
-    look = staticmethod(data.look)
-    seen = staticmethod(data.seen)
-    files = staticmethod(data.placed)
+    read = staticmethod(files.read)
+    sources = staticmethod(data.sources)
     suited = staticmethod(judging.suited)
     judge_prompt = staticmethod(judging.prompt)
 
-    def docs(self, found: Found, task: str) -> Sequence[Doc]:
+    def complaints(self, release: files.MaiaRelease, names: Sequence[str]) -> list[str]:  # noqa: ARG002
+        """None; an unknown option is an error of its own."""
+        data.options()
+        return []
+
+    def docs(self, loaded: LoadedData, task: str) -> Sequence[Doc]:
         """One doc per pair, or per question."""
         asked = TASKS[task]
         make = data.questions if asked.kind == "maia_oevqa" else data.pairs
-        return make(found, asked.setting)
+        return make(loaded, asked.setting, loaded.left_out(task))
 
     def cut(self, doc: Doc) -> Cut | None:
         """The clip or image of its video, the same for all docs of a setting; none of a text."""
@@ -311,37 +317,31 @@ class Maia(Benchmark):
     def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers:  # noqa: ARG002
         """The statements of every question as answers to it: true ones are right, others wrong."""
         release = files.read(place)
-        found, task = Found(release, release.digest), self.tasks["maia_oevqa"]
-        kept = {doc["id"]: task.keep(doc) for doc in data.questions(found, "32frames")}
+        loaded, task = LoadedData(release), self.tasks["maia_oevqa"]
+        kept = {doc["id"]: task.keep(doc) for doc in data.questions(loaded, "32frames")}
         answers = [
             KnownAnswer(
                 *(task.name, kept[pair["question_id"]], text),
                 {"agrees": float(letter == pair["answer"])},
             )
-            for pair in data.pairs(found, "text")
+            for pair in data.pairs(loaded, "text")
             for letter, text in zip("AB", pair["options"], strict=True)
         ]
-        told = f"{release.files[0]} (data {release.digest}): true and false statements as answers"
+        told = f"{release.place} (data {release.digest}): true and false statements as answers"
         return KnownAnswers(answers, [told], scale=(0, 1))
 
     def describe(self, ran: Ran) -> tuple[dict[str, Any], list[Condition]]:
         """Data, left-out videos, and how texts were compared."""
-        section: dict[str, Any] = {}
+        section, left_out = super().describe(ran)
         conditions = option_set(MAIA)
         if settings.text(settings.FRAMES) != "32":  # the paper's
             conditions = [*option_set(settings.FRAMES), *conditions]
-        if ran.found is not None:
-            release = ran.found.release
-            lost = {video: why for own in ran.left_out.values() for video, why in own.items()}
-            questions = sum(len(v.questions) for v in release.videos if v.video in lost)
-            section = {
-                "data": {"file": str(release.files[0]), "hash": release.digest, **release.counts},
-                "options": data.options(),
-                "left_out": lost,
-                "questions_left_out": questions,
-            }
-            told = f"{questions} questions of {len(lost)} videos left out: {', '.join(lost)}"
-            conditions += [Condition(Kind.LEFT_OUT, told)] if lost else []
+        conditions += left_out
+        if ran.loaded is not None:
+            lost = {video for own in ran.left_out.values() for video in own}
+            videos = [one for one in ran.loaded.release.videos if one.video in lost]
+            section["questions_left_out"] = sum(len(one.questions) for one in videos)
+            section["options"] = data.options()
         how = text_metrics.IMPLEMENTATIONS | provenance.notes("maia")
         return {**section, "implementations": how}, conditions
 

@@ -31,6 +31,7 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maverix.labels import LETTERS, N_OPTIONS, SPLITS, duration_class
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.media import subtitles
+from lmms_eval_tasks.utils.released_files import Release
 from lmms_eval_tasks.utils.validation import FileName, Text, good_entries, quoted
 
 # Ours, and the authors'.
@@ -39,6 +40,10 @@ FILE_NAMES = ("data.json", "data.jsonl", "test_full.jsonl")
 FOLDERS = {"videos": ("videos", "vid"), "subtitles": ("subtitles", "subtitle")}
 # Stand for missing options in the released lines, of first and of second questions.
 _FILLERS = ("unsure", "nan")
+# What the full set holds (paper, Table 1 and Benchmark Design); each question is asked once with
+# eight options, and twice openly.
+PAPER_COUNTS = {"videos": 700, "questions": 852, "asked": 2556}
+ASKED_EACH = 3
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
@@ -110,17 +115,39 @@ def folded(text: str) -> str:
 # --- a file of them -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Release:
+@dataclass(frozen=True, kw_only=True)
+class MaverixRelease(Release):
     """A data file whose good items are validated, and the folder of its videos."""
 
-    file: Path
-    digest: str  # first 12 hex digits of the SHA-256 of the content, independent of formatting
     items: tuple[Item, ...]  # the good ones, in the file's order
-    problems: Mapping[str, str]  # id of a bad item -> what is wrong with it, in one line
     # The authors' file: videos and subtitles are cut, the full ones have folders of their own.
     released: bool
-    notes: tuple[str, ...]  # what else to tell of the file
+    notes: tuple[str, ...]  # further facts about the file
+
+    @property
+    def n_records(self) -> int:
+        """The number of good items."""
+        return len(self.items)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Videos, questions and how often they are asked (PAPER_COUNTS); bad items."""
+        return {
+            "videos": len(self.videos),
+            "questions": len(self.items),
+            "asked": len(self.items) * ASKED_EACH,
+            "bad_items": len(self.problems),
+        }
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """The data file and the subtitles that are there, by their places."""
+        there = dict(self.data_files)
+        for length in self.lengths:
+            folder = self.folder("subtitles", length).name
+            found = (self.subtitles_of(video, length) for video in self.videos)
+            there |= {f"{folder}/{path.name}": path for path in found if path is not None}
+        return there
 
     @property
     def lengths(self) -> tuple[str, ...]:
@@ -140,7 +167,7 @@ class Release:
     def folder(self, name: str, length: str, form: int = 0) -> Path:
         """Of videos or subtitles of one length; of the form of a name in FOLDERS."""
         full = "_full" if self.released and length == "long" else ""
-        return self.file.parent / f"{FOLDERS[name][form]}{full}"
+        return self.place.parent / f"{FOLDERS[name][form]}{full}"
 
     def path_of(self, video: str, length: str = "localized") -> Path:
         """Where the file of `video` is, or would be: videos/NAME with its own or a known ending."""
@@ -156,7 +183,7 @@ class Release:
         return next(filter(None, found), None)
 
 
-def read(path: Path) -> Release:
+def read(path: Path) -> MaverixRelease:
     """Read and validate a data file, or the one of a folder; kept while the file does not change.
 
     Raises:
@@ -168,7 +195,7 @@ def read(path: Path) -> Release:
 
 
 @lru_cache(maxsize=8)
-def _read(file: Path, _state: object) -> Release:
+def _read(file: Path, _state: object) -> MaverixRelease:
     is_lines = file.suffix.lower() == ".jsonl"
     content = released_files.read_table(file) if is_lines else released_files.read_json(file)
     head = content if isinstance(content, dict) else {"items": content}
@@ -185,7 +212,15 @@ def _read(file: Path, _state: object) -> Release:
     # Saved runs name this hash; the empty ones stand for a map of columns that there once was.
     canonical = json.dumps([content, {}, {}], sort_keys=True)
     digest = hashlib.sha256(canonical.encode()).hexdigest()[:12]
-    return Release(file, digest, items, problems, released, tuple(notes))
+    return MaverixRelease(
+        place=file,
+        data_files={f"data{file.suffix.lower()}": file},
+        digest=digest,
+        problems=problems,
+        items=items,
+        released=released,
+        notes=tuple(notes),
+    )
 
 
 # --- the released lines -------------------------------------------------------------------------

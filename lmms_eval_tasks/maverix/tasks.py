@@ -10,19 +10,19 @@ import functools
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from lmms_eval_tasks import context, prompts, settings
 from lmms_eval_tasks.benchmark import (
     Benchmark,
     Cut,
     Doc,
-    Found,
     Item,
     Items,
     Join,
     KnownAnswer,
     KnownAnswers,
+    LoadedData,
     Part,
     Ran,
     Row,
@@ -284,6 +284,8 @@ class Maverix(Benchmark):
     name = "maverix"
     title = "MAVERIX"
     how_to_get = data.HOW_TO_GET
+    records = "items"
+    paper_counts = files.PAPER_COUNTS
     paper_judge = "gpt-4o"  # paper, Dual-Format Evaluation; it names no dated version
 
     tasks = _tasks()
@@ -298,10 +300,10 @@ class Maverix(Benchmark):
         ),
     )
 
-    look = staticmethod(data.look)
+    read = staticmethod(files.read)
+    sources = staticmethod(data.sources)
     docs = staticmethod(data.docs)
-    seen = staticmethod(data.seen)
-    files = staticmethod(data.placed)
+    data_notes = staticmethod(data.notes)
     judge_prompt = staticmethod(judging.prompt)
 
     def table_rows(self, rows: Sequence[Row]) -> list[Row]:
@@ -330,45 +332,39 @@ class Maverix(Benchmark):
         What a wrong answer deserves in the other three ratings is not known.
         """
         release = files.read(place)
-        found = data.Checked(release=release, digest=release.digest, infos={}, silent=())
         task = self.tasks["maverix_v_oe"]
         answers = []
-        for doc in data.docs(found, task.name):
+        for doc in data.docs(LoadedData(release), task.name):
             if not doc["borrowed"]:
                 kept, right = task.keep(doc), dict.fromkeys(DIMENSIONS, float(judging.HIGHEST))
                 wrong = {DIMENSIONS[0]: float(judging.LOWEST)}
                 answers.append(KnownAnswer(task.name, kept, doc["reference"], right))
                 answers.append(KnownAnswer(task.name, kept, doc["lure"], wrong))
-        told = f"{release.file} (data {release.digest}): references and wrong options as answers"
+        told = f"{release.place} (data {release.digest}): references and wrong options as answers"
         return KnownAnswers(answers, [told], range(judging.LOWEST, judging.HIGHEST + 1))
 
-    def check(self, names: Sequence[str], found: Found) -> None:
+    def check(self, names: Sequence[str], loaded: LoadedData) -> None:
         """A model that raises on sound would lose the run; missing subtitles are told of."""
         if raising := [name for name, state in _sound(names).items() if state == "raises"]:
             why = class_table.heard(context.current().model, TASKS[raising[0]].mode.picture)[1]
             raise DataError(f"{why} Leave out {', '.join(raising)}")
-        for line in cast(data.Checked, found).silent:
+        for line in data.silent(loaded, names):
             say(f"MAVERIX: {line}")
 
     def describe(self, ran: Ran) -> tuple[dict[str, Any], list[Condition]]:
         """Where data, subtitles and sound came from."""
         # `hears`: also of modes that were not run, since S may stand in for A.
-        section: dict[str, Any] = {
-            "sound": _sound(ran.names),
-            "hears": class_table.hears(context.current().model),
-        }
-        checked = cast(data.Checked | None, ran.found)
-        is_released = settings.is_sample() or (checked is not None and checked.release.released)
+        section, left_out = super().describe(ran)
+        section["sound"] = _sound(ran.names)
+        section["hears"] = class_table.hears(context.current().model)
+        release: files.MaverixRelease | None = ran.loaded.release if ran.loaded else None
+        is_released = settings.is_sample() or (release is not None and release.released)
         conditions = [] if is_released else [Condition(Kind.NOTE, data.OUR_SCHEMA)]
-        if checked is not None:
-            release = checked.release
-            # Of all tasks what is bad; of those that show or play it what cannot be cut.
-            lost = {item: why for own in ran.left_out.values() for item, why in own.items()}
-            about = {"file": str(release.file), "hash": release.digest, "items": len(checked.items)}
-            section |= {"data": about, "left_out": lost}
-            told = f"{len(lost)} items left out: {', '.join(sorted(lost)[: data.NAMED])}"
-            conditions += [Condition(Kind.LEFT_OUT, told)] if lost else []
-            conditions += [Condition(Kind.NOTE, line) for line in checked.silent]
+        conditions += left_out
+        if ran.loaded is not None and release is not None:
+            section["data"]["items"] = len(data.items(ran.loaded))
+            silent = data.silent(ran.loaded, ran.names)
+            conditions += [Condition(Kind.NOTE, line) for line in silent]
             if release.borrowed and any(TASKS[name].kind == "open" for name in ran.names):
                 told = (
                     f"{len(release.borrowed)} questions are asked openly in the words of another "

@@ -1,4 +1,4 @@
-"""Facts about the user's videos, and what benchmarks with windows in them ask before a run.
+"""Facts about the user's videos.
 
     >>> look({"1": Path("videos/1.mp4"), "2": Path("videos/2.mp4")})
     ({'1': VideoInfo(n_frames=750, ...)},
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,8 +20,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks import context, notify, settings
-from lmms_eval_tasks.errors import DataError, MediaError
+from lmms_eval_tasks import context, notify
+from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.media import cache
 from lmms_eval_tasks.utils.media import cut, video, worker
 from lmms_eval_tasks.utils.released_files import listed
@@ -30,15 +30,6 @@ from lmms_eval_tasks.utils.released_files import listed
 _VERSION = 5
 _TIME_LIMIT = 60.0  # seconds for one file
 _FEW = 4  # files for which another child process is not worth its start
-
-# A window may end this much after its video, in seconds: times in files are rounded.
-ROUNDED = 1.0
-# A window that begins less than this before its video's end, in seconds, has nothing to show.
-LEAST = 0.02
-LEAVE_OUT = (
-    "Correct them, or leave them out (they are counted in the results) with --allow-bad-items or "
-    f"{settings.ALLOW_BAD_ITEMS}=1"
-)
 
 
 class _Noted(set[Path]):
@@ -126,54 +117,6 @@ def check_ends(source: str | Path) -> None:
     duration = probe(source).duration
     file = worker.source_file(source)
     worker.call(__name__, "ends", file, _TIME_LIMIT, duration=duration)
-
-
-def outside(start: float | None, end: float | None, seconds: float) -> str:
-    """Why a window is not inside its video, or "".
-
-    Args:
-        start, end: of the window in seconds; None is the video's own.
-        seconds: the video's end: that of its picture or of its sound, whichever is later.
-    """
-    if start is not None and start > seconds - LEAST:
-        return f"starts at {start:g} s; its video ends at {seconds:.3f} s"
-    if end is not None and end > seconds + ROUNDED:
-        return f"ends at {end:g} s; its video ends at {seconds:.3f} s"
-    return ""
-
-
-def bad_items(problems: Mapping[str, str], what: str) -> list[str]:
-    """The complaint about broken items; none without any, or where the user leaves them out.
-
-    Args:
-        problems: by name, with the reason.
-        what: behind their number, such as "of 20 MAVERIX items cannot be used".
-    """
-    if not problems or settings.value(settings.ALLOW_BAD_ITEMS):
-        return []
-    return [f"{len(problems):,} {what}:\n{listed(problems)}\n{LEAVE_OUT}"]
-
-
-def missing_videos(
-    problems: Mapping[str, str], what: str, cure: str = "Put them there"
-) -> list[str]:
-    """As `bad_items`, of videos that are missing or unreadable."""
-    if not problems or settings.value(settings.ALLOW_MISSING):
-        return []
-    return [
-        f"{len(problems):,} {what}:\n{listed(problems)}\n{cure}, or leave their items out (they "
-        f"are counted in the results) with --allow-missing-videos or {settings.ALLOW_MISSING}=1"
-    ]
-
-
-def stop(place: Path | str, complaints: Sequence[str]) -> None:
-    """Say all complaints about the data of a place, if there are any.
-
-    Raises:
-        DataError: there are.
-    """
-    if complaints:
-        raise DataError(f"{place}: " + "\n".join(complaints))
 
 
 @functools.lru_cache(maxsize=65536)

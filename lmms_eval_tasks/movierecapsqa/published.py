@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import leaderboards, settings
-from lmms_eval_tasks.benchmark import Doc, Item, Items, KnownAnswer, KnownAnswers, Task
+from lmms_eval_tasks.benchmark import Doc, Item, Items, KnownAnswer, KnownAnswers, LoadedData, Task
 from lmms_eval_tasks.benchmark import Row as TableRow
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.media.video_checks import bad_items, stop
+from lmms_eval_tasks.media.sources import bad_items, check, stop
 from lmms_eval_tasks.movierecapsqa import data, judge, schema
 from lmms_eval_tasks.movierecapsqa.settings import BASELINES, JUDGED_BASELINES
 from lmms_eval_tasks.report import measures
@@ -84,14 +84,14 @@ def known_answers(source: Path, task: Task, *, whole: bool) -> KnownAnswers:
     """
     release, chosen = schema.read(source), data.options()
     problems = bad_items(release.problems, "segments cannot be used")
-    stop(release.file, problems + data.without_own(release, chosen))
-    found = data.Checked(release=release, digest=release.digest, held={}, options=chosen)
-    docs = {doc["id"]: doc for doc in data.docs(found, TASK)}
+    stop(release.place, problems + data.without_own(release, chosen))
+    spoken = [check(one) for one in data.sources(release, [TASK]) if not one.is_video]
+    docs = {doc["id"]: doc for doc in data.docs(LoadedData(release, spoken), TASK)}
     scale = range(judge.LOWEST, judge.HIGHEST + 1)
-    own = Data(release.file, release.digest, _released(release, docs))
+    own = Data(release.place, release.digest, _released(release, docs))
     if not any(one.known for one in own.answers):
         told = (
-            f"{release.file} (data {release.digest}): the dataset's answers, and answers to "
+            f"{release.place} (data {release.digest}): the dataset's answers, and answers to "
             "another segment's question as wrong ones"
         )
         return KnownAnswers(list(_made(docs.values(), task)), [told], scale)
@@ -105,7 +105,7 @@ def known_answers(source: Path, task: Task, *, whole: bool) -> KnownAnswers:
     return KnownAnswers(answers, list(own.coverage()), scale, tables=partial(_tables, own, task))
 
 
-def _released(release: schema.Release, docs: Mapping[str, Doc]) -> tuple[Released, ...]:
+def _released(release: schema.MovieRelease, docs: Mapping[str, Doc]) -> tuple[Released, ...]:
     """The answers of models and people in a release, in its order."""
     names = leaderboards.stored("movierecapsqa")["models"]
     answers: dict[tuple[str, str], Released] = {}
@@ -116,7 +116,7 @@ def _released(release: schema.Release, docs: Mapping[str, Doc]) -> tuple[Release
         for one, name in given if place in docs else ():
             by = name or one.model.removesuffix(".response")
             if (place, by) in answers:
-                raise DataError(f"{release.file}: {place} has two answers of {by}")
+                raise DataError(f"{release.place}: {place} has two answers of {by}")
             scores = {dimension: getattr(one.scores, dimension) for dimension in DIMENSIONS}
             answers[place, by] = Released(docs[place], by, one.answer, scores)
     return tuple(answers.values())

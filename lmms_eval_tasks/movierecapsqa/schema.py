@@ -42,6 +42,7 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.movierecapsqa import release_tables
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.media import subtitles
+from lmms_eval_tasks.utils.released_files import Release
 from lmms_eval_tasks.utils.validation import FileName, Text, good_entries, without_folder
 
 # The labels by which the paper splits its results (Tables 3, 5): slug in our data and in metric
@@ -190,18 +191,19 @@ PAPER_COUNTS = {"videos": 60, "questions": 8231, "facts": 16462}
 FILE_NAME = "segments.json"
 
 
-@dataclass(frozen=True)
-class Release:
-    """A data file whose good segments are validated, and the folders of the videos."""
+@dataclass(frozen=True, kw_only=True)
+class MovieRelease(Release):
+    """Data whose good segments are validated, and the folders of the videos."""
 
-    file: Path
-    digest: str  # first 12 hex digits of the SHA-256 of the content, independent of formatting
     segments: tuple[Segment, ...]  # the good ones, in the file's order
-    problems: Mapping[str, str]  # id of a bad segment -> what is wrong with it, in one line
     folder: Path  # of videos and subtitles
-    tables: Mapping[str, Path]  # the files of the four tables, by name; of the site's form none
-    labels: Path | None  # the user's file of modalities and categories
+    is_tables: bool  # whether it was read from the four tables, not from segments.json
     subtitles: Mapping[str, release_tables.Subtitle]  # of the tables, by recap video
+
+    @property
+    def n_records(self) -> int:
+        """The number of good segments."""
+        return len(self.segments)
 
     @property
     def without_subtitles(self) -> dict[str, str]:
@@ -242,7 +244,7 @@ class Release:
         return released_files.video_path([self.folder / "movies"], segment.movie_id)
 
 
-def read(path: Path) -> Release:
+def read(path: Path) -> MovieRelease:
     """Read and validate a data file or tables, or a folder's; kept while they do not change.
 
     Raises:
@@ -261,7 +263,7 @@ def read(path: Path) -> Release:
 @lru_cache(maxsize=8)
 def _read(
     file: Path, folder: Path, files: tuple[tuple[str, Path], ...], labels: Path | None, _: object
-) -> Release:
+) -> MovieRelease:
     tables, spoken = dict(files), dict[str, release_tables.Subtitle]()
     if tables:
         content, spoken = release_tables.read(tables, folder)
@@ -274,4 +276,18 @@ def _read(
     text = json.dumps(content, sort_keys=True).encode("utf-8", "replace")
     segments, problems = good_entries(file, content, Segment)
     digest = hashlib.sha256(text).hexdigest()[:12]
-    return Release(file, digest, segments, problems, folder, tables, labels, spoken)
+    places = {f"{name}{path.suffix}": path for name, path in tables.items()} or {FILE_NAME: file}
+    if labels is not None:
+        places[labels.name] = labels
+    there = (one.path for one in spoken.values() if one.path is not None)
+    places |= {f"subtitles/{path.name}": path for path in there}
+    return MovieRelease(
+        place=file,
+        data_files=places,
+        digest=digest,
+        problems=problems,
+        segments=segments,
+        folder=folder,
+        is_tables=bool(tables),
+        subtitles=spoken,
+    )

@@ -16,10 +16,10 @@ from lmms_eval_tasks import judges, prompts, settings
 from lmms_eval_tasks.benchmark import (
     Benchmark,
     Doc,
-    Found,
     Item,
     Items,
     KnownAnswers,
+    LoadedData,
     Part,
     Ran,
     Task,
@@ -27,7 +27,7 @@ from lmms_eval_tasks.benchmark import (
 )
 from lmms_eval_tasks.judges.verdict import Asks, Criterion, Verdict
 from lmms_eval_tasks.media import clips
-from lmms_eval_tasks.movierecapsqa import baselines, data, metrics, published
+from lmms_eval_tasks.movierecapsqa import baselines, data, metrics, published, schema
 from lmms_eval_tasks.movierecapsqa import judge as judging
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS
 from lmms_eval_tasks.movierecapsqa.settings import BARTSCORE, BASELINES, JUDGED_BASELINES
@@ -35,9 +35,6 @@ from lmms_eval_tasks.prompts import Prompt
 from lmms_eval_tasks.report import provenance
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.metrics import aggregate, local_models, model_scores, text_metrics
-
-NAMED = 20  # segments of one warning
-
 
 # --- what the model is given ------------------------------------------------------------------
 
@@ -162,6 +159,8 @@ class MovieRecapsQA(Benchmark):
     name = "movierecapsqa"
     title = "MovieRecapsQA"
     how_to_get = data.HOW_TO_GET
+    records = "segments"
+    paper_counts = schema.PAPER_COUNTS
     paper_judge = "gpt-4.1-mini"  # paper, 4.2; it names no dated version
     one_judge = "which have no claims in common to label"
 
@@ -187,11 +186,12 @@ class MovieRecapsQA(Benchmark):
         for name in data.TASKS
     }
 
-    look = staticmethod(data.look)
+    read = staticmethod(schema.read)
+    sources = staticmethod(data.sources)
+    complaints = staticmethod(data.complaints)
     docs = staticmethod(data.docs)
     cut = staticmethod(data.cut)
-    seen = staticmethod(data.seen)
-    files = staticmethod(data.placed)
+    data_notes = staticmethod(data.notes)
     judge_prompt = staticmethod(judging.prompt)
 
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:  # noqa: ARG002
@@ -228,7 +228,7 @@ class MovieRecapsQA(Benchmark):
         """The released answers with their published scores, or answers made of the dataset's."""
         return published.known_answers(place, self.tasks[published.TASK], whole=whole)
 
-    def check(self, names: Sequence[str], found: Found) -> None:  # noqa: ARG002
+    def check(self, names: Sequence[str], loaded: LoadedData) -> None:  # noqa: ARG002
         """The model of BARTScore, if the user named one."""
         model, like = settings.value(BARTSCORE), "facebook/bart-large-cnn"
         local_models.check(BARTSCORE, model, model_scores.SEQ2SEQ, like)
@@ -237,18 +237,7 @@ class MovieRecapsQA(Benchmark):
 
     def describe(self, ran: Ran) -> tuple[dict[str, Any], list[Condition]]:
         """Data, left-out segments, scores against their labels, and how the baselines were made."""
-        section: dict[str, Any] = {}
-        conditions: list[Condition] = []
-        if ran.found is not None:
-            release = ran.found.release
-            about = {"file": str(release.file), "hash": release.digest, **release.counts}
-            section |= {
-                "data": about,
-                "left_out": {name: dict(ran.left_out[name]) for name in ran.names},
-            }
-            for task, lost in ran.left_out.items():
-                told = f"{task}: {len(lost)} segments left out: {', '.join(sorted(lost)[:NAMED])}"
-                conditions += [Condition(Kind.LEFT_OUT, told, (task,))] if lost else []
+        section, conditions = super().describe(ran)
         conditions += [
             Condition(Kind.OPTION, f"{task}: {one}", (task,))
             for task, own in ran.items.items()

@@ -51,7 +51,7 @@ def find(sides: Sequence[Side]) -> tuple[dict[tuple[str, str], MediaPreview], li
 def _of_benchmark(
     benchmark: Benchmark, names: Sequence[str], sides: Sequence[Side]
 ) -> Iterator[tuple[tuple[str, str], MediaPreview]]:
-    looked = benchmark.look(names, only=())
+    looked = benchmark.load(names, only=())
     wanted: dict[Any, tuple[Task, Doc]] = {}
     items: dict[tuple[str, str], Any] = {}
     for name in names:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from importlib import metadata
 
 from lmms_eval_tasks import __version__, context, registry, settings
-from lmms_eval_tasks.benchmark import Benchmark, Found, Item, Items, Ran, Task
+from lmms_eval_tasks.benchmark import Benchmark, Item, Items, LoadedData, Ran, Task
 from lmms_eval_tasks.judges.asking import Asker, usable
 from lmms_eval_tasks.models import class_table
 from lmms_eval_tasks.notify import say
@@ -136,8 +136,8 @@ def _of_benchmark(
     conditions += [*_of_data(results), *of_model]
     known = provenance.known("data", lambda: before.checked(benchmark, names), conditions)
     left_out = {name: before.left_out(benchmark, known, name) if known else {} for name in names}
-    found = known.found if known else None
-    section, more = benchmark.describe(Ran(found, names, left_out, items))
+    loaded = known.loaded if known else None
+    section, more = benchmark.describe(Ran(loaded, names, left_out, items))
     conditions += more
     prompts = provenance.known("prompts", lambda: benchmark.prompts(names), conditions)
     if prompts is not None:
@@ -160,7 +160,7 @@ def _of_benchmark(
     for join in benchmark.joins:
         if join.group in numbers:
             details[join.group] = measures.joined_details(join, benchmark.tasks, items)
-    videos = provenance.known("videos", lambda: _videos(benchmark, found, items), conditions)
+    videos = provenance.known("videos", lambda: _videos(benchmark, loaded, items), conditions)
     section["videos"] = videos
     section["arrived"] = arrivals.line(items) or _not_counted()
     section["numbers"] = numbers
@@ -224,7 +224,7 @@ def _version(package: str) -> str:
 
 
 def _videos(
-    benchmark: Benchmark, found: Found | None, items: Mapping[str, Items]
+    benchmark: Benchmark, found: LoadedData | None, items: Mapping[str, Items]
 ) -> dict[str, int]:
     """How many videos, or what else items belong to, were asked about, and how many there are."""
     asked, known = set(), set()

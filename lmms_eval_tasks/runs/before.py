@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from lmms_eval_tasks import context, judges, prompts, registry, settings
-from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, Found
+from lmms_eval_tasks.benchmark import Benchmark, Cut, Doc, LoadedData
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import JudgeConfig, checks
-from lmms_eval_tasks.media.video_checks import bad_items, missing_videos, stop
+from lmms_eval_tasks.media.sources import bad_items, missing_files, stop
 from lmms_eval_tasks.models import plan
 from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.runs import media
 from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils.json_files import JsonObject
+from lmms_eval_tasks.utils.released_files import listed
 
 
 class CheckedData:
@@ -23,8 +24,8 @@ class CheckedData:
     model answers.
     """
 
-    def __init__(self, found: Found, names: Sequence[str]) -> None:
-        self.found = found
+    def __init__(self, loaded: LoadedData, names: Sequence[str]) -> None:
+        self.loaded = loaded
         self.names = tuple(names)
         self.lost: dict[media.Window, str] = {}  # windows that cannot be made, with the reason
 
@@ -41,24 +42,23 @@ def check(tasks: Sequence[str]) -> None:
     """
     settings.check()
     prompts.forget()
-    chosen, looked, known = list(registry.chosen(tasks)), {}, context.current().own(_Known)
+    chosen, loaded, known = list(registry.chosen(tasks)), {}, context.current().own(_Known)
     check_extras(chosen)
     check_frames(chosen)
     for benchmark, names in chosen:
         known.pop(benchmark.name, None)
         benchmark.board()  # a file that cannot be read must not cost a run's first screen
-        looked[benchmark.name] = look(benchmark, names)
+        loaded[benchmark.name] = load(benchmark, names)
         benchmark.prompts(names)
     if (model := context.current().model) is not None:
-        own = [(one, looked[one.name], name) for one, names in chosen for name in names]
+        own = [(one, loaded[one.name], name) for one, names in chosen for name in names]
         for line in go_by_plan(model, [needs_of(*one) for one in own]).told:
             say(line)
     for benchmark, names in chosen:
-        found = looked[benchmark.name]
-        benchmark.check(names, found)
+        benchmark.check(names, loaded[benchmark.name])
         if any(benchmark.tasks[name].asks for name in names):
             check_judge(benchmark)
-        known[benchmark.name] = CheckedData(found, names)
+        known[benchmark.name] = CheckedData(loaded[benchmark.name], names)
 
 
 def check_extras(chosen: Iterable[tuple[Benchmark, Sequence[str]]]) -> None:
@@ -74,8 +74,8 @@ def check_frames(chosen: Iterable[tuple[Benchmark, Sequence[str]]]) -> None:
     """Stop before a run whose `--frames` names a video that no task has."""
     framed = {name for name, _ in settings.value(settings.FRAMES) if name}
     for benchmark, names in chosen if framed else ():
-        found = benchmark.look(names, videos=False)
-        framed -= {str(one.get("video")) for name in names for one in benchmark.docs(found, name)}
+        loaded = benchmark.load(names, videos=False)
+        framed -= {str(one.get("video")) for name in names for one in benchmark.docs(loaded, name)}
     if framed:
         raise TasksError(
             f"{settings.FRAMES}: no videos of these tasks: {', '.join(sorted(framed))}"
@@ -94,9 +94,9 @@ def go_by_plan(model: context.Model, needs: Sequence[plan.Needs]) -> context.Pla
     return made
 
 
-def needs_of(benchmark: Benchmark, found: Found, name: str) -> plan.Needs:
+def needs_of(benchmark: Benchmark, loaded: LoadedData, name: str) -> plan.Needs:
     """What a task's requests hold: its first one tells it for all."""
-    task, asked = benchmark.tasks[name], benchmark.docs(found, name)[context.current().docs]
+    task, asked = benchmark.tasks[name], benchmark.docs(loaded, name)[context.current().docs]
     parts = task.prompt({**asked[0], "task": name}) if asked else []
     kinds = [part.kind for part in parts]
     several = plan.FRAMES if "images" in kinds else 0
@@ -108,16 +108,35 @@ def needs_of(benchmark: Benchmark, found: Found, name: str) -> plan.Needs:
     )
 
 
-def look(benchmark: Benchmark, names: Sequence[str]) -> Found:
-    """The user's data; of the videos those that this run shows (`--limit`, `--offset`)."""
+def load(benchmark: Benchmark, names: Sequence[str]) -> LoadedData:
+    """The user's data; of the videos those that this run shows (`--limit`, `--offset`).
+
+    Raises:
+        DataError: the data cannot be used (Benchmark.load), or nothing is left of a task.
+    """
+    loaded = _load(benchmark, names)
+    every = loaded.release.n_records + len(loaded.release.problems)
+    empty = [name for name in names if not benchmark.docs(loaded, name)]
+    told = [
+        f"{name}: not one of {every:,} {benchmark.title} {benchmark.records} can be asked about:\n"
+        f"{listed(loaded.left_out(name))}"
+        for name in empty
+    ]
+    if empty and (rest := [name for name in names if name not in empty]):
+        told.append(f"Leave out what cannot be run: --tasks {','.join(rest)}")
+    stop(loaded.release.place, told)
+    return loaded
+
+
+def _load(benchmark: Benchmark, names: Sequence[str]) -> LoadedData:
     run = context.current().docs
     whole = run.stop is None and not run.start
     # Docs that are left out make way for others, which have to be good then.
     if whole or settings.value(settings.ALLOW_MISSING) or settings.value(settings.ALLOW_BAD_ITEMS):
-        return benchmark.look(names)
-    found = benchmark.look(names, only=())
-    shown = {doc["video_path"] for name in names for doc in benchmark.docs(found, name)[run]}
-    return benchmark.look(names, only=shown)
+        return benchmark.load(names)
+    loaded = benchmark.load(names, only=())
+    shown = {doc["video_path"] for name in names for doc in benchmark.docs(loaded, name)[run]}
+    return benchmark.load(names, only=shown)
 
 
 def checked(benchmark: Benchmark, names: Sequence[str]) -> CheckedData:
@@ -125,7 +144,7 @@ def checked(benchmark: Benchmark, names: Sequence[str]) -> CheckedData:
     all_known = context.current().own(_Known)
     known = all_known.get(benchmark.name)
     if known is None or not set(names) <= set(known.names):
-        known = all_known[benchmark.name] = CheckedData(look(benchmark, names), names)
+        known = all_known[benchmark.name] = CheckedData(load(benchmark, names), names)
     return known
 
 
@@ -134,7 +153,7 @@ def docs(benchmark: Benchmark, name: str) -> list[Doc]:
     known = checked(benchmark, [name])
     return [
         {**doc, "task": name}
-        for doc in benchmark.docs(known.found, name)
+        for doc in benchmark.docs(known.loaded, name)
         if _uncut(benchmark, known, doc) is None
     ]
 
@@ -147,9 +166,9 @@ def _uncut(benchmark: Benchmark, known: CheckedData, doc: Doc) -> Cut | None:
 
 def left_out(benchmark: Benchmark, known: CheckedData, name: str) -> dict[str, str]:
     """What a task leaves out, by name, with the reason."""
-    uncut = (_uncut(benchmark, known, doc) for doc in benchmark.docs(known.found, name))
+    uncut = (_uncut(benchmark, known, doc) for doc in benchmark.docs(known.loaded, name))
     lost = {cut.name: known.lost[cut.window] for cut in uncut if cut is not None}
-    return {**known.found.left_out(name), **lost}
+    return {**known.loaded.left_out(name), **lost}
 
 
 # --- media --------------------------------------------------------------------------------------
@@ -172,9 +191,7 @@ def make_media(tasks: Sequence[str], limit: float | None = None) -> None:
     """
     for benchmark, names in registry.chosen(tasks):
         known = checked(benchmark, names)
-        docs_of = {name: benchmark.docs(known.found, name) for name in names}
-        empty = [name for name, own in docs_of.items() if not own]
-        stop(benchmark.title, [f"nothing is left of {', '.join(empty)}"] if empty else [])
+        docs_of = {name: benchmark.docs(known.loaded, name) for name in names}
         counts = media.asked([len(own) for own in docs_of.values()], limit)
         first, parts = context.current().docs.start or 0, []
         for (name, own), count in zip(docs_of.items(), counts, strict=True):
@@ -184,7 +201,7 @@ def make_media(tasks: Sequence[str], limit: float | None = None) -> None:
         known.lost = media.make(parts, benchmark.title, done)
         lost = media.lost(parts, known.lost, impossible)
         total = len({cut.name for part in parts for cut in part.cuts})
-        complain = missing_videos if benchmark.whole_videos else bad_items
+        complain = missing_files if benchmark.whole_videos else bad_items
         stop(benchmark.title, complain(lost, f"of {total} items cannot be shown"))
 
 

@@ -30,7 +30,7 @@ def estimate(task: str, config: JudgeConfig | None, limit: int | None = None) ->
     """The work of one task."""
     benchmark = registry.of(task)
     own = benchmark.tasks[task]
-    docs = benchmark.docs(benchmark.look([task], videos=False), task)
+    docs = benchmark.docs(benchmark.load([task], videos=False), task)
     docs = docs[: media.asked([len(docs)], limit)[0]]
     plain = counter("")
     tokens = sum(plain.count(text_of(own.prompt(doc))) for doc in docs)

@@ -117,7 +117,7 @@ def _docs(name: str, root: Path) -> None:
     """All that is made of a benchmark's data before a model is loaded, without its media."""
     benchmark = registry.load(name)
     benchmark.status(root)
-    found = benchmark.look([*benchmark.tasks], videos=False)
+    found = benchmark.load([*benchmark.tasks], videos=False)
     for task in benchmark.tasks.values():
         for number, doc in enumerate(benchmark.docs(found, task.name)[:3]):
             json.dumps(task.keep(doc))

@@ -80,7 +80,7 @@ def found(root: Path, most: int = 40) -> list[Scored]:
     """Tasks, one of those with the same `score` and metrics, with up to `most` docs each."""
     made: dict[Any, Scored] = {}
     for benchmark in map(registry.load, registry.NAMES):
-        looked = benchmark.look([*benchmark.tasks], videos=False)
+        looked = benchmark.load([*benchmark.tasks], videos=False)
         recorded: dict[str, list[str]] = {}
         for file in (root / benchmark.name).glob("*.jsonl"):
             for _, line in read_lines(file):

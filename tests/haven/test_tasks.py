@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import context, settings
-from lmms_eval_tasks.benchmark import Found
+from lmms_eval_tasks.benchmark import LoadedData
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.options import TASKS
 from lmms_eval_tasks.host import arrived
@@ -36,7 +36,7 @@ FOUR = "1. Thing ba.\n2. Thing ba.\n3. Thing ba.\n4. Thing ba."
 def nobody_judges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(settings.JUDGE, "none")
     # As after a check: docs made by hand are of no data.
-    context.current().own(before._Known)["haven"] = before.CheckedData(Found(None, ""), [])
+    context.current().own(before._Known)["haven"] = before.CheckedData(LoadedData(None, ""), [])
     no_models(monkeypatch)
 
 

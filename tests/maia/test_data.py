@@ -12,7 +12,7 @@ import pytest
 from datasets import Dataset
 
 from lmms_eval_tasks import context
-from lmms_eval_tasks.benchmark import Found, Ran
+from lmms_eval_tasks.benchmark import LoadedData, Ran
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.maia import data, release, tasks
 from lmms_eval_tasks.maia.categories import SLUGS
@@ -149,7 +149,7 @@ def test_the_hubs_tables(released: list[dict[str, Any]], sample_root: Path, tmp_
     hub, json_form = release.read(tmp_path / "hub"), release.read(sample_root / "maia")
     bare = [asked.model_copy(update={"target": None}) for asked in questions(hub)]
     assert bare == questions(json_form)
-    shown = data.pairs(Found(hub, ""), "text")[8:16]  # the second question
+    shown = data.pairs(LoadedData(hub, ""), "text")[8:16]  # the second question
     assert [doc["answer"] for doc in shown] == ["B", "A"] * 4
     true = questions(hub)[1].true_statement
     assert [doc["options"]["AB".index(doc["answer"])] for doc in shown] == true
@@ -196,7 +196,7 @@ def test_letters() -> None:
 
 def test_docs(on_sample: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ids and letters are the same in every setting; a pool's pairs follow each other."""
-    found = data.look([])
+    found = BENCHMARK.load([])
     pairs = data.pairs(found, "32frames")
     assert len({doc["id"] for doc in pairs}) == len(pairs) == 384
     assert all(doc["id"] == f"{doc['question_id']}/{doc['index']}" for doc in pairs)
@@ -239,7 +239,7 @@ def test_what_is_handed_over(
     monkeypatch.setenv("LMMS_EVAL_TASKS_STILL_CLIP", still)
     monkeypatch.setattr(tasks, "LONGEST_SIDE", 100)
     tasks._taken.cache_clear()
-    doc = data.questions(data.look([]), setting)[0]
+    doc = data.questions(BENCHMARK.load([]), setting)[0]
     assert tasks.handed(doc) == {"media": {"kind": kind, "n_frames": n_frames, "recipe": recipe}}
     shown = given.visuals_of(tasks.prompt("it", doc))
     if size is None:
@@ -266,7 +266,7 @@ def test_in_the_form_that_a_class_takes(
     monkeypatch.setenv("LMMS_EVAL_TASKS_FRAMES", "4")
     with context.begun(context.Model("some", "simple")):
         context.current().go_by(plan)
-        doc = data.questions(data.look([]), setting)[0]
+        doc = data.questions(BENCHMARK.load([]), setting)[0]
         parts = tasks.prompt("it", doc)
         shown = given.visuals_of(parts)
         (message,) = given.messages_of(parts)
@@ -304,16 +304,17 @@ def test_a_video_damaged_in_its_middle(
     assert [len(before.docs(BENCHMARK, name)) for name in names] == [192, 384, 384]
     known = before.checked(BENCHMARK, names)
     left_out = {name: before.left_out(BENCHMARK, known, name) for name in names}
-    section, told = BENCHMARK.describe(Ran(known.found, names, left_out, {}))
-    assert (list(section["left_out"]), section["questions_left_out"]) == (["video2"], 24)
-    assert "24 questions of 1 videos left out: video2" in [one.text for one in told]
+    section, told = BENCHMARK.describe(Ran(known.loaded, names, left_out, {}))
+    assert {name: list(own) for name, own in section["left_out"].items()} == {
+        "maia_vsv": ["video2"]
+    }
+    assert section["questions_left_out"] == 24
+    assert any(one.text.startswith("maia_vsv: 1 videos left out (video2), such") for one in told)
 
     file.write_bytes(whole[: half * 3 // 2])
-    assert list(BENCHMARK.status(tmp_path).bad) == ["video2"]
-    assert data.look(["maia_unimodal"]).bad == {}  # it shows none
-    monkeypatch.delenv("LMMS_EVAL_TASKS_ALLOW_MISSING_VIDEOS")
-    with pytest.raises(DataError, match=r"video2: unreadable: .*2\.mp4"):
-        before.check(names)
+    assert BENCHMARK.load(["maia_unimodal"]).left_out("maia_unimodal") == {}  # it shows none
+    # Beside a task that shows it, it asks the same questions.
+    assert [*BENCHMARK.load(names).left_out("maia_unimodal")] == ["video2"]
 
 
 @table(
@@ -336,6 +337,6 @@ def test_other_frames_than_the_papers_are_told(
 
 def test_the_real_release(maia_data: Path) -> None:
     found = release.read(maia_data)
-    assert found.counts == {"videos": 5, "questions": 120, "pairs": 960}
-    assert data.video_problems(found) == {}
+    assert found.counts == {"videos": 5, "questions": 120, "pools": 120, "pairs": 960}
+    assert BENCHMARK.status(maia_data.parent).bad == {}
     assert found.path_of("video5") == maia_data / "videos" / "5.mp4"

@@ -42,7 +42,7 @@ def without_sound(video: Path, target: Path) -> None:
 
 def docs(task: str = "maverix_s") -> list[Doc]:
     """A task's docs, from the data that is set."""
-    return [{**doc, "task": task} for doc in BENCHMARK.docs(BENCHMARK.look([task]), task)]
+    return [{**doc, "task": task} for doc in BENCHMARK.docs(BENCHMARK.load([task]), task)]
 
 
 def right(doc: Doc) -> str:

@@ -39,7 +39,7 @@ def docs(task: str) -> list[Any]:
 
 def stopped(*tasks: str) -> str:
     with pytest.raises(DataError) as error:
-        data.look(tasks)
+        before.load(BENCHMARK, tasks)
     return str(error.value)
 
 
@@ -89,10 +89,10 @@ def test_the_real_sample(real: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert not any(re.match(r"\d+[.)]", fact) for fact in doc["facts"])
         assert doc["dialogue"]
         assert not re.search(r"-->|</?[ib]>|^\d+$", doc["dialogue"], re.M)
-    assert "7 of 8 segments cannot be shown" in stopped("movierecapsqa_segment")
+    assert "7 of 8 MovieRecapsQA videos cannot be used" in stopped("movierecapsqa_segment")
     monkeypatch.setenv(settings.ALLOW_MISSING, "1")
     assert len(docs("movierecapsqa_segment")) == 10
-    assert "none of 8 segments can be shown as the full movie" in stopped("movierecapsqa_movie")
+    assert "not one of 8 MovieRecapsQA segments can be asked" in stopped("movierecapsqa_movie")
 
 
 # --- only what a task shows has to be there ------------------------------------------------------
@@ -100,13 +100,13 @@ def test_the_real_sample(real: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_data_that_cannot_be_asked_about(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DataError, match=r"no MovieRecapsQA data at .*data prepare movierecaps"):
-        data.look([])
+        BENCHMARK.load([])
     folder = root / "movierecapsqa"
     write(folder, [entry(1, questions=[])])
     assert stopped().endswith("segments.json: its segments have no questions")
     write(folder, [entry(1), entry(2, endTime=1)])
     with pytest.raises(DataError, match=r"1 of 2 .*\n  talk.2: .*\n.*--allow-bad-items"):
-        data.look([])
+        BENCHMARK.load([])
     monkeypatch.setenv(settings.ALLOW_BAD_ITEMS, "1")
     assert {doc["segment"] for doc in docs("movierecapsqa_segment_dialogue")} == {"talk.1"}
 
@@ -138,23 +138,25 @@ def test_what_one_segment_lacks(
     (user / "recaps" / "broken.mp4").write_bytes(b"no video")
     write(user, [entry(1, **changes), entry(2)])
     fine = [task for task in PICTURED if TASKS[task][0] not in sources]
-    data.look(fine)
+    BENCHMARK.load(fine)
     is_bad = "its video" in says
     allow = settings.ALLOW_BAD_ITEMS if is_bad else settings.ALLOW_MISSING
     for source in sources:
         task = f"movierecapsqa_{source}"
         said = stopped(*fine, task, f"{task}_frames")
-        whole = f"{SOURCES[source]} ({task}, {task}_frames)"
-        assert (
-            f"1 of 2 segments {'are not inside' if is_bad else 'cannot be shown as'} the {whole}"
-            in said
+        of = "segments do not fit their videos" if is_bad else "videos cannot be used"
+        assert f"{of} as the {SOURCES[source]} ({task}, {task}_frames)" in said
+        name = (
+            r"broken" if "unread" in says else r"gone .movie." if "missing" in says else r"talk\.1"
         )
-        assert re.search(rf"\n  talk\.1: {says}.*\n", said), said
+        assert re.search(rf"\n  {name}: {says}.*\n", said), said
         assert f"{allow}=1" in said
     monkeypatch.setenv(allow, "1")
-    found = data.look(PICTURED)
-    for source, held in found.held.items():
+    found = BENCHMARK.load(PICTURED)
+    for source in SOURCES:
         left = ["talk.2"] if source in sources else ["talk.1", "talk.2"]
+        held = found.source(f"movierecapsqa_{source}")
+        assert held is not None
         assert list(held.windows) == left
         assert {doc["segment"] for doc in docs(f"movierecapsqa_{source}")} == {*left}
     assert set(found.left_out(f"movierecapsqa_{sources[0]}")) == {"talk.1"}
@@ -164,9 +166,10 @@ def test_what_one_segment_lacks(
 def test_a_rounded_end_is_the_videos(user: Path) -> None:
     """And segments without questions need no video."""
     write(user, [entry(1, startTime=9, endTime=12.9), entry(2, questions=[], videoId="gone")])
-    held = data.look(["movierecapsqa_segment"]).held["segment"]
-    assert held.windows["talk.1"][2] == pytest.approx(12, abs=0.1)
-    assert (list(held.windows), held.absent, held.bad) == (["talk.1"], {}, {})
+    held = BENCHMARK.load(["movierecapsqa_segment"]).source("movierecapsqa_segment")
+    assert held is not None
+    assert held.windows["talk.1"].end == pytest.approx(12, abs=0.1)
+    assert (list(held.windows), held.left_out) == (["talk.1"], {})
 
 
 # --- clips before the model is loaded ------------------------------------------------------------
@@ -207,8 +210,8 @@ def test_status(root: Path, user: Path) -> None:
     assert reasons == {"gone": "missing", "lost (movie)": "missing", "bad": "unreadable"}
     told = "\n".join(status.notes)
     for source, number in (("segment", 2), ("recap", 3), ("scenes", 2), ("movie", 3)):
-        runs = f"can be run for {number} of 5 segments, {2 * number} of 10 questions"
-        assert f"movierecapsqa_{source} ({SOURCES[source]}): {runs}" in told
+        assert f"videos as the {SOURCES[source]} (movierecapsqa_{source}, " in told
+        assert f"_{source}_frames): of 5 segments, {number} can be shown" in told
     assert "talk.6: facts: " in told
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_tasks.benchmark import Found
+from lmms_eval_tasks.benchmark import LoadedData
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.geval import MODES
 from lmms_eval_tasks.movierecapsqa import metrics
@@ -125,7 +125,7 @@ def test_without_models_there_is_no_number_and_a_reason(monkeypatch: pytest.Monk
     }
     monkeypatch.setenv(BARTSCORE, "/no/such/folder")
     with pytest.raises(TasksError, match=f"^{BARTSCORE}=/no/such/folder: .*is no folder"):
-        BENCHMARK.check([], Found(None, ""))
+        BENCHMARK.check([], LoadedData(None, ""))
 
 
 # --- judged baselines ---------------------------------------------------------------------------

@@ -139,17 +139,20 @@ def test_what_is_to_be_fetched_and_what_is_left_out(
     assert "to fetch: subtitles/xyz.srt, the subtitles of 'Other': http://x/2.srt" in seen.notes
     assert (seen.videos, "xyz" in seen.bad) == (1, True)
     name = "movierecapsqa_segment_dialogue"
-    with pytest.raises(DataError, match="1 segments have no dialogue at hand") as caught:
-        data.look([name])
+    with pytest.raises(
+        DataError,
+        match="1 of 1 MovieRecapsQA subtitles cannot be used, and with them 1 of 1 segments",
+    ) as caught:
+        BENCHMARK.load([name])
     assert "http://x/2.srt" in str(caught.value)
     monkeypatch.setenv(settings.ALLOW_MISSING, "1")
-    found = data.look([name])
+    found = BENCHMARK.load([name])
     assert [doc["id"] for doc in data.docs(found, name)] == ["abC-1.0/0", "abC-1.0/1", "abC-1.1/0"]
     assert list(found.left_out(name)) == ["xyz.0"]
     # Neither the model nor the judge needs it.
     monkeypatch.delenv(settings.ALLOW_MISSING)
     monkeypatch.setenv(MOVIERECAPSQA, "dialogue=none")
-    data.look(["movierecapsqa_segment_frames"], videos=False)
+    BENCHMARK.load(["movierecapsqa_segment_frames"], videos=False)
 
 
 def test_what_the_judge_is_shown(
@@ -158,7 +161,7 @@ def test_what_the_judge_is_shown(
     name = "movierecapsqa_segment_dialogue"
     monkeypatch.setenv(MOVIERECAPSQA, "facts=aligned")
     with pytest.raises(DataError, match="have no facts of their own"):
-        data.look([name])
+        BENCHMARK.load([name])
     folder = write(tmp_path / "other" / "movierecapsqa", "json")
     for video in ("abC-1", "xyz"):
         subtitle(folder, f"{video}.srt")
@@ -171,7 +174,7 @@ def test_what_the_judge_is_shown(
         ("facts=aligned,dialogue=none", ["Fact 2."], ""),
     ):
         monkeypatch.setenv(MOVIERECAPSQA, chosen)
-        doc = tasks.keep(data.docs(data.look([name]), name)[0])
+        doc = tasks.keep(data.docs(BENCHMARK.load([name]), name)[0])
         assert tasks.shown(doc) == ("abC-1.0", facts, dialogue)
         # The model's own dialogue is another matter.
         assert doc["dialogue"] == "In the first.\nAstride."

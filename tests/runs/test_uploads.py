@@ -107,7 +107,7 @@ def test_files_are_uploaded_once_and_sound_with_each_request(on_sample: None) ->
 
 def _docs(task: str) -> list[dict[str, Any]]:
     benchmark = registry.of(task)
-    docs = benchmark.docs(benchmark.look([task], videos=False), task)
+    docs = benchmark.docs(benchmark.load([task], videos=False), task)
     return [{**one, "task": task} for one in docs]
 
 

@@ -28,7 +28,7 @@ from lmms_eval_tasks.judges.verdict import DEBATE, NONE, PANEL
 
 if TYPE_CHECKING:
     from lmms_eval_tasks.cvrr_es.candidates import Aligned
-    from lmms_eval_tasks.cvrr_es.release import Question, Release
+    from lmms_eval_tasks.cvrr_es.release import CvrrRelease, Question
 
 NAME = "cvrr_es_reference"  # of the criterion, and under which the ledger books
 ROUND = "reference"  # one of labels.ROUNDS, and the file of prompts
@@ -143,7 +143,7 @@ def fields(asked: Asked) -> dict[str, str]:
     return {**texts, "candidate": asked.answer, "remark": remark}
 
 
-def asked_about(release: Release, aligned: Sequence[Aligned]) -> list[Asked]:
+def asked_about(release: CvrrRelease, aligned: Sequence[Aligned]) -> list[Asked]:
     """The answers to rate: candidate by candidate, in the release's order; empty ones too."""
     return [
         Asked(one, own.candidate, own.answers[one.id], one.id in own.empty)

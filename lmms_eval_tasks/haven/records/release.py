@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -27,27 +27,28 @@ from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.options import LARGE_SOURCES, OWN, SOURCES, Options
 from lmms_eval_tasks.haven.records.record import Arrays, JsonVideo, Record, join, read_arrays
 from lmms_eval_tasks.utils import released_files
+from lmms_eval_tasks.utils.released_files import Release
 
 _KEYS = ("video_id", "video", "id")  # of a line of the hub copy, in this order
 
 
-@dataclass(frozen=True)
-class Release:
+@dataclass(frozen=True, kw_only=True)
+class HavenRelease(Release):
     """The videos that are evaluated, of the chosen sources that are there.
 
+    Its digest is of these videos alone, good and bad, in JSON and HDF5.
+
     Attributes:
-        folder: ROOT/haven.
-        digest: first 12 hex digits of the SHA-256 of the content of these videos, good and bad, in
-            JSON and HDF5, independent of formatting and of the other videos.
         records: the good ones, by source in the paper's order, then video_2 before video_10; their
             paths say where the video is or would be.
-        problems: id of a bad video -> what is wrong with it, in one line.
     """
 
-    folder: Path
-    digest: str
     records: tuple[Record, ...]
-    problems: Mapping[str, str]
+
+    @property
+    def n_records(self) -> int:
+        """The number of good videos."""
+        return len(self.records)
 
     @cached_property
     def by_source(self) -> dict[str, list[Record]]:
@@ -128,7 +129,7 @@ def natural(video: str) -> tuple[list[tuple[str, int]], str]:
 # --- reading ------------------------------------------------------------------------------------
 
 
-def read(folder: Path, options: Options) -> Release:
+def read(folder: Path, options: Options) -> HavenRelease:
     """Read and validate the chosen videos below `folder`; kept while the files do not change.
 
     Args:
@@ -162,7 +163,7 @@ def read(folder: Path, options: Options) -> Release:
 
 
 @lru_cache(maxsize=8)
-def _read(folder: Path, sources: tuple[str, ...], _state: object, options: Options) -> Release:
+def _read(folder: Path, sources: tuple[str, ...], _state: object, options: Options) -> HavenRelease:
     records: list[Record] = []
     problems: dict[str, str] = {}
     content = hashlib.sha256()  # of what is read, in one form however files are formatted
@@ -187,7 +188,13 @@ def _read(folder: Path, sources: tuple[str, ...], _state: object, options: Optio
     if not records:
         told = next(f"{name}: {why}" for name, why in problems.items())
         raise DataError(f"{folder}: not one of {len(problems)} videos fits the schema; {told}")
-    return Release(folder, content.hexdigest()[:12], tuple(records), problems)
+    return HavenRelease(
+        place=folder,
+        data_files={},  # they may come one after the other (`placed`)
+        digest=content.hexdigest()[:12],
+        problems=problems,
+        records=tuple(records),
+    )
 
 
 def read_texts(*files: Path) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def test_a_release(tmp_path: Path) -> None:
         **{"summe": 2, "tvsum": 11, "frames": 2 * 30 + 11 * 20, "shots": 2 * 5 + 11 * 4},
         **{"videos_without_hdf5": 0, "bad_videos": 0},
     }
-    assert (release.folder, release.problems) == (tmp_path, {})
+    assert (release.place, release.problems) == (tmp_path, {})
     assert {len(record.gaps) for record in release.records} == {0}
 
 
