@@ -14,13 +14,15 @@ import math
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from lmms_eval_tasks import judges
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict
-from lmms_eval_tasks.judges.verdict import Ask, Asks, Judged, Reply, failure_of, graded, total_usage
+from lmms_eval_tasks.judges.providers.exchange import JudgeReply
+from lmms_eval_tasks.judges.verdict import Ask, Asks, Judged, failure_of, graded, total_usage
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES
 from lmms_eval_tasks.utils.replies import reply_text
 
@@ -32,17 +34,17 @@ TOP_LOGPROBS = 20  # what OpenAI and vLLM give at most
 OTHER_MODE = "other_mode"  # status: rated in the way of the other metric
 
 
-class Rating(BaseModel):
+class GEvalRating(BaseModel):
     """G-Eval: the score alone, so that its token stands at once."""
 
     # The schema is part of a request, its title and this docstring included: a change of either
     # asks every cached judgement again.
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", title="Rating")
 
     score: int = Field(ge=LOWEST, le=HIGHEST)
 
 
-def stated(reply: Rating) -> float:
+def stated(reply: GEvalRating) -> float:
     """The score that a reply states, for `Criterion.score`."""
     return float(reply.score)
 
@@ -54,7 +56,7 @@ _NUMBERS = [str(number) for number in range(LOWEST, HIGHEST + 1)]
 _AROUND = " \t\r\n\"'`:,{}[]*"
 
 
-def expected(reply: Reply, read: Callable[[str], int | None]) -> tuple[float, float] | None:
+def expected(reply: JudgeReply, read: Callable[[str], int | None]) -> tuple[float, float] | None:
     """The rating's mean over the judge's own probabilities at the place of the rating's token, and
     the probability (0, 1] that lies on numbers of the scale at all; None where the reply has no
     log-probabilities, or where no single token tells the number.
@@ -105,7 +107,7 @@ def scaled(value: float, low: float, high: float) -> float:
 # --- the ratings of one text ----------------------------------------------------------------------
 
 
-def describe(config: JudgeConfig) -> dict[str, Any]:
+def describe(config: JudgeConfig) -> JsonObject:
     """How ratings are made, for a run's results, as plain types."""
     drawn = sampling(config)
     return {
@@ -117,10 +119,10 @@ def describe(config: JudgeConfig) -> dict[str, Any]:
 
 def rated(
     asked: Mapping[str, Criterion],
-    fields: Mapping[str, Any],
+    fields: Mapping[str, object],
     reply: str,
     status: str = "ok",
-) -> Generator[Asks, Sequence[Verdict], dict[str, Any]]:
+) -> Generator[Asks, Sequence[Verdict], JsonObject]:
     """Rate a text in every dimension; where one gets no log-probabilities, all are sampled.
 
     For `yield from` in a task's `score` (asking.py). Where the judge or the host's request fails
@@ -128,8 +130,8 @@ def rated(
     it is not put to the judge and has the score 0, which is below the scale (rating_means.py).
 
     Args:
-        asked: each dimension's criterion, by the name of its ask; of schema `Rating`, with `bare`
-            set to its score and `top_logprobs` to `TOP_LOGPROBS`.
+        asked: each dimension's criterion, by the name of its ask; of schema `GEvalRating`, with
+            `bare` set to its score and `top_logprobs` to `TOP_LOGPROBS`.
         status: of the text where it was parsed from a reply; other than ok, nobody is asked.
 
     Returns:
@@ -181,7 +183,7 @@ def _mode(done: Mapping[str, Judged]) -> str | None:
     return MODES["geval_samples"] if all(means) else None
 
 
-def column(metric: str, results: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def column(metric: str, results: Iterable[Mapping[str, Json]]) -> list[Mapping[str, Json]]:
     """G-Eval's results as one of its two metrics takes them, each with `score` and `status`.
 
     Texts that were not rated have no mode: they are in the column of a run's mode, and in both

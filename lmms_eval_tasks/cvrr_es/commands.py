@@ -116,7 +116,9 @@ def _check_old(out: Path, label: str, asked: Iterable[Asked]) -> None:
         )
 
 
-def _tell(rated: Sequence[Rated], config: JudgeConfig, current: run.Run) -> Mapping[str, Any]:
+def _tell(
+    rated: Sequence[Rated], config: JudgeConfig, current: run.JudgeSession
+) -> Mapping[str, Any]:
     """Print what came out and what it cost; why the run is invalid, if it is."""
     for name in dict.fromkeys(one.asked.candidate for one in rated):
         own = [one.verdict for one in rated if one.asked.candidate == name]

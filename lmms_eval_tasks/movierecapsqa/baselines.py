@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from lmms_eval_tasks import prompts
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, Verdict, geval
 from lmms_eval_tasks.judges.asking import judged
-from lmms_eval_tasks.judges.geval import Rating
+from lmms_eval_tasks.judges.geval import GEvalRating
 from lmms_eval_tasks.judges.verdict import Asks
 from lmms_eval_tasks.movierecapsqa.settings import JUDGED_BASELINES
 
@@ -66,7 +66,7 @@ def criteria(
     """
     given = prompt()
     forms: dict[str, tuple[type[BaseModel], str, str]] = {
-        **dict.fromkeys(GEVAL_NAMES, (Rating, "compare", "score")),
+        **dict.fromkeys(GEVAL_NAMES, (GEvalRating, "compare", "score")),
         "helmet_fluency": (Fluency, "read", "reason_score"),
         "helmet_correctness": (Correctness, "compare", "reason_score"),
     }
@@ -79,7 +79,7 @@ def criteria(
             score=lambda reply: float(reply.score),
             prompt_hash=given.hash,
             bare="score",
-            top_logprobs=geval.TOP_LOGPROBS if schema is Rating else 0,
+            top_logprobs=geval.TOP_LOGPROBS if schema is GEvalRating else 0,
         )
         for name, (schema, shown, asked) in forms.items()
         if name.partition("_")[0] in which

@@ -62,7 +62,7 @@ class Judging:
     def end(self) -> JudgeUsage:
         """What the judges did, over all processes, each of which has to ask."""
         from lmms_eval_tasks.judges import run
-        from lmms_eval_tasks.judges.report import Ledger
+        from lmms_eval_tasks.judges.report import Ledger, departures
 
         if not self.names:
             return JudgeUsage()
@@ -78,7 +78,7 @@ class Judging:
             frozenset(config.label for config in self._configs),
             tuple(current.stopped()),
             current.prices.origin,
-            tuple(run.departures(departed)),
+            tuple(departures(departed)),
         )
 
 

@@ -23,7 +23,7 @@ from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges import run
 from lmms_eval_tasks.judges.config import KEY
-from lmms_eval_tasks.judges.costs import Plan, default_rate
+from lmms_eval_tasks.judges.costs import CostEstimate, default_rate
 from lmms_eval_tasks.judges.prices import Price
 from lmms_eval_tasks.judges.report import dollars, duration, price
 from lmms_eval_tasks.models import class_table, recipes
@@ -191,7 +191,7 @@ def cost(recipe: Recipe) -> Cost:
         TasksError: the judge's settings are wrong.
     """
     facts, frames = recipes.facts(recipe.checkpoint), _frames(recipe)
-    requests, prompt, cached, reply, judged = 0, 0.0, 0.0, 0.0, Plan()
+    requests, prompt, cached, reply, judged = 0, 0.0, 0.0, 0.0, CostEstimate()
     batched = recipe.model.name == recipes.VLLM
     for task in registry.selected(recipe.tasks):
         work = recipes.work(task)
@@ -246,9 +246,9 @@ def _dollars(model: str, facts: Facts, prompt: int, reply: int) -> float | None:
     return known.cost(prompt, reply) if known else None
 
 
-def _judged(task: str, work: Work) -> Plan:
+def _judged(task: str, work: Work) -> CostEstimate:
     """The judge's part of a task."""
-    benchmark, found = registry.of(task), Plan(task)
+    benchmark, found = registry.of(task), CostEstimate(task)
     if benchmark.tasks[task].asks:
         env = {**os.environ, KEY: os.environ.get(KEY) or "none"}  # nobody is asked
         config = before.judge_config(benchmark, env=env)
