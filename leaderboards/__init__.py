@@ -135,7 +135,7 @@ def heading(column: Mapping[str, Json]) -> str:
 
 
 def title(found: Mapping[str, Json]) -> str:
-    """What a stored table is called."""
+    """The name of a stored table."""
     return found.get("label") or f"Table {found['number']}"
 
 
@@ -210,7 +210,7 @@ def _model(
 
 
 class Headline(NamedTuple):
-    """What a task's main number is, and what it stands beside."""
+    """A task's main number, and the paper's figures beside it."""
 
     metric: str  # its name here
     chance: float | None  # what guessing gives; None where that depends on the data
@@ -219,7 +219,7 @@ class Headline(NamedTuple):
 
 @functools.cache
 def headline(task: str) -> Headline | None:
-    """Of a task or group; None where nothing is stored of it.
+    """Return the headline of a task or group; None where nothing is stored of it.
 
     In headlines.json, or under `headlines` in the file of a benchmark's own package.
     """

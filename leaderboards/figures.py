@@ -16,7 +16,7 @@ INFINITE = float("inf")
 
 
 class Scale(NamedTuple):
-    """What a number's values can be."""
+    """The range of a number's values."""
 
     kind: str  # accuracy, rating, f1, ...
     unit: str  # proportion, points, correlation
@@ -27,7 +27,7 @@ class Scale(NamedTuple):
 
 @functools.cache
 def scales() -> Mapping[str, Scale]:
-    """Of every number in our tasks' rows of the host's table, by its name (metrics.json)."""
+    """Return the scale of every number in the host's table, by its name (metrics.json)."""
     return {name: Scale(*row) for name, row in _data("metrics.json").items()}
 
 

@@ -146,7 +146,7 @@ def _known_answers(
 
 
 def _requests(whose: Benchmark, answers: Sequence[KnownAnswer]) -> list[Asked]:
-    """What the judge is asked, with a likely reply each."""
+    """The requests to the judge, with a likely reply each."""
     from lmms_eval_tasks.runs import estimate
 
     return [
@@ -201,7 +201,7 @@ def _keep(benchmark: str, check: Mapping[str, Json], items: Items) -> None:
 
 
 def _table(check: Mapping[str, Json], clusters: str) -> list[Table]:
-    """How often which verdict came of each known one; a row for each kind and known verdict."""
+    """Count the verdicts that came of each known one; a row for each kind and known verdict."""
     from lmms_eval_tasks.tables.paper_tables import by_row
 
     is_label, several = len(check["scale"]) == 2, len(check["verdicts"]) > 1

@@ -188,7 +188,7 @@ def _placed(tree: ast.AST, place: str) -> ast.expr:
 
 
 def _inside(here: ast.AST, name: str) -> Iterator[ast.AST]:
-    """What a name stands for inside a module, a function or a dict, in the file's order."""
+    """The nodes that a name stands for in a module, a function or a dict, in the file's order."""
     if isinstance(here, ast.Dict):
         for key, value in zip(here.keys, here.values, strict=True):
             if isinstance(key, ast.Constant) and key.value == name:

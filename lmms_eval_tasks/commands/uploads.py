@@ -1,4 +1,4 @@
-"""How much a run uploads to its model's server: by the first clips of each task, encoded.
+"""Bytes that a run uploads to its model's server: by the first clips of each task, encoded.
 
 The host's classes that ask a server encode all frames of a clip anew for each question (base64 in
 JSON), which is gigabytes for a benchmark. What they would send is made here with their own code.
@@ -32,14 +32,14 @@ UNKNOWN = ("claude", "generation_api", "gpt4o_audio", "gpt4v", "qwen_vl_api", "r
 
 
 class Sent(NamedTuple):
-    """What goes to the server for one doc, in bytes."""
+    """The bytes that go to the server for one doc."""
 
     request: float
     file: float = 0  # that is uploaded once for all questions on it
 
 
 class Upload(NamedTuple):
-    """What goes to the server for a task; bytes are None where they are not known."""
+    """The bytes that go to the server for a task; None where they are not known."""
 
     task: str
     requests: int
@@ -96,7 +96,7 @@ def of_run(run: Mapping[str, Json], tasks: Sequence[str], limit: int | None = No
 def lines(
     asked: Sequence[tuple[Benchmark, LoadedData, str]], limit: int | None = None
 ) -> Iterator[str]:
-    """Of the running model, whose plan is made: what it uploads for these tasks."""
+    """Lines on what the running model, whose plan is made, uploads for these tasks."""
     if (model := context.current().model) is None:
         return
     who, name = f"{model.name} ({model.interface})", _name(model.name)
@@ -124,7 +124,7 @@ def lines(
 
 
 def _format(measure: Measure) -> str:
-    """How a class encodes pictures; "" if it sends whole files in the place of frames."""
+    """The format in which a class encodes pictures; "" if it sends whole files."""
     if not isinstance(measure, _Chat):  # which alone asks the host's variables
         return "PNG" if isinstance(measure, _Simple) else ""
     name, quality = endpoints.picture_format()
@@ -167,7 +167,7 @@ def _of_task(
 
 
 def _window(benchmark: Benchmark, doc: Doc) -> tuple[object, ...]:
-    """What tells a doc's media from others."""
+    """The key that tells a doc's media from others."""
     cut = benchmark.cut(doc)
     return cut.window if cut else (doc.get("video_path"),)
 
@@ -176,7 +176,7 @@ def _window(benchmark: Benchmark, doc: Doc) -> tuple[object, ...]:
 
 
 def _measure(name: str, model: context.Model) -> Measure | None:
-    """How to tell what a class sends for a doc; None if it asks no server."""
+    """The function that measures what a class sends for a doc; None if it asks no server."""
     arguments = model.arguments
     if name == "gemini":
         return _gemini

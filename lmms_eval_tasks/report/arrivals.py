@@ -1,4 +1,4 @@
-"""What reached the model, in words: for a run's first screen, and for what its numbers rest on.
+"""Media that reached the model, in words: for a run's first screen, and for its conditions.
 
 Items tell it of each request (`arrived`, counted in host/arrived.py); nothing is told where nobody
 could count.
@@ -26,7 +26,7 @@ _WHERE = {
 
 
 def line(asked: Mapping[str, Items]) -> str:
-    """What reached the model, by task; "" where nothing was counted."""
+    """Return what reached the model, by task; "" where nothing was counted."""
     told: dict[str, list[str]] = {}
     prompts: dict[str, list[int]] = {}
     places: dict[str, None] = {}
@@ -49,7 +49,7 @@ def line(asked: Mapping[str, Items]) -> str:
 
 
 def short(name: str, items: Items) -> str:
-    """That the model saw fewer frames than the protocol's; "" if it saw all, or nobody knows."""
+    """Say that the model saw fewer frames than the protocol's; "" if it saw all, or unknown."""
     seen = [one for one in _seen(items) if one.get("of") and one["frames"] is not None]
     missed = [one for one in seen if _frames(one) < one["of"]]
     if not missed:

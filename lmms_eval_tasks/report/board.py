@@ -66,7 +66,7 @@ def _shown(board: Board) -> Iterator[TextRow]:
 
 
 def _decimals(board: Board, place: int) -> int:
-    """As many as the paper has in a column, and one more."""
+    """The number of decimals that the paper has in a column, and one more."""
     figures = (line.cells[place].figure for line in board.lines)
     return max((-int(one.as_tuple().exponent) for one in figures if one is not None), default=2) + 1
 

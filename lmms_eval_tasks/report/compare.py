@@ -32,7 +32,7 @@ class Difference:
 
     @property
     def needed(self) -> int | None:
-        """How many videos like these it takes to find a difference of POINTS."""
+        """The number of videos like these that it takes to find a difference of POINTS."""
         se = self.value.se
         return stats.clusters_needed(se, self.value.clusters, POINTS) if se else None
 
@@ -108,7 +108,7 @@ def shown(task: Task) -> list[Metric]:
 
 
 def by_item(metric: Metric, items: Items) -> dict[str, float]:
-    """What a number is the mean of, by the item's id; empty of what is no mean of items."""
+    """Per-item values of a metric, by item id; empty if the metric is not a mean of items."""
     found = metric.units(metric.own(items)) if metric.units else {}
     ids = {item["id"] for item in items}
     return {name: value for name, (_, value) in found.items()} if found.keys() <= ids else {}
@@ -259,7 +259,7 @@ def conditions(tasks: Sequence[Task], sides: Sequence[Side]) -> dict[str, Record
 
 
 def _other_pixels(first: Side, second: Side, tasks: Sequence[Task]) -> Iterator[Condition]:
-    """That one checkpoint got prompts of other lengths in two runs."""
+    """The condition that one checkpoint got prompts of other lengths in two runs."""
     if first.model != second.model:
         return
     for name in (task.name for task in tasks if task.name in first.runs.keys() & second.runs):
@@ -271,7 +271,7 @@ def _other_pixels(first: Side, second: Side, tasks: Sequence[Task]) -> Iterator[
 
 
 def not_in_common(first: Side, second: Side, tasks: Sequence[Task]) -> Iterator[Condition]:
-    """Which items of two sides are not compared, because only one of them was asked so."""
+    """The conditions of items that are not compared, because only one side was asked so."""
     data = [
         {one.text for one in side.record(t.name for t in tasks) if one.kind == Kind.DATA}
         for side in (first, second)
@@ -299,7 +299,7 @@ def not_in_common(first: Side, second: Side, tasks: Sequence[Task]) -> Iterator[
 
 
 def _corrected(lines: Sequence[Comparison]) -> list[Comparison]:
-    """With the p-values of each side corrected over the lines (Benjamini and Hochberg)."""
+    """Correct the p-values of each side over the comparisons (Benjamini and Hochberg)."""
     from scipy.stats import false_discovery_control
 
     made = [dict(line.differences) for line in lines]

@@ -1,4 +1,4 @@
-"""What makes numbers invalid: too many failures, of the judge or the model, that are no scores."""
+"""Reasons why numbers are invalid: too many failures of the judge or of the model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MANY_CUT = 0.05  # share of replies at the token limit above which a run warns
 
 @dataclass
 class Lengths:
-    """Of one task's replies: how many have a known length, and how many reached the limit."""
+    """The replies of one task whose length is known, and of these the ones at the limit."""
 
     known: int = 0
     at_limit: int = 0
@@ -26,7 +26,7 @@ class Lengths:
 
     @classmethod
     def of(cls, details: Mapping[str, Json]) -> Lengths | None:
-        """Those in a task's details of a results file; None where they are not known."""
+        """Read them from a task's details in a results file; None where they are not known."""
         found = details.get("token_limit")
         return cls(**found) if found else None
 
@@ -39,7 +39,7 @@ class Lengths:
 
 @dataclass
 class Throughput:
-    """How fast a model answered, in one process of a run."""
+    """The speed at which a model answered, in one process of a run."""
 
     replies: int = 0  # that it gave in this run; a failure is none
     seconds: float = 0.0  # reading media included, judging not
@@ -104,7 +104,7 @@ def _above_limit(name: str, failed: int, total: int, told: str) -> dict[str, str
 
 
 def requests_failed(name: str, items: Items) -> str:
-    """How many requests to the model failed, and why the last one did; "" if none."""
+    """Count the requests to the model that failed, with the last one's reason; "" if none."""
     lost = [item for item in items if item["status"] == refusals.LOST]
     if not lost:
         return ""
@@ -113,7 +113,7 @@ def requests_failed(name: str, items: Items) -> str:
 
 
 def replies_cut(name: str, items: Items, lengths: Lengths | None) -> str:
-    """That the token limit cut many replies of a task, and what gives them room; "" if few.
+    """Say that the token limit cut many replies, and what gives them room; "" if few.
 
     Known are replies whose reasoning has no end, and those whose tokens somebody counts.
     """
@@ -129,7 +129,7 @@ def replies_cut(name: str, items: Items, lengths: Lengths | None) -> str:
 
 
 def together(*found: Mapping[str, str]) -> dict[str, str]:
-    """What is invalid for several reasons, with all of them."""
+    """Join the reasons why tasks are invalid."""
     made: dict[str, str] = {}
     for problems in found:
         for name, why in problems.items():

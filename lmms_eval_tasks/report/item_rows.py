@@ -85,7 +85,7 @@ def made(
 
 
 def _values(task: Task, items: Sequence[Items]) -> tuple[str, list[dict[str, float]]]:
-    """What each item is worth for the task's first number that is a mean of items; its name."""
+    """The name of the task's first metric that is a mean of items, and its per-item values."""
     for metric in shown(task):
         if any(found := [by_item(metric, own) for own in items]):
             rounded = [{name: round(value, 4) for name, value in own.items()} for own in found]
@@ -120,7 +120,7 @@ def _detail(items: Sequence[Item | None], prompt: str) -> JsonObject:
 
 
 def _answer(item: Item, shared: Iterable[str]) -> JsonObject:
-    """What a side's model answered, what was read of it, and what the judge made of that."""
+    """A side's reply to an item, the fields that were read of it, and its verdicts."""
     apart = {*shared, *_ANSWERED, *_ASKED, *_NEVER}
     dimensions = item.get("dimensions") or {}
     claims = [

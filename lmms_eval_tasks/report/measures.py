@@ -1,4 +1,4 @@
-"""From items to numbers with their intervals: for runs, saved runs and reports alike."""
+"""Numbers of items, with their intervals: for runs, saved runs and reports alike."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def details(task: Task, items: Items) -> JsonObject:
 
 
 def few_videos(task: Task, items: Items) -> list[Condition]:
-    """That a task's numbers rest on few videos; [] of enough."""
+    """Return the condition that a task's numbers rest on few videos; [] if they are enough."""
     told = stats.few(len({item.get(task.cluster) for item in items}))
     return [Condition(Kind.FEW, told, (task.name,))] if told else []
 

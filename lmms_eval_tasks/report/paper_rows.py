@@ -33,7 +33,7 @@ class Own(NamedTuple):
 
     @property
     def inside(self) -> bool | None:
-        """Whether a value that is printed like the figure lies in the interval; None: unknown."""
+        """True if a value that is printed like the figure lies in the interval; None: unknown."""
         if self.difference is None or self.value.ends is None:
             return None
         (low, high), (lowest, highest) = self.value.ends, self.cell.range
@@ -112,7 +112,7 @@ def _board(
 
 
 def _reasons(grid: Sequence[Sequence[PrintedCell]], titles: Sequence[str]) -> Iterator[str]:
-    """What has no number of ours, and why: by columns, or by rows where it is not all of them."""
+    """Lines on columns without a number of ours, and why; with rows if it is not all of them."""
     where: dict[str, set[tuple[int, int]]] = {}
     for row, line in enumerate(grid):
         for column, cell in enumerate(line):
@@ -168,7 +168,7 @@ def _own(
 
 
 def _apart(wanted: Iterable[OurNumber | str], others: Iterable[Iterable[OurNumber | str]]) -> str:
-    """What tells a run's line from its others: its one task, or else its one metric."""
+    """The task, or else the metric, that tells a run's line from its other lines."""
     own = [one for one in wanted if isinstance(one, OurNumber)]
     every = [one for line in others for one in line if isinstance(one, OurNumber)]
     for field in ("task", "metric"):
@@ -179,7 +179,7 @@ def _apart(wanted: Iterable[OurNumber | str], others: Iterable[Iterable[OurNumbe
 
 
 def _is_same(cell: PrintedCell, side: Side, known_as: str | None) -> bool:
-    """Whether a figure is of the side's model: of the same checkpoint, or of the name given."""
+    """Return True if a figure is of the side's model: by checkpoint, or by the name given."""
     names = [name for name in (cell.model, cell.identity) if name]
     if known_as is not None:
         return leaderboards.plain(known_as) in map(_short, names) or known_as in names

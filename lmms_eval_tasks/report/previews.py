@@ -1,4 +1,4 @@
-"""What models were given, to look at: a strip of frames, and the sound as a waveform."""
+"""Previews of the media that models were given: a strip of frames, and a waveform."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ POINTS = 240  # of a waveform
 
 
 class MediaPreview(NamedTuple):
-    """What stands in the page for one clip, set of pictures, or sound."""
+    """The preview of one clip, set of pictures, or sound."""
 
     strip: str  # a picture as data: URI; "" of sound alone
     frames: int  # in the clip, or pictures
@@ -33,7 +33,7 @@ class MediaPreview(NamedTuple):
 
 
 def find(sides: Sequence[Side]) -> tuple[dict[tuple[str, str], MediaPreview], list[str]]:
-    """What each item's model was given, by task and id, where the data are at hand; and why not.
+    """The preview of each item's media, by task and id, and lines on data that are not at hand.
 
     Made once for all items that were given the same.
     """
@@ -153,7 +153,7 @@ def _wave(path: Path) -> list[int]:
 def listed(
     seen: Mapping[tuple[str, str], MediaPreview],
 ) -> tuple[list[MediaPreview], dict[tuple[str, str], int]]:
-    """What is different, and its place by item."""
+    """The different previews, and the place of each item's among them."""
     places: dict[int, int] = {}
     different: list[MediaPreview] = []
     for one in seen.values():

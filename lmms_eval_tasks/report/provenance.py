@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class _Notes(dict[str, dict[str, str]]):
-    """What was noted, by benchmark and metric."""
+    """Notes by benchmark and metric."""
 
 
 def note(benchmark: str, metric: str, told: str) -> None:
@@ -25,12 +25,12 @@ def note(benchmark: str, metric: str, told: str) -> None:
 
 
 def notes(benchmark: str) -> dict[str, str]:
-    """What was noted so far in this run, by metric."""
+    """The notes of this run on a benchmark so far, by metric."""
     return dict(context.current().own(_Notes).get(benchmark, {}))
 
 
 def known(what: str, look: Callable[[], T], found: list[Condition]) -> T | None:
-    """What `look` finds, or None and one more condition: files may have gone during the run."""
+    """Return what `look` returns, or None and one more condition: files may have gone by now."""
     try:
         return look()
     except TasksError as error:

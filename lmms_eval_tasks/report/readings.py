@@ -1,4 +1,4 @@
-"""How a task's replies were read and judged, in lines: for runs, saved runs and reports alike.
+"""Lines on how a task's replies were read and judged: for runs, saved runs and reports.
 
 The next model's habit is to be seen, not scored (docs/metrics.md, "What a reply says"): a line
 stands only where it matters, and shows a reply of each kind that it counts.
@@ -57,7 +57,7 @@ def count_read(statuses: dict[str, int]) -> int:
 
 
 def _unread(items: Items) -> Note | None:
-    """That many replies were not read, their commonest forms, and what the numbers rest on."""
+    """The line on replies that were not read: their share and their commonest forms."""
     unread = [item for item in items if item["status"] == "unparsed"]
     if len(unread) <= MANY_UNREAD * len(items):
         return None
@@ -138,7 +138,7 @@ def _quoted(text: str) -> str:
 
 
 def _marked(items: Items) -> Note | None:
-    """That replies begin with a special token that no reader knows: it may hide the answer."""
+    """The line on replies that begin with an unknown special token, which may hide the answer."""
     found = [(mark, item) for item in items if (mark := reasoning.unknown_mark(item["reply"]))]
     if not found:
         return None
@@ -160,7 +160,7 @@ _OF_FORM = ("coherence", "fluency")
 
 
 def judged_alike(task: Task, items: Items) -> Note | None:
-    """That the judge gave one and the same verdict to nearly all answers, or to many in a row.
+    """The line on a judge that gave one verdict to nearly all answers, or to many in a row.
 
     A model may be that good or that bad: nothing is invalid, but the judge is to be looked at.
     """
@@ -186,7 +186,7 @@ def judged_alike(task: Task, items: Items) -> Note | None:
 
 
 class _EqualVerdicts(NamedTuple):
-    """How many verdicts are equal: of all, or one after the other."""
+    """Equal verdicts: of all, or one after the other."""
 
     score: float
     number: int
@@ -235,7 +235,7 @@ def _is_recorded(verdict: Mapping[str, Json]) -> bool:
 
 
 def _apart(task: Task, items: Items) -> list[Note]:
-    """That a number and the authors' reading of the same replies differ, the widest first."""
+    """Lines on numbers that differ by the authors' reading of the same replies, widest first."""
     return sorted(_differences(task, items), reverse=True)
 
 

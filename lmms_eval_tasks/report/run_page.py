@@ -112,7 +112,7 @@ def _part(benchmark: Benchmark, tasks: Sequence[Task], sides: Sequence[Side]) ->
 
 
 def _facts(benchmark: Benchmark, side: Side) -> Iterator[tuple[str, str]]:
-    """What a reader has to know of a side's run, by name."""
+    """The facts of a side's run for a reader, each with its name."""
     own = [name for name in side.runs if name in benchmark.tasks]
     yield "model", next(iter(side.runs.values())).model or "unknown"
     counts: dict[str, int] = {}

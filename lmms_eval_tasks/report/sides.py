@@ -79,7 +79,7 @@ class Side:
         return list(files.values())
 
     def sections(self, benchmark: str) -> list[Mapping[str, Json]]:
-        """What our hook told of a benchmark, one for each run of the host."""
+        """The sections of our hook on a benchmark, one for each run of the host."""
         found = {run.results_file: run.section(benchmark) for run in self.runs.values()}
         return [one for one in found.values() if one]
 
@@ -93,7 +93,7 @@ class Side:
         )
 
     def _not_joined(self, names: Sequence[str]) -> Iterator[Condition]:
-        """Which numbers are not joined because its tasks are of different data or settings."""
+        """The conditions of numbers that are not joined: their tasks differ in data or setting."""
         for benchmark, _ in registry.chosen(names):
             for join in benchmark.joins:
                 own = {name: self.items[name] for name in join.tasks if name in names}

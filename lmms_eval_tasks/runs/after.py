@@ -93,7 +93,7 @@ def annotate(
 
 
 def score_together(results: JsonObject, tasks: Sequence[str]) -> None:
-    """What is scored of several items at once, now that the host has those of every process."""
+    """Score what needs several items at once, now that the host has those of every process."""
     for name in tasks:
         benchmark = registry.of(name)
         if (carried := _carried(results, name)) is None:
@@ -121,7 +121,7 @@ def _of_benchmark(
     departures: Sequence[str] = (),
     of_model: Sequence[Condition] = (),
 ) -> JsonObject:
-    """What we know of one benchmark's part of a run: `numbers`, and what they rest on.
+    """The section of one benchmark's part of a run: `numbers`, and what they rest on.
 
     Of the data as the check before the run found them: a file that has gone since is a warning,
     since the answers are paid for.
@@ -174,7 +174,7 @@ def _of_benchmark(
 
 
 def _of_data(results: Mapping[str, Json]) -> list[Condition]:
-    """That the data are the packaged sample, or a part of a benchmark's."""
+    """The conditions that the data are the packaged sample, or a part of a benchmark's."""
     made = [Condition(Kind.SAMPLE, SAMPLE_TEXT)] if settings.is_sample() else []
     told = part(results.get("config") or {})
     return [*made, Condition(Kind.PART, told)] if told else made
@@ -202,7 +202,7 @@ def of_items(task: Task, items: Items, lengths: Lengths | None = None) -> list[C
 
 
 def reading(details: Mapping[str, Mapping[str, Json]]) -> list[Condition]:
-    """How replies were read (readings.py), by the details of tasks: the heaviest of all first."""
+    """The conditions of how replies were read (readings.py), by tasks' details, heaviest first."""
     found = [(note, name) for name, own in details.items() for note in own.get("reading", ())]
     found.sort(key=lambda one: -one[0]["weight"])
     return [Condition(Kind.READING, f"{name}: {note['text']}", (name,)) for note, name in found]
@@ -226,7 +226,7 @@ def _version(package: str) -> str:
 def _videos(
     benchmark: Benchmark, found: LoadedData | None, items: Mapping[str, Items]
 ) -> dict[str, int]:
-    """How many videos, or what else items belong to, were asked about, and how many there are."""
+    """Count the videos (or other clusters) that were asked about, and those that there are."""
     asked, known = set(), set()
     for name, own in items.items():
         task = benchmark.tasks[name]
@@ -237,7 +237,7 @@ def _videos(
 
 
 def _not_counted() -> str:
-    """Of a model class that shows nowhere what the model gets; "" of our own."""
+    """Say that a model class shows nowhere what its model gets; "" of our own."""
     model = context.current().model
     media = class_table.media_of(model.name, model.interface) if model else None
     if model is None or (media is not None and media.ours):

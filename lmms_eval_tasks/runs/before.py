@@ -18,7 +18,7 @@ from lmms_eval_tasks.utils.released_files import listed
 
 
 class CheckedData:
-    """What is known of a benchmark's data in this process since its last check.
+    """The data of a benchmark as its last check in this process found them.
 
     The host hands nothing from the check to docs and results, and files may change or go while a
     model answers.
@@ -31,7 +31,7 @@ class CheckedData:
 
 
 class _Known(dict[str, CheckedData]):
-    """What is known of benchmarks' data in a run, by name."""
+    """The checked data of benchmarks in a run, by name."""
 
 
 def check(tasks: Sequence[str]) -> None:
@@ -95,7 +95,7 @@ def go_by_plan(model: context.Model, needs: Sequence[plan.Needs]) -> context.Pla
 
 
 def needs_of(benchmark: Benchmark, loaded: LoadedData, name: str) -> plan.Needs:
-    """What a task's requests hold: its first one tells it for all."""
+    """The kinds of media in a task's requests, by its first one."""
     task, asked = benchmark.tasks[name], benchmark.docs(loaded, name)[context.current().docs]
     parts = task.prompt({**asked[0], "task": name}) if asked else []
     kinds = [part.kind for part in parts]
@@ -140,7 +140,7 @@ def _load(benchmark: Benchmark, names: Sequence[str]) -> LoadedData:
 
 
 def checked(benchmark: Benchmark, names: Sequence[str]) -> CheckedData:
-    """What the check before the run found; made now if it was not, or not of these tasks."""
+    """Return the checked data; they are checked now if they were not, or not for these tasks."""
     all_known = context.current().own(_Known)
     known = all_known.get(benchmark.name)
     if known is None or not set(names) <= set(known.names):
@@ -165,7 +165,7 @@ def _uncut(benchmark: Benchmark, known: CheckedData, doc: Doc) -> Cut | None:
 
 
 def left_out(benchmark: Benchmark, known: CheckedData, name: str) -> dict[str, str]:
-    """What a task leaves out, by name, with the reason."""
+    """Return what a task leaves out, by name, with the reason."""
     uncut = (_uncut(benchmark, known, doc) for doc in benchmark.docs(known.loaded, name))
     lost = {cut.name: known.lost[cut.window] for cut in uncut if cut is not None}
     return {**known.loaded.left_out(name), **lost}
@@ -242,7 +242,7 @@ def describe_judge(benchmark: Benchmark, spec: str | None = None) -> JsonObject:
 
 
 def shown_judge(config: JudgeConfig, spec: str | None = None) -> str:
-    """How a user names this judge: its file, or its short form without a password."""
+    """Return a judge as a user names it: its file, or its short form without a password."""
     named = spec or settings.text(settings.JUDGE)
     return named if named.endswith((".yml", ".yaml")) else config.label
 

@@ -1,4 +1,4 @@
-"""What a run would cost before it is started: generations, verdicts, tokens, dollars, time.
+"""Costs of a run before it is started: generations, verdicts, tokens, dollars, time.
 
 Measured on the data's own texts. What cannot be known before (the model's answers, the judge's
 reasons) is assumed and said.
@@ -50,7 +50,7 @@ def estimate(task: str, config: JudgeConfig | None, limit: int | None = None) ->
 
 
 def requests(task: Task, docs: Sequence[Doc]) -> list[tuple[Criterion, Mapping[str, Json]]]:
-    """What the judge is asked about replies to docs; stand-ins are the replies and the verdicts.
+    """The requests to the judge on replies to docs; replies and verdicts are stand-ins.
 
     Empty where nothing is judged, as where the reference is withheld.
     """
@@ -73,7 +73,7 @@ class _AllAsked(Exception):  # noqa: N818 - no error
 
 
 def asks(task: Task, kept: Item, reply: str) -> list[Ask]:
-    """What the judge is asked about one reply."""
+    """The requests to the judge about one reply."""
     found: list[Ask] = []
     settle(task.score(kept, reply), _stand_ins(found))
     return found

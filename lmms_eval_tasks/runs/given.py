@@ -1,4 +1,4 @@
-"""What a model is given, in the forms of the host: text and visuals, or messages."""
+"""Parts of a doc in the forms of the host: text and visuals, or messages."""
 
 from __future__ import annotations
 

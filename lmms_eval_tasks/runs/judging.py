@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class JudgeUsage(NamedTuple):
-    """What the judges of a run did."""
+    """The work of a run's judges."""
 
     usage: tuple[JsonObject, ...] = ()  # a row for each task and judge (judges/run.py)
     labels: frozenset[str] = frozenset()  # judges that were asked by tasks, not by other judges
@@ -60,7 +60,7 @@ class Judging:
                 run.current().progress.expect(items)
 
     def end(self) -> JudgeUsage:
-        """What the judges did, over all processes, each of which has to ask."""
+        """Return the work of the judges of all processes, each of which has to call this."""
         from lmms_eval_tasks.judges import run
         from lmms_eval_tasks.judges.report import Ledger, departures
 

@@ -21,14 +21,14 @@ Window = tuple[Any, ...]  # of a Cut: what tells it apart
 
 
 class TaskMedia(NamedTuple):
-    """What one task needs."""
+    """The cuts that one task needs."""
 
     task: str  # its name
     cuts: Sequence[Cut]  # of its docs, in their order
     asked: int  # how many of these docs are asked
 
     def first(self, tried: Mapping[Window, str]) -> Iterator[Cut]:
-        """Those of its first docs, not tried so far; one that failed does not count."""
+        """The cuts of its first docs that were not tried so far; one that failed does not count."""
         good = 0
         for cut in self.cuts:
             if good >= self.asked:
@@ -40,7 +40,7 @@ class TaskMedia(NamedTuple):
 
 
 def asked(docs: Sequence[int], limit: float | None) -> list[int]:
-    """How many docs of each task the host asks.
+    """Return how many docs of each task the host asks.
 
     Args:
         docs: how many each task of the run has, in its order.

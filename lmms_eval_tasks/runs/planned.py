@@ -1,4 +1,4 @@
-"""What it takes to make a paper's rows again: the recipes' commands, and what they would cost.
+"""The commands that make a paper's rows again (its recipes), and what they would cost.
 
 Requests, texts, media and the judge's tokens are the published counts
 (leaderboards/recipes/data.yaml), whatever data are at hand. A GPU computes a prompt with 2
@@ -41,7 +41,7 @@ Engine = Literal["vllm"]
 
 
 class Cost(NamedTuple):
-    """What a recipe would take; dollars are None where a price is not known."""
+    """The cost of a recipe; dollars are None where a price is not known."""
 
     name: str
     requests: int
@@ -185,7 +185,7 @@ def _array(jobs: Sequence[tuple[Sequence[str], str]]) -> Iterator[str]:
 
 
 def cost(recipe: Recipe) -> Cost:
-    """What a recipe would take.
+    """Return the cost of a recipe.
 
     Raises:
         TasksError: the judge's settings are wrong.

@@ -40,7 +40,7 @@ SHOWN = 4  # numbers that changed, in a line
 
 
 class Changes(NamedTuple):
-    """How the numbers of a task or group compare with the saved ones."""
+    """The numbers of a task or group beside the saved ones."""
 
     equal: int  # numbers that are the same to the last digit
     changed: Mapping[str, tuple[Json, Json]]  # name -> saved and now; None saved of a new number
@@ -57,7 +57,7 @@ class Changes(NamedTuple):
         return cls(len(shared) - len(changed), changed, new, kept) if shared else None
 
     def line(self, *, judged: bool) -> str:
-        """What came out, for a reader; `judged` if a judge was named."""
+        """Return the line for a reader; `judged` if a judge was named."""
         changed = {n: v for n, v in self.changed.items() if judged or v[0] is not None}
         total, kept = self.equal + len(changed), self.new + self.kept
         listed = [f"{n} {_text(a)} to {_text(b)}" for n, (a, b) in [*changed.items()][:SHOWN]]
@@ -77,7 +77,7 @@ def _text(value: object) -> str:
 
 @dataclass
 class Numbers:
-    """What came out for one task or group of one model."""
+    """The numbers of one task or group of one model, and what they rest on."""
 
     name: str
     model: str | None
@@ -160,7 +160,7 @@ def rescore_saved(
     joined: list[Numbers] = []
 
     def small(run: Run) -> tuple[Side, Items]:
-        """What joins read of a run, which is no verdict; of others what their notes read."""
+        """Keep of a run what is needed later, to save memory: for joins all but verdicts."""
         items, read_otherwise, counts = _scored(benchmark, run, asked)
         if not items:
             return (run.model, "", ""), ()
@@ -260,7 +260,7 @@ def _judged_text(task: Task, item: Item) -> str:
 
 
 def _is_read_otherwise(saved: Item, now: Item) -> bool:
-    """Whether another text, letter, list or status was read; which rule read it does not matter."""
+    """Return True if another text, letter, list or status was read, by whichever rule."""
     return any(
         saved[name] != now[name]
         for name in (saved.keys() & now.keys()) - {"read_by"}
@@ -328,7 +328,7 @@ def _joined(
 
 
 def statuses(label: str, items: Items) -> list[JsonObject]:
-    """How many verdicts of each status items have now, kept ones included, a row for each judge."""
+    """Count the verdicts of each status, kept ones included: a row for each judge."""
     found: dict[str, Counter[str]] = {}
     for item in items:
         for one in (item.get("verdicts") or {}).values():

@@ -208,7 +208,7 @@ _NO_LIMITS: JsonObject = {
 
 
 def _shown_judge(saved: Saved, spec: str) -> str:
-    """How to show the judge that a batch is for, an OpenAI-compatible one: without a password."""
+    """The name of the OpenAI-compatible judge that a batch is for, without a password."""
     from lmms_eval_tasks.judges.verdict import OPENAI
 
     config = before.judge_config(registry.load(saved[0][0]), spec, os.environ)  # no run yet

@@ -1,4 +1,4 @@
-"""From a reply to an item, for a run and `rescore` alike, and through the host to numbers."""
+"""Scoring: a reply becomes an item, for a run and `rescore`, and goes through the host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run's end shows: its first screen, and the tables in full, which also stand in a file.
+"""The end of a run: its first screen, and the tables in full, which also stand in a file.
 
 The first screen has ten lines or so for each benchmark: what was run and whether its numbers are
 valid; each task's main number with its interval, chance, the count, and the paper's row of the same

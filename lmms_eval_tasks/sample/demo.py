@@ -60,7 +60,7 @@ class ExpectedNumber(NamedTuple):
 
 
 class DemoRun(NamedTuple):
-    """What one process of the host runs."""
+    """The model and tasks that one process of the host runs."""
 
     name: str
     model: str
@@ -137,7 +137,7 @@ def run(out: Path, console: Console) -> bool:
 
 
 def models(out: Path, tasks: Sequence[str]) -> list[DemoRun]:
-    """What is run, in this order."""
+    """The runs of the demo, in this order."""
     key, replay = f"key={out / 'key.json'}", f"{REPLAY}:{out / 'replay.jsonl'}"
     checkpoint = f"pretrained={out / CHECKPOINT},{_TINY}"
     short = ("--gen_kwargs", "max_new_tokens=16")  # it does not know when to stop
@@ -160,7 +160,7 @@ def write_report(out: Path) -> Path:
 
 
 def write_key(path: Path, names: Sequence[str]) -> Path:
-    """Of each request of some tasks its fingerprint and its replies, the right one first.
+    """Write the fingerprint and the replies of each request of tasks, the right reply first.
 
     Made with the data at hand, media included, which are kept for the run that follows: whoever
     looks up what was handed to it (players.Key) has to be handed the same. Groups among the names
@@ -257,7 +257,7 @@ def coin_check(name: str, chance: Chance, items: Sequence[Mapping[str, Json]]) -
 
 
 def witness_check(mode: str, decided: int, share: float, n: int) -> ExpectedNumber:
-    """What reached the witness decides so many of n questions; of others it guesses one in 8."""
+    """Check the witness: its eyes and ears decide so many of n; of others it guesses 1 in 8."""
     guessed, others = share * n - decided, n - decided
     good = -1e-9 <= guessed <= others / 8 + STANDARD_ERRORS * math.sqrt(others * 7 / 64)
     text = f"{mode:11} acc {share:.2f} ({decided} of {n} decided by what reached it)"
@@ -272,7 +272,7 @@ def screen(
     results: Mapping[str, Mapping[str, Json]],
     checks: Sequence[ExpectedNumber],
 ) -> Iterator[RenderableType]:
-    """What was run, what was expected and what came out: rich renderables."""
+    """The last screen: what was run, what was expected and what came out."""
     from rich.table import Table
 
     said = {

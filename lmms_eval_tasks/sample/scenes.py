@@ -62,7 +62,7 @@ class Actor:
         )
 
     def draw(self, canvas: Canvas, second: float) -> None:
-        """As it is at a time."""
+        """Draw it as it is at a second."""
         if not self.shown[0] <= second < self.shown[1]:
             return
         (x, y), fill = self.at(second), colour(self.colour)
@@ -87,13 +87,13 @@ class Actor:
 
 
 def colour(told: str | Iterable[int]) -> Colour:
-    """Of a name, or as it is."""
+    """Return the colour of a name, or of three numbers."""
     red, green, blue = PALETTE[told] if isinstance(told, str) else told
     return red, green, blue
 
 
 def actor(told: Mapping[str, Json]) -> Actor:
-    """Of an entry of a file; a `path` of two numbers is a place."""
+    """Make an actor of an entry of a file; a `path` of two numbers is a place."""
     path = told["path"]
     return Actor(**{**told, "path": path if isinstance(path[0], list) else [[0.0, *path]]})
 

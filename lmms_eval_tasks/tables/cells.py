@@ -33,7 +33,7 @@ def frame(rows: Iterable[JsonObject], columns: Iterable[str] | None = None) -> D
 
 
 def _no_formula(cell: object) -> object:
-    """With an apostrophe before what a spreadsheet would work out; "-" alone is our dash."""
+    """Put an apostrophe before what a spreadsheet would work out; "-" alone is our dash."""
     if not isinstance(cell, str):
         return cell
     text = visible(cell)

@@ -1,4 +1,4 @@
-"""How papers' tables are drawn here: a row per model, dashes for no number, nothing cut off."""
+"""Tables like the papers': a row per model, dashes for no number, nothing cut off."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def number(value: object) -> float | None:
 
 
 def has_numbers(cells: Sequence[str]) -> bool:
-    """Whether any cell is more than a dash."""
+    """Return True if any cell is more than a dash."""
     return any(cell != NONE for cell in cells)
 
 

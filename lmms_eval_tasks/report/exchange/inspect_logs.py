@@ -104,7 +104,7 @@ def _log(benchmark: Benchmark, task: Task, side: Side) -> EvalLog:
 
 
 def _spec(benchmark: Benchmark, task: Task, side: Side) -> EvalSpec:
-    """What was evaluated, with what, and what its numbers rest on."""
+    """The task, model and options of a log, and the conditions of its numbers."""
     from inspect_ai.log import EvalConfig, EvalDataset, EvalSpec
     from inspect_ai.model import ModelConfig
 

@@ -172,7 +172,7 @@ def measured(benchmark: Benchmark, side: Side, line: Comparison) -> Record:
 def _facts(
     benchmark: Benchmark, side: Side, tasks: Sequence[Task], *, is_judged: bool
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """What a number rests on, of its data and of its runs, in texts."""
+    """The facts that a number rests on, of its data and of its runs, as texts."""
     sections = _sections(benchmark, side, tasks)
     items = {task.name: side.items[task.name] for task in tasks}
     seen = [one["videos"] for one in sections if one.get("videos")]
@@ -200,7 +200,7 @@ def _facts(
 def _sections(
     benchmark: Benchmark, side: Side, tasks: Sequence[Task]
 ) -> Sequence[Mapping[str, Json]]:
-    """What our hook told of the runs of tasks; nothing is known unless it is of all of them."""
+    """The sections of our hook on the runs of tasks; [] unless all of them have one."""
     found = [side.runs[task.name].section(benchmark.name) for task in tasks]
     return found if all(found) else []
 

@@ -124,7 +124,7 @@ def on_the_hub(benchmark: Benchmark, side: Side) -> str:
 
 
 def _note(benchmark: Benchmark, side: Side, line: Comparison) -> Iterator[str]:
-    """What a reader of a number on the hub has to know, in sentences."""
+    """The sentences that a reader of a number on the hub has to know."""
     made, one = records.measured(benchmark, side, line), line.numbers[side.label]
     yield f"{line.quantity.metric}."
     if one.ends is not None:
