@@ -22,10 +22,10 @@ from simulation import WORLDS, Drawn, World
 
 from lmms_eval_tasks.cvrr_es.labels import SCALE
 from lmms_eval_tasks.cvrr_es.study import selection
-from lmms_eval_tasks.cvrr_es.study.kappas import average
 from lmms_eval_tasks.cvrr_es.study.panels import PANELS, panel
-from lmms_eval_tasks.cvrr_es.study.ratings import Item
+from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey
 from lmms_eval_tasks.cvrr_es.study.selection import Selection, judge_kappa
+from lmms_eval_tasks.utils.metrics.aggregate import mean as average
 
 SEEDS = 20
 WEIGHT = 0.5  # how far the final judge is swayed: half of the way
@@ -107,8 +107,8 @@ def by_hand(world: World, judge: str, drawn: Drawn) -> float | None:
 
 
 def final_ratings(
-    drawn: Drawn, shown: Mapping[Item, Sequence[str]], weight: float
-) -> dict[Item, int]:
+    drawn: Drawn, shown: Mapping[AnswerKey, Sequence[str]], weight: float
+) -> dict[AnswerKey, int]:
     """What the final judge says of each answer, given the names of the judges it is shown there."""
     return {
         item: simulation.swayed(
@@ -118,7 +118,7 @@ def final_ratings(
     }
 
 
-def shown_to_final(drawn: Drawn, rule: Selection) -> dict[Item, tuple[str, ...]]:
+def shown_to_final(drawn: Drawn, rule: Selection) -> dict[AnswerKey, tuple[str, ...]]:
     """The judges that the mixture shows for each answer."""
     chosen = selection.choices(drawn.ratings, drawn.reference, drawn.strata, rule)
     return {item: choice.judges for item, choice in chosen.items()}
@@ -129,7 +129,7 @@ def _one(
 ) -> dict[tuple[str, str], tuple[float | None, str]]:
     """Kappa and note of every row, for one draw."""
 
-    def kappa(ratings: Mapping[Item, int]) -> float | None:
+    def kappa(ratings: Mapping[AnswerKey, int]) -> float | None:
         return judge_kappa(ratings, drawn.reference, drawn.reference)  # there is one dimension
 
     found = {("judge", name): (kappa(own), "") for name, own in sorted(drawn.ratings.items())}

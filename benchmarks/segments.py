@@ -168,7 +168,7 @@ def modes(source: Path, start: float, length: float) -> bool:
             tasks.cut.cache_clear()
             begin = time.perf_counter()
             asked = {**doc, "mode": mode}
-            parts = tasks.prompt(asked)
+            parts = tasks.choice_prompt(asked)
             content = given.messages_of(parts)[0]["content"]
             visuals = given.visuals_of(parts)
             spent[mode] = time.perf_counter() - begin

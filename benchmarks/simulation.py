@@ -13,7 +13,7 @@ from random import Random
 
 from lmms_eval_tasks.cvrr_es.labels import SCALE
 from lmms_eval_tasks.cvrr_es.study.panels import to_scale
-from lmms_eval_tasks.cvrr_es.study.ratings import Item
+from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey
 from lmms_eval_tasks.cvrr_es.study.selection import Stratum
 
 Channel = tuple[tuple[float, ...], ...]  # [rating before - 1][rating after - 1] -> probability
@@ -159,10 +159,10 @@ WORLDS = {
 class Drawn:
     """One draw of a world: plain mappings, as the panels and the mixture take them."""
 
-    ratings: dict[str, dict[Item, int]]
-    reference: dict[Item, int]
-    final: dict[Item, int]  # the final judge's own rating, before it sees others'
-    strata: dict[Item, Stratum]
+    ratings: dict[str, dict[AnswerKey, int]]
+    reference: dict[AnswerKey, int]
+    final: dict[AnswerKey, int]  # the final judge's own rating, before it sees others'
+    strata: dict[AnswerKey, Stratum]
 
 
 def draw(world: World, seed: int, questions: int = QUESTIONS) -> Drawn:
@@ -171,16 +171,16 @@ def draw(world: World, seed: int, questions: int = QUESTIONS) -> Drawn:
     The reference and every judge have a stream of their own: a seed's reference is the same in all
     worlds, and one more judge changes nothing for the others.
     """
-    reference: dict[Item, int] = {}
-    strata: dict[Item, Stratum] = {}
+    reference: dict[AnswerKey, int] = {}
+    strata: dict[AnswerKey, Stratum] = {}
     stream = _stream(seed, "reference")
     for number in range(questions):
         for candidate, shares in CANDIDATES.items():
-            item = Item(f"{DIMENSION}/{number + 1:03d}", candidate)
+            item = AnswerKey(f"{DIMENSION}/{number + 1:03d}", candidate)
             reference[item] = _pick(shares, stream)
             strata[item] = Stratum(number // PER_VIDEO % FOLDS, DIMENSION)
 
-    def heard(name: str, channel: Channel, source: Mapping[Item, int]) -> dict[Item, int]:
+    def heard(name: str, channel: Channel, source: Mapping[AnswerKey, int]) -> dict[AnswerKey, int]:
         own = _stream(seed, name)
         return {item: _pick(channel[rating - 1], own) for item, rating in source.items()}
 

@@ -29,7 +29,9 @@ from lmms_eval_tasks.utils.replies import reply_text
 Answer = Callable[[Asks], Sequence[Verdict]]
 
 
-def settle(scored: Scoring | dict[str, Any], answer: Answer) -> dict[str, Any]:
+def settle(
+    scored: Scoring[Mapping[str, object]] | Mapping[str, object], answer: Answer
+) -> dict[str, Any]:
     """Run a scoring to its end.
 
     Args:
@@ -39,8 +41,8 @@ def settle(scored: Scoring | dict[str, Any], answer: Answer) -> dict[str, Any]:
     Returns:
         The item; with `verdicts`, each ask's last one as plain types, where it asked anything.
     """
-    if isinstance(scored, dict):
-        return scored
+    if not isinstance(scored, Generator):
+        return dict(scored)
     verdicts: dict[str, Any] = {}
     try:
         asks = next(scored)

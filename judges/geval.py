@@ -11,18 +11,20 @@ prompts, is each benchmark's.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import ReadOnly
 
 from lmms_eval_tasks import judges
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict
 from lmms_eval_tasks.judges.providers.exchange import JudgeReply
-from lmms_eval_tasks.judges.verdict import Ask, Asks, Judged, failure_of, graded, total_usage
-from lmms_eval_tasks.utils.json_files import Json, JsonObject
+from lmms_eval_tasks.judges.verdict import Ask, Judged, Scoring, failure_of, graded, total_usage
+from lmms_eval_tasks.utils.json_files import JsonObject
+from lmms_eval_tasks.utils.metrics import rating_means
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES
 from lmms_eval_tasks.utils.replies import reply_text
 
@@ -107,6 +109,24 @@ def scaled(value: float, low: float, high: float) -> float:
 # --- the ratings of one text ----------------------------------------------------------------------
 
 
+class TextDimension(rating_means.DimensionRating):
+    """A text's rating in one dimension, 1 to 5; 0 for what is no answer."""
+
+    mass: ReadOnly[float | None]  # of the probability, the share on the scale; None of samples
+
+
+class TextRating(rating_means.DimensionRating):
+    """The mean of a text's ratings, and how they were made."""
+
+    mode: ReadOnly[str | None]  # logprobs or samples; None without a rating
+
+
+class TextRatings(TextRating):
+    """The same with the ratings themselves."""
+
+    dimensions: ReadOnly[Mapping[str, TextDimension]]
+
+
 def describe(config: JudgeConfig) -> JsonObject:
     """How ratings are made, for a run's results, as plain types."""
     drawn = sampling(config)
@@ -122,7 +142,7 @@ def rated(
     fields: Mapping[str, object],
     reply: str,
     status: str = "ok",
-) -> Generator[Asks, Sequence[Verdict], JsonObject]:
+) -> Scoring[TextRatings]:
     """Rate a text in every dimension; where one gets no log-probabilities, all are sampled.
 
     For `yield from` in a task's `score` (asking.py). Where the judge or the host's request fails
@@ -133,11 +153,6 @@ def rated(
         asked: each dimension's criterion, by the name of its ask; of schema `GEvalRating`, with
             `bare` set to its score and `top_logprobs` to `TOP_LOGPROBS`.
         status: of the text where it was parsed from a reply; other than ok, nobody is asked.
-
-    Returns:
-        score (the mean of the dimensions' ratings, 1..5; 0 for what is no answer; None), status
-        (as verdict.graded's), mode ("logprobs" or "samples"; None without a rating) and
-        dimensions, each with score, status and mass (of the probability that is on the scale).
     """
     candidate = ""
     if status in ("ok", "refused"):
@@ -183,7 +198,7 @@ def _mode(done: Mapping[str, Judged]) -> str | None:
     return MODES["geval_samples"] if all(means) else None
 
 
-def column(metric: str, results: Iterable[Mapping[str, Json]]) -> list[Mapping[str, Json]]:
+def column(metric: str, results: Iterable[TextRating]) -> list[rating_means.DimensionRating]:
     """G-Eval's results as one of its two metrics takes them, each with `score` and `status`.
 
     Texts that were not rated have no mode: they are in the column of a run's mode, and in both
@@ -193,7 +208,7 @@ def column(metric: str, results: Iterable[Mapping[str, Json]]) -> list[Mapping[s
     given, mode = list(results), MODES[metric]
     if all(one["mode"] != mode for one in given):
         return []
-    other = {"score": None, "status": OTHER_MODE}
+    other: rating_means.DimensionRating = {"score": None, "status": OTHER_MODE}
     return [one if one["mode"] in (mode, None) else other for one in given]
 
 

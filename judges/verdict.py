@@ -310,7 +310,8 @@ class Ask:
 
 
 Asks = Sequence[Ask]
-Scoring = Generator[Asks, Sequence[Verdict], dict[str, Any]]
+R = TypeVar("R")
+Scoring = Generator[Asks, Sequence[Verdict], R]  # returns the fields that an item gets
 OF_THE_JUDGE = "judge_"  # prefix of an item's status
 
 

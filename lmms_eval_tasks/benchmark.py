@@ -7,6 +7,11 @@ A benchmark says four things: what its items are (`Benchmark.docs`), what a mode
 (`Task.prompt`), what a reply is worth (`Task.score`), and which numbers come of it (`Task.metrics`,
 `Benchmark.joins`). Running, checking, judging later, rescoring, estimating, intervals and tables
 are written once, in host/, runs/ and report/, and know no benchmark.
+
+Docs and items are plain mappings, as lmms-eval and its JSON logs hold them. Each task says in a
+TypedDict which fields its own have, so that mypy refuses a wrong key or a wrong type: D is a doc
+that the model is given, K is what the log keeps of it, and I is the item, K and what `score`
+returned.
 """
 
 from __future__ import annotations
@@ -15,9 +20,10 @@ import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, cast
+
+from typing_extensions import NotRequired, ReadOnly, TypedDict, TypeVar
 
 from lmms_eval_tasks import leaderboards, settings
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
@@ -27,21 +33,56 @@ from lmms_eval_tasks.media.sources import CheckedSource, Source
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.metrics import aggregate
+from lmms_eval_tasks.utils.metrics.aggregate import GradedItem, Outcome
 from lmms_eval_tasks.utils.released_files import DataStatus, Release
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from lmms_eval_tasks.judges import JudgeConfig
     from lmms_eval_tasks.prompts import Prompt
 
-Doc = Mapping[str, Any]  # one thing that a model is asked, in plain types
-Item = Mapping[str, Any]  # one reply and what it is worth, in plain types; what the log keeps
+# Of any task, for code that knows no benchmark:
+Doc = Mapping[str, Any]  # one thing that a model is asked
+Item = Mapping[str, Any]  # one reply and what it is worth; what the log keeps
 Items = Sequence[Item]
+Fields = Mapping[str, object]
 Units = Mapping[str, tuple[str, float]]  # what a number is the mean of: id -> cluster and value
+
+# A task or metric of more general items serves for special ones: contravariant.
+D = TypeVar("D", bound=Fields, contravariant=True, default=Any)  # noqa: PLC0105
+K = TypeVar("K", bound=Fields, default=Any)
+I = TypeVar("I", bound=Fields, contravariant=True, default=Any)  # noqa: E741, PLC0105
+T = TypeVar("T", bound=Fields)
+S = TypeVar("S", bound=Fields)
+R = TypeVar("R")
 
 SAME = object()  # of Part.simple
 ASKED = "asked_hash"  # the field of an item that holds the hash of what was asked
 NAMED = 20  # records of one line about what is left out
 REBUILT = 12  # hex digits of it that can be made from the item's other fields
+
+
+class KeptDoc(TypedDict):
+    """The fields that the log keeps of every doc: those of `Task.keep`, and then a run's own."""
+
+    id: ReadOnly[str]  # depends on the data alone
+    video: ReadOnly[str]  # which items belong together (`Task.cluster`)
+    asked_hash: NotRequired[ReadOnly[str]]  # of what was asked; older runs have none
+    at_limit: NotRequired[ReadOnly[bool]]  # the reply is as long as its limit of tokens
+
+
+class Scored(Outcome):
+    """The fields that every scoring returns (`Task.score`), and what is added to them."""
+
+    reply: NotRequired[ReadOnly[str]]  # the model's text
+    refused: NotRequired[ReadOnly[bool]]  # a judged reply that looks like a refusal
+    verdicts: NotRequired[ReadOnly[Mapping[str, Mapping[str, Any]]]]  # by the name of the ask
+
+
+def select_fields(doc: T, kind: type[T]) -> T:
+    """The fields of a doc that a smaller type has, in that type's order, for `Task.keep`."""
+    return cast(T, {name: doc[name] for name in kind.__annotations__ if name in doc})
 
 
 class Part(NamedTuple):
@@ -64,19 +105,20 @@ class Row(NamedTuple):
     """The numbers of one task or group, for tables."""
 
     task: str
-    values: Mapping[str, Any]  # by metric
+    values: Mapping[str, object]  # by metric
     model: str = ""  # where there are several
     invalid: bool = False  # too many failures
     marks: str = ""  # of other doubts, which stand behind its name in a table
 
 
 @dataclass(frozen=True)
-class Metric:
-    """One number."""
+class Metric(Generic[I]):
+    """One number of items of the type I."""
 
     name: str  # as in tables and files
-    of: Callable[[Items], Any]  # of some items, in whatever order; None where there is none
-    where: Callable[[Item], bool] | None = None  # the items that it is of; all unless told
+    # Of some items, in whatever order; None where there is none.
+    of: Callable[[Sequence[I]], float | None]
+    where: Callable[[I], bool] | None = None  # the items that it is of; all unless told
     better: bool | None = True  # higher is; None if neither way is better
     # Fields of an item that `of` needs, if the metric stands in the host's table; `a.b` is the part
     # b of the field a.
@@ -84,7 +126,7 @@ class Metric:
     mean: str = ""  # the field that it is the plain mean of, for the host's standard errors
     # What it is the mean of: items by id, or pools of them. Its interval, and the difference of two
     # models, are of these; without them they rest on the number without one cluster each.
-    units: Callable[[Items], Units] | None = None
+    units: Callable[[Sequence[I]], Units] | None = None
     share: bool = False  # lies in 0..1
     sure: bool = False  # has an interval though it is neither shown nor a mean of units
 
@@ -93,74 +135,74 @@ class Metric:
         """Of those that have none, some take minutes to compute once."""
         return self.sure or self.shown is not None or self.units is not None
 
-    def own(self, items: Items) -> Items:
+    def own(self, items: Sequence[I]) -> Sequence[I]:
         """The items that it is of."""
         return items if self.where is None else [item for item in items if self.where(item)]
 
 
 @dataclass(frozen=True)
-class Join:
-    """Numbers of several tasks together, in the row of a group."""
+class Join(Generic[I]):
+    """Numbers of several tasks together, in the row of a group; I is what their items share."""
 
     group: str  # name of the host's group, and of the row
     tasks: tuple[str, ...]  # whose items are joined
     # The numbers by name, from whole items by task; empty if too few tasks are there.
-    of: Callable[[Mapping[str, Items]], Mapping[str, Any]]
+    of: Callable[[Mapping[str, Sequence[I]]], Mapping[str, float | None]]
     # The numbers that stand in the host's table, and the fields of an item that they need.
     shown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # What the user should know of a join over saved runs.
-    notes: Callable[[Mapping[str, Items]], Iterable[str]] = lambda sides: ()  # noqa: ARG005
+    notes: Callable[[Mapping[str, Sequence[I]]], Iterable[str]] = lambda sides: ()  # noqa: ARG005
     counted: str = ""  # the number that says how many questions were joined
     shares: Collection[str] = ()  # its numbers that lie in 0..1
     # What those of its numbers that are plain means are the means of.
-    units: Mapping[str, Callable[[Mapping[str, Items]], Units]] = field(default_factory=dict)
+    units: Mapping[str, Callable[[Mapping[str, Sequence[I]]], Units]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Task:
+class Task(Generic[D, K, I]):
     """One task of the host."""
 
     name: str
-    prompt: Callable[[Doc], Sequence[Part]]  # what the model is given for a doc
+    prompt: Callable[[D], Sequence[Part]]  # what the model is given for a doc
     # What the log keeps of a doc: all that `score` reads, in plain types.
-    keep: Callable[[Doc], dict[str, Any]]
+    keep: Callable[[D], K]
     # What a reply to a kept doc is worth; a generator where a judge is asked (asking.py).
-    score: Callable[[Item, str], Scoring | dict[str, Any]]
-    metrics: Sequence[Metric]
+    score: Callable[[K, str], Scoring[Fields] | Fields]
+    metrics: Sequence[Metric[I]]
     # Fields of an item that say what was asked: question or options, media and setting, reference.
     # Two runs' items are the same if these are; ids may depend on an order.
     identity: Collection[str] = ()
     # Further numbers, which depend on what the items are of (candidates); in our section alone.
-    more: Callable[[Items], Sequence[Metric]] = lambda items: ()  # noqa: ARG005
+    more: Callable[[Sequence[I]], Sequence[Metric[I]]] = lambda items: ()  # noqa: ARG005
     # How many of its video's frames a model should see, where the protocol says it.
-    frames: Callable[[Doc], int | None] = lambda doc: None  # noqa: ARG005
+    frames: Callable[[D], int | None] = lambda doc: None  # noqa: ARG005
     # What the log says of the media that were handed over; a file may be gone by then.
-    handed: Callable[[Doc], dict[str, Any]] = lambda doc: {}  # noqa: ARG005
+    handed: Callable[[D], Fields] = lambda doc: {}  # noqa: ARG005
     # What is scored of several items at once, when all are there: each scoring returns further
     # fields of one item, whose id stands before it. Not in the host's table.
-    together: Callable[[Items], Iterable[tuple[str, Scoring]]] = lambda items: ()  # noqa: ARG005
+    together: Callable[[Sequence[I]], Iterable[tuple[str, Scoring[Fields]]]] | None = None
     asks: Collection[str] = ()  # names of its asks; empty where nothing is judged
     extra: str = ""  # packages that its numbers need beyond a plain install (extras.py)
     kept: Collection[str] = ()  # fields without which a saved item cannot be scored again
-    blank: Mapping[str, Any] = field(default_factory=dict)  # of an item whose scoring broke
+    blank: Fields = field(default_factory=dict)  # of an item whose scoring broke
     # What else the results tell of its items, beside counts by status and intervals.
-    details: Callable[[Items], dict[str, Any]] = lambda items: {}  # noqa: ARG005
+    details: Callable[[Sequence[I]], Fields] = lambda items: {}  # noqa: ARG005
     # What the user should know of the numbers of a saved run.
-    notes: Callable[[Items], Sequence[str]] = lambda items: ()  # noqa: ARG005
+    notes: Callable[[Sequence[I]], Sequence[str]] = lambda items: ()  # noqa: ARG005
     # A reply as a model may give it, for estimates; of a doc and its number.
-    stand_in: Callable[[Doc, int], str] = lambda doc, number: ""  # noqa: ARG005
+    stand_in: Callable[[D, int], str] = lambda doc, number: ""  # noqa: ARG005
     cluster: str = "video"  # the field that says which items belong together (intervals)
     # Fields by which its first number is split in reports, and how that is drawn.
     splits: Mapping[str, Literal["dots", "star", "heat"]] = field(default_factory=dict)
     # What an item belongs to that counts only as a whole, such as a pool; "" of none.
-    pool: Callable[[Item], str] = lambda item: ""  # noqa: ARG005
+    pool: Callable[[I], str] = lambda item: ""  # noqa: ARG005
 
-    def log_fields(self, doc: Doc) -> dict[str, Any]:
+    def log_fields(self, doc: D) -> dict[str, object]:
         """The fields of a doc for the log (`keep`), with the hash of what is asked."""
         kept = self.keep(doc)
         return {**kept, ASKED: self.hash_of(kept, doc.get("question"))}
 
-    def hash_of(self, item: Item, question: Any = None) -> str:
+    def hash_of(self, item: Fields, question: object = None) -> str:
         """The hash of what an item asks; "" if its fields do not say.
 
         Args:
@@ -179,7 +221,7 @@ class Task:
         )
 
 
-def digest(value: Any, digits: int = 12) -> str:
+def digest(value: object, digits: int = 12) -> str:
     """The first hex digits of the SHA-256 of plain types as JSON."""
     text = json.dumps(value, sort_keys=True, default=str)
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:digits]
@@ -242,7 +284,9 @@ class KnownAnswers:
     clusters: str = "videos"  # what the docs' `Task.cluster` names
     # Further tables from the items of all answers, and their content for JSON; the flag says that
     # too many verdicts failed.
-    tables: Callable[[Items, bool], tuple[Sequence[Any], dict[str, Any]]] | None = None
+    tables: Callable[[Items, bool], tuple[Sequence[RenderableType], dict[str, object]]] | None = (
+        None
+    )
 
 
 class Benchmark:
@@ -409,7 +453,7 @@ class Benchmark:
             )
         return judge
 
-    def judge_notes(self, judge: JudgeConfig) -> dict[str, Any]:  # noqa: ARG002
+    def judge_notes(self, judge: JudgeConfig) -> dict[str, object]:  # noqa: ARG002
         """What the results tell of the judge beside its settings and prompt, or in their place."""
         return {}
 
@@ -437,7 +481,7 @@ class Benchmark:
 
     # --- results --------------------------------------------------------------------------------
 
-    def describe(self, ran: Ran) -> tuple[dict[str, Any], list[Condition]]:
+    def describe(self, ran: Ran) -> tuple[dict[str, object], list[Condition]]:
         """Where data and media came from, for the results, and conditions of the numbers.
 
         Here: the data, and what each task left out. A benchmark adds its own to both.
@@ -472,7 +516,7 @@ class Benchmark:
         names = {"task": "{task} {given}"}
         return {**board, "layouts": [{"title": self.title, "names": names, "columns": columns}]}
 
-    def tables(self, rows: Sequence[Row]) -> Sequence[Any]:
+    def tables(self, rows: Sequence[Row]) -> Sequence[RenderableType]:
         """The paper's tables (rich renderables); those without a number are left out.
 
         The first ones are the headline; the others are splits (`--tables all`).
@@ -487,10 +531,10 @@ class Benchmark:
 
     def reread(
         self,
-        items: Sequence[dict[str, Any]],
+        items: Items,
         *,
         judged: bool,  # noqa: ARG002 - whether a judge was named for them
-    ) -> Sequence[dict[str, Any]]:
+    ) -> Items:
         """A run's saved items before they are scored again, as with a reference that came later.
 
         Raises:
@@ -509,20 +553,11 @@ def option_set(variable: str) -> list[Condition]:
     return [Condition(Kind.OPTION, line)] if line else []
 
 
-def value_is(name: str, value: Any) -> Callable[[Item], bool]:
-    """For `Metric.where`: items whose field has this value."""
-
-    def takes(item: Item) -> bool:
-        return bool(item.get(name) == value)
-
-    return takes
-
-
-def split(metric: Metric, by: str, values: Iterable[str], prefix: str = "") -> list[Metric]:
+def split(metric: Metric[S], by: str, values: Iterable[str], prefix: str = "") -> list[Metric[S]]:
     """A metric of the items with each value of a field; NAME_PREFIXVALUE."""
     inner = metric.where or (lambda _: True)
 
-    def part(value: str) -> Metric:
+    def part(value: str) -> Metric[S]:
         return replace(
             metric,
             name=f"{metric.name}_{prefix}{value}",
@@ -534,7 +569,7 @@ def split(metric: Metric, by: str, values: Iterable[str], prefix: str = "") -> l
     return [part(value) for value in values]
 
 
-def accuracies(name: str) -> list[Metric]:
+def accuracies(name: str) -> list[Metric[GradedItem]]:
     """The share of right items in its three forms (aggregate.py)."""
     return [
         Metric(
@@ -550,35 +585,22 @@ def accuracies(name: str) -> list[Metric]:
     ]
 
 
-def pool_accuracies(name: str, size: int) -> list[Metric]:
+def pool_accuracies(name: str, size: int) -> list[Metric[GradedItem]]:
     """The share of pools of `size` items that are right in all, likewise."""
 
-    def units(items: Items) -> Units:
-        found = aggregate.pools(items, size)
-        return {name: (pool.video, float(pool.right)) for name, pool in found.items()}
+    def of_pools(
+        statistic: Callable[[Sequence[GradedItem]], R],
+    ) -> Callable[[Sequence[GradedItem]], R]:
+        return lambda items: statistic(aggregate.pools(items, size))
 
-    accuracy, valid, failed = (
-        partial(of, size=size)
-        for of in (
-            aggregate.pool_accuracy,
-            aggregate.pool_accuracy_valid,
-            aggregate.count_failed_pools,
-        )
-    )
-    return [
-        Metric(
-            name,
-            accuracy,
-            shown=("id", "status", "right"),
-            units=units,
-            share=True,
-        ),
-        Metric(f"{name}_valid", valid),
-        Metric(f"{name}_failed", failed, better=False),
-    ]
+    plain, *others = (replace(one, of=of_pools(one.of)) for one in accuracies(name))
+    shown, units = ("id", "status", "right"), of_pools(aggregate.rights)
+    return [replace(plain, shown=shown, mean="", units=units), *others]
 
 
-def refusals(count: str, headline: Mapping[str, Callable[[Items], Any]]) -> list[Metric]:
+def refusals(
+    count: str, headline: Mapping[str, Callable[[Sequence[S]], float | None]]
+) -> list[Metric[S]]:
     """What a reader may want to know of judged answers that look like refusals.
 
     Args:

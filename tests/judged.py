@@ -35,7 +35,7 @@ def at(
 def scored(
     benchmark: Benchmark,
     script: Script,
-    scoring: Scoring,
+    scoring: Scoring[Any],
     saved: Mapping[str, Verdict] | None = None,
 ) -> tuple[Item, list[Request]]:
     """The item of a scoring, and what was asked; saved verdicts stand."""

@@ -91,7 +91,7 @@ def agreement_command(
         problems = invalid.of_judge(usage, {config.label}) | invalid.of_items(name, judged)
         check = _check(title, known, answers, judged)
         check |= {"judge": config.label, "setup": before.setup(whose, config)}
-        more = {"answers": _answers(answers, judged)}
+        more: dict[str, object] = {"answers": _answers(answers, judged)}
         if count is None and known.tables:
             tables, more = known.tables(judged, bool(problems))
             show(table_console(), tables)

@@ -25,7 +25,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, dimension_of
@@ -41,7 +41,7 @@ _TOKENS = re.compile(rf"^(?:\s*{_TOKEN})+\s*", re.IGNORECASE)
 _END = re.compile(r"(?:\s*</s>)+\s*$")
 
 
-class Answer(NamedTuple):
+class CandidateAnswer(NamedTuple):
     """One entry of a file."""
 
     id: str  # of the question, as our saved samples have it; "" in predictions
@@ -51,14 +51,14 @@ class Answer(NamedTuple):
     reference: str = ""
 
 
-class Answers(NamedTuple):
+class AnswerFile(NamedTuple):
     """A candidate's answers in one dimension, in the order of their file."""
 
     file: Path
-    entries: Sequence[Answer]
+    entries: Sequence[CandidateAnswer]
 
 
-Candidates = dict[str, dict[str, Answers]]  # name -> dimension -> what it said
+Candidates = dict[str, dict[str, AnswerFile]]  # name -> dimension -> what it said
 
 
 class Aligned(NamedTuple):
@@ -88,7 +88,7 @@ def fitting(paths: Sequence[Path], release: CvrrRelease) -> list[Aligned]:
     return found
 
 
-def align(name: str, given: Mapping[str, Answers], release: CvrrRelease) -> Aligned:
+def align(name: str, given: Mapping[str, AnswerFile], release: CvrrRelease) -> Aligned:
     """Put a candidate's answers to the release's questions; raises nothing.
 
     Answers to questions that cannot be used themselves (`release.problems`) are left out, as the
@@ -127,7 +127,7 @@ def align(name: str, given: Mapping[str, Answers], release: CvrrRelease) -> Alig
 
 
 def _joined(
-    entries: Sequence[Answer], places: Mapping[str, str], known: Mapping[str, Question]
+    entries: Sequence[CandidateAnswer], places: Mapping[str, str], known: Mapping[str, Question]
 ) -> dict[str, int]:
     """Numbers of the answers by the ids of their questions.
 
@@ -243,17 +243,17 @@ def read(paths: Sequence[Path]) -> Candidates:
     return found
 
 
-def plain_question(value: Any) -> str | None:
+def plain_question(value: object) -> str | None:
     """A released question without image tokens; None for what is no text."""
     return _TOKENS.sub("", value, count=1).strip() if isinstance(value, str) else None
 
 
-def plain_answer(value: Any) -> str | None:
+def plain_answer(value: object) -> str | None:
     """A released answer without "</s>"; None for what is no text."""
     return _END.sub("", value, count=1).strip() if isinstance(value, str) else None
 
 
-def _predictions(path: Path) -> Iterator[tuple[str, str, Answers]]:
+def _predictions(path: Path) -> Iterator[tuple[str, str, AnswerFile]]:
     """Name, dimension and answers of predictions as released, of one candidate or of several."""
     own = any((path / f"{dimension}.json").is_file() for dimension in DIMENSIONS)
     for folder in [path] if own else sorted(path.glob("*")):
@@ -263,11 +263,11 @@ def _predictions(path: Path) -> Iterator[tuple[str, str, Answers]]:
                 if not (isinstance(rows, list) and rows and all(isinstance(r, dict) for r in rows)):
                     raise DataError(f"{file}: expected a list of {{Q, A}}")
                 said = [(plain_question(row.get("Q")), plain_answer(row.get("A"))) for row in rows]
-                entries = [Answer("", question or "", answer) for question, answer in said]
-                yield folder.name, dimension, Answers(file, entries)
+                entries = [CandidateAnswer("", question or "", answer) for question, answer in said]
+                yield folder.name, dimension, AnswerFile(file, entries)
 
 
-def _saved(path: Path) -> Iterator[tuple[str, str, Answers]]:
+def _saved(path: Path) -> Iterator[tuple[str, str, AnswerFile]]:
     """The same of saved runs; of a folder those of our tasks, whatever else was saved there."""
     is_samples = path.is_file() and path.suffix == ".jsonl"
     files = [path] if is_samples else sorted(path.rglob(f"*_samples_{ANSWERS}*.jsonl"))
@@ -289,5 +289,5 @@ def _saved(path: Path) -> Iterator[tuple[str, str, Answers]]:
             # reasoning are nothing that the candidate said: empty.
             _, text = reply_text.to_judge(item["reply"])
             asked = (item.get(name) or "" for name in ("video", "reference"))
-            entries.append(Answer(item["id"], item.get("question") or "", text, *asked))
-        yield name, dimension, Answers(run.file, entries)
+            entries.append(CandidateAnswer(item["id"], item.get("question") or "", text, *asked))
+        yield name, dimension, AnswerFile(run.file, entries)

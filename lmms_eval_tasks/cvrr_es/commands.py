@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -16,7 +16,7 @@ from lmms_eval_tasks.cvrr_es import release
 from lmms_eval_tasks.cvrr_es.judge import prompt
 from lmms_eval_tasks.cvrr_es.study import page, ratings, reference, tables
 from lmms_eval_tasks.cvrr_es.study import ratings as rating_files
-from lmms_eval_tasks.cvrr_es.study.reference import Asked, Rated
+from lmms_eval_tasks.cvrr_es.study.reference import AnswerToRate, ReferenceVerdict
 from lmms_eval_tasks.cvrr_es.study.report import report
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges import JudgeConfig, run
@@ -90,7 +90,7 @@ def debate_command(
     invalid.stop(problems)
 
 
-def _asked(paths: Sequence[Path]) -> tuple[list[Asked], list[str]]:
+def _asked(paths: Sequence[Path]) -> tuple[list[AnswerToRate], list[str]]:
     """The answers to rate, and what to know of them; a DataError if they do not fit the release."""
     place = settings.required_folder("cvrr_es", "CVRR-ES", release.HOW_TO_GET)
     found = release.read(place)  # no video is opened: a debate is about texts
@@ -104,7 +104,7 @@ def _asked(paths: Sequence[Path]) -> tuple[list[Asked], list[str]]:
     return reference.asked_about(found, aligned), notes
 
 
-def _check_old(out: Path, label: str, asked: Iterable[Asked]) -> None:
+def _check_old(out: Path, label: str, asked: Iterable[AnswerToRate]) -> None:
     """Stop before a file is overwritten that has what this run does not make again."""
     ours = {(label, reference.ROUND, one.item) for one in asked}
     there = ratings.read([out]) if out.exists() else []
@@ -117,8 +117,8 @@ def _check_old(out: Path, label: str, asked: Iterable[Asked]) -> None:
 
 
 def _tell(
-    rated: Sequence[Rated], config: JudgeConfig, current: run.JudgeSession
-) -> Mapping[str, Any]:
+    rated: Sequence[ReferenceVerdict], config: JudgeConfig, current: run.JudgeSession
+) -> Mapping[str, str]:
     """Print what came out and what it cost; why the run is invalid, if it is."""
     for name in dict.fromkeys(one.asked.candidate for one in rated):
         own = [one.verdict for one in rated if one.asked.candidate == name]

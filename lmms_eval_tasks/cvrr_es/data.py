@@ -14,6 +14,7 @@ from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.benchmark import LoadedData, option_set
 from lmms_eval_tasks.cvrr_es import candidates
 from lmms_eval_tasks.cvrr_es.candidates import Aligned
+from lmms_eval_tasks.cvrr_es.items import CvrrDoc, RatingDoc
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS, dimension_of
 from lmms_eval_tasks.cvrr_es.metrics import OF, slug
 from lmms_eval_tasks.cvrr_es.release import CvrrRelease, Question
@@ -25,9 +26,9 @@ from lmms_eval_tasks.cvrr_es.settings import (
     CVRR_SELECTION,
 )
 from lmms_eval_tasks.cvrr_es.study import ratings, selection
-from lmms_eval_tasks.cvrr_es.study.rated import Rated, make
-from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow, folded
-from lmms_eval_tasks.cvrr_es.study.study import Place
+from lmms_eval_tasks.cvrr_es.study.rated import JudgeTask, make
+from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey, RatingRow, folded
+from lmms_eval_tasks.cvrr_es.study.study import QuestionPlace
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.conditions import Condition, Kind
@@ -68,7 +69,7 @@ class CvrrData(LoadedData):
     """The data of a run, with the answers and ratings that judge tasks rate and show."""
 
     candidates: Sequence[Aligned] = ()  # whose answers are rated; empty without a judge task
-    rated: Mapping[str, Rated] = field(default_factory=dict)  # by judge task, what it rates
+    rated: Mapping[str, JudgeTask] = field(default_factory=dict)  # by judge task, what it rates
     other_ratings: int = 0  # by others, of something else under the same ids: left out
 
 
@@ -97,7 +98,9 @@ def with_study(loaded: LoadedData, names: Sequence[str]) -> CvrrData:
     if not any(name not in lost for one in answered for name in one.answers):
         raise DataError("no candidate answered a question that can be asked")
     expected = {
-        Item(q.id, one.candidate): ratings.rated_hash(q.question, q.video_id, one.answers[q.id])
+        AnswerKey(q.id, one.candidate): ratings.rated_hash(
+            q.question, q.video_id, one.answers[q.id]
+        )
         for one in answered
         for q in found.questions
         if q.id in one.answers
@@ -105,7 +108,7 @@ def with_study(loaded: LoadedData, names: Sequence[str]) -> CvrrData:
     shown, compared = (ratings.same(rows, expected) for rows in (first, reference()))
     given: dict[str, Any] = {
         "candidates": answered,
-        "places": {one.id: Place(one.dimension, one.video_id) for one in found.questions},
+        "places": {one.id: QuestionPlace(one.dimension, one.video_id) for one in found.questions},
         "first": shown.rows,
         "reference": compared.rows,
         "rule": selection.parse(settings.text(CVRR_SELECTION)),
@@ -158,7 +161,7 @@ def reference() -> list[RatingRow]:
             f"{', '.join(map(str, paths))}: no rows of the round `reference` "
             f"({CVRR_REFERENCE}); make them with lmms-eval-tasks debate"
         )
-    seen: dict[Item, str] = {}
+    seen: dict[AnswerKey, str] = {}
     for row in rows:
         other = seen.setdefault(row.item, row.judge)
         if other != row.judge:
@@ -172,22 +175,26 @@ def reference() -> list[RatingRow]:
 # --- docs -----------------------------------------------------------------------------------------
 
 
-def docs(loaded: LoadedData, task: str) -> list[dict[str, Any]]:
-    """A task's docs, in the release's order, then by candidate.
+def docs(loaded: LoadedData, task: str) -> Sequence[CvrrDoc | RatingDoc]:
+    """A task's docs, in the release's order, then by candidate."""
+    rows = questions(loaded, task)
+    return cast(CvrrData, loaded).rated[task].docs(rows) if task in JUDGE_TASKS else rows
 
-    A doc of a dimension is of a question. `lure`, for scripted models as `references` is, answers
-    the release's next question; that of the last one answers the first. One of a judge task is of
-    a candidate's answer: it has nothing that says what is right (Rated.docs).
+
+def questions(loaded: LoadedData, task: str) -> list[CvrrDoc]:
+    """The questions that a task asks, or whose answers it rates, in the release's order.
+
+    `lure` answers the release's next question; that of the last one answers the first.
     """
-    known, left_out = cast(CvrrData, loaded), loaded.left_out(task)
-    asked = known.release.questions
+    release: CvrrRelease = loaded.release
+    asked, left_out = release.questions, loaded.left_out(task)
     lures = [one.reference for one in (*asked[1:], *asked[:1])]
-    rows = [
+    return [
         {
             "id": one.id,
             "dimension": one.dimension,
             "video": one.video_id,
-            "video_path": str(released_files.real(known.release.video_path(one))),
+            "video_path": str(released_files.real(release.video_path(one))),
             "start": None,
             "end": None,
             "n_frames": settings.frames_for(one.video, default=0),
@@ -200,7 +207,6 @@ def docs(loaded: LoadedData, task: str) -> list[dict[str, Any]]:
         for one, lure in zip(asked, lures, strict=True)
         if one.id not in left_out and _asks(task, one)
     ]
-    return rows if task not in JUDGE_TASKS else known.rated[task].docs(rows)
 
 
 # --- results --------------------------------------------------------------------------------------
@@ -232,7 +238,7 @@ def describe(loaded: LoadedData | None) -> tuple[dict[str, Any], list[Condition]
     return {**section, "frames": frames}, [*conditions, *option_set(settings.FRAMES)]
 
 
-def _of_mixture(one: Rated) -> Iterator[str]:
+def _of_mixture(one: JudgeTask) -> Iterator[str]:
     """Where its rule left nobody, and where it may show the judge's own ratings and has none."""
     if one.rule is None:
         return

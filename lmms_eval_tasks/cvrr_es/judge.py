@@ -63,7 +63,7 @@ class Judgement(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _as_published(cls, given: Any) -> Any:
+    def _as_published(cls, given: object) -> object:
         """One released judgement has no reason; None, which Python's dicts may have, is none."""
         if isinstance(given, dict) and given.get("reason") is None:
             return {**given, "reason": ""}
@@ -101,8 +101,7 @@ def points(verdict: Verdict | None, answer: str = "") -> float | None:
         return None
     votes = [part for part in verdict.parts if part.score is not None]
     if votes and not verdict.raw:  # a panel's verdict has no reply of its own
-        found = [points(vote, answer) for vote in votes]
-        return aggregate.mean(one for one in found if one is not None)
+        return aggregate.mean(points(vote, answer) for vote in votes)
     try:
         value: Any = reader.read(verdict.raw, Judgement, [answer])
     except UnreadableError:

@@ -23,23 +23,26 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
-from lmms_eval_tasks.benchmark import Item, Items, Metric, Units, refusals, split
+from lmms_eval_tasks.benchmark import Metric, Units, refusals, split
+from lmms_eval_tasks.cvrr_es.items import Compared, CvrrItem, RatingItem
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, RATINGS
 from lmms_eval_tasks.cvrr_es.study import kappas
-from lmms_eval_tasks.cvrr_es.study.ratings import Item as Rated
-from lmms_eval_tasks.cvrr_es.study.study import Pair
+from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey
+from lmms_eval_tasks.cvrr_es.study.study import RatingPair
 from lmms_eval_tasks.utils.metrics import aggregate
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES
 
-Statistic = Callable[[Items], Any]
+Answers = Sequence[CvrrItem]
+Ratings = Sequence[RatingItem]
+T = TypeVar("T")
 
 # --- answers ------------------------------------------------------------------------------------
 
 
-def points(items: Items) -> list[tuple[Item, float]]:
+def points(items: Answers) -> list[tuple[CvrrItem, float]]:
     """The items whose scores count, with these: 0 for the candidate's own failures.
 
     None of what the judge could not decide, and none at all in a run that waits for its judge.
@@ -54,20 +57,20 @@ def points(items: Items) -> list[tuple[Item, float]]:
     return [(item, float(value)) for value, item in given if value is not None]
 
 
-def _score(items: Items, of: Callable[[float], float] = float) -> float | None:
+def _score(items: Answers, of: Callable[[float], float] = float) -> float | None:
     return aggregate.mean(of(value) for _, value in points(items))
 
 
-def _scores(items: Items) -> Units:
+def _scores(items: Answers) -> Units:
     return {item["id"]: (item["video"], value) for item, value in points(items)}
 
 
-def _without_empty(statistic: Statistic) -> Statistic:
+def _without_empty(statistic: Callable[[Answers], T]) -> Callable[[Answers], T]:
     """As the published scripts count: empty answers are not judged and do not count."""
     return lambda items: statistic([item for item in items if item["status"] != "empty"])
 
 
-def _valid(items: Items) -> Units:
+def _valid(items: Answers) -> Units:
     if aggregate.is_unjudged(items):
         return {}
     return aggregate.rights([item for item in items if aggregate.is_valid(item)])
@@ -76,7 +79,12 @@ def _valid(items: Items) -> Units:
 _RIGHT = ("status", "right")
 
 
-def _mean(name: str, of: Statistic, units: Statistic | None = None, mean: str = "") -> Metric:
+def _mean(
+    name: str,
+    of: Callable[[Answers], float | None],
+    units: Callable[[Answers], Units] | None = None,
+    mean: str = "",
+) -> Metric[CvrrItem]:
     share = name.startswith("acc")
     shown = _RIGHT if share else ("status", "points")
     return Metric(name, of, shown=shown if units else None, mean=mean, units=units, share=share)
@@ -92,7 +100,7 @@ _MEANS = [
     # Of scores cut to whole numbers, as the published scripts read them.
     _mean("score_authors", _without_empty(functools.partial(_score, of=int))),
 ]
-ANSWERS = [
+ANSWERS: list[Metric[CvrrItem]] = [
     *_MEANS,
     Metric("acc_failed", aggregate.count_failed, better=False),
     Metric("empty", lambda items: sum(i["status"] == "empty" for i in items), better=False),
@@ -105,7 +113,7 @@ MEANS_SHOWN = dict.fromkeys(
 )
 
 
-def means(sides: Mapping[str, Items]) -> dict[str, float | None]:
+def means(sides: Mapping[str, Answers]) -> dict[str, float | None]:
     """Means over the dimensions, each weighing the same; None if one of them has no number."""
     found = {}
     for one in _MEANS:
@@ -129,33 +137,36 @@ def partial_means(sides: Iterable[str]) -> list[str]:
 OF = "_of_"  # in a metric's name, before a candidate's slug
 
 
-def pairs(items: Items) -> list[Pair]:
+def pairs(items: Sequence[Compared]) -> list[RatingPair]:
     """One judge's ratings in one round beside their reference.
 
     Of whole items, or what the host's table has of them: an id says question and candidate.
     """
     made = []
-    for item in sorted(items, key=lambda item: str(item["id"])):
-        dimension, number, candidate = str(item["id"]).split("/", 2)
-        rated = Rated(f"{dimension}/{number}", candidate)
+    for item in sorted(items, key=lambda item: item["id"]):
+        dimension, number, candidate = item["id"].split("/", 2)
+        rated = AnswerKey(f"{dimension}/{number}", candidate)
         sides = item["rating"], item["reference_rating"]
-        made.append(Pair(rated, dimension, item.get("video", ""), *sides))
+        made.append(RatingPair(rated, dimension, item.get("video", ""), *sides))
     return made
 
 
+Statistic = Callable[[Ratings], float | None]
+
+
 def _kappa(kind: str = "mean", key: str = "kappa", times: float = 1) -> Statistic:
-    def of(items: Items) -> float | None:
+    def of(items: Ratings) -> float | None:
         found = kappas.reliability(pairs(items), intervals=False)[kind][key]
         return None if found is None else times * found
 
     return of
 
 
-def _given(items: Items) -> list[int]:
+def _given(items: Ratings) -> list[int]:
     return [item["rating"] for item in items if item["rating"] is not None]
 
 
-def _share(rating: int, items: Items) -> float | None:
+def _share(rating: int, items: Ratings) -> float | None:
     return aggregate.mean(float(one == rating) for one in _given(items))
 
 
@@ -189,7 +200,7 @@ _SHOWN = {
     **dict.fromkeys(("kappa", "kappa_pooled", "leniency"), _COMPARED),
     **dict.fromkeys(("rating_valid", "rating_coverage"), ("rating",)),
 }
-RATED = [
+RATED: list[Metric[RatingItem]] = [
     *(Metric(name, of, better=up, shown=_SHOWN.get(name)) for name, (of, up) in _OF_ALL.items()),
     *(
         metric
@@ -205,10 +216,10 @@ def slug(candidate: str) -> str:
     return re.sub(r"[\W_]+", "_", plain).strip("_") or "unnamed"
 
 
-def by_candidate(items: Items) -> list[Metric]:
+def by_candidate(items: Ratings) -> list[Metric[RatingItem]]:
     """The metrics of single candidates: whoever these items are of."""
 
-    def takes(name: str) -> Callable[[Item], bool]:
+    def takes(name: str) -> Callable[[RatingItem], bool]:
         return lambda item: slug(item["candidate"]) == name
 
     return [
@@ -218,7 +229,7 @@ def by_candidate(items: Items) -> list[Metric]:
     ]
 
 
-def rated_details(items: Items) -> dict[str, Any]:
+def rated_details(items: Ratings) -> dict[str, object]:
     """This judge's kappas with their intervals, also of every cell of the study's tables."""
     found = kappas.reliability(pairs(items))
     cells = {

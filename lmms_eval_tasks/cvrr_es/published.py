@@ -81,7 +81,7 @@ def _judged(folder: Path) -> Iterator[KnownAnswer]:
 def _of_sample(place: Path, tasks: Mapping[str, Task]) -> Iterator[KnownAnswer]:
     found = data.CvrrData(release.read(place))
     for name in (f"{ANSWERS}{dimension}" for dimension in DIMENSIONS):
-        for doc in data.docs(found, name):
+        for doc in data.questions(found, name):
             kept = tasks[name].keep(doc)
             yield KnownAnswer(name, kept, doc["reference"], {"correct": 1.0})
             if doc["lure"] != doc["reference"]:

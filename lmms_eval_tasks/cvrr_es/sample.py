@@ -20,9 +20,10 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypedDict
 
+from lmms_eval_tasks.cvrr_es.items import RatingDoc
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, HIGHEST_SCORE, RATINGS
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.models.players import UNREADABLE, Chance, Known, Played
@@ -46,7 +47,7 @@ PLAYED = Played(
 )
 
 
-class Asked(NamedTuple):
+class SampleQuestion(NamedTuple):
     """A question on a clip, the right answer, and a wrong one that looks right."""
 
     video: str
@@ -55,16 +56,30 @@ class Asked(NamedTuple):
     lure: str
 
 
+class _ClipSpec(TypedDict):
+    ground: str
+    actors: Sequence[Mapping[str, Any]]  # fields of scenes.Actor
+
+
+class _Told(TypedDict):
+    clips: Mapping[str, _ClipSpec]
+    questions: Mapping[
+        str, Sequence[tuple[str, str, str, str]]
+    ]  # by dimension: fields of SampleQuestion
+
+
 @functools.cache
-def _told() -> dict[str, Any]:
-    found: dict[str, Any] = scenes.load(__file__, "sample_questions_yaml")
+def _told() -> _Told:
+    found: _Told = scenes.load(__file__, "sample_questions_yaml")
     return found
 
 
 @functools.cache
-def questions() -> dict[str, list[Asked]]:
+def questions() -> dict[str, list[SampleQuestion]]:
     """What is asked about the clips, by dimension."""
-    return {name: [Asked(*one) for one in own] for name, own in _told()["questions"].items()}
+    return {
+        name: [SampleQuestion(*one) for one in own] for name, own in _told()["questions"].items()
+    }
 
 
 def videos() -> dict[str, Clip]:
@@ -83,16 +98,16 @@ def videos() -> dict[str, Clip]:
     }
 
 
-def files() -> dict[str, Any]:
+def files() -> dict[str, object]:
     """All other files."""
-    found: dict[str, Any] = {
+    found: dict[str, object] = {
         f"{name}/annotations_{name}.json": [
             {"Q": one.question, "A": one.reference, "VideoID": one.video} for one in own
         ]
         for name, own in questions().items()
     }
     for candidate in MODELS:
-        said: dict[str, list[Any]] = {}
+        said: dict[str, list[dict[str, str]]] = {}
         for one in answered(candidate):
             marked = ("{} {} {} {}\n", "</s>") if candidate == HASTY else ("", "")
             asked = marked[0].replace("{}", "<image>") + one.asked.question
@@ -128,18 +143,18 @@ _CONSTANT = 4
 _SLIP = 6  # of so many answers the careful judge rates one too low by one
 
 
-class Answered(NamedTuple):
+class SampleAnswer(NamedTuple):
     """A candidate's answer to a question, and how it was built."""
 
     candidate: str
     id: str
     dimension: str
-    asked: Asked
+    asked: SampleQuestion
     kind: str
     text: str
 
 
-def said(asked: Asked) -> dict[str, str]:
+def said(asked: SampleQuestion) -> dict[str, str]:
     """Answers to a question by their kind."""
     return {
         "right": asked.reference,
@@ -151,7 +166,7 @@ def said(asked: Asked) -> dict[str, str]:
     }
 
 
-def _numbered() -> list[tuple[str, str, Asked]]:
+def _numbered() -> list[tuple[str, str, SampleQuestion]]:
     """Dimension, id and question, in the order of the annotations."""
     return [
         (name, f"{name}/{place:03d}", one)
@@ -160,12 +175,12 @@ def _numbered() -> list[tuple[str, str, Asked]]:
     ]
 
 
-def answered(candidate: str) -> Iterator[Answered]:
+def answered(candidate: str) -> Iterator[SampleAnswer]:
     """A candidate's answers in the order of the annotations."""
     kinds = MODELS[candidate]
     for number, (dimension, name, asked) in enumerate(_numbered()):
         kind = "empty" if (candidate, number) == EMPTY else kinds[number % len(kinds)]
-        yield Answered(candidate, name, dimension, asked, kind, said(asked)[kind])
+        yield SampleAnswer(candidate, name, dimension, asked, kind, said(asked)[kind])
 
 
 def first_ratings() -> Iterator[RatingRow]:
@@ -182,7 +197,9 @@ def first_ratings() -> Iterator[RatingRow]:
             yield _row(one, FLAT, "first", *flat)
 
 
-def _row(one: Answered, judge: str, name: str, rating: int | None, status: str = "ok") -> RatingRow:
+def _row(
+    one: SampleAnswer, judge: str, name: str, rating: int | None, status: str = "ok"
+) -> RatingRow:
     return RatingRow(
         dimension=one.dimension,
         question=one.id,
@@ -197,7 +214,7 @@ def _row(one: Answered, judge: str, name: str, rating: int | None, status: str =
     )
 
 
-def recordings() -> Iterator[dict[str, Any]]:
+def recordings() -> Iterator[dict[str, object]]:
     """Lines for the judge `replay` about every answer but the empty one, which nobody judges.
 
     And about the answer to the next question, which is a doc's lure (data.py).
@@ -219,7 +236,7 @@ def recordings() -> Iterator[dict[str, Any]]:
 # --- a judge's ratings, played --------------------------------------------------------------------
 
 
-def known(doc: Mapping[str, Any]) -> Known:
+def known(doc: RatingDoc) -> Known:
     """Right is the reference rating, or 3 without one.
 
     Wrong is off by one or two, and more lenient where the other judges' ratings are shown, so that

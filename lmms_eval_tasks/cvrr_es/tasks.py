@@ -8,30 +8,41 @@ judges' ratings, or with those of selected ones.
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from lmms_eval_tasks import prompts
 from lmms_eval_tasks.benchmark import (
     Benchmark,
     Cut,
     Doc,
-    Item,
     Items,
     Join,
     KnownAnswers,
     Part,
     Ran,
     Task,
+    select_fields,
 )
 from lmms_eval_tasks.cvrr_es import data, labels, metrics, published, release
 from lmms_eval_tasks.cvrr_es import judge as judging
 from lmms_eval_tasks.cvrr_es.data import running_model
+from lmms_eval_tasks.cvrr_es.items import (
+    CvrrDoc,
+    CvrrItem,
+    CvrrQuestion,
+    CvrrScore,
+    CvrrShown,
+    KeptCvrr,
+    KeptRating,
+    RatedAnswer,
+    RatingDoc,
+    RatingItem,
+    RatingScore,
+)
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, HINT, JUDGE_TASKS
 from lmms_eval_tasks.cvrr_es.study import replies
-from lmms_eval_tasks.cvrr_es.study.ratings import Item as Rated
-from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow, rated_hash
+from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey, RatingRow, rated_hash
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.judges.asking import judged
 from lmms_eval_tasks.judges.verdict import Criterion, Scoring
@@ -43,13 +54,19 @@ from lmms_eval_tasks.utils.conditions import Condition, Kind
 # --- what the model is given ------------------------------------------------------------------
 
 
-def prompt(doc: Doc, file: str = "task") -> list[Part]:
-    """The muted video or its frames, then the question, or what a judge is asked of an answer."""
-    if "candidate" in doc:
-        others = [RatingRow(**row) for row in doc["others"]]
-        text = judging.request(doc["question"], doc["answer"], others)
-    else:
-        text = prompts.fill(judging.prompt(file).text["question"], {"question": doc["question"]})
+def question_prompt(doc: CvrrDoc, file: str) -> list[Part]:
+    """The muted video or its frames, then the question."""
+    text = judging.prompt(file).text["question"]
+    return _after_video(doc, prompts.fill(text, {"question": doc["question"]}))
+
+
+def rating_prompt(doc: RatingDoc) -> list[Part]:
+    """The same, then what a judge is asked of an answer."""
+    others = [RatingRow(**row) for row in doc["others"]]
+    return _after_video(doc, judging.request(doc["question"], doc["answer"], others))
+
+
+def _after_video(doc: CvrrShown, text: str) -> list[Part]:
     seen = (
         Part("images", lambda: clips.visuals(doc))
         if doc["n_frames"]
@@ -60,28 +77,23 @@ def prompt(doc: Doc, file: str = "task") -> list[Part]:
 
 # --- what the reply is worth ------------------------------------------------------------------
 
-# What a saved item must have, beside `question` and who rated.
-_ANSWER = ("dimension", "video", "reference")
-_RATING = (
-    *("dimension", "video", "candidate", "answer", "empty", "fell_back", "round"),
-    "reference_rating",
-)
 
-
-def keep_answer(doc: Doc) -> dict[str, Any]:
+def keep_answer(doc: CvrrDoc) -> KeptCvrr:
     """What the log keeps of a question, and who answered."""
-    kept = {name: doc[name] for name in ("id", *_ANSWER, "question", "data")}
-    return {**kept, "candidate": running_model()}
+    return {**select_fields(doc, CvrrQuestion), "candidate": running_model()}
 
 
-def keep_rating(doc: Doc) -> dict[str, Any]:
-    """What the log keeps of an answer that is rated; `question` is the question's id there."""
-    kept = {name: doc[name] for name in ("id", *_RATING, "others", "data")}
-    named = {"question": doc["question_id"], "asked": doc["question"]}
-    return {**kept, **named, "judge": running_model()}
+def keep_rating(doc: RatingDoc) -> KeptRating:
+    """What the log keeps of an answer that is rated, and who rated."""
+    return {
+        **select_fields(doc, RatedAnswer),
+        "question": doc["question_id"],
+        "asked": doc["question"],
+        "judge": running_model(),
+    }
 
 
-def answer(doc: Item, reply: str) -> Scoring:
+def answer(doc: KeptCvrr, reply: str) -> Scoring[CvrrScore]:
     """One answer: is it correct, and its 0 to 5 points.
 
     An answer that nobody had to judge has 0 points. Where a verdict's own cannot be told there are
@@ -98,9 +110,10 @@ def answer(doc: Item, reply: str) -> Scoring:
     }
 
 
-def rating(doc: Item, reply: str) -> dict[str, Any]:
+def rating(doc: KeptRating, reply: str) -> RatingScore:
     """One rating by the model under test; an unreadable one is a failure, never a middle rating."""
-    return replies.read(reply, [doc["answer"]])._asdict()
+    rating, reason, status = replies.read(reply, [doc["answer"]])
+    return {"rating": rating, "reason": reason, "status": status}
 
 
 # --- the tasks --------------------------------------------------------------------------------
@@ -113,42 +126,54 @@ def _file(task: str) -> str:
     return "hint" if task.startswith(HINT) else "task"
 
 
-def _tasks() -> dict[str, Task]:
-    made = {
-        f"{start}{one}": Task(
-            f"{start}{one}",
-            functools.partial(prompt, file=_file(start)),
-            keep_answer,
-            answer,
-            metrics.ANSWERS,
-            identity=("video", "question", "reference"),
-            handed=lambda doc: {"media": clips.log(doc)},
-            asks=("correct",),
-            blank={"answer": "", "right": None, "points": None},
-            stand_in=lambda doc, number: str(doc.get("reference", "")),  # noqa: ARG005
-        )
-        for start in (ANSWERS, HINT)
-        for one in DIMENSIONS
-    }
-    for name in JUDGE_TASKS:
-        made[name] = Task(
-            name,
-            prompt,
-            keep_rating,
-            rating,
-            metrics.RATED,
-            identity=("video", "asked", "candidate", "answer", "round"),
-            more=metrics.by_candidate,
-            handed=lambda doc: {"media": clips.log(doc)},
-            blank={"rating": None, "reason": ""},
-            details=metrics.rated_details,
-            notes=_uncompared,
-            splits={"dimension": "heat"},
-        )
-    return made
+def _handed(doc: CvrrShown) -> dict[str, object]:
+    return {"media": clips.log(doc)}
 
 
-def _uncompared(items: Items) -> list[str]:
+def _answered(name: str) -> Task[CvrrDoc, KeptCvrr, CvrrItem]:
+    return Task(
+        name,
+        functools.partial(question_prompt, file=_file(name)),
+        keep_answer,
+        answer,
+        metrics.ANSWERS,
+        identity=("video", "question", "reference"),
+        handed=_handed,
+        asks=("correct",),
+        kept=("dimension", "question", "reference"),
+        blank={"answer": "", "right": None, "points": None},
+        stand_in=lambda doc, number: doc["reference"],  # noqa: ARG005
+    )
+
+
+def _rated(name: str) -> Task[RatingDoc, KeptRating, RatingItem]:
+    return Task(
+        name,
+        rating_prompt,
+        keep_rating,
+        rating,
+        metrics.RATED,
+        identity=("video", "asked", "candidate", "answer", "round"),
+        more=metrics.by_candidate,
+        handed=_handed,
+        kept=(
+            "dimension",
+            "question",
+            "candidate",
+            "answer",
+            "empty",
+            "fell_back",
+            "round",
+            "judge",
+        ),
+        blank={"rating": None, "reason": ""},
+        details=metrics.rated_details,
+        notes=_uncompared,
+        splits={"dimension": "heat"},
+    )
+
+
+def _uncompared(items: Sequence[RatingItem]) -> list[str]:
     told = (
         "the reference has no rating of these answers: compare the ids of the questions and the "
         "names of the candidates"
@@ -167,7 +192,14 @@ class CvrrEs(Benchmark):
     paper_counts = labels.PAPER_COUNTS
     paper_judge = judging.PAPER_JUDGE
 
-    tasks = _tasks()
+    tasks: Mapping[str, Task] = {
+        **{
+            f"{start}{one}": _answered(f"{start}{one}")
+            for start in (ANSWERS, HINT)
+            for one in DIMENSIONS
+        },
+        **{name: _rated(name) for name in JUDGE_TASKS},
+    }
     joins = tuple(
         Join(
             start.removesuffix("_"),
@@ -213,7 +245,7 @@ class CvrrEs(Benchmark):
         """The published judgements of GPT-3.5, or the packaged sample's references."""
         return published.known_answers(place, self.tasks)
 
-    def describe(self, ran: Ran) -> tuple[dict[str, Any], list[Condition]]:
+    def describe(self, ran: Ran) -> tuple[dict[str, object], list[Condition]]:
         """Data, candidates, shown ratings and frames."""
         section, conditions = super().describe(ran)
         of_study, more = data.describe(ran.loaded)
@@ -229,23 +261,21 @@ class CvrrEs(Benchmark):
 
     def reread(
         self,
-        items: Sequence[dict[str, Any]],
+        items: Items,
         *,
         judged: bool,  # noqa: ARG002
-    ) -> Sequence[dict[str, Any]]:
+    ) -> Items:
         """Ratings with the reference that the user names now, or the one of the run."""
-        known: dict[Rated, RatingRow] = {}
-        if any("reference_rating" in item for item in items):
-            known = {row.item: row for row in data.reference()}
+        if not any("round" in item for item in items):
+            return items
+        known = {row.item: row for row in data.reference()}
         made = []
         for item in items:
-            of_rating = not item.keys().isdisjoint(("judge", "round", "reference_rating"))
-            for name in (*((*_RATING, "judge") if of_rating else _ANSWER), "question", "reply"):
-                if name not in item:
-                    raise DataError(f"{item['id']} has no `{name}`; {saved_runs.MEND}")
+            if "reference_rating" not in item:
+                raise DataError(f"{item['id']} has no `reference_rating`; {saved_runs.MEND}")
             later = {}
-            if of_rating and known:
-                row = known.get(Rated(item["question"], item["candidate"]))
+            if known:
+                row = known.get(AnswerKey(item["question"], item["candidate"]))
                 own = rated_hash(item.get("asked", ""), item["video"], item["answer"])
                 is_same = row is not None and ("asked" not in item or row.rated in ("", own))
                 later["reference_rating"] = row.rating if row is not None and is_same else None

@@ -18,11 +18,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import LoadedData
 from lmms_eval_tasks.haven import options
+from lmms_eval_tasks.haven.items import HavenDoc, HavenRow
 from lmms_eval_tasks.haven.options import (
     AUTHORS,
     MOST,
@@ -39,8 +40,6 @@ from lmms_eval_tasks.media.recipes import uniform_indices
 from lmms_eval_tasks.media.sources import Source, Window, check
 from lmms_eval_tasks.media.video_checks import VideoInfo
 from lmms_eval_tasks.utils import extras, released_files
-
-Row = dict[str, Any]
 
 HOW_TO_GET = (
     "https://github.com/alohalab-ai/align_vsum links the JSON and HDF5 files; the videos are the "
@@ -73,7 +72,7 @@ class HavenData(LoadedData):
         return {**self.gaps[task], **super().left_out(task)}
 
     @cached_property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[HavenRow]:
         """One row per good video, in the release's order."""
         return [row(record, self.digest) for record in self.release.records]
 
@@ -149,7 +148,7 @@ def with_gaps(loaded: LoadedData, names: Sequence[str]) -> HavenData:
 # --- docs ---------------------------------------------------------------------------------------
 
 
-def docs(loaded: LoadedData, task: str) -> list[Row]:
+def docs(loaded: LoadedData, task: str) -> list[HavenDoc]:
     """A task's docs, in the release's order."""
     known = cast(HavenData, loaded)
     variant, left_out = TASKS[task], known.left_out(task)
@@ -163,29 +162,23 @@ _CONTENT = (
 )
 
 
-def row(record: Record, digest: str) -> Row:
+def row(record: Record, digest: str) -> HavenRow:
     """A video of the release of that digest in plain types; but for `picks` all count from 1."""
     content = {name: getattr(record, name) for name in _CONTENT}
     # Tells a record from others, wherever its files lie.
     fingerprint = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-    return {
+    made = {
         **content,
         "record": fingerprint[:12],
         "video_path": str(released_files.real(record.path)),
         "data": digest,
         "tagged": record.tagged,
     }
+    return cast(HavenRow, made)
 
 
-def make_doc(given: Mapping[str, Any], task: Variant, chosen: Options) -> Row:
-    """A task's doc of a video's row: the row and what the task shows and asks (3.4, C).
-
-    Adds `kind`, `text` (text proxy), `with_document`; `budget` (K); `n_sentences` asked for;
-    `units`: the shots or document sentences shown, by number, in the order shown; `unit_frames`:
-    the frames whose pictures are shown of each unit; `n_images`: how many pictures are shown;
-    `sentences`: the summary sentences shown; `tagged`: the reference if it is the text with tags of
-    shots, else ""; `layout` of the request (inputs.py).
-    """
+def make_doc(given: HavenRow, task: Variant, chosen: Options) -> HavenDoc:
+    """A task's doc of a video's row."""
     n_shown = len(given["document" if options.layout(task, chosen) == OF_SENTENCES else "shots"])
     units: list[int] = []
     if task.kind == "grounding":
@@ -200,7 +193,7 @@ def make_doc(given: Mapping[str, Any], task: Variant, chosen: Options) -> Row:
     n_sentences = len(given["summary"])  # shotless ones may be asked about too
     tagged = chosen.reference == "tagged" and (task.kind == "v2vt" or task.text)
     of_grounding = task.kind == "grounding"
-    return {
+    made = {
         **given,
         "tagged": given["tagged"] if tagged else "",
         "kind": task.kind,
@@ -214,12 +207,13 @@ def make_doc(given: Mapping[str, Any], task: Variant, chosen: Options) -> Row:
         "sentences": drawn("grounding", n_sentences, given, chosen.seed) if of_grounding else [],
         "layout": options.layout(task, chosen, by_shot=by_shot),
     }
+    return cast(HavenDoc, made)
 
 
 AUTHORS_SEED = 42
 
 
-def drawn(kind: str, n: int, given: Mapping[str, Any], seed: int = 0) -> list[int]:
+def drawn(kind: str, n: int, given: HavenRow, seed: int = 0) -> list[int]:
     """Some of 1 to n, as the authors' code draws and shows them: with `seed` 0 the very same.
 
     Python's generator is seeded for each video: for orders with 42 and the first 32 bits of the MD5

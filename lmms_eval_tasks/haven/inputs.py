@@ -13,8 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from lmms_eval_tasks import prompts
-from lmms_eval_tasks.benchmark import Doc, Part
+from lmms_eval_tasks.benchmark import Part
 from lmms_eval_tasks.haven import options
+from lmms_eval_tasks.haven.items import HavenDoc
 from lmms_eval_tasks.haven.options import SELECTIONS, SUMMARIES
 from lmms_eval_tasks.media import indexed_frames
 
@@ -65,14 +66,16 @@ _PLACEHOLDERS: dict[str, tuple[str, ...]] = {
 task_prompts = prompts.file("haven", "task", _PLACEHOLDERS)
 
 
-def prompt(doc: Doc) -> list[Part]:
+def prompt(doc: HavenDoc) -> list[Part]:
     """The request: no two texts follow each other; line breaks to the pictures are the texts'.
 
     Many simple models drop placeholders and put all pictures before the text; so their text also
     says which pictures a shot has, or that picture i is Frame i.
     """
     numbers: list[int] = []
-    loaded = functools.cache(lambda: pictures(doc, numbers))  # when the first is asked for
+    loaded = functools.cache(
+        lambda: pictures(doc["video_path"], doc["picks"], numbers)
+    )  # when the first is asked for
     found: list[Part] = []
     before, told = ["", ""], [False, False]  # of chat models and of simple ones
     for texts, frames in _pieces(doc):
@@ -90,17 +93,17 @@ def prompt(doc: Doc) -> list[Part]:
     return [*found, Part("text", before[0], simple=before[1])]
 
 
-def pictures(doc: Doc, numbers: Sequence[int]) -> list[Image]:
+def pictures(path: str, picks: Sequence[int], numbers: Sequence[int]) -> list[Image]:
     """The pictures of sampled frames by their numbers, from 1, in this order; else MediaError."""
-    return frames(doc).images(numbers) if numbers else []
+    return frames(path, picks).images(numbers) if numbers else []
 
 
-def frames(doc: Doc) -> indexed_frames.Frames:
+def frames(path: str, picks: Sequence[int]) -> indexed_frames.Frames:
     """All sampled frames of a video, read in one pass if they are not kept; else a MediaError."""
-    return indexed_frames.frames(doc["video_path"], doc["picks"], options.current().size)
+    return indexed_frames.frames(path, picks, options.current().size)
 
 
-def _pieces(doc: Doc) -> Iterator[tuple[tuple[str, str], Sequence[int]]]:
+def _pieces(doc: HavenDoc) -> Iterator[tuple[tuple[str, str], Sequence[int]]]:
     """Paragraphs, and labels with their frames, in their order; v2t's frames have no label.
 
     Of each the text for chat models and that for simple ones, which lack the pictures' places.
@@ -114,8 +117,9 @@ def _pieces(doc: Doc) -> Iterator[tuple[tuple[str, str], Sequence[int]]]:
         elif doc["text"]:
             texts = doc["descriptions"]
             if not by_frame:
-                name = "document" if doc["layout"] == options.OF_SENTENCES else "shot_texts"
-                texts = [doc[name][number - 1] for number in doc["units"]]
+                by_sentence = doc["layout"] == options.OF_SENTENCES
+                unit_texts = doc["document"] if by_sentence else doc["shot_texts"]
+                texts = [unit_texts[number - 1] for number in doc["units"]]
             yield (_lines(unit, [text or _NONE for text in texts]),) * 2, ()
         elif not by_frame:
             before = 0  # pictures of the request
@@ -135,13 +139,13 @@ def _pieces(doc: Doc) -> Iterator[tuple[tuple[str, str], Sequence[int]]]:
                 yield (f"Shot {place} ({span})" if by_shot else f"{unit} {place}",) * 2, own
 
 
-def _unit(doc: Doc) -> str:
+def _unit(doc: HavenDoc) -> str:
     if doc["layout"] == options.OF_SENTENCES:
         return "Sentence"
     return {"temporal": "Shot", "saliency": "Shot", "grounding": "Clip"}.get(doc["kind"], "Frame")
 
 
-def _values(doc: Doc) -> dict[str, str]:
+def _values(doc: HavenDoc) -> dict[str, str]:
     """A value for every placeholder of the parts around what is shown.
 
     What the appendix shows with three and more stays true of one or two: no example asks for more

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from lmms_eval_tasks import prompts, settings
-from lmms_eval_tasks.benchmark import Item, Items
 from lmms_eval_tasks.errors import DataError, TasksError
 from lmms_eval_tasks.haven import data, inputs, options
+from lmms_eval_tasks.haven.items import HavenItem, KeptHaven
 from lmms_eval_tasks.haven.records.release import HavenRelease
 from lmms_eval_tasks.haven.settings import CLIPSCORE
 from lmms_eval_tasks.judges import Criterion, JudgeConfig, geval
@@ -67,9 +67,9 @@ def criterion() -> Criterion:
     )
 
 
-def notes(judge: JudgeConfig) -> dict[str, Any]:
+def notes(judge: JudgeConfig) -> dict[str, object]:
     """The way of rating for a run's results, as plain types, and what warns of it."""
-    told: dict[str, Any] = {GEVAL: geval.describe(judge)}
+    told: dict[str, object] = {GEVAL: geval.describe(judge)}
     if judge.provider != NONE:  # whose warning says that nothing is judged yet
         told["warning"] = f"judged by {judge.label}: {WARNING}"
     return told
@@ -85,12 +85,12 @@ def doubts() -> list[str]:
     return [one for one in provenance.notes("haven").values() if "not computed" in one]
 
 
-def reference(item: Item) -> str:
+def reference(item: KeptHaven) -> str:
     """The summary that a reply is compared with."""
-    return str(item.get("tagged") or " ".join(item["summary"]))
+    return item.get("tagged") or " ".join(item["summary"])
 
 
-def bertscore(items: Items) -> list[float | None]:
+def bertscore(items: Sequence[HavenItem]) -> list[float | None]:
     """BERTScore F1 of each item's summary against the release's, not rescaled.
 
     0 of a candidate without a word; None without a reference, or an encoder.
@@ -107,7 +107,7 @@ def bertscore(items: Items) -> list[float | None]:
 # --- CLIPScore ----------------------------------------------------------------------------------
 
 
-class Asked(NamedTuple):
+class SummaryFrames(NamedTuple):
     """A summary's sentences and numbers of a video's sampled frames."""
 
     video: str
@@ -116,14 +116,14 @@ class Asked(NamedTuple):
     frames: Sequence[int]
 
 
-def clipscore(items: Items) -> list[float | None]:
+def clipscore(items: Sequence[HavenItem]) -> list[float | None]:
     """CLIPScore between each item's summary and its frames; 0 where one of them is missing.
 
     None for all if the pictures of any cannot be had: failed replies, which need none, would weigh
     too much in the mean of the others.
     """
     asked = [
-        Asked(item["id"], item["record"], item["sentences"], item["frames"])
+        SummaryFrames(item["id"], item["record"], item["sentences"], item["frames"])
         for item in items
         if item["sentences"] and item["frames"]
     ]
@@ -142,7 +142,7 @@ def clip_problem() -> str | None:
     return local_models.problem(implementation.KIND, model)
 
 
-def clip_values(asked: Sequence[Asked]) -> list[float | None]:
+def clip_values(asked: Sequence[SummaryFrames]) -> list[float | None]:
     """CLIPScore, 0..2.5, of summaries and frames (utils/metrics/clipscore.py has the rule).
 
     None where there is no sentence with a word or no picture any more, or no model.
@@ -168,7 +168,7 @@ def clip_values(asked: Sequence[Asked]) -> list[float | None]:
     return values
 
 
-def pictures(asked: Asked, release: HavenRelease) -> list[implementation.Picture]:
+def pictures(asked: SummaryFrames, release: HavenRelease) -> list[implementation.Picture]:
     """The pictures of the frames that a reply selected: opened only when they are embedded.
 
     An item has numbers of frames and no file: in a run they are the frames that the model saw, and
@@ -179,15 +179,15 @@ def pictures(asked: Asked, release: HavenRelease) -> list[implementation.Picture
     """
     video = asked.video
     found = [record for record in release.records if record.id == video]
-    row = data.row(found[0], "") if found else {"record": ""}
-    if row["record"] != asked.record:
+    row = data.row(found[0], "") if found else None
+    if row is None or row["record"] != asked.record:
         raise DataError(f"{release.place}: has no {video} like the one that the replies are about")
     if trouble := data.trouble(found[0]):
         raise DataError(f"{video}: {trouble}")
     key = f"{release.digest} {video} frame {{}} {options.current().size} px"
 
     def opened(number: int) -> Image:
-        return inputs.pictures(row, [number])[0]
+        return inputs.pictures(row["video_path"], row["picks"], [number])[0]
 
     return [
         implementation.Picture(key.format(number), functools.partial(opened, number))

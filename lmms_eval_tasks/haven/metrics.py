@@ -14,18 +14,23 @@ mean, and `undefined` counts it. Ratings exist as `_valid` alone (utils/metrics/
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, TypeVar
 
-from lmms_eval_tasks.benchmark import Item, Items, Metric, Units, refusals, split
+from typing_extensions import ReadOnly, TypedDict
+
+from lmms_eval_tasks.benchmark import Metric, Units, refusals, split
 from lmms_eval_tasks.haven import judge
-from lmms_eval_tasks.haven.judge import Asked
+from lmms_eval_tasks.haven.items import HavenItem
+from lmms_eval_tasks.haven.judge import SummaryFrames
 from lmms_eval_tasks.haven.options import ORDERS, SOURCES, SUMMARIES, TASKS
 from lmms_eval_tasks.judges import geval
 from lmms_eval_tasks.utils.metrics import aggregate, rating_means
 
+Items = Sequence[HavenItem]
 Values = Callable[[Items], list[float | None]]
-Statistic = Callable[[Items], Any]
+Statistic = Callable[[Items], float | None]
+T = TypeVar("T")
 
 ROUGE = ("rouge", "rouge1", "rouge2", "rougeL")
 KEYFRAMES = ("f1", "precision", "recall")
@@ -54,26 +59,32 @@ SHOWN = ("rouge", *KEYFRAMES, *ORDER)
 # --- statistics of items ------------------------------------------------------------------------
 
 
-def _part_status(item: Item, part: str) -> str:
+def _part_status(item: HavenItem, part: str) -> str:
     """The status of one part of a reply; its whole status where it has no such part."""
-    return str(item["parts"].get(part, item["status"]))
+    return item["parts"].get(part, item["status"])
 
 
-def _defined(values: Iterable[float | None]) -> float | None:
-    return aggregate.mean(value for value in values if value is not None)
+class _InSource(TypedDict):
+    source: ReadOnly[str]
 
 
-def mean_of_sources(statistic: Statistic, items: Items) -> float | None:
+class _RatedInSource(_InSource, rating_means.WithDimensions):
+    """G-Eval's rating of an item, under the metric's name."""
+
+
+S = TypeVar("S", bound=_InSource)
+
+
+def mean_of_sources(
+    statistic: Callable[[Sequence[S]], float | None], items: Sequence[S]
+) -> float | None:
     """Mean over the sources that have a value, each weighing the same.
 
     None where there is none over all of them: CLIPScore without the pictures of one source.
     """
     if statistic(items) is None:
         return None
-    groups: dict[str, list[Item]] = {}
-    for item in items:
-        groups.setdefault(item["source"], []).append(item)
-    return _defined(map(statistic, groups.values()))
+    return aggregate.mean_of_groups(statistic, lambda item: item["source"], items)
 
 
 # --- a task's metrics ---------------------------------------------------------------------------
@@ -85,14 +96,14 @@ def _family(
     part: str,
     shown: tuple[str, ...] | None = None,
     units: Callable[[Items], Units] | None = None,
-) -> list[Metric]:
+) -> list[Metric[HavenItem]]:
     """A metric in all its forms; `part` is of a reply, and has to be read for `_valid`."""
 
     def plain(items: Items) -> float | None:
-        return _defined(values(items))
+        return aggregate.mean(values(items))
 
-    def over_valid(statistic: Statistic) -> Statistic:
-        def valid(item: Item) -> bool:
+    def over_valid(statistic: Callable[[Items], T]) -> Callable[[Items], T]:
+        def valid(item: HavenItem) -> bool:
             return aggregate.is_valid({"status": _part_status(item, part)})
 
         return lambda items: statistic([*filter(valid, items)])
@@ -106,7 +117,7 @@ def _family(
     ]
 
 
-def _measured(name: str, baselines: Sequence[str]) -> list[Metric]:
+def _measured(name: str, baselines: Sequence[str]) -> list[Metric[HavenItem]]:
     """A metric of single items, and its baselines."""
 
     def values(items: Items) -> list[float | None]:
@@ -118,7 +129,9 @@ def _measured(name: str, baselines: Sequence[str]) -> list[Metric]:
         return {i["id"]: (i["video"], value) for i, value in pairs if value is not None}
 
     def baseline(one: str) -> Statistic:
-        return lambda items: _defined(item["baselines"].get(f"{name}_{one}") for item in items)
+        return lambda items: aggregate.mean(
+            item["baselines"].get(f"{name}_{one}") for item in items
+        )
 
     part = "frames" if name.removesuffix(IS_GT) in KEYFRAMES else "reply"
     shown = (f"scores.{name}",) if name in SHOWN else None
@@ -128,14 +141,16 @@ def _measured(name: str, baselines: Sequence[str]) -> list[Metric]:
     ]
 
 
-def _rating(metric: str, statistic: Callable[[str, Items], Any]) -> Statistic:
+def _rating(
+    metric: str, statistic: Callable[[str, Sequence[_RatedInSource]], float | None]
+) -> Statistic:
     """A number of G-Eval's ratings of one mode (rating_means.py); none if no rating has it."""
 
-    def of(items: Items) -> Any:
-        broken = {"score": None, "status": "error"}
-        given = [{"mode": None, **(item["geval"] or broken)} for item in items]
+    def of(items: Items) -> float | None:
+        broken: geval.TextRating = {"score": None, "status": "error", "mode": None}
+        given = [item["geval"] or broken for item in items]
         column = zip(items, geval.column(metric, given), strict=False)
-        ratings = [
+        ratings: list[_RatedInSource] = [
             {"status": one["status"], "source": item["source"], "dimensions": {metric: one}}
             for item, one in column
         ]
@@ -144,8 +159,8 @@ def _rating(metric: str, statistic: Callable[[str, Items], Any]) -> Statistic:
     return of
 
 
-def _rated(metric: str) -> list[Metric]:
-    def of_sources(_: str, ratings: Items) -> float | None:
+def _rated(metric: str) -> list[Metric[HavenItem]]:
+    def of_sources(_: str, ratings: Sequence[_RatedInSource]) -> float | None:
         return mean_of_sources(functools.partial(rating_means.mean_valid, metric), ratings)
 
     name = f"{metric}_valid"
@@ -161,10 +176,10 @@ def _rated(metric: str) -> list[Metric]:
     ]
 
 
-def of_kind(kind: str) -> list[Metric]:
+def of_kind(kind: str) -> list[Metric[HavenItem]]:
     """The metrics of a kind of task."""
 
-    def count(field: str) -> Statistic:
+    def count(field: Literal["violations", "undefined"]) -> Statistic:
         return lambda items: sum(bool(item[field]) for item in items)
 
     def failed(part: str) -> Statistic:
@@ -172,9 +187,9 @@ def of_kind(kind: str) -> list[Metric]:
 
     def authors(name: str) -> Statistic:
         # Over the replies in which the authors' code reads an order; the others are left out.
-        return lambda items: _defined(item.get("authors", {}).get(name) for item in items)
+        return lambda items: aggregate.mean(item.get("authors", {}).get(name) for item in items)
 
-    found = [
+    found: list[Metric[HavenItem]] = [
         Metric("videos", len, better=None),
         Metric("violations", count("violations"), better=False),
     ]
@@ -202,7 +217,7 @@ def of_kind(kind: str) -> list[Metric]:
 JOINED = ("v2t", "v2v", "v2vt")  # kinds
 
 
-def joined(sides: Mapping[str, Items]) -> dict[str, Any]:
+def joined(sides: Mapping[str, Items]) -> dict[str, float | None]:
     """CLIPScore of replies that belong together, and of separate ones: Table 4's last column.
 
     Of v2vt's texts and frames, beside v2t's texts with v2v's frames, over the videos of which all
@@ -215,12 +230,12 @@ def joined(sides: Mapping[str, Items]) -> dict[str, Any]:
     if not known.keys() >= {*JOINED}:
         return {}
     v2t, v2v, v2vt = (known[kind] for kind in JOINED)
-    joint: list[Asked] = []
-    separate: list[Asked] = []
+    joint: list[SummaryFrames] = []
+    separate: list[SummaryFrames] = []
     for video in sorted(v2t.keys() & v2v.keys() & v2vt.keys()):
         text, frames, both = v2t[video], v2v[video], v2vt[video]
         asked = [
-            Asked(video, both["record"], one["sentences"], other["frames"])
+            SummaryFrames(video, both["record"], one["sentences"], other["frames"])
             for one, other in ((both, both), (text, frames))
             if one["parts"].get("summary") == other["parts"].get("frames") == "ok"
             and one["record"] == other["record"] == both["record"]

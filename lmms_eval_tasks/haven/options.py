@@ -9,7 +9,7 @@ The paper gives none of the numbers that can be chosen; the defaults are those o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -119,7 +119,7 @@ class Options(BaseModel):
 
     @field_validator("sources", "ids", mode="before")
     @classmethod
-    def _several(cls, value: Any) -> Any:
+    def _several(cls, value: object) -> object:
         return tuple(filter(None, value.split("+"))) if isinstance(value, str) else value
 
     @field_validator("sources")
@@ -129,7 +129,7 @@ class Options(BaseModel):
             raise ValueError(f"expected some of {'+'.join(SOURCES)}")
         return tuple(slug for slug in SOURCES if slug in value)
 
-    def asdict(self) -> dict[str, Any]:
+    def asdict(self) -> dict[str, object]:
         """Plain types, for result logs."""
         sources = list(self.sources) or list(SOURCES)
         return {**self.model_dump(mode="json"), "sources": sources}

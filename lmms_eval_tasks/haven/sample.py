@@ -25,9 +25,10 @@ import random
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.haven.items import HavenDoc
 from lmms_eval_tasks.haven.metrics import ALIGNMENT, ORDER, ROUGE
 from lmms_eval_tasks.haven.options import OF_SENTENCES, ORDERS, SUMMARIES, TASKS, Variant
 from lmms_eval_tasks.haven.sample_stories import (
@@ -100,9 +101,9 @@ PLAYED = Played(
 # --- the files ------------------------------------------------------------------------------------
 
 
-def files() -> dict[str, Any]:
+def files() -> dict[str, object]:
     """All files but the videos."""
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for source in dict.fromkeys(story.source for story in STORIES):
         own = [story for story in STORIES if story.source == source]
         texts = {story.video: annotation(story) for story in own}
@@ -111,7 +112,7 @@ def files() -> dict[str, Any]:
     return {**found, "replay.jsonl": replay()}
 
 
-def annotation(story: Story) -> dict[str, Any]:
+def annotation(story: Story) -> dict[str, object]:
     """A video's entry of the JSON file."""
 
     def truth(value: bool) -> bool | int:  # of every other video as a number
@@ -155,7 +156,7 @@ def annotation(story: Story) -> dict[str, Any]:
     }
 
 
-def _block(sentences: list[str], shots: Sequence[Sequence[int]]) -> dict[str, Any]:
+def _block(sentences: list[str], shots: Sequence[Sequence[int]]) -> dict[str, object]:
     """Sentences with their alignment; shots count from 0 here."""
     of = [[number - 1 for number in numbers] for numbers in shots]
     aligned = [{"sentence_id": place, "shot_ids": own} for place, own in enumerate(of)]
@@ -196,7 +197,7 @@ def _write_h5(own: Sequence[Story], path: Path) -> None:
                 made.create_dataset(dataset, data=value)
 
 
-def replay() -> Iterator[dict[str, Any]]:
+def replay() -> Iterator[dict[str, object]]:
     """Recorded replies (replay.py) about every reference summary, one for each sample."""
     for story in STORIES:
         told = " ".join(summary(story.key_scenes))
@@ -274,11 +275,10 @@ def check(value: int) -> int:
 
 # --- replies to a doc -----------------------------------------------------------------------------
 
-Doc = Mapping[str, Any]
 _DRAWS = 8  # replies of a coin to a doc
 
 
-def known(doc: Doc) -> Known:
+def known(doc: HavenDoc) -> Known:
     """Replies to a doc of any HAVEN task (data.make_doc).
 
     Right is what reaches the best value that the item allows. A coin's replies are in the right
@@ -302,7 +302,7 @@ def known(doc: Doc) -> Known:
     return Known(name, right, drawn[0], unreadable, drawn=drawn)
 
 
-def _said(doc: Doc, draw: random.Random | None) -> str:
+def _said(doc: HavenDoc, draw: random.Random | None) -> str:
     """The right reply, or a drawn one, in the form that the doc's prompt asks for (Appendix C)."""
     kind, units = doc["kind"], doc["units"]
     places = range(1, len(units) + 1)

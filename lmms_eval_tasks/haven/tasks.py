@@ -10,14 +10,13 @@ import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import cast
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import (
     Benchmark,
     Cut,
     Doc,
-    Item,
     Items,
     Join,
     KnownAnswer,
@@ -26,9 +25,18 @@ from lmms_eval_tasks.benchmark import (
     Ran,
     Task,
     option_set,
+    select_fields,
 )
 from lmms_eval_tasks.haven import data, inputs, metrics, options
 from lmms_eval_tasks.haven import judge as judging
+from lmms_eval_tasks.haven.items import (
+    HavenDoc,
+    HavenScore,
+    HavenVideo,
+    KeptHaven,
+    Reading,
+    Sometimes,
+)
 from lmms_eval_tasks.haven.metrics import ORDER
 from lmms_eval_tasks.haven.options import OF_SENTENCES, SELECTIONS, SUMMARIES, TASKS
 from lmms_eval_tasks.haven.records import release as released
@@ -46,20 +54,15 @@ V2T_SENTENCES = (3, 5)  # asked for by V2T's prompt with pictures (Appendix C)
 
 # --- what the log keeps ---------------------------------------------------------------------------
 
-_KEPT = (
-    *("id", "source", "kind", "text", "with_document", "record", "keyframes", "key_shots", "shots"),
-    *("importance", "document", "summary", "summary_shots", "units", "budget", "n_sentences"),
-    "layout",
-)
 # What `score` reads of a saved item; before 2.0 there were no key shots and no layout.
-_READ = {*_KEPT, "asked", "video", "n_frames"} - {"key_shots", "layout"}
-# An item without scores; what only some kinds have is empty.
-BLANK: Mapping[str, Any] = {
-    "parts": {},  # part of the reply -> its status
-    "violations": {},  # kind -> how often
-    "undefined": "",  # why no reply can have a score
+_READ = {*HavenVideo.__annotations__, "asked", "video", "n_frames"} - {"key_shots", "layout"}
+# An item without scores.
+BLANK: HavenScore = {
+    "parts": {},
+    "violations": {},
+    "undefined": "",
     "scores": {},
-    "authors": {},  # scores of the order that their code reads
+    "authors": {},
     "baselines": {},
     "candidate": "",
     "sentences": [],
@@ -67,26 +70,24 @@ BLANK: Mapping[str, Any] = {
     "ranked": [],
     "clips": [],
     "geval": None,
+    "status": "",
 }
 
 
-def keep(doc: Doc) -> dict[str, Any]:
-    """What the log keeps of a doc: all that `rescore` needs; `video` is the cluster of intervals.
-
-    The release's digest is `release`, not `data`: runs of other releases are joined over the videos
-    whose record is the same.
-    """
+def keep(doc: HavenDoc) -> KeptHaven:
+    """The fields for the log: all that `rescore` needs."""
+    tagged: Sometimes = {"tagged": doc["tagged"]} if doc["tagged"] else {}
     return {
-        **{name: doc[name] for name in _KEPT},
-        **({"tagged": doc["tagged"]} if doc["tagged"] else {}),
+        **select_fields(doc, HavenVideo),
+        **tagged,
         "release": doc["data"],
-        "asked": doc["sentences"],  # an item's `sentences` are the reply's
+        "asked": doc["sentences"],
         "video": doc["id"],
         "n_frames": len(doc["picks"]),
     }
 
 
-def handed(doc: Doc) -> dict[str, Any]:
+def handed(doc: HavenDoc) -> dict[str, object]:
     """How many pictures were handed over, and which frames of each unit."""
     return {"media": {"images": doc["n_images"], "unit_frames": doc["unit_frames"]}}
 
@@ -94,14 +95,14 @@ def handed(doc: Doc) -> dict[str, Any]:
 # --- what a reply is worth ------------------------------------------------------------------------
 
 
-def score(doc: Item, reply: str) -> dict[str, Any]:
+def score(doc: KeptHaven, reply: str) -> HavenScore:
     """One reply: what could be read of it, its scores, and what the same item gives without it."""
-    made = {**BLANK, **_READERS[doc["kind"]](doc, reply)}
+    made: HavenScore = {**BLANK, **_READERS[doc["kind"]](doc, reply)}
     failed = (status for status in made["parts"].values() if status != "ok")
     return {**made, "status": next(failed, "ok")}
 
 
-def score_summary(doc: Item, reply: str) -> Scoring:
+def score_summary(doc: KeptHaven, reply: str) -> Scoring[HavenScore]:
     """The same of a reply that holds a summary, which a judge rates: one that is none is worth 0.
 
     That is below the scale of 1 to 5, and counts as 0 in means of ratings too (rating_means.py).
@@ -115,15 +116,15 @@ def score_summary(doc: Item, reply: str) -> Scoring:
     status = made["parts"]["summary"]
     text = reply if status == "refused" else made["candidate"]
     rated = yield from geval.rated(asked, shown, text, status)
-    return {**made, "geval": {name: rated[name] for name in ("score", "status", "mode")}}
+    own: geval.TextRating = {
+        "score": rated["score"],
+        "status": rated["status"],
+        "mode": rated["mode"],
+    }
+    return {**made, "geval": own}
 
 
-def _at_limit(doc: Item) -> bool:
-    """Whether the reply is known to be as long as its limit of tokens, which may have cut it."""
-    return bool(doc.get("at_limit"))
-
-
-def _v2t(doc: Item, reply: str) -> dict[str, Any]:
+def _v2t(doc: KeptHaven, reply: str) -> Reading:
     """A free text, or numbered sentences of a text proxy."""
     if doc["text"]:
         read = summaries.read_summary(reply, doc["n_sentences"])
@@ -138,8 +139,8 @@ def _v2t(doc: Item, reply: str) -> dict[str, Any]:
 
 
 def _summary(
-    doc: Item, read: summaries.Summary, candidate: str, violations: Mapping[str, int]
-) -> dict[str, Any]:
+    doc: KeptHaven, read: summaries.Summary, candidate: str, violations: Mapping[str, int]
+) -> Reading:
     found = text_metrics.rouge(candidate, judging.reference(doc))
     return {
         "parts": {"summary": read.status},
@@ -150,13 +151,13 @@ def _summary(
     }
 
 
-def _v2v(doc: Item, reply: str) -> dict[str, Any]:
+def _v2v(doc: KeptHaven, reply: str) -> Reading:
     limits = doc["n_frames"], doc["budget"]
-    strict = summaries.read_frames(reply, *limits, at_limit=_at_limit(doc))
+    strict = summaries.read_frames(reply, *limits, at_limit=doc.get("at_limit", False))
     return _frames(doc, strict, summaries.read_leniently(reply, *limits))
 
 
-def _frames(doc: Item, strict: summaries.Frames, lenient: Collection[int]) -> dict[str, Any]:
+def _frames(doc: KeptHaven, strict: summaries.Frames, lenient: Collection[int]) -> Reading:
     """Against the frames of the key shots as the published figures are; beside, against `is_gt`.
 
     There what was given is scored, in whatever form it is read, and frames that do not exist too.
@@ -164,8 +165,8 @@ def _frames(doc: Item, strict: summaries.Frames, lenient: Collection[int]) -> di
     """
     n_frames, k = doc["n_frames"], doc["budget"]
     of_shots = [frame for shot in doc["key_shots"] for frame in doc["shots"][shot - 1]]
-    scores: dict[str, Any] = {}
-    baselines: dict[str, Any] = {}
+    scores: dict[str, float | None] = {}
+    baselines: dict[str, float | None] = {}
     for form, true, chosen in (
         ("", of_shots, lenient),
         (metrics.IS_GT, doc["keyframes"], strict.selected or lenient),
@@ -188,14 +189,16 @@ def _frames(doc: Item, strict: summaries.Frames, lenient: Collection[int]) -> di
     }
 
 
-def _beside(names: Sequence[str], form: str = "", **given: NamedTuple) -> dict[str, Any]:
+def _beside(
+    names: Sequence[str], form: str = "", **given: selections.SetScores | selections.Correlation
+) -> dict[str, float | None]:
     """What looking at nothing is worth, by metric and baseline."""
     return {f"{m}{form}_{one}": getattr(own, m) for one, own in given.items() for m in names}
 
 
-def _v2vt(doc: Item, reply: str) -> dict[str, Any]:
+def _v2vt(doc: KeptHaven, reply: str) -> Reading:
     limits = doc["n_frames"], doc["budget"], doc["n_sentences"]
-    summary, selection = summaries.read_joint(reply, *limits, at_limit=_at_limit(doc))
+    summary, selection = summaries.read_joint(reply, *limits, at_limit=doc.get("at_limit", False))
     text = _summary(doc, summary, summary.text, summary.violations)
     # Not cut to K, as the published figures are not: their recall is up to 2.6 times the precision.
     frames = _frames(doc, selection, summaries.read_leniently(reply, doc["n_frames"], None))
@@ -204,11 +207,16 @@ def _v2vt(doc: Item, reply: str) -> dict[str, Any]:
         for part, made in (("summary", text), ("frames", frames))
         for kind, n in made["violations"].items()
     }
-    both = {name: {**text[name], **frames[name]} for name in ("parts", "scores")}
-    return {**text, **frames, **both, "violations": counts}
+    return {
+        **text,
+        **frames,
+        "parts": {**text["parts"], **frames["parts"]},
+        "scores": {**text["scores"], **frames["scores"]},
+        "violations": counts,
+    }
 
 
-def _temporal(doc: Item, reply: str) -> dict[str, Any]:
+def _temporal(doc: KeptHaven, reply: str) -> Reading:
     """Units are named by place shown; the unit with the lowest number comes first in time."""
     by_number = sorted(doc["units"])
     truth = [float(1 + by_number.index(unit)) for unit in doc["units"]]
@@ -217,14 +225,14 @@ def _temporal(doc: Item, reply: str) -> dict[str, Any]:
     return _order(doc, reply, truth, "Sentence" if layout == OF_SENTENCES else "Shot")
 
 
-def _saliency(doc: Item, reply: str) -> dict[str, Any]:
+def _saliency(doc: KeptHaven, reply: str) -> Reading:
     importance = [doc["importance"][unit - 1] for unit in doc["units"]]
     return _order(doc, reply, selections.importance_ranks(importance), "Shot")
 
 
-def _order(doc: Item, reply: str, truth: list[float], unit: str) -> dict[str, Any]:
+def _order(doc: KeptHaven, reply: str, truth: list[float], unit: str) -> Reading:
     n = len(truth)
-    read = numbered.read_order(reply, n, unit, at_limit=_at_limit(doc))
+    read = numbered.read_order(reply, n, unit, at_limit=doc.get("at_limit", False))
     identity = selections.identity(truth)
     found = selections.correlations(selections.predicted_ranks(read.units, n), truth)
     worth: dict[str, float | None] = {name: getattr(found, name) or 0.0 for name in ORDER}
@@ -245,11 +253,11 @@ def _order(doc: Item, reply: str, truth: list[float], unit: str) -> dict[str, An
     }
 
 
-def _grounding(doc: Item, reply: str) -> dict[str, Any]:
+def _grounding(doc: KeptHaven, reply: str) -> Reading:
     """Sentences by place shown; clips are the shots, by number."""
     n = len(doc["units"])
     true = [doc["summary_shots"][sentence - 1] for sentence in doc["asked"]]
-    read = numbered.read_alignment(reply, len(true), n, at_limit=_at_limit(doc))
+    read = numbered.read_alignment(reply, len(true), n, at_limit=doc.get("at_limit", False))
     found = selections.aligned(read.sets, true)
     chance = selections.random_clips(true, n)
     every = selections.aligned([range(1, n + 1)] * len(true), true)
@@ -263,7 +271,7 @@ def _grounding(doc: Item, reply: str) -> dict[str, Any]:
     }
 
 
-_READERS: Mapping[str, Callable[[Item, str], dict[str, Any]]] = {
+_READERS: Mapping[str, Callable[[KeptHaven, str], Reading]] = {
     "v2t": _v2t,
     "v2v": _v2v,
     "v2vt": _v2vt,
@@ -273,7 +281,7 @@ _READERS: Mapping[str, Callable[[Item, str], dict[str, Any]]] = {
 }
 
 
-def stand_in(doc: Doc, number: int) -> str:  # noqa: ARG001
+def stand_in(doc: HavenDoc, number: int) -> str:  # noqa: ARG001
     """The reference summary in the form that is asked for."""
     if doc["kind"] == "v2t" and not doc["text"]:
         return " ".join(doc["summary"])
@@ -342,7 +350,7 @@ class Haven(Benchmark):
         if doc["text"]:
             return None
         window = (doc["video_path"], tuple(doc["picks"]))
-        return Cut(doc["id"], window, functools.partial(inputs.frames, doc))
+        return Cut(doc["id"], window, functools.partial(inputs.frames, *window))
 
     def known_answers(self, place: Path, *, whole: bool = False) -> KnownAnswers:  # noqa: ARG002
         """The reference summary of every video, worth 5; another video's is worth 1."""
@@ -387,7 +395,7 @@ class Haven(Benchmark):
         """How good is a summary?"""
         return [judging.criterion()]
 
-    def describe(self, ran: Ran) -> tuple[dict[str, Any], list[Condition]]:
+    def describe(self, ran: Ran) -> tuple[dict[str, object], list[Condition]]:
         """Data, options, left-out videos, and how texts were compared."""
         section, conditions = super().describe(ran)
         if ran.loaded is not None:

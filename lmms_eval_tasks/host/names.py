@@ -141,7 +141,7 @@ def _judge(run: judge_run.JudgeSession, benchmark: Benchmark) -> Judge:  # noqa:
 def _handed(task: Task, doc: Doc) -> dict[str, Any]:
     """What was handed over; where it cannot be told any more, the answer still counts."""
     try:
-        told = task.handed(doc)
+        told = dict[str, Any](task.handed(doc))
         if told.get("media") and context.current().plan.videos_as_pictures:
             told["media"] = {**told["media"], "as": "images"}
         return told

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any
 
 from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.benchmark import LoadedData
+from lmms_eval_tasks.maia.items import AskedQuestion, OevqaDoc, PairDoc
 from lmms_eval_tasks.maia.release import POOL_SIZE, MaiaRelease, Question
 from lmms_eval_tasks.maia.settings import MAIA, STILL_CLIP
 from lmms_eval_tasks.media.sources import Source, Window
@@ -67,7 +67,7 @@ def still() -> bool:
 
 def _asked(
     loaded: LoadedData, setting: str, left_out: Collection[str]
-) -> Iterator[tuple[Question, dict[str, Any]]]:
+) -> Iterator[tuple[Question, AskedQuestion]]:
     """Each question, in the file's order, and the fields that all its docs share."""
     release: MaiaRelease = loaded.release
     for video in release.videos:
@@ -75,21 +75,26 @@ def _asked(
             continue
         shows_video = setting == "32frames" or (setting == "black" and still())
         n_frames = settings.frames_for(video.video) if shows_video else int(setting != "text")
-        shared = {
-            "video": video.video,
-            "video_path": str(released_files.real(release.path_of(video.video))),
-            "setting": setting,
-            "n_frames": n_frames,
-            "data": loaded.digest,
-        }
+        path = str(released_files.real(release.path_of(video.video)))
         for asked in video.questions:
-            own = {"category": asked.slug, "question": asked.question}
-            yield asked, {"question_id": f"{video.video}/{asked.category}", **own, **shared}
+            yield (
+                asked,
+                {
+                    "question_id": f"{video.video}/{asked.category}",
+                    "category": asked.slug,
+                    "question": asked.question,
+                    "video": video.video,
+                    "video_path": path,
+                    "setting": setting,
+                    "n_frames": n_frames,
+                    "data": loaded.digest,
+                },
+            )
 
 
-def pairs(loaded: LoadedData, setting: str, left_out: Collection[str] = ()) -> list[dict[str, Any]]:
+def pairs(loaded: LoadedData, setting: str, left_out: Collection[str] = ()) -> list[PairDoc]:
     """One doc per TS-FS pair; a pool's eight docs follow each other."""
-    docs = []
+    docs: list[PairDoc] = []
     for asked, shared in _asked(loaded, setting, left_out):
         letters = ["AB"[target] for target in asked.target or ()]
         if not letters or options()["order"] == "balanced":
@@ -108,9 +113,7 @@ def pairs(loaded: LoadedData, setting: str, left_out: Collection[str] = ()) -> l
     return docs
 
 
-def questions(
-    loaded: LoadedData, setting: str, left_out: Collection[str] = ()
-) -> list[dict[str, Any]]:
+def questions(loaded: LoadedData, setting: str, left_out: Collection[str] = ()) -> list[OevqaDoc]:
     """One doc per question, with the eight references and a lure for scripted models."""
     return [
         {

@@ -13,8 +13,8 @@ one video and false of the other.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypedDict
 
 from lmms_eval_tasks.maia import judge
 from lmms_eval_tasks.models.players import UNKNOWN, Chance, Played
@@ -52,21 +52,32 @@ def videos() -> dict[str, Clip]:
     }
 
 
-def files() -> dict[str, Any]:
+def files() -> dict[str, object]:
     """All other files."""
     data = json.dumps([entry(scene) for scene in told()], ensure_ascii=False, indent=1)
     return {"data.json": f"{data}\n", "replay.jsonl": replay()}
 
 
-def told() -> list[dict[str, Any]]:
+class MaiaScene(TypedDict):
+    """What happens in a video, as sample_scenes_yaml says it."""
+
+    video: int
+    seconds: float
+    ground: Sequence[int]
+    actors: Sequence[Mapping[str, Any]]  # fields of scenes.Actor
+    tones: Sequence[tuple[float, float, float]]
+    words: Mapping[str, str | Sequence[str]]
+
+
+def told() -> list[MaiaScene]:
     """The scenes of sample_scenes_yaml."""
-    found: list[dict[str, Any]] = scenes.load(__file__, "sample_scenes_yaml")
+    found: list[MaiaScene] = scenes.load(__file__, "sample_scenes_yaml")
     return found
 
 
-def entry(scene: dict[str, Any]) -> dict[str, Any]:
+def entry(scene: MaiaScene) -> dict[str, object]:
     """One video of data.json, as README.md describes it."""
-    video: dict[str, Any] = {"video": f"video{scene['video']}", "link": LINK}
+    video: dict[str, object] = {"video": f"video{scene['video']}", "link": LINK}
     for part in "AB":
         video[f"question_categories_{part}"] = [
             {
@@ -81,7 +92,7 @@ def entry(scene: dict[str, Any]) -> dict[str, Any]:
     return video
 
 
-def replay() -> Iterator[dict[str, Any]]:
+def replay() -> Iterator[dict[str, object]]:
     """Recorded replies (replay.py) about every answer that the sample's players give."""
     for item in (one for scene in told() for part in "AB" for one in items(scene, part)):
         _, false = item.pairs[0]  # what a player says that is wrong
@@ -91,7 +102,7 @@ def replay() -> Iterator[dict[str, Any]]:
             yield {"criterion": judge.NAME, "fields": fields, "reply": label}
 
 
-class Item(NamedTuple):
+class QuestionTexts(NamedTuple):
     """One question with all its texts; `lure` is an answer with its decisive words changed."""
 
     category: str  # as released, with its suffix
@@ -101,7 +112,7 @@ class Item(NamedTuple):
     lure: str
 
 
-def items(scene: dict[str, Any], part: str) -> list[Item]:
+def items(scene: MaiaScene, part: str) -> list[QuestionTexts]:
     """The twelve questions of set `part` ("A" or "B") about a scene.
 
     Raises:
@@ -113,7 +124,7 @@ def items(scene: dict[str, Any], part: str) -> list[Item]:
         answers, lure = scenes.chosen([line.format_map(words) for line in told["answers"]])
         pairs = [scenes.both(line.format_map(words)) for line in told["pairs"]]
         found.append(
-            Item(
+            QuestionTexts(
                 f"{told['category']}_{part}",
                 told["question"].format_map(words),
                 list(map(_sentence, answers)),
@@ -124,7 +135,7 @@ def items(scene: dict[str, Any], part: str) -> list[Item]:
     return found
 
 
-def _words(scene: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _words(scene: MaiaScene) -> Iterator[tuple[str, str]]:
     for name, word in scene["words"].items():
         if isinstance(word, str):
             yield name, word

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from lmms_eval_tasks import prompts, settings
 from lmms_eval_tasks.benchmark import (
     Benchmark,
     Cut,
     Doc,
-    Item,
-    Items,
     Join,
     KnownAnswer,
     KnownAnswers,
@@ -28,12 +26,25 @@ from lmms_eval_tasks.benchmark import (
     Task,
     Units,
     option_set,
+    select_fields,
 )
 from lmms_eval_tasks.judges.asking import judged
 from lmms_eval_tasks.judges.verdict import Criterion, Scoring
 from lmms_eval_tasks.maia import data, metrics
 from lmms_eval_tasks.maia import judge as judging
 from lmms_eval_tasks.maia import release as files
+from lmms_eval_tasks.maia.items import (
+    Categorised,
+    KeptOevqa,
+    KeptPair,
+    MaiaHanded,
+    OevqaDoc,
+    OevqaItem,
+    OevqaScore,
+    PairDoc,
+    PairItem,
+    PairScore,
+)
 from lmms_eval_tasks.maia.release import POOL_SIZE
 from lmms_eval_tasks.maia.settings import MAIA
 from lmms_eval_tasks.media import clips, recipes
@@ -41,15 +52,18 @@ from lmms_eval_tasks.models.players import read_lm_pairs
 from lmms_eval_tasks.prompts import Prompt
 from lmms_eval_tasks.report import provenance
 from lmms_eval_tasks.utils.conditions import Condition
-from lmms_eval_tasks.utils.metrics import text_metrics
+from lmms_eval_tasks.utils.metrics import aggregate, text_metrics
 from lmms_eval_tasks.utils.replies import answers
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-class Asked(NamedTuple):
-    """What a task asks."""
+MaiaDoc = PairDoc | OevqaDoc
+
+
+class MaiaTask(NamedTuple):
+    """One task."""
 
     kind: str  # begin of its name
     setting: str
@@ -60,12 +74,12 @@ SETTINGS = {"": "32frames", "_1frame": "1frame", "_black": "black"}  # in a task
 LANGUAGES = {"": "it", "_en": "en"}  # at its end
 ENDS = [f"{setting}{language}" for language in LANGUAGES for setting in SETTINGS]
 TASKS = {
-    f"{kind}{setting}{end}": Asked(kind, shown, language)
+    f"{kind}{setting}{end}": MaiaTask(kind, shown, language)
     for end, language in LANGUAGES.items()
     for kind in ("maia_vsv", "maia_oevqa")
     for setting, shown in SETTINGS.items()
 }
-TASKS["maia_unimodal"] = Asked("maia_unimodal", "text", "it")
+TASKS["maia_unimodal"] = MaiaTask("maia_unimodal", "text", "it")
 
 
 # --- what the model is given ------------------------------------------------------------------
@@ -76,33 +90,38 @@ task_prompts = {
 }
 
 
-def prompt(language: str, doc: Doc) -> list[Part]:
-    """The video in the doc's setting, then the pair as A and B, or the question (4.1, 4.2)."""
-    texts = task_prompts[language]().text
-    if "options" in doc:
-        text = prompts.fill(texts["vsv"], {"A": doc["options"][0], "B": doc["options"][1]})
-    else:
-        text = prompts.fill(texts["oevqa"], {"question": doc["question"]})
+def pair_prompt(language: str, doc: PairDoc) -> list[Part]:
+    """The video in the doc's setting, then the pair as A and B (4.1)."""
+    first, second = doc["options"]
+    text = prompts.fill(task_prompts[language]().text["vsv"], {"A": first, "B": second})
     return [*_seen(doc), Part("text", text)]
 
 
-def _seen(doc: Doc) -> list[Part]:
+def question_prompt(language: str, doc: OevqaDoc) -> list[Part]:
+    """The video in the doc's setting, then the question (4.2)."""
+    text = prompts.fill(task_prompts[language]().text["oevqa"], {"question": doc["question"]})
+    return [*_seen(doc), Part("text", text)]
+
+
+def _seen(doc: MaiaDoc) -> list[Part]:
     """The path of a clip, its frames, or one image; nothing without a video."""
-    makes: dict[Any, Callable[[], Any]] = {
+    if doc["setting"] == "text":
+        return []
+    makes = {
         "video": lambda: media_of(doc).path,
         "images": lambda: list(_taken(*_recipe_of(doc))),
         "image": lambda: _image(doc),
     }
-    return [] if doc["setting"] == "text" else [Part(_form(doc), makes[_form(doc)])]
+    return [Part(form := _form(doc), makes[form])]
 
 
-def _form(doc: Doc) -> Literal["video", "images", "image"]:
+def _form(doc: MaiaDoc) -> Literal["video", "images", "image"]:
     if doc["setting"] == "32frames":
         return "images" if data.options()["media"] == "images" else "video"
     return "video" if data.still() else "image"
 
 
-def _image(doc: Doc) -> Image:
+def _image(doc: MaiaDoc) -> Image:
     """The first frame; or a black picture of its size, one for the whole video."""
     from PIL import Image as pillow  # noqa: N813
 
@@ -123,12 +142,12 @@ def _fitted(picture: Image) -> Image:
     return picture.resize((width, height), Resampling.BICUBIC) if share < 1 else picture
 
 
-def media_of(doc: Doc) -> recipes.Media:
+def media_of(doc: MaiaDoc) -> recipes.Media:
     """The clip or image of a doc, made once per video and setting; else MediaError."""
     return _made(*_recipe_of(doc))
 
 
-def _recipe_of(doc: Doc) -> tuple[str, recipes.Recipe]:
+def _recipe_of(doc: MaiaDoc) -> tuple[str, recipes.Recipe]:
     """The video's file, and what is made of it in one of the paper's three settings (4.3, 4.4)."""
     setting, still = doc["setting"], data.still()
     if setting == "1frame" or (setting == "black" and not still):  # whose size the picture has
@@ -149,32 +168,37 @@ def _taken(path: str, recipe: recipes.Recipe) -> tuple[Image, ...]:
 
 # --- what the reply is worth ------------------------------------------------------------------
 
-_KEPT = ("id", "video", "category", "setting", "data")
+
+def keep_pair(doc: PairDoc) -> KeptPair:
+    """The fields for the log: all that `rescore` needs."""
+    return select_fields(doc, KeptPair)
 
 
-def keep(doc: Doc) -> dict[str, Any]:
-    """What the log keeps of a doc: all that `rescore` needs; a pair's id tells its question."""
-    item = {name: doc[name] for name in _KEPT}
-    if "options" in doc:
-        return {**item, "options": doc["options"], "answer": doc["answer"]}
-    return {**item, "question": doc["question"], "references": list(doc["references"])}
+def keep_question(doc: OevqaDoc) -> KeptOevqa:
+    """The fields for the log: all that `rescore` needs."""
+    return {**select_fields(doc, KeptOevqa), "references": list(doc["references"])}
 
 
-def handed(doc: Doc) -> dict[str, Any]:
+def handed(doc: MaiaDoc) -> MaiaHanded:
     """What was handed over for the doc; None without a video."""
     if doc["setting"] == "text":
         return {"media": None}
     made, form = media_of(doc), _form(doc)
     is_picture = form == "image" and doc["setting"] == "black"
-    told = {"kind": made.kind if form == "video" else form, "n_frames": made.n_frames}
-    return {"media": {**told, "recipe": "black-image" if is_picture else made.recipe}}
+    return {
+        "media": {
+            "kind": made.kind if form == "video" else form,
+            "n_frames": made.n_frames,
+            "recipe": "black-image" if is_picture else made.recipe,
+        }
+    }
 
 
 # By the authors' rule this is the letter that a reply chooses, also the preposition of "A destra".
 _FIRST_LETTER = re.compile(r"(?<!\w)[AB](?!\w)")
 
 
-def vsv(doc: Item, reply: str) -> dict[str, Any]:
+def vsv(doc: KeptPair, reply: str) -> PairScore:
     """One true/false pair: a letter, or scores of language models (`lm_pairs`)."""
     if (scored := read_lm_pairs(reply)) is not None:
         letter, lm_scores = scored
@@ -192,7 +216,7 @@ def vsv(doc: Item, reply: str) -> dict[str, Any]:
     }
 
 
-def oevqa(doc: Item, reply: str) -> Scoring:
+def oevqa(doc: KeptOevqa, reply: str) -> Scoring[OevqaScore]:
     """One open answer: the judge's verdict and the similarity to the eight references."""
     fields = {"question": doc["question"], "references": doc["references"]}
     done = yield from judged("agrees", judging.criterion(), fields, reply)
@@ -209,50 +233,58 @@ def oevqa(doc: Item, reply: str) -> Scoring:
 # --- the tasks --------------------------------------------------------------------------------
 
 
-def _tasks() -> dict[str, Task]:
-    pairs = functools.partial(
-        Task,
-        score=vsv,
-        metrics=metrics.PAIRS,
+_IDENTITY = ("video", "setting", "options", "answer", "question", "references")
+_SPLITS: dict[str, Literal["star"]] = {"category": "star"}
+
+
+def _frames(doc: MaiaDoc) -> int | None:
+    """The paper's 32, or the user's, of the setting that shows a video (4.3)."""
+    return doc["n_frames"] if doc["setting"] == "32frames" else None
+
+
+def _pairs(name: str, language: str) -> Task[PairDoc, KeptPair, PairItem]:
+    return Task(
+        name,
+        functools.partial(pair_prompt, language),
+        keep_pair,
+        vsv,
+        metrics.PAIRS,
+        identity=_IDENTITY,
+        frames=_frames,
+        handed=handed,
         blank={"right": None, "letter": None},
-        splits={"category": "star"},
-        pool=lambda item: str(item["id"].rpartition("/")[0]),
+        splits=_SPLITS,
+        pool=aggregate.pool_of,
     )
-    questions = functools.partial(
-        Task,
-        score=oevqa,
-        metrics=metrics.ANSWERS,
-        splits={"category": "star"},
+
+
+def _questions(name: str, language: str) -> Task[OevqaDoc, KeptOevqa, OevqaItem]:
+    return Task(
+        name,
+        functools.partial(question_prompt, language),
+        keep_question,
+        oevqa,
+        metrics.ANSWERS,
+        identity=_IDENTITY,
+        frames=_frames,
+        handed=handed,
         asks=("agrees",),
         extra="metrics",
         blank={"right": None, "candidate": ""},
         # The references in turn: people's, so models that write more cost more.
-        stand_in=lambda doc, number: str(doc["references"][number % POOL_SIZE]),
+        stand_in=lambda doc, number: doc["references"][number % POOL_SIZE],
+        splits=_SPLITS,
     )
-    of_kind = {"maia_vsv": pairs, "maia_unimodal": pairs, "maia_oevqa": questions}
-    return {
-        name: of_kind[asked.kind](
-            name,
-            functools.partial(prompt, asked.language),
-            keep=keep,
-            identity=("video", "setting", "options", "answer", "question", "references"),
-            # The paper's 32, or the user's, of the setting that shows a video (4.3).
-            frames=lambda doc: int(doc["n_frames"]) if doc["setting"] == "32frames" else None,
-            handed=handed,
-        )
-        for name, asked in TASKS.items()
-    }
 
 
-def _join(end: str) -> Join:
+def _join(end: str) -> Join[Categorised]:
     pairs, open_ended = f"maia_vsv{end}", f"maia_oevqa{end}"
 
-    def of(sides: Mapping[str, Items]) -> dict[str, Any]:
-        if sides.keys() != {pairs, open_ended}:
-            return {}
-        return metrics.agg_acc(sides[pairs], sides[open_ended])
+    def of(sides: Mapping[str, Sequence[Categorised]]) -> dict[str, float | None]:
+        is_whole = sides.keys() == {pairs, open_ended}
+        return metrics.agg_acc(sides[pairs], sides[open_ended]) if is_whole else {}
 
-    def both(sides: Mapping[str, Items]) -> Units:
+    def both(sides: Mapping[str, Sequence[Categorised]]) -> Units:
         is_whole = sides.keys() == {pairs, open_ended}
         return metrics.agg_units(sides[pairs], sides[open_ended]) if is_whole else {}
 
@@ -280,7 +312,10 @@ class Maia(Benchmark):
     cuts = ("videos read", "videos of {} can be read")
     whole_videos = True
 
-    tasks = _tasks()
+    tasks: Mapping[str, Task] = {
+        name: (_questions if one.kind == "maia_oevqa" else _pairs)(name, one.language)
+        for name, one in TASKS.items()
+    }
     joins = tuple(map(_join, ENDS))
 
     read = staticmethod(files.read)
@@ -303,7 +338,7 @@ class Maia(Benchmark):
         """The clip or image of its video, the same for all docs of a setting; none of a text."""
         if doc["setting"] == "text":
             return None
-        window = _recipe_of(doc)
+        window = _recipe_of(cast(MaiaDoc, doc))
         return Cut(doc["video"], window, functools.partial(_made, *window))
 
     def prompts(self, names: Sequence[str]) -> dict[str, Prompt]:
@@ -330,7 +365,7 @@ class Maia(Benchmark):
         told = f"{release.place} (data {release.digest}): true and false statements as answers"
         return KnownAnswers(answers, [told], scale=(0, 1))
 
-    def describe(self, ran: Ran) -> tuple[dict[str, Any], list[Condition]]:
+    def describe(self, ran: Ran) -> tuple[dict[str, object], list[Condition]]:
         """Data, left-out videos, and how texts were compared."""
         section, left_out = super().describe(ran)
         conditions = option_set(MAIA)

@@ -14,11 +14,12 @@ import hashlib
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
-from lmms_eval_tasks.benchmark import Doc, LoadedData
+from lmms_eval_tasks.benchmark import LoadedData
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.maverix.labels import LETTERS, N_OPTIONS, SPLITS, TASKS, duration_class
+from lmms_eval_tasks.maverix.items import AskedItem, ChoiceDoc, OpenDoc, ShownWindow
+from lmms_eval_tasks.maverix.labels import LETTERS, N_OPTIONS, TASKS, MaverixTask, duration_class
 from lmms_eval_tasks.maverix.release import Item, MaverixRelease
 from lmms_eval_tasks.media.sources import Source, Window
 from lmms_eval_tasks.media.video_checks import VideoInfo
@@ -123,12 +124,12 @@ def shown_order(item: Item) -> list[int]:
     return list(places) if item.shuffled else sorted(places, key=rank)
 
 
-def docs(loaded: LoadedData, task: str) -> list[Doc]:
+def docs(loaded: LoadedData, task: str) -> Sequence[ChoiceDoc | OpenDoc]:
     """A task's docs (Benchmark.docs)."""
     asked = TASKS[task]
-    made: list[Doc] = []
+    made: list[ChoiceDoc | OpenDoc] = []
     for item in items(loaded):
-        shared = {**_shared(loaded, item, asked.length), "mode": asked.mode.slug}
+        shared = _shared(loaded, item, asked)
         if asked.kind == "open":
             made += _open_ended(item, shared)
         elif asked.kind == "choice":
@@ -141,7 +142,7 @@ def docs(loaded: LoadedData, task: str) -> list[Doc]:
     return made
 
 
-def _shared(loaded: LoadedData, item: Item, length: str) -> dict[str, Any]:
+def _shared(loaded: LoadedData, item: Item, task: MaverixTask) -> AskedItem:
     """What all docs of an item have, in plain types; "" stands for what is unlabelled.
 
     A segment that ends a rounded second after its video (video_checks.py) ends with it.
@@ -151,22 +152,27 @@ def _shared(loaded: LoadedData, item: Item, length: str) -> dict[str, Any]:
     seconds = next((info.end for info in infos if info is not None), math.inf)
     # A cut file's is another one.
     measured = "" if release.released else duration_class(seconds)
-    labels = {split: getattr(item, split) or "" for split in SPLITS}
     return {
         "id": item.id,
         "question_id": item.id,
         "video": item.video,
-        **_window(release, item, length, seconds),
+        **_window(release, item, task.length, seconds),
         "question": item.question,
         "data": loaded.digest,
-        **{**labels, "duration": labels["duration"] or measured},
-        "length": length,
+        "difficulty": item.difficulty or "",
+        "agentic": item.agentic or "",
+        "audio": item.audio or "",
+        "topic": item.topic or "",
+        "ability": item.ability or "",
+        "duration": item.duration or measured,
+        "length": task.length,
+        "mode": task.mode.slug,
     }
 
 
 def _window(
     release: MaverixRelease, item: Item, length: str, seconds: float = math.inf
-) -> dict[str, Any]:
+) -> ShownWindow:
     """Its files, and the segment in them; None and None is the whole video."""
     path = release.subtitles_of(item.video, length)
     whole = length == "long" or item.start is None or item.end is None
@@ -178,15 +184,16 @@ def _window(
     }
 
 
-def _choice(item: Item, shared: Doc, turn: int = 0) -> Doc:
+def _choice(item: Item, shared: AskedItem, turn: int = 0) -> ChoiceDoc:
     """The item with its eight options, moved up by `turn` places."""
     order = shown_order(item)
     order = [*order[turn:], *order[:turn]]
     answer = LETTERS[order.index(LETTERS.index(item.answer))]
-    return {**shared, "options": [item.options[place] for place in order], "answer": answer}
+    options = [item.options[place] for place in order]
+    return cast(ChoiceDoc, {**shared, "options": options, "answer": answer})
 
 
-def _open_ended(item: Item, shared: Doc) -> list[Doc]:
+def _open_ended(item: Item, shared: AskedItem) -> list[OpenDoc]:
     """The question and its paraphrase, with the reference that both share.
 
     `references` and `lure`, a wrong option, are for scripted models.
@@ -214,7 +221,7 @@ def _open_ended(item: Item, shared: Doc) -> list[Doc]:
 _read_cues = functools.lru_cache(maxsize=1024)(subtitles.read)
 
 
-def cues(doc: Doc) -> Sequence[subtitles.Cue]:
+def cues(doc: ShownWindow) -> Sequence[subtitles.Cue]:
     """Those of the doc's segment, rebased to its beginning."""
     path, start, end = doc["subtitle_path"], doc["start"], doc["end"]
     found = _read_cues(Path(path)) if path else []

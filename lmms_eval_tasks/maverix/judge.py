@@ -26,10 +26,11 @@ _OWN_USER = {f"user_{dimension}": _USER for dimension in DIMENSIONS}
 LOWEST, HIGHEST = 0, 5  # of a rating
 
 
-class Rating(BaseModel):
+class MaverixRating(BaseModel):
     """The judge's reply: a whole number, as in the paper."""
 
-    model_config = ConfigDict(extra="forbid")
+    # The title is part of a request: a change asks every cached judgement again.
+    model_config = ConfigDict(extra="forbid", title="Rating")
 
     score: int = Field(ge=LOWEST, le=HIGHEST)
 
@@ -46,7 +47,7 @@ def criteria() -> dict[str, Criterion]:
             name=f"maverix_{name}",
             system=given.text[name],
             template=given.text.get(f"user_{name}", given.text["user"]),
-            schema=Rating,
+            schema=MaverixRating,
             score=lambda reply: float(reply.score),
             prompt_hash=given.hash,
             untrusted=_ANSWERS if name == CONSISTENCY else _ANSWERS[:1],

@@ -29,7 +29,7 @@ MODES = {
 }
 
 
-class Asked(NamedTuple):
+class MaverixTask(NamedTuple):
     """What a task asks."""
 
     kind: str  # choice, circular or open
@@ -39,7 +39,7 @@ class Asked(NamedTuple):
 
 KINDS = {"": "choice", "_circular": "circular", "_oe": "open"}  # by the end of a task's name
 TASKS = {
-    f"maverix_{start}{mode.slug}{end}": Asked(kind, mode, length)
+    f"maverix_{start}{mode.slug}{end}": MaverixTask(kind, mode, length)
     for start, length in (("", "localized"), ("long_", "long"))
     for mode in MODES.values()
     for end, kind in KINDS.items()

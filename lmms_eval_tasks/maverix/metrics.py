@@ -17,18 +17,17 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from operator import itemgetter
+from typing import TypeVar
 
 from lmms_eval_tasks.benchmark import (
-    Item,
     Items,
     Metric,
     accuracies,
     pool_accuracies,
     refusals,
     split,
-    value_is,
 )
+from lmms_eval_tasks.maverix.items import AnyItem, ChoiceItem, OpenItem
 from lmms_eval_tasks.maverix.labels import (
     CONSISTENCY,
     DIMENSIONS,
@@ -42,7 +41,8 @@ from lmms_eval_tasks.maverix.labels import (
 )
 from lmms_eval_tasks.utils.metrics import aggregate, rating_means
 
-Takes = Callable[[Item], bool]
+T = TypeVar("T", bound=Mapping[str, object])
+Takes = Callable[[OpenItem], bool]
 
 # --- numbers of every kind ----------------------------------------------------------------------
 
@@ -52,27 +52,32 @@ WITH_SOUND = tuple(slug for slug, mode in MODES.items() if mode.sound)
 NO_REPLY = frozenset({"model_error", "error"})  # nothing that the model wrote
 
 
-def _words(items: Items) -> float | None:
+def _words(items: Sequence[AnyItem]) -> float | None:
     """Mean length of the replies in words; an empty one has 0, a failed request is no reply."""
     return aggregate.mean(item["words"] for item in items if item["status"] not in NO_REPLY)
 
 
-def _count(name: str, takes: Takes, where: Takes | None = None) -> Metric:
+def _count(name: str, takes: Callable[[T], bool], where: Callable[[T], bool]) -> Metric[T]:
     return Metric(name, lambda items: sum(takes(item) for item in items), where, better=None)
 
 
-_COUNTS = [
-    _count("n_sound_missing", lambda item: item["sound"] in WITHOUT, itemgetter("sound")),
-    _count("n_sound_unknown", lambda item: item["sound"] == "unknown", itemgetter("sound")),
-    # Items of other modes whose model gets no sound in `mode`, run or not: S stands in for A.
-    *(
-        _count(
-            f"n_sound_missing_{mode}",
-            lambda item, mode=mode: item["hears"][mode] in WITHOUT,  # type: ignore[misc]
-            lambda item, mode=mode: item.get("mode") != mode,  # type: ignore[misc]
-        )
-        for mode in WITH_SOUND
-    ),
+def _with_sound(item: AnyItem) -> bool:
+    return bool(item["sound"])
+
+
+def _silent_elsewhere(mode: str) -> Metric[AnyItem]:
+    """Items of other modes whose model gets no sound in `mode`, run or not: S stands in for A."""
+    return _count(
+        f"n_sound_missing_{mode}",
+        lambda item: item["hears"][mode] in WITHOUT,
+        lambda item: item.get("mode") != mode,
+    )
+
+
+_COUNTS: list[Metric[AnyItem]] = [
+    _count("n_sound_missing", lambda item: item["sound"] in WITHOUT, _with_sound),
+    _count("n_sound_unknown", lambda item: item["sound"] == "unknown", _with_sound),
+    *map(_silent_elsewhere, WITH_SOUND),
 ]
 
 
@@ -80,8 +85,12 @@ _COUNTS = [
 
 
 _ACC, *_OTHER_FORMS = accuracies("acc")
-_ACCURACIES = [_ACC, *_OTHER_FORMS, Metric("words_mean", _words, better=None), *_COUNTS]
-CHOICE = [
+_ACCURACIES: list[Metric[ChoiceItem]] = [
+    *(_ACC, *_OTHER_FORMS),
+    Metric("words_mean", _words, better=None),
+    *_COUNTS,
+]
+CHOICE: list[Metric[ChoiceItem]] = [
     *_ACCURACIES,
     Metric(  # right letters by the authors' rule, of all items; an empty reply is wrong
         "acc_authors",
@@ -94,7 +103,7 @@ CHOICE = [
 # --- eight rotations of each question -----------------------------------------------------------
 
 
-def position_bias(items: Items) -> float | None:
+def position_bias(items: Sequence[ChoiceItem]) -> float | None:
     """Total variation distance between the letters chosen and the letters of the truth.
 
     Over readable answers: half the sum over A-H of |share chosen - share true|. 0 for a model
@@ -109,7 +118,7 @@ def position_bias(items: Items) -> float | None:
     return sum(abs(chosen[letter] - true[letter]) for letter in LETTERS) / (2 * len(read))
 
 
-CIRCULAR = [
+CIRCULAR: list[Metric[ChoiceItem]] = [
     *_ACCURACIES,
     *pool_accuracies("circ_acc", N_OPTIONS),
     Metric("position_bias", position_bias, better=False, shown=("status", "letter", "answer")),
@@ -120,17 +129,20 @@ CIRCULAR = [
 
 GOOD = 4  # correctness from which an answer counts as right in `robust_both`
 VERSIONS = ("original", "paraphrase")
-_is_first = value_is("version", VERSIONS[0])
 
 
-def pairs(items: Items) -> list[tuple[Item, Item]]:
+def _is_first(item: OpenItem) -> bool:
+    return item["version"] == VERSIONS[0]
+
+
+def pairs(items: Sequence[OpenItem]) -> list[tuple[OpenItem, OpenItem]]:
     """The items of both wordings of a question, sorted by question."""
     second = {item["question_id"]: item for item in items if not _is_first(item)}
     firsts = {item["question_id"]: item for item in items if _is_first(item)}
     return [(firsts[name], second[name]) for name in sorted(firsts.keys() & second.keys())]
 
 
-def _robust(items: Items) -> dict[str, tuple[str, float]]:
+def _robust(items: Sequence[OpenItem]) -> dict[str, tuple[str, float]]:
     """Of questions with both answers rated the video, and 1 if correctness is GOOD in both.
 
     None in a run not judged. The paper names robustness without defining it.
@@ -146,21 +158,21 @@ def _robust(items: Items) -> dict[str, tuple[str, float]]:
     return rated
 
 
-def _unborrowed(item: Item) -> bool:
+def _unborrowed(item: OpenItem) -> bool:
     return not item.get("borrowed")
 
 
-def _is_own(item: Item) -> bool:
+def _is_own(item: OpenItem) -> bool:
     """Whether it answers its own question: a borrowed first wording is another one's."""
     return _unborrowed(item) or not _is_first(item)
 
 
-def _is_asked(item: Item) -> bool:
+def _is_asked(item: OpenItem) -> bool:
     """Ratings are those of the first wording, as in Tables 6, 8 and 9: means over 852 answers."""
     return _is_first(item) and _is_own(item)
 
 
-def _kept_for_both(item: Item) -> bool:
+def _kept_for_both(item: OpenItem) -> bool:
     """Whether it has the rating of both answers to its question: the first wording's item."""
     return CONSISTENCY in (item.get("dimensions") or {})
 
@@ -175,10 +187,10 @@ def score_of_authors(raw: str) -> float:
             return 0.0
 
 
-def _mean_authors(dimension: str, items: Items) -> float | None:
+def _mean_authors(dimension: str, items: Sequence[OpenItem]) -> float | None:
     """Mean with ratings that we lack as their code has them; None in a run not judged yet."""
 
-    def score(item: Item) -> float:
+    def score(item: OpenItem) -> float:
         value = rating_means.value(dimension, item)
         raw = item.get("verdicts", {}).get(dimension, {}).get("raw", "")
         return score_of_authors(raw) if value is None else value
@@ -187,7 +199,9 @@ def _mean_authors(dimension: str, items: Items) -> float | None:
     return None if waiting else aggregate.mean(map(score, items))
 
 
-def _rated(name: str, where: Takes, theirs: Takes, shown: tuple[str, ...] | None) -> list[Metric]:
+def _rated(
+    name: str, where: Takes, theirs: Takes, shown: tuple[str, ...] | None
+) -> list[Metric[OpenItem]]:
     """A rating's mean in its forms; the authors' is over `theirs`, borrowed wordings among them."""
     return [
         Metric(
@@ -203,7 +217,7 @@ def _rated(name: str, where: Takes, theirs: Takes, shown: tuple[str, ...] | None
     ]
 
 
-def _of_dimension(name: str) -> list[Metric]:
+def _of_dimension(name: str) -> list[Metric[OpenItem]]:
     """A dimension's numbers of all first wordings, by category, and of both wordings."""
     mean, *others = _rated(name, _is_asked, _is_first, (f"dimensions.{name}",))
     both = replace(mean, name=f"{name}_both_wordings", where=_is_own, shown=None)
@@ -211,7 +225,7 @@ def _of_dimension(name: str) -> list[Metric]:
 
 
 _HEADLINE = {f"{name}_valid": partial(rating_means.mean_valid, name) for name in DIMENSIONS}
-OPEN = [
+OPEN: list[Metric[OpenItem]] = [
     *(metric for name in DIMENSIONS for metric in _of_dimension(name)),
     *_rated(CONSISTENCY, lambda i: _kept_for_both(i) and _is_own(i), _kept_for_both, None),
     Metric(
@@ -225,7 +239,7 @@ OPEN = [
     *(replace(one, where=_is_asked) for one in refusals("refusals", _HEADLINE)),
     Metric("words_mean", _words, _is_own, better=None),
     *_COUNTS,
-    _count("n_borrowed", _is_first, lambda item: bool(item.get("borrowed"))),
+    _count("n_borrowed", _is_first, lambda item: item.get("borrowed", False)),
 ]
 
 
@@ -235,7 +249,7 @@ JOINED = ("best_uni", "best_multi", "delta_multi")
 JOIN_NEEDS = ("status", "right", "hears")
 
 
-def table3(sides: Mapping[str, Items]) -> dict[str, float | None]:
+def table3(sides: Mapping[str, Sequence[ChoiceItem]]) -> dict[str, float | None]:
     """JOINED of the modes' choice items by task; {} of a single mode."""
     if len(sides) < 2:
         return {}

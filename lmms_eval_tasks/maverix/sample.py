@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from lmms_eval_tasks.maverix.labels import LETTERS, MODES, N_OPTIONS, SPLITS
 from lmms_eval_tasks.models.players import Chance, Played
@@ -65,7 +65,7 @@ PLAYED = Played(
 DECIDED = {"maverix_s": 0, "maverix_a": 3, "maverix_v": 2, "maverix_vs": 5, "maverix_av": 17}
 
 
-class Moment(NamedTuple):
+class SampleSecond(NamedTuple):
     """A second of a video of the sample: `second` s to `second` + 1 s."""
 
     video: int  # from 1 on
@@ -131,7 +131,7 @@ def videos() -> dict[str, Clip]:
     }
 
 
-def files() -> dict[str, Any]:
+def files() -> dict[str, object]:
     """All other files."""
     data = json.dumps({"version": VERSION, "items": items()}, ensure_ascii=False, indent=1)
     made = {f"subtitles/{VIDEOS[video - 1]}.srt": subtitles(video) for video in SUBTITLED}
@@ -144,7 +144,7 @@ def frames(video: int) -> Iterator[NDArray[np.uint8]]:
 
     top = round(BAR * HEIGHT)
     for second in range(SECONDS[video - 1]):
-        left, right = second_code.colours(Moment(video, second).number)
+        left, right = second_code.colours(SampleSecond(video, second).number)
         picture = np.zeros((HEIGHT, WIDTH, 3), dtype=np.uint8)
         picture[:top, : WIDTH // 2] = PALETTE[left]
         picture[:top, WIDTH // 2 :] = PALETTE[right]
@@ -160,7 +160,7 @@ def sound(video: int) -> NDArray[np.float32]:
 
     clock = np.arange(RATE) / RATE
     ramp = np.clip(np.minimum(clock, 1 - clock) / RAMP, 0, 1)
-    hertz = [second_code.hertz(Moment(video, n).number) for n in range(SECONDS[video - 1])]
+    hertz = [second_code.hertz(SampleSecond(video, n).number) for n in range(SECONDS[video - 1])]
     tones = [np.sin(2 * np.pi * one * clock) * ramp for one in hertz]
     return np.outer(LEVELS, np.concatenate(tones)).astype(np.float32)
 
@@ -169,7 +169,7 @@ def subtitles(video: int) -> str:
     """The srt file of a video, 1 to 4: one word a second."""
     return "\n".join(
         f"{second + 1}\n{clock(second + WORD[0])} --> {clock(second + WORD[1])}\n"
-        f"Word {Moment(video, second).word}.\n"
+        f"Word {SampleSecond(video, second).word}.\n"
         for second in range(SECONDS[video - 1])
     )
 
@@ -179,7 +179,7 @@ def subtitles(video: int) -> str:
 SHUFFLED = (4, 13)  # items that keep the file's order of their options
 
 
-class Plan(NamedTuple):
+class ItemPlan(NamedTuple):
     """Which question is asked, about which second of which segment; None: of the whole video."""
 
     kind: str
@@ -188,25 +188,32 @@ class Plan(NamedTuple):
     segment: tuple[float, float] | None
 
 
+class SampleTexts(TypedDict):
+    """The content of sample_texts_yaml."""
+
+    kinds: Mapping[str, Mapping[str, str]]  # of questions: their texts
+    plans: Sequence[tuple[str, int, int, tuple[float, float] | None]]  # fields of ItemPlan
+
+
 @functools.cache
-def texts() -> dict[str, Any]:
-    """`kinds` of questions, and `plans` of the items, as in sample_texts_yaml."""
-    content: dict[str, Any] = scenes.load(__file__, "sample_texts_yaml")
+def texts() -> SampleTexts:
+    """The content of sample_texts_yaml."""
+    content: SampleTexts = scenes.load(__file__, "sample_texts_yaml")
     return content
 
 
-def plans() -> list[Plan]:
+def plans() -> list[ItemPlan]:
     """One for each item, in their order."""
-    return [Plan(*plan) for plan in texts()["plans"]]
+    return [ItemPlan(*plan) for plan in texts()["plans"]]
 
 
-def items() -> list[dict[str, Any]]:
+def items() -> list[dict[str, object]]:
     """All items in the form of the file (release.py)."""
     return [_item(number, plan) for number, plan in enumerate(plans())]
 
 
-def _item(number: int, plan: Plan) -> dict[str, Any]:
-    moment, kind = Moment(plan.video, plan.second), texts()["kinds"][plan.kind]
+def _item(number: int, plan: ItemPlan) -> dict[str, object]:
+    moment, kind = SampleSecond(plan.video, plan.second), texts()["kinds"][plan.kind]
     later = _after(moment, _wait(moment))
     shown = {"sides": moment.sides, "hertz": moment.tone, "later": later.tone}
     right, *wrong = values(plan.kind, moment)
@@ -232,7 +239,7 @@ def _item(number: int, plan: Plan) -> dict[str, Any]:
     }
 
 
-def values(kind: str, moment: Moment) -> list[str]:
+def values(kind: str, moment: SampleSecond) -> list[str]:
     """Eight values for a kind of question, the right one first."""
     if kind == "next_tone":
         right = _after(moment)
@@ -254,16 +261,16 @@ def values(kind: str, moment: Moment) -> list[str]:
     return [getattr(one, asked) for one in _around(moment, N_OPTIONS)]
 
 
-def _around(moment: Moment, count: int) -> list[Moment]:
+def _around(moment: SampleSecond, count: int) -> list[SampleSecond]:
     """A moment and the nearest other seconds of its video, those before and after it in turn."""
-    every = [Moment(moment.video, second) for second in range(SECONDS[moment.video - 1])]
+    every = [SampleSecond(moment.video, second) for second in range(SECONDS[moment.video - 1])]
     return sorted(every, key=lambda one: (abs(one.second - moment.second), one.second))[:count]
 
 
-def _after(moment: Moment, seconds: int = 1) -> Moment:
+def _after(moment: SampleSecond, seconds: int = 1) -> SampleSecond:
     return moment._replace(second=moment.second + seconds)
 
 
-def _wait(moment: Moment) -> int:
+def _wait(moment: SampleSecond) -> int:
     """Seconds from a moment to the tone that `wait` asks for."""
     return 3 + moment.second % 5

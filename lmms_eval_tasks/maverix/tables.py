@@ -18,7 +18,7 @@ _STANDS_IN = {"a": "s", "av": "vs"}
 _LENGTHS = {"localized": "", "long": "long_"}  # of a video -> how names of tasks begin
 
 
-class Entry(NamedTuple):
+class ModelNumbers(NamedTuple):
     """One model's numbers with one length of video."""
 
     rows: Mapping[tuple[str, str], Row]  # by kind and mode
@@ -74,7 +74,7 @@ def rows(given: Sequence[Row]) -> Iterator[Row]:
         sound = {mode: _state(mode, numbers) for mode in metrics.WITH_SOUND}
         for length, start in _LENGTHS.items():
             there = {(a.kind, a.mode.slug): row for a, row in own if a.length == length}
-            entry = Entry(there, sound)
+            entry = ModelNumbers(there, sound)
             yield from (row._replace(marks=entry.doubts(at)) for (_, at), row in there.items())
             yield Row(f"maverix_{start}by_mode", entry.by_mode(), model)
 

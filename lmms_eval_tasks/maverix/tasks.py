@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, cast
 
 from lmms_eval_tasks import context, prompts, settings
 from lmms_eval_tasks.benchmark import (
     Benchmark,
     Cut,
     Doc,
-    Item,
-    Items,
     Join,
     KnownAnswer,
     KnownAnswers,
@@ -27,12 +25,27 @@ from lmms_eval_tasks.benchmark import (
     Ran,
     Row,
     Task,
+    select_fields,
 )
 from lmms_eval_tasks.errors import DataError, MediaError, TasksError
 from lmms_eval_tasks.judges.verdict import Ask, Criterion, Judged, Scoring, graded
 from lmms_eval_tasks.maverix import data, metrics, tables
 from lmms_eval_tasks.maverix import judge as judging
 from lmms_eval_tasks.maverix import release as files
+from lmms_eval_tasks.maverix.items import (
+    ChoiceDoc,
+    ChoiceItem,
+    ChoiceQuestion,
+    ChoiceScore,
+    KeptChoice,
+    KeptOpen,
+    MaverixHanded,
+    MaverixMedia,
+    OpenDoc,
+    OpenItem,
+    OpenQuestion,
+    OpenScore,
+)
 from lmms_eval_tasks.maverix.labels import CONSISTENCY, DIMENSIONS, LETTERS, MODES, SPLITS, TASKS
 from lmms_eval_tasks.media import segments
 from lmms_eval_tasks.models import class_table
@@ -40,14 +53,29 @@ from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.prompts import Prompt
 from lmms_eval_tasks.utils.conditions import Condition, Kind
 from lmms_eval_tasks.utils.media import sounds, subtitles
+from lmms_eval_tasks.utils.metrics import aggregate
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES
+from lmms_eval_tasks.utils.metrics.rating_means import DimensionRating
 from lmms_eval_tasks.utils.replies import answers, reasoning, reply_text
+
+MaverixDoc = ChoiceDoc | OpenDoc
 
 # --- what the model is given --------------------------------------------------------------------
 
 
-def prompt(doc: Doc) -> list[Part]:
-    """What the mode has of picture and sound, then the text.
+def choice_prompt(doc: ChoiceDoc) -> list[Part]:
+    """What the mode has of picture and sound, then the question with its options."""
+    options = "\n".join(map("{}. {}".format, LETTERS, doc["options"]))
+    return [*_shown(doc), _text(doc, "choice", {"options": options})]
+
+
+def open_prompt(doc: OpenDoc) -> list[Part]:
+    """What the mode has of picture and sound, then the question."""
+    return [*_shown(doc), _text(doc, "open", {})]
+
+
+def _shown(doc: MaverixDoc) -> list[Part]:
+    """What the mode has of picture and sound.
 
     The video is muted with sound too: most chat classes read sound from the audio item alone, and
     one that did not would hear it twice; one that reads a video's own track gets it. For simple
@@ -57,13 +85,13 @@ def prompt(doc: Doc) -> list[Part]:
     """
     mode = MODES[doc["mode"]]
 
-    def made(name: str) -> Any:
-        path = getattr(media_of(doc), name)
+    def made(name: str) -> str:
+        path: str | None = getattr(media_of(doc), name)
         if path is None:
             raise MediaError(f"{doc['video_path']}: no audio stream, and {doc['mode']} needs sound")
         return path
 
-    def alone() -> list[Any]:
+    def alone() -> list[object]:
         path, rate = made("sound"), sounds.RATE
         wants = class_table.sound_form(context.current().model) == "samples"
         return [{"array": segments.samples(path), "sampling_rate": rate} if wants else path]
@@ -71,31 +99,23 @@ def prompt(doc: Doc) -> list[Part]:
     muted, sound, both = (
         functools.partial(made, name) for name in ("video", "sound", "video_with_sound")
     )
-    shown: list[Part] = []
     if mode.picture and mode.sound and class_table.sound_form(context.current().model) == "track":
-        shown = [Part("video", both)]
-    elif mode.picture and mode.sound:
-        shown = [Part("video", muted, lambda: [both()]), Part("audio", sound, [])]
-    elif mode.picture:
-        shown = [Part("video", muted)]
-    elif mode.sound:
-        shown = [Part("audio", sound, alone)]
-    return [*shown, Part("text", _text(doc))]
+        return [Part("video", both)]
+    if mode.picture and mode.sound:
+        return [Part("video", muted, lambda: [both()]), Part("audio", sound, [])]
+    if mode.picture:
+        return [Part("video", muted)]
+    return [Part("audio", sound, alone)] if mode.sound else []
 
 
-def _text(doc: Doc) -> str:
+def _text(doc: MaverixDoc, part: str, more: Mapping[str, str]) -> Part:
     """Subtitles or that there are none, instruction, question, closing cue (paper, C.1)."""
     parts = task_prompts().text
     cues = data.cues(doc) if MODES[doc["mode"]].subtitles else []
     shown = {"cues": subtitles.render(cues), "texts": "\n".join(cue.text for cue in cues)}
     told = prompts.fill(parts["subtitles"], shown) if cues else parts["no_subtitles"]
-    lettered = zip(LETTERS, doc.get("options", ()), strict=False)
-    values = {
-        "subtitles": told,
-        "question": doc["question"],
-        "options": "\n".join(f"{letter}. {option}" for letter, option in lettered),
-    }
-    return prompts.fill(parts["choice" if "options" in doc else "open"], values)
+    values = {"subtitles": told, "question": doc["question"], **more}
+    return Part("text", prompts.fill(parts[part], values))
 
 
 _PARTS: dict[str, set[str]] = {
@@ -107,7 +127,7 @@ _PARTS: dict[str, set[str]] = {
 task_prompts = prompts.file("maverix", "task", _PARTS)
 
 
-def media_of(doc: Doc) -> segments.Segment:
+def media_of(doc: MaverixDoc) -> segments.Segment:
     """The doc's segment, or the whole video, cut once for all modes (media/segments.py)."""
     return cut(doc["video_path"], doc["start"], doc["end"])
 
@@ -117,28 +137,24 @@ cut = functools.lru_cache(maxsize=4096)(segments.segment)
 
 # --- what the reply is worth --------------------------------------------------------------------
 
-_KEPT = (
-    *("id", "question_id", "video", "mode", "length", "start", "end", "data"),
-    *(*SPLITS, "borrowed", "options", "rotation"),
-)
+
+def keep_choice(doc: ChoiceDoc) -> KeptChoice:
+    """The fields for the log: all that `rescore` needs."""
+    return {**select_fields(doc, ChoiceQuestion), **_unknown(doc)}
 
 
-_IDENTITY = (
-    *("question_id", "video", "mode", "length", "start", "end", "options", "answer"),
-    *("question", "reference"),
-)
+def keep_open(doc: OpenDoc) -> KeptOpen:
+    """The fields for the log: all that `rescore` needs."""
+    return {**select_fields(doc, OpenQuestion), **_unknown(doc)}
 
 
-def keep(doc: Doc) -> dict[str, Any]:
-    """What the log keeps of a doc: all that `rescore` needs, in plain types."""
-    own = ["answer"] if "options" in doc else ["question", "version", "reference"]
-    kept = {name: doc[name] for name in (*_KEPT, *own) if name in doc}
-    # Nothing is known of the run's sound and media, unless `handed` tells of them.
+def _unknown(doc: MaverixDoc) -> MaverixHanded:
+    """Nothing is known of the run's sound and media, unless `handed` tells of them."""
     hears = dict.fromkeys(metrics.WITH_SOUND, "unknown")
-    return {**kept, "hears": hears, "sound": hears.get(doc["mode"], ""), "media": None}
+    return {"hears": hears, "sound": hears.get(doc["mode"], ""), "media": None}
 
 
-def handed(doc: Doc) -> dict[str, Any]:
+def handed(doc: MaverixDoc) -> MaverixHanded:
     """What was handed over, and what the running model does with sound.
 
     In modes without sound too: whether S stands in for A is up to the model, not to what was run.
@@ -147,21 +163,25 @@ def handed(doc: Doc) -> dict[str, Any]:
     return {"hears": hears, "sound": hears.get(doc["mode"], ""), "media": _media(doc)}
 
 
-def _media(doc: Doc) -> dict[str, Any] | None:
+def _media(doc: MaverixDoc) -> MaverixMedia | None:
     """None where a file is gone by now: the answer still counts."""
     mode = MODES[doc["mode"]]
     try:
-        shown = {"subtitles": mode.subtitles and bool(data.cues(doc))}
+        subtitled = mode.subtitles and bool(data.cues(doc))
         if not mode.picture and not mode.sound:
-            return shown
+            return {"subtitles": subtitled}
         made = media_of(doc)
     except (TasksError, OSError):
         return None
-    n_frames = made.n_frames if mode.picture else 0
-    return {"start": made.start, "end": made.end, "n_frames": n_frames, **shown}
+    return {
+        "start": made.start,
+        "end": made.end,
+        "n_frames": made.n_frames if mode.picture else 0,
+        "subtitles": subtitled,
+    }
 
 
-def choice(doc: Item, reply: str) -> dict[str, Any]:
+def choice(doc: KeptChoice, reply: str) -> ChoiceScore:
     """One eight-option question, or one rotation of it."""
     found = answers.read_choice(reply, doc["options"])
     return {
@@ -188,7 +208,7 @@ def letter_of_authors(reply: str) -> str:
     return found[0] if found else ""
 
 
-def open_answer(doc: Item, reply: str) -> Scoring:
+def open_answer(doc: KeptOpen, reply: str) -> Scoring[OpenScore]:
     """One open answer: four ratings of the judge.
 
     What is no answer (empty, cut off) is not put to the judge and has the score 0.
@@ -196,8 +216,11 @@ def open_answer(doc: Item, reply: str) -> Scoring:
     status, candidate = reply_text.to_judge(reply)
     done = dict.fromkeys(DIMENSIONS, Judged("", status, 0.0, None))
     if status == "ok":
-        fields = {name: doc[name] for name in ("question", "reference")}
-        fields["candidate"] = candidate
+        fields = {
+            "question": doc["question"],
+            "reference": doc["reference"],
+            "candidate": candidate,
+        }
         asked = [Ask(name, judging.criteria()[name], fields) for name in DIMENSIONS]
         verdicts = yield asked
         done = {
@@ -213,19 +236,21 @@ def open_answer(doc: Item, reply: str) -> Scoring:
     }
 
 
-def consistency(items: Items) -> Iterator[tuple[str, Scoring]]:
+def consistency(items: Sequence[OpenItem]) -> Iterator[tuple[str, Scoring[dict[str, object]]]]:
     """One rating of the answers to both wordings of a question, kept by the first wording's."""
     for first, second in metrics.pairs(items):
         yield first["id"], _consistent(first, second)
 
 
-def _consistent(first: Item, second: Item) -> Scoring:
+def _consistent(first: OpenItem, second: OpenItem) -> Scoring[dict[str, object]]:
     """Nobody is asked where one of the two is no answer: 0, or none where its request failed."""
     lost = [one["status"] for one in (first, second) if not one["candidate"]]
     done = Judged("", min(lost, key=CANDIDATE_FAILURES.__contains__, default=""), 0.0, None)
     if not lost:
         fields = {
-            **{name: first[name] for name in ("question", "reference", "candidate")},
+            "question": first["question"],
+            "reference": first["reference"],
+            "candidate": first["candidate"],
             "paraphrase": second["question"],
             "candidate_paraphrase": second["candidate"],
         }
@@ -234,7 +259,7 @@ def _consistent(first: Item, second: Item) -> Scoring:
     return {"dimensions": {**first["dimensions"], CONSISTENCY: _rating(done)}}
 
 
-def _rating(done: Judged) -> dict[str, Any]:
+def _rating(done: Judged) -> DimensionRating:
     return {"score": done.number, "status": done.status}
 
 
@@ -246,36 +271,54 @@ def _words(reply: str) -> int:
 # --- the tasks ----------------------------------------------------------------------------------
 
 
-def _question(item: Item) -> str:
-    """What rotations, or wordings, are of."""
-    return str(item["question_id"])
+_IDENTITY = (
+    *("question_id", "video", "mode", "length", "start", "end", "options", "answer"),
+    *("question", "reference"),
+)
+_SPLITS: dict[str, Literal["dots"]] = dict.fromkeys(SPLITS, "dots")
 
 
-def _tasks() -> dict[str, Task]:
+def _choice(name: str, *, circular: bool = False) -> Task[ChoiceDoc, KeptChoice, ChoiceItem]:
     unread = dict.fromkeys(("right", "letter", "read_by", "letter_authors"))
-    no_letter = {**unread, "words": 0}
-    no_rating = {name: {"score": None, "status": "error"} for name in DIMENSIONS}
-    splits: dict[str, Literal["dots"]] = dict.fromkeys(SPLITS, "dots")
-    make = functools.partial(
-        Task, prompt=prompt, keep=keep, identity=_IDENTITY, handed=handed, splits=splits
+    return Task(
+        name,
+        choice_prompt,
+        keep_choice,
+        choice,
+        metrics.CIRCULAR if circular else metrics.CHOICE,
+        identity=_IDENTITY,
+        handed=handed,
+        blank={**unread, "words": 0},
+        splits=_SPLITS,
+        pool=aggregate.pool_of if circular else lambda item: "",  # noqa: ARG005
     )
-    chosen = functools.partial(make, score=choice, blank=no_letter)
-    kinds = {
-        "choice": functools.partial(chosen, metrics=metrics.CHOICE),
-        "circular": functools.partial(chosen, metrics=metrics.CIRCULAR, pool=_question),
-        "open": functools.partial(
-            make,
-            score=open_answer,
-            metrics=metrics.OPEN,
-            together=consistency,
-            asks=(*DIMENSIONS, CONSISTENCY),
-            blank={"candidate": "", "dimensions": no_rating, "words": 0},
-            pool=_question,
-            # The reference in the place of the model's answer: as long as people's.
-            stand_in=lambda doc, number: str(doc["reference"]),  # noqa: ARG005
-        ),
-    }
-    return {name: kinds[TASKS[name].kind](name) for name in TASKS}
+
+
+def _open(name: str) -> Task[OpenDoc, KeptOpen, OpenItem]:
+    no_rating = {name: {"score": None, "status": "error"} for name in DIMENSIONS}
+    return Task(
+        name,
+        open_prompt,
+        keep_open,
+        open_answer,
+        metrics.OPEN,
+        identity=_IDENTITY,
+        handed=handed,
+        together=consistency,
+        asks=(*DIMENSIONS, CONSISTENCY),
+        blank={"candidate": "", "dimensions": no_rating, "words": 0},
+        # The reference in the place of the model's answer: as long as people's.
+        stand_in=lambda doc, number: doc["reference"],  # noqa: ARG005
+        splits=_SPLITS,
+        pool=aggregate.pool_of,
+    )
+
+
+_KINDS: Mapping[str, Callable[[str], Task]] = {
+    "choice": _choice,
+    "circular": functools.partial(_choice, circular=True),
+    "open": _open,
+}
 
 
 class Maverix(Benchmark):
@@ -288,7 +331,7 @@ class Maverix(Benchmark):
     paper_counts = files.PAPER_COUNTS
     paper_judge = "gpt-4o"  # paper, Dual-Format Evaluation; it names no dated version
 
-    tasks = _tasks()
+    tasks: Mapping[str, Task] = {name: _KINDS[one.kind](name) for name, one in TASKS.items()}
     joins = (
         Join(
             "maverix_table3",
@@ -334,7 +377,7 @@ class Maverix(Benchmark):
         release = files.read(place)
         task = self.tasks["maverix_v_oe"]
         answers = []
-        for doc in data.docs(LoadedData(release), task.name):
+        for doc in cast(Sequence[OpenDoc], data.docs(LoadedData(release), task.name)):
             if not doc["borrowed"]:
                 kept, right = task.keep(doc), dict.fromkeys(DIMENSIONS, float(judging.HIGHEST))
                 wrong = {DIMENSIONS[0]: float(judging.LOWEST)}
@@ -351,7 +394,7 @@ class Maverix(Benchmark):
         for line in data.silent(loaded, names):
             say(f"MAVERIX: {line}")
 
-    def describe(self, ran: Ran) -> tuple[dict[str, Any], list[Condition]]:
+    def describe(self, ran: Ran) -> tuple[dict[str, object], list[Condition]]:
         """Where data, subtitles and sound came from."""
         # `hears`: also of modes that were not run, since S may stand in for A.
         section, left_out = super().describe(ran)
@@ -362,7 +405,7 @@ class Maverix(Benchmark):
         conditions = [] if is_released else [Condition(Kind.NOTE, data.OUR_SCHEMA)]
         conditions += left_out
         if ran.loaded is not None and release is not None:
-            section["data"]["items"] = len(data.items(ran.loaded))
+            cast(dict[str, object], section["data"])["items"] = len(data.items(ran.loaded))
             silent = data.silent(ran.loaded, ran.names)
             conditions += [Condition(Kind.NOTE, line) for line in silent]
             if release.borrowed and any(TASKS[name].kind == "open" for name in ran.names):

@@ -13,17 +13,17 @@ ours, unverified.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from lmms_eval_tasks import prompts
-from lmms_eval_tasks.judges import Criterion, JudgeConfig, Verdict, geval
+from lmms_eval_tasks.judges import Criterion, JudgeConfig, geval
 from lmms_eval_tasks.judges.asking import judged
 from lmms_eval_tasks.judges.geval import GEvalRating
-from lmms_eval_tasks.judges.verdict import Asks
+from lmms_eval_tasks.judges.verdict import Scoring
 from lmms_eval_tasks.movierecapsqa.settings import JUDGED_BASELINES
+from lmms_eval_tasks.utils.metrics import rating_means
 
 GEVAL, HELMET = JUDGED_BASELINES
 GEVAL_NAMES = ("geval_coherence", "geval_consistency")  # of criteria and asks
@@ -86,7 +86,7 @@ def criteria(
     }
 
 
-def describe(which: Collection[str], config: JudgeConfig) -> dict[str, Any]:
+def describe(which: Collection[str], config: JudgeConfig) -> dict[str, object]:
     """Which baselines there are and how they are made, for a run's results, as plain types."""
     known = [name for name in JUDGED_BASELINES if name in which]
     made = {GEVAL: geval.describe(config)} if GEVAL in which else {}
@@ -95,7 +95,7 @@ def describe(which: Collection[str], config: JudgeConfig) -> dict[str, Any]:
 
 def rated(
     which: Collection[str], question: str, reference: str, reply: str
-) -> Generator[Asks, Sequence[Verdict], dict[str, dict[str, Any]]]:
+) -> Scoring[Mapping[str, rating_means.DimensionRating]]:
     """One answer by the baselines that were asked for (asking.py); 0 is for what is no answer.
 
     Statuses are those of asking.judged, and `no_reference` where the dataset has no answer.
@@ -106,17 +106,19 @@ def rated(
     """
     asked, fields = criteria(which), {"question": question, "reference": reference}
     if not reference.strip():
-        nothing: dict[str, Any] = {"score": None, "status": NO_REFERENCE}
-        of_geval = {GEVAL: {**nothing, "mode": None, "dimensions": {}}} if GEVAL in which else {}
-        return {name: nothing for name in HELMET_NAMES if name in asked} | of_geval
-    made: dict[str, dict[str, Any]] = {}
+        nothing: rating_means.DimensionRating = {"score": None, "status": NO_REFERENCE}
+        unrated: geval.TextRatings = {**nothing, "mode": None, "dimensions": {}}
+        of_geval = {GEVAL: unrated} if GEVAL in which else {}
+        return {**{name: nothing for name in HELMET_NAMES if name in asked}, **of_geval}
+    made: dict[str, rating_means.DimensionRating] = {}
     if GEVAL in which:
         found = yield from geval.rated({name: asked[name] for name in GEVAL_NAMES}, fields, reply)
         score, own = found["score"], found["dimensions"].items()
         if found["status"] == "ok" and score is not None:  # 0 is what is no answer, on any scale
             score = geval.scaled(score, geval.LOWEST, geval.HIGHEST)
         dimensions = {name.removeprefix(f"{GEVAL}_"): one for name, one in own}
-        made[GEVAL] = {**found, "score": score, "dimensions": dimensions}
+        scaled: geval.TextRatings = {**found, "score": score, "dimensions": dimensions}
+        made[GEVAL] = scaled
     for name in HELMET_NAMES if HELMET in which else ():
         done = yield from judged(name, asked[name], fields, reply)
         made[name] = {"score": done.number, "status": done.status}

@@ -10,12 +10,13 @@ import bisect
 import functools
 from collections.abc import Sequence
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.benchmark import Cut, Doc, LoadedData
 from lmms_eval_tasks.media import clips
 from lmms_eval_tasks.media.sources import Source, Window
+from lmms_eval_tasks.movierecapsqa.items import RecapDoc
 from lmms_eval_tasks.movierecapsqa.schema import UNLABELLED, MovieRelease
 from lmms_eval_tasks.movierecapsqa.settings import BASELINES, MOVIERECAPSQA
 
@@ -172,13 +173,10 @@ def without_own(release: MovieRelease, chosen: Options) -> list[str]:
 # --- docs ---------------------------------------------------------------------------------------
 
 
-def docs(loaded: LoadedData, task: str) -> list[dict[str, Any]]:
+def docs(loaded: LoadedData, task: str) -> list[RecapDoc]:
     """One doc per question of the segments that can be shown, in the file's order.
 
-    `video_path`, `start` and `end` are what is shown, in seconds (None and None is the whole file);
-    `n_frames` is what the user asked for, 0 for the clip as a file. With dialogue alone, or where
-    no video was looked at, the path is "". `lure`, for scripted models as `references` is, answers
-    another segment's question: of this one it would be true.
+    `lure` answers another segment's question: of this one it would be true.
     """
     release: MovieRelease = loaded.release
     source, condition = TASKS[task]
@@ -191,7 +189,7 @@ def docs(loaded: LoadedData, task: str) -> list[dict[str, Any]]:
         for place, (segment, question) in enumerate(questions)
         if question.reference
     ]
-    made = []
+    made: list[RecapDoc] = []
     for place, (segment, question) in enumerate(questions):
         if segment.id in left_out:
             continue

@@ -16,11 +16,11 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from operator import methodcaller
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
@@ -29,7 +29,8 @@ from lmms_eval_tasks.errors import PromptError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Status, Verdict, run
 from lmms_eval_tasks.judges.asking import ReadAsk, said
 from lmms_eval_tasks.judges.engine import MAX_REASON
-from lmms_eval_tasks.judges.verdict import MAX_TOKENS, Ask, Asks, graded
+from lmms_eval_tasks.judges.verdict import MAX_TOKENS, Ask, Scoring, graded
+from lmms_eval_tasks.movierecapsqa.items import ClaimScore, LabelledRating
 from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES, NO_CLAIMS, NOT_JUDGED
 from lmms_eval_tasks.utils.replies import reply_text
 
@@ -131,7 +132,7 @@ class Label(BaseModel):
 
     @field_validator("id", mode="before")
     @classmethod
-    def _number(cls, value: Any) -> Any:
+    def _number(cls, value: object) -> object:
         """An id in another notation ("2", 2.0) as a whole number."""
         if isinstance(value, str) and value.strip().isdecimal():
             return int(value)
@@ -156,7 +157,7 @@ def labels_schema(dimension: str, n_claims: int) -> type[Labels]:
     Its JSON schema is the same for all of them.
     """
 
-    class Checked(Labels):
+    class CheckedLabels(Labels):
         model_config = ConfigDict(title="Labels")
 
         score: int = Field(
@@ -171,10 +172,10 @@ def labels_schema(dimension: str, n_claims: int) -> type[Labels]:
                 raise ValueError(f"expected one label for each of {n_claims} claims, by its number")
             return [Label(id=number, label=found[number]) for number in sorted(found)]
 
-    return Checked
+    return CheckedLabels
 
 
-def exact_schema(dimension: str, n_claims: int) -> dict[str, Any]:
+def exact_schema(dimension: str, n_claims: int) -> dict[str, object]:
     """The JSON schema of a reply about `n_claims` claims: a label of `dimension` for each, in their
     order. `prefixItems` stands without `items`, which llama.cpp would take instead.
     """
@@ -191,7 +192,7 @@ def exact_schema(dimension: str, n_claims: int) -> dict[str, Any]:
     )
 
 
-def _closed(properties: dict[str, Any]) -> dict[str, Any]:
+def _closed(properties: dict[str, object]) -> dict[str, object]:
     """An object's JSON schema, with these properties and no others."""
     required = {"required": list(properties), "additionalProperties": False}
     return {"type": "object", "properties": properties, **required}
@@ -265,7 +266,7 @@ def dimension_criterion(dimension: str, n_claims: int) -> Criterion:
     )
 
 
-class Context(NamedTuple):
+class SegmentContext(NamedTuple):
     """What a judge knows of a segment: facts (data.py) and dialogue, "" where there is none."""
 
     segment: str
@@ -273,7 +274,9 @@ class Context(NamedTuple):
     dialogue: str
 
 
-def asked(context: Context, dimension: str, question: str, claims: Sequence[str]) -> dict[str, Any]:
+def asked(
+    context: SegmentContext, dimension: str, question: str, claims: Sequence[str]
+) -> dict[str, object]:
     """The fields of a dimension's request; recordings hold the same."""
     known = {"facts": list(context.facts), "dialogue": context.dialogue}
     shown = known if dimension in WITH_CONTEXT else {}
@@ -283,23 +286,17 @@ def asked(context: Context, dimension: str, question: str, claims: Sequence[str]
 # --- one answer ---------------------------------------------------------------------------------
 
 
-def judged(
-    context: Context, question: str, reply: str
-) -> Generator[Asks, Sequence[Verdict], dict[str, Any]]:
+def judged(context: SegmentContext, question: str, reply: str) -> Scoring[ClaimScore]:
     """A model's reply to a question about a segment (asking.py); trouble becomes a status.
 
     An answer that is cut off or without claims is the candidate's failure, worth 0. Where the
     claims are not known (the judge failed, or they stand in a batch file) the dimensions are not
     asked: `judge_skipped`, or `unjudged` for the judge `none`.
-
-    Returns:
-        `candidate` (without reasoning; "" if it is no answer), `status` (the first one that is not
-        ok), `claims`, `n_claims`, and `dimensions`, each with score (0 to 5 or None), its own
-        status and the label of each claim.
+    The status is the first one that is not ok, of the claims or of a dimension.
     """
     status, candidate = reply_text.to_judge(reply)
     claims: list[str] = []
-    dimensions: dict[str, Any] = {}
+    dimensions: dict[str, LabelledRating] = {}
     if status == "ok":
         # An estimate reckons with a claim for each sentence: those are not known before.
         likely = [part.strip() for part in candidate.split(". ") if part.strip()]
@@ -324,7 +321,7 @@ def judged(
             statuses = [status, *(one["status"] for one in dimensions.values())]
             status = next((one for one in statuses if one != "ok"), "ok")
     score = 0 if status in CANDIDATE_FAILURES else None
-    nothing: dict[str, Any] = {"score": score, "status": status, "labels": []}
+    nothing: LabelledRating = {"score": score, "status": status, "labels": []}
     return {
         "candidate": candidate,
         "status": status,
@@ -350,7 +347,7 @@ class _SkippedAsk(ReadAsk):
 
 
 def _about_claims(
-    context: Context, dimension: str, question: str, claims: Sequence[str], found: Verdict
+    context: SegmentContext, dimension: str, question: str, claims: Sequence[str], found: Verdict
 ) -> Ask:
     """A dimension's request; where the claims were not `found` it is skipped, booked as missing."""
     criterion = dimension_criterion(dimension, len(claims))

@@ -18,22 +18,26 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from itertools import chain
-from typing import Any
+from typing import cast
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.benchmark import Item, Items, Metric, Units, refusals, split
+from lmms_eval_tasks.benchmark import Metric, Units, refusals, split
 from lmms_eval_tasks.judges import geval
 from lmms_eval_tasks.movierecapsqa.baselines import GEVAL, HELMET_NAMES, NO_REFERENCE
+from lmms_eval_tasks.movierecapsqa.items import RecapItem
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS
 from lmms_eval_tasks.movierecapsqa.settings import BARTSCORE
 from lmms_eval_tasks.report import provenance
 from lmms_eval_tasks.utils.metrics import aggregate, model_scores, rating_means
 from lmms_eval_tasks.utils.metrics import text_metrics as texts
-from lmms_eval_tasks.utils.metrics.local_models import Scores
+from lmms_eval_tasks.utils.metrics.local_models import ModelScores
+
+Items = Sequence[RecapItem]
+Ratings = Sequence[rating_means.WithDimensions]
 
 
-def answered(items: Items) -> list[Item]:
+def answered(items: Items) -> list[RecapItem]:
     """Items whose answer is not empty."""
     return [item for item in items if item["status"] != "empty"]
 
@@ -47,8 +51,8 @@ def mean_answered(dimension: str, items: Items) -> float | None:
 
 
 def _beside(
-    name: str, rated: Callable[[Items], Items], asked: Callable[[Items], Items]
-) -> list[Metric]:
+    name: str, rated: Callable[[Items], Ratings], asked: Callable[[Items], Ratings]
+) -> list[Metric[RecapItem]]:
     """What stands beside a mean of ratings of the `rated` items, of those `asked` about."""
 
     def failed(items: Items) -> int:
@@ -65,7 +69,7 @@ def _beside(
     ]
 
 
-def _of_dimension(name: str) -> list[Metric]:
+def _of_dimension(name: str) -> list[Metric[RecapItem]]:
     def units(items: Items) -> Units:
         return rating_means.units(name, answered(items))
 
@@ -84,7 +88,7 @@ def _of_dimension(name: str) -> list[Metric]:
     return [mean, with_empty, *_beside(name, answered, lambda items: items), *chain(*parts)]
 
 
-def baseline(metric: str, items: Items) -> list[dict[str, Any]]:
+def baseline(metric: str, items: Items) -> list[rating_means.WithDimensions]:
     """Items as rating_means.py wants them, of those that have this baseline and a reference.
 
     Empty where it was not asked for: then there is no number, and nothing failed. Where it was, an
@@ -94,15 +98,15 @@ def baseline(metric: str, items: Items) -> list[dict[str, Any]]:
     given = [(item["status"], (item.get("baselines") or {}).get(key)) for item in answered(items)]
     if all(one is None for _, one in given):
         return []
-    broken = {"score": None, "status": "error", "mode": None}
+    broken: geval.TextRating = {"score": None, "status": "error", "mode": None}
     made = [one or broken for status, one in given if one is not None or status == "error"]
     found = [one for one in made if one["status"] != NO_REFERENCE]
     if key == GEVAL:
-        found = geval.column(metric, found)
+        found = geval.column(metric, cast(list[geval.TextRating], found))
     return [{"status": one["status"], "dimensions": {metric: one}} for one in found]
 
 
-def _of_baseline(name: str) -> list[Metric]:
+def _of_baseline(name: str) -> list[Metric[RecapItem]]:
     own = functools.partial(baseline, name)
     mean = Metric(name, lambda items: rating_means.mean_valid(name, own(items)))
     return [mean, *_beside(name, own, own)]
@@ -120,26 +124,27 @@ Statistic = Callable[[Sequence[float]], float | None]
 LANGUAGE = "en"  # of the release; decides bert-score's default encoder (roberta-large)
 
 
-def _bart_scores(candidates: Sequence[str], references: Sequence[str]) -> Scores:
+def _bart_scores(candidates: Sequence[str], references: Sequence[str]) -> ModelScores:
     """BARTScore by the user's model, exponentiated: the geometric mean of token probabilities."""
     if (model := settings.value(BARTSCORE)) is None:
         unnamed = f"no model was named with --bartscore ({BARTSCORE})"
-        return Scores((), f"BARTScore not computed: {unnamed}", computed=False)
+        return ModelScores((), f"BARTScore not computed: {unnamed}", computed=False)
     made = model_scores.bart_score(candidates, references, model=model)
     if not made.computed:
         return made
     # Of an answer without a word there is no likelihood; in 0..1 its place is at the end.
     values = tuple(0.0 if value is None else math.exp(value) for value in made.values)
-    return Scores(values, f"{made.note}, and are 0 in the exponentiated column")
+    return ModelScores(values, f"{made.note}, and are 0 in the exponentiated column")
 
 
 def _values(name: str, items: Items) -> list[float]:
     """A text metric of the items that have a reply and a reference; none without its model."""
     replied = [item for item in items if item["status"] not in ("model_error", "error")]
     if name == "rouge_l":
-        return [item[name] for item in replied if item[name] is not None]
+        return [value for item in replied if (value := item["rouge_l"]) is not None]
     told = [item for item in replied if texts.tokenize(item["reference"])]
-    candidates, references = ([item[side] for item in told] for side in ("candidate", "reference"))
+    candidates = [item["candidate"] for item in told]
+    references = [item["reference"] for item in told]
     if name == "bartscore":
         scores = _bart_scores(candidates, references)
     else:
@@ -149,7 +154,7 @@ def _values(name: str, items: Items) -> list[float]:
     return [value for value in scores.values if value is not None]
 
 
-def _text(name: str, shown: tuple[str, ...] | None = None) -> list[Metric]:
+def _text(name: str, shown: tuple[str, ...] | None = None) -> list[Metric[RecapItem]]:
     def of(statistic: Statistic, items: Items) -> float | None:
         return statistic(_values(name, items))
 
@@ -164,7 +169,7 @@ def _count(status: str) -> Callable[[Items], int]:
     return lambda items: sum(item["status"] == status for item in items)
 
 
-METRICS = [
+METRICS: list[Metric[RecapItem]] = [
     *(metric for name in DIMENSIONS for metric in _of_dimension(name)),
     Metric("no_claims", _count(aggregate.NO_CLAIMS), better=False),
     Metric("empty", _count("empty"), better=False),

@@ -12,22 +12,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from lmms_eval_tasks import leaderboards, settings
-from lmms_eval_tasks.benchmark import Doc, Item, Items, KnownAnswer, KnownAnswers, LoadedData, Task
+from lmms_eval_tasks.benchmark import Doc, Items, KnownAnswer, KnownAnswers, LoadedData, Task
 from lmms_eval_tasks.benchmark import Row as TableRow
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.media.sources import bad_items, check, stop
 from lmms_eval_tasks.movierecapsqa import data, judge, schema
+from lmms_eval_tasks.movierecapsqa.items import RecapItem
 from lmms_eval_tasks.movierecapsqa.settings import BASELINES, JUDGED_BASELINES
 from lmms_eval_tasks.report import measures
 from lmms_eval_tasks.tables import layouts
 from lmms_eval_tasks.tables.paper_tables import by_row, fixed
 from lmms_eval_tasks.utils.metrics import aggregate, rating_means, stats
-from lmms_eval_tasks.utils.metrics.agreement import Pair, Row, row
+from lmms_eval_tasks.utils.metrics.agreement import AgreementRow, ScorePair, row
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
     from rich.table import Table
 
 TASK = "movierecapsqa_segment"  # what the models and people of the release were asked
@@ -39,7 +41,7 @@ PEOPLE = "people"  # in place of a model's name
 class Released:
     """One answer of a release."""
 
-    doc: Mapping[str, Any]  # its question, as a run has it
+    doc: Doc  # its question, as a run has it
     by: str  # a model as Table 4 names it, or PEOPLE
     text: str
     scores: Mapping[str, int | None]  # published, by DIMENSIONS
@@ -138,17 +140,20 @@ _KEPT = ("id", "status", "claims", "rouge_l", "baselines", "dimensions", "verdic
 
 def _tables(
     found: Data, task: Task, items: Items, is_invalid: bool
-) -> tuple[list[Any], dict[str, Any]]:
+) -> tuple[list[RenderableType], dict[str, object]]:
     """Tables 4 and 5 of the answers' items and their agreement by model; and all of it for JSON."""
-    by: dict[str, list[Item]] = {}
-    for one, item in zip(found.answers, items, strict=True):
+    answered = cast(Sequence[RecapItem], items)
+    by: dict[str, list[RecapItem]] = {}
+    for one, item in zip(found.answers, answered, strict=True):
         by.setdefault(one.by, []).append(item)
     numbers = {one: measures.numbers(task, own) for one, own in by.items()}
     made = [TableRow(TASK, own, name, is_invalid) for name, own in numbers.items()]
     shown = layouts.tables(leaderboards.stored("movierecapsqa"), made)
-    by_dimension = {one: rows(found.answers, items, one) for one in DIMENSIONS}
-    own_tables = [table(name, own) for name, own in by_dimension.items()]
-    return [*shown, *(part for own in own_tables for part in (*own, ""))], {
+    by_dimension = {one: rows(found.answers, answered, one) for one in DIMENSIONS}
+    tables: list[RenderableType] = [*shown]
+    for name, compared in by_dimension.items():
+        tables += [*table(name, compared), ""]
+    return tables, {
         "dimensions": {
             name: {"rows": {title: one.as_dict() for title, one in own.items()}}
             for name, own in by_dimension.items()
@@ -163,18 +168,20 @@ def _tables(
     }
 
 
-def rows(answers: Sequence[Released], items: Items, dimension: str) -> dict[str, Row]:
+def rows(
+    answers: Sequence[Released], items: Sequence[RecapItem], dimension: str
+) -> dict[str, AgreementRow]:
     """How far our scores of the answers agree with the published ones: of each model, all models
     and people.
     """
     pairs = [
-        Pair(
+        ScorePair(
             *(one.by, one.doc["id"], one.doc["video"]),
             *(rating_means.value(dimension, item), one.scores[dimension]),
         )
         for one, item in zip(answers, aggregate.as_counted(items), strict=True)
     ]
-    groups: dict[str, list[Pair]] = {}
+    groups: dict[str, list[ScorePair]] = {}
     for pair in pairs:
         groups.setdefault(pair.rater, []).append(pair)
     people = groups.pop(PEOPLE, None)
@@ -185,10 +192,10 @@ def rows(answers: Sequence[Released], items: Items, dimension: str) -> dict[str,
     return {name: row(own, scale) for name, own in groups.items()}
 
 
-def table(dimension: str, found: Mapping[str, Row]) -> list[Table]:
+def table(dimension: str, found: Mapping[str, AgreementRow]) -> list[Table]:
     """A dimension's coefficients, a row for each model, for all of them and for people."""
 
-    def cells(one: Row) -> list[str]:
+    def cells(one: AgreementRow) -> list[str]:
         kappa, interval = fixed(one.kappa), one.intervals.get("kappa")
         if one.kappa is not None and interval is not None and interval.ends is not None:
             kappa += " [{:.2f}, {:.2f}]".format(*interval.ends)

@@ -17,13 +17,15 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypedDict
+
+from typing_extensions import NotRequired
 
 from lmms_eval_tasks.models.players import Chance, Played
 from lmms_eval_tasks.movierecapsqa import judge
 from lmms_eval_tasks.movierecapsqa.data import CONDITIONS, task_name
-from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, HIGHEST, Context
+from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, HIGHEST, SegmentContext
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS, Segment
 from lmms_eval_tasks.sample import scenes
 from lmms_eval_tasks.sample.render import Clip, Tone
@@ -58,10 +60,50 @@ PLAYED = Played(
 )
 
 
+class DialogueLine(TypedDict):
+    """What is said, from a share of a scene to another."""
+
+    start: float
+    end: float
+    text: str
+
+
+class SceneQuestion(TypedDict):
+    """A question about a scene."""
+
+    ask: str
+    answer: str
+    facts: Sequence[int]  # numbers of those that it rests on, from 1 on
+    category: NotRequired[str]
+
+
+class RecapScene(TypedDict):
+    """What happens in a segment (sample_story_yaml says more)."""
+
+    movie: tuple[float, float]  # when it is acted, in seconds
+    recap: tuple[float, float]
+    sky: str
+    stars: NotRequired[int]
+    actors: Mapping[str, Mapping[str, Any]]  # fields of scenes.Actor
+    dialogue: Sequence[DialogueLine]
+    facts: Sequence[Mapping[str, str]]  # kind -> text
+    questions: Sequence[SceneQuestion]
+
+
+class RecapStory(TypedDict):
+    """A movie and its recap."""
+
+    movie: str
+    video: str
+    movie_seconds: float
+    recap_seconds: float
+    scenes: Sequence[RecapScene]
+
+
 @functools.cache
-def stories() -> dict[str, Any]:
+def stories() -> dict[str, RecapStory]:
     """Both movies, by the name of the file."""
-    found: dict[str, Any] = scenes.load(__file__, "sample_story_yaml")
+    found: dict[str, RecapStory] = scenes.load(__file__, "sample_story_yaml")
     return found
 
 
@@ -73,15 +115,17 @@ def videos() -> dict[str, Clip]:
     found = {}
     for movie, story in stories().items():
         for kind, name in (("movie", movie), ("recap", story["video"])):
-            seconds = story[f"{kind}_seconds"]
-            actors = [actor for scene in story["scenes"] for actor in _acted(scene, scene[kind])]
-            hum = [Tone(0, seconds, HERTZ)] if kind == "movie" else []
+            is_movie = kind == "movie"
+            seconds = story["movie_seconds" if is_movie else "recap_seconds"]
+            own = ((scene, scene["movie" if is_movie else "recap"]) for scene in story["scenes"])
+            actors = [actor for scene, window in own for actor in _acted(scene, window)]
+            hum = [Tone(0, seconds, HERTZ)] if is_movie else []
             made = scenes.clip(actors, SIZE, CURTAIN, TICKS, seconds, tones=hum, rate=RATE)
             found[f"{kind}s/{name}.mp4"] = made
     return found
 
 
-def _acted(scene: dict[str, Any], window: Sequence[float]) -> Iterator[Actor]:
+def _acted(scene: RecapScene, window: Sequence[float]) -> Iterator[Actor]:
     """Sky, stars and actors of a scene that is acted in a window of a video, in seconds."""
     start, end = window
     (width, height), stars = SIZE, scene.get("stars", 0)
@@ -105,14 +149,14 @@ def _acted(scene: dict[str, Any], window: Sequence[float]) -> Iterator[Actor]:
 # --- the data file --------------------------------------------------------------------------------
 
 
-def files() -> dict[str, Any]:
+def files() -> dict[str, object]:
     """All other files."""
     return {"segments.json": segments(), "replay.jsonl": replay()}
 
 
-def segments() -> list[dict[str, Any]]:
+def segments() -> list[dict[str, object]]:
     """The data file: every form that the release has, and those that our schema adds."""
-    found: list[dict[str, Any]] = []
+    found: list[dict[str, object]] = []
     asked = 0
     told = [
         (movie, story, number, scene)
@@ -145,7 +189,7 @@ def segments() -> list[dict[str, Any]]:
     return found
 
 
-def subtitles(scene: dict[str, Any], style: str) -> str:
+def subtitles(scene: RecapScene, style: str) -> str:
     """A segment's dialogue as SubRip, in the movie's time, in one of STYLES."""
     start, end = scene["movie"]
     blocks = []
@@ -160,8 +204,8 @@ def subtitles(scene: dict[str, Any], style: str) -> str:
 
 
 def _question(
-    qid: int, told: dict[str, Any], facts: Sequence[tuple[str, str]], *, spelled: bool
-) -> dict[str, Any]:
+    qid: int, told: SceneQuestion, facts: Sequence[tuple[str, str]], *, spelled: bool
+) -> dict[str, object]:
     """A question; its labels are `spelled` out, or short."""
     own = [facts[number - 1] for number in told["facts"]]
     made = {
@@ -182,16 +226,16 @@ def _question(
 # --- the recorded judge ---------------------------------------------------------------------------
 
 
-def replay() -> Iterator[dict[str, Any]]:
+def replay() -> Iterator[dict[str, object]]:
     """Recorded replies (judges/providers/replay.py) about what is right, and about the lure."""
 
-    def line(criterion: str, fields: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
+    def line(criterion: str, fields: object, reply: object) -> dict[str, object]:
         return {"criterion": criterion, "fields": fields, "reply": json.dumps(reply)}
 
     worst = {"factuality": "unsupported", "relevance": "irrelevant"}  # else the lure is as good
     entries = [Segment.model_validate(entry) for entry in segments()]
     for segment, after in zip(entries, [*entries[1:], entries[0]], strict=True):
-        context = Context(segment.id, segment.facts, segment.dialogue)
+        context = SegmentContext(segment.id, segment.facts, segment.dialogue)
         for one in segment.questions:
             for claim in (one.reference, after.questions[0].reference):  # as data.py's lures
                 fields = {"question": one.question, "candidate": claim}

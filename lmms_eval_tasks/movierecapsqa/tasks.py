@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 from lmms_eval_tasks import judges, prompts, settings
 from lmms_eval_tasks.benchmark import (
     Benchmark,
-    Doc,
-    Item,
     Items,
     KnownAnswers,
     LoadedData,
@@ -24,11 +22,13 @@ from lmms_eval_tasks.benchmark import (
     Ran,
     Task,
     option_set,
+    select_fields,
 )
-from lmms_eval_tasks.judges.verdict import Asks, Criterion, Verdict
+from lmms_eval_tasks.judges.verdict import Criterion, Scoring
 from lmms_eval_tasks.media import clips
 from lmms_eval_tasks.movierecapsqa import baselines, data, metrics, published, schema
 from lmms_eval_tasks.movierecapsqa import judge as judging
+from lmms_eval_tasks.movierecapsqa.items import KeptRecap, RecapDoc, RecapItem, RecapScore
 from lmms_eval_tasks.movierecapsqa.schema import SPLITS
 from lmms_eval_tasks.movierecapsqa.settings import BARTSCORE, BASELINES, JUDGED_BASELINES
 from lmms_eval_tasks.prompts import Prompt
@@ -39,7 +39,7 @@ from lmms_eval_tasks.utils.metrics import aggregate, local_models, model_scores,
 # --- what the model is given ------------------------------------------------------------------
 
 
-def prompt(doc: Doc) -> list[Part]:
+def prompt(doc: RecapDoc) -> list[Part]:
     """The muted clip, or its frames; then the dialogue or that there is none, and the question.
 
     Recap videos are narrated: their sound says what the answers are, so clips are muted (5.2).
@@ -69,57 +69,53 @@ task_prompts = prompts.file("movierecapsqa", "task", _PARTS)
 
 # --- what the reply is worth ------------------------------------------------------------------
 
-_KEPT = (
-    *("id", "segment", "video", "source", "condition", "question", "reference", "dialogue"),
-    *("modality", "category", "data", "facts", "judged_baselines"),
-)
+# What `score` reads of a saved item; older runs have neither aligned facts nor what was shown.
+_READ = tuple(name for name in KeptRecap.__annotations__ if name not in ("aligned", "shown"))
 
 
-def keep(doc: Doc) -> dict[str, Any]:
-    """What the log keeps of a doc; older runs have neither aligned facts nor what was shown."""
-    return {name: doc[name] for name in (*_KEPT, "aligned", "shown")}
+def keep(doc: RecapDoc) -> KeptRecap:
+    """The fields for the log: all that `rescore` needs."""
+    return select_fields(doc, KeptRecap)
 
 
-def handed(doc: Doc) -> dict[str, Any]:
+def handed(doc: RecapDoc) -> dict[str, object]:
     """What was handed over (clips.log, or the kind none), and whether it came with dialogue."""
     condition = data.CONDITIONS[doc["condition"]]
     told = {"dialogue": condition.dialogue and bool(doc["dialogue"])}
     return {"media": {**(clips.log(doc) if condition.picture else {"kind": "none"}), **told}}
 
 
-def score(doc: Item, reply: str) -> Generator[Asks, Sequence[Verdict], dict[str, Any]]:
+def score(doc: KeptRecap, reply: str) -> Scoring[RecapScore]:
     """One open answer: judged without a reference, and compared with the dataset's answer."""
     question, reference = doc["question"], doc["reference"]
-    item = yield from judging.judged(shown(doc), question, reply)
-    item["baselines"] = yield from baselines.rated(
-        doc["judged_baselines"], question, reference, reply
-    )
+    claims = yield from judging.judged(shown(doc), question, reply)
+    rated = yield from baselines.rated(doc["judged_baselines"], question, reference, reply)
     is_comparable = bool(text_metrics.tokenize(reference))
-    rouge_l = text_metrics.rouge_l(item["candidate"], [reference]) if is_comparable else None
-    return {**item, "rouge_l": rouge_l}
+    rouge_l = text_metrics.rouge_l(claims["candidate"], [reference]) if is_comparable else None
+    return {**claims, "baselines": rated, "rouge_l": rouge_l}
 
 
-def shown(doc: Item) -> judging.Context:
+def shown(doc: KeptRecap) -> judging.SegmentContext:
     """What the judge is shown."""
     chosen = data.Options(**doc.get("shown", {}))  # of an older run the default
     facts = doc["aligned"] if chosen.facts == data.ALIGNED else doc["facts"]
     dialogue = doc["dialogue"] if chosen.dialogue == data.GIVEN else ""
-    return judging.Context(doc["segment"], facts, dialogue)
+    return judging.SegmentContext(doc["segment"], facts, dialogue)
 
 
-def stand_in(doc: Doc, number: int) -> str:  # noqa: ARG001
+def stand_in(doc: RecapDoc, number: int) -> str:  # noqa: ARG001
     """The dataset's own answer; the question where it has none."""
-    return str(doc["reference"].strip() or doc["question"])
+    return doc["reference"].strip() or doc["question"]
 
 
-def told_shown(items: Items) -> list[str]:
+def told_shown(items: Sequence[RecapItem]) -> list[str]:
     """What else than usual the judge is shown."""
     chosen = data.Options(**items[0].get("shown", {}))
     told = f"the judge is shown facts={chosen.facts}, dialogue={chosen.dialogue}"
     return [] if chosen == data.Options() else [told]
 
 
-def opposed(items: Items) -> dict[str, int]:
+def opposed(items: Sequence[RecapItem]) -> dict[str, int]:
     """Return how many scores contradict all of their labels (judge.py), by dimension; no zeros."""
     counts = Counter(
         dimension
@@ -147,7 +143,7 @@ def told_opposed(counts: Mapping[str, int]) -> str:
 # --- the tasks --------------------------------------------------------------------------------
 
 _ASKS = ("claims", *judging.DIMENSIONS, *baselines.GEVAL_NAMES, *baselines.HELMET_NAMES)
-_BLANK: dict[str, Any] = {
+_BLANK: dict[str, object] = {
     **{"candidate": "", "claims": [], "n_claims": 0},
     **{"dimensions": {}, "baselines": {}, "rouge_l": None},
 }
@@ -177,7 +173,7 @@ class MovieRecapsQA(Benchmark):
             ),
             handed=handed,
             asks=_ASKS,
-            kept=_KEPT,
+            kept=_READ,
             blank=_BLANK,
             stand_in=stand_in,
             notes=told_shown,
@@ -235,15 +231,16 @@ class MovieRecapsQA(Benchmark):
 
     # --- results ------------------------------------------------------------------------------
 
-    def describe(self, ran: Ran) -> tuple[dict[str, Any], list[Condition]]:
+    def describe(self, ran: Ran) -> tuple[dict[str, object], list[Condition]]:
         """Data, left-out segments, scores against their labels, and how the baselines were made."""
         section, conditions = super().describe(ran)
+        answers = cast(Mapping[str, Sequence[RecapItem]], ran.items)
         conditions += [
             Condition(Kind.OPTION, f"{task}: {one}", (task,))
-            for task, own in ran.items.items()
+            for task, own in answers.items()
             for one in told_shown(own)
         ]
-        if against := {name: own for name, items in ran.items.items() if (own := opposed(items))}:
+        if against := {name: own for name, items in answers.items() if (own := opposed(items))}:
             section["scores_against_labels"] = against
             many = (name for name, own in against.items() if is_many(own, ran.items[name]))
             conditions += [
@@ -253,7 +250,7 @@ class MovieRecapsQA(Benchmark):
         conditions += [Condition(Kind.NOTE, line) for line in self.notes(ran.items)]
         conditions += option_set(settings.FRAMES) if any(map(data.shows, ran.names)) else []
 
-        def look() -> dict[str, Any]:
+        def look() -> dict[str, object]:
             config = self.suited(judges.configured(self.paper_judge))
             return baselines.describe(settings.value(BASELINES), config)
 
@@ -262,7 +259,7 @@ class MovieRecapsQA(Benchmark):
             section["baselines"] = {**made, "rouge_l": rouge, **provenance.notes(self.name)}
         return section, conditions
 
-    def reread(self, items: Sequence[dict[str, Any]], *, judged: bool) -> list[dict[str, Any]]:
+    def reread(self, items: Items, *, judged: bool) -> Items:
         """The judged baselines of a run are kept; with a judge those asked for now come too."""
         wanted = {name for item in items for name in item["judged_baselines"]}
         wanted |= set(settings.value(BASELINES) if judged else ())

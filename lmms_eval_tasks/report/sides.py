@@ -43,7 +43,7 @@ class Side:
     @functools.cached_property
     def items(self) -> dict[str, Items]:
         """The items of each task as its numbers count them."""
-        found = {}
+        found: dict[str, Items] = {}
         for task, run in self.runs.items():
             items, of = saved.saved_items(run), registry.of(task).tasks[task]
             needed = [of.cluster, *({"right"} & of.blank.keys())]

@@ -60,10 +60,10 @@ def requests(task: Task, docs: Sequence[Doc]) -> list[tuple[Criterion, Mapping[s
         kept = task.keep(doc)
         scoring = task.score(kept, task.stand_in(doc, number))
         # What comes of the last verdicts, metrics of texts too, takes time and is not needed.
-        last = task.asks if task.together is Task.together else ()
+        last = task.asks if task.together is None else ()
         with contextlib.suppress(_AllAsked):
             items.append({**kept, **settle(scoring, _stand_ins(asked, last))})
-    for _, scoring in task.together(items):
+    for _, scoring in task.together(items) if task.together else ():
         settle(scoring, _stand_ins(asked))
     return [(ask.criterion, ask.fields) for ask in asked]
 

@@ -213,13 +213,13 @@ def _scored(
     if task is None:
         raise DataError(f"{run.file}: {run.task} is no task of {benchmark.title}")
     try:
-        if not (saved := saved_items(run)):
+        if not (stored := saved_items(run)):
             return (), [], (0, 0)
         needed = (*task.kept, task.cluster)
-        for item in saved:
+        for item in stored:
             if lacking := [name for name in needed if item.get(name) is None]:
                 raise DataError(f"{item['id']} has no `{lacking[0]}`; {MEND}")
-        saved = list(benchmark.reread(saved, judged=judge.config.provider != NONE))
+        saved = benchmark.reread(stored, judged=judge.config.provider != NONE)
         given = {item["id"]: (verdicts(item), _judged_text(task, item)) for item in saved}
     except DataError as error:
         raise DataError(f"{run.file}: {error}") from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lmms_eval_tasks.benchmark import Item, Items, Join, Metric, Task
@@ -34,14 +34,16 @@ def scored(task: Task, kept: Item, reply: str, answer: Answer) -> JsonObject:
 
 def scored_together(task: Task, items: Items, asker: Callable[[Item], Answer]) -> Items:
     """Items with what is scored of several at once (`Task.together`), in their order."""
-    wanted: list[tuple[str, Scoring]] = []
+    if task.together is None:
+        return items
+    wanted: list[tuple[str, Scoring[Mapping[str, object]]]] = []
     with aggregate.never_raises(task.name):
         wanted = list(task.together(items))
     if not wanted:
         return items
     found = {item["id"]: item for item in items}
 
-    def scored_one(one: tuple[str, Scoring]) -> Item:
+    def scored_one(one: tuple[str, Scoring[Mapping[str, object]]]) -> Item:
         name, scoring = one
         item = found[name]
         made: JsonObject = {"status": "error"}

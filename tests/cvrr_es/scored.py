@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks.cvrr_es.candidates import Aligned
-from lmms_eval_tasks.cvrr_es.study.rated import Rated
-from lmms_eval_tasks.cvrr_es.study.ratings import Item as RatedItem
-from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
+from lmms_eval_tasks.cvrr_es.study.rated import JudgeTask
+from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey, RatingRow
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.judges.verdict import OPENAI, Criterion, JudgeConfig, Status, Verdict
@@ -58,8 +57,8 @@ def rated_doc(
     """A candidate's answer to it, as a judge task has it."""
     asked = doc(place, dimension)
     said = Aligned(candidate, {asked["id"]: "A dog."}, (), ())
-    known = {} if reference is None else {RatedItem(asked["id"], candidate): reference}
-    (made,) = Rated("first", [said], known).docs([asked])
+    known = {} if reference is None else {AnswerKey(asked["id"], candidate): reference}
+    (made,) = JudgeTask("first", [said], known).docs([asked])
     return {**made, "task": "cvrr_judge", **changes}
 
 

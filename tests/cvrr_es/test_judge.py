@@ -11,7 +11,7 @@ import pytest
 
 from lmms_eval_tasks.cvrr_es import judge
 from lmms_eval_tasks.cvrr_es.labels import RATINGS
-from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
+from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey, RatingRow
 from lmms_eval_tasks.cvrr_es.tasks import BENCHMARK
 from lmms_eval_tasks.judges import Verdict, reader
 from lmms_eval_tasks.judges.debate import combine
@@ -93,12 +93,12 @@ def test_the_papers_judge(monkeypatch: pytest.MonkeyPatch) -> None:
 
 BLOCK = re.compile(r"<([a-z_]+)-([0-9a-f]{16})>\n(.*?)\n</\1-\2>", re.DOTALL)
 QUESTION, ANSWER = "What does the planted dog do?", "It runs after the planted ball."
-ITEM = Item("partial_actions/012", "PlantedCandidate")
+ITEM = AnswerKey("partial_actions/012", "PlantedCandidate")
 REAL = {"Video-LLaVA": 4, "LLaMA-VID": 3, "InternVL2": 2, "GPT-4o mini": 5}
 QUALITIES = {"relevance", "accuracy", "comprehensiveness", "creativity", "granularity"}
 
 
-def row(judge: str, rating: float | None, reason: str = "", item: Item = ITEM) -> RatingRow:
+def row(judge: str, rating: float | None, reason: str = "", item: AnswerKey = ITEM) -> RatingRow:
     return study_rows.row(0, rating, judge=judge, reason=reason, **item._asdict())
 
 
@@ -142,10 +142,12 @@ def test_names_are_stable_and_stay_with_no_judge() -> None:
     without = [one for one in order if one is not order[1]]
     assert list(judge.named(without).values()) == without
 
-    def first_of(item: Item) -> str:
+    def first_of(item: AnswerKey) -> str:
         return judge.named([row(name, 3, item=item) for name in REAL])["Judge A"].judge
 
-    first = Counter(first_of(Item(f"partial_actions/{n:03d}", f"X{n % 7}")) for n in range(400))
+    first = Counter(
+        first_of(AnswerKey(f"partial_actions/{n:03d}", f"X{n % 7}")) for n in range(400)
+    )
     assert set(first) == set(REAL)
     assert min(first.values()) > 60
 

@@ -176,7 +176,7 @@ class Fuzz:
 
 def _scoring(one: Scored, random: Random, reply: str) -> tuple[Mapping[str, Any], Any]:
     """What is scored, and its scoring: a reply, or what a task scores of several items at once."""
-    several = list(one.task.together(one.items))
+    several = list(one.task.together(one.items)) if one.task.together else []
     if not several or random.random() < 0.7:
         doc = random.choice(one.docs)
         return doc, one.task.score(doc, reply)

@@ -14,7 +14,7 @@ from lmms_eval_tasks.haven.tasks import BENCHMARK, BLANK, keep
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.report import measures
 from lmms_eval_tasks.runs import rescore
-from lmms_eval_tasks.utils.metrics.local_models import Scores
+from lmms_eval_tasks.utils.metrics.local_models import ModelScores
 from lmms_eval_tasks.utils.saved_runs import Run
 from tests.haven.docs import doc
 
@@ -57,12 +57,14 @@ def video(number: int, source: str = "tvsum") -> dict[str, str]:
 def no_bert(monkeypatch: pytest.MonkeyPatch) -> None:
     """BERTScore is the share of the candidate's words that the reference has."""
 
-    def fake(candidates: Sequence[str], references: Sequence[Sequence[str]], **_: Any) -> Scores:
+    def fake(
+        candidates: Sequence[str], references: Sequence[Sequence[str]], **_: Any
+    ) -> ModelScores:
         both = [
             (c.split(), " ".join(r).split()) for c, r in zip(candidates, references, strict=True)
         ]
         found = [sum(w in ref for w in own) / len(own) if own else 0.0 for own, ref in both]
-        return Scores(tuple(found), "BERTScore by hand")
+        return ModelScores(tuple(found), "BERTScore by hand")
 
     monkeypatch.setattr(texts, "bert_score", fake)
 
@@ -70,7 +72,7 @@ def no_bert(monkeypatch: pytest.MonkeyPatch) -> None:
 def no_models(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor CLIPScore: a quarter of each sentence, and a hundredth of frame numbers."""
 
-    def clip(asked: Sequence[texts.Asked], **_: bool) -> list[float | None]:
+    def clip(asked: Sequence[texts.SummaryFrames], **_: bool) -> list[float | None]:
         return [len(one.sentences) / 4 + sum(one.frames) / 100 for one in asked]
 
     no_bert(monkeypatch)

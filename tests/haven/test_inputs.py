@@ -25,7 +25,7 @@ DOCUMENT = (
 @pytest.fixture(autouse=True)
 def numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     """A picture is the number of its frame."""
-    monkeypatch.setattr(inputs, "pictures", lambda given, numbers: list(numbers))
+    monkeypatch.setattr(inputs, "pictures", lambda path, picks, numbers: list(numbers))
 
 
 def test_what_is_true_of_every_request() -> None:

@@ -169,7 +169,7 @@ def test_clipscore_of_joint_and_separate_replies(monkeypatch: pytest.MonkeyPatch
     """Joint minus V2T's text with V2V's frames, over the videos that have all three."""
 
     def joined(sides: Mapping[str, Sequence[Item]], **lost: None) -> list[Any]:
-        def clip_values(given: Sequence[texts.Asked]) -> list[float | None]:
+        def clip_values(given: Sequence[texts.SummaryFrames]) -> list[float | None]:
             assert {one.record for one in given} <= {doc("haven_v2v")["record"]}
             keys = [(one.video[-1], " ".join(one.sentences), *one.frames) for one in given]
             return [None if "".join(map(str, key)) in lost else KNOWN[key] for key in keys]

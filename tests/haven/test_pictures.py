@@ -61,7 +61,7 @@ def on(video: Path, task: str, **changes: Any) -> dict[str, Any]:
 def test_every_request_shows_its_frames_from_one_decoding(
     video: Path, jobs: list[dict[str, Any]]
 ) -> None:
-    inputs.frames(on(video, "haven_v2t"))  # as before the run
+    inputs.frames(str(video), PICKS)  # as before the run
     for task in TASKS:
         given = on(video, task)
         sent = [part for part in chat(given) if not isinstance(part, str)]
@@ -70,4 +70,4 @@ def test_every_request_shows_its_frames_from_one_decoding(
         assert frames_shown(sent) == frames_shown(doc_to_visual(given)) == wanted
         assert len(wanted) == given["n_images"]
     assert [job["indices"] for job in jobs] == [tuple(PICKS)]
-    assert frames_shown(inputs.pictures(on(video, "haven_v2t"), [12, 5, 5])) == [59, 18, 18]
+    assert frames_shown(inputs.pictures(str(video), PICKS, [12, 5, 5])) == [59, 18, 18]

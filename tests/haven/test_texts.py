@@ -44,7 +44,7 @@ def clip(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """A CLIP model by hand: sentences times frames; video 9's pictures cannot be opened."""
     asked: list[tuple[Any, ...]] = []
 
-    def pictures(one: texts.Asked, _: object) -> list[Any]:
+    def pictures(one: texts.SummaryFrames, _: object) -> list[Any]:
         assert one.record == doc("haven_v2vt")["record"]
         if one.video.endswith("_9"):
             raise MediaError(f"{one.video}: gone")
@@ -103,14 +103,14 @@ def test_pictures(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The user's own frames, wherever they are now, opened only when they are embedded."""
     opened: list[tuple[str, list[int]]] = []
 
-    def fake(row: dict[str, Any], numbers: list[int]) -> list[Any]:
-        opened.append((Path(row["video_path"]).name, numbers))
-        return [row["picks"][numbers[0] - 1]]
+    def fake(path: str, picks: list[int], numbers: list[int]) -> list[Any]:
+        opened.append((Path(path).name, numbers))
+        return [picks[numbers[0] - 1]]
 
     known = {record.id: data.row(record, "")["record"] for record in data.load().records}
 
     def pictures(name: str, *frames: int) -> list[Any]:
-        return texts.pictures(texts.Asked(name, known[name], [], frames), data.load())
+        return texts.pictures(texts.SummaryFrames(name, known[name], [], frames), data.load())
 
     with monkeypatch.context() as patched:
         patched.setattr(inputs, "pictures", fake)

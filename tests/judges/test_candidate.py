@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
+from operator import itemgetter
 from typing import Any
 
 from pydantic import BaseModel
@@ -84,7 +85,7 @@ def test_judge_none_leaves_no_number_and_a_skipped_verdict_is_a_failure():
     items = [{"right": None, "status": over.status, "category": "a"}]
     items += [{"right": 1, "status": "ok", "category": "b"}]
     # A category of which nothing was judged in a judged run is 0, or skipping would pay.
-    assert aggregate.mean_of_categories(aggregate.accuracy, items) == 0.5
+    assert aggregate.mean_of_groups(aggregate.accuracy, itemgetter("category"), items) == 0.5
     assert aggregate.accuracy([{"right": None, "status": waiting.status}]) is None
 
 

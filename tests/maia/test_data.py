@@ -241,7 +241,7 @@ def test_what_is_handed_over(
     tasks._taken.cache_clear()
     doc = data.questions(BENCHMARK.load([]), setting)[0]
     assert tasks.handed(doc) == {"media": {"kind": kind, "n_frames": n_frames, "recipe": recipe}}
-    shown = given.visuals_of(tasks.prompt("it", doc))
+    shown = given.visuals_of(tasks.question_prompt("it", doc))
     if size is None:
         assert [Path(one).suffix for one in shown] == [".mp4"]
         return
@@ -267,7 +267,7 @@ def test_in_the_form_that_a_class_takes(
     with context.begun(context.Model("some", "simple")):
         context.current().go_by(plan)
         doc = data.questions(BENCHMARK.load([]), setting)[0]
-        parts = tasks.prompt("it", doc)
+        parts = tasks.question_prompt("it", doc)
         shown = given.visuals_of(parts)
         (message,) = given.messages_of(parts)
     assert [type(one).__name__ for one in shown] == kinds

@@ -18,7 +18,7 @@ import av
 import numpy as np
 from PIL import Image
 
-from lmms_eval_tasks.maverix.sample import SECONDS, VIDEOS, Moment, plans
+from lmms_eval_tasks.maverix.sample import SECONDS, VIDEOS, SampleSecond, plans
 from lmms_eval_tasks.utils.media.second_code import TICKS
 from tests.maverix import runs
 from tests.seconds import number_of_frame, number_of_sound, tick_of_frame
@@ -54,7 +54,7 @@ def planned() -> dict[str, tuple[float, float]]:
 
 
 PLANNED = planned()
-MOMENTS = [Moment(video, s) for video, length in enumerate(SECONDS, 1) for s in range(length)]
+MOMENTS = [SampleSecond(video, s) for video, length in enumerate(SECONDS, 1) for s in range(length)]
 _BY_WORD = {moment.word: moment for moment in MOMENTS}
 
 
@@ -81,12 +81,12 @@ def read_frame(frame: Any) -> tuple[int | None, float | None]:
     return moment.video, round(moment.second + tick / TICKS, 3)
 
 
-def moment_of(number: int | None) -> Moment | None:
+def moment_of(number: int | None) -> SampleSecond | None:
     """The second that a number of the code stands for."""
     return None if number is None else MOMENTS[number]
 
 
-def moments_of_text(text: str) -> list[Moment]:
+def moments_of_text(text: str) -> list[SampleSecond]:
     """The seconds whose subtitles stand in a text, in its order, however often."""
     words = re.findall(r"\bWord ([a-z]+(?:[ -][a-z]+)*)\.", text)
     return [_BY_WORD[word] for word in words if word in _BY_WORD]
@@ -131,7 +131,7 @@ def check_sound(samples: Any, rate: int, video: int, start: float, end: float) -
         begin, stop = max(second + RAMP, start), min(second + 1 - RAMP, end)
         if stop - begin >= 0.1:
             part = samples[round((begin - start) * rate) : round((stop - start) * rate)]
-            assert moment_of(number_of_sound(part, rate)) == Moment(video, second)
+            assert moment_of(number_of_sound(part, rate)) == SampleSecond(video, second)
 
 
 @functools.lru_cache(maxsize=256)

@@ -34,9 +34,9 @@ def test_prompts_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     """Subtitles without their times as in the authors' code, one text for a dimension, errors."""
     own = functools.partial(own_prompts, tmp_path, monkeypatch, "maverix")
     doc = runs.docs("maverix_s")[0]
-    timed = str(tasks.prompt(doc)[-1].given).split("\n\n")[0].splitlines()[1:]
+    timed = str(tasks.choice_prompt(doc)[-1].given).split("\n\n")[0].splitlines()[1:]
     own("task", subtitles=tasks.task_prompts().text["subtitles"].replace("{cues}", "{texts}"))
-    bare = str(tasks.prompt(doc)[-1].given).split("\n\n")[0].splitlines()[1:]
+    bare = str(tasks.choice_prompt(doc)[-1].given).split("\n\n")[0].splitlines()[1:]
     assert bare == [line.partition("] ")[2] for line in timed]
     assert all(bare)
     text = "{question} | {reference} | {candidate}"
@@ -121,7 +121,7 @@ def test_what_a_class_does_with_sound(monkeypatch: pytest.MonkeyPatch) -> None:
     doc, forms = runs.docs("maverix_av")[0], {}
     for name in ("aero_realtime_vllm", "openai"):
         with context.begun(context.Model(name, "chat")):
-            (message,) = messages_of(tasks.prompt(doc))
+            (message,) = messages_of(tasks.choice_prompt(doc))
             assert class_table.heard(context.current().model, with_picture=True)[0] == "delivered"
         forms[name] = [part.get("url", "") for part in message["content"]]
     assert forms == {"aero_realtime_vllm": ["both.mp4", ""], "openai": ["muted.mp4", "a.wav", ""]}

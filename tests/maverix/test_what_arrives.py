@@ -15,7 +15,7 @@ import pytest
 from lmms_eval_tasks import context
 from lmms_eval_tasks.host import names
 from lmms_eval_tasks.maverix.labels import LETTERS, MODES
-from lmms_eval_tasks.maverix.sample import SECONDS, Moment
+from lmms_eval_tasks.maverix.sample import SECONDS, SampleSecond
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
 from tests.maverix import reading, runs
 from tests.maverix.reading import docs, source
@@ -76,7 +76,7 @@ def test_samples_for_classes_that_take_no_path() -> None:
 # --- the text ---------------------------------------------------------------------------------
 
 
-def words(doc: dict[str, Any]) -> list[Moment]:
+def words(doc: dict[str, Any]) -> list[SampleSecond]:
     """The subtitles that belong to a doc's window, by the plan.
 
     A second's word is shown from 0.1 to 0.9 s after it began; it belongs to the window that holds
@@ -86,7 +86,7 @@ def words(doc: dict[str, Any]) -> list[Moment]:
     if video == 3 or not MODES[doc["mode"]].subtitles:
         return []
     shown = [(s, min(s + 0.9, end) - max(s + 0.1, start)) for s in range(SECONDS[video - 1])]
-    return [Moment(video, second) for second, length in shown if length > 0.4 - 1e-6]
+    return [SampleSecond(video, second) for second, length in shown if length > 0.4 - 1e-6]
 
 
 @pytest.mark.parametrize("task", BENCHMARK.tasks)

@@ -19,7 +19,7 @@ from lmms_eval_tasks.movierecapsqa import judge as judging
 from lmms_eval_tasks.movierecapsqa.baselines import GEVAL_NAMES as GEVAL
 from lmms_eval_tasks.movierecapsqa.baselines import HELMET_NAMES as HELMET
 from lmms_eval_tasks.movierecapsqa.baselines import criteria
-from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, WORDS, Context
+from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, WORDS, SegmentContext
 from lmms_eval_tasks.movierecapsqa.settings import BASELINES
 from lmms_eval_tasks.movierecapsqa.tasks import BENCHMARK
 from lmms_eval_tasks.runs import before, rescore
@@ -30,7 +30,7 @@ from tests.local_endpoint import Fault, LocalEndpoint, drawn, last_user_text
 
 FACTS = ("Jake goes to Pandora.", "Jake regrets his life choices.", "Tommy was a scientist.")
 DIALOGUE = "In cryo, you don't dream at all.\nTommy was the scientist, not me."
-CONTEXT = Context("seg.1", FACTS, DIALOGUE)
+CONTEXT = SegmentContext("seg.1", FACTS, DIALOGUE)
 QUESTION = "What does he regret?"
 CLAIMS = ["Jake is sorry for how he lived.", "Tommy is a pilot."]
 BEST = {name: labels[0] for name, labels in WORDS.items()}

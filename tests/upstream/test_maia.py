@@ -235,7 +235,7 @@ def test_letters_scores_and_numbers_are_equal(both: tuple[Made, Made], end: str)
     assert 0 < len(judged) < len(answers)
     assert told(vsv) == {
         "maia_pair_acc": aggregate.accuracy(kept),
-        "maia_pool_acc": aggregate.pool_accuracy(whole, POOL_SIZE),
+        "maia_pool_acc": aggregate.accuracy(aggregate.pools(whole, POOL_SIZE)),
         "maia_failed": len(pairs) - len(kept),
     }
     found = measures.numbers(BENCHMARK.tasks[f"maia_oevqa{end}"], answers)

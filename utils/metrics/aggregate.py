@@ -1,8 +1,8 @@
 """From items to numbers: accuracies in three forms, pools, means of categories.
 
-An item is a plain dict with at least `id`, `status` and `right` (1, 0, or None where there is no
-verdict). All functions are pure, do not depend on the order of the items (sums use math.fsum over
-values, groups are keyed), and return None where a number does not exist.
+The types below say what a function reads of an item; every task's own type of an item has more
+(benchmark.py). All functions are pure, do not depend on the order of the items (sums use math.fsum
+over values, groups are keyed), and return None where a number does not exist.
 
 The three forms (docs/metrics.md, "Every number in three"): the plain number counts every failed
 item as wrong; `_valid` leaves out items that could not be read or judged; `_failed` counts those.
@@ -17,29 +17,54 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, TypeVar, cast
+
+from typing_extensions import ReadOnly, TypedDict
 
 from lmms_eval_tasks.notify import say
 
-Item = Mapping[str, Any]
+Item = Mapping[str, Any]  # of any task, for code that knows no benchmark
+T = TypeVar("T")
+I = TypeVar("I", bound=Mapping[str, object])  # noqa: E741 - an item of one task
+
+
+class Outcome(TypedDict):
+    """What became of a reply, or of one rating of it."""
+
+    status: ReadOnly[str]  # ok, or why there is no number
+
+
+class Graded(Outcome):
+    """A reply that is right or wrong."""
+
+    # 1 or 0, between them for the mean of a panel; None without a verdict.
+    right: ReadOnly[float | None]
+
+
+class GradedItem(Graded):
+    """The same with its place, for intervals and pools."""
+
+    id: ReadOnly[str]
+    video: ReadOnly[str]
+
 
 NO_CLAIMS = "no_claims"  # status: an answer in which the judge finds nothing claimed
 CANDIDATE_FAILURES = frozenset({"empty", "refused", "truncated", NO_CLAIMS})
 NOT_JUDGED = "unjudged"  # nobody was meant to judge now: judge `none`
 
 
-def mean(values: Iterable[float]) -> float | None:
-    """Arithmetic mean, or None of nothing."""
-    collected = list(values)
+def mean(values: Iterable[float | None]) -> float | None:
+    """Arithmetic mean of the values that there are; None if there are none."""
+    collected = [value for value in values if value is not None]
     return math.fsum(collected) / len(collected) if collected else None
 
 
-def is_valid(item: Item) -> bool:
+def is_valid(item: Outcome) -> bool:
     """Whether an item stays in the denominator of `_valid`."""
     return item["status"] == "ok" or item["status"] in CANDIDATE_FAILURES
 
 
-def is_unjudged(items: Sequence[Item]) -> bool:
+def is_unjudged(items: Sequence[Outcome]) -> bool:
     """Whether a judge is still to come (judge `none`): nobody was asked about any answer.
 
     Answers that were never put to a judge, such as empty ones, do not make it a judged run.
@@ -59,15 +84,15 @@ def is_claimless(items: Sequence[Item]) -> bool:
     return empty_handed and not any(one["status"] == "ok" for one in rated)
 
 
-def as_counted(items: Sequence[Item]) -> Sequence[Item]:
+def as_counted(items: Sequence[I]) -> Sequence[I]:
     """All items of a task as its numbers count them: `is_claimless` is the judge's failure."""
     if not is_claimless(items):
         return items
     failed = {"status": f"judge_{NO_CLAIMS}", "dimensions": {}}
-    return [{**item, **failed} if item["status"] == NO_CLAIMS else item for item in items]
+    return [cast(I, {**item, **failed}) if item["status"] == NO_CLAIMS else item for item in items]
 
 
-def accuracy(items: Sequence[Item]) -> float | None:
+def accuracy(items: Sequence[Graded]) -> float | None:
     """Share of right items in 0..1, failed ones counted as wrong.
 
     None if there is no number yet: no items, or a run that waits for its judge.
@@ -75,12 +100,12 @@ def accuracy(items: Sequence[Item]) -> float | None:
     return None if is_unjudged(items) else mean(float(item["right"] or 0) for item in items)
 
 
-def accuracy_valid(items: Sequence[Item]) -> float | None:
+def accuracy_valid(items: Sequence[Graded]) -> float | None:
     """Share of right items in 0..1 among those that could be read and judged; None as above."""
     return None if is_unjudged(items) else accuracy([item for item in items if is_valid(item)])
 
 
-def rights(items: Sequence[Item]) -> dict[str, tuple[str, float]]:
+def rights(items: Sequence[GradedItem]) -> dict[str, tuple[str, float]]:
     """What `accuracy` is the mean of, by id, with its video; nothing before a judge came."""
     if is_unjudged(items):
         return {}
@@ -92,7 +117,9 @@ def count_refusals(items: Sequence[Item]) -> int:
     return sum(bool(item.get("refused")) for item in items)
 
 
-def if_refusals_wrong(statistic: Callable[[Sequence[Item]], Any]) -> Callable[..., Any]:
+def if_refusals_wrong(
+    statistic: Callable[[Sequence[I]], float | None],
+) -> Callable[[Sequence[I]], float | None]:
     """A number as it would be if every answer that looks like a refusal were wrong.
 
     Args:
@@ -100,19 +127,19 @@ def if_refusals_wrong(statistic: Callable[[Sequence[Item]], Any]) -> Callable[..
     """
     nothing = {"score": 0.0, "status": "refused"}
 
-    def wrong(item: Item) -> Item:
+    def wrong(item: I) -> I:
         if not item.get("refused"):
             return item
-        values = {"right": 0, "points": 0.0, "geval": nothing}
+        values = {"right": 0, "points": 0.0, "geval": {**nothing, "mode": None}}
         made = {**item, **{k: v for k, v in values.items() if k in item}, "status": "refused"}
-        if item.get("dimensions"):
-            made["dimensions"] = dict.fromkeys(item["dimensions"], nothing)
-        return made
+        if isinstance(dimensions := item.get("dimensions"), Mapping):
+            made["dimensions"] = dict.fromkeys(dimensions, nothing)
+        return cast(I, made)
 
     return lambda items: statistic([wrong(item) for item in items])
 
 
-def count_failed(items: Sequence[Item]) -> int:
+def count_failed(items: Sequence[Outcome]) -> int:
     """Number of items that leave `_valid`: those that could not be read, judged or asked."""
     return sum(not is_valid(item) for item in items)
 
@@ -130,70 +157,57 @@ def unlike(asked: Mapping[str, Iterable[Item]]) -> str:
     return ", ".join(f"{name} {len(own)}" for name, own in ids.items())
 
 
-def by_category(items: Iterable[Item]) -> dict[str, list[Item]]:
-    """Items by their `category`."""
-    groups: dict[str, list[Item]] = {}
+def grouped(items: Iterable[T], key: Callable[[T], str]) -> dict[str, list[T]]:
+    """Items by their key, such as a category."""
+    groups: dict[str, list[T]] = {}
     for item in items:
-        groups.setdefault(item["category"], []).append(item)
+        groups.setdefault(key(item), []).append(item)
     return groups
 
 
-def mean_of_categories(
-    statistic: Callable[[Sequence[Item]], float | None], items: Sequence[Item]
+def mean_of_groups(
+    statistic: Callable[[Sequence[T]], float | None], key: Callable[[T], str], items: Sequence[T]
 ) -> float | None:
-    """The papers' average: mean over the categories that have a value, each weighing the same."""
-    values = [statistic(group) for group in by_category(items).values()]
-    return mean(value for value in values if value is not None)
+    """The papers' average: mean over the groups that have a value, each weighing the same."""
+    return mean(map(statistic, grouped(items, key).values()))
 
 
 # --- pools ------------------------------------------------------------------------------------
 
 
-class Pool(NamedTuple):
-    """The pairs of one question."""
+class InPool(TypedDict):
+    """An item of a pool."""
 
-    question: str
-    video: str
-    category: str
-    right: bool  # complete and all pairs right
-    valid: bool  # complete and every pair could be read
+    id: ReadOnly[str]  # that of its question, a slash, its number
 
 
-def pools(items: Iterable[Item], size: int) -> dict[str, Pool]:
-    """Items grouped into pools by `question_id`.
+def pool_of(item: InPool) -> str:
+    """The id of the question whose pool an item is in."""
+    return item["id"].rpartition("/")[0]
+
+
+def pools(items: Iterable[GradedItem], size: int) -> list[GradedItem]:
+    """Pools as items: right if complete and right in all, `incomplete` or `unread` if one is lost.
 
     Args:
-        items: pairs, each with `id` (that of its question, a slash, its number).
+        items: pairs.
         size: number of pairs of a complete pool.
     """
-    groups: dict[str, dict[str, Item]] = {}
-    for item in items:
-        question = item.get("question_id") or item["id"].rpartition("/")[0]
-        groups.setdefault(question, {})[item["id"]] = item
-    result = {}
-    for question, group in groups.items():
-        complete = len(group) == size
-        first = next(iter(group.values()))
-        right = complete and all(item["right"] == 1 for item in group.values())
-        valid = complete and all(map(is_valid, group.values()))
-        video, category = first.get("video", ""), first.get("category", "")
-        result[question] = Pool(question, video, category, right, valid)
-    return result
-
-
-def pool_accuracy(items: Sequence[Item], size: int) -> float | None:
-    """Share of pools with all pairs right; incomplete and unreadable ones are not right."""
-    return mean(float(pool.right) for pool in pools(items, size).values())
-
-
-def pool_accuracy_valid(items: Sequence[Item], size: int) -> float | None:
-    """Share of right pools among those that are complete and could be read."""
-    return mean(float(pool.right) for pool in pools(items, size).values() if pool.valid)
-
-
-def count_failed_pools(items: Sequence[Item], size: int) -> int:
-    """Number of pools that are incomplete or hold a pair that could not be read."""
-    return sum(not pool.valid for pool in pools(items, size).values())
+    made: list[GradedItem] = []
+    for question, several in grouped(items, pool_of).items():
+        group = {item["id"]: item for item in several}.values()
+        is_whole = len(group) == size
+        is_right = is_whole and all(item["right"] == 1 for item in group)
+        status = "ok" if all(map(is_valid, group)) else "unread"
+        made.append(
+            {
+                "id": question,
+                "video": several[0].get("video", ""),  # the host's table has pairs without it
+                "right": int(is_right),
+                "status": status if is_whole else "incomplete",
+            }
+        )
+    return made
 
 
 # --- the host's rule --------------------------------------------------------------------------

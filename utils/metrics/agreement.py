@@ -17,14 +17,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Literal
 
 from lmms_eval_tasks.utils.metrics import stats
 from lmms_eval_tasks.utils.metrics.aggregate import mean
 from lmms_eval_tasks.utils.metrics.rating_means import variance
 from lmms_eval_tasks.utils.metrics.stats import Interval
 
-Rating = float | None
+OneRating = float | None
 Both = Sequence[tuple[float, float]]  # two raters' scores of the same things
 
 
@@ -45,8 +45,8 @@ class Coefficient:
 
 
 def kappa(
-    a: Sequence[Rating],
-    b: Sequence[Rating],
+    a: Sequence[OneRating],
+    b: Sequence[OneRating],
     labels: Sequence[float],
     weights: Literal["quadratic"] | None = None,
 ) -> Coefficient:
@@ -86,7 +86,9 @@ def kappa(
     return Coefficient(float(1 - Fraction(n * observed, expected)), "", n, *left_out)
 
 
-def krippendorff_alpha(items: Sequence[Sequence[Rating]], labels: Sequence[float]) -> Coefficient:
+def krippendorff_alpha(
+    items: Sequence[Sequence[OneRating]], labels: Sequence[float]
+) -> Coefficient:
     """Krippendorff's alpha (2011, "Computing Krippendorff's alpha-reliability") of interval data.
 
     Args:
@@ -153,7 +155,7 @@ def spearman(both: Both) -> float | None:
 
 
 @dataclass(frozen=True)
-class Pair:
+class ScorePair:
     """Two scores of one answer in one dimension; None: there is none."""
 
     rater: str  # whose answer it is: a model's name, or people
@@ -171,7 +173,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Row:
+class AgreementRow:
     """Agreement over the answers that have both scores.
 
     A coefficient is None where it is undefined. `intervals` are by the names of the coefficients.
@@ -188,13 +190,13 @@ class Row:
     published_var: float | None
     intervals: Mapping[str, Interval]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """For JSON."""
         found = {name: interval.as_dict() for name, interval in self.intervals.items()}
         return {**vars(self), "intervals": found}
 
 
-def row(pairs: Sequence[Pair], scale: Sequence[int]) -> Row:
+def row(pairs: Sequence[ScorePair], scale: Sequence[int]) -> AgreementRow:
     """Agreement over some answers, with intervals clustered by video.
 
     Args:
@@ -214,7 +216,7 @@ def row(pairs: Sequence[Pair], scale: Sequence[int]) -> Row:
     scored = [(scores, pair.cluster) for pair in pairs if (scores := pair.both)]
     both, clusters = [scores for scores, _ in scored], [cluster for _, cluster in scored]
     ours, published = [one for one, _ in both], [other for _, other in both]
-    return Row(
+    return AgreementRow(
         n=len(both),
         missing=sum(pair.ours is None and pair.published is not None for pair in pairs),
         **{name: statistic(both) for name, statistic in computed.items()},

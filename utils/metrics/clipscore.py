@@ -12,17 +12,20 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from lmms_eval_tasks.utils.metrics import local_models
 from lmms_eval_tasks.utils.metrics.text_metrics import tokenize
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import ArrayLike, NDArray
     from PIL.Image import Image
+    from torch import Tensor
+    from transformers import CLIPImageProcessor, CLIPModel, PreTrainedTokenizerBase
 
 KIND = "CLIP model"
 WEIGHT = 2.5  # Hessel et al., equation 1: stretches the usual cosines, about 0 to 0.4, to 0..1
@@ -75,7 +78,7 @@ def clip_score(sentences: Sequence[str], images: Sequence[Picture], model: str) 
     """
     said = [sentence for sentence in sentences if tokenize(sentence)]
 
-    def score(encoder: _Encoder) -> ClipScore:
+    def score(encoder: _ClipEncoder) -> ClipScore:
         if not said:
             return ClipScore(None, None)
         return of_vectors([encoder.text(one) for one in said], list(map(encoder.picture, images)))
@@ -109,7 +112,7 @@ def of_vectors(
     return ClipScore(WEIGHT * min(max(0.0, math.fsum(text * image)), 1.0), pairs)
 
 
-def _directions(vectors: Sequence[ArrayLike]) -> NDArray[Any]:
+def _directions(vectors: Sequence[ArrayLike]) -> NDArray[np.float64]:
     """Rows of length 1; raises as `of_vectors`."""
     import numpy as np
 
@@ -130,7 +133,7 @@ def describe(model: str) -> str:
     The sentences are those of all scores of this process by this model, each counted once.
     """
 
-    def told(encoder: _Encoder) -> str:
+    def told(encoder: _ClipEncoder) -> str:
         cut = f"{len(encoder.cut)} of {len(encoder.texts)} sentences cut"
         return (
             f"CLIPScore: {RULE}; {local_models.made_by(model, encoder.folder)}; {cut} to "
@@ -142,7 +145,7 @@ def describe(model: str) -> str:
 
 
 @dataclass(frozen=True)
-class _Encoder:
+class _ClipEncoder:
     """A loaded model and what it has embedded so far, each text and each picture once.
 
     On the CPU, as the model under test may still fill the GPU, and one at a time, so that no
@@ -151,15 +154,15 @@ class _Encoder:
     """
 
     folder: Path
-    model: Any
-    tokenizer: Any
-    processor: Any
+    model: CLIPModel
+    tokenizer: PreTrainedTokenizerBase
+    processor: CLIPImageProcessor
     max_tokens: int  # of a text that are read at most, special tokens included (CLIP: 77)
-    texts: dict[str, Any] = field(default_factory=dict, repr=False)
+    texts: dict[str, NDArray[np.float32]] = field(default_factory=dict, repr=False)
     cut: list[str] = field(default_factory=list, repr=False)  # those that were longer
-    pictures: dict[str, Any] = field(default_factory=dict, repr=False)
+    pictures: dict[str, NDArray[np.float32]] = field(default_factory=dict, repr=False)
 
-    def text(self, text: str) -> Any:
+    def text(self, text: str) -> NDArray[np.float32]:
         """A text's embedding (in NFC, without blanks around)."""
         text = unicodedata.normalize("NFC", text).strip()
         if text not in self.texts:
@@ -173,7 +176,7 @@ class _Encoder:
             self.cut.extend([text] * (length > self.max_tokens))
         return self.texts[text]
 
-    def picture(self, picture: Picture) -> Any:
+    def picture(self, picture: Picture) -> NDArray[np.float32]:
         """A picture's embedding; of those with the same key one is opened."""
         if picture.key not in self.pictures:
             image = picture.open().convert("RGB")
@@ -181,16 +184,17 @@ class _Encoder:
             self.pictures[picture.key] = self._vector("image", {"pixel_values": pixels})
         return self.pictures[picture.key]
 
-    def _vector(self, kind: str, given: dict[str, Any]) -> Any:
+    def _vector(self, kind: str, given: Mapping[str, Tensor]) -> NDArray[np.float32]:
         import torch
 
         with torch.inference_mode():
             found = getattr(self.model, f"get_{kind}_features")(**given)
         # transformers 4 returns the vector alone, 5 with much else.
-        return getattr(found, "pooler_output", found)[0].float().numpy()
+        vector: NDArray[np.float32] = getattr(found, "pooler_output", found)[0].float().numpy()
+        return vector
 
 
-def _load(_: str, folder: Path) -> _Encoder:
+def _load(_: str, folder: Path) -> _ClipEncoder:
     """The model with its tokenizer and the preparation of pictures that comes with it."""
     from transformers import CLIPImageProcessor, CLIPModel
 
@@ -199,4 +203,4 @@ def _load(_: str, folder: Path) -> _Encoder:
     model = local_models.load(CLIPModel, folder)
     positions = model.config.text_config.max_position_embeddings
     most = local_models.least(positions, tokenizer.model_max_length)
-    return _Encoder(folder, model, tokenizer, processor, most)
+    return _ClipEncoder(folder, model, tokenizer, processor, most)

@@ -9,20 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.utils.metrics import aggregate
 
+if TYPE_CHECKING:
+    from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
+
 T = TypeVar("T")
-Loader = Callable[[str, Path], Any]  # of a name and its folder
+M = TypeVar("M")
 
 # The hub later gave owners to models whose names had none; bert-score's table has the old names.
 _OWNERS = ("google-bert", "FacebookAI", "distilbert", "albert", "xlnet", "openai-community")
 _FALLBACK_MAX_TOKENS = 512  # where neither a model nor its tokenizer has a limit
 
 
-class Scores(NamedTuple):
+class ModelScores(NamedTuple):
     """A metric of many items by a model.
 
     Attributes:
@@ -38,7 +41,7 @@ class Scores(NamedTuple):
     @property
     def value(self) -> float | None:
         """Mean over the items that have a value; None if none has."""
-        return aggregate.mean(value for value in self.values if value is not None)
+        return aggregate.mean(self.values)
 
 
 def find(name: str) -> Path | None:
@@ -80,15 +83,17 @@ def attempt(kind: str, name: str, use: Callable[[Path], T]) -> tuple[T | None, s
 
 # Loaded once, and so is the reason why it cannot be: every metric and every item asks.
 @lru_cache(maxsize=4)
-def loaded(kind: str, name: str, load: Loader) -> tuple[Any, str]:
-    """What `load` makes of a model's folder, kept for the process; as `attempt`."""
+def loaded(kind: str, name: str, load: Callable[[str, Path], object]) -> tuple[object, str]:
+    """What `load` makes of a model's name and folder, kept for the process; as `attempt`."""
     return attempt(kind, name, lambda folder: load(name, folder))
 
 
-def scored(kind: str, name: str, load: Loader, use: Callable[[Any], T]) -> tuple[T | None, str]:
+def scored(
+    kind: str, name: str, load: Callable[[str, Path], M], use: Callable[[M], T]
+) -> tuple[T | None, str]:
     """What `use` makes of what `loaded` keeps, or None and why not, in one line."""
     made, why = loaded(kind, name, load)
-    return (None, why) if made is None else attempt(kind, name, lambda _: use(made))
+    return (None, why) if made is None else attempt(kind, name, lambda _: use(cast(M, made)))
 
 
 def problem(kind: str, name: str) -> str | None:
@@ -117,7 +122,7 @@ def check(setting: str, model: str | None, kind: str, like: str) -> None:
         )
 
 
-def load(auto: Any, folder: Path, *, optional: str | None = None) -> Any:
+def load(auto: type[AutoModel], folder: Path, *, optional: str | None = None) -> PreTrainedModel:
     """A model in single precision, ready to be evaluated.
 
     Args:
@@ -138,7 +143,7 @@ def load(auto: Any, folder: Path, *, optional: str | None = None) -> Any:
     return model.float().eval()  # a checkpoint in half precision would stay in it
 
 
-def tokenizer_of(folder: Path) -> Any:
+def tokenizer_of(folder: Path) -> PreTrainedTokenizerBase:
     """The tokenizer that comes with a model."""
     from transformers import AutoTokenizer
 

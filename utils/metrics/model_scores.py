@@ -25,17 +25,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 from lmms_eval_tasks.utils.metrics import local_models
-from lmms_eval_tasks.utils.metrics.local_models import Scores
+from lmms_eval_tasks.utils.metrics.local_models import ModelScores
 from lmms_eval_tasks.utils.metrics.text_metrics import NO_REFERENCE, tokenize
 
+if TYPE_CHECKING:
+    from torch import Tensor
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+M = TypeVar("M")
 ENCODER, SEQ2SEQ = "encoder", "sequence-to-sequence model"
 Texts = tuple[str, ...]
-Pair = tuple[str, str]  # source, target
-Known = dict[Pair, tuple[float | None, int]]
-_Tokens = tuple[list[int], list[int], Pair, int]  # of target and source; how many were cut
+TextPair = tuple[str, str]  # source, target
+KnownScores = dict[TextPair, tuple[float | None, int]]
+_Tokens = tuple[list[int], list[int], TextPair, int]  # of target and source; how many were cut
 _BATCH = 16  # pairs of one forward pass at most: one at a time took 6 times as long (2 threads)
 # Target tokens of one batch, padding included: with a vocabulary of 50,000 their logits take 400 MB
 # in single precision, and the model's own loss as much again.
@@ -43,14 +48,20 @@ _MAX_BATCH_TOKENS = 2048
 
 
 def _computed(
-    metric: str, references: Sequence[Any], kind: str, model: str, *how: Callable[..., Any]
-) -> Scores:
+    metric: str,
+    references: Sequence[object],
+    kind: str,
+    model: str,
+    *,
+    load: Callable[[str, Path], M],
+    score: Callable[[M], ModelScores],
+) -> ModelScores:
     """The scores, or none and why: no item has a reference, or the model cannot be used."""
     made, why = None, NO_REFERENCE
     if any(references):
-        made, why = local_models.scored(kind, model, *how)
+        made, why = local_models.scored(kind, model, load, score)
     none = (None,) * len(references)
-    return made or Scores(none, f"{metric} not computed: {why}", computed=False)
+    return made or ModelScores(none, f"{metric} not computed: {why}", computed=False)
 
 
 def _clean(text: str | None) -> str:
@@ -70,7 +81,7 @@ def bert_score(
     *,
     model: str | None = None,
     lang: str = "it",
-) -> Scores:
+) -> ModelScores:
     """F1 of each item against the reference that fits best, at most 1; below 0 is possible.
 
     A candidate without a word scores 0; references without a word are left out, and an item that
@@ -92,7 +103,7 @@ def bert_score(
     name = model or DEFAULTS[lang]
     items = list(zip(candidates, references, strict=True))
 
-    def score(encoder: _Encoder) -> Scores:
+    def score(encoder: _TextEncoder) -> ModelScores:
         from bert_score import utils as library
 
         values = tuple(encoder.best_f1(text, refs) if refs else None for text, refs in items)
@@ -101,27 +112,27 @@ def bert_score(
             f"BERTScore F1 of the best reference, not rescaled, model {name}, layer "
             f"{encoder.layer}, hash {digest}; {encoder.cut()}"
         )
-        return Scores(values, note)
+        return ModelScores(values, note)
 
-    return _computed("BERTScore", references, ENCODER, name, _load_encoder, score)
+    return _computed("BERTScore", references, ENCODER, name, load=_load_encoder, score=score)
 
 
 @dataclass(frozen=True)
-class _Encoder:
+class _TextEncoder:
     """A loaded encoder and what it has scored so far."""
 
-    model: Any
-    tokenizer: Any  # its model_max_length is the true limit
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase  # its model_max_length is the true limit
     layer: int
     known: dict[tuple[tuple[str, ...], ...], tuple[float, int]] = field(default_factory=dict)
 
-    def hidden(self, texts: Sequence[str]) -> tuple[Any, Any, Any]:
+    def hidden(self, texts: Sequence[str]) -> tuple[Tensor, Tensor, Tensor]:
         """Hidden states (text, token, layer, size), mask and weights (text, token)."""
         from bert_score.utils import get_bert_embedding
 
         weights: defaultdict[int | None, float] = defaultdict(lambda: 1.0)
         weights |= {self.tokenizer.sep_token_id: 0.0, self.tokenizer.cls_token_id: 0.0}
-        found: tuple[Any, Any, Any] = get_bert_embedding(
+        found: tuple[Tensor, Tensor, Tensor] = get_bert_embedding(
             list(texts), self.model, self.tokenizer, weights, device="cpu", all_layers=True
         )
         return found
@@ -156,7 +167,7 @@ class _Encoder:
         if not torch.isfinite(hidden[:, :, self.layer][mask.bool()]).all():
             raise ValueError("the encoder's output is not finite")  # bert-score would score it 0
 
-        def tokens_of(row: int) -> tuple[Any, Any, Any]:
+        def tokens_of(row: int) -> tuple[Tensor, Tensor, Tensor]:
             own = (slice(row, row + 1), slice(int(mask[row].sum())))
             # Copies: the matching normalises its arguments in place.
             return hidden[own][:, :, self.layer].clone(), mask[own], weights[own].clone()
@@ -171,7 +182,7 @@ def _cleaned(texts: Sequence[str]) -> Texts:
     return tuple(sorted({_clean(text) for text in texts} - {""}))
 
 
-def _load_encoder(name: str, folder: Path) -> _Encoder:
+def _load_encoder(name: str, folder: Path) -> _TextEncoder:
     """The encoder, tried on two short texts; raises what transformers raises, as `load` does."""
     from bert_score.utils import model2layers
     from transformers import AutoModel, AutoTokenizer
@@ -185,7 +196,7 @@ def _load_encoder(name: str, folder: Path) -> _Encoder:
     if (reserved := getattr(table, "padding_idx", None)) is not None:
         positions -= reserved + 1  # RoBERTa and its kin count from the padding index on
     tokenizer.model_max_length = local_models.least(positions, tokenizer.model_max_length)
-    hidden, _, _ = _Encoder(model, tokenizer, 0).hidden(("prova", "una prova più lunga"))
+    hidden, _, _ = _TextEncoder(model, tokenizer, 0).hidden(("prova", "una prova più lunga"))
     bare = name.rpartition("/")[2]  # bert-score knows the names that models had first
     names = (name, bare, folder.name, f"{folder.parent.name}/{folder.name}")
     last = hidden.shape[2] - 1  # where bert-score has tuned none
@@ -194,7 +205,7 @@ def _load_encoder(name: str, folder: Path) -> _Encoder:
     blocks = getattr(getattr(model, "encoder", None), "layer", None)
     if blocks is not None:  # BERT and its kin: what is above the layer need not be computed
         model.encoder.layer = blocks[:layer]
-    return _Encoder(model, tokenizer, layer)
+    return _TextEncoder(model, tokenizer, layer)
 
 
 # --- BARTScore ----------------------------------------------------------------------------------
@@ -202,7 +213,7 @@ def _load_encoder(name: str, folder: Path) -> _Encoder:
 
 def bart_score(
     candidates: Sequence[str], references: Sequence[str | None], *, model: str
-) -> Scores:
+) -> ModelScores:
     """Mean log-likelihood of a token of each candidate given its reference (natural, at most 0).
 
     An item of which one text has no word has no value. Equal items are scored once, and batches are
@@ -220,9 +231,9 @@ def bart_score(
     """
     pairs = list(zip(map(_clean, references), map(_clean, candidates), strict=True))
 
-    def score(scorer: _Scorer) -> Scores:
+    def score(scorer: _Scorer) -> ModelScores:
         known = _scored(scorer, tuple(sorted({pair for pair in pairs if all(pair)})))
-        return Scores(
+        return ModelScores(
             tuple(known.get(pair, (None, 0))[0] for pair in pairs),
             "BARTScore, mean token log-likelihood P(candidate | reference) (precision); "
             f"{local_models.made_by(model, scorer.folder)}; "
@@ -231,7 +242,7 @@ def bart_score(
             "texts without a word have none",
         )
 
-    return _computed("BARTScore", references, SEQ2SEQ, model, _load_scorer, score)
+    return _computed("BARTScore", references, SEQ2SEQ, model, load=_load_scorer, score=score)
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,8 +250,8 @@ class _Scorer:
     """A loaded model; the two limits count special tokens too."""
 
     folder: Path
-    model: Any
-    tokenizer: Any
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
     max_source: int
     max_target: int
 
@@ -257,7 +268,7 @@ class _Scorer:
         import torch
         from torch.nn.utils.rnn import pad_sequence
 
-        def padded(rows: Sequence[Sequence[int]], value: int) -> Any:
+        def padded(rows: Sequence[Sequence[int]], value: int) -> Tensor:
             return pad_sequence([torch.tensor(row) for row in rows], True, value)
 
         # The model itself shifts labels to the right, in the way it was trained; -100 is no token.
@@ -275,7 +286,7 @@ class _Scorer:
 
 
 @lru_cache(maxsize=2)  # a mean and its variance ask about the same
-def _scored(scorer: _Scorer, pairs: tuple[Pair, ...]) -> Known:
+def _scored(scorer: _Scorer, pairs: tuple[TextPair, ...]) -> KnownScores:
     """Mean log-likelihood of each (source, target)'s target, and how many texts were cut; none of
     a pair in one of whose texts the tokenizer finds nothing.
     """
@@ -285,7 +296,7 @@ def _scored(scorer: _Scorer, pairs: tuple[Pair, ...]) -> Known:
         target, too = scorer.ids(scorer.max_target, text_target=pair[1])
         read += [(target, source, pair, cut + too)] if source and target else []
     read.sort(key=lambda one: (len(one[0]), len(one[1]), one[2]))
-    found: Known = {}
+    found: KnownScores = {}
     while read:
         longest = len(read[:_BATCH][-1][0])  # targets come shortest first
         size = max(1, min(_BATCH, _MAX_BATCH_TOKENS // longest))

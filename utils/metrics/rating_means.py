@@ -4,26 +4,46 @@ A failed rating cannot count as "wrong": a mean over a made-up lowest rating wou
 ratings (docs/metrics.md). What the candidate did itself (answered nothing, refused, was cut off) is
 worth 0, since abstaining must not pay.
 
-An item has `dimensions`, by name, each with `score` (a number or None) and `status`; one without
-any (its scoring failed) has its own `status` alone.
+An item without dimensions (its scoring failed) has its own `status` alone.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+from typing_extensions import NotRequired, ReadOnly
 
 from lmms_eval_tasks.utils.metrics import aggregate
-from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES, Item
+from lmms_eval_tasks.utils.metrics.aggregate import CANDIDATE_FAILURES, Outcome
 
 
-def rating(dimension: str, item: Item) -> Item:
+class DimensionRating(Outcome):
+    """A judge's rating of an answer in one dimension."""
+
+    score: ReadOnly[float | None]  # on the benchmark's scale; None where there is none
+
+
+class WithDimensions(Outcome):
+    """An answer with its ratings."""
+
+    dimensions: NotRequired[ReadOnly[Mapping[str, DimensionRating]]]
+
+
+class RatedItem(WithDimensions):
+    """The same with its place, for intervals."""
+
+    id: ReadOnly[str]
+    video: ReadOnly[str]
+
+
+def rating(dimension: str, item: WithDimensions) -> DimensionRating:
     """The dimension's `score` and `status`; of an item that has none, no score and its status."""
-    given: Item | None = (item.get("dimensions") or {}).get(dimension)
+    given = (item.get("dimensions") or {}).get(dimension)
     return given or {"score": None, "status": item["status"]}
 
 
-def value(dimension: str, item: Item) -> float | None:
+def value(dimension: str, item: WithDimensions) -> float | None:
     """The rating that counts: 0 for the candidate's failures, None for all others."""
     found = rating(dimension, item)
     if found["status"] in CANDIDATE_FAILURES:
@@ -33,7 +53,7 @@ def value(dimension: str, item: Item) -> float | None:
     return float(found["score"])
 
 
-def values(dimension: str, items: Sequence[Item]) -> list[float]:
+def values(dimension: str, items: Sequence[WithDimensions]) -> list[float]:
     """The ratings that count; none in a run that waits for its judge.
 
     There 0 for empty answers alone would be no number.
@@ -43,22 +63,22 @@ def values(dimension: str, items: Sequence[Item]) -> list[float]:
     return [v for v in (value(dimension, item) for item in items) if v is not None]
 
 
-def is_unjudged(dimension: str, items: Sequence[Item]) -> bool:
+def is_unjudged(dimension: str, items: Sequence[WithDimensions]) -> bool:
     """Whether the run waits for its judge."""
     return aggregate.is_unjudged([rating(dimension, item) for item in items])
 
 
-def mean_valid(dimension: str, items: Sequence[Item]) -> float | None:
+def mean_valid(dimension: str, items: Sequence[WithDimensions]) -> float | None:
     """Mean of the ratings that count; None if there are none."""
     return aggregate.mean(values(dimension, items))
 
 
-def variance_valid(dimension: str, items: Sequence[Item]) -> float | None:
+def variance_valid(dimension: str, items: Sequence[WithDimensions]) -> float | None:
     """Population variance of the ratings that count; None if there are none."""
     return variance(values(dimension, items))
 
 
-def count_failed(dimension: str, items: Sequence[Item]) -> int:
+def count_failed(dimension: str, items: Sequence[WithDimensions]) -> int:
     """Items that `mean_valid` leaves out: the judge failed, or the host's request did.
 
     All of them in a run that waits for its judge.
@@ -66,12 +86,12 @@ def count_failed(dimension: str, items: Sequence[Item]) -> int:
     return len(items) - len(values(dimension, items))
 
 
-def coverage(dimension: str, items: Sequence[Item]) -> float | None:
+def coverage(dimension: str, items: Sequence[WithDimensions]) -> float | None:
     """Share of items that `mean_valid` takes in, 0..1."""
     return len(values(dimension, items)) / len(items) if items else None
 
 
-def units(dimension: str, items: Sequence[Item]) -> dict[str, tuple[str, float]]:
+def units(dimension: str, items: Sequence[RatedItem]) -> dict[str, tuple[str, float]]:
     """What `mean_valid` is the mean of, by id, with the items' `video`."""
     if is_unjudged(dimension, items):
         return {}

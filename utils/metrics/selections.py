@@ -97,7 +97,7 @@ def chance(truth: Sequence[float]) -> Correlation:
 # --- sets: keyframes of a video, clips of a sentence ----------------------------------------------
 
 
-class Scores(NamedTuple):
+class SetScores(NamedTuple):
     """Of one set against another, all in 0..1; `hit1` (Hit@1): any one given is a true one."""
 
     precision: float
@@ -107,7 +107,7 @@ class Scores(NamedTuple):
     hit1: float
 
 
-def set_scores(given: Collection[int], true: Collection[int]) -> Scores:
+def set_scores(given: Collection[int], true: Collection[int]) -> SetScores:
     """How well a selection meets the true one, one to one by number; nothing given is worth 0.
 
     Args:
@@ -119,10 +119,10 @@ def set_scores(given: Collection[int], true: Collection[int]) -> Scores:
     return _scores(len(chosen & wanted), len(chosen), len(wanted))
 
 
-def _scores(hits: float, given: int, true: int) -> Scores:
+def _scores(hits: float, given: int, true: int) -> SetScores:
     if not given and not true:
-        return Scores(0.0, 0.0, 0.0, 1.0, 0.0)
-    return Scores(
+        return SetScores(0.0, 0.0, 0.0, 1.0, 0.0)
+    return SetScores(
         precision=hits / given if given else 0.0,
         recall=hits / true if true else 0.0,
         f1=2 * hits / (given + true),
@@ -131,7 +131,7 @@ def _scores(hits: float, given: int, true: int) -> Scores:
     )
 
 
-def random_frames(n_frames: int, n_true: int, k: int) -> Scores:
+def random_frames(n_frames: int, n_true: int, k: int) -> SetScores:
     """Expected precision, recall and F1 of k frames drawn without replacement, G true ones among F.
 
     The number of hits is hypergeometric with mean KG/F, and all three are linear in it:
@@ -140,12 +140,12 @@ def random_frames(n_frames: int, n_true: int, k: int) -> Scores:
     return _scores(k * n_true / n_frames, k, n_true)
 
 
-def aligned(predicted: Sequence[Collection[int]], true: Sequence[Collection[int]]) -> Scores:
+def aligned(predicted: Sequence[Collection[int]], true: Sequence[Collection[int]]) -> SetScores:
     """`set_scores` of each sentence of a video, averaged; each weighs the same."""
     return _mean([set_scores(one, other) for one, other in zip(predicted, true, strict=True)])
 
 
-def random_clips(true: Sequence[Collection[int]], n: int) -> Scores:
+def random_clips(true: Sequence[Collection[int]], n: int) -> SetScores:
     """Expected scores of one of n clips drawn at random for each sentence of a video, averaged.
 
     With g true ones F1 = 2g/(n(1 + g)), IoU = 1/n, Hit = g/n.
@@ -154,9 +154,9 @@ def random_clips(true: Sequence[Collection[int]], n: int) -> Scores:
     for clips in true:
         g = len(set(clips))
         one = 1 / n if g else 0.0
-        found.append(Scores(g / n, recall=one, f1=2 * g / (n * (1 + g)), iou=one, hit1=g / n))
+        found.append(SetScores(g / n, recall=one, f1=2 * g / (n * (1 + g)), iou=one, hit1=g / n))
     return _mean(found)
 
 
-def _mean(of_sentences: Sequence[Scores]) -> Scores:
-    return Scores(*map(fmean, zip(*of_sentences, strict=True)))
+def _mean(of_sentences: Sequence[SetScores]) -> SetScores:
+    return SetScores(*map(fmean, zip(*of_sentences, strict=True)))

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist, fmean
-from typing import Any, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
 
@@ -60,7 +60,7 @@ class Interval:
         """Both, or None where the data allow no interval."""
         return None if math.isnan(self.low) else (self.low, self.high)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, float | str | None]:
         """For JSON: nan becomes None."""
         return {
             key: None if isinstance(value, float) and math.isnan(value) else value

@@ -25,7 +25,11 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from statistics import fmean
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from rouge_score.rouge_scorer import RougeScorer
+    from sacrebleu.metrics.bleu import BLEUScore
 
 _WORDS = "Unicode words in NFC and lower case (\\w+)"
 IMPLEMENTATIONS: dict[str, str] = {
@@ -144,7 +148,7 @@ def rouge_1(candidate: str, references: Sequence[str]) -> float:
     return _best_f1(rouge_scorer("rouge1", plain=True), candidate, references)
 
 
-def _best_f1(scorer: Any, candidate: str, references: Sequence[str]) -> float:
+def _best_f1(scorer: RougeScorer, candidate: str, references: Sequence[str]) -> float:
     check_corpus([candidate], [references])
     (found,) = scorer.score_multi(references, candidate).values()
     return float(found.fmeasure)
@@ -177,7 +181,7 @@ def rouge(candidate: str, reference: str) -> Rouge:
 
 
 @lru_cache(maxsize=8)
-def rouge_scorer(*kinds: str, plain: bool = False) -> Any:
+def rouge_scorer(*kinds: str, plain: bool = False) -> RougeScorer:
     """rouge-score's scorer of some kinds, by `tokenize`, or `plain` with its own tokenizer.
 
     Shared between threads: scoring reads the object and changes nothing in it.
@@ -185,11 +189,11 @@ def rouge_scorer(*kinds: str, plain: bool = False) -> Any:
     from rouge_score.rouge_scorer import RougeScorer
     from rouge_score.tokenizers import Tokenizer
 
-    class Ours(Tokenizer):  # type: ignore[misc]
+    class WordTokenizer(Tokenizer):  # type: ignore[misc]
         def tokenize(self, text: str) -> list[str]:
             return tokenize(text)
 
-    return RougeScorer(list(kinds), use_stemmer=False, tokenizer=None if plain else Ours())
+    return RougeScorer(list(kinds), use_stemmer=False, tokenizer=None if plain else WordTokenizer())
 
 
 def meteor(candidate: str, references: Sequence[str]) -> float:
@@ -276,7 +280,9 @@ def bleu_13a(candidates: Sequence[str], references: Sequence[Sequence[str]]) -> 
     return math.exp(mean + min(0.0, 1 - shortest / found.sys_len))
 
 
-def _sacrebleu(candidates: Sequence[str], references: Sequence[Sequence[str]], **how: str) -> Any:
+def _sacrebleu(
+    candidates: Sequence[str], references: Sequence[Sequence[str]], **how: str
+) -> BLEUScore:
     from sacrebleu.metrics import BLEU
 
     # sacrebleu wants the k-th references of all items together, None where an item has fewer.

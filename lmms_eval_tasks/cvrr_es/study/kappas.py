@@ -16,8 +16,8 @@ from itertools import accumulate, pairwise
 from statistics import fmean
 
 from lmms_eval_tasks.cvrr_es.labels import SCALE
-from lmms_eval_tasks.cvrr_es.study.study import Pair, Pairs, Part, cells
-from lmms_eval_tasks.utils.metrics import stats
+from lmms_eval_tasks.cvrr_es.study.study import RatingPair, RatingPairs, ReportPart, cells
+from lmms_eval_tasks.utils.metrics import aggregate, stats
 from lmms_eval_tasks.utils.metrics.agreement import kappa
 
 # Bands of 5.2, each up to and including its limit. The paper leaves gaps (.20 and .21 are in
@@ -34,19 +34,13 @@ BANDS: tuple[tuple[float, str], ...] = (
 Kappas = Sequence[float | None]
 
 
-def average(values: Iterable[float | None]) -> float | None:
-    """Mean of those that are defined, each counted alike, as in Table 5; None if none is."""
-    defined = [value for value in values if value is not None]
-    return fmean(defined) if defined else None
-
-
 def _mean(kappas: Kappas, sizes: Iterable[int]) -> float | None:
     """Mean over groups of so many kappas each of the groups' means."""
     ends = accumulate(sizes, initial=0)
-    return average(average(kappas[start:end]) for start, end in pairwise(ends))
+    return aggregate.mean(aggregate.mean(kappas[start:end]) for start, end in pairwise(ends))
 
 
-def _why_not(estimate: float | None, pairs: Iterable[Pair]) -> str:
+def _why_not(estimate: float | None, pairs: Iterable[RatingPair]) -> str:
     if estimate is None:
         return "there is no value"
     return "all items are on one video" if len({pair.video for pair in pairs}) == 1 else ""
@@ -54,9 +48,9 @@ def _why_not(estimate: float | None, pairs: Iterable[Pair]) -> str:
 
 def _interval(
     estimate: float | None,
-    groups: Sequence[Pairs],
+    groups: Sequence[RatingPairs],
     of_kappas: Callable[[Kappas], float | None] = lambda kappas: kappas[0],
-) -> Part:
+) -> ReportPart:
     """Of what follows from the kappas of some groups of pairs, by leaving out each video in turn.
 
     Kappas of some videos need five sums of every video only: of 1, a, b, (a - b)^2 and a^2 + b^2.
@@ -86,14 +80,14 @@ def _interval(
     return _there(replace(found, estimate=float(estimate or 0), n=items))
 
 
-def _there(found: stats.Interval) -> Part:
+def _there(found: stats.Interval) -> ReportPart:
     """The interval, or the reason why there is none."""
     if found.ends is None:
         return {"interval": None, "no_interval": found.method.removeprefix("none: ")}
     return {"interval": found.as_dict(), "no_interval": ""}
 
 
-def _shown(value: float | None, interval: Part) -> Part:
+def _shown(value: float | None, interval: ReportPart) -> ReportPart:
     """A kappa, -1 to 1, as the paper prints it too (x100), with its band."""
     if value is None:
         return {"kappa": None, "percent": None, "band": None, **interval}
@@ -101,7 +95,7 @@ def _shown(value: float | None, interval: Part) -> Part:
     return {"kappa": value, "percent": 100 * value, "band": band, **interval}
 
 
-def between(pairs: Pairs, *, intervals: bool = True) -> Part:
+def between(pairs: RatingPairs, *, intervals: bool = True) -> ReportPart:
     """Kappa of a rater with the reference over some items, or the `reason` why there is none.
 
     It is on `n` items; `missing` ones lack one of the two ratings, `not_whole` ones have a rating
@@ -124,7 +118,7 @@ def between(pairs: Pairs, *, intervals: bool = True) -> Part:
     }
 
 
-def reliability(pairs: Pairs, *, intervals: bool = True) -> Part:
+def reliability(pairs: RatingPairs, *, intervals: bool = True) -> ReportPart:
     """All kappas of one rater (or panel) with the reference.
 
     `cells` are by dimension and candidate; `by_dimension` is the mean over candidates, as the
@@ -138,7 +132,7 @@ def reliability(pairs: Pairs, *, intervals: bool = True) -> Part:
         for dimension, own in parts.items()
     }
 
-    def mean(*dimensions: str) -> Part:
+    def mean(*dimensions: str) -> ReportPart:
         """Mean over dimensions of the mean over their cells, each counted alike; whatever its size.
 
         Cells without a kappa are left out, also of the mean without a video.
@@ -168,14 +162,14 @@ def reliability(pairs: Pairs, *, intervals: bool = True) -> Part:
             for one in parts
         },
         "by_candidate": {
-            name: average(own[name]["kappa"] for own in found.values() if name in own)
+            name: aggregate.mean(own[name]["kappa"] for own in found.values() if name in own)
             for name in sorted({pair.item.candidate for pair in pairs})
         },
         "cells": found,
     }
 
 
-def difference(one: Pairs, other: Pairs) -> Part:
+def difference(one: RatingPairs, other: RatingPairs) -> ReportPart:
     """Mean kappa of `one` minus that of `other` (over candidates, then dimensions).
 
     Kappas of different answers cannot be compared (docs/metrics.md): over the items that both, and
@@ -196,7 +190,7 @@ def difference(one: Pairs, other: Pairs) -> Part:
     return {"value": value, "n": len(both), **_interval(value, groups, apart)}
 
 
-def leniency(pairs: Pairs) -> Part:
+def leniency(pairs: RatingPairs) -> ReportPart:
     """Mean rating minus mean reference (5.1), over the `n` items that have both.
 
     Above 0 is lenient. Ratings that are not whole count as they are. The interval is that of a

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks.cvrr_es.study.kappas import BANDS
-from lmms_eval_tasks.cvrr_es.study.tables import about, sheets
+from lmms_eval_tasks.cvrr_es.study.tables import Report, about, sheets
 from lmms_eval_tasks.report.pages import SERIES, WIDE, filled, level, named, picture
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ _FINAL = "Final judge with others' ratings"
 _KINDS = {"first": "Judges alone", "collective": _FINAL, "mixture": _FINAL, "panel": "Panels"}
 
 
-def html(report: Mapping[str, Any]) -> str:
+def html(report: Report) -> str:
     """The page."""
 
     def colour(cell: str, largest: float) -> str:
@@ -40,7 +39,7 @@ def html(report: Mapping[str, Any]) -> str:
     )
 
 
-def _chart(report: Mapping[str, Any], width: int) -> altair.LayerChart:
+def _chart(report: Report, width: int) -> altair.LayerChart:
     """A dot with its interval for each judge, final judge and panel, over the bands."""
     import altair as alt
 

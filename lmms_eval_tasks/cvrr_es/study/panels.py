@@ -18,7 +18,7 @@ from statistics import multimode
 from typing import NamedTuple
 
 from lmms_eval_tasks.cvrr_es.labels import SCALE
-from lmms_eval_tasks.cvrr_es.study.ratings import Item
+from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey
 from lmms_eval_tasks.cvrr_es.study.selection import ByJudge, Reference, Strata, kappas_elsewhere
 
 
@@ -46,7 +46,7 @@ def to_scale(value: float) -> int:
     return min(max(nearest, SCALE[0]), SCALE[-1])
 
 
-Given = Mapping[str, Mapping[Item, int]]  # judge -> item -> rating on the scale
+RatingsByJudge = Mapping[str, Mapping[AnswerKey, int]]  # judge -> item -> rating on the scale
 
 ITERATIONS = 5000  # at most; five made-up judges of 760 to 1,400 answers took 500 to 1,000
 # The gain of the log likelihood, in nats per rating, below which it stops. EM creeps: with 1e-6 up
@@ -58,11 +58,11 @@ _TINY = 1e-300  # for log 0: what a judge was never seen to say of a class all b
 class Latent(NamedTuple):
     """A fitted latent-class model: the probabilities of the ratings 1 to 5 of each item."""
 
-    probabilities: Mapping[Item, Sequence[float]]
+    probabilities: Mapping[AnswerKey, Sequence[float]]
     iterations: int
     converged: bool
 
-    def ratings(self) -> dict[Item, int]:
+    def ratings(self) -> dict[AnswerKey, int]:
         """The most probable rating of each item; of equally probable ones the lower."""
         # Nine digits: what is equal by the model differs in the last bits of its sums.
         return {
@@ -71,7 +71,7 @@ class Latent(NamedTuple):
         }
 
 
-def dawid_skene(ratings: Given, iterations: int = ITERATIONS) -> Latent:
+def dawid_skene(ratings: RatingsByJudge, iterations: int = ITERATIONS) -> Latent:
     """Dawid and Skene's model (1979), fitted by EM; it never sees a reference.
 
     Classes are the ratings, begun from the shares of the votes, so a class means what most judges
@@ -133,7 +133,7 @@ PANELS = ("majority", "mean", "dawid_skene", FITTED)
 class Panel(NamedTuple):
     """The ratings of a panel (whole, 1 to 5), and what a reader should know of them."""
 
-    ratings: Mapping[Item, int]
+    ratings: Mapping[AnswerKey, int]
     note: str = ""
 
 
@@ -149,15 +149,15 @@ def panel(name: str, ratings: ByJudge, reference: Reference, strata: Strata) -> 
             has a positive kappa that is the plain mean, and the note counts the answers.
     """
     # Sums are of math.fsum, so the judges' order has no influence.
-    votes: dict[Item, dict[str, int]] = {}
-    dimensions: dict[str, dict[str, dict[Item, int]]] = {}
+    votes: dict[AnswerKey, dict[str, int]] = {}
+    dimensions: dict[str, dict[str, dict[AnswerKey, int]]] = {}
     for judge, own in sorted(ratings.items()):
         for item, rating in own.items():
             if rating in SCALE:
                 votes.setdefault(item, {})[judge] = int(rating)
                 of_dimension = dimensions.setdefault(strata[item].dimension, {})
                 of_dimension.setdefault(judge, {})[item] = int(rating)
-    found: dict[Item, int] = {}
+    found: dict[AnswerKey, int] = {}
     if name == "dawid_skene":  # the most probable class, fitted in each dimension
         models = {dimension: dawid_skene(own) for dimension, own in sorted(dimensions.items())}
         for model in models.values():

@@ -4,60 +4,66 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from lmms_eval_tasks.cvrr_es.candidates import Aligned
+from lmms_eval_tasks.cvrr_es.items import CvrrDoc, RatingDoc
 from lmms_eval_tasks.cvrr_es.judge import MOST
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
 from lmms_eval_tasks.cvrr_es.settings import CVRR_RATINGS, CVRR_REFERENCE
 from lmms_eval_tasks.cvrr_es.study import selection
-from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow, folded
-from lmms_eval_tasks.cvrr_es.study.selection import Choice, Selection
-from lmms_eval_tasks.cvrr_es.study.study import Place
+from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey, RatingRow, folded
+from lmms_eval_tasks.cvrr_es.study.selection import JudgeChoice, Selection
+from lmms_eval_tasks.cvrr_es.study.study import QuestionPlace
 from lmms_eval_tasks.errors import DataError
-
-# Fields of a question's row that say what is right.
-_TRUTH = ("reference", "references", "lure")
 
 
 @dataclass(frozen=True)
-class Rated:
+class JudgeTask:
     """One judge task of a run."""
 
     round: str  # one of labels.ROUNDS
     candidates: Sequence[Aligned]  # whose answers are rated
-    reference: Mapping[Item, float]  # empty if there is none yet
+    reference: Mapping[AnswerKey, float]  # empty if there is none yet
     # First ratings that may be shown; none in the first round.
-    first: Mapping[Item, Sequence[RatingRow]] = field(default_factory=dict)
+    first: Mapping[AnswerKey, Sequence[RatingRow]] = field(default_factory=dict)
     rule: Selection | None = None  # the mixture's, and the judges that it shows of each item
-    chosen: Mapping[Item, Choice] = field(default_factory=dict)
+    chosen: Mapping[AnswerKey, JudgeChoice] = field(default_factory=dict)
 
-    def docs(self, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    def docs(self, rows: Sequence[CvrrDoc]) -> list[RatingDoc]:
         """Docs of all answers to these questions, by question, then by candidate."""
-        made = []
+        made: list[RatingDoc] = []
         for row in rows:
-            told = {name: value for name, value in row.items() if name not in _TRUTH}
             for own in self.candidates:
                 if (question := row["id"]) not in own.answers:
                     continue
-                item = Item(question, own.candidate)
+                item = AnswerKey(question, own.candidate)
                 choice = self.chosen.get(item)
-                doc = {
-                    "id": f"{question}/{own.candidate}",
-                    "question_id": question,
-                    "candidate": own.candidate,
-                    "answer": own.answers[question],
-                    "empty": question in own.empty,
-                    "others": [
-                        one.as_dict()
-                        for one in self.first.get(item, ())
-                        if one.rating is not None and (choice is None or one.judge in choice.judges)
-                    ],
-                    "fell_back": choice is not None and not choice.judges,
-                    "round": self.round,
-                    "reference_rating": self.reference.get(item),
-                }
-                made.append({**told, **doc})
+                shown = [
+                    one.as_dict()
+                    for one in self.first.get(item, ())
+                    if one.rating is not None and (choice is None or one.judge in choice.judges)
+                ]
+                made.append(
+                    {
+                        "id": f"{question}/{own.candidate}",
+                        "dimension": row["dimension"],
+                        "video": row["video"],
+                        "video_path": row["video_path"],
+                        "start": row["start"],
+                        "end": row["end"],
+                        "n_frames": row["n_frames"],
+                        "question": row["question"],
+                        "data": row["data"],
+                        "question_id": question,
+                        "candidate": own.candidate,
+                        "answer": own.answers[question],
+                        "empty": question in own.empty,
+                        "others": shown,
+                        "fell_back": choice is not None and not choice.judges,
+                        "round": self.round,
+                        "reference_rating": self.reference.get(item),
+                    }
+                )
         return made
 
 
@@ -65,12 +71,12 @@ def make(
     task: str,
     *,
     candidates: Sequence[Aligned],
-    places: Mapping[str, Place],
+    places: Mapping[str, QuestionPlace],
     first: Iterable[RatingRow],
     reference: Sequence[RatingRow],
     rule: Selection,
     judge: str,
-) -> Rated:
+) -> JudgeTask:
     """What one judge task rates.
 
     Args:
@@ -82,7 +88,7 @@ def make(
         DataError: ratings of others, or a reference, are needed and not there; the reference is
             of other answers; there are more judges of one answer than names for them.
     """
-    asked = {Item(question, one.candidate) for one in candidates for question in one.answers}
+    asked = {AnswerKey(question, one.candidate) for one in candidates for question in one.answers}
     known = {row.item: row.rating for row in reference if row.rating is not None}
     if reference and not known.keys() & asked:
         raise DataError(
@@ -91,9 +97,9 @@ def make(
         )
     kind = JUDGE_TASKS[task]
     if kind == "first":
-        return Rated(kind, candidates, known)
+        return JudgeTask(kind, candidates, known)
     hidden = folded(judge) if kind == "collective" else ""
-    shown: dict[Item, list[RatingRow]] = {}
+    shown: dict[AnswerKey, list[RatingRow]] = {}
     for row in first:
         if row.round == "first" and row.item in asked and folded(row.judge) != hidden:
             shown.setdefault(row.item, []).append(row)
@@ -109,10 +115,10 @@ def make(
             f"{task}: {most} judges rated one answer; at most {MOST} can be shown: name fewer"
         )
     if kind == "collective":
-        return Rated(kind, candidates, known, shown)
-    ratings: dict[str, dict[Item, float | None]] = {}
+        return JudgeTask(kind, candidates, known, shown)
+    ratings: dict[str, dict[AnswerKey, float | None]] = {}
     for item, rows in shown.items():
         for row in rows:
             ratings.setdefault(row.judge, {})[item] = row.rating
     chosen = selection.choices(ratings, known, selection.strata(asked, places), rule)
-    return Rated(kind, candidates, known, shown, rule, chosen)
+    return JudgeTask(kind, candidates, known, shown, rule, chosen)

@@ -20,9 +20,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 from pydantic import ConfigDict, Field, StrictBool, StrictFloat, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
 
 from lmms_eval_tasks.benchmark import digest
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, JUDGE_TASKS, RATINGS, ROUNDS
@@ -37,15 +38,16 @@ OK = Status.OK.value
 _SOME = Field(pattern=r"\S")
 
 
-class Item(NamedTuple):
+class AnswerKey(NamedTuple):
     """What a rating is of: one candidate's answer to one question."""
 
     question: str
     candidate: str
 
 
-def _one_of(names: Iterable[str]) -> Any:
-    return Field(pattern=f"^({'|'.join(names)})$")
+def _one_of(names: Iterable[str]) -> FieldInfo:
+    found: FieldInfo = Field(pattern=f"^({'|'.join(names)})$")
+    return found
 
 
 @dataclass(frozen=True)
@@ -68,11 +70,11 @@ class RatingRow:
     rated: str = ""  # hash of the rated text and what it answers (`rated_hash`); "" if not known
 
     @property
-    def item(self) -> Item:
+    def item(self) -> AnswerKey:
         """What was rated."""
-        return Item(self.question, self.candidate)
+        return AnswerKey(self.question, self.candidate)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Plain types, for a line of a file."""
         return {name: one for name, one in asdict(self).items() if name != "rated" or one}
 
@@ -89,7 +91,7 @@ class Same(NamedTuple):
     others: int  # how many were left out, being of other questions, videos or answers
 
 
-def same(rows: Iterable[RatingRow], expected: Mapping[Item, str]) -> Same:
+def same(rows: Iterable[RatingRow], expected: Mapping[AnswerKey, str]) -> Same:
     """The rows without those that are of something else under the same ids.
 
     Args:
@@ -154,7 +156,7 @@ def load(paths: Sequence[Path]) -> Loaded:
                 f"another rating of {row.candidate}'s answer to {row.question} by {row.judge} "
                 f"({row.round}) is at {first}: none of them is kept"
             )
-    named: dict[Item, RatingRow] = {}
+    named: dict[AnswerKey, RatingRow] = {}
     for row in rows:
         if row.rated:
             named.setdefault(row.item, row)
@@ -174,7 +176,7 @@ def load(paths: Sequence[Path]) -> Loaded:
     return Loaded(rows, problems, runs)
 
 
-def notes(rows: Sequence[RatingRow], items: Collection[Item]) -> Iterator[str]:
+def notes(rows: Sequence[RatingRow], items: Collection[AnswerKey]) -> Iterator[str]:
     """What to know of ratings that can be used: a line each."""
     every = set(items)
     by_judge: dict[tuple[str, str], list[RatingRow]] = {}
@@ -199,7 +201,7 @@ def notes(rows: Sequence[RatingRow], items: Collection[Item]) -> Iterator[str]:
             )
 
 
-def _entries(paths: Sequence[Path], runs: list[saved_runs.Run]) -> Iterator[tuple[str, Any]]:
+def _entries(paths: Sequence[Path], runs: list[saved_runs.Run]) -> Iterator[tuple[str, object]]:
     """Place and content of every line of the files, and of every item of saved runs."""
 
     def is_ours(file: Path) -> bool:
@@ -235,7 +237,7 @@ def _adapter() -> TypeAdapter[RatingRow]:
     return TypeAdapter(RatingRow)
 
 
-def _row(entry: Any) -> RatingRow:
+def _row(entry: object) -> RatingRow:
     """A checked row.
 
     Raises:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
@@ -17,7 +17,7 @@ from pydantic.json_schema import SkipJsonSchema
 from lmms_eval_tasks import judges, settings
 from lmms_eval_tasks.cvrr_es.judge import prompt
 from lmms_eval_tasks.cvrr_es.labels import RATINGS
-from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow, rated_hash
+from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey, RatingRow, rated_hash
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Verdict
 from lmms_eval_tasks.judges.config import KEY
@@ -48,7 +48,7 @@ class ReferenceRating(BaseModel):
     pred: SkipJsonSchema[str] = ""  # the authors' text asks for it, and for the rating as `score`
 
 
-class Asked(NamedTuple):
+class AnswerToRate(NamedTuple):
     """One candidate's answer to rate, and what it is rated by."""
 
     of: Question
@@ -57,15 +57,15 @@ class Asked(NamedTuple):
     empty: bool  # it holds no letter, digit or symbol
 
     @property
-    def item(self) -> Item:
+    def item(self) -> AnswerKey:
         """What is rated."""
-        return Item(self.of.id, self.candidate)
+        return AnswerKey(self.of.id, self.candidate)
 
 
-class Rated(NamedTuple):
+class ReferenceVerdict(NamedTuple):
     """An answer and its verdict."""
 
-    asked: Asked
+    asked: AnswerToRate
     verdict: Verdict
 
     def row(self, label: str) -> RatingRow:
@@ -81,7 +81,7 @@ class Rated(NamedTuple):
             rated=rated_hash(of.question, of.video_id, self.asked.answer),
         )
 
-    def transcript(self, label: str) -> dict[str, Any]:
+    def transcript(self, label: str) -> dict[str, object]:
         """The rating, what it is of, and the verdict: `parts` are a debate's turns in order."""
         one = self.asked.of
         texts = {"question": one.question, "reference": one.reference, "answer": self.asked.answer}
@@ -136,29 +136,31 @@ def criterion() -> Criterion:
     return Criterion(NAME, *texts, ReferenceRating, score, own.hash, bare="rating")
 
 
-def fields(asked: Asked) -> dict[str, str]:
+def fields(asked: AnswerToRate) -> dict[str, str]:
     """What the criterion's template shows of an answer; the candidate's name is not among it."""
     remark = f"\n{prompt(ROUND).text['empty']}" if asked.empty else ""
     texts = {"question": asked.of.question, "reference": asked.of.reference}
     return {**texts, "candidate": asked.answer, "remark": remark}
 
 
-def asked_about(release: CvrrRelease, aligned: Sequence[Aligned]) -> list[Asked]:
+def asked_about(release: CvrrRelease, aligned: Sequence[Aligned]) -> list[AnswerToRate]:
     """The answers to rate: candidate by candidate, in the release's order; empty ones too."""
     return [
-        Asked(one, own.candidate, own.answers[one.id], one.id in own.empty)
+        AnswerToRate(one, own.candidate, own.answers[one.id], one.id in own.empty)
         for own in aligned
         for one in release.questions
         if one.id in own.answers
     ]
 
 
-def rate(judge: Judge, asked: Sequence[Asked]) -> list[Rated]:
+def rate(judge: Judge, asked: Sequence[AnswerToRate]) -> list[ReferenceVerdict]:
     """Rate answers, as many at once as requests may be in flight; trouble becomes a status."""
     from lmms_eval_tasks.judges.run import ordered_map
 
     wanted = criterion()
-    return ordered_map(lambda one: Rated(one, judge.verdict(wanted, fields(one))), asked, NAME)
+    return ordered_map(
+        lambda one: ReferenceVerdict(one, judge.verdict(wanted, fields(one))), asked, NAME
+    )
 
 
 class _StandIn(Judge):
@@ -169,7 +171,7 @@ class _StandIn(Judge):
         self.asked: list[Request] = []
 
     def verdicts(
-        self, criterion: Criterion, fields: Mapping[str, Any], samples: int
+        self, criterion: Criterion, fields: Mapping[str, object], samples: int
     ) -> list[Verdict]:
         reason = " ".join(["word"] * (REPLY_TOKENS - 10))
         reply = json.dumps({"reason": reason, "rating": self.rating})
@@ -178,7 +180,7 @@ class _StandIn(Judge):
         return [said] * samples
 
 
-def estimate(config: JudgeConfig, asked: Sequence[Asked]) -> list[str]:
+def estimate(config: JudgeConfig, asked: Sequence[AnswerToRate]) -> list[str]:
     """The work of rating `asked` in words, asking nobody: each model, all together, notes.
 
     Every turn of a debate is put together as it is, between stand-ins. Without repairs and without

@@ -265,7 +265,7 @@ def _unfenced(text: str) -> str:
     return match[2] if match else text
 
 
-def _number(value: Any) -> Any:
+def _number(value: object) -> object:
     """A rating in another notation ("[[4]]", [[4]], "Good (4)") as its number."""
     for _ in range(2):
         if isinstance(value, list) and len(value) == 1:
@@ -275,7 +275,7 @@ def _number(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     """A reason in another form: null is none, a list of texts is one text."""
     if isinstance(value, list) and all(isinstance(one, str) for one in value):
         return " ".join(value)

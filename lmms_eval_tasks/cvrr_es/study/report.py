@@ -15,7 +15,7 @@ from lmms_eval_tasks.cvrr_es.labels import SCALE
 from lmms_eval_tasks.cvrr_es.study import kappas, ratings, selection
 from lmms_eval_tasks.cvrr_es.study.panels import FITTED, PANELS, Panel, panel
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow, folded
-from lmms_eval_tasks.cvrr_es.study.study import Pairs, Rater, Study, cells, study, summaries
+from lmms_eval_tasks.cvrr_es.study.study import Rater, RatingPairs, Study, cells, study, summaries
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils.metrics import stats
 from lmms_eval_tasks.utils.metrics.agreement import krippendorff_alpha
@@ -100,7 +100,7 @@ def _name(rater: Rater) -> str:
     return rater.judge + how.get(rater.round, f", {rater.round}")
 
 
-def _rater(name: str, own: Pairs, judge: str = "", how: str = "panel") -> Report:
+def _rater(name: str, own: RatingPairs, judge: str = "", how: str = "panel") -> Report:
     """What a rater or a panel gave, and how far it can be relied on."""
     candidates = sorted({pair.item.candidate for pair in own})
     return {
@@ -115,12 +115,12 @@ def _rater(name: str, own: Pairs, judge: str = "", how: str = "panel") -> Report
 
 
 def _panels(
-    made: Study, alone: Mapping[str, Pairs], strata: selection.Strata
-) -> dict[str, tuple[Pairs, str]]:
+    made: Study, alone: Mapping[str, RatingPairs], strata: selection.Strata
+) -> dict[str, tuple[RatingPairs, str]]:
     """Every panel's ratings and what a reader should know of them, by its name in tables."""
     given = {judge: {pair.item: pair.rating for pair in own} for judge, own in alone.items()}
     truth = {pair.item: pair.rating for pair in made.reference}
-    found: dict[str, tuple[Pairs, str]] = {}
+    found: dict[str, tuple[RatingPairs, str]] = {}
     for name in PANELS if len(alone) > 1 else ():
         if name != FITTED or len({one.fold for one in strata.values()}) > 1:
             own = panel(name, given, truth, strata)

@@ -22,11 +22,10 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from lmms_eval_tasks.cvrr_es.labels import SCALE
 from lmms_eval_tasks.cvrr_es.settings import CVRR_REFERENCE
-from lmms_eval_tasks.cvrr_es.study.kappas import average
-from lmms_eval_tasks.cvrr_es.study.ratings import Item
-from lmms_eval_tasks.cvrr_es.study.study import Place
+from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey
+from lmms_eval_tasks.cvrr_es.study.study import QuestionPlace
 from lmms_eval_tasks.errors import DataError, TasksError
-from lmms_eval_tasks.utils.metrics import agreement
+from lmms_eval_tasks.utils.metrics import aggregate, agreement
 from lmms_eval_tasks.utils.validation import told
 
 FOLDS = 5  # if there are as many videos
@@ -41,12 +40,14 @@ class Stratum(NamedTuple):
     dimension: str
 
 
-ByJudge = Mapping[str, Mapping[Item, float | None]]
-Reference = Mapping[Item, float | None]
-Strata = Mapping[Item, Stratum]
+ByJudge = Mapping[str, Mapping[AnswerKey, float | None]]
+Reference = Mapping[AnswerKey, float | None]
+Strata = Mapping[AnswerKey, Stratum]
 
 
-def strata(items: Iterable[Item], places: Mapping[str, Place]) -> dict[Item, Stratum]:
+def strata(
+    items: Iterable[AnswerKey], places: Mapping[str, QuestionPlace]
+) -> dict[AnswerKey, Stratum]:
     """Each item's stratum; the folds are by videos.
 
     Videos go one after another, in the order of their hashes, into the fold that so far has the
@@ -54,13 +55,13 @@ def strata(items: Iterable[Item], places: Mapping[str, Place]) -> dict[Item, Str
     the folds. The same items always give the same folds, in whatever order they come; more items
     may give others.
     """
-    of_video: dict[Place, list[Item]] = {}
+    of_video: dict[QuestionPlace, list[AnswerKey]] = {}
     for item in items:
         of_video.setdefault(places[item.question], []).append(item)
     loads = [Counter[str]() for _ in range(max(1, min(FOLDS, len(of_video))))]
-    found: dict[Item, Stratum] = {}
+    found: dict[AnswerKey, Stratum] = {}
 
-    def drawn(place: Place) -> bytes:
+    def drawn(place: QuestionPlace) -> bytes:
         return hashlib.sha256(f"0\0video\0{place.video}".encode()).digest()
 
     for place in sorted(of_video, key=drawn):
@@ -72,17 +73,17 @@ def strata(items: Iterable[Item], places: Mapping[str, Place]) -> dict[Item, Str
 
 
 def judge_kappa(
-    ratings: Mapping[Item, float | None], reference: Reference, items: Iterable[Item]
+    ratings: Mapping[AnswerKey, float | None], reference: Reference, items: Iterable[AnswerKey]
 ) -> float | None:
     """A judge's agreement with the reference on `items`: mean over candidates (Table 5).
 
     It is what the study selects by: a judge that only tells strong candidates from weak ones has a
     high pooled kappa and none within a candidate. Candidates without a kappa are left out.
     """
-    by_candidate: dict[str, list[Item]] = {}
+    by_candidate: dict[str, list[AnswerKey]] = {}
     for item in items:
         by_candidate.setdefault(item.candidate, []).append(item)
-    return average(
+    return aggregate.mean(
         agreement.kappa(
             [*map(ratings.get, own)], [*map(reference.get, own)], SCALE, "quadratic"
         ).value
@@ -127,7 +128,7 @@ class Selection:
         return f"{limit},cross_fit={'yes' if self.cross_fit else 'no'}"
 
 
-class Choice(NamedTuple):
+class JudgeChoice(NamedTuple):
     """What was chosen for one stratum, and on what grounds."""
 
     stratum: Stratum  # without a fold where it was chosen on the same items
@@ -157,7 +158,7 @@ def parse(text: str) -> Selection:
 
 def choices(
     ratings: ByJudge, reference: Reference, strata: Strata, selection: Selection
-) -> dict[Item, Choice]:
+) -> dict[AnswerKey, JudgeChoice]:
     """The judges of every item, with the kappas that they were chosen by: one choice a stratum.
 
     The final judge's own ratings are among those to choose from. A judge without a kappa never
@@ -185,5 +186,5 @@ def choices(
         ranked = sorted(known, key=lambda judge: (-known[judge], judge))
         passed = [judge for judge in ranked if known[judge] > selection.theta]
         chosen = passed if selection.top is None else ranked[: selection.top]
-        found[stratum] = Choice(stratum, tuple(sorted(chosen)), kappas)
+        found[stratum] = JudgeChoice(stratum, tuple(sorted(chosen)), kappas)
     return {item: found[stratum] for item, stratum in strata.items()}

@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS, RATINGS, SCALE
-from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow
+from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey, RatingRow
 from lmms_eval_tasks.errors import DataError
 
-Part = dict[str, Any]  # of the report, as its JSON has it
+ReportPart = dict[str, Any]  # of the report, as its JSON has it
 _ORDER = {slug: place for place, slug in enumerate(DIMENSIONS)}
 
 
@@ -27,17 +27,17 @@ class Rater(NamedTuple):
     round: str
 
 
-class Place(NamedTuple):
+class QuestionPlace(NamedTuple):
     """Where a question stands."""
 
     dimension: str
     video: str
 
 
-class Pair(NamedTuple):
+class RatingPair(NamedTuple):
     """A rater's rating of one answer, and the reference's."""
 
-    item: Item
+    item: AnswerKey
     dimension: str
     video: str
     rating: float | None  # None where it failed, or nobody asked
@@ -50,16 +50,18 @@ class Pair(NamedTuple):
         return self.rating in RATINGS and self.reference in RATINGS
 
 
-Pairs = Sequence[Pair]
+RatingPairs = Sequence[RatingPair]
 
 
 class Study(NamedTuple):
     """Ratings of the same items by several raters."""
 
-    places: Mapping[str, Place]  # of questions
-    items: Sequence[Item]  # that anyone has a row for: by dimension as in tables, question, name
-    raters: Mapping[Rater, Pairs]  # a pair for every item; the reference's rater too
-    reference: Pairs  # beside itself, for every item; empty if there is none yet
+    places: Mapping[str, QuestionPlace]  # of questions
+    items: Sequence[
+        AnswerKey
+    ]  # that anyone has a row for: by dimension as in tables, question, name
+    raters: Mapping[Rater, RatingPairs]  # a pair for every item; the reference's rater too
+    reference: RatingPairs  # beside itself, for every item; empty if there is none yet
 
 
 def study(rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Study:
@@ -78,10 +80,10 @@ def study(rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Study:
             f"{one.question} by {one.candidate} and {other.question} by {other.candidate}: "
             "compare the ids of the questions and the names of the candidates"
         )
-    places: dict[str, Place] = {}
-    given: dict[Rater, dict[Item, float | None]] = {}
+    places: dict[str, QuestionPlace] = {}
+    given: dict[Rater, dict[AnswerKey, float | None]] = {}
     for row in (*rows, *reference):
-        place = Place(row.dimension, row.video)
+        place = QuestionPlace(row.dimension, row.video)
         if (known := places.setdefault(row.question, place)) != place:
             raise DataError(
                 f"question {row.question}: is in the dimension {known.dimension} on the video "
@@ -94,9 +96,9 @@ def study(rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Study:
         rated | truth.keys(), key=lambda item: (_ORDER[places[item.question].dimension], item)
     )
 
-    def pairs(own: Mapping[Item, float | None]) -> Pairs:
+    def pairs(own: Mapping[AnswerKey, float | None]) -> RatingPairs:
         return [
-            Pair(item, *places[item.question], own.get(item), truth.get(item), item in own)
+            RatingPair(item, *places[item.question], own.get(item), truth.get(item), item in own)
             for item in items
         ]
 
@@ -104,15 +106,15 @@ def study(rows: Sequence[RatingRow], reference: Sequence[RatingRow]) -> Study:
     return Study(places, items, raters, pairs(truth) if truth else [])
 
 
-def cells(pairs: Pairs) -> dict[str, dict[str, list[Pair]]]:
+def cells(pairs: RatingPairs) -> dict[str, dict[str, list[RatingPair]]]:
     """By dimension, in the order of the paper's tables, then by candidate."""
-    found: dict[str, dict[str, list[Pair]]] = {}
+    found: dict[str, dict[str, list[RatingPair]]] = {}
     for pair in sorted(pairs, key=lambda one: (_ORDER[one.dimension], one.item.candidate)):
         found.setdefault(pair.dimension, {}).setdefault(pair.item.candidate, []).append(pair)
     return found
 
 
-def summaries(pairs: Pairs) -> Part:
+def summaries(pairs: RatingPairs) -> ReportPart:
     """Of all of a rater's ratings, and of those of every candidate, and in every dimension."""
     names = sorted({pair.item.candidate for pair in pairs})
     return {
@@ -127,7 +129,7 @@ def summaries(pairs: Pairs) -> Part:
     }
 
 
-def summary(pairs: Pairs) -> Part:
+def summary(pairs: RatingPairs) -> ReportPart:
     """A rater's ratings of some items: Table 4, the left of Figure 4, and what failed.
 
     `mean` is of all ratings, whole or not, None if there are none: a failure is no rating.

@@ -70,7 +70,7 @@ def _span(part: Report, decimals: int = 3) -> str:
     return f"[{fixed(own['low'], decimals)}, {fixed(own['high'], decimals)}]" if own else NONE
 
 
-def _cells(report: Report, part: Report, candidate: str, key: str) -> list[Any]:
+def _cells(report: Report, part: Report, candidate: str, key: str) -> list[float | None]:
     """A number of a candidate in each dimension; None where there are no answers."""
     by_dimension = [part["cells"][one] for one in report["data"]["dimensions"]]
     return [own.get(candidate, {}).get(key) for own in by_dimension]

@@ -25,10 +25,10 @@ from lmms_eval_tasks.utils import released_files
 from lmms_eval_tasks.utils.json_files import write_json
 
 GENERATED = "generated"  # our field in a segment: how it was made
-Entry = dict[str, Any]  # a segment as the file has it
+BuiltEntry = dict[str, Any]  # a segment as the file has it
 
 
-class Plan(NamedTuple):
+class FactsPlan(NamedTuple):
     """What is to be done, and with what; `prompt` is `writer.load("facts", steps.STEPS)`."""
 
     file: Path
@@ -42,7 +42,7 @@ class Plan(NamedTuple):
         digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
         return {"model": self.config.label, "prompt": self.prompt.hash, "input": digest}
 
-    def present(self) -> dict[str, Entry]:
+    def present(self) -> dict[str, BuiltEntry]:
         """The segments that the file has, by id.
 
         Raises:
@@ -72,7 +72,7 @@ class Plan(NamedTuple):
         return [one for one in self.segments if one.id not in there]
 
 
-def build(planned: Plan) -> list[Written[Entry]]:
+def build(planned: FactsPlan) -> list[Written[BuiltEntry]]:
     """Ask about the segments that the file lacks, and write it where any was made.
 
     A segment that fails is left out and told; all others are written.
@@ -86,7 +86,7 @@ def build(planned: Plan) -> list[Written[Entry]]:
     config, given, todo = planned.config, planned.prompt, planned.todo
     writer.start(config, [step.criterion(given) for step in steps.STEPS], given.name)
 
-    def each(done: Written[Entry]) -> None:
+    def each(done: Written[BuiltEntry]) -> None:
         made = done.made
         counts = made and f"{len(made['facts'])} facts, {len(made['questions'])} questions"
         say(f"{done.unit}: {counts or 'failed'}")

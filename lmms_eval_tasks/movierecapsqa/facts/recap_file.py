@@ -29,7 +29,7 @@ class _Given(BaseModel):
     model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
 
 
-class Part(_Given):
+class RecapPart(_Given):
     """A segment as the user gives it; times in seconds, the movie's ones in the movie."""
 
     start: float = Field(alias="startTime")
@@ -47,7 +47,7 @@ class Recap(_Given):
     video: Text = Field(alias="videoId")
     movie: str = ""
     movie_id: str | None = Field(default=None, alias="movieId")
-    segments: tuple[Part, ...] = Field(min_length=1)
+    segments: tuple[RecapPart, ...] = Field(min_length=1)
 
 
 class Narrated(NamedTuple):

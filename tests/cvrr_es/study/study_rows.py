@@ -9,7 +9,7 @@ from typing import Any
 
 from lmms_eval_tasks.cvrr_es.labels import DIMENSIONS
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
-from lmms_eval_tasks.cvrr_es.study.study import Pairs, Rater, Study
+from lmms_eval_tasks.cvrr_es.study.study import Rater, RatingPairs, Study
 from lmms_eval_tasks.cvrr_es.study.study import study as study_of
 from tests.cvrr_es import scored
 
@@ -44,7 +44,7 @@ def study(judges: Mapping[str, ByCandidate], reference: ByCandidate, **changes: 
     return study_of(ours, given("debate", reference, round="reference", **changes))
 
 
-def of(made: Study, judge: str = "J") -> Pairs:
+def of(made: Study, judge: str = "J") -> RatingPairs:
     """What a judge gave in the first round."""
     return made.raters[Rater(judge, "first")]
 

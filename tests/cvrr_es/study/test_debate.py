@@ -15,7 +15,7 @@ from click.testing import Result
 from lmms_eval_tasks.cvrr_es import judge
 from lmms_eval_tasks.cvrr_es.release import Question
 from lmms_eval_tasks.cvrr_es.study import ratings, reference
-from lmms_eval_tasks.cvrr_es.study.reference import Asked
+from lmms_eval_tasks.cvrr_es.study.reference import AnswerToRate
 from lmms_eval_tasks.errors import DataError, JudgeError, TasksError
 from lmms_eval_tasks.judges.engine import render
 from lmms_eval_tasks.judges.verdict import DEBATE
@@ -43,7 +43,7 @@ def refused(done: Result, kind: type[TasksError], *texts: str) -> None:
 KEY = {"OPENAI_API_KEY": "sk-planted-0123456789"}
 LOCAL = "m@http://localhost:1/v1"
 QUESTION = Question("partial_actions/001", "partial_actions", "v.mp4", "Who?", "A dog.")
-ONE = Asked(QUESTION, "Planted", "A cat.", empty=False)
+ONE = AnswerToRate(QUESTION, "Planted", "A cat.", empty=False)
 EMPTY = ONE._replace(answer="", empty=True)
 
 

@@ -13,7 +13,7 @@ from lmms_eval_tasks.cvrr_es.labels import SCALE
 from lmms_eval_tasks.cvrr_es.study import kappas
 from lmms_eval_tasks.cvrr_es.study.study import cells
 from lmms_eval_tasks.cvrr_es.study.study import study as study_of
-from lmms_eval_tasks.utils.metrics import stats
+from lmms_eval_tasks.utils.metrics import aggregate, stats
 from lmms_eval_tasks.utils.metrics.agreement import kappa
 from tests.cvrr_es.scored import PART, TIME
 from tests.cvrr_es.study.study_rows import KAPPA_A, drawn, judged, of, referred, rows, study
@@ -93,8 +93,8 @@ def test_intervals_are_of_kappas_without_a_video_each() -> None:
         return kappa(*sides, SCALE, "quadratic").value
 
     def mean_of_cells(own: Any) -> float | None:
-        return kappas.average(
-            kappas.average(map(of_pairs, parts.values())) for parts in cells(own).values()
+        return aggregate.mean(
+            aggregate.mean(map(of_pairs, parts.values())) for parts in cells(own).values()
         )
 
     def expected(statistic: Any, own: Any) -> dict[str, Any]:

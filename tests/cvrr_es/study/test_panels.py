@@ -11,19 +11,19 @@ import pytest
 
 from lmms_eval_tasks.cvrr_es.study import panels
 from lmms_eval_tasks.cvrr_es.study.panels import FITTED, PANELS, dawid_skene, panel
-from lmms_eval_tasks.cvrr_es.study.ratings import Item
+from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey
 from lmms_eval_tasks.cvrr_es.study.selection import Stratum
 
 SCALE = (1, 2, 3, 4, 5)
-Table = dict[str, dict[Item, int]]
-ITEMS = [Item(f"d/{n:03d}", candidate) for n in range(1, 31) for candidate in "xy"]
+Table = dict[str, dict[AnswerKey, int]]
+ITEMS = [AnswerKey(f"d/{n:03d}", candidate) for n in range(1, 31) for candidate in "xy"]
 FOLDS = {item: int(item.question[2:]) % 3 for item in ITEMS}
 STRATA = {
     item: Stratum(FOLDS[item], "late" if item.question > "d/015" else "early") for item in ITEMS
 }
 
 
-def drawn(seed: int, missing: float = 0.0) -> tuple[Table, dict[Item, int]]:
+def drawn(seed: int, missing: float = 0.0) -> tuple[Table, dict[AnswerKey, int]]:
     """Ratings by a good, a lenient, a random and a contrary judge, and the reference."""
     rng = Random(seed)
     truth = {item: rng.choice((1, 1, 1, 2, 2, 3, 4, 5)) for item in ITEMS}
@@ -68,7 +68,7 @@ def test_votes() -> None:
         assert panels.Latent({ITEMS[0]: probabilities}, 1, True).ratings()[ITEMS[0]] == probable
 
 
-def crowd_kits(ratings: Table, rounds: int) -> dict[Item, list[float]]:
+def crowd_kits(ratings: Table, rounds: int) -> dict[AnswerKey, list[float]]:
     """crowd-kit's posteriors after so many rounds."""
     import pandas as pd
     from crowdkit.aggregation import DawidSkene

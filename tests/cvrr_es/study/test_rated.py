@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from lmms_eval_tasks.cvrr_es.candidates import Aligned
-from lmms_eval_tasks.cvrr_es.study.rated import Rated, make
+from lmms_eval_tasks.cvrr_es.study.rated import JudgeTask, make
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
 from lmms_eval_tasks.cvrr_es.study.selection import parse
-from lmms_eval_tasks.cvrr_es.study.study import Place
+from lmms_eval_tasks.cvrr_es.study.study import QuestionPlace
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.host import names
 from tests.checks import refused
@@ -32,10 +32,12 @@ BAD = rows("Yan", [6 - one for one in RIGHT])  # kappa below 0
 OWN = rows("GPT-4o mini", RIGHT)
 
 
-def rated(task: str, first: Sequence[RatingRow], rule: str = "cross_fit=no", **more: Any) -> Rated:
+def rated(
+    task: str, first: Sequence[RatingRow], rule: str = "cross_fit=no", **more: Any
+) -> JudgeTask:
     given: dict[str, Any] = {
         "candidates": [ADA, BOB],
-        "places": {name: Place(PART, f"{PART}/{name[-3:]}.mp4") for name in QUESTIONS},
+        "places": {name: QuestionPlace(PART, f"{PART}/{name[-3:]}.mp4") for name in QUESTIONS},
         "reference": REFERENCE,
         "judge": "gpt4o_Mini",
         **more,
@@ -43,14 +45,14 @@ def rated(task: str, first: Sequence[RatingRow], rule: str = "cross_fit=no", **m
     return make(f"cvrr_judge{task}", first=first, rule=parse(rule), **given)
 
 
-def docs(made: Rated) -> dict[str, dict[str, Any]]:
+def docs(made: JudgeTask) -> dict[str, dict[str, Any]]:
     """By id; through JSON, as what a dataset holds."""
     found = made.docs([doc(n) for n in range(1, 7)])
     assert json.loads(json.dumps(found)) == found
     return {one["id"]: {**one, "task": "cvrr_judge"} for one in found}
 
 
-def shown(made: Rated) -> list[list[str]]:
+def shown(made: JudgeTask) -> list[list[str]]:
     """Judges of each of ada's answers; of bob's nobody's."""
     found = docs(made)
     assert not any(one["others"] for name, one in found.items() if name.endswith("bob"))

@@ -11,7 +11,7 @@ import pytest
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.cvrr_es.labels import JUDGE_TASKS
 from lmms_eval_tasks.cvrr_es.study import ratings
-from lmms_eval_tasks.cvrr_es.study.ratings import Item, RatingRow, load, read
+from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey, RatingRow, load, read
 from lmms_eval_tasks.errors import DataError
 from tests.checks import refused
 from tests.cvrr_es.scored import PART, rated, rated_doc, row, write_ratings
@@ -125,5 +125,5 @@ def test_odd_judges_are_no_errors() -> None:
         ([rating(n, 4.0) for n in range(1, 6)], [f"J (first): all 5 ratings are 4{constant}"]),
         (part, ["J (first): rated 2 of 5 answers (1 parse_failure, 2 without a row)"]),
     ):
-        items = [Item(f"{PART}/{n:03d}", "C") for n in range(1, 6)]
+        items = [AnswerKey(f"{PART}/{n:03d}", "C") for n in range(1, 6)]
         assert [*ratings.notes(rows, items)] == told

@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from lmms_eval_tasks.cvrr_es.study import selection
-from lmms_eval_tasks.cvrr_es.study.ratings import Item
+from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey
 from lmms_eval_tasks.cvrr_es.study.selection import Selection, Stratum, judge_kappa, parse
 from lmms_eval_tasks.errors import DataError, TasksError
 from tests.checks import refused
 from tests.cvrr_es.study.study_rows import drawn
 
 # Ten questions, two candidates; fold 0 is the first half. The reference counts up and down.
-ITEMS = [Item(f"d/{n:03d}", candidate) for n in range(1, 11) for candidate in "xy"]
+ITEMS = [AnswerKey(f"d/{n:03d}", candidate) for n in range(1, 11) for candidate in "xy"]
 TRUTH = {item: 1 + (int(item.question[2:]) + (item.candidate == "y")) % 5 for item in ITEMS}
 FOLDS = {item: int(item.question > "d/005") for item in ITEMS}
 STRATA = {item: Stratum(fold, "d") for item, fold in FOLDS.items()}
 FIRST, SECOND, WHOLE = Stratum(0, "d"), Stratum(1, "d"), Stratum(None, "d")
 
 
-def wrong_in(fold: int) -> dict[Item, int]:
+def wrong_in(fold: int) -> dict[AnswerKey, int]:
     """Right outside one fold, and the opposite in it."""
     return {item: 6 - r if FOLDS[item] == fold else r for item, r in TRUTH.items()}
 

@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 
 from lmms_eval_tasks.utils.metrics.agreement import (
     Coefficient,
-    Pair,
+    ScorePair,
     kappa,
     krippendorff_alpha,
     row,
@@ -96,10 +96,10 @@ def test_alpha() -> None:
 
 def pairs(
     ours: Numbers, published: Numbers, rater: str = "m", clusters: Sequence[str] = ()
-) -> list[Pair]:
+) -> list[ScorePair]:
     """One question after the other."""
     return [
-        Pair(rater, f"q{n}", clusters[n] if clusters else f"v{n}", a, b)
+        ScorePair(rater, f"q{n}", clusters[n] if clusters else f"v{n}", a, b)
         for n, (a, b) in enumerate(zip(ours, published, strict=True))
     ]
 

@@ -13,7 +13,7 @@ import pytest
 from lmms_eval_tasks.haven import options
 from lmms_eval_tasks.utils.media.segmentation import knapsack
 from lmms_eval_tasks.utils.metrics import selections
-from lmms_eval_tasks.utils.metrics.selections import Correlation, Scores, set_scores
+from lmms_eval_tasks.utils.metrics.selections import Correlation, SetScores, set_scores
 from lmms_eval_tasks.utils.replies.summaries import read_frames
 from tests.checks import refused, table
 
@@ -26,14 +26,14 @@ def close(value: Any) -> Any:
 
 
 def test_known_scores_of_sets() -> None:
-    assert set_scores({1, 2, 3, 4}, {3, 4, 5}) == Scores(0.5, 2 / 3, 4 / 7, 2 / 5, 1)
-    assert set_scores({1, 2, 3}, {3, 4}) == Scores(1 / 3, 0.5, 0.4, 0.25, 1)
-    assert set_scores({3}, {3}) == Scores(1, 1, 1, 1, 1)
-    assert set_scores({1}, {3}) == set_scores(set(), {3}) == Scores(0, 0, 0, 0, 0)
-    assert set_scores(set(), set()) == Scores(0, 0, 0, 1, 0)  # as in the benchmark's own code
+    assert set_scores({1, 2, 3, 4}, {3, 4, 5}) == SetScores(0.5, 2 / 3, 4 / 7, 2 / 5, 1)
+    assert set_scores({1, 2, 3}, {3, 4}) == SetScores(1 / 3, 0.5, 0.4, 0.25, 1)
+    assert set_scores({3}, {3}) == SetScores(1, 1, 1, 1, 1)
+    assert set_scores({1}, {3}) == set_scores(set(), {3}) == SetScores(0, 0, 0, 0, 0)
+    assert set_scores(set(), set()) == SetScores(0, 0, 0, 1, 0)  # as in the benchmark's own code
     # A frame that does not exist is wrong.
     selected = read_frames("[3, 99]", 20, 2).selected
-    assert set_scores(selected, {3}) == Scores(0.5, 1, 2 / 3, 0.5, 1)
+    assert set_scores(selected, {3}) == SetScores(0.5, 1, 2 / 3, 0.5, 1)
 
 
 @table("n_frames, n_true, k", [(6, 2, 3), (7, 3, 1), (5, 5, 2), (6, 1, 6)])

@@ -1,0 +1,118 @@
+"""What each benchmark's items.py says of docs and items is so, over its packaged sample."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+from pydantic import TypeAdapter
+
+from lmms_eval_tasks import judges, registry, settings
+from lmms_eval_tasks.benchmark import Benchmark, Task
+from lmms_eval_tasks.cvrr_es.items import CvrrItem, RatingItem
+from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.haven.items import HavenItem
+from lmms_eval_tasks.judges.asking import Asker
+from lmms_eval_tasks.judges.providers.replay import NoJudge
+from lmms_eval_tasks.judges.verdict import Judge
+from lmms_eval_tasks.maia.items import OevqaItem, PairItem
+from lmms_eval_tasks.maverix.items import ChoiceItem, OpenItem
+from lmms_eval_tasks.models import players
+from lmms_eval_tasks.movierecapsqa.items import RecapItem
+from lmms_eval_tasks.movierecapsqa.settings import BASELINES, JUDGED_BASELINES
+from lmms_eval_tasks.runs import scoring
+from tests.checks import table
+
+ITEMS = (PairItem, OevqaItem, ChoiceItem, OpenItem, RecapItem, HavenItem, CvrrItem, RatingItem)
+# What the run adds to items, of which not every task says that it reads it (host/names.py).
+OF_THE_RUN = {"media", "asked_hash", "arrived", "at_limit"}
+
+
+def type_of(function: Any, name: str) -> type:
+    """The annotation of a parameter, or of what is returned."""
+    function = function.func if isinstance(function, partial) else function
+    found: type = get_type_hints(function)[name]
+    return found
+
+
+def item_type(task: Task) -> type:
+    """The one whose fields are those that are kept."""
+    kept = type_of(task.keep, "return").__annotations__
+    (found,) = (one for one in ITEMS if kept.items() <= one.__annotations__.items())
+    return found
+
+
+@cache
+def adapter(kind: type) -> TypeAdapter[Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pydantic cannot hold a dict to ReadOnly
+        return TypeAdapter(kind)
+
+
+def check(kind: type, value: Mapping[str, Any], more: frozenset[str] = frozenset()) -> None:
+    adapter(kind).validate_python(dict(value), strict=True)
+    assert value.keys() - kind.__annotations__.keys() <= more, kind
+
+
+def docs_of(benchmark: Benchmark, task: Task) -> list[Mapping[str, Any]]:
+    docs = list(benchmark.docs(benchmark.load([task.name], videos=False), task.name))
+    return docs[:: max(1, len(docs) // 5)]
+
+
+def replies_to(task: Task, doc: Mapping[str, Any]) -> Iterator[str]:
+    yield from ("", task.stand_in(doc, 0), "I cannot help with that.", '{"lm_pairs": 1}')
+    with suppress(TasksError):
+        known = players.known(doc)
+        yield from (known.right, known.wrong, known.unreadable)
+
+
+def judge_of(root: Path, benchmark: Benchmark) -> Judge:
+    """The recorded one, where the sample has one."""
+    file = root / benchmark.name / "replay.jsonl"
+    if not file.is_file():
+        return NoJudge()
+    return judges.make(judges.resolve(f"replay:{file}", {}, default_model=""))
+
+
+@table("name", registry.NAMES)
+def test_docs_and_items_are_of_their_types(
+    name: str, sample_root: Path, on_sample: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(BASELINES, ",".join(JUDGED_BASELINES))
+    monkeypatch.setenv(settings.JUDGE, "none")
+    benchmark = registry.load(name)
+    judge, statuses = judge_of(sample_root, benchmark), set()
+    for task in benchmark.tasks.values():
+        whole = item_type(task)
+        for doc in docs_of(benchmark, task):
+            check(type_of(task.prompt, "doc"), doc)
+            kept = task.keep(doc)
+            check(type_of(task.keep, "return"), kept)
+            for reply in replies_to(task, doc):
+                item = scoring.scored(task, kept, reply, Asker(judge))
+                check(whole, {"media": None, **item}, frozenset(OF_THE_RUN))
+                statuses.add(item["status"])
+            broken = {"media": None, **kept, **task.blank, "status": "error", "reply": ""}
+            check(whole, broken, frozenset(OF_THE_RUN))
+    assert {"ok", "empty"} <= statuses, statuses
+    assert "error" not in statuses
+
+
+@table("name", registry.NAMES)
+def test_names_of_fields_are_fields(name: str) -> None:
+    """Those that tasks and metrics name as text, which mypy does not see."""
+    for task in registry.load(name).tasks.values():
+        known = item_type(task).__annotations__.keys()
+        named = {*task.blank, *task.kept, task.cluster, *task.splits}
+        for metric in task.metrics:
+            named |= {one.partition(".")[0] for one in metric.shown or ()} | {metric.mean}
+        assert named - {""} <= known, task.name
+        # Of items of several kinds, not each has all: a pair has no references.
+        assert known & set(task.identity), task.name
+    every = {name for one in ITEMS for name in one.__annotations__}
+    assert {one for task in registry.load(name).tasks.values() for one in task.identity} <= every
