@@ -209,7 +209,7 @@ def _add_commands_of_benchmarks() -> None:
 
 
 def _name_of(one: Any) -> str:
-    """What a command or a group of commands is called."""
+    """The name of a command or of a group of commands."""
     return str(one.name or one.callback.__name__.replace("_", "-"))
 
 

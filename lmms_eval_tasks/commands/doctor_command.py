@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -18,6 +18,7 @@ from lmms_eval_tasks import sample, settings
 from lmms_eval_tasks.command_options import ForceSimple, ModelArgs, with_settings
 from lmms_eval_tasks.doctor.checks import Finding, Findings
 from lmms_eval_tasks.notify import table_console
+from lmms_eval_tasks.utils.json_files import JsonObject
 
 _MARKS = {"ok": ("✔", "green"), "warning": ("!", "yellow"), "error": ("✘", "red")}
 
@@ -52,7 +53,7 @@ def doctor_command(
         raise typer.Exit(1)
 
 
-def _findings(names: list[str], run: dict[str, Any]) -> Iterator[Finding]:
+def _findings(names: list[str], run: JsonObject) -> Iterator[Finding]:
     from lmms_eval_tasks import context
     from lmms_eval_tasks.commands import uploads
     from lmms_eval_tasks.doctor import machine

@@ -227,7 +227,7 @@ class Examination:
         """
         tried = cuts[:: -(-len(cuts) // TRIAL)]
         size = _media_bytes()
-        parts = [media.Needs(benchmark.name, tried, len(tried))]
+        parts = [media.TaskMedia(benchmark.name, tried, len(tried))]
         lost = media.make(parts, benchmark.title, benchmark.cuts[0])
         if lost:
             why = {cut.name: lost[cut.window] for cut in tried if cut.window in lost}
@@ -270,7 +270,7 @@ class Examination:
 def _videos(benchmark: Benchmark, paths: Sequence[str]) -> Findings:
     """Their ends decoded, as many at once as there are processors."""
     ends = [Cut(path, (path,), partial(video_checks.check_ends, path)) for path in paths]
-    parts = [media.Needs(benchmark.name, ends, len(ends))]
+    parts = [media.TaskMedia(benchmark.name, ends, len(ends))]
     bad = media.make(parts, benchmark.title, "first and last frames decoded")
     if good := len(paths) - len(bad):
         yield Finding("ok", f"{good:,}: first and last frame decoded")

@@ -30,7 +30,7 @@ from lmms_eval_tasks.host import arrived, cut_replies, endpoints, positions
 from lmms_eval_tasks.host.kept_replies import Kept
 from lmms_eval_tasks.host.pace import Pace, one_bar
 from lmms_eval_tasks.notify import say
-from lmms_eval_tasks.report.invalid import Answered, Lengths
+from lmms_eval_tasks.report.invalid import Lengths, Throughput
 from lmms_eval_tasks.runs import given
 from lmms_eval_tasks.utils import interrupts
 from lmms_eval_tasks.utils.conditions import Condition, Kind
@@ -55,7 +55,7 @@ class Known(NamedTuple):
 
     lengths: dict[str, Lengths]  # of each of our tasks' replies
     conditions: list[Condition]  # that the model is run under
-    answered: Answered
+    answered: Throughput
 
 
 @contextmanager
@@ -66,7 +66,7 @@ def kept(run: Mapping[str, Any], tasks: Sequence[str]) -> Iterator[Known]:
     evaluate = evaluator.evaluate
     signature = inspect.signature(evaluate)
     asked: list[_Asked] = []
-    known = Known({}, [], Answered())
+    known = Known({}, [], Throughput())
     here = threading.get_ident()
 
     @functools.wraps(evaluate)

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.benchmark import ASKED, Benchmark, Item, Items, Task
@@ -19,6 +18,7 @@ from lmms_eval_tasks.report import measures, readings
 from lmms_eval_tasks.utils import extras
 from lmms_eval_tasks.utils import saved_runs as saved
 from lmms_eval_tasks.utils.conditions import Condition, Kind, Record, is_valid, merged, record
+from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.metrics import aggregate
 
 # An argument of a model that a page or a record must not show.
@@ -73,13 +73,13 @@ class Side:
         }
 
     @property
-    def results(self) -> list[Mapping[str, Any]]:
+    def results(self) -> list[Mapping[str, Json]]:
         """The results files, one for each run of the host."""
         files = {run.results_file: run.results for run in self.runs.values() if run.results}
         return list(files.values())
 
-    def sections(self, benchmark: str) -> list[Mapping[str, Any]]:
-        """What our hook told of a benchmark, one for each run of the host."""
+    def sections(self, benchmark: str) -> list[Mapping[str, Json]]:
+        """The sections of our hook on a benchmark, one for each run of the host."""
         found = {run.results_file: run.section(benchmark) for run in self.runs.values()}
         return [one for one in found.values() if one]
 
@@ -93,7 +93,7 @@ class Side:
         )
 
     def _not_joined(self, names: Sequence[str]) -> Iterator[Condition]:
-        """Which numbers are not joined because its tasks are of different data or settings."""
+        """The conditions of numbers that are not joined: their tasks differ in data or setting."""
         for benchmark, _ in registry.chosen(names):
             for join in benchmark.joins:
                 own = {name: self.items[name] for name in join.tasks if name in names}
@@ -180,7 +180,7 @@ def _name(run: saved.Run) -> str:
     return visible(short or str(name))
 
 
-def command(results: Mapping[str, Any]) -> str:
+def command(results: Mapping[str, Json]) -> str:
     """The command that repeats a run of the host, as far as its results tell it; no keys."""
     config = results.get("config", {})
     given = config.get("resolved_cli_args") or {}

@@ -1,4 +1,4 @@
-"""What a model is given, in the forms of the host: text and visuals, or messages."""
+"""Parts of a doc in the forms of the host: text and visuals, or messages."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.benchmark import SAME, Part
 from lmms_eval_tasks.media import clips, recipes
 from lmms_eval_tasks.models import plan
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 PLACEHOLDER = "<image>"  # of a picture between texts, for simple models
 
 
-def text_of(parts: Sequence[Part], kwargs: Mapping[str, Any] | None = None) -> str:
+def text_of(parts: Sequence[Part], kwargs: Mapping[str, Json] | None = None) -> str:
     """For simple models: the texts, with a placeholder where a picture stands between them.
 
     Args:
@@ -49,7 +50,7 @@ def visuals_of(parts: Sequence[Part]) -> list[Any]:
     return found
 
 
-def messages_of(parts: Sequence[Part]) -> list[dict[str, Any]]:
+def messages_of(parts: Sequence[Part]) -> list[JsonObject]:
     """For chat models: one user turn with the parts in order (docs/design.md)."""
     content = []
     for part in _fitting(parts):

@@ -16,7 +16,7 @@ import hashlib
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 from lmms_eval_tasks import registry, settings
 from lmms_eval_tasks.errors import DataError
@@ -95,7 +95,7 @@ def names() -> list[str]:
     return [name for name in own if not extras.missing(name)]
 
 
-def module(name: str) -> Any:
+def module(name: str) -> ModuleType:
     """A benchmark's `sample.py`."""
     return registry.part(name, "sample")
 

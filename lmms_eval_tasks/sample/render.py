@@ -1,4 +1,4 @@
-"""From shapes and tones to an mp4 file: how every benchmark's packaged videos are made.
+"""Shapes and tones drawn into an mp4 file, for every benchmark's packaged videos.
 
 Heavy packages are imported inside the functions that need them.
 """

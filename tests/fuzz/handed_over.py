@@ -29,8 +29,6 @@ from lmms_eval_tasks.maia import release
 from lmms_eval_tasks.media import recipes, video_checks
 from lmms_eval_tasks.models import players
 from lmms_eval_tasks.movierecapsqa.facts import recap_file
-from lmms_eval_tasks.report import sides
-from lmms_eval_tasks.report.exchange import received, records
 from lmms_eval_tasks.utils.media import subtitles
 from tests import test_authors_prompts as authors
 from tests.fuzz.files import mistaken, readable
@@ -197,7 +195,6 @@ def _named(sample: Path, folder: Path) -> Iterator[Handed]:
     yield one("importance.json", [0.5] * 9, scores)
     srt = next(file for file in readable(sample / "maverix") if file.suffix == ".srt")
     yield one("subtitles.srt", srt.read_text("utf-8"), subtitles.read)
-    yield one("record.json", _record(folder), _problems)
 
 
 def _others(sample: Path, folder: Path) -> Iterator[Handed]:
@@ -225,13 +222,3 @@ def _others(sample: Path, folder: Path) -> Iterator[Handed]:
 def _clip(file: Path) -> None:
     video_checks.probe(file)
     recipes.make(file, recipes.Recipe("uniform", 2))
-
-
-def _record(folder: Path) -> Any:
-    (side,) = sides.read([folder / "run"])
-    return records.of_run(registry.load("maia"), side)
-
-
-def _problems(file: Path) -> None:
-    for one in received.problems(file):
-        assert one.line.isprintable(), one.line

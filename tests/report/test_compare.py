@@ -61,7 +61,7 @@ def rises(both: list[Side]) -> dict[str, list[float]]:
     return found
 
 
-def line(both: list[Side], task: str, metric: str) -> compare.Line:
+def line(both: list[Side], task: str, metric: str) -> compare.Comparison:
     benchmark = registry.of(task)
     lines = compare.headlines(benchmark, [benchmark.tasks[task]], both)
     (found,) = (one for one in lines if one.quantity.metric == metric)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks.maia.tasks import BENCHMARK
-from lmms_eval_tasks.runs.rescore import Rescored, rescore_saved
+from lmms_eval_tasks.runs.rescore import Changes, rescore_saved
 from lmms_eval_tasks.utils import saved_runs
 
 
@@ -25,13 +25,11 @@ from lmms_eval_tasks.utils import saved_runs
 )
 def test_whether_saved_numbers_came_out_again(now: dict[str, Any], line: str) -> None:
     saved = {"acc": 0.5, "n": 3, "kappa": None}
-    done = Rescored()
-    done.compare("cvrr_judge", saved, {**saved, **now})
-    done.compare("cvrr_es", None, now)
-    (found,) = done.changes.items()
-    assert (found[0], found[1].line(judged=False)) == ("cvrr_judge", line)
-    done.compare("cvrr_judge", saved, {**saved, **now}, (4, 2))
-    told = done.changes["cvrr_judge"].line(judged=True)
+    found = Changes.between(saved, {**saved, **now}, 4, 2)
+    assert Changes.between({}, now) is None
+    assert found is not None
+    assert found.line(judged=False) == line
+    told = found.line(judged=True)
     assert told.startswith("4 verdicts new, 2 kept; ")
     assert ("kappa - to 0.1" in told) == ("kappa" in now)
 
