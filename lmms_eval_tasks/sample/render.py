@@ -57,7 +57,7 @@ class Clip(NamedTuple):
 
         options = {"movflags": "+faststart", "fflags": "+bitexact"}
         channels = None if self.sound is None else np.atleast_2d(self.sound())
-        x264 = {"crf": "18", "preset": "medium", "threads": "1", **(self.picture_options or {})}
+        x264: dict[str, object] = {"crf": "18", "preset": "medium", "threads": "1", **(self.picture_options or {})}
         try:
             with av.open(str(path), "w", format="mp4", options=options) as container:
                 video = container.add_stream("libx264", rate=self.fps)
