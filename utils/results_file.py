@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.utils.conditions import Kind
+from lmms_eval_tasks.utils.json_files import JsonObject
 from lmms_eval_tasks.utils.released_files import read_json
 from lmms_eval_tasks.utils.validation import told
-
-_Object = dict[str, Any]
 
 
 class _Prompt(BaseModel):
@@ -43,18 +41,18 @@ class _Section(BaseModel):
     """What our hook tells of a benchmark."""
 
     judge: _Judge | None = None
-    data: _Object | None = None
+    data: JsonObject | None = None
     videos: _Videos | None = None
     prompts: dict[str, _Prompt | None] = Field(default_factory=dict)
     arrived: str | None = None
     conditions: list[StoredCondition] | None = None
     warnings: list[str] = Field(default_factory=list)  # of versions without conditions
-    numbers: dict[str, _Object] = Field(default_factory=dict)
-    details: dict[str, _Object] = Field(default_factory=dict)
+    numbers: dict[str, JsonObject] = Field(default_factory=dict)
+    details: dict[str, JsonObject] = Field(default_factory=dict)
 
 
 class _Usage(BaseModel):
-    usage: list[_Object] = Field(default_factory=list)
+    usage: list[JsonObject] = Field(default_factory=list)
     given_up: list[str] = Field(default_factory=list)
 
 
@@ -71,7 +69,7 @@ class _Ours(BaseModel):
 
 
 class _Config(BaseModel):
-    resolved_cli_args: _Object | None = None
+    resolved_cli_args: JsonObject | None = None
     limit: float | None = Field(default=None, strict=True)
     offset: int | None = Field(default=None, strict=True)
 
@@ -85,17 +83,17 @@ class _Counts(BaseModel):
 
 class _Results(BaseModel):
     config: _Config = Field(default_factory=_Config)
-    configs: dict[str, _Object | None] = Field(default_factory=dict)
-    versions: _Object = Field(default_factory=dict)
-    results: dict[str, _Object] = Field(default_factory=dict)
-    groups: dict[str, _Object] = Field(default_factory=dict)
+    configs: dict[str, JsonObject | None] = Field(default_factory=dict)
+    versions: JsonObject = Field(default_factory=dict)
+    results: dict[str, JsonObject] = Field(default_factory=dict)
+    groups: dict[str, JsonObject] = Field(default_factory=dict)
     group_subtasks: dict[str, list[str]] = Field(default_factory=dict)
     n_samples: dict[str, _Counts] = Field(default_factory=dict, alias="n-samples")
     total_evaluation_time_seconds: float | None = None
     lmms_eval_tasks: _Ours = _Ours.model_validate({})
 
 
-def read(file: Path) -> dict[str, Any]:
+def read(file: Path) -> JsonObject:
     """Its content as it stands.
 
     Raises:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BaseModel, StringConstraints, ValidationError
 
 from lmms_eval_tasks.errors import DataError
+from lmms_eval_tasks.utils.json_files import Json
 
 _MAX_TOLD = 3  # problems of one entry, in its line
 _SHOWN = 60  # characters of a value in a message
@@ -49,7 +50,7 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def good_entries(
-    file: Path, entries: Sequence[Any], model: type[M]
+    file: Path, entries: Sequence[Json], model: type[M]
 ) -> tuple[tuple[M, ...], dict[str, str]]:
     """The entries of a file that fit, in order, and what is wrong with the others, by id.
 
@@ -109,7 +110,7 @@ _SHORT = reprlib.Repr()
 _SHORT.maxlevel, _SHORT.maxlist, _SHORT.maxdict, _SHORT.maxstring = 3, _SHOWN, _SHOWN, 2 * _SHOWN
 
 
-def quoted(value: Any) -> str:
+def quoted(value: object) -> str:
     """A value for a message, shortened: nine aliases of YAML may stand for a billion words."""
     shown = _SHORT.repr(value) if isinstance(value, list | dict) else repr(value)
     return shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 3]}..."

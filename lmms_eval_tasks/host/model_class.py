@@ -12,19 +12,20 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.doctor.checks import Finding, Findings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import positions
 from lmms_eval_tasks.models import class_pages, class_table
+from lmms_eval_tasks.models.host_types import Arguments
 from lmms_eval_tasks.models.plan import Needs
 from lmms_eval_tasks.runs import before
+from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.metrics import local_models
 
 
-def named(run: Mapping[str, Any]) -> context.Model | None:
+def named(run: Mapping[str, Json]) -> context.Model | None:
     """The run's model as `simple_evaluate` was told; None for an object that the user made.
 
     Raises:
@@ -72,7 +73,7 @@ def _some_video() -> bytes:
     return written.getvalue()
 
 
-def prepare(run: dict[str, Any]) -> list[str]:
+def prepare(run: Arguments) -> list[str]:
     """Put what was decided for the class into a run's arguments, and see whether it can be built.
 
     Returns:
@@ -99,7 +100,7 @@ def prepare(run: dict[str, Any]) -> list[str]:
     return [why] if devices else []
 
 
-def _as_text(arguments: Mapping[str, Any]) -> str:
+def _as_text(arguments: Mapping[str, object]) -> str:
     """Arguments as `--model_args`: `simple_evaluate` documents a dict, and reads a text alone.
 
     Raises:
@@ -108,7 +109,7 @@ def _as_text(arguments: Mapping[str, Any]) -> str:
     from lmms_eval.utils import simple_parse_args_string
 
     for name, value in arguments.items():
-        read: Any = {}
+        read: dict[str, object] = {}
         with contextlib.suppress(ValueError):  # what stands behind a comma is no argument
             read = simple_parse_args_string(f"{name}={value}")
         if read != {name: value} and not (isinstance(value, str) and str(read.get(name)) == value):
@@ -119,7 +120,7 @@ def _as_text(arguments: Mapping[str, Any]) -> str:
     return ",".join(f"{name}={value}" for name, value in arguments.items())
 
 
-def advice(run: Mapping[str, Any]) -> list[str]:
+def advice(run: Arguments) -> list[str]:
     """What to pass for the running model's class (class_table.advice), a line each."""
     model, batch = context.current().model, str(run.get("batch_size") or 1)
     return class_table.advice(model, int(batch)) if model and batch.isdecimal() else []
@@ -128,7 +129,7 @@ def advice(run: Mapping[str, Any]) -> list[str]:
 # --- for the command `doctor` ---------------------------------------------------------------------
 
 
-def examined(run: dict[str, Any], needs: Sequence[Needs]) -> Findings:
+def examined(run: Arguments, needs: Sequence[Needs]) -> Findings:
     """What a run is told of its model's class before it loads it, and what it would miss then.
 
     Raises:

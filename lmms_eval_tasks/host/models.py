@@ -6,7 +6,10 @@ them imports the host, and with it torch. The host does so only when one is aske
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lmms_eval.models.registry_v2 import ModelManifest
 
 _MODELS = "lmms_eval_tasks.models"
 # Arguments of the host's ModelManifest. `lm_pairs` reads statements, not messages: a simple class
@@ -25,7 +28,7 @@ MANIFESTS: tuple[dict[str, str], ...] = (
 )
 
 
-def manifests() -> list[Any]:
+def manifests() -> list[ModelManifest]:
     """The host's `ModelManifest` of each of our models."""
     from lmms_eval.models.registry_v2 import ModelManifest
 

@@ -9,22 +9,23 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.media import recipes, segments, video_checks
+from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.media import video
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-Doc = Mapping[str, Any]
+Doc = Mapping[str, Json]
 
 
 @functools.lru_cache(maxsize=4096)
 def make(
     path: str, start: float | None, end: float | None, n_frames: int
-) -> tuple[segments.Segment | recipes.Media, dict[str, Any]]:
+) -> tuple[segments.Segment | recipes.Media, dict[str, object]]:
     """The clip of a window, from the cache if it is there, and what the log tells of it.
 
     Args:
@@ -65,7 +66,7 @@ def visuals(doc: Doc) -> list[str] | list[Image]:
     return [made.video] if isinstance(made, segments.Segment) else images(made)
 
 
-def log(doc: Doc) -> dict[str, Any]:
+def log(doc: Doc) -> dict[str, object]:
     """What was handed over, in plain types.
 
     `kind` is video (a file: the model's class takes frames from its `n_frames`) or frames (that
@@ -77,7 +78,7 @@ def log(doc: Doc) -> dict[str, Any]:
     return dict(_made(doc)[1])
 
 
-def _made(doc: Doc) -> tuple[segments.Segment | recipes.Media, dict[str, Any]]:
+def _made(doc: Doc) -> tuple[segments.Segment | recipes.Media, dict[str, object]]:
     try:
         return make(doc["video_path"], doc["start"], doc["end"], doc["n_frames"])
     except MediaError as error:

@@ -16,13 +16,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.media import cache
 from lmms_eval_tasks.utils.media import video
 
 if TYPE_CHECKING:
+    from av.video.frame import VideoFrame
     from PIL.Image import Image
 
 # Raise when a made file can change for the same source, indices and size.
@@ -102,7 +103,7 @@ def fitted(width: int, height: int, longest: int) -> tuple[int, int]:
 # --- in the child process -----------------------------------------------------------------------
 
 
-def write(source: str, out: str, indices: Sequence[int], size: int) -> dict[str, Any]:
+def write(source: str, out: str, indices: Sequence[int], size: int) -> dict[str, object]:
     """Write the frames at `indices` to the archive `out`.zip.
 
     Raises:
@@ -121,7 +122,7 @@ def write(source: str, out: str, indices: Sequence[int], size: int) -> dict[str,
 
     names = (f"{out}-{number}.jpg" for number in count())
 
-    def take(frame: Any) -> tuple[tuple[int, int], Path]:
+    def take(frame: VideoFrame) -> tuple[tuple[int, int], Path]:
         picture = Image.fromarray(video.turn(frame)(video.rgb(frame)))
         fit = fitted(*picture.size, size)
         if picture.size != fit:

@@ -16,10 +16,14 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from lmms_eval_tasks.media import cache
+from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.media import mp4, video
+
+if TYPE_CHECKING:
+    from av.video.frame import VideoFrame
 
 # Raise when a made file can change for the same source and recipe.
 _VERSION = 4
@@ -98,7 +102,7 @@ def uniform_indices(n_total: int, n: int) -> list[int]:
 # --- in the child process -----------------------------------------------------------------------
 
 
-def write(source: str, out: str, recipe: dict[str, Any]) -> dict[str, Any]:
+def write(source: str, out: str, recipe: dict[str, Json]) -> dict[str, object]:
     """Write the recipe's result to `out` and an ending, and describe it (fields of Media).
 
     Black is painted over the frames of the uniform recipe, so that both have the same times.
@@ -117,7 +121,7 @@ def write(source: str, out: str, recipe: dict[str, Any]) -> dict[str, Any]:
         levels = (0, 0, 0) if look.rgb else (16, 128, 128)
         black = [np.full_like(one, level) for one, level in zip(planes[0], levels, strict=True)]
         look, planes = mp4.Look(look.width, look.height, look.rgb), [black] * len(planes)
-    facts: dict[str, Any] = {"width": look.width, "height": look.height}
+    facts: dict[str, object] = {"width": look.width, "height": look.height}
     if len(planes) == 1 and not wanted.still:
         Image.fromarray(video.rgb(mp4.frame_of(planes[0], look))).save(f"{out}.png")
         return {**facts, "files": [".png"], "kind": "image", "n_frames": 1}
@@ -134,7 +138,7 @@ def write(source: str, out: str, recipe: dict[str, Any]) -> dict[str, Any]:
     return {**facts, "files": [".mp4"], "kind": "video", "n_frames": len(times)}
 
 
-def _upright(frame: Any) -> tuple[mp4.Look, mp4.Planes]:
+def _upright(frame: VideoFrame) -> tuple[mp4.Look, mp4.Planes]:
     """A frame's planes, upright; RGB where 4:2:0 cannot hold it."""
     import numpy as np
 

@@ -87,12 +87,14 @@ def noticed(text: str, media: Sequence[Path]) -> list[Moment]:
 def seen(path: Path) -> list[tuple[float, tuple[str, str]]]:
     """Time and colours of every frame of a file that has a picture."""
     import av
+    import numpy as np
 
     with av.open(str(path)) as file:
         if not file.streams.video:
             return []
-        frames = [(f.time, f.to_ndarray(format="rgb24")[::4, ::4]) for f in file.decode(video=0)]
-    return [(float(time or 0), second_code.colours_of(frame)) for time, frame in frames]
+        frames = [(f.time or 0.0, f.to_ndarray(format="rgb24")) for f in file.decode(video=0)]
+    small = [(time, np.asarray(frame, np.uint8)[::4, ::4]) for time, frame in frames]
+    return [(time, second_code.colours_of(frame)) for time, frame in small]
 
 
 @functools.lru_cache(maxsize=256)

@@ -131,11 +131,11 @@ def minute(tmp_path_factory):
     return path, cut.head(path)
 
 
-@table("kind", ["video", "audio"])
+@table("read", [cut._pictures, cut._sound])
 @table("late", [0, 2, 100])
-def test_reading_begins_near_the_window(minute, monkeypatch, kind, late):
+def test_reading_begins_near_the_window(minute, monkeypatch, read, late):
     """Where a jump ends too late, or beyond the end of the file, the next one is longer."""
     seek = cut._seek
     monkeypatch.setattr(cut, "_seek", lambda *where: seek(*where[:2], where[2] + late))
-    begin, _ = next(cut.frames(*minute, Fraction("55.3"), kind))
+    begin, _ = next(cut._from_before(*minute, Fraction("55.3"), read))
     assert (0 if late else 52) <= begin <= Fraction("55.3")

@@ -152,9 +152,7 @@ def _from_before(
         with video.open_video(path) as (container, stream):
             if jump is not None:
                 try:
-                    # To a key frame of the picture at or before that time of the file's clock.
-                    place = (first.origin + start - jump) / video.time_base(stream)
-                    container.seek(int(place), stream=stream, backward=True)
+                    _seek(container, stream, first.origin + start - jump)
                 except av.error.FFmpegError:
                     continue
             found = read(container, stream, first, start)
@@ -164,6 +162,11 @@ def _from_before(
             yield one
             yield from found
             return
+
+
+def _seek(container: video.Container, stream: VideoStream, seconds: Fraction) -> None:
+    """Jump to a key frame of the picture at or before `seconds` of the file's clock."""
+    container.seek(int(seconds / video.time_base(stream)), stream=stream, backward=True)
 
 
 def _pictures(
@@ -234,9 +237,7 @@ def _damaged(what: str, time: Fraction) -> MediaError:
 # --- the picture --------------------------------------------------------------------------------
 
 
-def encode(
-    path: str, first: Head, window: Window, sound_end: Fraction | None, out: str
-) -> Facts:
+def encode(path: str, first: Head, window: Window, sound_end: Fraction | None, out: str) -> Facts:
     """Write the frames of a window to `out`; returns fields of segments.Segment.
 
     If no frame begins in the window, the one on screen is shown throughout. A single frame is
@@ -299,7 +300,12 @@ def _facts(start: Fraction, end: Fraction, size: tuple[int, int], n: int) -> Fac
     duration = float(end - start)
     width, height = size
     return Facts(
-        start=float(start), end=float(end), duration=duration, width=width, height=height, n_frames=n
+        start=float(start),
+        end=float(end),
+        duration=duration,
+        width=width,
+        height=height,
+        n_frames=n,
     )
 
 

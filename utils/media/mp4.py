@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
+
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils.media import video
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
     from numpy.typing import NDArray
+
     Planes = Sequence[NDArray[np.uint8]]
 
 TICKS = 90_000

@@ -16,6 +16,7 @@ from fractions import Fraction
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
+
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils.media import mp4
 

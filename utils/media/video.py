@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, Union
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.utils.json_files import strange
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from av.video.stream import VideoStream
     from numpy.typing import NDArray
 
-    Container = Union[InputContainer, "_Joined"]
+    Container: TypeAlias = "InputContainer | _Joined"
 
 T = TypeVar("T")
 Number = TypeVar("Number", bound="np.generic")
@@ -101,6 +101,7 @@ def open_video(path: str, threads: int = MAX_THREADS) -> Iterator[tuple[Containe
         threads: that decode; so many frames, less one, are decoded ahead.
     """
     import av
+
     if not (state := Path(path).stat()).st_size:
         raise MediaError("the file is empty")
     with Path(path).open("rb") as file:
@@ -425,9 +426,7 @@ def pick(
             return table, made
         # The decoder shows other frames than the packets promise (hidden or damaged ones).
         with open_video(path) as (container, stream):
-            shown = [
-                (time_stamp(frame), frame.duration or 0) for frame in container.decode(stream)
-            ]
+            shown = [(time_stamp(frame), frame.duration or 0) for frame in container.decode(stream)]
             again = _table(shown, time_base(stream), table.sound_end, None)
             table = replace(again, notes=table.notes)
     raise MediaError("decodes differently each time")

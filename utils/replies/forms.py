@@ -10,9 +10,10 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from lmms_eval_tasks.utils import json_files
+from lmms_eval_tasks.utils.json_files import JsonObject
 
 RANKS = ("machine", "label", "alone", "verdict")  # best first
 _ENGLISH_AND_ITALIAN = ("en", "it")  # their words stand in the forms themselves
@@ -30,7 +31,7 @@ class Form(NamedTuple):
 
 
 @cache
-def table(name: str) -> dict[str, Any]:
+def table(name: str) -> JsonObject:
     """Return a data file of this package, `forms` or `languages`, as plain types."""
     text = (resources.files(__package__) / f"{name}.yml").read_text(encoding="utf-8")
     return dict(json_files.package_yaml(text))
@@ -50,7 +51,7 @@ def guards(file: str = "forms") -> dict[str, re.Pattern[str]]:
     return {row["name"]: _compile(row["pattern"], parts) for row in data["guards"]}
 
 
-def _form(row: dict[str, Any]) -> Form:
+def _form(row: JsonObject) -> Form:
     pattern, parts = row["pattern"], _words() | table("forms")["parts"]
     text = None
     if row.get("text"):
@@ -70,7 +71,7 @@ def _compile(pattern: str, parts: Mapping[str, str]) -> re.Pattern[str]:
 @cache
 def _words() -> dict[str, str]:
     """What stands for {NAME} in a pattern beside a file's own parts: words of all languages."""
-    languages: dict[str, dict[str, Any]] = table("languages")
+    languages: dict[str, JsonObject] = table("languages")
 
     def listed(column: str, names: Iterable[str] = languages) -> list[str]:
         """A column's words, longest first."""
