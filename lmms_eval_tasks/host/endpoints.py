@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
@@ -94,7 +94,7 @@ def _length(parts: Parts) -> int:
 
 
 def _formed(
-    encoded: Files,
+    encoded: Files[Parts],
     turn: AbstractContextManager[object],
     form: Callable[..., list[JsonObject]],
     messages: ChatMessages,
@@ -211,9 +211,10 @@ def in_context() -> Iterator[None]:
     submit = ThreadPoolExecutor.submit
 
     def with_context(
-        self: ThreadPoolExecutor, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
+        self: Executor, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
     ) -> Future[T]:
-        return submit(self, contextvars.copy_context().run, function, *args, **kwargs)
+        run = contextvars.copy_context().run
+        return submit(self, functools.partial(run, function, *args, **kwargs))
 
     ThreadPoolExecutor.submit = with_context  # type: ignore[method-assign]
     try:

@@ -18,7 +18,7 @@ import functools
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -52,7 +52,7 @@ class Cell(Place):
     args: dict[str, bool | int | str] = {}  # of `--model_args`, all of which have to be given so
     when: tuple[Cell, ...] = ()  # exceptions, the first one that fits
 
-    def with_args(self, given: Mapping[str, Any]) -> Cell:
+    def with_args(self, given: Mapping[str, object]) -> Cell:
         """The cell under these model arguments."""
         for one in self.when:
             wanted = one.args.items()

@@ -18,6 +18,8 @@ class TokenCounts(Protocol):
     output_tokens: int | None
 
 
+# A picture or sound of a request: a file's path, a PIL picture, or samples with their rate.
+Medium: TypeAlias = object
 # What a model's class returns for one request: a text, a `GenerationResult`, or nothing.
 Reply: TypeAlias = object
 

@@ -31,7 +31,7 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch.nn.utils.rnn import pad_sequence
@@ -39,7 +39,12 @@ from tqdm import tqdm
 
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.models import players
-from lmms_eval_tasks.models.host_model import HostModel
+from lmms_eval_tasks.models.host_model import HostModel, Options
+from lmms_eval_tasks.models.host_types import Arguments, Request
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizer
+    from typing_extensions import Unpack
 
 _OPTIONS = ("pretrained", "dtype", "batch_size", "device")
 _DTYPES = ("auto", "float32", "float16", "bfloat16")
@@ -63,7 +68,9 @@ class LmPairs(HostModel):
     is_simple = True
     requests_at_once = sys.maxsize  # each call loads each model
 
-    def __init__(self, pretrained: str = "", dtype: str = "auto", **kwargs: Any) -> None:
+    def __init__(
+        self, pretrained: str = "", dtype: str = "auto", **kwargs: Unpack[Options]
+    ) -> None:
         super().__init__(**kwargs)
         self.names = [name.strip() for name in pretrained.split(",") if name.strip()]
         if not self.names or len(set(self.names)) < len(self.names):
@@ -79,7 +86,7 @@ class LmPairs(HostModel):
 
     @classmethod
     def create_from_arg_string(
-        cls, arg_string: str, additional_config: dict[str, Any] | None = None
+        cls, arg_string: str, additional_config: Arguments | None = None
     ) -> LmPairs:
         """Build from `--model_args`, where the commas of `pretrained=a,b,c` belong to its value.
 
@@ -96,7 +103,7 @@ class LmPairs(HostModel):
             given[name.strip()] = value.strip()
         return cls(**given)
 
-    def generate_until(self, requests: list[Any]) -> list[str]:
+    def generate_until(self, requests: list[Request]) -> list[str]:
         """One JSON reply per request, in order (players.lm_pairs_reply).
 
         Raises:
@@ -106,7 +113,7 @@ class LmPairs(HostModel):
         keys = [tuple(request.args[-3:]) for request in requests]  # doc_id, task, split
         # Idle ranks and repeats ask for the same doc again.
         pairs = {key: self._pair(*key) for key in keys}
-        scores: dict[tuple[Any, ...], dict[str, list[float]]] = {key: {} for key in pairs}
+        scores: dict[tuple[int, str, str], dict[str, list[float]]] = {key: {} for key in pairs}
         for name, tokenizer in self._tokenizers.items() if pairs else ():
             # Before the weights are loaded: a text that cannot be scored shows at once.
             tokens = {key: [tokenize(tokenizer, t, name) for t in pairs[key]] for key in pairs}
@@ -137,7 +144,7 @@ class LmPairs(HostModel):
         return options[0], options[1]
 
 
-def load(loader: str, name: str, **kwargs: Any) -> Any:
+def load(loader: str, name: str, **kwargs: str) -> PreTrainedModel | PreTrainedTokenizer:
     """The tokenizer or model `name`, by a class of transformers."""
     import transformers
 
@@ -148,7 +155,7 @@ def load(loader: str, name: str, **kwargs: Any) -> Any:
         raise TasksError(f"lm_pairs: {name} cannot be loaded: {reason}") from None
 
 
-def tokenize(tokenizer: Any, text: str, name: str) -> list[int]:
+def tokenize(tokenizer: PreTrainedTokenizer, text: str, name: str) -> list[int]:
     """Token ids with the special tokens that the tokenizer adds by itself.
 
     Raises:
@@ -160,7 +167,7 @@ def tokenize(tokenizer: Any, text: str, name: str) -> list[int]:
     return ids
 
 
-def mean_logprobs(model: Any, texts: Sequence[Sequence[int]]) -> list[float]:
+def mean_logprobs(model: PreTrainedModel, texts: Sequence[Sequence[int]]) -> list[float]:
     """Mean log-probability (natural, at most 0) of the tokens after the first, per text.
 
     Padded on the right and masked: in a causal model no token sees the padding after it, and any id

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from lmms_eval_tasks.context import Interface, Model, Plan
 from lmms_eval_tasks.errors import TasksError
@@ -130,7 +129,7 @@ def _lacking(model: Model, interface: Interface, needs: Sequence[Needs]) -> str:
 
 def _frames(
     model: Model, media: Media, who: str, needs: Sequence[Needs]
-) -> tuple[dict[str, Any], list[str], list[str]]:
+) -> tuple[dict[str, object], list[str], list[str]]:
     """The arguments for frames that are set; a line on them; and lines on what will not arrive."""
     framed = [one for one in needs if one.videos and one.frames]
     if not framed or media.broken or media.video in ("", "server"):
@@ -151,7 +150,7 @@ def _frames(
         return {}, [], [told] if given.isdecimal() and 0 < int(given) < most else []
     by_rate, lines, default = media.fewer == "by rate", [], media.frames_default or 0
     enough = default == most or (default > most and (by_rate or media.fewer == "all"))
-    made: dict[str, Any] = {} if enough else {argument: most}
+    made: dict[str, object] = {} if enough else {argument: most}
     whole = {k: v for k, v in media.whole.items() if k not in model.arguments}
     if whole and all(one.frames for one in needs if one.videos):
         made |= whole
@@ -163,7 +162,7 @@ def _frames(
     return made, set_, lines
 
 
-def whole(name: str, value: Any) -> int:
+def whole(name: str, value: int | str) -> int:
     """A model's argument that is a whole number, as text or not.
 
     Raises:

@@ -13,12 +13,20 @@ import json
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeAlias
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from lmms_eval_tasks.errors import TasksError
+from lmms_eval_tasks.models.host_types import Doc
+from lmms_eval_tasks.utils.json_files import Json, JsonObject
 from lmms_eval_tasks.utils.released_files import read_text
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+# A request's texts and media in their order, files as paths.
+Contents: TypeAlias = "Sequence[str | Path | Image]"
 
 UNKNOWN = "I do not know"
 LETTERS = "ABCDEFGH"
@@ -56,8 +64,8 @@ class Chance(NamedTuple):
 
     what: str
     tasks: Sequence[str]
-    value: Callable[[Mapping[str, Any]], float]
-    expected: Callable[[Mapping[str, Any]], float]
+    value: Callable[[Mapping[str, Json]], float]
+    expected: Callable[[Mapping[str, Json]], float]
 
 
 class Played(NamedTuple):
@@ -69,7 +77,7 @@ class Played(NamedTuple):
     headline: tuple[str, str]  # task or group and metric that the last screen shows
 
 
-def known(doc: Mapping[str, Any]) -> Known:
+def known(doc: Doc) -> Known:
     """Replies to a doc.
 
     The same item in another input mode or length is drawn anew, so that tasks that differ in these
@@ -106,7 +114,7 @@ def known(doc: Mapping[str, Any]) -> Known:
     return Known(item, answer, wrong, UNREADABLE, letters, pool)
 
 
-def scripted(doc: Mapping[str, Any]) -> str:
+def scripted(doc: Doc) -> str:
     """A reply whose worth is known from the doc's id: right, wrong or unreadable.
 
     The only player that looks at the doc: its score tests metrics, not prompts. Items are right on
@@ -127,23 +135,23 @@ def scripted(doc: Mapping[str, Any]) -> str:
 # --- the key --------------------------------------------------------------------------------------
 
 
-def of_messages(messages: Iterable[Mapping[str, Any]]) -> list[Any]:
+def of_messages(messages: Iterable[JsonObject]) -> Contents:
     """A chat request's texts and media in their order; see `fingerprint`."""
     parts = (part for message in messages for part in message["content"])
     return [part["text"] if part["type"] == "text" else _medium(part["url"]) for part in parts]
 
 
-def of_visuals(visuals: Iterable[Any], text: str) -> list[Any]:
+def of_visuals(visuals: Iterable[Image | str], text: str) -> Contents:
     """A simple request's media and text; see `fingerprint`."""
     return [*map(_medium, visuals), text]
 
 
-def _medium(given: Any) -> Any:
+def _medium(given: Image | str) -> Image | Path:
     """A file's path as a Path, so that it is no text."""
     return Path(given.removeprefix("file://")) if isinstance(given, str) else given
 
 
-def fingerprint(parts: Iterable[Any]) -> str:
+def fingerprint(parts: Contents) -> str:
     """Of what a model is handed: texts (str), PIL images by their pixels, Paths by their names."""
     digest = hashlib.sha256()
     for part in parts:
@@ -174,12 +182,12 @@ def load_key(path: str | Path) -> Key:
         raise TasksError(f"key {path}: {expected}") from None
 
 
-def oracle(key: Key, parts: Iterable[Any]) -> str:
+def oracle(key: Key, parts: Contents) -> str:
     """The right reply to a request, or UNKNOWN."""
     return next(iter(key.get(fingerprint(parts), ())), UNKNOWN)
 
 
-def coin(key: Key, parts: Iterable[Any], seed: int) -> str:
+def coin(key: Key, parts: Contents, seed: int) -> str:
     """One of the replies that a coin draws from, by a hash of request and seed, or UNKNOWN."""
     name = fingerprint(parts)
     drawn = key.get(name, ())[1:]

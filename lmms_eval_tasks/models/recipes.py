@@ -7,13 +7,14 @@ import re
 from collections.abc import Mapping
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
 from lmms_eval_tasks import leaderboards
 from lmms_eval_tasks.context import Model
 from lmms_eval_tasks.models import class_table
+from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.released_files import read_yaml
 
 VLLM = "tasks_vllm"  # our class over vLLM
@@ -145,7 +146,7 @@ def _folder() -> Path:
 
 
 @functools.cache
-def _stored(name: str) -> Mapping[str, Any]:
+def _stored(name: str) -> Mapping[str, Json]:
     return read_yaml(_folder() / f"{name}.yaml", "a mapping")
 
 

@@ -16,20 +16,22 @@ Classes of the host: importing this module imports the host and torch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from lmms_eval.protocol import ChatMessages
 from pydantic import BaseModel, ValidationError
 
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.models import players, witness
-from lmms_eval_tasks.models.host_model import HostModel
+from lmms_eval_tasks.models.host_model import HostModel, Options
+from lmms_eval_tasks.models.host_types import Doc, Request
+from lmms_eval_tasks.models.players import Contents
 from lmms_eval_tasks.utils.released_files import read_lines
 from lmms_eval_tasks.utils.validation import told
 
-Parts = list[Any]  # a request's texts and media in their order (players.fingerprint)
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class Player(HostModel):
@@ -37,11 +39,11 @@ class Player(HostModel):
 
     is_simple = False
 
-    def reply(self, parts: Parts, doc: Mapping[str, Any], task: str) -> str:
+    def reply(self, parts: Contents, doc: Doc, task: str) -> str:
         """Answer one request from what was handed over (or, scripted and recorded, its doc)."""
         raise NotImplementedError
 
-    def generate_until(self, requests: list[Any]) -> list[str]:
+    def generate_until(self, requests: list[Request]) -> list[str]:
         """One reply per request, in order.
 
         Raises:
@@ -49,7 +51,7 @@ class Player(HostModel):
         """
         return list(map(self._reply, requests))
 
-    def _reply(self, request: Any) -> str:
+    def _reply(self, request: Request) -> str:
         *_, doc_id, task, split = request.args
         doc = self.doc(task, split, doc_id)
         if self.is_simple:
@@ -73,13 +75,13 @@ class Player(HostModel):
 class Oracle(Player):
     """Always right, by a key of requests (`key=PATH`)."""
 
-    def __init__(self, key: str | None = None, **kwargs: Any) -> None:
+    def __init__(self, key: str | None = None, **kwargs: Unpack[Options]) -> None:
         super().__init__(**kwargs)
         if key is None:
             raise TasksError(f"{type(self).__name__} needs its key: --model_args key=PATH")
         self.key = players.load_key(key)
 
-    def reply(self, parts: Parts, doc: Mapping[str, Any], task: str) -> str:  # noqa: ARG002
+    def reply(self, parts: Contents, doc: Doc, task: str) -> str:  # noqa: ARG002
         """The right one."""
         return players.oracle(self.key, parts)
 
@@ -87,11 +89,11 @@ class Oracle(Player):
 class Coin(Oracle):
     """Any of the replies that the key (`key=PATH`) has, by a hash of request and `seed`."""
 
-    def __init__(self, seed: int = 0, **kwargs: Any) -> None:
+    def __init__(self, seed: int = 0, **kwargs: Unpack[Options]) -> None:
         super().__init__(**kwargs)
         self.seed = seed
 
-    def reply(self, parts: Parts, doc: Mapping[str, Any], task: str) -> str:  # noqa: ARG002
+    def reply(self, parts: Contents, doc: Doc, task: str) -> str:  # noqa: ARG002
         """One of them."""
         return players.coin(self.key, parts, self.seed)
 
@@ -99,7 +101,7 @@ class Coin(Oracle):
 class Scripted(Player):
     """Right on about 70 % of items, unreadable on 5 %, by the doc's id (players.scripted)."""
 
-    def reply(self, parts: Parts, doc: Mapping[str, Any], task: str) -> str:  # noqa: ARG002
+    def reply(self, parts: Contents, doc: Doc, task: str) -> str:  # noqa: ARG002
         """That of the doc."""
         return players.scripted(doc)
 
@@ -107,7 +109,7 @@ class Scripted(Player):
 class Witness(Player):
     """Sees, hears and reads MAVERIX's packaged sample (witness.py)."""
 
-    def reply(self, parts: Parts, doc: Mapping[str, Any], task: str) -> str:  # noqa: ARG002
+    def reply(self, parts: Contents, doc: Doc, task: str) -> str:  # noqa: ARG002
         """A letter."""
         return witness.reply(parts)
 
@@ -123,14 +125,14 @@ class Line(BaseModel, extra="forbid"):
 class Recorded(Player):
     """The recorded reply to each item (`replies=FILE`), one JSON object a line (`Line`)."""
 
-    def __init__(self, replies: str | None = None, **kwargs: Any) -> None:
+    def __init__(self, replies: str | None = None, **kwargs: Unpack[Options]) -> None:
         if replies is None:
             raise TasksError("tasks_recorded needs its replies: --model_args replies=FILE")
         super().__init__(**kwargs)
         self.file = Path(str(replies)).expanduser()
         self.replies = recorded(self.file)
 
-    def reply(self, parts: Parts, doc: Mapping[str, Any], task: str) -> str:  # noqa: ARG002
+    def reply(self, parts: Contents, doc: Doc, task: str) -> str:  # noqa: ARG002
         """The reply to an item: that of its task before that of every task."""
         for key in ((doc["id"], task), (doc["id"], "")):
             if key in self.replies:

@@ -18,8 +18,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from lmms_eval_tasks.models.host_types import Medium
 from lmms_eval_tasks.utils.media import second_code
 
 _OPTION = re.compile(r"^([A-H])\. (.+)$", re.MULTILINE)
@@ -54,7 +54,7 @@ class Moment:
         return option.lower() in (self.word, *(self.colours or ())[:1])
 
 
-def reply(parts: Iterable[Any]) -> str:
+def reply(parts: Iterable[Medium]) -> str:
     """A letter."""
     given = list(parts)
     text = "\n".join(part for part in given if isinstance(part, str))
