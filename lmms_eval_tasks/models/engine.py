@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from lmms_eval_tasks.errors import TasksError
 
 if TYPE_CHECKING:
-    from vllm import LLM, SamplingParams
+    from vllm import LLM, RequestOutput, SamplingParams
 
 T = TypeVar("T")
 Output: TypeAlias = "Future[RequestOutput]"
