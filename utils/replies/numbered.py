@@ -55,7 +55,7 @@ class Order(NamedTuple):
     violations: Violations  # also `unknown`, `repeated` and `missing` units
 
 
-class Alignment(NamedTuple):
+class ClipAlignment(NamedTuple):
     """`sets`: of each sentence the clips given, empty without a statement; ok: all have one.
 
     A number that no clip has stays in the set: what was given is scored.
@@ -394,7 +394,7 @@ _FORM = re.compile(r"^Summary \d+: Clip \d+(?:, Clip \d+)*[ \t\r]*$", re.MULTILI
 
 def read_alignment(
     text: str, n_sentences: int, n_clips: int, *, at_limit: bool = False
-) -> Alignment:
+) -> ClipAlignment:
     """The clips that a reply grounds each sentence to.
 
     Args:
@@ -406,7 +406,7 @@ def read_alignment(
     reply = reply_text.shape(text)
     none = (frozenset[int](),) * n_sentences
     if not reply.there:
-        return Alignment(none, reply.status, {})
+        return ClipAlignment(none, reply.status, {})
     visible = labelled(reply_text.normalise(uncut(text, reply, n_clips, at_limit=at_limit)))
     heads = list(_HEAD.finditer(visible))
     ends = [*(head.start() for head in heads), len(visible)][1:]
@@ -442,7 +442,7 @@ def read_alignment(
     found = {sentence: statement for sentence, statement in read.items() if statement}
     if not found:
         status, violations = nothing(reply)
-        return Alignment(none, status, {**nonzero(counts), **violations})
+        return ClipAlignment(none, status, {**nonzero(counts), **violations})
     for one in found.values():
         counts["unknown_clips"] += sum(not 1 <= clip <= n_clips for clip in set(one.numbers))
         counts["repeated_clips"] += repeats(one.numbers)
@@ -453,7 +453,7 @@ def read_alignment(
         frozenset(found[sentence].numbers if sentence in found else ())
         for sentence in range(1, n_sentences + 1)
     )
-    return Alignment(sets, "unparsed" if counts["missing"] else "ok", nonzero(counts))
+    return ClipAlignment(sets, "unparsed" if counts["missing"] else "ok", nonzero(counts))
 
 
 def _statement(text: str, n_clips: int) -> tuple[Given | None, str]:
