@@ -360,7 +360,7 @@ def _direction(lead: str, before: str, after: str) -> int:
 # --- clips of sentences ---------------------------------------------------------------------------
 
 
-class Given(NamedTuple):
+class ClipList(NamedTuple):
     """Numbers as given, and whether other words surround them."""
 
     numbers: list[int]
@@ -412,7 +412,7 @@ def read_alignment(
     ends = [*(head.start() for head in heads), len(visible)][1:]
     final = max((match.end() for match in _FINAL.finditer(visible)), default=len(visible))
     counts: Counter[str] = Counter()
-    stated: dict[int, dict[Statement, Given | None]] = {}
+    stated: dict[int, dict[Statement, ClipList | None]] = {}
     extra = reply_text.has_words(visible[: heads[0].start()] if heads else visible)
     for head, end in zip(heads, ends, strict=True):
         body = visible[head.end() : end]
@@ -456,7 +456,7 @@ def read_alignment(
     return ClipAlignment(sets, "unparsed" if counts["missing"] else "ok", nonzero(counts))
 
 
-def _statement(text: str, n_clips: int) -> tuple[Given | None, str]:
+def _statement(text: str, n_clips: int) -> tuple[ClipList | None, str]:
     """What follows a sentence's name, and the lines after it that are no part of it."""
     first, _, below = text.lstrip(" ,").partition("\n")
     if reply_text.has_words(first) or first.strip(" \"'[({") == "-":
@@ -467,11 +467,11 @@ def _statement(text: str, n_clips: int) -> tuple[Given | None, str]:
     return _clips(", ".join(bare[:own]), n_clips), "\n".join(lines[own:])
 
 
-def _clips(text: str, n_clips: int) -> Given | None:
+def _clips(text: str, n_clips: int) -> ClipList | None:
     body = " ".join(re.sub(r"[\"'\[\]{}|]", " ", text).split()).strip("() ")
     bare = body.rstrip(" .,;")
     if _NONE.fullmatch(bare):
-        return Given([], False)
+        return ClipList([], False)
     match = _BARE.fullmatch(bare) or _NAMED.search(body)
     if match is None:
         return None
@@ -487,7 +487,7 @@ def _clips(text: str, n_clips: int) -> Given | None:
             return None
         # One number stands for all of a range that lie beyond the last clip.
         clips.extend(range(low, (min(high, max(low, n_clips + 1)) if end else high) + 1))
-    return Given(clips, reply_text.has_words(before + after))
+    return ClipList(clips, reply_text.has_words(before + after))
 
 
 # --- numbers --------------------------------------------------------------------------------------
