@@ -37,7 +37,7 @@ _ARTICLE = re.compile(
 )
 
 
-class Choice(NamedTuple):
+class LetterChoice(NamedTuple):
     """A letter with the rank that read it, or None and None with the reason."""
 
     letter: str | None
@@ -45,7 +45,7 @@ class Choice(NamedTuple):
     rule: str | None  # machine | label | alone | verdict | text
 
 
-_UNPARSED = Choice(None, "unparsed", None)
+_UNPARSED = LetterChoice(None, "unparsed", None)
 
 
 class _Item(NamedTuple):
@@ -113,7 +113,7 @@ class _Said(NamedTuple):
     says: bool = True
 
 
-def read_choice(text: str, options: Sequence[str]) -> Choice:
+def read_choice(text: str, options: Sequence[str]) -> LetterChoice:
     """Return the letter that `text` chooses among `options` (option 0 is A).
 
     A refusal is looked for only in a reply in which nothing was found, so that "I'm sorry ...
@@ -127,7 +127,7 @@ def read_choice(text: str, options: Sequence[str]) -> Choice:
         raise ValueError(f"{len(options)} options; letters exist for 1 to 26")
     reply = shape(text)
     if not reply.there:
-        return Choice(None, reply.status, None)
+        return LetterChoice(None, reply.status, None)
     texts = [normalise(option) for option in options]
     folded = dict(zip(string.ascii_uppercase, map(fold, texts), strict=False))
     item = _Item(folded, max(map(len, texts)))
@@ -137,9 +137,9 @@ def read_choice(text: str, options: Sequence[str]) -> Choice:
         if choice := _read(lettered, item, _machine(lettered, item)):
             return choice
     if letter := _called(visible, item):
-        return Choice(letter, "ok", "text")
+        return LetterChoice(letter, "ok", "text")
     declined = reply.status == "refused" or refusals.declines(visible, texts)
-    return Choice(None, "refused", None) if declined else _UNPARSED
+    return LetterChoice(None, "refused", None) if declined else _UNPARSED
 
 
 def _called(text: str, item: _Item) -> str | None:
@@ -153,7 +153,7 @@ def _called(text: str, item: _Item) -> str | None:
     return first[0] if only else item.called(fold(text))
 
 
-def _read(text: str, item: _Item, machine: Sequence[_Said] = ()) -> Choice | None:
+def _read(text: str, item: _Item, machine: Sequence[_Said] = ()) -> LetterChoice | None:
     """The choice by the best rank that occurs; None if no statement does.
 
     Args:
@@ -204,7 +204,7 @@ def _read(text: str, item: _Item, machine: Sequence[_Said] = ()) -> Choice | Non
         taken |= item.named_by(rest[match.end() :].lstrip(" ,.:-"))
     if doubted or taken & {*item.options} - last.letters:
         return _UNPARSED
-    return Choice(min(last.letters), "ok", ranks[0])
+    return LetterChoice(min(last.letters), "ok", ranks[0])
 
 
 def _listed(text: str) -> list[_Said]:
