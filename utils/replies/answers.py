@@ -90,7 +90,7 @@ def _heads(window: str, plain: Callable[[str], str]) -> Mapping[str, int]:
     return heads
 
 
-class _Statement(NamedTuple):
+class _LetterStatement(NamedTuple):
     """One place where a letter is named: the letter as written, and the text on both sides.
 
     `near` is the part of `after` in which another letter makes the statement unclear.
@@ -263,7 +263,7 @@ def _outside(said: Iterable[_Said], places: Sequence[_Said]) -> list[_Said]:
 
 def _find(text: str, item: _Item, rank: str) -> Iterator[_Said]:
     """Statements of the rank's forms in the order of their letters, without those denied."""
-    found: dict[int, tuple[_Statement, int]] = {}
+    found: dict[int, tuple[_LetterStatement, int]] = {}
     heads: set[int] = set()
     said = fold(text)
     has_option = any(own in said for option in item.options.values() if (own := _bare(option)))
@@ -291,10 +291,10 @@ def _find(text: str, item: _Item, rank: str) -> Iterator[_Said]:
 
 def _statement(
     letter: str, text: str, start: int, end: int, item: _Item, *, subject: bool = False
-) -> _Statement:
+) -> _LetterStatement:
     after = text[end : end + 2 * item.longest + AFTER]
     near = "\n".join(after.split("\n", 2)[:2])  # its own line and the next
-    return _Statement(letter, text[max(0, start - BEFORE) : start], after, near, subject)
+    return _LetterStatement(letter, text[max(0, start - BEFORE) : start], after, near, subject)
 
 
 def _alone(text: str, item: _Item) -> list[_Said]:
@@ -372,7 +372,7 @@ def _judged_items(text: str, listed: Sequence[_Said], item: _Item) -> list[_Said
 # --- one statement --------------------------------------------------------------------------------
 
 
-def _letters(one: _Statement, item: _Item) -> frozenset[str]:
+def _letters(one: _LetterStatement, item: _Item) -> frozenset[str]:
     """The letters that a statement names; none if out of range, or against its own text."""
     if _is_name(one, item) and (named := _named(one, item)):
         return frozenset(named)
@@ -386,7 +386,9 @@ def _letters(one: _Statement, item: _Item) -> frozenset[str]:
     return frozenset({letter, *_seconds(one, item)})
 
 
-def _is_word(one: _Statement, item: _Item, plain: frozenset[str], *, whole: bool = False) -> bool:
+def _is_word(
+    one: _LetterStatement, item: _Item, plain: frozenset[str], *, whole: bool = False
+) -> bool:
     """Article guard: whether the letter is a word of the sentence ("A man", "E poi", "a sinistra").
 
     It is a letter if punctuation, the end, a reason or a second letter follows, or its own
@@ -401,7 +403,7 @@ def _is_word(one: _Statement, item: _Item, plain: frozenset[str], *, whole: bool
     return one.letter.upper() not in item.named_by(one.after)
 
 
-def _is_name(one: _Statement, item: _Item) -> bool:
+def _is_name(one: _LetterStatement, item: _Item) -> bool:
     """Whether the letter is part of a name ("B flat", "Team B", "B. B. King").
 
     So it is if it stands beside the same word in an option's text; not if its own text follows.
@@ -417,14 +419,14 @@ def _is_name(one: _Statement, item: _Item) -> bool:
     return bool(named or (word and item.hold(one.letter, word[1])))
 
 
-def _named(one: _Statement, item: _Item) -> str | None:
+def _named(one: _LetterStatement, item: _Item) -> str | None:
     """The option whose whole text is the name that holds the letter ("The answer is G major")."""
     line = one.before.rpartition("\n")[2] if one.subject else ""
     name = fold(line + one.letter + ("" if one.subject else one.after))
     return None if one.after.endswith("?") else item.called(name)
 
 
-def _is_denied(one: _Statement, item: _Item) -> bool:
+def _is_denied(one: _LetterStatement, item: _Item) -> bool:
     """Whether the statement denies, doubts, supposes, asks, or tells what somebody else says."""
     guards = forms.guards()
     if _denies(one.before):
@@ -466,7 +468,7 @@ def _is_quoted(text: str, start: int) -> bool:
     return text.count('"', line, start) % 2 == 1 and '"' in text[start : end if end >= 0 else None]
 
 
-def _seconds(one: _Statement, item: _Item) -> Iterator[str]:
+def _seconds(one: _LetterStatement, item: _Item) -> Iterator[str]:
     """Other letters that the statement names: joined to the first, a correction, or a list."""
     guards = forms.guards()
     before = guards["pair before"] if one.subject else guards["either before"]
@@ -480,7 +482,7 @@ def _seconds(one: _Statement, item: _Item) -> Iterator[str]:
             yield from (other for other in listed if other > letter)
 
 
-def _joined(one: _Statement, item: _Item) -> str | None:
+def _joined(one: _LetterStatement, item: _Item) -> str | None:
     """A second letter right after the first: "or B", "e B", "/B", or ", B" and what ends there."""
     second = forms.guards()["pair"].match(one.after)
     if not second:
