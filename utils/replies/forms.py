@@ -19,7 +19,7 @@ RANKS = ("machine", "label", "alone", "verdict")  # best first
 _ENGLISH_AND_ITALIAN = ("en", "it")  # their words stand in the forms themselves
 
 
-class Form(NamedTuple):
+class StatementForm(NamedTuple):
     """One row of forms.yml. A pattern has a group `letter`, or `content` of a machine's form."""
 
     name: str
@@ -38,7 +38,7 @@ def table(name: str) -> JsonObject:
 
 
 @cache
-def of_rank(rank: str) -> tuple[Form, ...]:
+def of_rank(rank: str) -> tuple[StatementForm, ...]:
     """Return the forms of one rank, compiled, in the order of the file."""
     return tuple(_form(row) for row in table("forms")["forms"] if row["rank"] == rank)
 
@@ -51,14 +51,14 @@ def guards(file: str = "forms") -> dict[str, re.Pattern[str]]:
     return {row["name"]: _compile(row["pattern"], parts) for row in data["guards"]}
 
 
-def _form(row: JsonObject) -> Form:
+def _form(row: JsonObject) -> StatementForm:
     pattern, parts = row["pattern"], _words() | table("forms")["parts"]
     text = None
     if row.get("text"):
         head = pattern.replace("{FILLER}{LETTER}", "{LETTER}")
         text = _compile(head.replace("{LETTER}", "{TEXT}"), parts)
     marks = {name: bool(row.get(name)) for name in ("expects", "subject")}
-    return Form(row["name"], row["rank"], _compile(pattern, parts), text, **marks)
+    return StatementForm(row["name"], row["rank"], _compile(pattern, parts), text, **marks)
 
 
 def _compile(pattern: str, parts: Mapping[str, str]) -> re.Pattern[str]:
