@@ -158,7 +158,9 @@ def _v2v(doc: Item, reply: str) -> dict[str, Any]:
     return _frames(doc, strict, summaries.read_leniently(reply, *limits))
 
 
-def _frames(doc: Item, strict: summaries.Frames, lenient: Collection[int]) -> dict[str, Any]:
+def _frames(
+    doc: Item, strict: summaries.FrameSelection, lenient: Collection[int]
+) -> dict[str, Any]:
     """Against the frames of the key shots as the published figures are; beside, against `is_gt`.
 
     There what was given is scored, in whatever form it is read, and frames that do not exist too.
