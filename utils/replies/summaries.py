@@ -249,7 +249,7 @@ _PLACEHOLDER = re.compile(
 _END = re.compile(r"(?<=[.!?])[\"')\]]{0,2}\s+|(?<=[。！？])\s*")
 
 
-class _Block(NamedTuple):
+class _SentenceBlock(NamedTuple):
     """Sentences as found in a block of text."""
 
     sentences: list[str]
@@ -298,7 +298,7 @@ def _summary(reply: Reply, n_sentences: int | None, prose: bool) -> Summary:
     return Summary(tuple(block.sentences), "ok", numbered.nonzero(violations))
 
 
-def _block(text: str, prose: bool) -> _Block:
+def _block(text: str, prose: bool) -> _SentenceBlock:
     """Sentences of a block: numbered ones, else items of a list, else those of prose."""
     if end := _NEXT_PART.search(text):  # the frames' part begins
         text = text[: end.start()]
@@ -325,4 +325,4 @@ def _block(text: str, prose: bool) -> _Block:
     texts = [" ".join(re.sub(r"\*\*|__|`", "", part).split()).strip("*_ ") for part in parts]
     found = [part for part in texts if reply_text.has_words(part)]
     sentences = [part for part in found if not _PLACEHOLDER.fullmatch(part)]
-    return _Block(sentences, len(found) - len(sentences), bool(marks), extra)
+    return _SentenceBlock(sentences, len(found) - len(sentences), bool(marks), extra)
