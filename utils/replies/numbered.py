@@ -42,7 +42,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from lmms_eval_tasks.utils.replies import answers, forms, reply_text
-from lmms_eval_tasks.utils.replies.reply_text import Reply
+from lmms_eval_tasks.utils.replies.reply_text import ShapedReply
 
 Violations = dict[str, int]
 
@@ -68,7 +68,7 @@ class ClipAlignment(NamedTuple):
     violations: Violations
 
 
-def nothing(reply: Reply, **more: int) -> tuple[str, Violations]:
+def nothing(reply: ShapedReply, **more: int) -> tuple[str, Violations]:
     """Status and violations of a reply in which nothing was read."""
     status = reply_text.unread(reply)
     return status, nonzero({"nothing_read": 1, **more}) if status == "unparsed" else {}
@@ -96,7 +96,7 @@ def _guard(name: str) -> re.Pattern[str]:
     return forms.guards("lists")[name]
 
 
-def uncut(text: str, reply: Reply, highest: int, *, at_limit: bool) -> str:
+def uncut(text: str, reply: ShapedReply, highest: int, *, at_limit: bool) -> str:
     """The text of `reply` without a number at its end that a limit of tokens may have cut.
 
     A reply that ends otherwise, in a closed bracket or a full stop, lost no digit. Nor did one

@@ -36,7 +36,7 @@ from lmms_eval_tasks.utils.replies.numbered import (
     settled,
     uncut,
 )
-from lmms_eval_tasks.utils.replies.reply_text import Reply
+from lmms_eval_tasks.utils.replies.reply_text import ShapedReply
 
 
 class FrameSelection(NamedTuple):
@@ -168,7 +168,7 @@ def read_leniently(text: str, n_frames: int, k: int | None) -> tuple[int, ...]:
 
 
 def _selected(
-    reply: Reply, found: Statement | None, n_frames: int, k: int, **form: bool
+    reply: ShapedReply, found: Statement | None, n_frames: int, k: int, **form: bool
 ) -> FrameSelection:
     if found is None:
         # An empty array selects nothing, which must not pay: it is no reply that cannot be read.
@@ -273,7 +273,7 @@ def read_summary(text: str, n_sentences: int | None = None) -> Summary:
     return _summary(reply, n_sentences, prose=True)
 
 
-def _summary(reply: Reply, n_sentences: int | None, prose: bool) -> Summary:
+def _summary(reply: ShapedReply, n_sentences: int | None, prose: bool) -> Summary:
     text = reply_text.plain_lines(reply.text)
     headers = list(_HEADER.finditer(text))[-8:]
     ends = [*(header.start() for header in headers), len(text)][1:]
