@@ -52,7 +52,7 @@ class Chained:
 
 
 @dataclass(frozen=True)
-class Run:
+class SavedRun:
     """The saved samples of one task in one run of the host."""
 
     task: str
@@ -142,7 +142,7 @@ def find(paths: Iterable[Path]) -> list[Path]:
     return sorted(set(files))
 
 
-def read(file: Path) -> Run:
+def read(file: Path) -> SavedRun:
     """Read one sample file and, beside it, the results file of the same run.
 
     Raises:
@@ -154,7 +154,7 @@ def read(file: Path) -> Run:
     samples, task = Lines(file), match["task"]
     if not sum(1 for _ in samples):  # all of them are looked at before anything is made of one
         raise DataError(f"{file}: no samples")
-    run = Run(task, file, samples, model=None, saved={})
+    run = SavedRun(task, file, samples, model=None, saved={})
     if not run.results_file.is_file():
         return run
     try:
@@ -175,7 +175,7 @@ def read(file: Path) -> Run:
     )
 
 
-def join_parts(runs: Sequence[Run], may_fail: float) -> list[Run]:
+def join_parts(runs: Sequence[SavedRun], may_fail: float) -> list[SavedRun]:
     """The runs; those of one task and model that were asked a part of its docs each, as one.
 
     The parts (`--offset`, `--limit`) of a job array are one run: it is told to be of a part only if
@@ -185,25 +185,25 @@ def join_parts(runs: Sequence[Run], may_fail: float) -> list[Run]:
     Raises:
         DataError: what their numbers rest on differs; names both files.
     """
-    found: dict[tuple[str, str | None], list[Run]] = {}
+    found: dict[tuple[str, str | None], list[SavedRun]] = {}
     for run in runs:
         found.setdefault((run.task, run.model), []).append(run)
-    made: list[Run] = []
+    made: list[SavedRun] = []
     for own in found.values():
         parts = len(own) > 1 and all(map(_is_part, own))
         made += [_joined(sorted(own, key=_offset), may_fail)] if parts else own
     return made
 
 
-def _offset(run: Run) -> int:
+def _offset(run: SavedRun) -> int:
     return int(run.results.get("config", {}).get("offset") or 0)
 
 
-def _is_part(run: Run) -> bool:
+def _is_part(run: SavedRun) -> bool:
     return bool(_offset(run)) or run.results.get("config", {}).get("limit") not in (None, 0, -1)
 
 
-def _rests_on(run: Run) -> JsonObject:
+def _rests_on(run: SavedRun) -> JsonObject:
     """What is the same in all parts of one run."""
     sections = run.results.get("lmms_eval_tasks", {}).items()
     told = {name: one for name, one in sections if _is_benchmark(one)}
@@ -217,7 +217,7 @@ def _is_benchmark(section: object) -> bool:
     return isinstance(section, dict) and not {"conditions", "warnings"}.isdisjoint(section)
 
 
-def _joined(parts: Sequence[Run], may_fail: float) -> Run:
+def _joined(parts: Sequence[SavedRun], may_fail: float) -> SavedRun:
     first, *others = parts
     for other in others:
         if differing := difference(_rests_on(first), _rests_on(other)):
@@ -240,13 +240,13 @@ def _joined(parts: Sequence[Run], may_fail: float) -> Run:
     return replace(first, samples=samples, saved={}, saved_groups={}, results=results)
 
 
-def refuse_twice(runs: Sequence[Run]) -> None:
+def refuse_twice(runs: Sequence[SavedRun]) -> None:
     """One of two runs of the same task and model would silently take the other's place.
 
     Raises:
         DataError: naming both files.
     """
-    seen: dict[tuple[str, str | None], Run] = {}
+    seen: dict[tuple[str, str | None], SavedRun] = {}
     for run in runs:
         other = seen.setdefault((run.task, run.model), run)
         if other is not run:
@@ -273,7 +273,7 @@ def _misshapen(item: Mapping[str, Json]) -> str | None:
     return None
 
 
-def _located(run: Run) -> Iterator[tuple[str, JsonObject]]:
+def _located(run: SavedRun) -> Iterator[tuple[str, JsonObject]]:
     """Its samples, each with its file and line."""
     parts = run.samples.parts if isinstance(run.samples, Chained) else (run.samples,)
     for part in parts:
@@ -282,7 +282,7 @@ def _located(run: Run) -> Iterator[tuple[str, JsonObject]]:
             yield f"{file}, line {number}", sample
 
 
-def saved_items(run: Run) -> list[JsonObject]:
+def saved_items(run: SavedRun) -> list[JsonObject]:
     """A run's whole items in the order of their ids.
 
     Raises:

@@ -27,7 +27,7 @@ from lmms_eval_tasks.utils.conditions import (
     merged,
     record,
 )
-from lmms_eval_tasks.utils.saved_runs import MEND, Run, refuse_twice, saved_items
+from lmms_eval_tasks.utils.saved_runs import MEND, SavedRun, refuse_twice, saved_items
 
 FEW = 3  # ids of items in a line; all of them stand in the file of --output
 # What joined runs have in common: the model, a hash of the data, what was shown of it.
@@ -95,7 +95,7 @@ class Rescored:
         bad = self.problems.keys()
         return {*bad, *(name for name, own in self.groups.items() if bad & set(own))}
 
-    def label(self, name: str, run: Run) -> str:
+    def label(self, name: str, run: SavedRun) -> str:
         """Of a task's or group's numbers."""
         return f"{name} {run.model}" if self.several else name
 
@@ -145,10 +145,10 @@ class Rescored:
 
 def rescore_saved(
     benchmark: Benchmark,
-    runs: Sequence[Run],
+    runs: Sequence[SavedRun],
     judge: str | None = None,
     *,
-    take: Callable[[Run, Items], object] | None = None,
+    take: Callable[[SavedRun, Items], object] | None = None,
 ) -> Rescored:
     """Every metric again from saved samples; joined numbers of each model and data.
 
@@ -173,7 +173,7 @@ def rescore_saved(
     done = Rescored(several=len({run.task for run in runs}) < len(runs))
     joined: dict[str, dict[str, Any]] = {}
 
-    def small(run: Run) -> tuple[Side, Items]:
+    def small(run: SavedRun) -> tuple[Side, Items]:
         """What joins read of a run, which is no verdict; of others what their notes read."""
         items, read_otherwise, verdicts_of = _scored(benchmark, run, asked)
         if not items:
@@ -196,7 +196,7 @@ def rescore_saved(
         ]
 
     def of_model(model: str | None) -> list[str]:
-        sides: dict[Side, dict[str, tuple[Run, Items]]] = {}
+        sides: dict[Side, dict[str, tuple[SavedRun, Items]]] = {}
         for run in (one for one in runs if one.model == model):
             side, items = small(run)
             if items:
@@ -217,7 +217,7 @@ def rescore_saved(
 
 
 def _scored(
-    benchmark: Benchmark, run: Run, judge: Judge
+    benchmark: Benchmark, run: SavedRun, judge: Judge
 ) -> tuple[Items, list[str], tuple[int, int]]:
     """A run's items again, in the order of their ids; the ids of those read otherwise; and how many
     verdicts are new and how many were kept.
@@ -283,7 +283,7 @@ def _is_read_otherwise(saved: Item, now: Item) -> bool:
 
 def _tell(
     benchmark: Benchmark,
-    run: Run,
+    run: SavedRun,
     items: Items,
     done: Rescored,
     verdicts_of: tuple[int, int],
@@ -323,7 +323,7 @@ def _tell(
 
 
 def _joined(
-    benchmark: Benchmark, side: Side, own: Mapping[str, tuple[Run, Items]], done: Rescored
+    benchmark: Benchmark, side: Side, own: Mapping[str, tuple[SavedRun, Items]], done: Rescored
 ) -> dict[str, dict[str, Any]]:
     """The joined numbers of runs of one side, by label."""
     found = {}

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.benchmark import Benchmark, Items
     from lmms_eval_tasks.judges.run import Run as JudgeRun
 
-Saved = Sequence[tuple[str, list[saved_files.Run]]]  # saved runs by benchmark
+Saved = Sequence[tuple[str, list[saved_files.SavedRun]]]  # saved runs by benchmark
 
 
 def score_again(
@@ -106,7 +106,7 @@ def _changes(done: Rescored, *, judged: bool) -> list[str]:
     return [f"{label}: {one.line(judged=judged)}" for label, one in done.changes.items()]
 
 
-def _judged(benchmark: Benchmark, runs: Sequence[saved_files.Run]) -> list[str]:
+def _judged(benchmark: Benchmark, runs: Sequence[saved_files.SavedRun]) -> list[str]:
     """The tasks of these runs that a judge judges."""
     return [run.task for run in runs if benchmark.tasks[run.task].asks]
 
@@ -114,14 +114,14 @@ def _judged(benchmark: Benchmark, runs: Sequence[saved_files.Run]) -> list[str]:
 class _Folder:
     """Where samples and results go, of several folders below each; files there are replaced."""
 
-    def __init__(self, folder: Path, runs: Sequence[saved_files.Run]) -> None:
+    def __init__(self, folder: Path, runs: Sequence[saved_files.SavedRun]) -> None:
         several = len({run.file.parent for run in runs}) > 1
         self._places = {
             run.file: folder / run.file.parent.name if several else folder for run in runs
         }
         self._results: dict[Path, dict[str, Any]] = {}
 
-    def add(self, benchmark: Benchmark, run: saved_files.Run, items: Items) -> None:
+    def add(self, benchmark: Benchmark, run: saved_files.SavedRun, items: Items) -> None:
         """Write the samples of one run."""
         task, place = benchmark.tasks[run.task], self._places[run.file]
         place.mkdir(parents=True, exist_ok=True)
@@ -135,7 +135,7 @@ class _Folder:
     def finish(
         self,
         benchmark: Benchmark,
-        runs: Sequence[saved_files.Run],
+        runs: Sequence[saved_files.SavedRun],
         done: Rescored,
         judge: Mapping[str, Any],
     ) -> None:
@@ -157,7 +157,7 @@ class _Folder:
 def _renew(
     results: dict[str, Any],
     benchmark: Benchmark,
-    run: saved_files.Run,
+    run: saved_files.SavedRun,
     done: Rescored,
     judge: Mapping[str, Any],
 ) -> None:

@@ -274,7 +274,7 @@ def test_a_mistake_of_ours_loses_no_numbers(monkeypatch: pytest.MonkeyPatch) -> 
 def rescored(items: Sequence[Item]) -> tuple[Rescored, list[Item]]:
     """What is said of a saved run of pairs, and its items now."""
     samples = [{"failed": item} for item in items]
-    saved = saved_runs.Run("maia_vsv", Path("1_samples_maia_vsv.jsonl"), samples, "m", {})
+    saved = saved_runs.SavedRun("maia_vsv", Path("1_samples_maia_vsv.jsonl"), samples, "m", {})
     now: list[Item] = []
     done = rescore_saved(BENCHMARK, [saved], take=lambda _, own: now.extend(own))
     return done, now
