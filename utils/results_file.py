@@ -17,7 +17,7 @@ class _Prompt(BaseModel):
     hash: str
 
 
-class _Judge(BaseModel):
+class _StoredJudge(BaseModel):
     provider: str
     model: str | None = None
     warning: str | None = None
@@ -40,7 +40,7 @@ class StoredCondition(BaseModel):
 class _Section(BaseModel):
     """What our hook tells of a benchmark."""
 
-    judge: _Judge | None = None
+    judge: _StoredJudge | None = None
     data: JsonObject | None = None
     videos: _Videos | None = None
     prompts: dict[str, _Prompt | None] = Field(default_factory=dict)
