@@ -13,7 +13,7 @@ from lmms_eval_tasks.utils.released_files import read_json
 from lmms_eval_tasks.utils.validation import told
 
 
-class _Prompt(BaseModel):
+class _StoredPrompt(BaseModel):
     hash: str
 
 
@@ -21,7 +21,7 @@ class _StoredJudge(BaseModel):
     provider: str
     model: str | None = None
     warning: str | None = None
-    prompt: _Prompt | None = None
+    prompt: _StoredPrompt | None = None
 
 
 class _Videos(BaseModel):
@@ -43,7 +43,7 @@ class _Section(BaseModel):
     judge: _StoredJudge | None = None
     data: JsonObject | None = None
     videos: _Videos | None = None
-    prompts: dict[str, _Prompt | None] = Field(default_factory=dict)
+    prompts: dict[str, _StoredPrompt | None] = Field(default_factory=dict)
     arrived: str | None = None
     conditions: list[StoredCondition] | None = None
     warnings: list[str] = Field(default_factory=list)  # of versions without conditions
