@@ -81,7 +81,7 @@ class _Counts(BaseModel):
     effective: int | None = Field(default=None, strict=True)
 
 
-class _Results(BaseModel):
+class _StoredResults(BaseModel):
     config: _Config = Field(default_factory=_Config)
     configs: dict[str, JsonObject | None] = Field(default_factory=dict)
     versions: JsonObject = Field(default_factory=dict)
@@ -101,7 +101,7 @@ def read(file: Path) -> JsonObject:
     """
     content = read_json(file)
     try:
-        _Results.model_validate(content)
+        _StoredResults.model_validate(content)
     except ValidationError as error:
         raise DataError(f"{file}: not the host's results: {told(error)}") from None
     return dict(content)
