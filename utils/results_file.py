@@ -51,7 +51,7 @@ class _Section(BaseModel):
     details: dict[str, JsonObject] = Field(default_factory=dict)
 
 
-class _Usage(BaseModel):
+class _StoredUsage(BaseModel):
     usage: list[JsonObject] = Field(default_factory=list)
     given_up: list[str] = Field(default_factory=list)
 
@@ -64,7 +64,7 @@ class _Ours(BaseModel):
 
     version: str | None = None
     data_root: str | None = None
-    judges: _Usage | None = None
+    judges: _StoredUsage | None = None
     invalid: dict[str, str] = Field(default_factory=dict)
 
 
