@@ -56,7 +56,7 @@ class _StoredUsage(BaseModel):
     given_up: list[str] = Field(default_factory=list)
 
 
-class _Ours(BaseModel):
+class _StoredSections(BaseModel):
     """What it tells beside; every other name is a benchmark's."""
 
     model_config = ConfigDict(extra="allow")
@@ -90,7 +90,7 @@ class _StoredResults(BaseModel):
     group_subtasks: dict[str, list[str]] = Field(default_factory=dict)
     n_samples: dict[str, _Counts] = Field(default_factory=dict, alias="n-samples")
     total_evaluation_time_seconds: float | None = None
-    lmms_eval_tasks: _Ours = _Ours.model_validate({})
+    lmms_eval_tasks: _StoredSections = _StoredSections.model_validate({})
 
 
 def read(file: Path) -> JsonObject:
