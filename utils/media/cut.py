@@ -52,7 +52,7 @@ class Head(NamedTuple):
     has_audio: bool
 
 
-class Facts(TypedDict):
+class SegmentFacts(TypedDict):
     """Fields of segments.Segment."""
 
     start: float
@@ -237,7 +237,9 @@ def _damaged(what: str, time: Fraction) -> MediaError:
 # --- the picture --------------------------------------------------------------------------------
 
 
-def encode(path: str, first: Head, window: Window, sound_end: Fraction | None, out: str) -> Facts:
+def encode(
+    path: str, first: Head, window: Window, sound_end: Fraction | None, out: str
+) -> SegmentFacts:
     """Write the frames of a window to `out`; returns fields of segments.Segment.
 
     If no frame begins in the window, the one on screen is shown throughout. A single frame is
@@ -296,10 +298,10 @@ def encode(path: str, first: Head, window: Window, sound_end: Fraction | None, o
     return _facts(start, until, (look.width, look.height), n_frames)
 
 
-def _facts(start: Fraction, end: Fraction, size: tuple[int, int], n: int) -> Facts:
+def _facts(start: Fraction, end: Fraction, size: tuple[int, int], n: int) -> SegmentFacts:
     duration = float(end - start)
     width, height = size
-    return Facts(
+    return SegmentFacts(
         start=float(start),
         end=float(end),
         duration=duration,
@@ -323,7 +325,7 @@ def _planes(frame: VideoFrame, first: VideoFrame, turn: video.Turn) -> mp4.Plane
     return [turn(plane) for plane in (y, u, v)]
 
 
-def _copy(path: str, first: Head, sound_end: Fraction | None, out: str) -> Facts | None:
+def _copy(path: str, first: Head, sound_end: Fraction | None, out: str) -> SegmentFacts | None:
     """Copy the picture of a whole file to `out`, if mp4 can hold it just as it is shown.
 
     None if it must be encoded instead: another codec, turned or unshown frames (an edit list, an
