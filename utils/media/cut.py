@@ -311,7 +311,7 @@ def _facts(start: Fraction, end: Fraction, size: tuple[int, int], n: int) -> Seg
     )
 
 
-def _planes(frame: VideoFrame, first: VideoFrame, turn: video.Turn) -> mp4.Planes:
+def _planes(frame: VideoFrame, first: VideoFrame, turn: video.Rotation) -> mp4.Planes:
     """Upright planes in 4:2:0 with 8 bits, of even size, that of the first frame."""
     import numpy as np
 
@@ -336,7 +336,7 @@ def _copy(path: str, first: Head, sound_end: Fraction | None, out: str) -> Segme
     table = video.frame_table(path)
     if (
         first.codec not in _COPIED
-        or video.turn(first.frame) != video.Turn()
+        or video.turn(first.frame) != video.Rotation()
         or table.origin != first.origin
         or len(table.times) == 1
     ):

@@ -482,7 +482,7 @@ def _by_time(
             return
 
 
-class Turn(NamedTuple):
+class Rotation(NamedTuple):
     """What makes a frame upright: rows and columns swapped; then upside down; then mirrored."""
 
     swapped: bool = False
@@ -502,19 +502,19 @@ class Turn(NamedTuple):
         return np.ascontiguousarray(rows[:, ::-1] if self.mirrored else rows)
 
 
-def turn(frame: VideoFrame) -> Turn:
+def turn(frame: VideoFrame) -> Rotation:
     """How players turn a frame, by the matrix of its file, to the nearest right angle."""
     import numpy as np
     from av.buffer import Buffer
 
     data = frame.side_data.get("DISPLAYMATRIX")
     if not isinstance(data, Buffer):
-        return Turn()
+        return Rotation()
     # A point of the stored picture is shown at (a x + c y, b x + d y).
     a, b, _, c, d = np.frombuffer(memoryview(data), np.int32)[:5].tolist()
     if abs(b) + abs(c) > abs(a) + abs(d):
-        return Turn(True, b < 0, c < 0)
-    return Turn(False, d < 0, a < 0)
+        return Rotation(True, b < 0, c < 0)
+    return Rotation(False, d < 0, a < 0)
 
 
 def is_full_range(frame: VideoFrame) -> bool:
