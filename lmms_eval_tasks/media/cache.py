@@ -29,7 +29,7 @@ _PIECES, _PIECE = 64, 2**16  # of a larger one: how many, and bytes of each
 
 
 @dataclass(frozen=True)
-class Entry:
+class CacheEntry:
     """Files by their endings, what they were made from, and what their maker told of them."""
 
     source: str
@@ -48,7 +48,7 @@ def kept(
     time_limit: float | None = None,
     identity: str = "",
     **arguments: Json,
-) -> Entry:
+) -> CacheEntry:
     """What a worker makes of a video, made once for all threads and processes.
 
     Args:
@@ -87,7 +87,7 @@ def kept(
             f"set {settings.CACHE} to another folder"
         ) from error
     paths = {ending: str(place / f"{name}{ending}") for ending in note["sizes"]}
-    return Entry(str(video), paths, note["facts"])
+    return CacheEntry(str(video), paths, note["facts"])
 
 
 def _load(folder: Path, name: str) -> JsonObject | None:
