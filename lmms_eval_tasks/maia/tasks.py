@@ -128,14 +128,14 @@ def media_of(doc: Doc) -> recipes.Media:
     return _made(*_recipe_of(doc))
 
 
-def _recipe_of(doc: Doc) -> tuple[str, recipes.Recipe]:
+def _recipe_of(doc: Doc) -> tuple[str, recipes.ClipSpec]:
     """The video's file, and what is made of it in one of the paper's three settings (4.3, 4.4)."""
     setting, still = doc["setting"], data.still()
     if setting == "1frame" or (setting == "black" and not still):  # whose size the picture has
-        recipe = recipes.Recipe("first_frame", n_frames=1, still=still)
+        recipe = recipes.ClipSpec("first_frame", n_frames=1, still=still)
     else:
         kind: Literal["uniform", "black"] = "black" if setting == "black" else "uniform"
-        recipe = recipes.Recipe(kind, n_frames=doc["n_frames"])
+        recipe = recipes.ClipSpec(kind, n_frames=doc["n_frames"])
     return doc["video_path"], recipe
 
 
@@ -143,7 +143,7 @@ _made = functools.lru_cache(maxsize=4096)(recipes.make)
 
 
 @functools.lru_cache(maxsize=2)  # a video's questions follow each other
-def _taken(path: str, recipe: recipes.Recipe) -> tuple[Image, ...]:
+def _taken(path: str, recipe: recipes.ClipSpec) -> tuple[Image, ...]:
     return tuple(map(_fitted, clips.images(_made(path, recipe))))
 
 

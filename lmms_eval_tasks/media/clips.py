@@ -44,7 +44,7 @@ def make(
         made = segments.segment(path, start, end, sound=False)
         source, first, last, duration = made.video, made.start, made.end, made.duration
     if n_frames:
-        made, duration = recipes.make(source, recipes.Recipe("uniform", n_frames)), last - first
+        made, duration = recipes.make(source, recipes.ClipSpec("uniform", n_frames)), last - first
     return made, {
         "kind": "frames" if n_frames else "video",
         "start": first,

@@ -224,7 +224,7 @@ def _others(sample: Path, folder: Path) -> Iterator[Handed]:
 
 def _clip(file: Path) -> None:
     video_checks.probe(file)
-    recipes.make(file, recipes.Recipe("uniform", 2))
+    recipes.make(file, recipes.ClipSpec("uniform", 2))
 
 
 def _record(folder: Path) -> Any:
