@@ -123,7 +123,7 @@ def _fitted(picture: Image) -> Image:
     return picture.resize((width, height), Resampling.BICUBIC) if share < 1 else picture
 
 
-def media_of(doc: Doc) -> recipes.Media:
+def media_of(doc: Doc) -> recipes.ClipFile:
     """The clip or image of a doc, made once per video and setting; else MediaError."""
     return _made(*_recipe_of(doc))
 

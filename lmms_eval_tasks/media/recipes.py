@@ -58,7 +58,7 @@ class ClipSpec:
 
 
 @dataclass(frozen=True)
-class Media:
+class ClipFile:
     """A file for a model: `image` or `video`, its size in pixels, and what it was made of."""
 
     path: str
@@ -70,7 +70,7 @@ class Media:
     height: int
 
 
-def make(source: str | Path, recipe: ClipSpec) -> Media:
+def make(source: str | Path, recipe: ClipSpec) -> ClipFile:
     """The file that `recipe` makes of `source`, from the cache if it is there.
 
     Raises:
@@ -80,7 +80,7 @@ def make(source: str | Path, recipe: ClipSpec) -> Media:
     entry = cache.kept(source, recipe.name, _VERSION, work, recipe=asdict(recipe))
     (made,) = entry.paths.values()
     facts = (entry.facts[name] for name in ("kind", "n_frames", "width", "height"))
-    return Media(made, entry.source, recipe.name, *facts)
+    return ClipFile(made, entry.source, recipe.name, *facts)
 
 
 def uniform_indices(n_total: int, n: int) -> list[int]:
