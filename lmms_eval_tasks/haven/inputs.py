@@ -95,7 +95,7 @@ def pictures(doc: Doc, numbers: Sequence[int]) -> list[Image]:
     return frames(doc).images(numbers) if numbers else []
 
 
-def frames(doc: Doc) -> indexed_frames.Frames:
+def frames(doc: Doc) -> indexed_frames.FrameArchive:
     """All sampled frames of a video, read in one pass if they are not kept; else a MediaError."""
     return indexed_frames.frames(doc["video_path"], doc["picks"], options.current().size)
 

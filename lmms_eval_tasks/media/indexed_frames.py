@@ -31,7 +31,7 @@ _VERSION = 3
 
 
 @dataclass(frozen=True)
-class Frames:
+class FrameArchive:
     """Pictures of a video's frames, in the cache; sizes in pixels, upright.
 
     path: a zip of JPEG files (quality 95, 4:4:4).
@@ -72,7 +72,7 @@ class Frames:
         return found
 
 
-def frames(source: str | Path, indices: Sequence[int], size: int) -> Frames:
+def frames(source: str | Path, indices: Sequence[int], size: int) -> FrameArchive:
     """The frames of `source` at `indices`, from the cache if they are there.
 
     Args:
@@ -91,7 +91,7 @@ def frames(source: str | Path, indices: Sequence[int], size: int) -> Frames:
         raise ValueError("expected ascending indices of frames from 0, and a size of 1 or more")
     name, work = f"frames-{len(asked)}-{size}", (__name__, "write")
     entry = cache.kept(source, name, _VERSION, work, indices=asked, size=size)
-    return Frames(path=entry.paths[".zip"], source=entry.source, indices=asked, **entry.facts)
+    return FrameArchive(path=entry.paths[".zip"], source=entry.source, indices=asked, **entry.facts)
 
 
 def fitted(width: int, height: int, longest: int) -> tuple[int, int]:
