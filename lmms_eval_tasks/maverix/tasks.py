@@ -107,7 +107,7 @@ _PARTS: dict[str, set[str]] = {
 task_prompts = prompts.file("maverix", "task", _PARTS)
 
 
-def media_of(doc: Doc) -> segments.Segment:
+def media_of(doc: Doc) -> segments.CutSegment:
     """The doc's segment, or the whole video, cut once for all modes (media/segments.py)."""
     return cut(doc["video_path"], doc["start"], doc["end"])
 

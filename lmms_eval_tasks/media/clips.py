@@ -25,7 +25,7 @@ Doc = Mapping[str, Json]
 @functools.lru_cache(maxsize=4096)
 def make(
     path: str, start: float | None, end: float | None, n_frames: int
-) -> tuple[segments.Segment | recipes.ClipFile, dict[str, object]]:
+) -> tuple[segments.CutSegment | recipes.ClipFile, dict[str, object]]:
     """The clip of a window, from the cache if it is there, and what the log tells of it.
 
     Args:
@@ -36,7 +36,7 @@ def make(
     Raises:
         MediaError: it cannot be read or has no such window.
     """
-    made: segments.Segment | recipes.ClipFile
+    made: segments.CutSegment | recipes.ClipFile
     if n_frames and start is None and end is None:
         # Of a whole movie no copy is needed to take frames from it.
         source, first, last = path, 0.0, video_checks.probe(path).duration
@@ -63,7 +63,7 @@ def visuals(doc: Doc) -> list[str] | list[Image]:
         MediaError: the video cannot be read or has no such window; the message names it.
     """
     made, _ = _made(doc)
-    return [made.video] if isinstance(made, segments.Segment) else images(made)
+    return [made.video] if isinstance(made, segments.CutSegment) else images(made)
 
 
 def log(doc: Doc) -> dict[str, object]:
@@ -78,7 +78,7 @@ def log(doc: Doc) -> dict[str, object]:
     return dict(_made(doc)[1])
 
 
-def _made(doc: Doc) -> tuple[segments.Segment | recipes.ClipFile, dict[str, object]]:
+def _made(doc: Doc) -> tuple[segments.CutSegment | recipes.ClipFile, dict[str, object]]:
     try:
         return make(doc["video_path"], doc["start"], doc["end"], doc["n_frames"])
     except MediaError as error:
