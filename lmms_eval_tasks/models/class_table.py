@@ -42,7 +42,7 @@ class Place(_Strict):
     code: Annotated[str, Field(min_length=6)]  # some tokens of that line
 
 
-class Cell(Place):
+class SoundDelivery(Place):
     """What becomes of sound that is handed to a class in one way."""
 
     # `not delivered` is dropped, or replaced by text or frames, and the run goes on (also after an
@@ -50,9 +50,9 @@ class Cell(Place):
     status: Literal["delivered", "not delivered", "raises", "unknown"]
     why: Text  # in one sentence
     args: dict[str, bool | int | str] = {}  # of `--model_args`, all of which have to be given so
-    when: tuple[Cell, ...] = ()  # exceptions, the first one that fits
+    when: tuple[SoundDelivery, ...] = ()  # exceptions, the first one that fits
 
-    def with_args(self, given: Mapping[str, object]) -> Cell:
+    def with_args(self, given: Mapping[str, object]) -> SoundDelivery:
         """The cell under these model arguments."""
         for one in self.when:
             wanted = one.args.items()
@@ -134,12 +134,12 @@ class Class(_Strict):
     """A class: its media, and what becomes of sound in each way of handing it over."""
 
     media: Media
-    path: Cell | None = None  # of a simple class: a wav alone, as its path
-    array: Cell | None = None  # of a simple class: as samples
-    wav: Cell | None = None  # of a chat class: an audio item alone
-    muted_mp4_and_wav: Cell | None = None  # of a chat class: after a muted mp4
+    path: SoundDelivery | None = None  # of a simple class: a wav alone, as its path
+    array: SoundDelivery | None = None  # of a simple class: as samples
+    wav: SoundDelivery | None = None  # of a chat class: an audio item alone
+    muted_mp4_and_wav: SoundDelivery | None = None  # of a chat class: after a muted mp4
     # With its track; of a chat class only where it hears that and no item beside it.
-    mp4: Cell | None = None
+    mp4: SoundDelivery | None = None
 
     @property
     def form(self) -> Literal["path", "samples", "track"]:
@@ -150,7 +150,7 @@ class Class(_Strict):
         samples = self.array.status in heard and self.path.status not in heard
         return "samples" if samples else "path"
 
-    def sound(self, with_picture: bool) -> Cell:
+    def sound(self, with_picture: bool) -> SoundDelivery:
         """What becomes of sound alone, or with its picture, in the form that the class takes."""
         alone = self.wav or (self.array if self.form == "samples" else self.path)
         cell = (self.mp4 or self.muted_mp4_and_wav) if with_picture else alone
