@@ -158,7 +158,7 @@ class Class(_Strict):
         return cell
 
 
-class Entry(_Strict):
+class ModelEntry(_Strict):
     """A registered model: a class for one of the host's interfaces or for both."""
 
     aliases: tuple[str, ...] = ()
@@ -178,9 +178,9 @@ class Table(_Strict):
     """All models of one version of the host, and ours."""
 
     host: str
-    models: dict[str, Entry]
+    models: dict[str, ModelEntry]
 
-    def model(self, name: str) -> Entry | None:
+    def model(self, name: str) -> ModelEntry | None:
         """The entry of a model's name or alias."""
         of_alias = (entry for entry in self.models.values() if name in entry.aliases)
         return self.models.get(name) or next(of_alias, None)
@@ -195,7 +195,7 @@ def table() -> Table:
 
 def class_of(model: str, interface: Interface) -> Class | None:
     """A model's class for one of the host's interfaces; of a name or an alias."""
-    return dict((table().model(model) or Entry()).classes()).get(interface)
+    return dict((table().model(model) or ModelEntry()).classes()).get(interface)
 
 
 def media_of(model: str, interface: Interface) -> Media | None:

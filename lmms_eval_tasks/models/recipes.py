@@ -152,7 +152,7 @@ def _stored(name: str) -> Mapping[str, Json]:
 
 def _read(path: Path) -> Recipe:
     given = read_yaml(path, "options of lmms_eval")
-    entry = class_table.table().model(given["model"]) or class_table.Entry()
+    entry = class_table.table().model(given["model"]) or class_table.ModelEntry()
     kinds = [kind for kind, _ in entry.classes()]
     interface = "chat" if "chat" in kinds and not given.get("force_simple") else "simple"
     said = {name: str(value) for name, value in given.get("env", {}).items()}
