@@ -61,7 +61,7 @@ class SoundDelivery(Place):
         return self
 
 
-class Media(_Strict):
+class MediaSupport(_Strict):
     """What a class does with pictures, videos and requests."""
 
     # `run` with tiny checkpoints or a local server, `called` its own code alone, or `read`.
@@ -133,7 +133,7 @@ class Media(_Strict):
 class Class(_Strict):
     """A class: its media, and what becomes of sound in each way of handing it over."""
 
-    media: Media
+    media: MediaSupport
     path: SoundDelivery | None = None  # of a simple class: a wav alone, as its path
     array: SoundDelivery | None = None  # of a simple class: as samples
     wav: SoundDelivery | None = None  # of a chat class: an audio item alone
@@ -198,7 +198,7 @@ def class_of(model: str, interface: Interface) -> Class | None:
     return dict((table().model(model) or ModelEntry()).classes()).get(interface)
 
 
-def media_of(model: str, interface: Interface) -> Media | None:
+def media_of(model: str, interface: Interface) -> MediaSupport | None:
     """What a class does with media; None where nothing is known."""
     one = class_of(model, interface)
     return one.media if one else None

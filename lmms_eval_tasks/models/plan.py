@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from lmms_eval_tasks.context import Interface, Model, Plan
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.models import class_table
-from lmms_eval_tasks.models.class_table import Media
+from lmms_eval_tasks.models.class_table import MediaSupport
 
 FRAMES = 32  # of a video that goes as pictures: MAIA's number, and what most papers give
 
@@ -128,7 +128,7 @@ def _lacking(model: Model, interface: Interface, needs: Sequence[Needs]) -> str:
 
 
 def _frames(
-    model: Model, media: Media, who: str, needs: Sequence[Needs]
+    model: Model, media: MediaSupport, who: str, needs: Sequence[Needs]
 ) -> tuple[dict[str, object], list[str], list[str]]:
     """The arguments for frames that are set; a line on them; and lines on what will not arrive."""
     framed = [one for one in needs if one.videos and one.frames]
