@@ -33,7 +33,7 @@ class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Place(_Strict):
+class SourceLine(_Strict):
     """A line of a file below the folder of installed packages, and a fact that it was read for."""
 
     fact: str = ""
@@ -42,7 +42,7 @@ class Place(_Strict):
     code: Annotated[str, Field(min_length=6)]  # some tokens of that line
 
 
-class SoundDelivery(Place):
+class SoundDelivery(SourceLine):
     """What becomes of sound that is handed to a class in one way."""
 
     # `not delivered` is dropped, or replaced by text or frames, and the run goes on (also after an
@@ -66,7 +66,7 @@ class MediaSupport(_Strict):
 
     # `run` with tiny checkpoints or a local server, `called` its own code alone, or `read`.
     how: Literal["run", "called", "read"]
-    evidence: Annotated[tuple[Place, ...], Field(min_length=1)]  # lines that it was read from
+    evidence: Annotated[tuple[SourceLine, ...], Field(min_length=1)]  # lines that it was read from
     none: str = ""  # why the class takes none of our media, where it does not
     video: Reader = ""  # what reads a video; "" if it takes none
     image: bool = False  # whether one picture in a request reaches the model
