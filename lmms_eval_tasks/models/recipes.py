@@ -39,7 +39,7 @@ class Work(_Strict):
     told: float = 0  # tokens of the reply to each
 
 
-class Facts(_Strict):
+class ModelFacts(_Strict):
     """A model (models.yaml): 0 billions of parameters is one that a server has."""
 
     billions: float = 0  # parameters that a token passes
@@ -120,14 +120,14 @@ def on_vllm(recipe: Recipe) -> Recipe | str:
     )
 
 
-def facts(checkpoint: str) -> Facts:
+def facts(checkpoint: str) -> ModelFacts:
     """What is known of a model; of several their parameters together.
 
     Raises:
         KeyError: nothing is.
     """
     known = _stored("models")
-    each = [Facts.model_validate(known[name]) for name in checkpoint.split(",")]
+    each = [ModelFacts.model_validate(known[name]) for name in checkpoint.split(",")]
     return each[0].model_copy(update={"billions": sum(one.billions for one in each)})
 
 
