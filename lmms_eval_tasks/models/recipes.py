@@ -24,7 +24,7 @@ class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Work(_Strict):
+class TaskWorkload(_Strict):
     """A task's docs, and one of them on average (data.yaml): seconds, tokens, counts."""
 
     docs: int
@@ -131,13 +131,13 @@ def facts(checkpoint: str) -> ModelFacts:
     return each[0].model_copy(update={"billions": sum(one.billions for one in each)})
 
 
-def work(task: str) -> Work:
+def work(task: str) -> TaskWorkload:
     """A task of the published data.
 
     Raises:
         KeyError: no recipe has it.
     """
-    return Work.model_validate(_stored("data")[task])
+    return TaskWorkload.model_validate(_stored("data")[task])
 
 
 def _folder() -> Path:

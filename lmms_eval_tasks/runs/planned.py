@@ -28,7 +28,7 @@ from lmms_eval_tasks.judges.prices import Price
 from lmms_eval_tasks.judges.report import dollars, duration, price
 from lmms_eval_tasks.models import class_table, recipes
 from lmms_eval_tasks.models.plan import FRAMES
-from lmms_eval_tasks.models.recipes import ModelFacts, Recipe, Work
+from lmms_eval_tasks.models.recipes import ModelFacts, Recipe, TaskWorkload
 from lmms_eval_tasks.runs import before, estimate
 
 OPERATIONS = 312e12  # a second, of an A100, dense bfloat16
@@ -236,7 +236,7 @@ def _frames(recipe: Recipe) -> int:
     return int(given or media.frames_default or FRAMES)
 
 
-def _media(one: Work, facts: ModelFacts, frames: int) -> float:
+def _media(one: TaskWorkload, facts: ModelFacts, frames: int) -> float:
     """Tokens of a doc's media."""
     video = one.video * facts.second or (frames * facts.frame if one.video else 0)
     picture = facts.frame if facts.picture is None else facts.picture

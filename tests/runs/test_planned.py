@@ -15,7 +15,7 @@ from lmms_eval_tasks import context, registry, settings
 from lmms_eval_tasks.commands.leaderboard_command import leaderboard_app
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.models import recipes
-from lmms_eval_tasks.models.recipes import ModelFacts, Work
+from lmms_eval_tasks.models.recipes import ModelFacts, TaskWorkload
 from lmms_eval_tasks.runs import planned
 from tests.checks import table
 
@@ -81,23 +81,23 @@ ONE = ModelFacts(billions=1)
     "facts, work, tokens, hours",
     [
         # As many prompt tokens as an A100 computes in an hour for 1e9 parameters.
-        (ONE, Work(docs=1, text=planned.OPERATIONS * HOUR / 2e9, reply=0), None, 1.0),
+        (ONE, TaskWorkload(docs=1, text=planned.OPERATIONS * HOUR / 2e9, reply=0), None, 1.0),
         # As many of a reply as its memory is read through for them; two GPUs take turns.
-        (ONE, Work(docs=2, text=0, reply=planned.BANDWIDTH * HOUR / 4e9), None, 1.0),
-        (ModelFacts(billions=1, gpus=2), Work(docs=1, text=planned.OPERATIONS * HOUR / 2e9, reply=0),
+        (ONE, TaskWorkload(docs=2, text=0, reply=planned.BANDWIDTH * HOUR / 4e9), None, 1.0),
+        (ModelFacts(billions=1, gpus=2), TaskWorkload(docs=1, text=planned.OPERATIONS * HOUR / 2e9, reply=0),
          None, 2.0),
         # 32 frames of a video, of whatever length; pictures; an uploaded video by its seconds.
-        (ModelFacts(frame=10), Work(docs=3, text=5, reply=2, video=99), (3 * 325, 6), 0.0),
-        (ModelFacts(frame=10, picture=7), Work(docs=1, text=0, reply=0, pictures=4), (28, 0), 0.0),
-        (ModelFacts(frame=10), Work(docs=1, text=0, reply=0, pictures=4), (40, 0), 0.0),
-        (ModelFacts(frame=10, second=3, sound=2), Work(docs=1, text=0, reply=0, video=9, sound=4),
+        (ModelFacts(frame=10), TaskWorkload(docs=3, text=5, reply=2, video=99), (3 * 325, 6), 0.0),
+        (ModelFacts(frame=10, picture=7), TaskWorkload(docs=1, text=0, reply=0, pictures=4), (28, 0), 0.0),
+        (ModelFacts(frame=10), TaskWorkload(docs=1, text=0, reply=0, pictures=4), (40, 0), 0.0),
+        (ModelFacts(frame=10, second=3, sound=2), TaskWorkload(docs=1, text=0, reply=0, video=9, sound=4),
          (35, 0), 0.0),
-        (ModelFacts(thinks=100), Work(docs=2, text=1, reply=1), (2, 202), 0.0),
+        (ModelFacts(thinks=100), TaskWorkload(docs=2, text=1, reply=1), (2, 202), 0.0),
     ],
 )  # fmt: skip
 def test_tokens_and_hours(
     facts: ModelFacts,
-    work: Work,
+    work: TaskWorkload,
     tokens: tuple[int, int] | None,
     hours: float,
     monkeypatch: pytest.MonkeyPatch,
@@ -127,23 +127,23 @@ IN_AN_HOUR = planned.OPERATIONS * HOUR / 2e9  # prompt tokens of 1e9 parameters
     "facts, work, batch, cached, hours",
     [
         # All docs have the media of 2 clips before their texts: 8 of 10 find theirs computed.
-        (ModelFacts(billions=1, picture=1000), Work(docs=10, clips=2, text=0, reply=0, pictures=1), 64,
+        (ModelFacts(billions=1, picture=1000), TaskWorkload(docs=10, clips=2, text=0, reply=0, pictures=1), 64,
          8000, 2000 / IN_AN_HOUR),
         # Texts are computed for each.
-        (ModelFacts(billions=1, picture=1000), Work(docs=10, clips=2, text=500, reply=0, pictures=1),
+        (ModelFacts(billions=1, picture=1000), TaskWorkload(docs=10, clips=2, text=500, reply=0, pictures=1),
          64, 8000, 7000 / IN_AN_HOUR),
-        (ModelFacts(billions=1, picture=1000), Work(docs=10, text=0, reply=0, pictures=1), 64, 0,
+        (ModelFacts(billions=1, picture=1000), TaskWorkload(docs=10, text=0, reply=0, pictures=1), 64, 0,
          10_000 / IN_AN_HOUR),
         # A batch shares the reading of the weights, up to where its operations take as long.
-        (ONE, Work(docs=1, text=0, reply=planned.BANDWIDTH * HOUR / 2e9), 64, 0, 1 / 64),
-        (ONE, Work(docs=1, text=0, reply=IN_AN_HOUR), 1000, 0, 1.0),
+        (ONE, TaskWorkload(docs=1, text=0, reply=planned.BANDWIDTH * HOUR / 2e9), 64, 0, 1 / 64),
+        (ONE, TaskWorkload(docs=1, text=0, reply=IN_AN_HOUR), 1000, 0, 1.0),
         # All GPUs work at once.
-        (ModelFacts(billions=1, gpus=4), Work(docs=1, text=IN_AN_HOUR, reply=0), 64, 0, 1.0),
+        (ModelFacts(billions=1, gpus=4), TaskWorkload(docs=1, text=IN_AN_HOUR, reply=0), 64, 0, 1.0),
     ],
 )  # fmt: skip
 def test_an_engine_computes_shared_media_once(
     facts: ModelFacts,
-    work: Work,
+    work: TaskWorkload,
     batch: int,
     cached: int,
     hours: float,
@@ -163,7 +163,7 @@ def test_the_share_is_the_one_that_was_measured(monkeypatch: pytest.MonkeyPatch)
     form = _by_vllm()
     clip = 3536  # 16 groups of 13 x 17 tokens
     monkeypatch.setattr(recipes, "facts", lambda _: ModelFacts(billions=1, picture=clip))
-    work = Work(docs=192, clips=1, text=3733 - clip, reply=2, pictures=1)
+    work = TaskWorkload(docs=192, clips=1, text=3733 - clip, reply=2, pictures=1)
     monkeypatch.setattr(recipes, "work", lambda _: work)
     (cost,) = planned.costs([form], {})
     assert f"({0.942:.1%} of the prompts' cached)" in str(cost)
