@@ -61,7 +61,7 @@ class _Form(_Strict):
     differs: str = ""
 
 
-class Recipe(NamedTuple):
+class RowRecipe(NamedTuple):
     """How a published row is made again."""
 
     path: Path
@@ -83,7 +83,7 @@ def slug(identity: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", identity.rpartition("/")[2].lower()).strip("_")
 
 
-def of(benchmark: str) -> list[Recipe]:
+def of(benchmark: str) -> list[RowRecipe]:
     """The recipes of a benchmark, by name."""
     return [_read(path) for path in sorted(_folder().joinpath(benchmark).glob("*.yaml"))]
 
@@ -94,7 +94,7 @@ def missing(benchmark: str) -> Mapping[str, str]:
     return found
 
 
-def on_vllm(recipe: Recipe) -> Recipe | str:
+def on_vllm(recipe: RowRecipe) -> RowRecipe | str:
     """The recipe by `tasks_vllm`, our class over vLLM; or a sentence on why it has no such form."""
     if recipe.model.name == VLLM:
         return recipe
@@ -150,7 +150,7 @@ def _stored(name: str) -> Mapping[str, Json]:
     return read_yaml(_folder() / f"{name}.yaml", "a mapping")
 
 
-def _read(path: Path) -> Recipe:
+def _read(path: Path) -> RowRecipe:
     given = read_yaml(path, "options of lmms_eval")
     entry = class_table.table().model(given["model"]) or class_table.ModelEntry()
     kinds = [kind for kind, _ in entry.classes()]
@@ -158,7 +158,7 @@ def _read(path: Path) -> Recipe:
     said = {name: str(value) for name, value in given.get("env", {}).items()}
     arguments = _arguments(given["model_args"])
     model = Model(given["model"], interface, arguments)  # type: ignore[arg-type]
-    return Recipe(path, model, given["tasks"].split(","), said, int(given["batch_size"]))
+    return RowRecipe(path, model, given["tasks"].split(","), said, int(given["batch_size"]))
 
 
 def _arguments(model_args: str) -> dict[str, str]:

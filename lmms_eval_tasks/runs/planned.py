@@ -28,7 +28,7 @@ from lmms_eval_tasks.judges.prices import Price
 from lmms_eval_tasks.judges.report import dollars, duration, price
 from lmms_eval_tasks.models import class_table, recipes
 from lmms_eval_tasks.models.plan import FRAMES
-from lmms_eval_tasks.models.recipes import ModelFacts, Recipe, TaskWorkload
+from lmms_eval_tasks.models.recipes import ModelFacts, RowRecipe, TaskWorkload
 from lmms_eval_tasks.runs import before, estimate
 
 OPERATIONS = 312e12  # a second, of an A100, dense bfloat16
@@ -38,7 +38,7 @@ BYTES = 2  # of a parameter
 ROOM = 2  # times the longest estimate is what a job is given
 
 Engine = Literal["vllm"]
-Counted = Callable[[str, Recipe], Plan]  # the work of a task, as a recipe says it
+Counted = Callable[[str, RowRecipe], Plan]  # the work of a task, as a recipe says it
 
 
 class Cost(NamedTuple):
@@ -87,7 +87,7 @@ def lines(benchmark: str, *, slurm: bool, engine: Engine | None = None) -> Itera
     if engine is not None:
         forms = {one.path.stem: recipes.on_vllm(one) for one in found}
         refused = {name: one for name, one in forms.items() if isinstance(one, str)}
-        found = [one for one in forms.values() if isinstance(one, Recipe)]
+        found = [one for one in forms.values() if isinstance(one, RowRecipe)]
     without = [f"# no form of {name} for {engine}: {why}" for name, why in refused.items()]
     if not found:
         of_engine = f" for {engine}" if engine else ""
@@ -112,17 +112,17 @@ def lines(benchmark: str, *, slurm: bool, engine: Engine | None = None) -> Itera
         yield f"# no recipe of {name}: {why}"
 
 
-def _told(recipe: Recipe, cost: Cost) -> list[str]:
+def _told(recipe: RowRecipe, cost: Cost) -> list[str]:
     return [str(cost), *([f"not the same: {recipe.differs}"] if recipe.differs else [])]
 
 
-def _command(recipe: Recipe) -> str:
+def _command(recipe: RowRecipe) -> str:
     whole, here = recipe.path.resolve(), Path.cwd()
     shown = whole.relative_to(here) if whole.is_relative_to(here) else whole
     return shlex.join(["lmms_eval", "--config", str(shown), *recipe.options])
 
 
-def _headed(benchmark: str, found: Sequence[Recipe], each: Sequence[Cost]) -> Iterator[str]:
+def _headed(benchmark: str, found: Sequence[RowRecipe], each: Sequence[Cost]) -> Iterator[str]:
     hours = sum(one.hours for one in each)
     yield (
         f"{benchmark}: {len(each)} recipes, about {hours:,.1f} hours of A100s, "
@@ -185,7 +185,7 @@ def _array(jobs: Sequence[tuple[Sequence[str], str]]) -> Iterator[str]:
 # --- what a recipe costs --------------------------------------------------------------------------
 
 
-def costs(found: Sequence[Recipe], notes: dict[str, None]) -> list[Cost]:
+def costs(found: Sequence[RowRecipe], notes: dict[str, None]) -> list[Cost]:
     """What each recipe would take; `notes` gets what it rests on.
 
     Raises:
@@ -195,7 +195,7 @@ def costs(found: Sequence[Recipe], notes: dict[str, None]) -> list[Cost]:
     return [_cost(one, counted) for one in found]
 
 
-def _cost(recipe: Recipe, counted: Counted) -> Cost:
+def _cost(recipe: RowRecipe, counted: Counted) -> Cost:
     facts, frames = recipes.facts(recipe.checkpoint), _frames(recipe)
     prompt, cached, reply, total = 0.0, 0.0, 0.0, Plan()
     batched = recipe.model.name == recipes.VLLM
@@ -227,7 +227,7 @@ def _cost(recipe: Recipe, counted: Counted) -> Cost:
     )
 
 
-def _frames(recipe: Recipe) -> int:
+def _frames(recipe: RowRecipe) -> int:
     """At most so many of a video reach the model."""
     media = class_table.media_of(recipe.model.name, recipe.model.interface)
     if media is None or media.frames_argument is None:
@@ -251,7 +251,7 @@ def _dollars(model: str, facts: ModelFacts, prompt: int, reply: int) -> float | 
 
 
 def _counted(
-    task: str, recipe: Recipe, *, known: dict[tuple[str, ...], Plan], notes: dict[str, None]
+    task: str, recipe: RowRecipe, *, known: dict[tuple[str, ...], Plan], notes: dict[str, None]
 ) -> Plan:
     """The work of a task on the user's data, or by the published counts, which is noted."""
     key = (task, *(f"{name}={value}" for name, value in recipe.settings.items()))

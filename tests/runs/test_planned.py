@@ -113,10 +113,10 @@ def test_tokens_and_hours(
     assert cost.gpus == (facts.gpus if facts.billions else 0)
 
 
-def _by_vllm() -> recipes.Recipe:
+def _by_vllm() -> recipes.RowRecipe:
     (own,) = (one for one in recipes.of("maia") if one.path.stem == "qwen2_5_vl_7b_instruct")
     form = recipes.on_vllm(own)
-    assert isinstance(form, recipes.Recipe)
+    assert isinstance(form, recipes.RowRecipe)
     return form._replace(tasks=["maia_vsv"])
 
 
