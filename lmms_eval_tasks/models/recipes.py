@@ -53,7 +53,7 @@ class ModelFacts(_Strict):
     output: float | None = None
 
 
-class _Form(_Strict):
+class _VllmForm(_Strict):
     """A recipe by vLLM (vllm.yaml)."""
 
     batch_size: int
@@ -104,7 +104,7 @@ def on_vllm(recipe: RowRecipe) -> RowRecipe | str:
     stored = _stored("vllm")[recipe.path.parent.name][name]
     if isinstance(stored, str):
         return stored
-    form = _Form.model_validate(stored)
+    form = _VllmForm.model_validate(stored)
     # Beside the replies of the recipe's own class, not over them.
     output = f"{read_yaml(recipe.path, 'options of lmms_eval')['output_path']}_vllm"
     options = {"model": VLLM, "model_args": form.model_args, "batch_size": str(form.batch_size)}
