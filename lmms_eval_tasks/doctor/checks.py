@@ -94,7 +94,7 @@ class Examination:
     def __init__(
         self,
         names: Sequence[str],
-        model: Callable[[Sequence[plan.Needs]], Iterable[Finding]] | None = None,
+        model: Callable[[Sequence[plan.MediaNeeds]], Iterable[Finding]] | None = None,
         uploads: Callable[[Sequence[Asked]], Iterable[str]] | None = None,
     ) -> None:
         self._names, self._model, self._uploads = names, model, uploads

@@ -19,7 +19,7 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import positions
 from lmms_eval_tasks.models import class_pages, class_table
 from lmms_eval_tasks.models.host_types import Arguments
-from lmms_eval_tasks.models.plan import Needs
+from lmms_eval_tasks.models.plan import MediaNeeds
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.metrics import local_models
@@ -129,7 +129,7 @@ def advice(run: Arguments) -> list[str]:
 # --- for the command `doctor` ---------------------------------------------------------------------
 
 
-def examined(run: Arguments, needs: Sequence[Needs]) -> Findings:
+def examined(run: Arguments, needs: Sequence[MediaNeeds]) -> Findings:
     """What a run is told of its model's class before it loads it, and what it would miss then.
 
     Raises:

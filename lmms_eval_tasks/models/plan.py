@@ -19,7 +19,7 @@ FRAMES = 32  # of a video that goes as pictures: MAIA's number, and what most pa
 
 
 @dataclass(frozen=True)
-class Needs:
+class MediaNeeds:
     """What the requests of a task hold."""
 
     task: str
@@ -28,7 +28,7 @@ class Needs:
     frames: frozenset[int] = frozenset()  # of its videos, where the protocol says how many
 
 
-def of(model: Model, needs: Sequence[Needs]) -> Plan:
+def of(model: Model, needs: Sequence[MediaNeeds]) -> Plan:
     """The plan of a run, of the model as the user named it.
 
     Raises:
@@ -101,7 +101,7 @@ def checkpoint_type(model: Model) -> str:
         return ""
 
 
-def _interface(model: Model, needs: Sequence[Needs]) -> Interface:
+def _interface(model: Model, needs: Sequence[MediaNeeds]) -> Interface:
     """The user's, or the simple class where only that one takes what the tasks hand over."""
     mine, other = (class_table.media_of(model.name, kind) for kind in (model.interface, "simple"))
     if model.interface == "simple" or not mine or mine.none or not other or not other.video:
@@ -110,7 +110,7 @@ def _interface(model: Model, needs: Sequence[Needs]) -> Interface:
     return "simple" if alone and not _lacking(model, "simple", needs) else "chat"
 
 
-def _lacking(model: Model, interface: Interface, needs: Sequence[Needs]) -> str:
+def _lacking(model: Model, interface: Interface, needs: Sequence[MediaNeeds]) -> str:
     """What a class cannot take of what tasks hand over; "" if it takes all."""
     media = class_table.media_of(model.name, interface)
     if media is None or media.none:
@@ -128,7 +128,7 @@ def _lacking(model: Model, interface: Interface, needs: Sequence[Needs]) -> str:
 
 
 def _frames(
-    model: Model, media: MediaSupport, who: str, needs: Sequence[Needs]
+    model: Model, media: MediaSupport, who: str, needs: Sequence[MediaNeeds]
 ) -> tuple[dict[str, object], list[str], list[str]]:
     """The arguments for frames that are set; a line on them; and lines on what will not arrive."""
     framed = [one for one in needs if one.videos and one.frames]

@@ -28,7 +28,7 @@ def test_a_class_gets_what_it_takes_and_nothing_is_advised() -> None:
         assert class_table.advice(model, int(options.batch_size)) == []
         if options.model in page_commands.MORE:
             assert options.model == "tasks_vllm" or 64 <= int(options.batch_size) <= 256
-            wanted = plan.Needs("maia_vsv", videos=True, frames=frozenset({32}))
+            wanted = plan.MediaNeeds("maia_vsv", videos=True, frames=frozenset({32}))
             assert plan.of(model, [wanted]).arguments == {}
 
 

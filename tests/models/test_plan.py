@@ -9,16 +9,16 @@ import pytest
 from lmms_eval_tasks.context import Model
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.models import class_table, plan
-from lmms_eval_tasks.models.plan import Needs
+from lmms_eval_tasks.models.plan import MediaNeeds
 from tests.checks import table
 
-VIDEO = Needs("maia_vsv", videos=True, frames=frozenset({32}))
-LONG = Needs("maia_vsv", videos=True, frames=frozenset({64}))
-SHORT = Needs("maia_vsv", videos=True, frames=frozenset({32, 16}))
-PICTURE = Needs("maia_vsv_1frame", pictures=1)
-PICTURES = Needs("haven_v2t", pictures=40)
-SEGMENT = Needs("maverix_v", videos=True)
-TEXT = Needs("maia_unimodal")
+VIDEO = MediaNeeds("maia_vsv", videos=True, frames=frozenset({32}))
+LONG = MediaNeeds("maia_vsv", videos=True, frames=frozenset({64}))
+SHORT = MediaNeeds("maia_vsv", videos=True, frames=frozenset({32, 16}))
+PICTURE = MediaNeeds("maia_vsv_1frame", pictures=1)
+PICTURES = MediaNeeds("haven_v2t", pictures=40)
+SEGMENT = MediaNeeds("maverix_v", videos=True)
+TEXT = MediaNeeds("maia_unimodal")
 
 
 @table(
