@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, HIGHEST_SCORE, RATINGS
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
-from lmms_eval_tasks.models.players import UNREADABLE, Chance, Known, Played
+from lmms_eval_tasks.models.players import UNREADABLE, Chance, KnownReplies, Played
 from lmms_eval_tasks.sample import scenes
 from lmms_eval_tasks.sample.render import Clip
 
@@ -219,7 +219,7 @@ def recordings() -> Iterator[dict[str, Any]]:
 # --- a judge's ratings, played --------------------------------------------------------------------
 
 
-def known(doc: Mapping[str, Any]) -> Known:
+def known(doc: Mapping[str, Any]) -> KnownReplies:
     """Right is the reference rating, or 3 without one.
 
     Wrong is off by one or two, and more lenient where the other judges' ratings are shown, so that
@@ -233,7 +233,7 @@ def known(doc: Mapping[str, Any]) -> Known:
     off = min(high, max(low, right + (step if up else -step)))
     wrong = off if off != right else right - 1
     said = (_rated(right, "right"), _rated(wrong, "wrong"))
-    return Known(name, *said, UNREADABLE, drawn=[_rated(one, "drawn") for one in RATINGS])
+    return KnownReplies(name, *said, UNREADABLE, drawn=[_rated(one, "drawn") for one in RATINGS])
 
 
 def _rated(rating: int, worth: str) -> str:

@@ -48,7 +48,7 @@ SAMPLES: dict[str, str] = {
 }
 
 
-class Known(NamedTuple):
+class KnownReplies(NamedTuple):
     """Replies to a doc whose worth is known."""
 
     item: str  # what the worth of a scripted reply is drawn by
@@ -77,7 +77,7 @@ class Played(NamedTuple):
     headline: tuple[str, str]  # task or group and metric that the last screen shows
 
 
-def known(doc: Doc) -> Known:
+def known(doc: Doc) -> KnownReplies:
     """Replies to a doc.
 
     The same item in another input mode or length is drawn anew, so that tasks that differ in these
@@ -93,7 +93,7 @@ def known(doc: Doc) -> Known:
     """
     own = next((module for field, module in SAMPLES.items() if field in doc), None)
     if own is not None:
-        found: Known = importlib.import_module(own).known(doc)
+        found: KnownReplies = importlib.import_module(own).known(doc)
         return found
     try:
         given = [str(doc[name]) for name in ("mode", "length") if name in doc]
@@ -101,7 +101,7 @@ def known(doc: Doc) -> Known:
         if not doc.get("options"):
             wrong = str(doc.get("lure") or UNKNOWN)
             right = next((str(one) for one in doc["references"]), wrong)
-            return Known(item, right, wrong, "", [right, wrong])
+            return KnownReplies(item, right, wrong, "", [right, wrong])
         pool = "/".join([str(doc["question_id"]), *given]) if "question_id" in doc else None
         letters, answer = LETTERS[: len(doc["options"])], doc["answer"]
     except (KeyError, TypeError) as error:
@@ -111,7 +111,7 @@ def known(doc: Doc) -> Known:
     if len(letters) < 2 or answer not in [*letters]:
         raise TasksError(f"{item}: answer {answer!r} is none of {list(letters)}")
     wrong = _draw(letters.replace(answer, ""), "wrong", item)
-    return Known(item, answer, wrong, UNREADABLE, letters, pool)
+    return KnownReplies(item, answer, wrong, UNREADABLE, letters, pool)
 
 
 def scripted(doc: Doc) -> str:
