@@ -215,7 +215,7 @@ class _Scored(BaseModel, extra="forbid", strict=True):
     scores: Annotated[dict[str, tuple[_Score, _Score]], Field(min_length=1)]
 
 
-class _Reply(BaseModel, extra="forbid"):
+class _PairReply(BaseModel, extra="forbid"):
     lm_pairs: _Scored
 
 
@@ -244,7 +244,7 @@ def read_lm_pairs(reply: str) -> tuple[str | None, dict[str, list[float]]] | Non
         any other form, or a choice that does not follow from its scores.
     """
     try:
-        read = _Reply.model_validate_json(reply).lm_pairs
+        read = _PairReply.model_validate_json(reply).lm_pairs
     except ValidationError:
         return None
     scores = {model: list(pair) for model, pair in read.scores.items()}
