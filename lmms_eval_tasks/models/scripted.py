@@ -114,7 +114,7 @@ class Witness(Player):
         return witness.reply(parts)
 
 
-class Line(BaseModel, extra="forbid"):
+class RecordedReply(BaseModel, extra="forbid"):
     """One line of a file of recorded replies; `id` is the doc's, which a run's samples show."""
 
     id: str
@@ -150,7 +150,7 @@ def recorded(file: Path) -> dict[tuple[str, str], str]:
     found: dict[tuple[str, str], str] = {}
     for number, entry in read_lines(file):
         try:
-            line = Line.model_validate(entry)
+            line = RecordedReply.model_validate(entry)
         except ValidationError as error:
             raise TasksError(f"{file}, line {number}: {told(error)}") from None
         if found.setdefault((line.id, line.task), line.reply) != line.reply:
