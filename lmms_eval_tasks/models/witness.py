@@ -32,7 +32,7 @@ _NEAR = 4.0  # hertz by which a pitch may be off
 
 
 @dataclass
-class Moment:
+class PerceivedMoment:
     """What was noticed at a time, as far as there was anything."""
 
     colours: tuple[str, str] | None = None
@@ -68,9 +68,9 @@ def reply(parts: Iterable[Medium]) -> str:
     return options[guess % len(options)][0] if options else "A"
 
 
-def noticed(text: str, media: Sequence[Path]) -> list[Moment]:
+def noticed(text: str, media: Sequence[Path]) -> list[PerceivedMoment]:
     """Every tenth of a second of what was handed over, in order."""
-    found: dict[int, Moment] = defaultdict(Moment)
+    found: dict[int, PerceivedMoment] = defaultdict(PerceivedMoment)
     for path in media:
         for second, colours in seen(path):
             found[round(second / _STEP)].colours = colours
@@ -114,7 +114,7 @@ def heard(path: Path) -> list[tuple[float, float | None]]:
     return [(n / rate, second_code.hertz_of(sound[n : n + size], rate)) for n in starts]
 
 
-def _worth(question: str, option: str, moments: Sequence[Moment]) -> int:
+def _worth(question: str, option: str, moments: Sequence[PerceivedMoment]) -> int:
     """How many moments speak for an option."""
     sides, tone = _SIDES.search(question), _TONE.search(question)
     sounds = [n for n, one in enumerate(moments) if one.near(tone)]
@@ -129,13 +129,13 @@ def _worth(question: str, option: str, moments: Sequence[Moment]) -> int:
         return int(gone is not None and option.startswith(gone))
     if question.startswith("What does the pitch do"):
         change = _pitch(after) - _pitch([moments[n] for n in here])
-        told = Moment(hertz=abs(change)).near(_TONE.search(option))
+        told = PerceivedMoment(hertz=abs(change)).near(_TONE.search(option))
         return int(("rises" in option) == (change > 0) and told)
     shown = after if "directly after" in question else [moments[n] for n in here]
     return sum(one.shows(option) for one in shown)
 
 
-def _pitch(moments: Iterable[Moment]) -> float:
+def _pitch(moments: Iterable[PerceivedMoment]) -> float:
     """The middle one; not a number if there is none."""
     found = [one.hertz for one in moments if one.hertz is not None]
     return statistics.median(found) if found else math.nan
