@@ -33,8 +33,8 @@ from lmms_eval_tasks.models.host_types import (
     Arguments,
     Doc,
     ModelInstance,
+    ModelRequest,
     Reply,
-    Request,
     TokenCounts,
 )
 from lmms_eval_tasks.notify import say
@@ -120,7 +120,7 @@ def kept(run: Arguments, tasks: Sequence[str]) -> Iterator[Known]:
 class _Call(NamedTuple):
     """One call of a class's `generate_until` by lmms-eval."""
 
-    requests: Sequence[Request]
+    requests: Sequence[ModelRequest]
     replies: list[Reply]  # in the order of the requests; None where there is none yet
     # By the place of a request of ours: its doc's id, and what its reply is kept under.
     ids: Mapping[int, str]
@@ -148,11 +148,11 @@ class _Asked:
         mended = [one.text for one in known.conditions if one.kind == Kind.MENDED]
         self.kept = Kept(_identity(run, lm, mended), tasks, self._rank)
 
-    def _generate(self, requests: list[Request]) -> list[Reply]:
+    def _generate(self, requests: list[ModelRequest]) -> list[Reply]:
         """What the class replies; of a reply without content some return None."""
         return ["" if reply is None else reply for reply in self._plain(requests)]
 
-    def generate_until(self, requests: list[Request]) -> list[Reply]:
+    def generate_until(self, requests: list[ModelRequest]) -> list[Reply]:
         """The host's call: replies in the order of the requests."""
         replies: list[Reply] = [None] * len(requests)
         own = [place for place, one in enumerate(requests) if one.task_name in self._tasks]
@@ -282,7 +282,7 @@ class _Asked:
                 "goes on whatever fails)"
             )
 
-    def _replies(self, requests: list[Request], names: Sequence[str]) -> list[Reply]:
+    def _replies(self, requests: list[ModelRequest], names: Sequence[str]) -> list[Reply]:
         """One for each request; a failure that the class hides stands in its reply's place."""
         if not self._one_by_one:
             with self._errors.of() as errors:
@@ -296,7 +296,7 @@ class _Asked:
             )
         return [self._alone(one, name) for one, name in zip(requests, names, strict=True)]
 
-    def _alone(self, request: Request, name: str) -> Reply:
+    def _alone(self, request: ModelRequest, name: str) -> Reply:
         """The reply to a request that no other request's fate hangs on."""
         found, why = [], ""
         with arrived.asking(name), self._errors.of(name) as errors:
@@ -311,7 +311,7 @@ class _Asked:
             return _or_lost(found, errors)[0]
         return refusals.model_error(errors[-1] if errors else why)
 
-    def _finish(self, asked: Mapping[int, tuple[Request, str]], replies: list[Reply]) -> None:
+    def _finish(self, asked: Mapping[int, tuple[ModelRequest, str]], replies: list[Reply]) -> None:
         """Count the tokens of our replies, and write the tag that stood in the prompt."""
         texts: dict[int, str] = {}
         for place, (request, name) in asked.items():
@@ -336,12 +336,12 @@ class _Asked:
                     _, counts = _unwrapped(replies[place])
                     replies[place] = GenerationResult(cut_replies.OPENED + text, counts)
 
-    def _doc(self, request: Request) -> Doc:
+    def _doc(self, request: ModelRequest) -> Doc:
         *_, doc_id, name, split = request.args
         doc: Doc = self._lm.task_dict[name][split][doc_id]
         return doc
 
-    def _known(self, request: Request) -> tuple[str, str]:
+    def _known(self, request: ModelRequest) -> tuple[str, str]:
         """The id of a request's doc, and what decides on the reply, hashed.
 
         Beside the model that is the doc, its text, its media, the sampling.
@@ -362,7 +362,7 @@ class _Asked:
         name = arrived.request_name(request.task_name, call.ids[place])
         return arrived.Expected(name, functools.partial(self._shown, request))
 
-    def _shown(self, request: Request) -> arrived.Shown:
+    def _shown(self, request: ModelRequest) -> arrived.Shown:
         task = registry.of(request.task_name).tasks[request.task_name]
         parts = task.prompt(self._doc(request))
         model, kinds = context.current().model, [part.kind for part in parts]
@@ -413,7 +413,7 @@ def _or_lost(found: Sequence[Reply], errors: Sequence[str]) -> list[Reply]:
     return made
 
 
-def _sampling(request: Request) -> JsonObject:
+def _sampling(request: ModelRequest) -> JsonObject:
     """The generation arguments of a request."""
     return next((one for one in request.args if isinstance(one, dict)), {})
 
@@ -460,7 +460,7 @@ def _failed(text: str | None) -> str | None:
     return " ".join(text.split())[:300].rstrip(".")
 
 
-def _remember(request: Request, name: str, told: Mapping[str, object] | None) -> None:
+def _remember(request: ModelRequest, name: str, told: Mapping[str, object] | None) -> None:
     """What reached the model of a doc with this name."""
     if told is not None:
         context.current().own(arrived.Arrived).seen[request.task_name, name] = told

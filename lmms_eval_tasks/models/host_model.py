@@ -12,7 +12,7 @@ from accelerate import Accelerator
 from lmms_eval.api.model import lmms
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.models.host_types import Doc, Request
+from lmms_eval_tasks.models.host_types import Doc, ModelRequest
 
 
 class Options(TypedDict, total=False):
@@ -73,7 +73,7 @@ class HostModel(lmms):  # type: ignore[misc]  # the host has no types
         doc: Doc = self.task_dict[task][split][doc_id]
         return doc
 
-    def loglikelihood(self, requests: list[Request]) -> NoReturn:  # noqa: ARG002
+    def loglikelihood(self, requests: list[ModelRequest]) -> NoReturn:  # noqa: ARG002
         """Not offered.
 
         Raises:

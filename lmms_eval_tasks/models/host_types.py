@@ -24,7 +24,7 @@ Medium: TypeAlias = object
 Reply: TypeAlias = object
 
 
-class Request(Protocol):
+class ModelRequest(Protocol):
     """`Instance`: one request to a model's `generate_until`.
 
     `args` end with the doc's number, task and split. Before these, simple classes get the text, the
@@ -41,7 +41,7 @@ class ModelInstance(Protocol):
     """`lmms`: a model's class, built. Only some have a `client` or a `modality`."""
 
     task_dict: Mapping[str, Mapping[str, Sequence[Doc]]]
-    generate_until: Callable[[list[Request]], list[Reply]]
+    generate_until: Callable[[list[ModelRequest]], list[Reply]]
     client: object
     modality: str
 

@@ -40,7 +40,7 @@ from tqdm import tqdm
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.models import players
 from lmms_eval_tasks.models.host_model import HostModel, Options
-from lmms_eval_tasks.models.host_types import Arguments, Request
+from lmms_eval_tasks.models.host_types import Arguments, ModelRequest
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizer
@@ -103,7 +103,7 @@ class LmPairs(HostModel):
             given[name.strip()] = value.strip()
         return cls(**given)
 
-    def generate_until(self, requests: list[Request]) -> list[str]:
+    def generate_until(self, requests: list[ModelRequest]) -> list[str]:
         """One JSON reply per request, in order (players.lm_pairs_reply).
 
         Raises:

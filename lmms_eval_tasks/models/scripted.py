@@ -25,7 +25,7 @@ from pydantic import BaseModel, ValidationError
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.models import players, witness
 from lmms_eval_tasks.models.host_model import HostModel, Options
-from lmms_eval_tasks.models.host_types import Doc, Request
+from lmms_eval_tasks.models.host_types import Doc, ModelRequest
 from lmms_eval_tasks.models.players import Contents
 from lmms_eval_tasks.utils.released_files import read_lines
 from lmms_eval_tasks.utils.validation import told
@@ -43,7 +43,7 @@ class Player(HostModel):
         """Answer one request from what was handed over (or, scripted and recorded, its doc)."""
         raise NotImplementedError
 
-    def generate_until(self, requests: list[Request]) -> list[str]:
+    def generate_until(self, requests: list[ModelRequest]) -> list[str]:
         """One reply per request, in order.
 
         Raises:
@@ -51,7 +51,7 @@ class Player(HostModel):
         """
         return list(map(self._reply, requests))
 
-    def _reply(self, request: Request) -> str:
+    def _reply(self, request: ModelRequest) -> str:
         *_, doc_id, task, split = request.args
         doc = self.doc(task, split, doc_id)
         if self.is_simple:

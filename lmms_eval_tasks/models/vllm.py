@@ -33,7 +33,7 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.models import files
 from lmms_eval_tasks.models.engine import Engine, EngineEndedError
 from lmms_eval_tasks.models.host_model import HostModel
-from lmms_eval_tasks.models.host_types import Arguments, Medium, Reply, Request
+from lmms_eval_tasks.models.host_types import Arguments, Medium, ModelRequest, Reply
 from lmms_eval_tasks.models.plan import whole
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
 from lmms_eval_tasks.utils.replies import refusals
@@ -164,7 +164,7 @@ class VLLM(HostModel):
         """Give the GPUs back: the run that built this model is over (host/replies.py)."""
         self._engine.end()
 
-    def generate_until(self, requests: list[Request]) -> list[Reply]:
+    def generate_until(self, requests: list[ModelRequest]) -> list[Reply]:
         """One reply per request, in order; of one that failed the text that the host's classes say.
 
         A video's requests are asked one after the other, whatever their order. May be called from
@@ -186,7 +186,7 @@ class VLLM(HostModel):
             replies = dict(zip(order, found, strict=True))
         return [replies[place] for place in range(len(requests))]
 
-    def _reply(self, request: Request) -> Reply:
+    def _reply(self, request: ModelRequest) -> Reply:
         try:
             with self._reading:
                 prompt, params, media = self._prompt(request)
@@ -198,7 +198,7 @@ class VLLM(HostModel):
         except Exception as error:
             return _failed(error)
 
-    def _prompt(self, request: Request) -> Prompt:
+    def _prompt(self, request: ModelRequest) -> Prompt:
         """What vLLM is given for a request, its media read."""
         _, doc_to_messages, given, doc_id, task, split = request.args
         shown = ChatMessages(messages=doc_to_messages(self.doc(task, split, doc_id)))
