@@ -15,7 +15,7 @@ from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.models.host_types import Doc, ModelRequest
 
 
-class Options(TypedDict, total=False):
+class ModelOptions(TypedDict, total=False):
     """Arguments of every HostModel."""
 
     batch_size: int | str

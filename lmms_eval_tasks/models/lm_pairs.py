@@ -39,7 +39,7 @@ from tqdm import tqdm
 
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.models import players
-from lmms_eval_tasks.models.host_model import HostModel, Options
+from lmms_eval_tasks.models.host_model import HostModel, ModelOptions
 from lmms_eval_tasks.models.host_types import Arguments, ModelRequest
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class LmPairs(HostModel):
     requests_at_once = sys.maxsize  # each call loads each model
 
     def __init__(
-        self, pretrained: str = "", dtype: str = "auto", **kwargs: Unpack[Options]
+        self, pretrained: str = "", dtype: str = "auto", **kwargs: Unpack[ModelOptions]
     ) -> None:
         super().__init__(**kwargs)
         self.names = [name.strip() for name in pretrained.split(",") if name.strip()]

@@ -24,7 +24,7 @@ from pydantic import BaseModel, ValidationError
 
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.models import players, witness
-from lmms_eval_tasks.models.host_model import HostModel, Options
+from lmms_eval_tasks.models.host_model import HostModel, ModelOptions
 from lmms_eval_tasks.models.host_types import Doc, ModelRequest
 from lmms_eval_tasks.models.players import Contents
 from lmms_eval_tasks.utils.released_files import read_lines
@@ -75,7 +75,7 @@ class Player(HostModel):
 class Oracle(Player):
     """Always right, by a key of requests (`key=PATH`)."""
 
-    def __init__(self, key: str | None = None, **kwargs: Unpack[Options]) -> None:
+    def __init__(self, key: str | None = None, **kwargs: Unpack[ModelOptions]) -> None:
         super().__init__(**kwargs)
         if key is None:
             raise TasksError(f"{type(self).__name__} needs its key: --model_args key=PATH")
@@ -89,7 +89,7 @@ class Oracle(Player):
 class Coin(Oracle):
     """Any of the replies that the key (`key=PATH`) has, by a hash of request and `seed`."""
 
-    def __init__(self, seed: int = 0, **kwargs: Unpack[Options]) -> None:
+    def __init__(self, seed: int = 0, **kwargs: Unpack[ModelOptions]) -> None:
         super().__init__(**kwargs)
         self.seed = seed
 
@@ -125,7 +125,7 @@ class RecordedReply(BaseModel, extra="forbid"):
 class Recorded(Player):
     """The recorded reply to each item (`replies=FILE`), one JSON object a line (`Line`)."""
 
-    def __init__(self, replies: str | None = None, **kwargs: Unpack[Options]) -> None:
+    def __init__(self, replies: str | None = None, **kwargs: Unpack[ModelOptions]) -> None:
         if replies is None:
             raise TasksError("tasks_recorded needs its replies: --model_args replies=FILE")
         super().__init__(**kwargs)
