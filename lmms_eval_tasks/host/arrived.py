@@ -65,7 +65,7 @@ class Arrived:
 
 
 @dataclass
-class Seen:
+class DeliveredMedia:
     """What reached the model of one request."""
 
     at: str  # where it was counted: sent, processor, reader or engine
@@ -119,7 +119,7 @@ class Expected:
         shown = self._shown()
         return shown._replace(text=_bare(shown.text))
 
-    def seen(self, made: Seen) -> Seen:
+    def seen(self, made: DeliveredMedia) -> DeliveredMedia:
         """Pictures that were handed over as a video are its frames."""
         if self.shown.videos and not self.shown.pictures and made.frames == 0:
             made.frames, made.pictures = made.pictures, 0
@@ -132,7 +132,7 @@ class _Watch:
     def __init__(self, asked: Iterable[Expected], reads: bool) -> None:
         self._reads = reads
         self._asked = {one.name: one for one in asked}
-        self.seen: dict[str, Seen] = {}
+        self.seen: dict[str, DeliveredMedia] = {}
         self._events: list[Event] = []  # since the last call of `generate`
         self._lock = threading.Lock()
         self._sent: dict[str, str] = {}  # of a body: whose it is, since it may be sent again
@@ -141,7 +141,7 @@ class _Watch:
         with self._lock:
             self._asked[one.name] = one
 
-    def settled(self, name: str) -> Seen | None:
+    def settled(self, name: str) -> DeliveredMedia | None:
         with self._lock:
             self._asked.pop(name, None)
             self._events = [event for event in self._events if event != ("handed", name)]
@@ -166,7 +166,7 @@ class _Watch:
             self._events = [event for event in self._events if event[0] in ("handed", "read")]
         self.note([("generate", ())])
 
-    def _note_sent(self, text: str, found: Seen, body: bytes) -> None:
+    def _note_sent(self, text: str, found: DeliveredMedia, body: bytes) -> None:
         name: str | None = ASKED.get()
         if name not in self._asked:
             digest = hashlib.sha256(body).hexdigest()
@@ -225,7 +225,9 @@ def asking(name: str) -> Iterator[None]:
 
 
 @contextmanager
-def watching(asked: Iterable[Expected], reads: bool = True) -> Iterator[Mapping[str, Seen]]:
+def watching(
+    asked: Iterable[Expected], reads: bool = True
+) -> Iterator[Mapping[str, DeliveredMedia]]:
     """While a class is asked: what reached the model, by the name of a request, when it is done.
 
     Args:
@@ -248,7 +250,7 @@ def expect(one: Expected) -> None:
         watch.expect(one)
 
 
-def settled(name: str) -> Seen | None:
+def settled(name: str) -> DeliveredMedia | None:
     """What reached the model of a request whose reply has come; it is watched no more."""
     watch = context.current().get(_Watch)
     return None if watch is None else watch.settled(name)
@@ -267,7 +269,7 @@ def request_name(task: str, doc: str) -> str:
 
 def _dealt(
     asked: Sequence[Expected], events: Iterable[Event], reads: bool, whole: bool
-) -> list[Seen] | None:
+) -> list[DeliveredMedia] | None:
     """What each of the requests got; None where it cannot be told apart.
 
     `whole` says whether these are all that were handed over.
@@ -281,7 +283,7 @@ def _dealt(
             return None  # of several requests nobody knows which frame was read for which
         frames, at = [len(of["read"])], "reader"
     if len(asked) == 1 and whole:
-        made = asked[0].seen(Seen(at, sum(frames), None, pictures, sum(sounds)))
+        made = asked[0].seen(DeliveredMedia(at, sum(frames), None, pictures, sum(sounds)))
         if len(of["read"]) == made.frames:  # else it was asked for something else, such as a size
             made.distinct = len(set(of["read"])) or None
         return [made]
@@ -294,17 +296,20 @@ def _dealt(
     if not whole and not frames and any(one.shown.videos for one in asked):
         return None
     shares = zip(asked, frames or [0] * number, sounds or [0.0] * number, strict=True)
-    return [Seen(at, n + of_videos // number, None, one.shown.pictures, s) for one, n, s in shares]
+    return [
+        DeliveredMedia(at, n + of_videos // number, None, one.shown.pictures, s)
+        for one, n, s in shares
+    ]
 
 
-def _add_row(made: Seen, row: Row) -> None:
+def _add_row(made: DeliveredMedia, row: Row) -> None:
     made.prompt_tokens, made.sizes = row.prompt_tokens, row.sizes
     # Models that look at pictures from beside the prompt have one token in it for each.
     if row.visual_tokens and row.visual_tokens > made.pictures + (made.frames or 0):
         made.visual_tokens = row.visual_tokens
 
 
-def _count(told: Json, texts: list[str], found: Seen) -> None:
+def _count(told: Json, texts: list[str], found: DeliveredMedia) -> None:
     """Texts and media in the body of a request, in whatever form of API."""
     if isinstance(told, list):
         for one in told:
@@ -497,7 +502,7 @@ def _chatting(_: object, messages: Sequence[Json], *__: object, **___: object) -
 
 def _sent(at: str, told: Json, body: bytes) -> Event:
     texts: list[str] = []
-    found = Seen(at)
+    found = DeliveredMedia(at)
     _count(told, texts, found)
     return "sent", (_bare("".join(texts)), found, body)
 

@@ -247,7 +247,9 @@ class _Asked:
                 pool.shutdown(wait=False, cancel_futures=True)
         self._check_failures(call)
 
-    def _take(self, call: _Call, place: int, reply: Reply, seen: arrived.Seen | None) -> None:
+    def _take(
+        self, call: _Call, place: int, reply: Reply, seen: arrived.DeliveredMedia | None
+    ) -> None:
         """A reply has come: keep it, unless it tells of a failure."""
         call.bar.update()
         request = call.requests[place]

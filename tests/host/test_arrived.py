@@ -53,7 +53,7 @@ def coded(width: int, height: int, form: str = "PNG") -> str:
     return base64.b64encode(buffer.getvalue()).decode()
 
 
-def seen(one: arrived.Seen) -> tuple[Any, ...]:
+def seen(one: arrived.DeliveredMedia) -> tuple[Any, ...]:
     return one.frames, one.pictures, one.seconds
 
 
@@ -84,7 +84,7 @@ def test_bodies_of_requests(content: Any, expected: Any) -> None:
     assert found["a"].at == "sent"
 
 
-def sent(asked: list[Expected], *bodies: Any) -> Mapping[str, arrived.Seen]:
+def sent(asked: list[Expected], *bodies: Any) -> Mapping[str, arrived.DeliveredMedia]:
     client = httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(200)))
     with arrived.counted(), arrived.watching(asked) as found:
         for body in bodies:
@@ -258,9 +258,9 @@ def test_whose_rows_they_are(rows: Any, expected: Any) -> None:
 
 def test_unknown_sizes_and_tokens_are_no_fields_of_an_item() -> None:
     plain = {"at": "sent", "frames": 0, "distinct": None, "pictures": 0, "seconds": 0.0}
-    assert arrived.Seen("sent").told() == plain
+    assert arrived.DeliveredMedia("sent").told() == plain
     more = {"sizes": [[4, 2]], "visual_tokens": 3, "prompt_tokens": 5}
-    whole = arrived.Seen("sent", sizes=((4, 2),), visual_tokens=3, prompt_tokens=5)
+    whole = arrived.DeliveredMedia("sent", sizes=((4, 2),), visual_tokens=3, prompt_tokens=5)
     assert whole.told() == plain | more
 
 

@@ -352,8 +352,10 @@ def test_a_prompt_that_its_class_counted(play: Any, monkeypatch: pytest.MonkeyPa
         return GenerationResult("A", TokenCounts(input_tokens=100 * number, output_tokens=1))
 
     def counted(known: dict[str, Any]) -> list[Any]:
-        monkeypatch.setattr(arrived.Seen, "told", lambda seen: {"at": seen.at, **known})
-        watching = contextlib.nullcontext({f"{TASK}/{n}": arrived.Seen("sent") for n in ids})
+        monkeypatch.setattr(arrived.DeliveredMedia, "told", lambda seen: {"at": seen.at, **known})
+        watching = contextlib.nullcontext(
+            {f"{TASK}/{n}": arrived.DeliveredMedia("sent") for n in ids}
+        )
         monkeypatch.setattr(arrived, "watching", lambda *_: watching)
         play.model.asked = 0
         samples = play(reply, limit=2)["samples"][TASK]
