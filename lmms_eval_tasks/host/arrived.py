@@ -86,7 +86,7 @@ class DeliveredMedia:
         return {name: value for name, value in known.items() if value or name not in optional}
 
 
-class Row(NamedTuple):
+class PromptRow(NamedTuple):
     """One request of a batch, as transformers' `generate` gets it."""
 
     prompt_tokens: int | None
@@ -185,7 +185,7 @@ class _Watch:
         names = [name for name, own in fitting.items() if len(own) == longest]
         return next((one for one in names if one not in self.seen), next(iter(names), None))
 
-    def _deal_out(self, rows: Sequence[Row]) -> None:
+    def _deal_out(self, rows: Sequence[PromptRow]) -> None:
         """What was counted belongs to the requests that were handed over meanwhile.
 
         Some classes prepare the next request while one is answered: what is not all there of it is
@@ -302,7 +302,7 @@ def _dealt(
     ]
 
 
-def _add_row(made: DeliveredMedia, row: Row) -> None:
+def _add_row(made: DeliveredMedia, row: PromptRow) -> None:
     made.prompt_tokens, made.sizes = row.prompt_tokens, row.sizes
     # Models that look at pictures from beside the prompt have one token in it for each.
     if row.visual_tokens and row.visual_tokens > made.pictures + (made.frames or 0):
@@ -435,7 +435,7 @@ def _generating(
     return [("generate", ())]
 
 
-def _rows(config: object, given: Mapping[str, object]) -> list[Row]:
+def _rows(config: object, given: Mapping[str, object]) -> list[PromptRow]:
     """The requests of a batch, without padding.
 
     Args:
@@ -458,7 +458,7 @@ def _rows(config: object, given: Mapping[str, object]) -> list[Row]:
             counts[kind] = (ids == token).sum(1).tolist()
     sizes = _sizes_of_rows(config, known, counts, number)
     visual = [sum(row) for row in zip(*counts.values(), strict=True)] or [0] * number
-    return [Row(*row) for row in zip(tokens, [n or None for n in visual], sizes, strict=True)]
+    return [PromptRow(*row) for row in zip(tokens, [n or None for n in visual], sizes, strict=True)]
 
 
 def _sizes_of_rows(

@@ -251,7 +251,7 @@ def test_whose_rows_they_are(rows: Any, expected: Any) -> None:
         events = [("handed", "a"), ("handed", "b"), ("video", 8), ("video", 4)]
         watch = context.current().get(arrived._Watch)
         assert watch is not None
-        watch.note([*events, ("generate", [arrived.Row(*row) for row in rows])])
+        watch.note([*events, ("generate", [arrived.PromptRow(*row) for row in rows])])
     counts = {k: (v.prompt_tokens, v.visual_tokens, v.sizes) for k, v in found.items()}
     assert counts == expected
 
