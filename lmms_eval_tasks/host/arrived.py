@@ -94,7 +94,7 @@ class PromptRow(NamedTuple):
     sizes: tuple[Size, ...]
 
 
-class Shown(NamedTuple):
+class RequestContent(NamedTuple):
     """What a request hands over."""
 
     text: str
@@ -110,11 +110,11 @@ class Expected:
         shown: what it hands over; called once something of it is seen, if ever.
     """
 
-    def __init__(self, name: str, shown: Callable[[], Shown]) -> None:
+    def __init__(self, name: str, shown: Callable[[], RequestContent]) -> None:
         self.name, self._shown = name, shown
 
     @cached_property
-    def shown(self) -> Shown:
+    def shown(self) -> RequestContent:
         """What it hands over, its text without what classes move."""
         shown = self._shown()
         return shown._replace(text=_bare(shown.text))

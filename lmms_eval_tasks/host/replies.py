@@ -364,14 +364,14 @@ class _Asked:
         name = arrived.request_name(request.task_name, call.ids[place])
         return arrived.Expected(name, functools.partial(self._shown, request))
 
-    def _shown(self, request: ModelRequest) -> arrived.Shown:
+    def _shown(self, request: ModelRequest) -> arrived.RequestContent:
         task = registry.of(request.task_name).tasks[request.task_name]
         parts = task.prompt(self._doc(request))
         model, kinds = context.current().model, [part.kind for part in parts]
         texts = [request.args[0]]
         if model is not None and model.interface == "chat":
             texts = [part.given for part in parts if part.kind == "text"]
-        return arrived.Shown("".join(texts), kinds.count("video"), kinds.count("image"))
+        return arrived.RequestContent("".join(texts), kinds.count("video"), kinds.count("image"))
 
 
 def _each_once(keys: Mapping[int, str]) -> dict[int, str]:

@@ -22,14 +22,14 @@ from transformers.generation.utils import GenerationMixin
 
 from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.host import arrived, plugin
-from lmms_eval_tasks.host.arrived import Expected, Shown
+from lmms_eval_tasks.host.arrived import Expected, RequestContent
 from lmms_eval_tasks.report import arrivals
 from tests.checks import table
 from tests.media.media_files import write_video
 
 
 def expected(name: str, text: str, videos: int, pictures: int) -> Expected:
-    return Expected(name, lambda: Shown(text, videos, pictures))
+    return Expected(name, lambda: RequestContent(text, videos, pictures))
 
 
 VIDEO = expected("a", "What happens? Say it.", 1, 0)
