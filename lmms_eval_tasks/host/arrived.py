@@ -54,7 +54,7 @@ Event = tuple[str, Json]
 Size = tuple[int, int]  # width and height in pixels
 
 
-class Arrived:
+class Deliveries:
     """What is known of a run's requests by task and id of a doc, until their replies are scored."""
 
     def __init__(self) -> None:

@@ -123,7 +123,7 @@ def process_results(doc: Doc, results: list[str]) -> Mapping[str, object]:
     reply = results[0] if results and isinstance(results[0], str) else ""
     kept = {**task.log_fields(doc), **_handed(task, doc)}
     request = task.name, str(doc["id"])
-    known = context.current().own(arrived.Arrived)
+    known = context.current().own(arrived.Deliveries)
     if seen := known.seen.get(request):
         kept["arrived"] = {**seen, "of": task.frames(doc)}
     if request in known.at_limit:

@@ -327,7 +327,7 @@ class _Asked:
                 if number is not None:
                     lengths = self._lengths.setdefault(request.task_name, Lengths())
                     lengths.add(int(number), int(limit))
-                    at_limit = context.current().own(arrived.Arrived).at_limit
+                    at_limit = context.current().own(arrived.Deliveries).at_limit
                     at_limit[request.task_name, name] = int(number) >= int(limit)
         texts = {place: text for place, text in texts.items() if text.strip()}
         if cut_replies.opened_in_prompt(self._lm, list(texts.values())):
@@ -465,7 +465,7 @@ def _failed(text: str | None) -> str | None:
 def _remember(request: ModelRequest, name: str, told: Mapping[str, object] | None) -> None:
     """What reached the model of a doc with this name."""
     if told is not None:
-        context.current().own(arrived.Arrived).seen[request.task_name, name] = told
+        context.current().own(arrived.Deliveries).seen[request.task_name, name] = told
 
 
 def _is_of_a_model(record: Record) -> bool:

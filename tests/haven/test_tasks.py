@@ -199,7 +199,7 @@ def test_joint_replies() -> None:
 
 def test_a_number_that_the_limit_cut() -> None:
     """Frame 1 may have been 10 to 19: it is no keyframe of the reply, in the run and after it."""
-    known_of_run = context.current().own(arrived.Arrived)
+    known_of_run = context.current().own(arrived.Deliveries)
     for at_limit, share in ((True, 0.0), (False, 0.5), (None, 0.5)):
         known = {} if at_limit is None else {("haven_v2v", "tvsum/video_1"): at_limit}
         known_of_run.at_limit = known
