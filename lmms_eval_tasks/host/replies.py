@@ -60,7 +60,7 @@ class RequestsFailedError(TasksError):
     """The model's endpoint or class fails every request: going on would only spend time."""
 
 
-class Known(NamedTuple):
+class RunFacts(NamedTuple):
     """What is known of a run's replies beside their texts, filled as it goes."""
 
     lengths: dict[str, Lengths]  # of each of our tasks' replies
@@ -69,14 +69,14 @@ class Known(NamedTuple):
 
 
 @contextmanager
-def kept(run: Arguments, tasks: Sequence[str]) -> Iterator[Known]:
+def kept(run: Arguments, tasks: Sequence[str]) -> Iterator[RunFacts]:
     """Within it the host's models are asked through us in a `run` of its `simple_evaluate`."""
     from lmms_eval import evaluator
 
     evaluate = evaluator.evaluate
     signature = inspect.signature(evaluate)
     asked: list[_Asked] = []
-    known = Known({}, [], Answered())
+    known = RunFacts({}, [], Answered())
     here = threading.get_ident()
 
     @functools.wraps(evaluate)
@@ -132,7 +132,7 @@ class _Asked:
     """One model's requests in one run."""
 
     def __init__(
-        self, lm: ModelInstance, run: Arguments, tasks: Sequence[str], known: Known
+        self, lm: ModelInstance, run: Arguments, tasks: Sequence[str], known: RunFacts
     ) -> None:
         self._lm, self._tasks = lm, frozenset(tasks)
         self._lengths, self._said = known.lengths, known.answered
