@@ -75,7 +75,7 @@ def kept(run: Arguments, tasks: Sequence[str]) -> Iterator[RunFacts]:
 
     evaluate = evaluator.evaluate
     signature = inspect.signature(evaluate)
-    asked: list[_Asked] = []
+    asked: list[_RequestRunner] = []
     known = RunFacts({}, [], Answered())
     here = threading.get_ident()
 
@@ -87,7 +87,7 @@ def kept(run: Arguments, tasks: Sequence[str]) -> Iterator[RunFacts]:
         own = {name: vars(lm)[name] for name in vars(lm).keys() & {"generate_until"}}
         with positions.right(lm) as found:
             known.conditions.extend([*found, *endpoints.conditions(lm)])
-            asked.append(_Asked(lm, run, tasks, known))
+            asked.append(_RequestRunner(lm, run, tasks, known))
             lm.generate_until = asked[-1].generate_until
             try:
                 with arrived.counted():
@@ -128,7 +128,7 @@ class _Call(NamedTuple):
     bar: tqdm[None]
 
 
-class _Asked:
+class _RequestRunner:
     """One model's requests in one run."""
 
     def __init__(
