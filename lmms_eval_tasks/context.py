@@ -32,7 +32,7 @@ class Model:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ClassPlan:
     """What is done for a run's class (plan.py)."""
 
     interface: Interface = "simple"  # which of the model's classes runs
@@ -51,7 +51,7 @@ class Context:
 
     is_run: bool = False
     model: Model | None = None  # None without our hook
-    plan: Plan = Plan()  # what was decided for the model: nothing, unless told
+    plan: ClassPlan = ClassPlan()  # what was decided for the model: nothing, unless told
     docs: slice = slice(None)  # of each task's, those that lmms-eval takes
     share: bool = False  # of the docs is asked (a `--limit` below 1), which `docs` does not tell
     options: Mapping[str, str]  # settings that options said, by variable
@@ -85,7 +85,7 @@ class Context:
                 self._own[kind] = one
             return cast("T | None", before)
 
-    def go_by(self, plan: Plan) -> None:
+    def go_by(self, plan: ClassPlan) -> None:
         """Take over what was decided for the model, whose class may be another one by now."""
         if self.model is not None:
             arguments = {**self.model.arguments, **plan.arguments}

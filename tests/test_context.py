@@ -22,15 +22,15 @@ def test_the_model_is_known_inside_and_forgotten_after_errors() -> None:
         assert (status, "not known" in str(said)) == ("unknown", True)
     outer, inner = Model("a", "chat"), Model("b", "simple", {"x": 1})
     with context.begun(outer):
-        context.current().go_by(context.Plan("simple", {"n": 1}, videos_as_pictures=True))
+        context.current().go_by(context.ClassPlan("simple", {"n": 1}, videos_as_pictures=True))
         assert context.current().model == Model("a", "simple", {"n": 1})
         with contextlib.suppress(ZeroDivisionError), context.begun(inner):
             assert context.current().model is inner
-            assert context.current().plan == context.Plan()
+            assert context.current().plan == context.ClassPlan()
             raise ZeroDivisionError
         assert context.current().plan.videos_as_pictures
     assert context.current().model is None
-    assert context.current().plan == context.Plan()
+    assert context.current().plan == context.ClassPlan()
 
 
 # --- sound ----------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lmms_eval_tasks.context import Interface, Model, Plan
+from lmms_eval_tasks.context import ClassPlan, Interface, Model
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.models import class_table
 from lmms_eval_tasks.models.class_table import MediaSupport
@@ -28,7 +28,7 @@ class MediaNeeds:
     frames: frozenset[int] = frozenset()  # of its videos, where the protocol says how many
 
 
-def of(model: Model, needs: Sequence[MediaNeeds]) -> Plan:
+def of(model: Model, needs: Sequence[MediaNeeds]) -> ClassPlan:
     """The plan of a run, of the model as the user named it.
 
     Raises:
@@ -38,7 +38,7 @@ def of(model: Model, needs: Sequence[MediaNeeds]) -> Plan:
     told: list[str] = []
     media = class_table.media_of(model.name, interface)
     if media is not None and media.ours and not media.frames_argument:
-        return Plan(interface)
+        return ClassPlan(interface)
     if another := class_table.of_another_host():
         told.append(f"{model.name} ({interface}) may treat frames otherwise: {another}")
     if interface != model.interface:
@@ -50,8 +50,8 @@ def of(model: Model, needs: Sequence[MediaNeeds]) -> Plan:
     if media is None or media.none:
         if media and (shown or any(one.pictures for one in needs)):
             none = f"{model.name} takes no videos or pictures: {media.none}"
-            return Plan(interface, told=(*told, none), short=(none,))
-        return Plan(interface, told=tuple(told))
+            return ClassPlan(interface, told=(*told, none), short=(none,))
+        return ClassPlan(interface, told=tuple(told))
     who, more = f"{model.name} ({interface})", f"lmms-eval-tasks models {model.name}"
     if media.broken:
         told.append(f"{who} does not work as it is: {media.broken} ({more})")
@@ -77,7 +77,7 @@ def of(model: Model, needs: Sequence[MediaNeeds]) -> Plan:
         arguments["modality"] = next(iter(modality.values()))
         if {*modality.values()} - {model.arguments.get("modality")}:
             told.append(f"{who}: modality is set to what each task hands over")
-    return Plan(
+    return ClassPlan(
         interface,
         arguments,
         as_pictures,

@@ -242,7 +242,7 @@ def test_a_class_that_mixes_replies_up(
         return found
 
     monkeypatch.setattr(play.model, "generate_until", generate_until)
-    plan = context.Plan("simple", one_by_one=not extra)
+    plan = context.ClassPlan("simple", one_by_one=not extra)
     monkeypatch.setattr(context.Context, "plan", plan)
     made = play(letters)
     items = {one["doc_id"]: one[saved_runs.CARRIER] for one in made["samples"][TASK]}
@@ -265,7 +265,7 @@ def test_each_task_is_asked_for_itself(play: Any, monkeypatch: pytest.MonkeyPatc
         return ["A"] * len(asked)
 
     monkeypatch.setattr(play.model, "generate_until", generate_until)
-    plan = context.Plan("simple", modality={TASK: "image", "maia_vsv_black": "video"})
+    plan = context.ClassPlan("simple", modality={TASK: "image", "maia_vsv_black": "video"})
     monkeypatch.setattr(context.Context, "plan", plan)
     play(letters, tasks=[TASK, "maia_vsv_black"], limit=8)
     assert len(batches) > 1
