@@ -23,7 +23,7 @@ Interface = Literal["simple", "chat"]
 
 
 @dataclass(frozen=True)
-class Model:
+class RunModel:
     """A run's model: its name as in `--model`, its arguments, simple or chat."""
 
     name: str
@@ -50,7 +50,7 @@ class Context:
     """One run of lmms-eval, one command, or what is done outside of both."""
 
     is_run: bool = False
-    model: Model | None = None  # None without our hook
+    model: RunModel | None = None  # None without our hook
     plan: ClassPlan = ClassPlan()  # what was decided for the model: nothing, unless told
     docs: slice = slice(None)  # of each task's, those that lmms-eval takes
     share: bool = False  # of the docs is asked (a `--limit` below 1), which `docs` does not tell
@@ -89,7 +89,7 @@ class Context:
         """Take over what was decided for the model, whose class may be another one by now."""
         if self.model is not None:
             arguments = {**self.model.arguments, **plan.arguments}
-            self.model, self.plan = Model(self.model.name, plan.interface, arguments), plan
+            self.model, self.plan = RunModel(self.model.name, plan.interface, arguments), plan
 
     def close(self) -> None:
         """End it, and what is kept in it."""
@@ -139,7 +139,7 @@ def outside() -> Context:
 
 @contextmanager
 def begun(
-    model: Model | None = None, limit: float | None = None, offset: int = 0
+    model: RunModel | None = None, limit: float | None = None, offset: int = 0
 ) -> Iterator[Context]:
     """Around one run: a context of its own, with the options that hold now.
 

@@ -193,7 +193,7 @@ def _published(name: str, requests: int, why: str, measure: Measure) -> Upload:
 # --- what the classes send ------------------------------------------------------------------------
 
 
-def _measure(name: str, model: context.Model) -> Measure | None:
+def _measure(name: str, model: context.RunModel) -> Measure | None:
     """How to tell what a class sends for a doc; None if it asks no server."""
     arguments = model.arguments
     if name == "gemini":
@@ -218,7 +218,7 @@ def _measure(name: str, model: context.Model) -> Measure | None:
     return None
 
 
-def _frames(model: context.Model) -> int:
+def _frames(model: context.RunModel) -> int:
     media_ = class_table.media_of(model.name, model.interface)
     assert media_ is not None
     assert media_.frames_argument
@@ -243,7 +243,7 @@ class _Chat:
 class _Simple:
     """The simple class `openai`, and `litellm`'s, which is made of it: its own methods."""
 
-    def __init__(self, model: context.Model) -> None:
+    def __init__(self, model: context.RunModel) -> None:
         self._class: Any = model_class.built(model)
         rate = float(model.arguments.get("video_fps") or 0)
         most = int(model.arguments.get("max_size_in_mb") or 20)

@@ -25,7 +25,7 @@ from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.metrics import local_models
 
 
-def named(run: Mapping[str, Json]) -> context.Model | None:
+def named(run: Mapping[str, Json]) -> context.RunModel | None:
     """The run's model as `simple_evaluate` was told; None for an object that the user made.
 
     Raises:
@@ -41,7 +41,7 @@ def named(run: Mapping[str, Json]) -> context.Model | None:
             arguments = simple_parse_args_string(arguments)
         except ValueError:  # a class may read its arguments itself, as `lm_pairs` does
             arguments = {"": arguments}
-    return context.Model(name, interface_of(name, bool(run.get("force_simple"))), arguments)
+    return context.RunModel(name, interface_of(name, bool(run.get("force_simple"))), arguments)
 
 
 def interface_of(model: str, force_simple: bool = False) -> context.Interface:
@@ -155,7 +155,7 @@ def examined(run: Arguments, needs: Sequence[MediaNeeds]) -> Findings:
     yield from (Finding("warning", line) for line in advice(run))
 
 
-def _key(found: type, model: context.Model) -> Findings:
+def _key(found: type, model: context.RunModel) -> Findings:
     """Whether a variable of a key that the class's module reads is set."""
     asked = re.findall(r"""["']([A-Z_]*API_KEY)["']""", _source(found))
     if not asked or model.arguments.keys() & {"api_key", "base_url"}:
@@ -173,7 +173,7 @@ def _source(found: type) -> str:
     return "\n".join(inspect.getsource(importlib.import_module(one)) for one in sorted(modules))
 
 
-def _checkpoint(model: context.Model) -> Findings:
+def _checkpoint(model: context.RunModel) -> Findings:
     """Whether the weights that are named are on this machine."""
     if not (name := str(model.arguments.get("pretrained") or "")):
         return
@@ -212,7 +212,7 @@ def _positions(checkpoint: Path) -> Findings:
             yield Finding("warning", positions.told(one), mend)
 
 
-def built(model: context.Model) -> type:
+def built(model: context.RunModel) -> type:
     """The class, imported as the host does it a moment later."""
     from lmms_eval.models import MODEL_REGISTRY_V2
 
@@ -233,7 +233,7 @@ def built(model: context.Model) -> type:
     return found
 
 
-def _device_map(found: type, model: context.Model) -> dict[str, str]:
+def _device_map(found: type, model: context.RunModel) -> dict[str, str]:
     """What to set where a class's own `device_map` is "", which transformers 5 refuses.
 
     Several processes are left alone: the classes then name each process's device themselves.

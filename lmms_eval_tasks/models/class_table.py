@@ -22,7 +22,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lmms_eval_tasks.context import Interface, Model
+from lmms_eval_tasks.context import Interface, RunModel
 
 Text = Annotated[str, Field(min_length=1)]
 Library = Literal["decord", "qwen_vl_utils", "PyAV", "transformers", "torchvision", "opencv"]
@@ -220,7 +220,7 @@ def of_another_host() -> str:
     return "" if installed == table().host else read
 
 
-def heard(model: Model | None, with_picture: bool) -> tuple[str, str | None]:
+def heard(model: RunModel | None, with_picture: bool) -> tuple[str, str | None]:
     """Whether sound reaches a model: its state, and the sentence that a result must carry.
 
     Returns:
@@ -248,18 +248,18 @@ def heard(model: Model | None, with_picture: bool) -> tuple[str, str | None]:
     return status, words[status]
 
 
-def hears(model: Model | None) -> dict[str, str]:
+def hears(model: RunModel | None) -> dict[str, str]:
     """The states of sound alone (`a`) and beside the picture (`av`) for a model."""
     return {"a": heard(model, with_picture=False)[0], "av": heard(model, with_picture=True)[0]}
 
 
-def sound_form(model: Model | None) -> str:
+def sound_form(model: RunModel | None) -> str:
     """How a model's class takes sound (Class.form)."""
     one = class_of(model.name, model.interface) if model else None
     return one.form if one else "path"
 
 
-def advice(model: Model, batch_size: int) -> list[str]:
+def advice(model: RunModel, batch_size: int) -> list[str]:
     """What to pass for speed and for a task's limit of tokens, a line each; empty if nothing."""
     media = media_of(model.name, model.interface)
     if media is None or media.none or media.broken:

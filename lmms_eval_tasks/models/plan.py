@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lmms_eval_tasks.context import ClassPlan, Interface, Model
+from lmms_eval_tasks.context import ClassPlan, Interface, RunModel
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.models import class_table
 from lmms_eval_tasks.models.class_table import MediaSupport
@@ -28,7 +28,7 @@ class MediaNeeds:
     frames: frozenset[int] = frozenset()  # of its videos, where the protocol says how many
 
 
-def of(model: Model, needs: Sequence[MediaNeeds]) -> ClassPlan:
+def of(model: RunModel, needs: Sequence[MediaNeeds]) -> ClassPlan:
     """The plan of a run, of the model as the user named it.
 
     Raises:
@@ -90,7 +90,7 @@ def of(model: Model, needs: Sequence[MediaNeeds]) -> ClassPlan:
     )
 
 
-def checkpoint_type(model: Model) -> str:
+def checkpoint_type(model: RunModel) -> str:
     """transformers' model_type of a run's checkpoint; "" where its config cannot be read."""
     from transformers import AutoConfig
 
@@ -101,7 +101,7 @@ def checkpoint_type(model: Model) -> str:
         return ""
 
 
-def _interface(model: Model, needs: Sequence[MediaNeeds]) -> Interface:
+def _interface(model: RunModel, needs: Sequence[MediaNeeds]) -> Interface:
     """The user's, or the simple class where only that one takes what the tasks hand over."""
     mine, other = (class_table.media_of(model.name, kind) for kind in (model.interface, "simple"))
     if model.interface == "simple" or not mine or mine.none or not other or not other.video:
@@ -110,7 +110,7 @@ def _interface(model: Model, needs: Sequence[MediaNeeds]) -> Interface:
     return "simple" if alone and not _lacking(model, "simple", needs) else "chat"
 
 
-def _lacking(model: Model, interface: Interface, needs: Sequence[MediaNeeds]) -> str:
+def _lacking(model: RunModel, interface: Interface, needs: Sequence[MediaNeeds]) -> str:
     """What a class cannot take of what tasks hand over; "" if it takes all."""
     media = class_table.media_of(model.name, interface)
     if media is None or media.none:
@@ -128,7 +128,7 @@ def _lacking(model: Model, interface: Interface, needs: Sequence[MediaNeeds]) ->
 
 
 def _frames(
-    model: Model, media: MediaSupport, who: str, needs: Sequence[MediaNeeds]
+    model: RunModel, media: MediaSupport, who: str, needs: Sequence[MediaNeeds]
 ) -> tuple[dict[str, object], list[str], list[str]]:
     """The arguments for frames that are set; a line on them; and lines on what will not arrive."""
     framed = [one for one in needs if one.videos and one.frames]

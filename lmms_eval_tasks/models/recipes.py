@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pydantic import BaseModel, ConfigDict
 
 from lmms_eval_tasks import leaderboards
-from lmms_eval_tasks.context import Model
+from lmms_eval_tasks.context import RunModel
 from lmms_eval_tasks.models import class_table
 from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.released_files import read_yaml
@@ -65,7 +65,7 @@ class RowRecipe(NamedTuple):
     """How a published row is made again."""
 
     path: Path
-    model: Model
+    model: RunModel
     tasks: list[str]  # and groups, as the host is told
     settings: Mapping[str, str]  # of ours, by variable
     batch: int  # requests that the class gets together, or its engine has at once
@@ -109,7 +109,7 @@ def on_vllm(recipe: RowRecipe) -> RowRecipe | str:
     output = f"{read_yaml(recipe.path, 'options of lmms_eval')['output_path']}_vllm"
     options = {"model": VLLM, "model_args": form.model_args, "batch_size": str(form.batch_size)}
     return recipe._replace(
-        model=Model(VLLM, "chat", _arguments(form.model_args)),
+        model=RunModel(VLLM, "chat", _arguments(form.model_args)),
         batch=form.batch_size,
         options=tuple(
             word
@@ -157,7 +157,7 @@ def _read(path: Path) -> RowRecipe:
     interface = "chat" if "chat" in kinds and not given.get("force_simple") else "simple"
     said = {name: str(value) for name, value in given.get("env", {}).items()}
     arguments = _arguments(given["model_args"])
-    model = Model(given["model"], interface, arguments)  # type: ignore[arg-type]
+    model = RunModel(given["model"], interface, arguments)  # type: ignore[arg-type]
     return RowRecipe(path, model, given["tasks"].split(","), said, int(given["batch_size"]))
 
 

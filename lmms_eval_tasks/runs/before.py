@@ -82,7 +82,7 @@ def check_frames(chosen: Iterable[tuple[Benchmark, Sequence[str]]]) -> None:
         )
 
 
-def go_by_plan(model: context.Model, needs: Sequence[plan.MediaNeeds]) -> context.ClassPlan:
+def go_by_plan(model: context.RunModel, needs: Sequence[plan.MediaNeeds]) -> context.ClassPlan:
     """Decide what the running model's class needs for these tasks, if it can take them."""
     made = plan.of(model, needs)
     context.current().go_by(made)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_tasks.context import Model
+from lmms_eval_tasks.context import RunModel
 from lmms_eval_tasks.models import class_table, plan
 from tests import page_commands
 from tests.checks import table
@@ -24,7 +24,7 @@ def test_a_class_gets_what_it_takes_and_nothing_is_advised() -> None:
     for words in found:
         options = page_commands.host_options(words[words.index("lmms_eval") + 1 :])
         arguments = simple_parse_args_string(options.model_args)
-        model = Model(options.model, "chat", arguments)
+        model = RunModel(options.model, "chat", arguments)
         assert class_table.advice(model, int(options.batch_size)) == []
         if options.model in page_commands.MORE:
             assert options.model == "tasks_vllm" or 64 <= int(options.batch_size) <= 256
@@ -51,7 +51,7 @@ def test_a_class_gets_what_it_takes_and_nothing_is_advised() -> None:
 def test_advice(
     name: str, interface: Any, arguments: dict[str, Any], batch_size: int, said: list[str]
 ) -> None:
-    found = class_table.advice(Model(name, interface, arguments), batch_size)
+    found = class_table.advice(RunModel(name, interface, arguments), batch_size)
     assert len(found) == len(said)
     for line, words in zip(found, said, strict=True):
         assert words in line
