@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from lmms_eval_tasks import settings
-from lmms_eval_tasks.doctor.checks import ROOM, Check, Finding, Findings
+from lmms_eval_tasks.doctor.checks import ROOM, DoctorCheck, Finding, Findings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.config import AZURE_KEY, KEY
 from lmms_eval_tasks.models import class_table
@@ -25,17 +25,17 @@ _KEYS = (KEY, AZURE_KEY, "HF_TOKEN")
 _ENCODERS = ("libx264", "aac")  # of the clips and their sound
 
 
-def checks() -> Iterator[Check]:
+def checks() -> Iterator[DoctorCheck]:
     """Of this machine, whatever is run."""
-    yield Check("settings", _settings, f"unset it (docs/settings.md; {settings.PREFIX}...)")
-    yield Check("versions", _versions, "pip install --upgrade lmms-eval-tasks")
-    yield Check("gpu", _gpu, "nvidia-smi; install the torch that fits its CUDA (pytorch.org)")
-    yield Check("encoders", _encoders, "pip install --force-reinstall 'av>=15,<16'")
-    yield Check("keys", _keys, f"export {KEY}=...")
+    yield DoctorCheck("settings", _settings, f"unset it (docs/settings.md; {settings.PREFIX}...)")
+    yield DoctorCheck("versions", _versions, "pip install --upgrade lmms-eval-tasks")
+    yield DoctorCheck("gpu", _gpu, "nvidia-smi; install the torch that fits its CUDA (pytorch.org)")
+    yield DoctorCheck("encoders", _encoders, "pip install --force-reinstall 'av>=15,<16'")
+    yield DoctorCheck("keys", _keys, f"export {KEY}=...")
     places = {settings.CACHE: settings.cache_dir, settings.JUDGE_CACHE: settings.judge_cache}
     for variable, folder in places.items():
-        yield Check("folders", partial(_folder, variable, folder()), f"{variable}=DIR")
-    yield Check("folders", _hub, "HF_HOME=DIR")
+        yield DoctorCheck("folders", partial(_folder, variable, folder()), f"{variable}=DIR")
+    yield DoctorCheck("folders", _hub, "HF_HOME=DIR")
 
 
 @contextmanager
