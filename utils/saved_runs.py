@@ -180,7 +180,7 @@ def join_parts(runs: Sequence[SavedRun], may_fail: float) -> list[SavedRun]:
 
     The parts (`--offset`, `--limit`) of a job array are one run: it is told to be of a part only if
     docs are missing. Which docs two of them share is told when their items are read. `may_fail` as
-    in Run.conditions.
+    in SavedRun.conditions.
 
     Raises:
         DataError: what their numbers rest on differs; names both files.

@@ -58,7 +58,7 @@ class Deliveries:
     """What is known of a run's requests by task and id of a doc, until their replies are scored."""
 
     def __init__(self) -> None:
-        # What reached the model (Seen, in plain types).
+        # What reached the model (DeliveredMedia, in plain types).
         self.seen: dict[tuple[str, str], Mapping[str, object]] = {}
         # Whether the reply is as long as its limit of tokens, where its length is known.
         self.at_limit: dict[tuple[str, str], bool] = {}

@@ -257,7 +257,7 @@ _FORCED = "FORCE_QWENVL_VIDEO_READER"
 
 
 def _check_torchcodec(reader: str, who: str) -> None:
-    """Can this reader of videos (class_table.Media.video) of a class be used here?"""
+    """Can this reader of videos (class_table.MediaSupport.video) of a class be used here?"""
     qwens = reader == "qwen_vl_utils"  # takes torchcodec if it is installed
     forced = os.environ.get(_FORCED) if qwens else None
     if forced is not None and forced not in ("decord", "torchcodec", "torchvision"):

@@ -1,6 +1,6 @@
 """Media recipes: what a model is given of a video, made once and kept (architecture, decision 4).
 
-    >>> clip = make("videos/5.mp4", Recipe("uniform", 32))
+    >>> clip = make("videos/5.mp4", ClipSpec("uniform", 32))
     >>> clip.path, clip.n_frames
     ('.../media/uniform-32-3f....mp4', 32)
 
@@ -103,7 +103,7 @@ def uniform_indices(n_total: int, n: int) -> list[int]:
 
 
 def write(source: str, out: str, recipe: dict[str, Json]) -> dict[str, object]:
-    """Write the recipe's result to `out` and an ending, and describe it (fields of Media).
+    """Write the recipe's result to `out` and an ending, and describe it (fields of ClipFile).
 
     Black is painted over the frames of the uniform recipe, so that both have the same times.
 

@@ -123,7 +123,7 @@ class RecordedReply(BaseModel, extra="forbid"):
 
 
 class Recorded(Player):
-    """The recorded reply to each item (`replies=FILE`), one JSON object a line (`Line`)."""
+    """The recorded reply to each item (`replies=FILE`), one JSON object a line (`RecordedReply`)."""
 
     def __init__(self, replies: str | None = None, **kwargs: Unpack[ModelOptions]) -> None:
         if replies is None:

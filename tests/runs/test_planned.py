@@ -84,17 +84,30 @@ ONE = ModelFacts(billions=1)
         (ONE, TaskWorkload(docs=1, text=planned.OPERATIONS * HOUR / 2e9, reply=0), None, 1.0),
         # As many of a reply as its memory is read through for them; two GPUs take turns.
         (ONE, TaskWorkload(docs=2, text=0, reply=planned.BANDWIDTH * HOUR / 4e9), None, 1.0),
-        (ModelFacts(billions=1, gpus=2), TaskWorkload(docs=1, text=planned.OPERATIONS * HOUR / 2e9, reply=0),
-         None, 2.0),
+        (
+            ModelFacts(billions=1, gpus=2),
+            TaskWorkload(docs=1, text=planned.OPERATIONS * HOUR / 2e9, reply=0),
+            None,
+            2.0,
+        ),
         # 32 frames of a video, of whatever length; pictures; an uploaded video by its seconds.
         (ModelFacts(frame=10), TaskWorkload(docs=3, text=5, reply=2, video=99), (3 * 325, 6), 0.0),
-        (ModelFacts(frame=10, picture=7), TaskWorkload(docs=1, text=0, reply=0, pictures=4), (28, 0), 0.0),
+        (
+            ModelFacts(frame=10, picture=7),
+            TaskWorkload(docs=1, text=0, reply=0, pictures=4),
+            (28, 0),
+            0.0,
+        ),
         (ModelFacts(frame=10), TaskWorkload(docs=1, text=0, reply=0, pictures=4), (40, 0), 0.0),
-        (ModelFacts(frame=10, second=3, sound=2), TaskWorkload(docs=1, text=0, reply=0, video=9, sound=4),
-         (35, 0), 0.0),
+        (
+            ModelFacts(frame=10, second=3, sound=2),
+            TaskWorkload(docs=1, text=0, reply=0, video=9, sound=4),
+            (35, 0),
+            0.0,
+        ),
         (ModelFacts(thinks=100), TaskWorkload(docs=2, text=1, reply=1), (2, 202), 0.0),
     ],
-)  # fmt: skip
+)
 def test_tokens_and_hours(
     facts: ModelFacts,
     work: TaskWorkload,
@@ -127,20 +140,41 @@ IN_AN_HOUR = planned.OPERATIONS * HOUR / 2e9  # prompt tokens of 1e9 parameters
     "facts, work, batch, cached, hours",
     [
         # All docs have the media of 2 clips before their texts: 8 of 10 find theirs computed.
-        (ModelFacts(billions=1, picture=1000), TaskWorkload(docs=10, clips=2, text=0, reply=0, pictures=1), 64,
-         8000, 2000 / IN_AN_HOUR),
+        (
+            ModelFacts(billions=1, picture=1000),
+            TaskWorkload(docs=10, clips=2, text=0, reply=0, pictures=1),
+            64,
+            8000,
+            2000 / IN_AN_HOUR,
+        ),
         # Texts are computed for each.
-        (ModelFacts(billions=1, picture=1000), TaskWorkload(docs=10, clips=2, text=500, reply=0, pictures=1),
-         64, 8000, 7000 / IN_AN_HOUR),
-        (ModelFacts(billions=1, picture=1000), TaskWorkload(docs=10, text=0, reply=0, pictures=1), 64, 0,
-         10_000 / IN_AN_HOUR),
+        (
+            ModelFacts(billions=1, picture=1000),
+            TaskWorkload(docs=10, clips=2, text=500, reply=0, pictures=1),
+            64,
+            8000,
+            7000 / IN_AN_HOUR,
+        ),
+        (
+            ModelFacts(billions=1, picture=1000),
+            TaskWorkload(docs=10, text=0, reply=0, pictures=1),
+            64,
+            0,
+            10_000 / IN_AN_HOUR,
+        ),
         # A batch shares the reading of the weights, up to where its operations take as long.
         (ONE, TaskWorkload(docs=1, text=0, reply=planned.BANDWIDTH * HOUR / 2e9), 64, 0, 1 / 64),
         (ONE, TaskWorkload(docs=1, text=0, reply=IN_AN_HOUR), 1000, 0, 1.0),
         # All GPUs work at once.
-        (ModelFacts(billions=1, gpus=4), TaskWorkload(docs=1, text=IN_AN_HOUR, reply=0), 64, 0, 1.0),
+        (
+            ModelFacts(billions=1, gpus=4),
+            TaskWorkload(docs=1, text=IN_AN_HOUR, reply=0),
+            64,
+            0,
+            1.0,
+        ),
     ],
-)  # fmt: skip
+)
 def test_an_engine_computes_shared_media_once(
     facts: ModelFacts,
     work: TaskWorkload,
@@ -243,8 +277,9 @@ def test_an_engine_is_of_a_plan() -> None:
     assert "--engine is for --plan: add it" in str(done.exception)
 
 
-@table("options", [("--plan",), ("--slurm",), ("--plan", "--slurm"),
-                   ("--plan", "--engine", "vllm")])  # fmt: skip
+@table(
+    "options", [("--plan",), ("--slurm",), ("--plan", "--slurm"), ("--plan", "--engine", "vllm")]
+)
 def test_the_command_prints_it(options: tuple[str, ...]) -> None:
     done = CliRunner().invoke(leaderboard_app, ["maia", *options])
     assert done.exit_code == 0

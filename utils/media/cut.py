@@ -53,7 +53,7 @@ class Head(NamedTuple):
 
 
 class SegmentFacts(TypedDict):
-    """Fields of segments.Segment."""
+    """Fields of segments.CutSegment."""
 
     start: float
     end: float
@@ -76,7 +76,7 @@ def write(
         sound: False leaves the wav and the mp4 with both away.
 
     Returns:
-        Fields of segments.Segment, and the endings of the files.
+        Fields of segments.CutSegment, and the endings of the files.
 
     Raises:
         MediaError: what is wrong with the file or the window, without the file's name.
@@ -240,7 +240,7 @@ def _damaged(what: str, time: Fraction) -> MediaError:
 def encode(
     path: str, first: Head, window: Window, sound_end: Fraction | None, out: str
 ) -> SegmentFacts:
-    """Write the frames of a window to `out`; returns fields of segments.Segment.
+    """Write the frames of a window to `out`; returns fields of segments.CutSegment.
 
     If no frame begins in the window, the one on screen is shown throughout. A single frame is
     written twice, at the beginning and halfway: readers of the host refuse a video of one.
