@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from lmms_eval_tasks import context, registry, sample, settings
 from lmms_eval_tasks.benchmark import Benchmark, Doc, Task
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.host import arrived, needs
+from lmms_eval_tasks.host import delivery, needs
 from lmms_eval_tasks.judges import run as judge_run
 from lmms_eval_tasks.judges.asking import Asker, usable
 from lmms_eval_tasks.notify import say
@@ -104,13 +104,13 @@ def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Kwargs = None) -> str:
 
 def doc_to_visual(doc: Doc) -> list[object]:
     """For simple models: pictures, files and sound in order."""
-    arrived.handed(arrived.request_name(doc["task"], str(doc["id"])))
+    delivery.handed(delivery.request_name(doc["task"], str(doc["id"])))
     return given.visuals_of(_of(doc["task"])[1].prompt(doc))
 
 
 def doc_to_messages(doc: Doc, lmms_eval_specific_kwargs: Kwargs = None) -> list[JsonObject]:  # noqa: ARG001
     """For chat models: one user turn, its parts in order."""
-    arrived.handed(arrived.request_name(doc["task"], str(doc["id"])))
+    delivery.handed(delivery.request_name(doc["task"], str(doc["id"])))
     return given.messages_of(_of(doc["task"])[1].prompt(doc))
 
 
@@ -123,7 +123,7 @@ def process_results(doc: Doc, results: list[str]) -> Mapping[str, object]:
     reply = results[0] if results and isinstance(results[0], str) else ""
     kept = {**task.log_fields(doc), **_handed(task, doc)}
     request = task.name, str(doc["id"])
-    known = context.current().own(arrived.Deliveries)
+    known = context.current().own(delivery.Deliveries)
     if seen := known.seen.get(request):
         kept["arrived"] = {**seen, "of": task.frames(doc)}
     if request in known.at_limit:

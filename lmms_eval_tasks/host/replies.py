@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lmms_eval_tasks import context, registry, settings
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.host import arrived, cut_replies, endpoints, positions
+from lmms_eval_tasks.host import cut_replies, delivery, endpoints, positions
 from lmms_eval_tasks.host.kept_replies import Kept
 from lmms_eval_tasks.host.pace import Pace, one_bar
 from lmms_eval_tasks.models.host_types import (
@@ -90,7 +90,7 @@ def kept(run: Arguments, tasks: Sequence[str]) -> Iterator[RunFacts]:
             asked.append(_RequestRunner(lm, run, tasks, known))
             lm.generate_until = asked[-1].generate_until
             try:
-                with arrived.counted():
+                with delivery.counted():
                     return evaluate(*args, **kwargs)
             finally:
                 del lm.generate_until
@@ -211,7 +211,7 @@ class _RequestRunner:
             asked = [call.requests[place] for place in now]
             expected = [self._expected(call, place) for place in now]
             begun = time.monotonic()
-            with arrived.watching(expected, self._reads) as seen:
+            with delivery.watching(expected, self._reads) as seen:
                 found = self._replies(asked, [one.name for one in expected])
             for place, one, reply in zip(now, expected, found, strict=True):
                 self._take(call, place, reply, seen.get(one.name))
@@ -224,7 +224,7 @@ class _RequestRunner:
         asking: dict[Future[Reply], tuple[int, str]] = {}  # its place and name
         done: queue.SimpleQueue[Future[Reply]] = queue.SimpleQueue()
         pool = ThreadPoolExecutor(self._pace.in_flight, "requests")
-        with endpoints.in_context(), arrived.watching((), self._reads):
+        with endpoints.in_context(), delivery.watching((), self._reads):
             try:
                 while True:
                     most = self._pace.in_flight
@@ -232,7 +232,7 @@ class _RequestRunner:
                         most = min(most, self._stop_after or most)
                     while len(asking) < most and (place := next(waiting, None)) is not None:
                         expected = self._expected(call, place)
-                        arrived.expect(expected)
+                        delivery.expect(expected)
                         one = pool.submit(self._alone, call.requests[place], expected.name)
                         asking[one] = place, expected.name
                         one.add_done_callback(done.put)
@@ -240,7 +240,7 @@ class _RequestRunner:
                         break
                     one = done.get()
                     place, name = asking.pop(one)
-                    self._take(call, place, one.result(), arrived.settled(name))
+                    self._take(call, place, one.result(), delivery.settled(name))
                     if self._stopped_by:  # those on their way are kept
                         waiting = iter(())
             finally:
@@ -248,7 +248,7 @@ class _RequestRunner:
         self._check_failures(call)
 
     def _take(
-        self, call: _Call, place: int, reply: Reply, seen: arrived.DeliveredMedia | None
+        self, call: _Call, place: int, reply: Reply, seen: delivery.DeliveredMedia | None
     ) -> None:
         """A reply has come: keep it, unless it tells of a failure."""
         call.bar.update()
@@ -301,7 +301,7 @@ class _RequestRunner:
     def _alone(self, request: ModelRequest, name: str) -> Reply:
         """The reply to a request that no other request's fate hangs on."""
         found, why = [], ""
-        with arrived.asking(name), self._errors.of(name) as errors:
+        with delivery.asking(name), self._errors.of(name) as errors:
             try:
                 found = self._generate([request])
                 why = f"the model's class gave {len(found)} replies to one request"
@@ -327,7 +327,7 @@ class _RequestRunner:
                 if number is not None:
                     lengths = self._lengths.setdefault(request.task_name, Lengths())
                     lengths.add(int(number), int(limit))
-                    at_limit = context.current().own(arrived.Deliveries).at_limit
+                    at_limit = context.current().own(delivery.Deliveries).at_limit
                     at_limit[request.task_name, name] = int(number) >= int(limit)
         texts = {place: text for place, text in texts.items() if text.strip()}
         if cut_replies.opened_in_prompt(self._lm, list(texts.values())):
@@ -358,20 +358,20 @@ class _RequestRunner:
         told = json.dumps([name, doc, shown, _sampling(request)], sort_keys=True, default=str)
         return str(doc["id"]), hashlib.sha256(told.encode()).hexdigest()[:24]
 
-    def _expected(self, call: _Call, place: int) -> arrived.Expected:
+    def _expected(self, call: _Call, place: int) -> delivery.Expected:
         """A request, for counting what of it arrives."""
         request = call.requests[place]
-        name = arrived.request_name(request.task_name, call.ids[place])
-        return arrived.Expected(name, functools.partial(self._shown, request))
+        name = delivery.request_name(request.task_name, call.ids[place])
+        return delivery.Expected(name, functools.partial(self._shown, request))
 
-    def _shown(self, request: ModelRequest) -> arrived.RequestContent:
+    def _shown(self, request: ModelRequest) -> delivery.RequestContent:
         task = registry.of(request.task_name).tasks[request.task_name]
         parts = task.prompt(self._doc(request))
         model, kinds = context.current().model, [part.kind for part in parts]
         texts = [request.args[0]]
         if model is not None and model.interface == "chat":
             texts = [part.given for part in parts if part.kind == "text"]
-        return arrived.RequestContent("".join(texts), kinds.count("video"), kinds.count("image"))
+        return delivery.RequestContent("".join(texts), kinds.count("video"), kinds.count("image"))
 
 
 def _each_once(keys: Mapping[int, str]) -> dict[int, str]:
@@ -465,7 +465,7 @@ def _failed(text: str | None) -> str | None:
 def _remember(request: ModelRequest, name: str, told: Mapping[str, object] | None) -> None:
     """What reached the model of a doc with this name."""
     if told is not None:
-        context.current().own(arrived.Deliveries).seen[request.task_name, name] = told
+        context.current().own(delivery.Deliveries).seen[request.task_name, name] = told
 
 
 def _is_of_a_model(record: Record) -> bool:
@@ -480,7 +480,7 @@ class _Errors:
 
     def hear(self, text: str) -> None:
         """Tell all who want it, in the thread that logs."""
-        asked = arrived.ASKED.get()
+        asked = delivery.ASKED.get()
         for name, found in list(self._listeners.values()):
             if not name or asked in (name, ""):
                 found.append(text)

@@ -54,7 +54,7 @@ _DRAWN = ("top_p", "top_k", "min_p", "seed")
 # What torchrun and accelerate tell a process: an engine that finds it would wait for other ranks.
 _LAUNCHER = ("RANK", "WORLD_SIZE", "LOCAL_", "GROUP_", "ROLE_", "MASTER_", "TORCHELASTIC_")
 
-# vLLM's prompt and its SamplingParams, and what media are in it (host/arrived.py).
+# vLLM's prompt and its SamplingParams, and what media are in it (host/delivery.py).
 Prompt: TypeAlias = "tuple[dict[str, object], SamplingParams, JsonObject]"
 # A video's frames and what is known of them, or a sound's samples and their rate.
 Loaded: TypeAlias = "tuple[NDArray[np.uint8] | NDArray[np.float32], Json]"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_tasks import context, settings
-from lmms_eval_tasks.host import arrived, plugin, replies
+from lmms_eval_tasks.host import delivery, plugin, replies
 from lmms_eval_tasks.host.kept_replies import Kept, Unsaved
 from lmms_eval_tasks.runs import after
 from lmms_eval_tasks.utils import saved_runs
@@ -352,11 +352,11 @@ def test_a_prompt_that_its_class_counted(play: Any, monkeypatch: pytest.MonkeyPa
         return GenerationResult("A", TokenCounts(input_tokens=100 * number, output_tokens=1))
 
     def counted(known: dict[str, Any]) -> list[Any]:
-        monkeypatch.setattr(arrived.DeliveredMedia, "told", lambda seen: {"at": seen.at, **known})
+        monkeypatch.setattr(delivery.DeliveredMedia, "told", lambda seen: {"at": seen.at, **known})
         watching = contextlib.nullcontext(
-            {f"{TASK}/{n}": arrived.DeliveredMedia("sent") for n in ids}
+            {f"{TASK}/{n}": delivery.DeliveredMedia("sent") for n in ids}
         )
-        monkeypatch.setattr(arrived, "watching", lambda *_: watching)
+        monkeypatch.setattr(delivery, "watching", lambda *_: watching)
         play.model.asked = 0
         samples = play(reply, limit=2)["samples"][TASK]
         return [one[saved_runs.CARRIER]["arrived"].get("prompt_tokens") for one in samples]
