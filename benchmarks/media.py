@@ -26,7 +26,7 @@ from unittest.mock import patch
 
 from lmms_eval_tasks import settings
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.media.recipes import ClipFile, ClipSpec, make
+from lmms_eval_tasks.media.clip_specs import ClipFile, ClipSpec, make
 
 FRAMES = 32
 PIXELS = {"min_pixels": 256 * 28 * 28, "max_pixels": 1_605_632}  # defaults of qwen2_5_vl

@@ -19,7 +19,7 @@ from lmms_eval_tasks import context, registry, settings
 from lmms_eval_tasks.benchmark import Benchmark, Doc, Found, Part
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.host import endpoints, model_class
-from lmms_eval_tasks.media.recipes import uniform_indices
+from lmms_eval_tasks.media.clip_specs import uniform_indices
 from lmms_eval_tasks.models import class_table, recipes
 from lmms_eval_tasks.models.plan import FRAMES, whole
 from lmms_eval_tasks.runs import before, given, media

@@ -36,7 +36,7 @@ from lmms_eval_tasks.haven.records import release as released
 from lmms_eval_tasks.haven.records.record import Record
 from lmms_eval_tasks.haven.records.release import Release
 from lmms_eval_tasks.media import video_checks
-from lmms_eval_tasks.media.recipes import uniform_indices
+from lmms_eval_tasks.media.clip_specs import uniform_indices
 from lmms_eval_tasks.media.video_checks import bad_items, missing_videos, stop
 from lmms_eval_tasks.utils import extras, released_files
 from lmms_eval_tasks.utils.conditions import Condition, Kind

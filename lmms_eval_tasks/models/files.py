@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.media import recipes, segments
+from lmms_eval_tasks.media import clip_specs, segments
 from lmms_eval_tasks.utils.media import sounds, video
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def frames(path: str, most: int) -> tuple[NDArray[np.uint8], dict[str, object]]:
     import numpy as np
 
     def choose(total: int) -> list[int]:
-        return recipes.uniform_indices(total, most or total)
+        return clip_specs.uniform_indices(total, most or total)
 
     try:
         table, taken = video.pick(path, choose, video.rgb)

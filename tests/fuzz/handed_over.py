@@ -26,7 +26,7 @@ from lmms_eval_tasks.judges.providers.batch import Results
 from lmms_eval_tasks.judges.providers.replay import ReplayJudge
 from lmms_eval_tasks.judges.verdict import REPLAY
 from lmms_eval_tasks.maia import release
-from lmms_eval_tasks.media import recipes, video_checks
+from lmms_eval_tasks.media import clip_specs, video_checks
 from lmms_eval_tasks.models import players
 from lmms_eval_tasks.movierecapsqa.facts import recap_file
 from lmms_eval_tasks.report import sides
@@ -224,7 +224,7 @@ def _others(sample: Path, folder: Path) -> Iterator[Handed]:
 
 def _clip(file: Path) -> None:
     video_checks.probe(file)
-    recipes.make(file, recipes.ClipSpec("uniform", 2))
+    clip_specs.make(file, clip_specs.ClipSpec("uniform", 2))
 
 
 def _record(folder: Path) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from lmms_eval_tasks.media import cache as media_cache
-from lmms_eval_tasks.media.recipes import ClipSpec, make
+from lmms_eval_tasks.media.clip_specs import ClipSpec, make
 from lmms_eval_tasks.media.segments import segment
 from lmms_eval_tasks.utils.media import cut, mp4
 from tests.checks import table

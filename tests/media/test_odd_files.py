@@ -14,8 +14,8 @@ import pytest
 
 from lmms_eval_tasks.errors import MediaError
 from lmms_eval_tasks.media import segments, video_checks
+from lmms_eval_tasks.media.clip_specs import ClipSpec, make
 from lmms_eval_tasks.media.indexed_frames import frames
-from lmms_eval_tasks.media.recipes import ClipSpec, make
 from lmms_eval_tasks.media.segments import segment
 from lmms_eval_tasks.media.video_checks import probe
 from tests.checks import refused, table

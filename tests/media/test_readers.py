@@ -7,7 +7,7 @@ import media_files as files
 import numpy as np
 import pytest
 
-from lmms_eval_tasks.media.recipes import ClipSpec, make, uniform_indices
+from lmms_eval_tasks.media.clip_specs import ClipSpec, make, uniform_indices
 from tests.checks import table
 
 vision = pytest.importorskip("qwen_vl_utils.vision_process", reason="no qwen-vl-utils")

@@ -10,10 +10,10 @@ import pytest
 from PIL import Image
 
 from lmms_eval_tasks.errors import MediaError
-from lmms_eval_tasks.media import recipes
+from lmms_eval_tasks.media import clip_specs
+from lmms_eval_tasks.media.clip_specs import ClipSpec, make, uniform_indices
 from lmms_eval_tasks.media.clips import images
 from lmms_eval_tasks.media.indexed_frames import frames
-from lmms_eval_tasks.media.recipes import ClipSpec, make, uniform_indices
 from lmms_eval_tasks.media.video_checks import probe
 from tests.checks import refused, table
 
@@ -128,10 +128,10 @@ def test_a_clip_that_is_gone_or_another_one_has_no_images(video, tmp_path):
 
 
 def test_large_clips_are_near_lossless(tmp_path, monkeypatch):
-    monkeypatch.setattr(recipes, "_LOSSLESS", 0)
+    monkeypatch.setattr(clip_specs, "_LOSSLESS", 0)
     for name in ("b-frames.mp4", "odd size 444.mp4"):
         source = files.write_video(tmp_path / name, 9, **files.SOURCES[name])
-        recipes.write(str(source), str(tmp_path / "clip"), vars(UNIFORM))
+        clip_specs.write(str(source), str(tmp_path / "clip"), vars(UNIFORM))
         (read, times), (wanted, shown) = map(files.pyav_frames, (tmp_path / "clip.mp4", source))
         assert 46 < files.psnr(read, wanted) < 100
         assert times == pytest.approx(shown, abs=1e-3)

@@ -15,7 +15,7 @@ from PIL import Image
 
 from lmms_eval_tasks import registry
 from lmms_eval_tasks.host import model_class
-from lmms_eval_tasks.media.recipes import uniform_indices
+from lmms_eval_tasks.media.clip_specs import uniform_indices
 from lmms_eval_tasks.models import class_table, recipes, tiny
 from lmms_eval_tasks.models.recipes import RowRecipe
 from tests.checks import table
