@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from lmms_eval_tasks.cvrr_es.labels import ANSWERS, DIMENSIONS, HIGHEST_SCORE, RATINGS
 from lmms_eval_tasks.cvrr_es.study.ratings import RatingRow
-from lmms_eval_tasks.models.players import UNREADABLE, Chance, KnownReplies, Played
+from lmms_eval_tasks.models.fake_replies import UNREADABLE, Chance, KnownReplies, Played
 from lmms_eval_tasks.sample import scenes
 from lmms_eval_tasks.sample.render import Clip
 

@@ -40,7 +40,7 @@ from lmms_eval_tasks.haven.sample_stories import (
     summary,
 )
 from lmms_eval_tasks.judges.geval import HIGHEST, SAMPLES
-from lmms_eval_tasks.models.players import UNREADABLE, Chance, KnownReplies, Played
+from lmms_eval_tasks.models.fake_replies import UNREADABLE, Chance, KnownReplies, Played
 from lmms_eval_tasks.sample import scenes
 from lmms_eval_tasks.sample.render import Canvas, Clip
 from lmms_eval_tasks.utils.media.second_code import PALETTE

@@ -37,7 +37,7 @@ from lmms_eval_tasks.maia import release as files
 from lmms_eval_tasks.maia.release import POOL_SIZE
 from lmms_eval_tasks.maia.settings import MAIA
 from lmms_eval_tasks.media import clip_specs, clips
-from lmms_eval_tasks.models.players import read_lm_pairs
+from lmms_eval_tasks.models.fake_replies import read_lm_pairs
 from lmms_eval_tasks.prompts import Prompt
 from lmms_eval_tasks.report import provenance
 from lmms_eval_tasks.utils.conditions import Condition, Kind

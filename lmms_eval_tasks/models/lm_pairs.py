@@ -38,7 +38,7 @@ from torch.nn.utils.rnn import pad_sequence
 from tqdm import tqdm
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.models import players
+from lmms_eval_tasks.models import fake_replies
 from lmms_eval_tasks.models.host_model import HostModel, ModelOptions
 from lmms_eval_tasks.models.host_types import Arguments, ModelRequest
 
@@ -132,7 +132,7 @@ class LmPairs(HostModel):
             del model  # the next one is loaded after this one is gone
             gc.collect()
             torch.cuda.empty_cache()
-        replies = [players.lm_pairs_reply(scores[key]) for key in keys]
+        replies = [fake_replies.lm_pairs_reply(scores[key]) for key in keys]
         for request, reply in zip(requests, replies, strict=True):
             self.cache_hook.add_partial("generate_until", request.args[:2], reply)
         return replies

@@ -23,10 +23,10 @@ from lmms_eval.protocol import ChatMessages
 from pydantic import BaseModel, ValidationError
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.models import players, witness
+from lmms_eval_tasks.models import fake_replies, witness
+from lmms_eval_tasks.models.fake_replies import Contents
 from lmms_eval_tasks.models.host_model import HostModel, ModelOptions
 from lmms_eval_tasks.models.host_types import Doc, ModelRequest
-from lmms_eval_tasks.models.players import Contents
 from lmms_eval_tasks.utils.released_files import read_lines
 from lmms_eval_tasks.utils.validation import told
 
@@ -56,12 +56,12 @@ class Player(HostModel):
         doc = self.doc(task, split, doc_id)
         if self.is_simple:
             context, kwargs, doc_to_visual, *_ = request.args
-            parts = players.of_visuals(doc_to_visual(doc) or [], context)
+            parts = fake_replies.of_visuals(doc_to_visual(doc) or [], context)
         else:
             context, doc_to_messages, kwargs, *_ = request.args
             messages = doc_to_messages(doc)
             ChatMessages(messages=messages)  # of the host's form
-            parts = players.of_messages(messages)
+            parts = fake_replies.of_messages(messages)
         for part in parts:
             if part is None:
                 raise TasksError(f"{task}: a request holds an empty medium")
@@ -79,11 +79,11 @@ class Oracle(Player):
         super().__init__(**kwargs)
         if key is None:
             raise TasksError(f"{type(self).__name__} needs its key: --model_args key=PATH")
-        self.key = players.load_key(key)
+        self.key = fake_replies.load_key(key)
 
     def reply(self, parts: Contents, doc: Doc, task: str) -> str:  # noqa: ARG002
         """The right one."""
-        return players.oracle(self.key, parts)
+        return fake_replies.oracle(self.key, parts)
 
 
 class Coin(Oracle):
@@ -95,7 +95,7 @@ class Coin(Oracle):
 
     def reply(self, parts: Contents, doc: Doc, task: str) -> str:  # noqa: ARG002
         """One of them."""
-        return players.coin(self.key, parts, self.seed)
+        return fake_replies.coin(self.key, parts, self.seed)
 
 
 class Scripted(Player):
@@ -103,7 +103,7 @@ class Scripted(Player):
 
     def reply(self, parts: Contents, doc: Doc, task: str) -> str:  # noqa: ARG002
         """That of the doc."""
-        return players.scripted(doc)
+        return fake_replies.scripted(doc)
 
 
 class Witness(Player):

@@ -20,7 +20,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from lmms_eval_tasks.models.players import Chance, Played
+from lmms_eval_tasks.models.fake_replies import Chance, Played
 from lmms_eval_tasks.movierecapsqa import judge
 from lmms_eval_tasks.movierecapsqa.data import CONDITIONS, task_name
 from lmms_eval_tasks.movierecapsqa.judge import DIMENSIONS, HIGHEST, Context

@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from lmms_eval_tasks import registry, sample, settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.verdict import NONE, REPLAY
-from lmms_eval_tasks.models import players
-from lmms_eval_tasks.models.players import Chance, Played
+from lmms_eval_tasks.models import fake_replies
+from lmms_eval_tasks.models.fake_replies import Chance, Played
 from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.runs import before, given
 from lmms_eval_tasks.utils import extras
@@ -172,11 +172,11 @@ def write_key(path: Path, names: Sequence[str]) -> Path:
     for name in names:
         benchmark = registry.of(name)
         for doc in before.docs(benchmark, name) if name in benchmark.tasks else ():
-            known, parts = players.known(doc), benchmark.tasks[name].prompt(doc)
-            chat = players.of_messages(given.messages_of(parts))
-            simple = players.of_visuals(given.visuals_of(parts), given.text_of(parts))
+            known, parts = fake_replies.known(doc), benchmark.tasks[name].prompt(doc)
+            chat = fake_replies.of_messages(given.messages_of(parts))
+            simple = fake_replies.of_visuals(given.visuals_of(parts), given.text_of(parts))
             for asked in (chat, simple):
-                found[players.fingerprint(asked)] = [known.right, *known.drawn]
+                found[fake_replies.fingerprint(asked)] = [known.right, *known.drawn]
     path.write_text(json.dumps(found, ensure_ascii=False), encoding="utf-8")
     return path
 

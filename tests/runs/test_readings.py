@@ -12,7 +12,7 @@ import pytest
 from lmms_eval_tasks import registry
 from lmms_eval_tasks.benchmark import Metric
 from lmms_eval_tasks.maia.tasks import BENCHMARK
-from lmms_eval_tasks.models.players import UNREADABLE
+from lmms_eval_tasks.models.fake_replies import UNREADABLE
 from lmms_eval_tasks.notify import visible
 from lmms_eval_tasks.report import measures, readings
 from lmms_eval_tasks.runs.rescore import Rescored, rescore_saved
