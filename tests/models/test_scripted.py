@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.models import fake_replies, scripted
+from lmms_eval_tasks.models import fake_models, fake_replies
 from tests.checks import refused, table
 
 PAIRS = [(f"La scatola {i} è blu.", f"La scatola {i} è rossa.") for i in range(6)]
@@ -75,7 +75,7 @@ def ask(lm: Any, parts: Callable[[Any], Parts], order: list[int], docs: Any = DO
 
 
 def build(name: str, form: str, arguments: str = "") -> Any:
-    cls = getattr(scripted, name + form.removeprefix("Chat"))
+    cls = getattr(fake_models, name + form.removeprefix("Chat"))
     return cls.create_from_arg_string(arguments, {"batch_size": "4", "device": "cpu"})
 
 
@@ -116,7 +116,7 @@ def test_arguments(key: Path) -> None:
         ("Recorded", "Chat", "", "--model_args replies=FILE"),
     ):
         refused(TasksError, words, build, name, form, given)
-    create = scripted.Scripted.create_from_arg_string
+    create = fake_models.Scripted.create_from_arg_string
     refused(TasksError, "batch_size=auto", create, "", {"batch_size": "auto"})
     lm = build("Scripted", "Chat")
     for ask_other in (lm.loglikelihood, lm.generate_until_multi_round):
@@ -155,8 +155,8 @@ def test_a_task_before_all_tasks(tmp_path: Path) -> None:
     ],
 )
 def test_bad_files(entries: list[Any], message: str, tmp_path: Path) -> None:
-    refused(TasksError, message, scripted.recorded, write(tmp_path, *entries))
-    refused(TasksError, r"no\.jsonl: No such file", scripted.recorded, tmp_path / "no.jsonl")
+    refused(TasksError, message, fake_models.recorded, write(tmp_path, *entries))
+    refused(TasksError, r"no\.jsonl: No such file", fake_models.recorded, tmp_path / "no.jsonl")
 
 
 @table("form", FORMS)
