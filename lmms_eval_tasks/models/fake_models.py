@@ -23,7 +23,7 @@ from lmms_eval.protocol import ChatMessages
 from pydantic import BaseModel, ValidationError
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.models import fake_replies, witness
+from lmms_eval_tasks.models import fake_replies, perception_probe
 from lmms_eval_tasks.models.fake_replies import Contents
 from lmms_eval_tasks.models.host_model import HostModel, ModelOptions
 from lmms_eval_tasks.models.host_types import Doc, ModelRequest
@@ -107,11 +107,11 @@ class Scripted(Player):
 
 
 class Witness(Player):
-    """Sees, hears and reads MAVERIX's packaged sample (witness.py)."""
+    """Sees, hears and reads MAVERIX's packaged sample (perception_probe.py)."""
 
     def reply(self, parts: Contents, doc: Doc, task: str) -> str:  # noqa: ARG002
         """A letter."""
-        return witness.reply(parts)
+        return perception_probe.reply(parts)
 
 
 class RecordedReply(BaseModel, extra="forbid"):

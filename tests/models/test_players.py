@@ -12,7 +12,7 @@ from PIL import Image
 
 from lmms_eval_tasks import registry, sample, settings
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.models import fake_replies, witness
+from lmms_eval_tasks.models import fake_replies, perception_probe
 from lmms_eval_tasks.report import measures
 from lmms_eval_tasks.runs import before, given, scoring
 from lmms_eval_tasks.sample.demo import coin_check, oracle_checks, witness_check, write_key
@@ -171,10 +171,14 @@ def test_the_witness_knows_what_reached_it() -> None:
             parts = made.prompt(doc)
             chat = fake_replies.of_messages(given.messages_of(parts))
             simple = fake_replies.of_visuals(given.visuals_of(parts), given.text_of(parts))
-            assert witness.reply(chat) == witness.reply(simple)
-            right.append(witness.reply(chat) == doc["answer"])
+            assert perception_probe.reply(chat) == perception_probe.reply(simple)
+            right.append(perception_probe.reply(chat) == doc["answer"])
             if task == "maverix_av":  # deaf or blind it is as good as without
-                assert set(witness.heard(chat[0])) == set() == set(witness.seen(chat[1]))
+                assert (
+                    set(perception_probe.heard(chat[0]))
+                    == set()
+                    == set(perception_probe.seen(chat[1]))
+                )
         assert witness_check(task, sure, sum(right) / len(right), len(right)).good, task
     assert not witness_check("maverix_av", 17, 0.8, 20).good
     assert not witness_check("maverix_s", 0, 0.9, 20).good
