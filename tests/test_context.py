@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from lmms_eval_tasks import context
 from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.context import RunModel
-from lmms_eval_tasks.models import class_table as sound
+from lmms_eval_tasks.models import model_capabilities as sound
 from tests.checks import table
 
 

@@ -55,7 +55,7 @@ def main() -> None:
 
 def _print_version(asked: bool) -> None:
     if asked:
-        from lmms_eval_tasks.models.class_table import host_version
+        from lmms_eval_tasks.models.model_capabilities import host_version
 
         host = host_version() or "not installed"
         print(f"lmms-eval-tasks {__version__}, lmms-eval {host}")

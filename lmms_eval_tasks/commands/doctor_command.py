@@ -58,9 +58,11 @@ def _findings(names: list[str], run: dict[str, Any]) -> Iterator[Finding]:
     from lmms_eval_tasks.doctor import machine
     from lmms_eval_tasks.doctor.checks import DoctorCheck, Examination, carried_out
     from lmms_eval_tasks.host import model_class, needs
-    from lmms_eval_tasks.models import class_table
+    from lmms_eval_tasks.models import model_capabilities
 
-    host = DoctorCheck("host", needs.examined, f"pip install lmms-eval=={class_table.table().host}")
+    host = DoctorCheck(
+        "host", needs.examined, f"pip install lmms-eval=={model_capabilities.table().host}"
+    )
     yield from carried_out([*machine.checks(), host])
     named = None
     with suppress(Exception):  # is told when the model's turn comes

@@ -20,7 +20,7 @@ from lmms_eval_tasks.benchmark import Benchmark, Doc, Found, Part
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.host import endpoints, model_class
 from lmms_eval_tasks.media.clip_specs import uniform_indices
-from lmms_eval_tasks.models import class_table, recipes
+from lmms_eval_tasks.models import model_capabilities, recipes
 from lmms_eval_tasks.models.plan import FRAMES, whole
 from lmms_eval_tasks.runs import before, given, media
 
@@ -134,7 +134,7 @@ def _format(measure: Measure) -> str:
 
 def _name(name: str) -> str:
     """The model's own name, of an alias too."""
-    models = class_table.table().models.items()
+    models = model_capabilities.table().models.items()
     return next((own for own, entry in models if name == own or name in entry.aliases), name)
 
 
@@ -207,7 +207,7 @@ def _measure(name: str, model: context.RunModel) -> Measure | None:
         by_file = {"pass_video_url": True} if arguments.get("pass_video_url") else {}
         return _Chat("to_openai_messages", frames, by_file)
     if name == "async_openai":
-        known = class_table.media_of(model.name, model.interface)
+        known = model_capabilities.media_of(model.name, model.interface)
         bounds = {**known.pixel_arguments, **arguments} if known else arguments
         frames = {one: whole(one, bounds[one]) for one in ("min_pixels", "max_pixels")}
         rate = arguments.get("fps")
@@ -219,7 +219,7 @@ def _measure(name: str, model: context.RunModel) -> Measure | None:
 
 
 def _frames(model: context.RunModel) -> int:
-    media_ = class_table.media_of(model.name, model.interface)
+    media_ = model_capabilities.media_of(model.name, model.interface)
     assert media_ is not None
     assert media_.frames_argument
     name = media_.frames_argument

@@ -16,7 +16,7 @@ from lmms_eval_tasks import settings
 from lmms_eval_tasks.doctor.checks import ROOM, DoctorCheck, Finding, Findings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.config import AZURE_KEY, KEY
-from lmms_eval_tasks.models import class_table
+from lmms_eval_tasks.models import model_capabilities
 from lmms_eval_tasks.utils.json_files import check_folder
 
 # What most trouble comes of; whether the versions of all that this package needs fit is checked.
@@ -84,8 +84,10 @@ def _versions() -> Findings:
         if found is None or not needed.specifier.contains(found, prereleases=True):
             told_ = f"{needed.name} {found or 'is not installed'}; {needed.specifier} is needed"
             yield Finding("error", told_, f"pip install '{needed.name}{needed.specifier}'")
-    if another := class_table.of_another_host():
-        yield Finding("warning", another, f"pip install lmms-eval=={class_table.table().host}")
+    if another := model_capabilities.of_another_host():
+        yield Finding(
+            "warning", another, f"pip install lmms-eval=={model_capabilities.table().host}"
+        )
 
 
 def _version(package: str) -> str | None:

@@ -17,7 +17,7 @@ from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.doctor.checks import Finding, Findings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import positions
-from lmms_eval_tasks.models import class_pages, class_table
+from lmms_eval_tasks.models import class_pages, model_capabilities
 from lmms_eval_tasks.models.host_types import Arguments
 from lmms_eval_tasks.models.plan import MediaNeeds
 from lmms_eval_tasks.runs import before
@@ -123,7 +123,7 @@ def _as_text(arguments: Mapping[str, object]) -> str:
 def advice(run: Arguments) -> list[str]:
     """What to pass for the running model's class (class_table.advice), a line each."""
     model, batch = context.current().model, str(run.get("batch_size") or 1)
-    return class_table.advice(model, int(batch)) if model and batch.isdecimal() else []
+    return model_capabilities.advice(model, int(batch)) if model and batch.isdecimal() else []
 
 
 # --- for the command `doctor` ---------------------------------------------------------------------
@@ -142,7 +142,7 @@ def examined(run: Arguments, needs: Sequence[MediaNeeds]) -> Findings:
     model = context.current().model or model  # whose class may be another one now
     who, taken = f"{model.name} ({model.interface})", class_pages.line(model.name, model.interface)
     unknown = "not in the table of classes: what it does with our media is not known"
-    media = class_table.media_of(model.name, model.interface)
+    media = model_capabilities.media_of(model.name, model.interface)
     if media is None or not media.broken:
         yield Finding("ok" if taken else "warning", f"{who}: {taken or unknown}")
     for line in plan.told:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.models.class_table import host_version
+from lmms_eval_tasks.models.model_capabilities import host_version
 from lmms_eval_tasks.notify import say
 
 if TYPE_CHECKING:

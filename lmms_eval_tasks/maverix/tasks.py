@@ -35,7 +35,7 @@ from lmms_eval_tasks.maverix import judge as judging
 from lmms_eval_tasks.maverix import release as files
 from lmms_eval_tasks.maverix.labels import CONSISTENCY, DIMENSIONS, LETTERS, MODES, SPLITS, TASKS
 from lmms_eval_tasks.media import segments
-from lmms_eval_tasks.models import class_table
+from lmms_eval_tasks.models import model_capabilities
 from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.prompts import Prompt
 from lmms_eval_tasks.utils.conditions import Condition, Kind
@@ -65,14 +65,18 @@ def prompt(doc: Doc) -> list[Part]:
 
     def alone() -> list[Any]:
         path, rate = made("sound"), sounds.RATE
-        wants = class_table.sound_form(context.current().model) == "samples"
+        wants = model_capabilities.sound_form(context.current().model) == "samples"
         return [{"array": segments.samples(path), "sampling_rate": rate} if wants else path]
 
     muted, sound, both = (
         functools.partial(made, name) for name in ("video", "sound", "video_with_sound")
     )
     shown: list[Part] = []
-    if mode.picture and mode.sound and class_table.sound_form(context.current().model) == "track":
+    if (
+        mode.picture
+        and mode.sound
+        and model_capabilities.sound_form(context.current().model) == "track"
+    ):
         shown = [Part("video", both)]
     elif mode.picture and mode.sound:
         shown = [Part("video", muted, lambda: [both()]), Part("audio", sound, [])]
@@ -143,7 +147,7 @@ def handed(doc: Doc) -> dict[str, Any]:
 
     In modes without sound too: whether S stands in for A is up to the model, not to what was run.
     """
-    hears = class_table.hears(context.current().model)
+    hears = model_capabilities.hears(context.current().model)
     return {"hears": hears, "sound": hears.get(doc["mode"], ""), "media": _media(doc)}
 
 
@@ -345,7 +349,9 @@ class Maverix(Benchmark):
     def check(self, names: Sequence[str], found: Found) -> None:
         """A model that raises on sound would lose the run; missing subtitles are told of."""
         if raising := [name for name, state in _sound(names).items() if state == "raises"]:
-            why = class_table.heard(context.current().model, TASKS[raising[0]].mode.picture)[1]
+            why = model_capabilities.heard(context.current().model, TASKS[raising[0]].mode.picture)[
+                1
+            ]
             raise DataError(f"{why} Leave out {', '.join(raising)}")
         for line in cast(data.Checked, found).silent:
             say(f"MAVERIX: {line}")
@@ -355,7 +361,7 @@ class Maverix(Benchmark):
         # `hears`: also of modes that were not run, since S may stand in for A.
         section: dict[str, Any] = {
             "sound": _sound(ran.names),
-            "hears": class_table.hears(context.current().model),
+            "hears": model_capabilities.hears(context.current().model),
         }
         checked = cast(data.Checked | None, ran.found)
         is_released = settings.is_sample() or (checked is not None and checked.release.released)
@@ -376,7 +382,7 @@ class Maverix(Benchmark):
                 )
                 conditions.append(Condition(Kind.NOTE, told))
         for name in _sound(ran.names):
-            why = class_table.heard(context.current().model, TASKS[name].mode.picture)[1]
+            why = model_capabilities.heard(context.current().model, TASKS[name].mode.picture)[1]
             conditions += [Condition(Kind.SOUND, why, (name,))] if why else []
         return section, conditions
 
@@ -385,7 +391,7 @@ def _sound(names: Sequence[str]) -> dict[str, str]:
     """What becomes of the sound in the running model, by task that has any."""
     modes = {name: TASKS[name].mode for name in names}
     return {
-        name: class_table.heard(context.current().model, mode.picture)[0]
+        name: model_capabilities.heard(context.current().model, mode.picture)[0]
         for name, mode in modes.items()
         if mode.sound
     }

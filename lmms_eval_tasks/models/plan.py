@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from lmms_eval_tasks.context import ClassPlan, Interface, RunModel
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.models import class_table
-from lmms_eval_tasks.models.class_table import MediaSupport
+from lmms_eval_tasks.models import model_capabilities
+from lmms_eval_tasks.models.model_capabilities import MediaSupport
 
 FRAMES = 32  # of a video that goes as pictures: MAIA's number, and what most papers give
 
@@ -36,10 +36,10 @@ def of(model: RunModel, needs: Sequence[MediaNeeds]) -> ClassPlan:
     """
     interface = _interface(model, needs)
     told: list[str] = []
-    media = class_table.media_of(model.name, interface)
+    media = model_capabilities.media_of(model.name, interface)
     if media is not None and media.ours and not media.frames_argument:
         return ClassPlan(interface)
-    if another := class_table.of_another_host():
+    if another := model_capabilities.of_another_host():
         told.append(f"{model.name} ({interface}) may treat frames otherwise: {another}")
     if interface != model.interface:
         told.append(
@@ -103,7 +103,9 @@ def checkpoint_type(model: RunModel) -> str:
 
 def _interface(model: RunModel, needs: Sequence[MediaNeeds]) -> Interface:
     """The user's, or the simple class where only that one takes what the tasks hand over."""
-    mine, other = (class_table.media_of(model.name, kind) for kind in (model.interface, "simple"))
+    mine, other = (
+        model_capabilities.media_of(model.name, kind) for kind in (model.interface, "simple")
+    )
     if model.interface == "simple" or not mine or mine.none or not other or not other.video:
         return model.interface
     alone = mine.broken or (not mine.video and any(one.videos for one in needs))
@@ -112,7 +114,7 @@ def _interface(model: RunModel, needs: Sequence[MediaNeeds]) -> Interface:
 
 def _lacking(model: RunModel, interface: Interface, needs: Sequence[MediaNeeds]) -> str:
     """What a class cannot take of what tasks hand over; "" if it takes all."""
-    media = class_table.media_of(model.name, interface)
+    media = model_capabilities.media_of(model.name, interface)
     if media is None or media.none:
         return ""
     if media.broken:

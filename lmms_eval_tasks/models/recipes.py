@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from lmms_eval_tasks import leaderboards
 from lmms_eval_tasks.context import RunModel
-from lmms_eval_tasks.models import class_table
+from lmms_eval_tasks.models import model_capabilities
 from lmms_eval_tasks.utils.json_files import Json
 from lmms_eval_tasks.utils.released_files import read_yaml
 
@@ -152,7 +152,7 @@ def _stored(name: str) -> Mapping[str, Json]:
 
 def _read(path: Path) -> RowRecipe:
     given = read_yaml(path, "options of lmms_eval")
-    entry = class_table.table().model(given["model"]) or class_table.ModelEntry()
+    entry = model_capabilities.table().model(given["model"]) or model_capabilities.ModelEntry()
     kinds = [kind for kind, _ in entry.classes()]
     interface = "chat" if "chat" in kinds and not given.get("force_simple") else "simple"
     said = {name: str(value) for name, value in given.get("env", {}).items()}

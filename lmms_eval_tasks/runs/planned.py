@@ -26,7 +26,7 @@ from lmms_eval_tasks.judges.config import KEY
 from lmms_eval_tasks.judges.costs import Plan, default_rate
 from lmms_eval_tasks.judges.prices import Price
 from lmms_eval_tasks.judges.report import dollars, duration, price
-from lmms_eval_tasks.models import class_table, recipes
+from lmms_eval_tasks.models import model_capabilities, recipes
 from lmms_eval_tasks.models.plan import FRAMES
 from lmms_eval_tasks.models.recipes import ModelFacts, RowRecipe, TaskWorkload
 from lmms_eval_tasks.runs import before, estimate
@@ -229,7 +229,7 @@ def _cost(recipe: RowRecipe, counted: Counted) -> Cost:
 
 def _frames(recipe: RowRecipe) -> int:
     """At most so many of a video reach the model."""
-    media = class_table.media_of(recipe.model.name, recipe.model.interface)
+    media = model_capabilities.media_of(recipe.model.name, recipe.model.interface)
     if media is None or media.frames_argument is None:
         return FRAMES
     given = recipe.model.arguments.get(media.frames_argument)

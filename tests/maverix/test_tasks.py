@@ -15,7 +15,7 @@ from lmms_eval_tasks.host import names
 from lmms_eval_tasks.maverix import judge, tasks
 from lmms_eval_tasks.maverix.labels import MODES
 from lmms_eval_tasks.maverix.tasks import BENCHMARK
-from lmms_eval_tasks.models import class_table
+from lmms_eval_tasks.models import model_capabilities
 from lmms_eval_tasks.runs import before
 from lmms_eval_tasks.runs.given import messages_of
 from lmms_eval_tasks.utils.saved_runs import CARRIER
@@ -122,7 +122,10 @@ def test_what_a_class_does_with_sound(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("aero_realtime_vllm", "openai"):
         with context.begun(context.RunModel(name, "chat")):
             (message,) = messages_of(tasks.prompt(doc))
-            assert class_table.heard(context.current().model, with_picture=True)[0] == "delivered"
+            assert (
+                model_capabilities.heard(context.current().model, with_picture=True)[0]
+                == "delivered"
+            )
         forms[name] = [part.get("url", "") for part in message["content"]]
     assert forms == {"aero_realtime_vllm": ["both.mp4", ""], "openai": ["muted.mp4", "a.wav", ""]}
     with context.begun(context.RunModel("neo_ov", "chat")):

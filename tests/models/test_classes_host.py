@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval_tasks.models import class_pages
-from lmms_eval_tasks.models import class_table as classes
-from lmms_eval_tasks.models.class_table import host_version
+from lmms_eval_tasks.models import model_capabilities as classes
+from lmms_eval_tasks.models.model_capabilities import host_version
 from tests.checks import table
 
 TABLE = classes.table()

@@ -8,7 +8,7 @@ import pytest
 
 from lmms_eval_tasks.context import RunModel
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.models import class_table, plan
+from lmms_eval_tasks.models import model_capabilities, plan
 from lmms_eval_tasks.models.plan import MediaNeeds
 from tests.checks import table
 
@@ -120,7 +120,7 @@ def test_classes_that_mix_replies_are_asked_one_by_one() -> None:
 
 
 def test_on_another_host_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(class_table, "host_version", lambda: "0.9")
+    monkeypatch.setattr(model_capabilities, "host_version", lambda: "0.9")
     made = plan.of(RunModel("openai", "chat"), [VIDEO])
     assert made.arguments
     assert made.told[0] == (

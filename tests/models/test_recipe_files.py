@@ -12,7 +12,7 @@ import pytest
 from lmms_eval_tasks import context, leaderboards, registry, settings
 from lmms_eval_tasks.haven.settings import CLIPSCORE
 from lmms_eval_tasks.host import model_class
-from lmms_eval_tasks.models import class_table, recipes
+from lmms_eval_tasks.models import model_capabilities, recipes
 from lmms_eval_tasks.models.recipes import RowRecipe
 from lmms_eval_tasks.runs import before
 from tests.checks import table
@@ -85,7 +85,7 @@ def test_the_host_reads_it_and_its_class_can_run(
         before.check(tasks)
         model_class.prepare(run)
         decided = context.current().plan
-    media = class_table.media_of(model.name, decided.interface)
+    media = model_capabilities.media_of(model.name, decided.interface)
     assert media is not None
     assert not media.broken
     assert decided.interface == model.interface

@@ -16,7 +16,7 @@ from PIL import Image
 from lmms_eval_tasks import registry
 from lmms_eval_tasks.host import model_class
 from lmms_eval_tasks.media.clip_specs import uniform_indices
-from lmms_eval_tasks.models import class_table, recipes, tiny
+from lmms_eval_tasks.models import model_capabilities, recipes, tiny
 from lmms_eval_tasks.models.recipes import RowRecipe
 from tests.checks import table
 from tests.media.media_files import write_video
@@ -78,7 +78,7 @@ def test_the_host_reads_both_alike(
 @table("own, form", FORMS)
 def test_frames_pixels_and_gpus_are_the_recipe_s(own: RowRecipe, form: RowRecipe) -> None:
     """The class's defaults count as said: those of the processor are others."""
-    media = class_table.media_of(own.model.name, own.model.interface)
+    media = model_capabilities.media_of(own.model.name, own.model.interface)
     assert media is not None
     given = form.model.arguments
     assert given["pretrained"] == own.checkpoint
