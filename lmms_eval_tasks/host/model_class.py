@@ -17,7 +17,7 @@ from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.doctor.checks import Finding, Findings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.host import positions
-from lmms_eval_tasks.models import class_pages, model_capabilities
+from lmms_eval_tasks.models import capability_pages, model_capabilities
 from lmms_eval_tasks.models.host_types import Arguments
 from lmms_eval_tasks.models.plan import MediaNeeds
 from lmms_eval_tasks.runs import before
@@ -140,7 +140,10 @@ def examined(run: Arguments, needs: Sequence[MediaNeeds]) -> Findings:
         return
     plan = before.go_by_plan(model, needs)
     model = context.current().model or model  # whose class may be another one now
-    who, taken = f"{model.name} ({model.interface})", class_pages.line(model.name, model.interface)
+    who, taken = (
+        f"{model.name} ({model.interface})",
+        capability_pages.line(model.name, model.interface),
+    )
     unknown = "not in the table of classes: what it does with our media is not known"
     media = model_capabilities.media_of(model.name, model.interface)
     if media is None or not media.broken:
