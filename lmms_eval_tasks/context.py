@@ -39,10 +39,8 @@ class ClassPlan:
     arguments: Mapping[str, Any] = field(default_factory=dict)  # beside the user's
     videos_as_pictures: bool = False  # videos go as pictures, plan.FRAMES of each
     pictures_as_videos: bool = False  # a picture goes as a video that shows nothing else
-    reader: str = (
-        ""  # of videos in the class (class_table.MediaSupport.video), "" if it is given none
-    )
-    modality: Mapping[str, str] = field(default_factory=dict)  # by task (class_table.MediaSupport)
+    reader: str = ""  # of videos in the class (MediaSupport.video), "" if it is given none
+    modality: Mapping[str, str] = field(default_factory=dict)  # by task (MediaSupport.modality)
     one_by_one: bool = False  # requests go to the class one at a time
     told: tuple[str, ...] = ()  # lines for the user
     short: tuple[str, ...] = ()  # of these, what does not arrive as the tasks have it

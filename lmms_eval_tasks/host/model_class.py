@@ -121,7 +121,7 @@ def _as_text(arguments: Mapping[str, object]) -> str:
 
 
 def advice(run: Arguments) -> list[str]:
-    """What to pass for the running model's class (class_table.advice), a line each."""
+    """What to pass for the running model's class (model_capabilities.advice), a line each."""
     model, batch = context.current().model, str(run.get("batch_size") or 1)
     return model_capabilities.advice(model, int(batch)) if model and batch.isdecimal() else []
 
@@ -260,7 +260,7 @@ _FORCED = "FORCE_QWENVL_VIDEO_READER"
 
 
 def _check_torchcodec(reader: str, who: str) -> None:
-    """Can this reader of videos (class_table.MediaSupport.video) of a class be used here?"""
+    """Can this reader of videos (model_capabilities.MediaSupport.video) of a class be used here?"""
     qwens = reader == "qwen_vl_utils"  # takes torchcodec if it is installed
     forced = os.environ.get(_FORCED) if qwens else None
     if forced is not None and forced not in ("decord", "torchcodec", "torchvision"):

@@ -1,4 +1,4 @@
-"""Models of ours that the host can run: players, recorded replies, language models, vLLM.
+"""Models of ours that the host can run: fake models, recorded replies, language models, vLLM.
 
 Importing this module is light. The modules named here have classes of the host: whoever imports
 them imports the host, and with it torch. The host does so only when one is asked for.
@@ -18,8 +18,8 @@ MANIFESTS: tuple[dict[str, str], ...] = (
     *(
         {
             "model_id": f"tasks_{name.lower()}",
-            "simple_class_path": f"{_MODELS}.scripted.{name}Simple",
-            "chat_class_path": f"{_MODELS}.scripted.{name}",
+            "simple_class_path": f"{_MODELS}.fake_models.{name}Simple",
+            "chat_class_path": f"{_MODELS}.fake_models.{name}",
         }
         for name in ("Oracle", "Coin", "Scripted", "Witness", "Recorded")
     ),

@@ -1,4 +1,4 @@
-"""Media recipes: what a model is given of a video, made once and kept (architecture, decision 4).
+"""Clips: what a model is given of a video, made once and kept (docs/design.md).
 
     >>> clip = make("videos/5.mp4", ClipSpec("uniform", 32))
     >>> clip.path, clip.n_frames

@@ -1,4 +1,4 @@
-"""The players as models of the host.
+"""The fake models: classes of lmms-eval that answer without weights.
 
     lmms_eval --model tasks_oracle --model_args key=key.json --tasks maia
     lmms_eval --model tasks_coin --model_args key=key.json,seed=3 --tasks maia
@@ -99,7 +99,7 @@ class Coin(Oracle):
 
 
 class Scripted(Player):
-    """Right on about 70 % of items, unreadable on 5 %, by the doc's id (players.scripted)."""
+    """Right on about 70 % of items, unreadable on 5 %, by the doc's id (fake_replies.scripted)."""
 
     def reply(self, parts: Contents, doc: Doc, task: str) -> str:  # noqa: ARG002
         """That of the doc."""
@@ -123,7 +123,7 @@ class RecordedReply(BaseModel, extra="forbid"):
 
 
 class Recorded(Player):
-    """The recorded reply to each item (`replies=FILE`), one JSON object a line (`RecordedReply`)."""
+    """The recorded reply to each item (`replies=FILE`), a `RecordedReply` a line."""
 
     def __init__(self, replies: str | None = None, **kwargs: Unpack[ModelOptions]) -> None:
         if replies is None:

@@ -7,8 +7,8 @@ question, its video or one of its pictures is none of these. `scripted` sees the
 
 from __future__ import annotations
 
+import functools
 import hashlib
-import importlib
 import json
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeAlias
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
+from lmms_eval_tasks import registry
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.models.host_types import Doc
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
@@ -39,13 +40,6 @@ UNREADABLE_SHARE = 0.05
 # Pairs that name their question are right pool by pool on this share of the pools: if all pairs
 # were drawn alone, 0.7 ** 8 = 6 % of pools would be right, and a small run would see none.
 WHOLE_POOL_SHARE = 0.50
-
-# A field that only one benchmark's docs have -> the module whose `known(doc)` has the replies to
-# them, which are neither a letter nor a reference.
-SAMPLES: dict[str, str] = {
-    "kind": "lmms_eval_tasks.haven.sample",
-    "candidate": "lmms_eval_tasks.cvrr_es.sample",
-}
 
 
 class KnownReplies(NamedTuple):
@@ -77,24 +71,31 @@ class Played(NamedTuple):
     headline: tuple[str, str]  # task or group and metric that the last screen shows
 
 
+@functools.cache
+def _known_of(task: str) -> Callable[[Doc], KnownReplies] | None:
+    """The function `known` in the sample of a task's benchmark; None without one."""
+    name = registry.of_task_name(task) if task else None
+    if name is None or not registry.has_part(name, "sample"):
+        return None
+    return getattr(registry.part(name, "sample"), "known", None)
+
+
 def known(doc: Doc) -> KnownReplies:
-    """Replies to a doc.
+    """Replies to a doc: those of its benchmark's `sample.known(doc)`, or a letter or a reference.
 
     The same item in another input mode or length is drawn anew, so that tasks that differ in these
     differ in score.
 
     Args:
         doc: `id`, and `options` with `answer` (a letter), or `references` with an optional `lure`;
-            no reference makes nothing right. `question_id` (a pool), `mode` and `length` are
-            optional. Or what the module in SAMPLES asks for.
+            no reference makes nothing right. `task`, `question_id` (a pool), `mode` and `length`
+            are optional. Or what the benchmark's own function asks for.
 
     Raises:
         TasksError: a field is missing or of another form.
     """
-    own = next((module for field, module in SAMPLES.items() if field in doc), None)
-    if own is not None:
-        found: KnownReplies = importlib.import_module(own).known(doc)
-        return found
+    if (of_benchmark := _known_of(doc.get("task", ""))) is not None:
+        return of_benchmark(doc)
     try:
         given = [str(doc[name]) for name in ("mode", "length") if name in doc]
         item = "/".join([str(doc["id"]), *given])
@@ -106,7 +107,7 @@ def known(doc: Doc) -> KnownReplies:
         letters, answer = LETTERS[: len(doc["options"])], doc["answer"]
     except (KeyError, TypeError) as error:
         raise TasksError(
-            f"players need docs with id and options, answer or references: {error!r}"
+            f"fake models need docs with id and options, answer or references: {error!r}"
         ) from None
     if len(letters) < 2 or answer not in [*letters]:
         raise TasksError(f"{item}: answer {answer!r} is none of {list(letters)}")

@@ -19,7 +19,7 @@ float32 first.
 The pair goes to the statement that holds the highest score of all models and both statements
 (paper, 4.3). Means per token of different tokenizers are not on one scale; the paper compares them
 nevertheless. Two equal maxima are no choice (null). All scores are in the reply, as JSON
-(players.read_lm_pairs).
+(fake_replies.read_lm_pairs).
 
 A class of the host: importing this module imports the host and torch.
 """
@@ -104,7 +104,7 @@ class LmPairs(HostModel):
         return cls(**given)
 
     def generate_until(self, requests: list[ModelRequest]) -> list[str]:
-        """One JSON reply per request, in order (players.lm_pairs_reply).
+        """One JSON reply per request, in order (fake_replies.lm_pairs_reply).
 
         Raises:
             TasksError: a doc has no two `options`, a statement is too short to be scored, a model

@@ -224,8 +224,8 @@ def heard(model: RunModel | None, with_picture: bool) -> tuple[str, str | None]:
     """Whether sound reaches a model: its state, and the sentence that a result must carry.
 
     Returns:
-        The state as in SoundDelivery, and None where it is `delivered`. `unknown` for a model that is not in
-        the table, one that lacks this interface, and where the host is another version.
+        The state as in SoundDelivery, and None where it is `delivered`. `unknown` for a model that
+        is not in the table, one that lacks this interface, and where the host is another version.
     """
     if model is None:
         why = "the host did not name it."

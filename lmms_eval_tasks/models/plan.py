@@ -1,8 +1,8 @@
 """What a run sets for its model's class, and what it says or refuses, before the model is loaded.
 
-The tasks say what they hand over (`MediaNeeds`), the table of classes what a class takes: where the two
-differ, the class's own arguments are set, or what is handed over takes another form. Whatever the
-user set stands.
+The tasks say what they hand over (`MediaNeeds`), the table of classes what a class takes: where the
+two differ, the class's own arguments are set, or what is handed over takes another form. Whatever
+the user set stands.
 """
 
 from __future__ import annotations

@@ -162,8 +162,8 @@ def write_key(path: Path, names: Sequence[str]) -> Path:
     """Of each request of some tasks its fingerprint and its replies, the right one first.
 
     Made with the data at hand, media included, which are kept for the run that follows: whoever
-    looks up what was handed to it (players.Key) has to be handed the same. Groups among the names
-    are passed over.
+    looks up what was handed to it (fake_replies.Key) has to be handed the same. Groups among the
+    names are passed over.
 
     Raises:
         TasksError: the data cannot be used.
