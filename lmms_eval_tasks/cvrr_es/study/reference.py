@@ -21,8 +21,7 @@ from lmms_eval_tasks.cvrr_es.study.ratings import AnswerKey, RatingRow, rated_ha
 from lmms_eval_tasks.errors import JudgeError
 from lmms_eval_tasks.judges import Criterion, Judge, JudgeConfig, Verdict
 from lmms_eval_tasks.judges.config import KEY
-from lmms_eval_tasks.judges.costs import REPLY_TOKENS, CostEstimate, plan, summary
-from lmms_eval_tasks.judges.costs import Asked as Request
+from lmms_eval_tasks.judges.costs import REPLY_TOKENS, CostEstimate, LikelyRequest, plan, summary
 from lmms_eval_tasks.judges.report import price
 from lmms_eval_tasks.judges.verdict import DEBATE, NONE, PANEL
 
@@ -168,7 +167,7 @@ class _StandIn(Judge):
 
     def __init__(self, config: JudgeConfig, rating: int) -> None:
         self.config, self.rating = config, rating
-        self.asked: list[Request] = []
+        self.asked: list[LikelyRequest] = []
 
     def verdicts(
         self, criterion: Criterion, fields: Mapping[str, object], samples: int
