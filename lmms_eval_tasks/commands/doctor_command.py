@@ -57,11 +57,13 @@ def _findings(names: list[str], run: JsonObject) -> Iterator[Finding]:
     from lmms_eval_tasks import context
     from lmms_eval_tasks.commands import uploads
     from lmms_eval_tasks.doctor import machine
-    from lmms_eval_tasks.doctor.checks import Check, Examination, carried_out
+    from lmms_eval_tasks.doctor.checks import DoctorCheck, Examination, carried_out
     from lmms_eval_tasks.host import model_class, needs
-    from lmms_eval_tasks.models import class_table
+    from lmms_eval_tasks.models import model_capabilities
 
-    host = Check("host", needs.examined, f"pip install lmms-eval=={class_table.table().host}")
+    host = DoctorCheck(
+        "host", needs.examined, f"pip install lmms-eval=={model_capabilities.table().host}"
+    )
     yield from carried_out([*machine.checks(), host])
     named = None
     with suppress(Exception):  # is told when the model's turn comes
@@ -70,7 +72,9 @@ def _findings(names: list[str], run: JsonObject) -> Iterator[Finding]:
     with machine.usable_cache(), context.begun(named):
         sent = uploads.lines if run["model"] else None
         if settings.is_sample():
-            yield from carried_out([Check("packaged sample", _sample, f"{settings.CACHE}=DIR")])
+            yield from carried_out(
+                [DoctorCheck("packaged sample", _sample, f"{settings.CACHE}=DIR")]
+            )
         yield from carried_out(Examination(names, model, sent).checks())
 
 

@@ -19,8 +19,8 @@ from lmms_eval_tasks import context, registry, settings
 from lmms_eval_tasks.benchmark import Benchmark, Doc, LoadedData, Part
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.host import endpoints, model_class
-from lmms_eval_tasks.media.recipes import uniform_indices
-from lmms_eval_tasks.models import class_table
+from lmms_eval_tasks.media.clip_specs import uniform_indices
+from lmms_eval_tasks.models import model_capabilities
 from lmms_eval_tasks.models.plan import FRAMES, whole
 from lmms_eval_tasks.runs import before, given, media
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
@@ -133,7 +133,7 @@ def _format(measure: Measure) -> str:
 
 def _name(name: str) -> str:
     """The model's own name, of an alias too."""
-    models = class_table.table().models.items()
+    models = model_capabilities.table().models.items()
     return next((own for own, entry in models if name == own or name in entry.aliases), name)
 
 
@@ -175,7 +175,7 @@ def _window(benchmark: Benchmark, doc: Doc) -> tuple[object, ...]:
 # --- what the classes send ------------------------------------------------------------------------
 
 
-def _measure(name: str, model: context.Model) -> Measure | None:
+def _measure(name: str, model: context.RunModel) -> Measure | None:
     """The function that measures what a class sends for a doc; None if it asks no server."""
     arguments = model.arguments
     if name == "gemini":
@@ -189,7 +189,7 @@ def _measure(name: str, model: context.Model) -> Measure | None:
         by_file = {"pass_video_url": True} if arguments.get("pass_video_url") else {}
         return _Chat("to_openai_messages", frames, by_file)
     if name == "async_openai":
-        known = class_table.media_of(model.name, model.interface)
+        known = model_capabilities.media_of(model.name, model.interface)
         bounds = {**known.pixel_arguments, **arguments} if known else arguments
         frames = {one: whole(one, bounds[one]) for one in ("min_pixels", "max_pixels")}
         rate = arguments.get("fps")
@@ -200,8 +200,8 @@ def _measure(name: str, model: context.Model) -> Measure | None:
     return None
 
 
-def _frames(model: context.Model) -> int:
-    media_ = class_table.media_of(model.name, model.interface)
+def _frames(model: context.RunModel) -> int:
+    media_ = model_capabilities.media_of(model.name, model.interface)
     assert media_ is not None
     assert media_.frames_argument
     name = media_.frames_argument
@@ -225,7 +225,7 @@ class _Chat:
 class _Simple:
     """The simple class `openai`, and `litellm`'s, which is made of it: its own methods."""
 
-    def __init__(self, model: context.Model) -> None:
+    def __init__(self, model: context.RunModel) -> None:
         self._class: Any = model_class.built(model)
         rate = float(model.arguments.get("video_fps") or 0)
         most = int(model.arguments.get("max_size_in_mb") or 20)

@@ -1,6 +1,6 @@
 """Media that reached the model, in words: for a run's first screen, and for its conditions.
 
-Items tell it of each request (`arrived`, counted in host/arrived.py); nothing is told where nobody
+Items tell it of each request (`arrived`, counted in host/delivery.py); nothing is told where nobody
 could count.
 """
 
@@ -13,7 +13,9 @@ from statistics import median
 from lmms_eval_tasks.benchmark import Items
 from lmms_eval_tasks.utils.json_files import Json
 
-Arrived = Mapping[str, Json]  # `arrived` of an item: Seen.told (host/arrived.py), and `of`
+Arrived = Mapping[
+    str, Json
+]  # `arrived` of an item: DeliveredMedia.told (host/delivery.py), and `of`
 
 # Prompts that differ by less, in tokens or as a share, may do so by their chat templates alone.
 _FEW, _SHARE = 8, 0.02

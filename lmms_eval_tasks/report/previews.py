@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from lmms_eval_tasks import registry
 from lmms_eval_tasks.benchmark import Benchmark, Doc, Part, Task
 from lmms_eval_tasks.errors import TasksError
-from lmms_eval_tasks.media.recipes import uniform_indices
+from lmms_eval_tasks.media.clip_specs import uniform_indices
 from lmms_eval_tasks.report.sides import Side
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ class Side:
     """The saved tasks of one model, from one place; its label tells it from the other sides."""
 
     label: str
-    runs: Mapping[str, saved.Run]  # by task, in our order
+    runs: Mapping[str, saved.SavedRun]  # by task, in our order
 
     @property
     def model(self) -> str:
@@ -135,7 +135,7 @@ def read(paths: Sequence[Path]) -> list[Side]:
     Raises:
         DataError: nothing of ours is there, or two runs of a task and model are below one path.
     """
-    found: list[tuple[Path, str, dict[str, saved.Run]]] = []
+    found: list[tuple[Path, str, dict[str, saved.SavedRun]]] = []
     for path in paths:
         runs = saved.join_parts(
             [saved.read(file) for file in saved.find([path])], settings.may_fail()
@@ -173,7 +173,7 @@ def tasks_of(sides: Sequence[Side]) -> list[tuple[Benchmark, list[Task]]]:
     return [(one, [one.tasks[name] for name in own]) for one, own in registry.chosen(names)]
 
 
-def _name(run: saved.Run) -> str:
+def _name(run: saved.SavedRun) -> str:
     """A model's short name: the end of its checkpoint's, or the class's."""
     name = run.results.get("model_name") or (run.model or run.file.parent.name).partition(" ")[0]
     short = str(name).rstrip("/").rpartition("/")[2]

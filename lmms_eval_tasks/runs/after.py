@@ -9,7 +9,7 @@ from importlib import metadata
 from lmms_eval_tasks import __version__, context, registry, settings
 from lmms_eval_tasks.benchmark import Benchmark, Item, Items, LoadedData, Ran, Task
 from lmms_eval_tasks.judges.asking import Asker, usable
-from lmms_eval_tasks.models import class_table
+from lmms_eval_tasks.models import model_capabilities
 from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.report import arrivals, invalid, measures, provenance
 from lmms_eval_tasks.report.invalid import Lengths
@@ -239,7 +239,7 @@ def _videos(
 def _not_counted() -> str:
     """Say that a model class shows nowhere what its model gets; "" of our own."""
     model = context.current().model
-    media = class_table.media_of(model.name, model.interface) if model else None
+    media = model_capabilities.media_of(model.name, model.interface) if model else None
     if model is None or (media is not None and media.ours):
         return ""
     return f"reached the model: not observed, {model.name}'s class shows it nowhere"

@@ -82,7 +82,7 @@ def check_frames(chosen: Iterable[tuple[Benchmark, Sequence[str]]]) -> None:
         )
 
 
-def go_by_plan(model: context.Model, needs: Sequence[plan.Needs]) -> context.Plan:
+def go_by_plan(model: context.RunModel, needs: Sequence[plan.MediaNeeds]) -> context.ClassPlan:
     """Decide what the running model's class needs for these tasks, if it can take them."""
     made = plan.of(model, needs)
     context.current().go_by(made)
@@ -94,13 +94,13 @@ def go_by_plan(model: context.Model, needs: Sequence[plan.Needs]) -> context.Pla
     return made
 
 
-def needs_of(benchmark: Benchmark, loaded: LoadedData, name: str) -> plan.Needs:
+def needs_of(benchmark: Benchmark, loaded: LoadedData, name: str) -> plan.MediaNeeds:
     """The kinds of media in a task's requests, by its first one."""
     task, asked = benchmark.tasks[name], benchmark.docs(loaded, name)[context.current().docs]
     parts = task.prompt({**asked[0], "task": name}) if asked else []
     kinds = [part.kind for part in parts]
     several = plan.FRAMES if "images" in kinds else 0
-    return plan.Needs(
+    return plan.MediaNeeds(
         name,
         videos="video" in kinds,
         pictures=several + kinds.count("image"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.benchmark import SAME, Part
-from lmms_eval_tasks.media import clips, recipes
+from lmms_eval_tasks.media import clip_specs, clips
 from lmms_eval_tasks.models import plan
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
 
@@ -80,7 +80,7 @@ def _fitting(parts: Sequence[Part]) -> Sequence[Part]:
 @functools.lru_cache(maxsize=2)  # a video's questions follow each other
 def _frames_of(path: str) -> list[Image]:
     wanted = settings.frames_for("", plan.FRAMES)
-    return list(clips.images(recipes.make(path, recipes.Recipe("uniform", wanted))))
+    return list(clips.images(clip_specs.make(path, clip_specs.ClipSpec("uniform", wanted))))
 
 
 def _made(given: Any) -> Any:

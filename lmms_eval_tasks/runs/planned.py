@@ -26,9 +26,9 @@ from lmms_eval_tasks.judges.config import KEY
 from lmms_eval_tasks.judges.costs import CostEstimate, default_rate
 from lmms_eval_tasks.judges.prices import Price
 from lmms_eval_tasks.judges.report import dollars, duration, price
-from lmms_eval_tasks.models import class_table, recipes
+from lmms_eval_tasks.models import model_capabilities, recipes
 from lmms_eval_tasks.models.plan import FRAMES
-from lmms_eval_tasks.models.recipes import Facts, Recipe, Work
+from lmms_eval_tasks.models.recipes import ModelFacts, RowRecipe, TaskWorkload
 from lmms_eval_tasks.runs import before
 
 OPERATIONS = 312e12  # a second, of an A100, dense bfloat16
@@ -86,7 +86,7 @@ def lines(benchmark: str, *, slurm: bool, engine: Engine | None = None) -> Itera
     if engine is not None:
         forms = {one.path.stem: recipes.on_vllm(one) for one in found}
         refused = {name: one for name, one in forms.items() if isinstance(one, str)}
-        found = [one for one in forms.values() if isinstance(one, Recipe)]
+        found = [one for one in forms.values() if isinstance(one, RowRecipe)]
     without = [f"# no form of {name} for {engine}: {why}" for name, why in refused.items()]
     if not found:
         of_engine = f" for {engine}" if engine else ""
@@ -110,17 +110,17 @@ def lines(benchmark: str, *, slurm: bool, engine: Engine | None = None) -> Itera
         yield f"# no recipe of {name}: {why}"
 
 
-def _told(recipe: Recipe, taken: Cost) -> list[str]:
+def _told(recipe: RowRecipe, taken: Cost) -> list[str]:
     return [str(taken), *([f"not the same: {recipe.differs}"] if recipe.differs else [])]
 
 
-def _command(recipe: Recipe) -> str:
+def _command(recipe: RowRecipe) -> str:
     whole, here = recipe.path.resolve(), Path.cwd()
     shown = whole.relative_to(here) if whole.is_relative_to(here) else whole
     return shlex.join(["lmms_eval", "--config", str(shown), *recipe.options])
 
 
-def _headed(benchmark: str, found: Sequence[Recipe], each: Sequence[Cost]) -> Iterator[str]:
+def _headed(benchmark: str, found: Sequence[RowRecipe], each: Sequence[Cost]) -> Iterator[str]:
     hours = sum(one.hours for one in each)
     yield (
         f"{benchmark}: {len(each)} recipes, about {hours:,.1f} hours of A100s, "
@@ -184,7 +184,7 @@ def _array(jobs: Sequence[tuple[Sequence[str], str]]) -> Iterator[str]:
 # --- what a recipe costs --------------------------------------------------------------------------
 
 
-def cost(recipe: Recipe) -> Cost:
+def cost(recipe: RowRecipe) -> Cost:
     """Return the cost of a recipe.
 
     Raises:
@@ -223,30 +223,30 @@ def cost(recipe: Recipe) -> Cost:
     )
 
 
-def _frames(recipe: Recipe) -> int:
+def _frames(recipe: RowRecipe) -> int:
     """At most so many of a video reach the model."""
-    media = class_table.media_of(recipe.model.name, recipe.model.interface)
+    media = model_capabilities.media_of(recipe.model.name, recipe.model.interface)
     if media is None or media.frames_argument is None:
         return FRAMES
     given = recipe.model.arguments.get(media.frames_argument)
     return int(given or media.frames_default or FRAMES)
 
 
-def _media(one: Work, facts: Facts, frames: int) -> float:
+def _media(one: TaskWorkload, facts: ModelFacts, frames: int) -> float:
     """Tokens of a doc's media."""
     video = one.video * facts.second or (frames * facts.frame if one.video else 0)
     picture = facts.frame if facts.picture is None else facts.picture
     return video + one.pictures * picture + one.sound * facts.sound
 
 
-def _dollars(model: str, facts: Facts, prompt: int, reply: int) -> float | None:
+def _dollars(model: str, facts: ModelFacts, prompt: int, reply: int) -> float | None:
     known = run.current().prices.of(model, None)
     if known is None and facts.input is not None and facts.output is not None:
         known = Price(input=facts.input, output=facts.output)
     return known.cost(prompt, reply) if known else None
 
 
-def _judged(task: str, work: Work) -> CostEstimate:
+def _judged(task: str, work: TaskWorkload) -> CostEstimate:
     """The judge's part of a task."""
     benchmark, found = registry.of(task), CostEstimate(task)
     if benchmark.tasks[task].asks:

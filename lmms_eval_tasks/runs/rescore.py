@@ -28,7 +28,7 @@ from lmms_eval_tasks.utils.conditions import (
     record,
 )
 from lmms_eval_tasks.utils.json_files import Json, JsonObject
-from lmms_eval_tasks.utils.saved_runs import MEND, Run, refuse_twice, saved_items
+from lmms_eval_tasks.utils.saved_runs import MEND, SavedRun, refuse_twice, saved_items
 
 T = TypeVar("T")
 FEW = 3  # ids of items in a line; all of them stand in the file of --output
@@ -131,10 +131,10 @@ class Rescored:
 
 def rescore_saved(
     benchmark: Benchmark,
-    runs: Sequence[Run],
+    runs: Sequence[SavedRun],
     judge: str | None = None,
     *,
-    take: Callable[[Run, Items], object] | None = None,
+    take: Callable[[SavedRun, Items], object] | None = None,
 ) -> Rescored:
     """Every metric again from saved samples; joined numbers of each model and data.
 
@@ -159,7 +159,7 @@ def rescore_saved(
     done = Rescored(several=len({run.task for run in runs}) < len(runs))
     joined: list[Numbers] = []
 
-    def small(run: Run) -> tuple[Side, Items]:
+    def small(run: SavedRun) -> tuple[Side, Items]:
         """Keep of a run what is needed later, to save memory: for joins all but verdicts."""
         items, read_otherwise, counts = _scored(benchmark, run, asked)
         if not items:
@@ -183,7 +183,7 @@ def rescore_saved(
         ]
 
     def of_model(model: str | None) -> list[str]:
-        sides: dict[Side, dict[str, tuple[Run, Items]]] = {}
+        sides: dict[Side, dict[str, tuple[SavedRun, Items]]] = {}
         for run in (one for one in runs if one.model == model):
             side, items = small(run)
             if items:
@@ -204,7 +204,7 @@ def rescore_saved(
 
 
 def _scored(
-    benchmark: Benchmark, run: Run, judge: Judge
+    benchmark: Benchmark, run: SavedRun, judge: Judge
 ) -> tuple[Items, list[str], tuple[int, int]]:
     """A run's items again, in the order of their ids; the ids of those read otherwise; and how many
     verdicts are new and how many were kept.
@@ -270,7 +270,7 @@ def _is_read_otherwise(saved: Item, now: Item) -> bool:
 
 def _numbers(
     benchmark: Benchmark,
-    run: Run,
+    run: SavedRun,
     items: Items,
     done: Rescored,
     counts: tuple[int, int],
@@ -305,7 +305,7 @@ def _numbers(
 
 
 def _joined(
-    benchmark: Benchmark, side: Side, own: Mapping[str, tuple[Run, Items]], done: Rescored
+    benchmark: Benchmark, side: Side, own: Mapping[str, tuple[SavedRun, Items]], done: Rescored
 ) -> Iterator[Numbers]:
     """The joined numbers of runs of one side."""
     for join in benchmark.joins:

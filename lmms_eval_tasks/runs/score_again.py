@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from lmms_eval_tasks.benchmark import Benchmark, Items
     from lmms_eval_tasks.judges.run import JudgeSession as JudgeRun
 
-Saved = Sequence[tuple[str, list[saved_files.Run]]]  # saved runs by benchmark
+Saved = Sequence[tuple[str, list[saved_files.SavedRun]]]  # saved runs by benchmark
 
 
 def score_again(
@@ -112,7 +112,7 @@ def score_again(
     invalid.stop(problems)
 
 
-def _judged(benchmark: Benchmark, runs: Sequence[saved_files.Run]) -> list[str]:
+def _judged(benchmark: Benchmark, runs: Sequence[saved_files.SavedRun]) -> list[str]:
     """The tasks of these runs that a judge judges."""
     return [run.task for run in runs if benchmark.tasks[run.task].asks]
 
@@ -120,14 +120,14 @@ def _judged(benchmark: Benchmark, runs: Sequence[saved_files.Run]) -> list[str]:
 class _Folder:
     """Where samples and results go, of several folders below each; files there are replaced."""
 
-    def __init__(self, folder: Path, runs: Sequence[saved_files.Run]) -> None:
+    def __init__(self, folder: Path, runs: Sequence[saved_files.SavedRun]) -> None:
         several = len({run.file.parent for run in runs}) > 1
         self._places = {
             run.file: folder / run.file.parent.name if several else folder for run in runs
         }
         self._results: dict[Path, JsonObject] = {}
 
-    def add(self, benchmark: Benchmark, run: saved_files.Run, items: Items) -> None:
+    def add(self, benchmark: Benchmark, run: saved_files.SavedRun, items: Items) -> None:
         """Write the samples of one run."""
         task, place = benchmark.tasks[run.task], self._places[run.file]
         place.mkdir(parents=True, exist_ok=True)
@@ -141,7 +141,7 @@ class _Folder:
     def finish(
         self,
         benchmark: Benchmark,
-        runs: Sequence[saved_files.Run],
+        runs: Sequence[saved_files.SavedRun],
         done: Rescored,
         judge: Mapping[str, Json],
     ) -> None:
@@ -160,7 +160,7 @@ class _Folder:
             write_json(file, results)
 
 
-def _is_of(one: Numbers, run: saved_files.Run) -> bool:
+def _is_of(one: Numbers, run: saved_files.SavedRun) -> bool:
     """Return True for a run's own numbers, and those of the groups that its task is joined in."""
     return one.model == run.model and run.task in (one.name, *one.tasks)
 
@@ -168,7 +168,7 @@ def _is_of(one: Numbers, run: saved_files.Run) -> bool:
 def _renew(
     results: JsonObject,
     benchmark: Benchmark,
-    run: saved_files.Run,
+    run: saved_files.SavedRun,
     done: Rescored,
     judge: Mapping[str, Json],
 ) -> None:

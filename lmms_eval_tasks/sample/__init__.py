@@ -6,7 +6,8 @@ deterministic: two builds on one machine decode to the same frames and sound sam
 
 A benchmark's `sample.py` offers `videos()` (file -> render.Clip), `files()` (file -> its content: a
 text, plain data for a .json, an iterable of lines for a .jsonl, or a function that writes to a
-path), and `PLAYED`, what the demo makes of it.
+path), `PLAYED`, what the demo makes of it, and `known(doc)`, replies whose worth is known, where a
+doc has neither `options` nor `references` (models/fake_replies.py).
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from lmms_eval_tasks import registry, sample, settings
 from lmms_eval_tasks.errors import TasksError
 from lmms_eval_tasks.judges.verdict import NONE, REPLAY
-from lmms_eval_tasks.models import players
-from lmms_eval_tasks.models.players import Chance, Played
+from lmms_eval_tasks.models import fake_replies
+from lmms_eval_tasks.models.fake_replies import Chance, Played
 from lmms_eval_tasks.notify import say
 from lmms_eval_tasks.runs import before, given
 from lmms_eval_tasks.utils import extras
@@ -163,8 +163,8 @@ def write_key(path: Path, names: Sequence[str]) -> Path:
     """Write the fingerprint and the replies of each request of tasks, the right reply first.
 
     Made with the data at hand, media included, which are kept for the run that follows: whoever
-    looks up what was handed to it (players.Key) has to be handed the same. Groups among the names
-    are passed over.
+    looks up what was handed to it (fake_replies.Key) has to be handed the same. Groups among the
+    names are passed over.
 
     Raises:
         TasksError: the data cannot be used.
@@ -173,11 +173,11 @@ def write_key(path: Path, names: Sequence[str]) -> Path:
     for name in names:
         benchmark = registry.of(name)
         for doc in before.docs(benchmark, name) if name in benchmark.tasks else ():
-            known, parts = players.known(doc), benchmark.tasks[name].prompt(doc)
-            chat = players.of_messages(given.messages_of(parts))
-            simple = players.of_visuals(given.visuals_of(parts), given.text_of(parts))
+            known, parts = fake_replies.known(doc), benchmark.tasks[name].prompt(doc)
+            chat = fake_replies.of_messages(given.messages_of(parts))
+            simple = fake_replies.of_visuals(given.visuals_of(parts), given.text_of(parts))
             for asked in (chat, simple):
-                found[players.fingerprint(asked)] = [known.right, *known.drawn]
+                found[fake_replies.fingerprint(asked)] = [known.right, *known.drawn]
     path.write_text(json.dumps(found, ensure_ascii=False), encoding="utf-8")
     return path
 

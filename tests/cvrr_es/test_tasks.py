@@ -93,14 +93,14 @@ def test_what_the_model_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"pretrained": " / "}, "some_class"),
         ({"pretrained": 7}, "some_class"),
     ):
-        with context.begun(context.Model("some_class", "chat", arguments)):
+        with context.begun(context.RunModel("some_class", "chat", arguments)):
             for given, expected in (("  ", name), (" GPT-4o mini ", "GPT-4o mini")):
                 monkeypatch.setenv(CVRR_NAME, given)
                 assert running_model() == expected
 
 
 def test_the_judge_is_asked_by_item(stated: Stated) -> None:
-    with context.begun(context.Model("c", "chat", {"pretrained": "a/tiny"})):
+    with context.begun(context.RunModel("c", "chat", {"pretrained": "a/tiny"})):
         item = answered("<think>A cat?</think> right 4.5 ", place=7)
     (fields,) = stated.asked
     assert fields == {

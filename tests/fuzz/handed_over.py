@@ -26,8 +26,8 @@ from lmms_eval_tasks.judges.providers.batch import Results
 from lmms_eval_tasks.judges.providers.replay import ReplayJudge
 from lmms_eval_tasks.judges.verdict import REPLAY
 from lmms_eval_tasks.maia import release
-from lmms_eval_tasks.media import recipes, video_checks
-from lmms_eval_tasks.models import players
+from lmms_eval_tasks.media import clip_specs, video_checks
+from lmms_eval_tasks.models import fake_replies
 from lmms_eval_tasks.movierecapsqa.facts import recap_file
 from lmms_eval_tasks.utils.media import subtitles
 from tests import test_authors_prompts as authors
@@ -184,7 +184,7 @@ def _named(sample: Path, folder: Path) -> Iterator[Handed]:
     yield one("batch results.jsonl", json.dumps(result) + "\n", Results)
     packaged = Path(prices.__file__).with_name("prices.yml").read_text("utf-8")
     yield one("prices.yml", packaged, prices.load_prices)
-    yield one("key.json", {"0" * 24: ["A", "B"]}, players.load_key)
+    yield one("key.json", {"0" * 24: ["A", "B"]}, fake_replies.load_key)
     for name in ("first", "reference"):
         rows = (sample / "cvrr_es" / "ratings" / f"{name}.jsonl").read_text("utf-8")
         yield one(f"ratings {name}.jsonl", rows, lambda file: ratings.read([file]))
@@ -221,4 +221,4 @@ def _others(sample: Path, folder: Path) -> Iterator[Handed]:
 
 def _clip(file: Path) -> None:
     video_checks.probe(file)
-    recipes.make(file, recipes.Recipe("uniform", 2))
+    clip_specs.make(file, clip_specs.ClipSpec("uniform", 2))

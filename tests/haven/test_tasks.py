@@ -10,7 +10,7 @@ from lmms_eval_tasks import context, settings
 from lmms_eval_tasks.benchmark import LoadedData
 from lmms_eval_tasks.errors import DataError
 from lmms_eval_tasks.haven.options import TASKS
-from lmms_eval_tasks.host import arrived
+from lmms_eval_tasks.host import delivery
 from lmms_eval_tasks.runs import before
 from tests.checks import refused
 from tests.haven.docs import doc
@@ -201,7 +201,7 @@ def test_joint_replies() -> None:
 
 def test_a_number_that_the_limit_cut() -> None:
     """Frame 1 may have been 10 to 19: it is no keyframe of the reply, in the run and after it."""
-    known_of_run = context.current().own(arrived.Arrived)
+    known_of_run = context.current().own(delivery.Deliveries)
     for at_limit, share in ((True, 0.0), (False, 0.5), (None, 0.5)):
         known = {} if at_limit is None else {("haven_v2v", "tvsum/video_1"): at_limit}
         known_of_run.at_limit = known

@@ -22,7 +22,7 @@ from lmms_eval_tasks import registry
 from lmms_eval_tasks.benchmark import ASKED, Item
 from lmms_eval_tasks.commands.cli import app
 from lmms_eval_tasks.errors import DataError
-from lmms_eval_tasks.models.players import UNREADABLE
+from lmms_eval_tasks.models.fake_replies import UNREADABLE
 from lmms_eval_tasks.report import compare, exports, sides
 from lmms_eval_tasks.report.sides import Side
 from lmms_eval_tasks.runs.rescore import rescore_saved

@@ -39,7 +39,7 @@ def test_of_several_models_each_has_its_own_conditions() -> None:
     item |= {"options": ["x", "y"], "answer": "A", "data": "d", "reply": "A", "status": "ok"}
     warned = {"lmms_eval_tasks": {"maia": {"warnings": ["the sample"]}}}
     runs = [
-        saved_runs.Run(
+        saved_runs.SavedRun(
             "maia_unimodal", Path(f"{m}_samples_x.jsonl"), [{"failed": item}], m, {}, {}, told
         )
         for m, told in (("a", warned), ("b", {"lmms_eval_tasks": {"maia": {}}}))

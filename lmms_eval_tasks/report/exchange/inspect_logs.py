@@ -150,7 +150,7 @@ def _spec(benchmark: Benchmark, task: Task, side: Side) -> EvalSpec:
     )
 
 
-def _began(run: saved.Run) -> datetime:
+def _began(run: saved.SavedRun) -> datetime:
     """When the host says that the run began; when its file was written, where it does not."""
     options = run.results.get("config", {}).get("resolved_cli_args") or {}
     try:
