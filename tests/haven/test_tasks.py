@@ -36,7 +36,9 @@ FOUR = "1. Thing ba.\n2. Thing ba.\n3. Thing ba.\n4. Thing ba."
 def nobody_judges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(settings.JUDGE, "none")
     # As after a check: docs made by hand are of no data.
-    context.current().own(before._Known)["haven"] = before.CheckedData(LoadedData(None, ""), [])
+    context.current().own(before._CheckedByName)["haven"] = before.CheckedData(
+        LoadedData(None, ""), []
+    )
     no_models(monkeypatch)
 
 
