@@ -177,7 +177,7 @@ def rows(
     pairs = [
         ScorePair(
             *(one.by, one.doc["id"], one.doc["video"]),
-            *(rating_means.value(dimension, item), one.scores[dimension]),
+            *(rating_means.value(rating_means.rating(dimension, item)), one.scores[dimension]),
         )
         for one, item in zip(answers, aggregate.as_counted(items), strict=True)
     ]
