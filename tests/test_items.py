@@ -34,8 +34,11 @@ OF_THE_RUN = {"media", "asked_hash", "arrived", "at_limit"}
 
 
 def type_of(function: Any, name: str) -> type:
-    """The annotation of a parameter, or of what is returned."""
-    function = function.func if isinstance(function, partial) else function
+    """The annotation of a parameter, or of what is returned; or the fields that are selected."""
+    if isinstance(function, partial):
+        if kind := function.keywords.get("kind"):
+            return kind
+        function = function.func
     found: type = get_type_hints(function)[name]
     return found
 
